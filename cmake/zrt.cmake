@@ -1,0 +1,25 @@
+# Shared flags and the two helpers that every folder uses.
+
+add_library(zrt_flags INTERFACE)
+target_include_directories(zrt_flags INTERFACE ${PROJECT_SOURCE_DIR}/cpp ${PROJECT_SOURCE_DIR}/cpp/include ${PROJECT_SOURCE_DIR})
+# -ffp-contract=off: a fused multiply-add exists only where the source writes fma (docs/arithmetic.md).
+target_compile_options(zrt_flags INTERFACE -Wall -Wextra -ffp-contract=off $<$<BOOL:${ZRT_WERROR}>:-Werror>)
+target_link_libraries(zrt_flags INTERFACE fmt::fmt Threads::Threads)
+if(ZRT_SANITIZE)
+  target_compile_options(zrt_flags INTERFACE -fsanitize=${ZRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(zrt_flags INTERFACE -fsanitize=${ZRT_SANITIZE})
+  target_compile_definitions(zrt_flags INTERFACE ZRT_SANITIZED=1)
+endif()
+
+# zrt_module(NAME [dependency ...]): a static library zrt_NAME of all .cpp files below this folder that no folder with a
+# CMakeLists.txt of its own holds.
+function(zrt_module name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  file(GLOB_RECURSE owned CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(list_file ${owned})
+    get_filename_component(folder ${list_file} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
+  add_library(zrt_${name} STATIC ${sources})
+  target_link_libraries(zrt_${name} PUBLIC zrt_flags ${ARGN})
+endfunction()

@@ -1,0 +1,51 @@
+#include "base/dtype.h"
+
+#include <array>
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::array<DTypeTraits, static_cast<std::size_t>(DType::kCount)> kTraits{{
+    {DType::kF32, "f32", 1, 4, true},
+    {DType::kF16, "f16", 1, 2, true},
+    {DType::kBF16, "bf16", 1, 2, true},
+    {DType::kQ4_0, "q4_0", 32, 18, true},
+    {DType::kQ4_1, "q4_1", 32, 20, true},
+    {DType::kQ5_0, "q5_0", 32, 22, true},
+    {DType::kQ5_1, "q5_1", 32, 24, true},
+    {DType::kQ8_0, "q8_0", 32, 34, true},
+    {DType::kQ2_K, "q2_k", 256, 84, true},
+    {DType::kQ3_K, "q3_k", 256, 110, true},
+    {DType::kQ4_K, "q4_k", 256, 144, true},
+    {DType::kQ5_K, "q5_k", 256, 176, true},
+    {DType::kQ6_K, "q6_k", 256, 210, true},
+    {DType::kIQ4_NL, "iq4_nl", 32, 18, true},
+    {DType::kIQ4_XS, "iq4_xs", 256, 136, true},
+    {DType::kMXFP4, "mxfp4", 32, 17, true},
+    {DType::kI32, "i32", 1, 4, false},
+    {DType::kU32, "u32", 1, 4, false},
+    {DType::kU8, "u8", 1, 1, false},
+    {DType::kQ8A32, "q8a32", 32, 40, false},
+    {DType::kQ8A256, "q8a256", 256, 292, false},
+}};
+
+constexpr bool table_is_in_order() {
+  for (std::size_t i = 0; i < kTraits.size(); ++i)
+    if (static_cast<std::size_t>(kTraits[i].dtype) != i) return false;
+  return true;
+}
+static_assert(table_is_in_order());
+
+}  // namespace
+
+const DTypeTraits& traits(DType dtype) {
+  return kTraits[static_cast<std::size_t>(dtype)];
+}
+
+std::optional<DType> parse_dtype(std::string_view name) {
+  for (const auto& row : kTraits)
+    if (row.name == name) return row.dtype;
+  return std::nullopt;
+}
+
+}  // namespace zinc_rt

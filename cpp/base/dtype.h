@@ -1,0 +1,56 @@
+// Element types of tensors, one table row each. A quantized type stores `block_elems` elements in `block_bytes` bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace zinc_rt {
+
+enum class DType : std::uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
+  kI32,
+  kU32,
+  kU8,
+  // Quantized activations, made by the QUANTIZE op (kernels/common/act_q8.h).
+  kQ8A32,
+  kQ8A256,
+  kCount
+};
+
+struct DTypeTraits {
+  DType dtype;
+  std::string_view name;      // lower case, the name used in file names, IR text and kernel names
+  std::uint32_t block_elems;  // elements a block
+  std::uint32_t block_bytes;  // bytes a block
+  bool is_weight;             // may be a matrix of a model file
+};
+
+const DTypeTraits& traits(DType dtype);
+std::optional<DType> parse_dtype(std::string_view name);
+inline std::string_view to_string(DType dtype) {
+  return traits(dtype).name;
+}
+
+// Bytes of one row of n elements. REQUIRES: n is a multiple of block_elems.
+inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
+  return n / traits(dtype).block_elems * traits(dtype).block_bytes;
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,78 @@
+// The key-value section of a GGUF file.
+// Thread rule: immutable once the file is open.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::gguf {
+
+// Value types of the format, by their numbers in the file.
+enum class ValueType : std::uint32_t {
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12
+};
+std::string_view to_string(ValueType type);
+
+// A scalar, or an array of scalars of one type. Integers of all widths are held as i64 (u64 as u64), floats as double;
+// `type` keeps what the file said.
+struct Value {
+  ValueType type = ValueType::kU8;  // element type when is_array
+  bool is_array = false;
+  std::variant<std::int64_t, std::uint64_t, double, bool, std::string,                      // scalars
+               std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // arrays
+               std::vector<std::uint8_t> /* bool array */, std::vector<std::string>>
+      data;
+};
+
+class Metadata {
+ public:
+  const Value* find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
+
+  // Typed reads: kNotFound when the key is absent, kCorrupt with key and both types when it has another type or the
+  // value does not fit. Any integer type converts to a wider or narrower one when the value fits; f32 and f64 convert.
+  Result<std::int64_t> get_int(std::string_view key) const;
+  Result<double> get_float(std::string_view key) const;
+  Result<bool> get_bool(std::string_view key) const;
+  Result<std::string_view> get_string(std::string_view key) const;
+  Result<std::span<const std::string>> get_strings(std::string_view key) const;
+  Result<std::vector<std::int64_t>> get_ints(std::string_view key) const;  // also from a bool array
+  Result<std::vector<double>> get_floats(std::string_view key) const;
+
+  // The same with a default for an absent key; a key of another type is still an error.
+  Result<std::int64_t> get_int_or(std::string_view key, std::int64_t fallback) const;
+  Result<double> get_float_or(std::string_view key, double fallback) const;
+  Result<bool> get_bool_or(std::string_view key, bool fallback) const;
+  Result<std::string_view> get_string_or(std::string_view key, std::string_view fallback) const;
+
+  std::span<const std::pair<std::string, Value>> entries() const { return entries_; }  // in file order
+
+  // Fails with kCorrupt when the key is already there.
+  Status add(std::string key, Value value);
+
+ private:
+  std::vector<std::pair<std::string, Value>> entries_;
+  std::unordered_map<std::string, std::size_t> index_;
+};
+
+}  // namespace zinc_rt::gguf

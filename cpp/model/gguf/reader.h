@@ -1,0 +1,51 @@
+// Reads GGUF v2 and v3 (little endian): header, metadata, tensor table; tensor data stays mapped and untouched.
+// Every count, length, offset and product of dimensions is checked before it is used.
+// Thread rule: immutable after open.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mapped_file.h"
+#include "model/gguf/metadata.h"
+#include "model/gguf/tensor_info.h"
+
+namespace zinc_rt::gguf {
+
+// What one file (or memory image) says, without its data. `place` is the file name for messages.
+struct ParsedFile {
+  std::uint32_t version = 0;
+  Metadata metadata;
+  std::vector<TensorInfo> tensors;  // shard = 0, offsets absolute in the file
+  std::uint64_t alignment = 32;
+};
+Result<ParsedFile> parse(std::span<const std::byte> file, const std::string& place);
+
+class GgufFile {
+ public:
+  // Opens a file, and all its siblings when it is the first of a split model (NAME-00001-of-0000N.gguf).
+  static Result<GgufFile> open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::uint32_t version() const { return version_; }
+  const Metadata& metadata() const { return metadata_; }
+  std::span<const TensorInfo> tensors() const { return tensors_; }
+  const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
+  std::span<const std::byte> data(const TensorInfo& tensor) const;
+  std::uint64_t file_bytes() const;  // of all shards
+  std::size_t n_shards() const { return shards_.size(); }
+
+ private:
+  std::string path_;
+  std::uint32_t version_ = 0;
+  Metadata metadata_;
+  std::vector<TensorInfo> tensors_;
+  std::unordered_map<std::string, std::size_t> index_;
+  std::vector<MappedFile> shards_;
+};
+
+}  // namespace zinc_rt::gguf

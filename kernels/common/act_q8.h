@@ -1,0 +1,25 @@
+// Quantized activations: what the QUANTIZE op writes and every integer dot reads. Shared by host and device (C++17,
+// POD).
+#pragma once
+
+#include <stdint.h>
+
+namespace zinc_rt {
+
+// One 32-element block: value = d * qs[i].
+struct ActBlockQ8A32 {
+  float d;
+  int32_t sum;  // exact sum of qs, for formats with a min term
+  int8_t qs[32];
+};
+static_assert(sizeof(ActBlockQ8A32) == 40, "layout is shared with device code");
+
+// One 256-element block: value = d * qs[i].
+struct ActBlockQ8A256 {
+  float d;
+  int16_t sums[16];  // exact sums of 16 consecutive qs, for formats with min terms
+  int8_t qs[256];
+};
+static_assert(sizeof(ActBlockQ8A256) == 292, "layout is shared with device code");
+
+}  // namespace zinc_rt

@@ -1,0 +1,30 @@
+// The table of weight formats: one row a format, one file a row (q4_k.cpp holds the row of q4_k).
+// All functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace zinc_rt::cpu {
+
+struct QuantFormat {
+  DType dtype;
+  DType
+      act;  // what QUANTIZE makes for it: kQ8A256 (K-quants), kQ8A32 (32-blocks), kF32 (float weights: no quantization)
+  // y[0..k) = the row's values as float.
+  void (*dequantize_row)(const void* row, float* y, std::int64_t k);
+  // Dot of a weight row with an activation row of type `act`, in the order of docs/arithmetic.md (rules 3 and 4).
+  float (*dot)(const void* row, const void* act, std::int64_t k);
+};
+
+std::span<const QuantFormat* const> quant_formats();
+const QuantFormat* quant_format(DType dtype);  // nullptr when the dtype is no weight format
+
+// Dot of two float rows in the order of rule 4: groups of 256, in each 16 lanes (lane = k mod 16, fma) folded by a
+// fixed tree into v; acc = acc + v. The weight row is any format (dequantized group by group), x is float: `activations
+// = f32`.
+float dot_f32(const QuantFormat& format, const void* row, const float* x, std::int64_t k);
+
+}  // namespace zinc_rt::cpu
