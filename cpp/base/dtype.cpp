@@ -48,4 +48,12 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
+DType act_dtype(DType weight) {
+  switch (traits(weight).block_elems) {
+    case 256: return DType::kQ8A256;
+    case 32: return DType::kQ8A32;
+    default: return DType::kF32;
+  }
+}
+
 }  // namespace zinc_rt

@@ -1,0 +1,68 @@
+// The opcodes. The number of an opcode is part of serialized graphs: add at the end, never renumber.
+// Shapes, types and attributes: ir/op_rules.cpp. Meaning and order of every sum: kernels/cpu/<op>.cpp. Table:
+// docs/ir.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace zinc_rt::ir {
+
+// X(name, category)
+#define ZRT_OPCODES(X)                       \
+  X(EMBED, "input")                          \
+  X(RMS_NORM, "norm")                        \
+  X(RMS_NORM_FUSED_QKV, "norm+proj")         \
+  X(RMS_NORM_FUSED_MLP_GATE_UP, "norm+proj") \
+  X(ROPE, "attn")                            \
+  X(RMS_NORM_FUSED_ROPE_KV_WRITE, "attn")    \
+  X(FLASH_ATTN, "attn")                      \
+  X(FLASH_ATTN_BATCHED, "attn")              \
+  X(MOE_GATE_TOPK, "moe")                    \
+  X(MOE_GATE_UP, "moe")                      \
+  X(MOE_SWIGLU, "act")                       \
+  X(MOE_DOWN_ACC, "moe")                     \
+  X(SHARED_EXPERT, "moe")                    \
+  X(SSM_CONV1D, "ssm")                       \
+  X(SSM_DELTA_NET, "ssm")                    \
+  X(SSM_GATED_NORM, "ssm")                   \
+  X(RESIDUAL_RMS_NORM, "residual+norm")      \
+  X(LM_HEAD, "output")                       \
+  X(ARGMAX, "sample")                        \
+  X(SAMPLE, "sample")                        \
+  X(KV_WRITE_BATCHED, "kv")                  \
+  X(MATMUL_WMMA_F16, "matmul")               \
+  X(MATMUL_WMMA_Q4K, "matmul")               \
+  X(BARRIER, "sync")                         \
+  X(STREAM_OUT, "output")                    \
+  X(LOAD_REQUEST_STATE, "sched")             \
+  X(STORE_REQUEST_STATE, "sched")            \
+  X(VERIFY_K, "spec")                        \
+  X(LINEAR, "proj")                          \
+  X(QUANTIZE, "act")                         \
+  X(ADD, "residual")                         \
+  X(GLU, "act")                              \
+  X(SCALE, "act")                            \
+  X(SOFTCAP, "act")                          \
+  X(SIGMOID_MUL, "act")                      \
+  X(GATHER_ROWS, "output")
+
+enum class Op : std::uint16_t {
+#define ZRT_OP_ENUM(name, category) name,
+  ZRT_OPCODES(ZRT_OP_ENUM)
+#undef ZRT_OP_ENUM
+      kCount
+};
+
+inline constexpr std::size_t kOpCount = static_cast<std::size_t>(Op::kCount);
+
+std::string_view to_string(Op op);  // "RMS_NORM"
+std::string_view category(Op op);   // "norm"
+std::optional<Op> parse_op(std::string_view name);
+// An op without a kernel: the ring itself carries it out.
+inline bool is_host_only(Op op) {
+  return op == Op::BARRIER;
+}
+
+}  // namespace zinc_rt::ir

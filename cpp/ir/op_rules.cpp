@@ -1,0 +1,345 @@
+#include "ir/op_rules.h"
+
+#include <bit>
+
+#include "base/error.h"
+
+// Row: "operand operand ... -> result result ... ; attribute ...".
+//   operand    name[?]:types[dims]   ? = may be absent; ! before the name = its type selects the kernel
+//   types      a|b of: any dtype name, W (weight formats), A (f32, or the activation type that the weight wants), KV,
+//   FW (f32 f16 bf16) dims       numbers, variables, attributes, or products of them: n_heads*head_dim result
+//   name=input: updates that input in place; name~: fresh, or the first input in place attribute  name:u32 or name:f32
+namespace zinc_rt::ir {
+namespace {
+
+struct Row {
+  Op op;
+  std::string_view text;
+};
+
+constexpr std::string_view kAttention =
+    "q:f32[n,n_heads*head_dim] !kv_k:KV[pages,16,n_kv_heads*head_dim] kv_v:KV[pages,16,n_kv_heads*v_head_dim] "
+    "pos:i32[n] slot:i32[n] "
+    "page_table:i32[s,m] -> y:f32[n,n_heads*v_head_dim] ; n_heads:u32 n_kv_heads:u32 head_dim:u32 v_head_dim:u32 "
+    "scale:f32 "
+    "window:u32 softcap:f32";
+
+constexpr Row kRows[] = {
+    {Op::EMBED, "ids:i32[n] !table:W[v,d] -> y:f32[n,d] ; scale:f32"},
+    {Op::RMS_NORM, "x:f32[n,d] w?:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
+    {Op::RMS_NORM_FUSED_QKV,
+     "x:f32[n,d] norm_w:f32[d] !q_w:W[nq,d] k_w:W[nk,d] v_w:W[nv,d] q_b?:f32[nq] k_b?:f32[nk] v_b?:f32[nv] -> "
+     "q:f32[n,nq] k:f32[n,nk] v:f32[n,nv] ; eps:f32 quantize:u32"},
+    {Op::RMS_NORM_FUSED_MLP_GATE_UP,
+     "x:f32[n,d] norm_w:f32[d] !gate_w:W[f,d] up_w:W[f,d] -> gate:f32[n,f] up:f32[n,f] ; eps:f32 quantize:u32"},
+    {Op::ROPE, "x:f32[n,d] pos:i32[n] table:f32[p,n_rot] -> y~:f32[n,d] ; head_dim:u32 n_rot:u32 neox:u32"},
+    {Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
+     "q:f32[n,nq] k:f32[n,nk] v:f32[n,nv] q_norm?:f32[head_dim] k_norm?:f32[head_dim] pos:i32[n] slot:i32[n] "
+     "table:f32[p,n_rot] page_table:i32[s,m] !kv_k:KV[pages,16,nk] kv_v:KV[pages,16,nv] -> "
+     "q_out~:f32[n,nq] k_cache=kv_k v_cache=kv_v ; eps:f32 head_dim:u32 n_rot:u32 neox:u32"},
+    {Op::FLASH_ATTN, kAttention},
+    {Op::FLASH_ATTN_BATCHED, kAttention},
+    {Op::MOE_GATE_TOPK,
+     "x:A[n,d] !gate_w:W[e,d] -> logits:f32[n,e] ids:i32[n,n_used] weights:f32[n,n_used] ; n_used:u32 renormalize:u32 "
+     "scale:f32"},
+    {Op::MOE_GATE_UP, "x:A[n,d] !gate_w:W[e,f,d] up_w:W[e,f,d] ids:i32[n,k] -> gate:f32[n,k,f] up:f32[n,k,f]"},
+    {Op::MOE_SWIGLU, "gate:f32[n,k,f] up:f32[n,k,f] -> y~:f32[n,k,f] ; act:u32"},
+    {Op::MOE_DOWN_ACC, "x:A[n,k,f] !down_w:W[e,d,f] ids:i32[n,k] weights:f32[n,k] hidden:f32[n,d] -> out=hidden"},
+    {Op::SHARED_EXPERT,
+     "x:f32[n,d] !gate_w:W[f,d] up_w:W[f,d] down_w:W[d,f] gate_inp?:f32[d] hidden:f32[n,d] -> out=hidden ; act:u32 "
+     "quantize:u32"},
+    {Op::SSM_CONV1D,
+     "x:f32[n,c] conv_w:f32[c,width] pos:i32[n] slot:i32[n] state:f32[s,taps,c] -> y:f32[n,c] next=state ; width:u32 "
+     "taps:u32"},
+    {Op::SSM_DELTA_NET,
+     "x:f32[n,c] beta:f32[n,n_v_heads] alpha:f32[n,n_v_heads] a:f32[n_v_heads] dt:f32[n_v_heads] pos:i32[n] "
+     "slot:i32[n] "
+     "state:f32[s,n_v_heads,k_dim,v_dim] -> y:f32[n,n_v_heads*v_dim] next=state ; n_k_heads:u32 n_v_heads:u32 "
+     "k_dim:u32 v_dim:u32 "
+     "tiled:u32 eps:f32"},
+    {Op::SSM_GATED_NORM, "x:f32[n,d] z:f32[n,d] w:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
+    {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
+    {Op::LM_HEAD, "x:A[n,d] !w:W[v,d] -> logits:f32[n,v]"},
+    {Op::ARGMAX, "logits:f32[n,v] -> token:i32[n]"},
+    {Op::SAMPLE, "logits:f32[n,v] params:u32[n,16] history:i32[h] -> token:i32[n]"},
+    {Op::KV_WRITE_BATCHED,
+     "k:f32[n,nk] v:f32[n,nv] pos:i32[n] slot:i32[n] page_table:i32[s,m] !kv_k:KV[pages,16,nk] kv_v:KV[pages,16,nv] -> "
+     "k_cache=kv_k v_cache=kv_v ; head_dim:u32"},
+    {Op::MATMUL_WMMA_F16, "a:f16[n,k] !b:f16|bf16[m,k] -> c:f32[n,m]"},
+    {Op::MATMUL_WMMA_Q4K, "a:q8a256[n,k] !b:q4_k[m,k] -> c:f32[n,m]"},
+    {Op::BARRIER, "->"},
+    {Op::STREAM_OUT, "token:i32[n] slot:i32[n] ring:u32[entries,4] -> out=ring"},
+    {Op::LOAD_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] -> value:u32[n] ; field:u32"},
+    {Op::STORE_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] value:u32[n] -> out=slots ; field:u32"},
+    {Op::VERIFY_K, "draft:i32[b,k] logits:f32[b,k,v] -> accept_len:i32[b]"},
+    {Op::LINEAR, "x:A[n,k] !w:W[m,k] bias?:f32[m] -> y:f32[n,m]"},
+    {Op::QUANTIZE, "x:f32[n,k] -> y:q8a32|q8a256[n,k]"},
+    {Op::ADD, "x:f32[n,d] y:f32[n,d] -> z~:f32[n,d]"},
+    {Op::GLU, "gate:f32[n,f] up:f32[n,f] -> y~:f32[n,f] ; act:u32"},
+    {Op::SCALE, "x:f32[n,d] w?:f32[1] -> y~:f32[n,d] ; scale:f32"},
+    {Op::SOFTCAP, "x:f32[n,d] -> y~:f32[n,d] ; cap:f32"},
+    {Op::SIGMOID_MUL, "x:f32[n,d] gate:f32[n,d] -> y~:f32[n,d]"},
+    {Op::GATHER_ROWS, "x:f32[n,d] rows:i32[r] -> y:f32[r,d]"},
+};
+static_assert(std::size(kRows) == kOpCount);
+
+constexpr std::uint32_t bit(DType dtype) {
+  return 1u << static_cast<unsigned>(dtype);
+}
+static_assert(static_cast<unsigned>(DType::kCount) <= 32);
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const auto end = text.find(separator);
+    const auto part = text.substr(0, end);
+    if (!part.empty()) parts.push_back(part);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return parts;
+}
+
+std::uint32_t parse_types(std::string_view text) {
+  std::uint32_t set = 0;
+  for (const auto name : split(text, '|')) {
+    if (name == "A") {
+      set |= bit(DType::kF32) | bit(DType::kQ8A32) | bit(DType::kQ8A256);
+    } else if (name == "KV") {
+      set |= bit(DType::kF32) | bit(DType::kF16) | bit(DType::kQ8_0);
+    } else if (name == "W") {
+      for (unsigned i = 0; i < static_cast<unsigned>(DType::kCount); ++i)
+        if (traits(static_cast<DType>(i)).is_weight) set |= 1u << i;
+    } else {
+      set |= bit(*parse_dtype(name));
+    }
+  }
+  return set;
+}
+
+OperandRule parse_operand(std::string_view text) {
+  OperandRule operand;
+  const auto colon = text.find(':'), open = text.find('[');
+  auto name = text.substr(0, colon);
+  if (name.ends_with('?')) operand.optional = true, name.remove_suffix(1);
+  if (name.ends_with('~')) operand.updates = -2, name.remove_suffix(1);
+  operand.name = name;
+  operand.dtypes = parse_types(text.substr(colon + 1, open - colon - 1));
+  for (const auto dim : split(text.substr(open + 1, text.size() - open - 2), ',')) {
+    DimPattern pattern;
+    for (const auto factor : split(dim, '*')) pattern.factors.emplace_back(factor);
+    operand.dims.push_back(std::move(pattern));
+  }
+  return operand;
+}
+
+OpRule parse_row(const Row& row) {
+  OpRule rule{row.op, row.text, {}, {}, {}, -1};
+  const auto arrow = row.text.find("->");
+  const auto semicolon = row.text.find(';');
+  for (auto text : split(row.text.substr(0, arrow), ' ')) {
+    if (text.starts_with('!')) rule.key_input = static_cast<std::int8_t>(rule.inputs.size()), text.remove_prefix(1);
+    rule.inputs.push_back(parse_operand(text));
+  }
+  const auto results =
+      row.text.substr(arrow + 2, semicolon == std::string_view::npos ? semicolon : semicolon - arrow - 2);
+  for (const auto text : split(results, ' ')) {
+    if (const auto equals = text.find('='); equals != std::string_view::npos) {
+      for (std::size_t i = 0; i < rule.inputs.size(); ++i)
+        if (rule.inputs[i].name == text.substr(equals + 1)) {
+          auto operand = rule.inputs[i];
+          operand.name = text.substr(0, equals);
+          operand.updates = static_cast<std::int8_t>(i);
+          rule.outputs.push_back(std::move(operand));
+        }
+    } else {
+      rule.outputs.push_back(parse_operand(text));
+    }
+  }
+  if (semicolon != std::string_view::npos)
+    for (const auto text : split(row.text.substr(semicolon + 1), ' ')) {
+      const auto colon = text.find(':');
+      rule.attrs.push_back(
+          {std::string(text.substr(0, colon)), text.substr(colon + 1) == "f32" ? AttrType::kF32 : AttrType::kU32});
+    }
+  return rule;
+}
+
+std::string show(Dim dim) {
+  switch (dim.kind) {
+    case Dim::Kind::kConst: return fmt::format("{}", dim.n);
+    case Dim::Kind::kTokens: return "tokens";
+    case Dim::Kind::kOutputs: return "outputs";
+  }
+  return "?";
+}
+
+std::size_t attr_index(const OpRule& rule, std::string_view name) {
+  for (std::size_t i = 0; i < rule.attrs.size(); ++i)
+    if (rule.attrs[i].name == name) return i;
+  return kMaxAttrs;
+}
+
+// The value of a pattern under the bindings so far; a lone unbound variable is bound to `actual`.
+Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
+  std::uint64_t product = 1;
+  for (const auto& factor : pattern.factors) {
+    Dim value;
+    if (factor[0] >= '0' && factor[0] <= '9') {
+      value = static_cast<std::uint32_t>(std::stoul(factor));
+    } else if (const auto i = attr_index(rule, factor); i < rule.attrs.size()) {
+      value = node.attrs[i];
+    } else if (const Dim* bound = bindings.find(factor)) {
+      value = *bound;
+    } else {
+      bindings.entries.push_back({factor, actual});
+      value = actual;
+    }
+    if (pattern.factors.size() == 1) return value;
+    if (!value.is_const()) return fail(StatusCode::kInvalidArgument, "{} is a symbol and cannot be multiplied", factor);
+    product *= value.n;
+    if (product > 0xffffffffu) return fail(StatusCode::kInvalidArgument, "the product of {} overflows", factor);
+  }
+  return Dim(static_cast<std::uint32_t>(product));
+}
+
+Status match_operand(const Graph& graph, const OpRule& rule, const Node& node, const OperandRule& operand, BufferId id,
+                     Bindings& bindings) {
+  const auto where = [&] { return fmt::format("[ir] {} {}", to_string(node.op), operand.name); };
+  if (id == kNoBuffer) {
+    if (operand.optional) return {};
+    return fail(StatusCode::kInvalidArgument, "{}: the operand is missing", where());
+  }
+  if (id < 0 || static_cast<std::size_t>(id) >= graph.buffers().size())
+    return fail(StatusCode::kInvalidArgument, "{}: buffer {} is not declared, {} are", where(), id,
+                graph.buffers().size());
+  const Buffer& buffer = graph.buffer(id);
+  if ((operand.dtypes >> static_cast<unsigned>(buffer.dtype) & 1u) == 0)
+    return fail(StatusCode::kInvalidArgument, "{}: {} has type {}, which the op does not take ({})", where(),
+                buffer.name, to_string(buffer.dtype), rule.text);
+  if (buffer.rank != operand.dims.size())
+    return fail(StatusCode::kInvalidArgument, "{}: {} has {} dimensions, {} wanted ({})", where(), buffer.name,
+                buffer.rank, operand.dims.size(), rule.text);
+  for (std::size_t i = 0; i < operand.dims.size(); ++i) {
+    const Dim actual = buffer.dims[i];
+    auto wanted = evaluate(rule, node, operand.dims[i], actual, bindings);
+    if (!wanted) return fail(StatusCode::kInvalidArgument, "{}: {}", where(), wanted.error().message);
+    if (*wanted != actual)
+      return fail(StatusCode::kInvalidArgument, "{}: dimension {} of {} is {}, {} wanted ({})", where(), i, buffer.name,
+                  show(actual), show(*wanted), rule.text);
+  }
+  return {};
+}
+
+// What one row of the table cannot say: relations between types or attributes of a node.
+Status match_relations(const Graph& graph, const OpRule& rule, const Node& node, const Bindings& bindings) {
+  const auto refuse = [&](const std::string& why) {
+    return fail(StatusCode::kInvalidArgument, "[ir] {}: {}", to_string(node.op), why);
+  };
+  // An activation operand is f32, or the type that every weight of the node wants.
+  if (!rule.inputs.empty() && rule.key_input >= 0 && (rule.inputs[0].dtypes & bit(DType::kQ8A32))) {
+    const DType x = graph.buffer(node.inputs[0]).dtype;
+    for (std::size_t i = 1; i < rule.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoBuffer || rule.inputs[i].dtypes != parse_types("W")) continue;
+      const DType w = graph.buffer(node.inputs[i]).dtype;
+      if (x != DType::kF32 && x != act_dtype(w))
+        return refuse(fmt::format("{} of type {} wants activations of type {}, {} given", rule.inputs[i].name,
+                                  to_string(w), to_string(act_dtype(w)), to_string(x)));
+    }
+  }
+  for (const auto* list : {&rule.inputs, &rule.outputs})
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const BufferId id = list == &rule.inputs ? node.inputs[i] : node.outputs[i];
+      if (id == kNoBuffer) continue;
+      const Buffer& buffer = graph.buffer(id);
+      const auto block = traits(buffer.dtype).block_elems;
+      const Dim row = buffer.dims[buffer.rank - 1u];
+      if (block > 1 && (!row.is_const() || row.n % block != 0))
+        return refuse(fmt::format("{} has rows of {}, {} wants multiples of {}", buffer.name, show(row),
+                                  to_string(buffer.dtype), block));
+    }
+  const auto divides = [&](std::string_view part, std::string_view whole) -> Status {
+    const auto i = attr_index(rule, part);
+    const Dim* dim = bindings.find(whole);
+    if (i >= rule.attrs.size() || dim == nullptr || !dim->is_const()) return {};
+    if (node.attrs[i] == 0 || dim->n % node.attrs[i] != 0)
+      return refuse(fmt::format("{} = {} does not divide {} = {}", part, node.attrs[i], whole, dim->n));
+    return {};
+  };
+  ZRT_CHECK_OK(divides("group", "d"));
+  for (const auto* width : {"d", "nq", "nk", "nv"}) ZRT_CHECK_OK(divides("head_dim", width));
+  if (const auto i = attr_index(rule, "n_rot"); i < rule.attrs.size()) {
+    const auto head_dim = attr_u32(node, "head_dim");
+    if (node.attrs[i] % 2 != 0 || node.attrs[i] > head_dim)
+      return refuse(fmt::format("n_rot = {} must be even and at most head_dim = {}", node.attrs[i], head_dim));
+  }
+  if (const auto i = attr_index(rule, "n_kv_heads"); i < rule.attrs.size()) {
+    const auto n_heads = attr_u32(node, "n_heads");
+    if (node.attrs[i] == 0 || n_heads % node.attrs[i] != 0)
+      return refuse(fmt::format("n_kv_heads = {} does not divide n_heads = {}", node.attrs[i], n_heads));
+  }
+  if (node.op == Op::MOE_GATE_TOPK) {
+    const Dim* experts = bindings.find("e");
+    if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)
+      return refuse(fmt::format("n_used = {} of {} experts", attr_u32(node, "n_used"), experts->n));
+  }
+  if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))
+    return refuse(fmt::format("taps = {} must be width - 1 = {}", attr_u32(node, "taps"), attr_u32(node, "width") - 1));
+  if (node.op == Op::SSM_DELTA_NET) {
+    const std::uint64_t nk = attr_u32(node, "n_k_heads"), nv = attr_u32(node, "n_v_heads");
+    const std::uint64_t wanted = 2 * nk * attr_u32(node, "k_dim") + nv * attr_u32(node, "v_dim");
+    if (nk == 0 || nv % nk != 0) return refuse(fmt::format("n_k_heads = {} does not divide n_v_heads = {}", nk, nv));
+    if (bindings.find("c")->n != wanted)
+      return refuse(fmt::format("x has {} columns, {} wanted", bindings.find("c")->n, wanted));
+  }
+  return {};
+}
+
+}  // namespace
+
+const OpRule& rule(Op op) {
+  static const std::vector<OpRule> rules = [] {
+    std::vector<OpRule> parsed(kOpCount);
+    for (const auto& row : kRows) parsed[static_cast<std::size_t>(row.op)] = parse_row(row);
+    return parsed;
+  }();
+  return rules[static_cast<std::size_t>(op)];
+}
+
+const Dim* Bindings::find(std::string_view name) const {
+  for (const auto& entry : entries)
+    if (entry.name == name) return &entry.dim;
+  return nullptr;
+}
+
+Result<Bindings> match(const Graph& graph, const Node& node) {
+  if (static_cast<std::size_t>(node.op) >= kOpCount)
+    return fail(StatusCode::kInvalidArgument, "[ir] opcode {} is unknown, {} are known", static_cast<unsigned>(node.op),
+                kOpCount);
+  const OpRule& row = rule(node.op);
+  if (node.n_inputs != row.inputs.size() || node.n_outputs != row.outputs.size())
+    return fail(StatusCode::kInvalidArgument, "[ir] {} has {} inputs and {} outputs, {} and {} wanted",
+                to_string(node.op), node.n_inputs, node.n_outputs, row.inputs.size(), row.outputs.size());
+  Bindings bindings;
+  for (std::size_t i = 0; i < row.inputs.size(); ++i)
+    ZRT_CHECK_OK(match_operand(graph, row, node, row.inputs[i], node.inputs[i], bindings));
+  for (std::size_t i = 0; i < row.outputs.size(); ++i)
+    ZRT_CHECK_OK(match_operand(graph, row, node, row.outputs[i], node.outputs[i], bindings));
+  ZRT_CHECK_OK(match_relations(graph, row, node, bindings));
+  return bindings;
+}
+
+std::uint32_t attr_u32(const Node& node, std::string_view name) {
+  return node.attrs[attr_index(rule(node.op), name)];
+}
+float attr_f32(const Node& node, std::string_view name) {
+  return std::bit_cast<float>(attr_u32(node, name));
+}
+void set_attr(Node& node, std::string_view name, std::uint32_t value) {
+  node.attrs[attr_index(rule(node.op), name)] = value;
+}
+void set_attr(Node& node, std::string_view name, float value) {
+  set_attr(node, name, std::bit_cast<std::uint32_t>(value));
+}
+
+}  // namespace zinc_rt::ir

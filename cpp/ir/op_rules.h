@@ -1,0 +1,66 @@
+// One row an op: operands with their types and shapes, attributes, and which outputs update an input in place.
+// Thread rule: the table is built on first use and immutable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::ir {
+
+enum class AttrType : std::uint8_t { kU32, kF32 };
+
+struct AttrRule {
+  std::string name;
+  AttrType type;
+};
+
+// A factor of a dimension pattern: a number, a variable bound by the first operand that names it, or an attribute.
+struct DimPattern {
+  std::vector<std::string> factors;  // their product; one name alone may bind a symbol
+};
+
+struct OperandRule {
+  std::string name;
+  std::uint32_t dtypes = 0;  // bit set over DType
+  bool optional = false;
+  std::int8_t updates =
+      -1;  // outputs: index of the input that it must be, -1 = a fresh buffer, -2 = fresh or the first input
+  std::vector<DimPattern> dims;
+};
+
+struct OpRule {
+  Op op;
+  std::string_view text;  // the row as written, for docs and messages
+  std::vector<OperandRule> inputs, outputs;
+  std::vector<AttrRule> attrs;
+  std::int8_t key_input = -1;  // the operand whose dtype selects the kernel (a weight or cache), -1 = f32
+};
+
+const OpRule& rule(Op op);
+
+// The values that a node gives to its rule's variables: dims of operands.
+struct Bindings {
+  struct Entry {
+    std::string_view name;
+    Dim dim;
+  };
+  std::vector<Entry> entries;
+  const Dim* find(std::string_view name) const;
+};
+
+// Checks a node's operands and attributes against the rule; on success gives the variables' values.
+// Errors are kInvalidArgument and name the op, the operand and both sides.
+Result<Bindings> match(const Graph& graph, const Node& node);
+
+// Attribute access by name. REQUIRES: the op's rule has it.
+std::uint32_t attr_u32(const Node& node, std::string_view name);
+float attr_f32(const Node& node, std::string_view name);
+void set_attr(Node& node, std::string_view name, std::uint32_t value);
+void set_attr(Node& node, std::string_view name, float value);
+
+}  // namespace zinc_rt::ir
