@@ -33,6 +33,9 @@ enum class ValueType : std::uint32_t {
 };
 std::string_view to_string(ValueType type);
 
+// A name from a file, for a message: in quotes, bytes outside printable ASCII as \xNN, cut after 80 bytes.
+std::string quoted(std::string_view name);
+
 // A scalar, or an array of scalars of one type. Integers of all widths are held as i64 (u64 as u64), floats as double;
 // `type` keeps what the file said.
 struct Value {
@@ -42,6 +45,8 @@ struct Value {
                std::vector<std::int64_t>, std::vector<std::uint64_t>, std::vector<double>,  // arrays
                std::vector<std::uint8_t> /* bool array */, std::vector<std::string>>
       data;
+
+  std::string type_name() const;  // "u32", "array of string"
 };
 
 class Metadata {
@@ -70,9 +75,22 @@ class Metadata {
   // Fails with kCorrupt when the key is already there.
   Status add(std::string key, Value value);
 
+  // Whose metadata this is, for messages: a file name, empty when unknown.
+  const std::string& place() const { return place_; }
+  void set_place(std::string place) { place_ = std::move(place); }
+
  private:
+  // Lets a string_view be looked up without making a string of it.
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+  Result<const Value*> need(std::string_view key, std::string_view wanted, bool array) const;
+  std::string at(std::string_view key) const;  // "file: key "name"", the start of every message
+
+  std::string place_;
   std::vector<std::pair<std::string, Value>> entries_;
-  std::unordered_map<std::string, std::size_t> index_;
+  std::unordered_map<std::string, std::size_t, Hash, std::equal_to<>> index_;
 };
 
 }  // namespace zinc_rt::gguf

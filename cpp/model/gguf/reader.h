@@ -20,7 +20,7 @@ namespace zinc_rt::gguf {
 struct ParsedFile {
   std::uint32_t version = 0;
   Metadata metadata;
-  std::vector<TensorInfo> tensors;  // shard = 0, offsets absolute in the file
+  std::vector<TensorInfo> tensors;  // shard = 0, offsets absolute in the file, all inside it, none overlapping
   std::uint64_t alignment = 32;
 };
 Result<ParsedFile> parse(std::span<const std::byte> file, const std::string& place);
@@ -40,6 +40,9 @@ class GgufFile {
   std::size_t n_shards() const { return shards_.size(); }
 
  private:
+  Status open_shard(const std::string& shard_path, std::uint32_t no, std::uint32_t count);
+  Status add_shard(MappedFile mapped, std::vector<TensorInfo> tensors);
+
   std::string path_;
   std::uint32_t version_ = 0;
   Metadata metadata_;

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/dtype.h"
 
@@ -18,5 +20,13 @@ struct TensorInfo {
   std::uint64_t offset = 0;                       // bytes from the start of that file
   std::uint64_t n_bytes = 0;
 };
+
+// A tensor type of the format by its number in the file. `dtype` is empty for a type that this runtime does not read.
+struct FileTensorType {
+  std::uint32_t number;
+  std::string_view name;  // as the format spells it
+  std::optional<DType> dtype;
+};
+const FileTensorType* find_tensor_type(std::uint32_t number);  // nullptr when the format knows no such number
 
 }  // namespace zinc_rt::gguf

@@ -1,0 +1,1 @@
+#include "kernels/cpu/quant/quant.h"
