@@ -1,0 +1,21 @@
+// The IR as text, for people and tests: print and parse are inverse. One line a buffer, one a node:
+//   graph "name" stage prefill
+//   buffer act.hidden activation f32 [tokens, 576]
+//   buffer model.attn.q_weight[0] weight q4_k [576, 576] tensor "blk.0.attn_q.weight"
+//   act.q[0] = LINEAR(act.norm[0], model.attn.q_weight[0], _) layer 0
+//   act.hidden = ADD(act.hidden, act.attn_out[0]) layer 0 inplace
+//   BARRIER
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::ir {
+
+std::string print(const Graph& graph);
+// Errors are kInvalidArgument with the line number. The result is not verified.
+Result<Graph> parse(std::string_view text);
+
+}  // namespace zinc_rt::ir

@@ -1,0 +1,32 @@
+// Rejects a malformed graph before any of it is lowered. The rules, each with a negative test in
+// tests_cpp/ir/verify_test.cpp:
+//   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, and fit 2^48 bytes
+//   2 a weight names a tensor of the model, with its type and shape
+//   3 every node fits its op's rule: operands declared, types, shapes, attributes
+//   4 a node's stage belongs to the graph's stage
+//   5 an output that is also an input is allowed by the rule and flagged inplace; the flag without one is an error
+//   6 weights, constants and request buffers are never written
+//   7 an activation is written before it is read; a fresh output has one writer
+//   8 between two nodes that touch the same buffer, one of them writing, lies a BARRIER
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::ir {
+
+struct TensorSpec {
+  DType dtype;
+  std::vector<std::uint64_t> dims;  // outermost first
+};
+// What the model file holds under a tensor name.
+using TensorLookup = std::function<std::optional<TensorSpec>(std::string_view)>;
+
+// Without a lookup rule 2 is skipped (a graph read from disk, with no model at hand).
+Status verify(const Graph& graph, const TensorLookup& tensors = nullptr);
+
+}  // namespace zinc_rt::ir

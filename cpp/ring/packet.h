@@ -1,0 +1,77 @@
+// What a ring is given to do: dispatches and barriers over buffer objects, built once per (model, stage), plus the few
+// numbers that change from step to step. Tier-neutral; a tier turns it into its own packets. Thread rule: immutable
+// after lowering; the ring only reads it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::ring {
+
+enum class Heap : std::uint8_t { kDeviceLocal, kBar, kHostVisible };
+std::string_view to_string(Heap heap);
+
+struct Buffer {          // a buffer object, from Ring::alloc_bo or Ring::import_host
+  std::uint32_t id = 0;  // 0 = none
+  std::uint64_t bytes = 0;
+  Heap heap = Heap::kDeviceLocal;
+};
+
+struct Kernel {          // from Ring::load_kernel
+  std::uint32_t id = 0;  // 0 = none
+};
+
+struct Binding {
+  std::uint32_t bo = 0;  // 0: the optional operand is absent
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+// The extents that the graph leaves open.
+struct StepDims {
+  std::uint32_t n_tokens = 0;   // query tokens
+  std::uint32_t n_outputs = 0;  // rows with logits
+};
+
+// Workgroups along an axis: ceil(extent / tile), where extent is n or one of the step's numbers.
+struct GridExtent {
+  ir::Dim extent{1};
+  std::uint32_t tile = 1;
+  std::uint32_t count(const StepDims& dims) const;
+};
+
+enum class PacketKind : std::uint8_t { kDispatch, kBarrier };
+
+struct Packet {
+  PacketKind kind = PacketKind::kBarrier;
+  ir::Op op = ir::Op::BARRIER;
+  std::int32_t layer = -1;
+  Kernel kernel;
+  GridExtent grid[3];
+  std::uint32_t first_binding = 0, n_bindings = 0;  // in PacketBatch::bindings
+  std::uint32_t first_push = 0, push_bytes = 0;     // in PacketBatch::push
+};
+
+struct PacketBatch {
+  std::string name;
+  std::vector<Packet> packets;
+  std::vector<Binding> bindings;
+  std::vector<std::byte> push;
+  // Where a prefix may end: layer_end[i] = packets up to the end of layer i; body_end = packets before the output rows
+  // are gathered. A step may run [0, body_end) once and [body_end, end) several times for groups of output rows.
+  std::vector<std::uint32_t> layer_end;
+  std::uint32_t body_end = 0;
+};
+
+// A part of a batch with its numbers: what Ring::submit takes.
+struct Submission {
+  const PacketBatch* batch = nullptr;  // must live until the fence is waited for
+  std::uint32_t first = 0, count = 0;  // packets
+  StepDims dims;
+};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,53 @@
+// The contract of a hardware tier: what the executor asks of it, and nothing else.
+// Thread rule: one thread at a time calls a ring; submitted work runs concurrently with it until its fence is waited
+// for. All calls return errors as values; a device fault is an error of wait, never the end of the process.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernel/kernel_table.h"
+#include "ring/fence.h"
+#include "ring/packet.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::ring {
+
+struct RingStats {
+  std::uint64_t allocated_bytes = 0;  // live buffer objects that the ring allocated (imports not counted)
+  std::uint64_t imported_bytes = 0;
+  std::uint64_t submissions = 0;
+  std::uint64_t dispatches = 0;
+};
+
+class Ring {
+ public:
+  virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
+
+  // Queues the packets in order and returns at once. Packets between two barriers may run in any order or at once.
+  // Errors: kInvalidArgument when the submission names packets, buffers or kernels that do not exist.
+  virtual Result<Fence> submit(const Submission& submission) = 0;
+  // Blocks until the fence has retired; the error of a submission is given to its wait.
+  virtual Status wait(Fence fence) = 0;
+  // The host's view of a buffer object. Errors: kUnavailable for a heap that the host cannot see.
+  virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
+  // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
+  virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
+  virtual void free_bo(const Buffer& buffer) = 0;
+  // Takes a specialized .zrt file (kernel/zrt_file.h) of the tier's target. Errors: kCorrupt, kUnavailable for another
+  // target.
+  virtual Result<Kernel> load_kernel(std::span<const std::byte> zrt) = 0;
+
+  // Optional: uses host memory where it lies as a read-only buffer object, for tiers that compute on host memory. The
+  // memory must outlive the buffer. Errors: kUnavailable on tiers with memory of their own, whose caller then allocates
+  // and copies.
+  virtual Result<Buffer> import_host(std::span<const std::byte> memory);
+
+  virtual const kernel::KernelTable& kernels() const = 0;
+  virtual RingStats stats() const = 0;
+  virtual std::string describe() const = 0;  // device and kernel set, for people
+};
+
+}  // namespace zinc_rt::ring

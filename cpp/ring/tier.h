@@ -1,0 +1,24 @@
+// What a tier tells about itself. A tier's folder defines one constant of this type in its tier.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ring/ring.h"
+
+namespace zinc_rt::ring {
+
+struct RingOptions {
+  int threads = 0;  // T-CPU: worker threads, 0 = what the process may use
+};
+
+struct Tier {
+  std::string name;         // as in ZINC_RT_TIER: "t_cpu"
+  std::string description;  // one line for people
+  int priority;             // `auto` takes the highest that is available; negative: only when forced
+  // Empty when the tier can run here, else why not and what to do about it.
+  std::string (*unavailable_reason)();
+  Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
+};
+
+}  // namespace zinc_rt::ring
