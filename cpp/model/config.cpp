@@ -1,0 +1,280 @@
+// Each key is a row of a table: field, key, least and largest value, what an absent key means. Values that depend on
+// other values follow in derive_*.
+#include "model/config.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/error.h"
+
+namespace zinc_rt {
+namespace {
+
+using gguf::quoted;
+
+// Limits far above every known model, and small enough that products of two fit 63 bits.
+constexpr std::uint32_t kMaxLayers = 1024;
+constexpr std::uint32_t kMaxDim = 1U << 22;
+constexpr std::uint32_t kMaxHeads = 1U << 14;
+constexpr std::uint32_t kMaxHeadDim = 1U << 14;
+constexpr std::uint32_t kMaxContext = 1U << 28;
+constexpr std::uint32_t kMaxVocab = 1U << 24;
+constexpr std::uint32_t kMaxExperts = 1U << 14;
+constexpr std::uint32_t kAny32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::optional<std::uint32_t> kNeeded{};
+
+// A key that starts with '.' belongs to the architecture: ".block_count" is read as "<architecture>.block_count".
+struct CountRow {
+  std::uint32_t ModelConfig::* field;
+  std::string_view key;
+  std::uint32_t min;
+  std::uint32_t max;
+  std::optional<std::uint32_t> absent;
+};
+constexpr CountRow kCounts[] = {
+    {&ModelConfig::file_type, "general.file_type", 0, kAny32, 0},
+    {&ModelConfig::quantization_version, "general.quantization_version", 0, kAny32, 0},
+    {&ModelConfig::n_layers, ".block_count", 1, kMaxLayers, kNeeded},
+    {&ModelConfig::model_dim, ".embedding_length", 1, kMaxDim, kNeeded},
+    {&ModelConfig::context_length, ".context_length", 1, kMaxContext, kNeeded},
+    {&ModelConfig::n_heads, ".attention.head_count", 1, kMaxHeads, kNeeded},
+    {&ModelConfig::head_dim, ".attention.key_length", 1, kMaxHeadDim, 0},      // absent: model_dim / n_heads
+    {&ModelConfig::v_head_dim, ".attention.value_length", 1, kMaxHeadDim, 0},  // absent: head_dim
+    {&ModelConfig::sliding_window, ".attention.sliding_window", 0, kMaxContext, 0},
+    {&ModelConfig::rope_dim, ".rope.dimension_count", 2, kMaxHeadDim, 0},  // absent: head_dim
+    {&ModelConfig::rope_original_context, ".rope.scaling.original_context_length", 1, kMaxContext,
+     0},  // context_length
+    {&ModelConfig::n_experts, ".expert_count", 0, kMaxExperts, 0},
+    {&ModelConfig::n_experts_used, ".expert_used_count", 0, kMaxExperts, 0},
+    {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 1, kMaxDim, 0},  // absent: ffn_dim
+};
+
+struct NumberRow {
+  double ModelConfig::* field;
+  std::string_view key;
+  double min;
+  double max;
+  double absent;
+};
+constexpr NumberRow kNumbers[] = {
+    {&ModelConfig::attention_scale, ".attention.scale", 0, 1e6, 0},
+    {&ModelConfig::attention_softcap, ".attn_logit_softcapping", 0, 1e6, 0},
+    {&ModelConfig::rope_theta, ".rope.freq_base", 1, 1e15, 10000},
+    {&ModelConfig::rope_scaling_factor, ".rope.scaling.factor", 0, 1e6, 1},
+    {&ModelConfig::rope_attn_factor, ".rope.scaling.attn_factor", 1e-6, 1e6, 1},
+    {&ModelConfig::embedding_scale, ".embedding_scale", -1e6, 1e6, 1},
+    {&ModelConfig::residual_scale, ".residual_scale", -1e6, 1e6, 1},
+    {&ModelConfig::logit_scale, ".logit_scale", -1e6, 1e6, 1},
+    {&ModelConfig::final_logit_softcap, ".final_logit_softcapping", 0, 1e6, 0},
+};
+
+// One entry a layer; the file holds an array, or one number for all layers.
+struct LayerRow {
+  std::vector<std::uint32_t> ModelConfig::* field;
+  std::string_view key;
+  std::uint32_t max;
+};
+constexpr LayerRow kKvHeads{&ModelConfig::n_kv_heads_per_layer, ".attention.head_count_kv", kMaxHeads};
+constexpr LayerRow kFfnDims{&ModelConfig::ffn_dim_per_layer, ".feed_forward_length", kMaxDim};
+
+class ConfigReader {
+ public:
+  ConfigReader(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors)
+      : metadata_(metadata), tensors_(tensors) {}
+
+  Result<ModelConfig> read() {
+    ZRT_CHECK_OK(read_identity());
+    for (const CountRow& row : kCounts) ZRT_CHECK_OK(read_count(row));
+    for (const NumberRow& row : kNumbers) {
+      ZRT_TRY(config_.*row.field, number(row.key, row.min, row.max, row.absent));
+    }
+    ZRT_CHECK_OK(derive_heads());
+    ZRT_CHECK_OK(derive_rope());
+    ZRT_CHECK_OK(derive_ffn());
+    ZRT_CHECK_OK(derive_norm());
+    ZRT_CHECK_OK(derive_vocab());
+    return std::move(config_);
+  }
+
+ private:
+  std::string full(std::string_view key) const {
+    return key.starts_with('.') ? config_.architecture + std::string(key) : std::string(key);
+  }
+  std::string at(std::string_view key) const {
+    return fmt::format("{}{}key {}", metadata_.place(), metadata_.place().empty() ? "" : ": ", quoted(full(key)));
+  }
+  template <class T>
+  std::unexpected<Error> out_of_range(std::string_view key, T min, T max, auto there) const {
+    return fail(StatusCode::kCorrupt, "[config] {}: needs {} to {}, {} there", at(key), min, max, there);
+  }
+
+  Status read_identity() {
+    ZRT_TRY(const std::string_view type, metadata_.get_string_or("general.type", "model"));
+    if (type != "model")
+      return fail(StatusCode::kInvalidArgument, "[config] {}: needs \"model\", {} there", at("general.type"),
+                  quoted(type));
+    ZRT_TRY(config_.architecture, metadata_.get_string("general.architecture"));
+    constexpr std::size_t kMaxNameBytes = 64;
+    if (config_.architecture.empty() || config_.architecture.size() > kMaxNameBytes)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs 1 to {} bytes, {} there", at("general.architecture"),
+                  kMaxNameBytes, config_.architecture.size());
+    ZRT_TRY(config_.name, metadata_.get_string_or("general.name", ""));
+    ZRT_TRY(config_.size_label, metadata_.get_string_or("general.size_label", ""));
+    return {};
+  }
+
+  Status read_count(const CountRow& row) {
+    const std::string key = full(row.key);
+    if (row.absent && !metadata_.contains(key)) {
+      config_.*row.field = *row.absent;
+      return {};
+    }
+    ZRT_TRY(const std::int64_t value, metadata_.get_int(key));
+    if (value < row.min || value > row.max) return out_of_range(row.key, row.min, row.max, value);
+    config_.*row.field = static_cast<std::uint32_t>(value);
+    return {};
+  }
+
+  Result<double> number(std::string_view key, double min, double max, double absent) const {
+    ZRT_TRY(const double value, metadata_.get_float_or(full(key), absent));
+    if (!(value >= min && value <= max)) return out_of_range(key, min, max, value);  // also when it is not a number
+    return value;
+  }
+
+  // REQUIRES: the key is there.
+  Status read_per_layer(const LayerRow& row) {
+    const std::string key = full(row.key);
+    std::vector<std::int64_t> values;
+    if (metadata_.find(key)->is_array) {
+      ZRT_TRY(values, metadata_.get_ints(key));
+      if (values.size() != config_.n_layers)
+        return fail(StatusCode::kCorrupt, "[config] {}: needs {} entries (one a layer), {} there", at(row.key),
+                    config_.n_layers, values.size());
+    } else {
+      ZRT_TRY(const std::int64_t value, metadata_.get_int(key));
+      values.assign(config_.n_layers, value);
+    }
+    for (const std::int64_t value : values) {
+      if (value < 1 || value > row.max) return out_of_range<std::uint32_t>(row.key, 1, row.max, value);
+      (config_.*row.field).push_back(static_cast<std::uint32_t>(value));
+    }
+    return {};
+  }
+
+  Status derive_heads() {
+    if (metadata_.contains(full(kKvHeads.key))) {
+      ZRT_CHECK_OK(read_per_layer(kKvHeads));
+    } else {
+      config_.n_kv_heads_per_layer.assign(config_.n_layers, config_.n_heads);
+    }
+    config_.n_kv_heads = config_.n_kv_heads_per_layer[0];
+    for (const std::uint32_t n_kv_heads : config_.n_kv_heads_per_layer)
+      if (config_.n_heads % n_kv_heads != 0)
+        return fail(StatusCode::kCorrupt, "[config] {}: needs a divisor of the {} heads, {} there", at(kKvHeads.key),
+                    config_.n_heads, n_kv_heads);
+    if (config_.head_dim == 0) {
+      if (config_.model_dim % config_.n_heads != 0)
+        return fail(StatusCode::kCorrupt, "[config] {}: needs a divisor of the embedding length {}, {} there",
+                    at(".attention.head_count"), config_.model_dim, config_.n_heads);
+      config_.head_dim = config_.model_dim / config_.n_heads;
+      if (config_.head_dim > kMaxHeadDim)
+        return out_of_range<std::uint32_t>(".attention.key_length", 1, kMaxHeadDim, config_.head_dim);
+    }
+    if (config_.v_head_dim == 0) config_.v_head_dim = config_.head_dim;
+    return {};
+  }
+
+  Status derive_rope() {
+    if (config_.rope_dim == 0) config_.rope_dim = config_.head_dim;
+    if (config_.rope_dim % 2 != 0 || config_.rope_dim > config_.head_dim)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs an even number up to the head's {}, {} there",
+                  at(".rope.dimension_count"), config_.head_dim, config_.rope_dim);
+    if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
+    if (config_.rope_scaling_factor == 0) config_.rope_scaling_factor = 1;  // some files say 0 for "none"
+    const std::string_view implied = config_.rope_scaling_factor == 1 ? "none" : "linear";
+    ZRT_TRY(config_.rope_scaling_type, metadata_.get_string_or(full(".rope.scaling.type"), implied));
+    constexpr std::string_view kTypes[] = {"none", "linear", "yarn", "longrope"};
+    if (std::ranges::find(kTypes, config_.rope_scaling_type) == std::end(kTypes))
+      return fail(StatusCode::kUnavailable, "[config] {}: needs none, linear, yarn or longrope, {} there",
+                  at(".rope.scaling.type"), quoted(config_.rope_scaling_type));
+    return {};
+  }
+
+  Status derive_ffn() {
+    const bool has_experts = config_.n_experts > 0;
+    const std::uint32_t least_used = has_experts ? 1 : 0;
+    if (config_.n_experts_used < least_used || config_.n_experts_used > config_.n_experts)
+      return out_of_range(".expert_used_count", least_used, config_.n_experts, config_.n_experts_used);
+    if (metadata_.contains(full(kFfnDims.key)) || !has_experts) {
+      if (!metadata_.contains(full(kFfnDims.key)))
+        return fail(StatusCode::kNotFound, "[config] {}: needed (integer), not there", at(kFfnDims.key));
+      ZRT_CHECK_OK(read_per_layer(kFfnDims));
+    } else {
+      config_.ffn_dim_per_layer.assign(config_.n_layers, 0);
+    }
+    config_.ffn_dim = config_.ffn_dim_per_layer[0];
+    if (has_experts && config_.expert_ffn_dim == 0) {
+      if (config_.ffn_dim == 0)
+        return fail(StatusCode::kNotFound, "[config] {}: needed (integer) for {} experts, not there",
+                    at(".expert_feed_forward_length"), config_.n_experts);
+      config_.expert_ffn_dim = config_.ffn_dim;
+    }
+    return {};
+  }
+
+  Status derive_norm() {
+    constexpr std::string_view kRms = ".attention.layer_norm_rms_epsilon";
+    constexpr std::string_view kPlain = ".attention.layer_norm_epsilon";
+    const std::string_view key = !metadata_.contains(full(kRms)) && metadata_.contains(full(kPlain)) ? kPlain : kRms;
+    if (!metadata_.contains(full(key)))
+      return fail(StatusCode::kNotFound, "[config] {}: needed (float), not there", at(key));
+    ZRT_TRY(config_.norm_eps, number(key, 0, 1, 0));
+    return {};
+  }
+
+  const gguf::TensorInfo* find_tensor(std::string_view name) const {
+    const auto it = std::ranges::find(tensors_, name, &gguf::TensorInfo::name);
+    return it == tensors_.end() ? nullptr : &*it;
+  }
+
+  Status derive_vocab() {
+    constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
+    const gguf::TensorInfo* embedding = find_tensor("token_embd.weight");
+    config_.tied_embeddings = find_tensor("output.weight") == nullptr;
+    std::uint64_t n_tokens = 0;
+    std::string_view key = kTokens;
+    if (metadata_.contains(kTokens)) {
+      ZRT_TRY(const auto tokens, metadata_.get_strings(kTokens));
+      n_tokens = tokens.size();
+    } else if (metadata_.contains(full(".vocab_size"))) {
+      key = ".vocab_size";
+      ZRT_TRY(const std::int64_t said, metadata_.get_int(full(key)));
+      if (said < 1) return out_of_range<std::int64_t>(key, 1, kMaxVocab, said);
+      n_tokens = static_cast<std::uint64_t>(said);
+    } else if (embedding != nullptr) {
+      n_tokens = embedding->dims[1];
+    }
+    if (n_tokens < 1 || n_tokens > kMaxVocab) return out_of_range<std::uint64_t>(key, 1, kMaxVocab, n_tokens);
+    if (embedding != nullptr && embedding->dims[1] != n_tokens)
+      return fail(StatusCode::kCorrupt, "[config] {}: says {} tokens, tensor \"token_embd.weight\" has {} rows",
+                  at(key), n_tokens, embedding->dims[1]);
+    config_.vocab_size = static_cast<std::uint32_t>(n_tokens);
+    return {};
+  }
+
+  const gguf::Metadata& metadata_;
+  std::span<const gguf::TensorInfo> tensors_;
+  ModelConfig config_;
+};
+
+}  // namespace
+
+Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors) {
+  return ConfigReader(metadata, tensors).read();
+}
+
+}  // namespace zinc_rt

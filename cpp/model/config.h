@@ -1,0 +1,71 @@
+// What a model file says about the model's shape: the only place that knows the file's metadata keys. Every value is
+// checked here, so that code past this point may multiply sizes without asking again.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/gguf/metadata.h"
+#include "model/gguf/reader.h"
+#include "model/gguf/tensor_info.h"
+
+namespace zinc_rt {
+
+struct ModelConfig {
+  // Identity, for a model card.
+  std::string architecture;
+  std::string name;
+  std::string size_label;
+  std::uint32_t file_type = 0;
+  std::uint32_t quantization_version = 0;
+
+  // Sizes.
+  std::uint32_t n_layers = 0;
+  std::uint32_t model_dim = 0;
+  std::uint32_t vocab_size = 0;
+  std::uint32_t context_length = 0;
+
+  // Attention. n_kv_heads is that of layer 0; the vector has one entry a layer.
+  std::uint32_t n_heads = 0;
+  std::uint32_t n_kv_heads = 0;
+  std::vector<std::uint32_t> n_kv_heads_per_layer;
+  std::uint32_t head_dim = 0;
+  std::uint32_t v_head_dim = 0;
+  std::uint32_t sliding_window = 0;  // tokens a query sees, itself included; 0: all
+  double attention_scale = 0;        // 0: 1 / sqrt(head_dim)
+  double attention_softcap = 0;      // 0: none
+
+  // Rotary positions.
+  std::uint32_t rope_dim = 0;  // leading elements of a head that are rotated; even, at most head_dim
+  double rope_theta = 0;
+  std::string rope_scaling_type;  // none, linear, yarn or longrope
+  double rope_scaling_factor = 1;
+  std::uint32_t rope_original_context = 0;
+  double rope_attn_factor = 1;
+
+  // Feed-forward. ffn_dim is that of layer 0 (0: the model has experts only); the vector has one entry a layer.
+  std::uint32_t ffn_dim = 0;
+  std::vector<std::uint32_t> ffn_dim_per_layer;
+  std::uint32_t n_experts = 0;  // 0: dense
+  std::uint32_t n_experts_used = 0;
+  std::uint32_t expert_ffn_dim = 0;
+
+  // Norms and scales.
+  double norm_eps = 0;
+  double embedding_scale = 1;
+  double residual_scale = 1;
+  double logit_scale = 1;
+  double final_logit_softcap = 0;  // 0: none
+  bool tied_embeddings = false;    // the output matrix is the embedding matrix
+};
+
+// `tensors` tells whether the embeddings are tied and settles vocab_size when no key does.
+Result<ModelConfig> read_config(const gguf::Metadata& metadata, std::span<const gguf::TensorInfo> tensors);
+inline Result<ModelConfig> read_config(const gguf::GgufFile& file) {
+  return read_config(file.metadata(), file.tensors());
+}
+
+}  // namespace zinc_rt
