@@ -1,0 +1,62 @@
+// Byte-pair encoding by a ranked list of merges.
+//
+// Byte-level (GPT-2 and its kin): the symbols are bytes, written in the byte alphabet. Character-level (Gemma 4): the
+// symbols are UTF-8 characters, and what has no token becomes one "<0xNN>" token a byte.
+// Thread rule: immutable once made; MergeScratch belongs to the calling thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/merge.h"
+#include "tokenizer/pair_set.h"
+#include "tokenizer/vocab.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+enum class BpeAlphabet : std::uint8_t { kBytes, kCharacters };
+
+class Bpe {
+ public:
+  // merges: lines "left right", best first; of equal lines the first counts. A merge of or to a text that is not a
+  // token is kept: it can be a step to a longer token, and if it ends as it is, its bytes are encoded one by one. Fails
+  // with kCorrupt on a line that is not two texts with a space between.
+  static Result<Bpe> create(const Vocab& vocab, std::span<const std::string> merges, BpeAlphabet alphabet);
+
+  // Appends the ids of one piece. A byte that has no token adds `unknown` if that is an id, else nothing.
+  // REQUIRES: the vocabulary that create() saw; fewer than 2^31 bytes.
+  void encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeScratch& scratch,
+              std::vector<TokenId>& out) const;
+
+  // For kCharacters: neighbours that some merge joins.
+  const PairSet& pairs() const { return pairs_; }
+
+ private:
+  struct Slot {
+    std::uint64_t pair = kFree;
+    Merge merge;
+  };
+  static constexpr std::uint64_t kFree = ~std::uint64_t{0};
+  static std::uint64_t pair_of(std::int32_t left, std::int32_t right) {
+    return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 | static_cast<std::uint32_t>(right);
+  }
+  std::size_t slot_of(std::uint64_t pair) const;
+  std::int32_t symbol_of(const Vocab& vocab, std::string_view text) const;
+  std::int32_t intern(const Vocab& vocab, std::string_view text);
+  void append_bytes(std::string_view bytes, TokenId unknown, std::vector<TokenId>& out) const;
+
+  BpeAlphabet alphabet_ = BpeAlphabet::kBytes;
+  StringTable extra_;  // texts of merges that are no tokens; their symbols follow the vocabulary's ids
+  std::int32_t n_tokens_ = 0;
+  std::array<std::int32_t, 256> byte_symbol_{};  // kBytes: of each byte; kCharacters: of each ASCII character
+  std::array<TokenId, 256> byte_token_{};        // -1: none
+  std::vector<Slot> slots_;                      // open addressing; a power of two, at most half full
+  PairSet pairs_;
+};
+
+}  // namespace zinc_rt

@@ -1,0 +1,21 @@
+// The 256 printable characters that byte-level vocabularies write bytes as: printable Latin-1 bytes stand for
+// themselves, the other 68 are U+0100, U+0101 ... in byte order.
+// Thread rule: constant data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt {
+
+char32_t byte_to_char(std::uint8_t byte);
+std::optional<std::uint8_t> char_to_byte(char32_t code_point);
+
+// "\x20hi" -> "Ġhi".
+std::string to_byte_alphabet(std::string_view bytes);
+// The reverse; a character outside the alphabet, and a byte that is not UTF-8, stay as they are.
+std::string from_byte_alphabet(std::string_view text);
+
+}  // namespace zinc_rt

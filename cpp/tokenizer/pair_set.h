@@ -1,0 +1,67 @@
+// Which two characters can stand side by side inside a token that merging can make. Where a pair is not in the set no
+// merge ever crosses, so text may be cut there and its parts merged alone, with the same result.
+// Thread rule: immutable once filled.
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+#include <string_view>
+#include <unordered_set>
+
+#include "tokenizer/utf8.h"
+
+namespace zinc_rt {
+
+class PairSet {
+ public:
+  void add(char32_t left, char32_t right);
+  // Adds all neighbours inside `text`; a byte that is not UTF-8 has no neighbours.
+  void add_all(std::string_view text);
+  bool contains(char32_t left, char32_t right) const {
+    left = compact(left);
+    right = compact(right);
+    if ((left | right) < 0x80) return ascii_[left << 7 | right];
+    return others_.contains(static_cast<std::uint64_t>(left) << 32 | right);
+  }
+
+  // Cuts `text` where no merge can cross and calls sink(part) for each part in order. A byte that is not UTF-8 is a
+  // part of its own.
+  template <class Sink>
+  void cut(std::string_view text, const Sink& sink) const;
+
+ private:
+  // U+2581 takes the place of the space, which text for these models does not have any more.
+  static char32_t compact(char32_t c) { return c == 0x2581 ? U' ' : c; }
+
+  std::bitset<128 * 128> ascii_;
+  std::unordered_set<std::uint64_t> others_;
+};
+
+template <class Sink>
+void PairSet::cut(std::string_view text, const Sink& sink) const {
+  std::size_t begin = 0;
+  char32_t last = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t n = 1;
+    auto c = static_cast<char32_t>(static_cast<std::uint8_t>(text[at]));
+    if (c >= 0x80) {
+      n = utf8_sequence_bytes(text.substr(at, 4));
+      if (n == 0) {
+        if (at > begin) sink(text.substr(begin, at - begin));
+        sink(text.substr(at, 1));
+        begin = ++at;
+        continue;
+      }
+      c = utf8_code_point(text.substr(at, n));
+    }
+    if (at > begin && !contains(last, c)) {
+      sink(text.substr(begin, at - begin));
+      begin = at;
+    }
+    last = c;
+    at += n;
+  }
+  if (begin < text.size()) sink(text.substr(begin));
+}
+
+}  // namespace zinc_rt

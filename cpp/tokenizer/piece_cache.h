@@ -1,0 +1,53 @@
+// Remembers, during one encode call, where in the output the ids of a piece are: text repeats its words.
+// Thread rule: belongs to one call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/vocab.h"
+
+namespace zinc_rt {
+
+class PieceCache {
+ public:
+  // text_bytes: how much text is to come, which sets the size of the table.
+  explicit PieceCache(std::size_t text_bytes) {
+    std::size_t n_slots = 16;
+    while (n_slots < kMaxSlots && n_slots * 16 < text_bytes) n_slots *= 2;
+    slots_.resize(n_slots);
+  }
+
+  // Appends the ids of `piece` to `out`, by encode(piece, out) when it has not been seen lately. REQUIRES: the piece's
+  // memory outlives the cache, and `out` only ever grows at its end.
+  template <class Encode>
+  void append(std::string_view piece, std::vector<TokenId>& out, const Encode& encode) {
+    if (piece.size() > kMaxPieceBytes) return encode(piece, out);
+    Slot& slot = slots_[std::hash<std::string_view>{}(piece) & (slots_.size() - 1)];
+    if (slot.piece == piece && slot.piece.data() != nullptr) {
+      const std::size_t n = out.size();
+      out.resize(n + slot.n_ids);
+      std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(slot.begin), slot.n_ids,
+                  out.begin() + static_cast<std::ptrdiff_t>(n));
+      return;
+    }
+    const std::size_t begin = out.size();
+    encode(piece, out);
+    slot = {piece, begin, static_cast<std::uint32_t>(out.size() - begin)};
+  }
+
+ private:
+  static constexpr std::size_t kMaxSlots = 1u << 15;
+  static constexpr std::size_t kMaxPieceBytes = 64;
+  struct Slot {
+    std::string_view piece;
+    std::size_t begin = 0;
+    std::uint32_t n_ids = 0;
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace zinc_rt

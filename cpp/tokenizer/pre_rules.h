@@ -1,0 +1,30 @@
+// What each value of tokenizer.ggml.pre means, one table row a name.
+// Thread rule: constant data.
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+inline constexpr std::size_t kMaxPrePatterns = 6;
+
+struct PreRule {
+  std::string_view name;
+  // Applied one after the other: each splits the pieces that the one before it left, and both its matches and the text
+  // between them become pieces. Empty entries end the list.
+  std::array<std::string_view, kMaxPrePatterns> patterns;
+  bool whole_words = false;  // a piece that is a token as it stands is that token, whatever the merges say
+  bool add_bos = false;      // default when the file has no add_bos_token key
+};
+
+std::span<const PreRule> pre_rules();
+
+// Fails with kInvalidArgument and the list of known names.
+Result<const PreRule*> find_pre_rule(std::string_view name);
+
+}  // namespace zinc_rt

@@ -1,0 +1,174 @@
+#include "tokenizer/pretokenize.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <utility>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace zinc_rt {
+namespace {
+
+struct FreeCode {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+};
+struct FreeMatchData {
+  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
+};
+struct FreeContext {
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+struct FreeStack {
+  void operator()(pcre2_jit_stack* stack) const { pcre2_jit_stack_free(stack); }
+};
+
+// PCRE2's own \s also matches U+180E, which Unicode no longer counts as white space.
+std::string with_unicode_space(std::string_view pattern) {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '\\' || i + 1 == pattern.size()) {
+      out.push_back(pattern[i]);
+      continue;
+    }
+    const char escaped = pattern[++i];
+    if (escaped == 's') {
+      out += "\\p{wspace}";
+    } else if (escaped == 'S') {
+      out += "\\P{wspace}";
+    } else {
+      out.push_back('\\');
+      out.push_back(escaped);
+    }
+  }
+  return out;
+}
+
+std::string engine_message(int code) {
+  PCRE2_UCHAR buffer[256];
+  pcre2_get_error_message(code, buffer, sizeof(buffer));
+  return reinterpret_cast<const char*>(buffer);
+}
+
+constexpr std::size_t kJitStackStart = 32 * 1024;
+constexpr std::size_t kJitStackMax = 16 * 1024 * 1024;
+
+}  // namespace
+
+struct Pretokenizer::Pattern {
+  std::unique_ptr<pcre2_code, FreeCode> code;
+  bool jit = false;
+};
+
+// One match block a level: an outer level's match is still in use while the inner ones run.
+struct Pretokenizer::Scratch {
+  std::vector<std::unique_ptr<pcre2_match_data, FreeMatchData>> matches;
+  std::unique_ptr<pcre2_match_context, FreeContext> context;
+  std::unique_ptr<pcre2_jit_stack, FreeStack> stack;  // made when the machine stack did not do
+
+  bool grow() {
+    if (stack != nullptr) return false;
+    stack.reset(pcre2_jit_stack_create(kJitStackStart, kJitStackMax, nullptr));
+    if (stack == nullptr) return false;
+    pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+    return true;
+  }
+
+  int match(const Pattern& pattern, std::size_t level, std::string_view text, std::size_t from, std::uint32_t options) {
+    const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+    pcre2_match_data* data = matches[level].get();
+    if (pattern.jit) {
+      int result = pcre2_jit_match(pattern.code.get(), subject, text.size(), from, options, data, context.get());
+      if (result == PCRE2_ERROR_JIT_STACKLIMIT && grow())
+        result = pcre2_jit_match(pattern.code.get(), subject, text.size(), from, options, data, context.get());
+      if (result != PCRE2_ERROR_JIT_STACKLIMIT) return result;
+    }
+    return pcre2_match(pattern.code.get(), subject, text.size(), from, options | PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT,
+                       data, context.get());
+  }
+};
+
+Pretokenizer::Pretokenizer() = default;
+Pretokenizer::Pretokenizer(Pretokenizer&&) noexcept = default;
+Pretokenizer& Pretokenizer::operator=(Pretokenizer&&) noexcept = default;
+Pretokenizer::~Pretokenizer() = default;
+
+Result<Pretokenizer> Pretokenizer::create(const PreRule& rule) {
+  Pretokenizer made;
+  for (const std::string_view pattern : rule.patterns) {
+    if (pattern.empty()) break;
+    const std::string source = with_unicode_space(pattern);
+    int error = 0;
+    PCRE2_SIZE offset = 0;
+    pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(),
+                                     PCRE2_UTF | PCRE2_UCP | PCRE2_DOLLAR_ENDONLY, &error, &offset, nullptr);
+    if (code == nullptr)
+      return fail(StatusCode::kInternal, "[tokenizer] pre-tokenizer \"{}\": pattern of {} bytes fails at byte {}: {}",
+                  rule.name, source.size(), offset, engine_message(error));
+    Pattern& added = made.patterns_.emplace_back();
+    added.code.reset(code);
+    // Fails where memory may not be made executable; the interpreter then gives the same matches.
+    added.jit = pcre2_jit_compile(code, PCRE2_JIT_COMPLETE) == 0;
+  }
+  return made;
+}
+
+bool Pretokenizer::uses_jit() const {
+  for (const Pattern& pattern : patterns_) {
+    if (!pattern.jit) return false;
+  }
+  return true;
+}
+
+Status Pretokenizer::split(std::string_view text, PieceSink& sink) const {
+  Scratch scratch;
+  scratch.context.reset(pcre2_match_context_create(nullptr));
+  if (scratch.context == nullptr) return fail(StatusCode::kExhausted, "[tokenizer] no memory for a match context");
+  // The limits guard against patterns that blow up; the patterns here are ours and linear, only the text is long.
+  pcre2_set_match_limit(scratch.context.get(), 0xFFFFFFFFu);
+  for (const Pattern& pattern : patterns_) {
+    scratch.matches.emplace_back(pcre2_match_data_create_from_pattern(pattern.code.get(), nullptr));
+    if (scratch.matches.back() == nullptr) return fail(StatusCode::kExhausted, "[tokenizer] no memory for a match");
+  }
+  while (!text.empty()) {
+    const std::size_t valid = utf8_valid_prefix(text);
+    ZRT_CHECK_OK(split_valid(text.substr(0, valid), 0, scratch, sink));
+    text.remove_prefix(valid);
+    std::size_t broken = 0;
+    while (broken < text.size() && utf8_sequence_bytes(text.substr(broken, 4)) == 0) ++broken;
+    if (broken > 0) sink.piece(text.substr(0, broken));
+    text.remove_prefix(broken);
+  }
+  return {};
+}
+
+Status Pretokenizer::split_valid(std::string_view text, std::size_t level, Scratch& scratch, PieceSink& sink) const {
+  if (text.empty()) return {};
+  if (level == patterns_.size()) {
+    sink.piece(text);
+    return {};
+  }
+  const Pattern& pattern = patterns_[level];
+  std::size_t done = 0;  // all before it has gone to the next level
+  std::size_t from = 0;
+  std::uint32_t options = 0;
+  while (from < text.size()) {
+    const int result = scratch.match(pattern, level, text, from, options);
+    if (result == PCRE2_ERROR_NOMATCH) break;
+    if (result < 0)
+      return fail(StatusCode::kInternal, "[tokenizer] pre-tokenizer pattern {}: {} (error {})", level,
+                  engine_message(result), result);
+    const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(scratch.matches[level].get());
+    const std::size_t begin = bounds[0];
+    const std::size_t end = bounds[1];
+    if (begin > done) ZRT_CHECK_OK(split_valid(text.substr(done, begin - done), level + 1, scratch, sink));
+    if (end > begin) ZRT_CHECK_OK(split_valid(text.substr(begin, end - begin), level + 1, scratch, sink));
+    done = from = end;
+    // An empty match only cuts; the next search must not find it again.
+    options = end == begin ? PCRE2_NOTEMPTY_ATSTART : 0;
+  }
+  return split_valid(text.substr(done), level + 1, scratch, sink);
+}
+
+}  // namespace zinc_rt

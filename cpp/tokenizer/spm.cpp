@@ -1,0 +1,78 @@
+#include "tokenizer/spm.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+#include "tokenizer/utf8.h"
+
+namespace zinc_rt {
+namespace {
+
+// Control, unknown and byte tokens are never made from text by merging.
+bool can_merge_to(TokenType type) {
+  return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
+}
+
+// Maps scores to integers in reverse order: the highest score gets the smallest number.
+std::uint32_t priority_of(float score) {
+  const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // one zero only
+  const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
+  return ~ascending;
+}
+
+}  // namespace
+
+Result<Spm> Spm::create(const Vocab& vocab) {
+  if (!vocab.has_scores())
+    return fail(StatusCode::kNotFound, "[tokenizer] tokenizer.ggml.scores: {} wanted (one a token), 0 there",
+                vocab.size());
+  Spm spm;
+  for (std::size_t i = 0; i < vocab.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    if (can_merge_to(vocab.type(id))) spm.pairs_.add_all(vocab.text(id));
+  }
+  return spm;
+}
+
+void Spm::encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeScratch& scratch,
+                 std::vector<TokenId>& out) const {
+  const auto token_of = [&](std::string_view part) -> std::int32_t {
+    const auto id = vocab.find(part);
+    return id && can_merge_to(vocab.type(*id)) ? *id : -1;
+  };
+  scratch.clear();
+  for (std::uint32_t i = 0; i < text.size();) {
+    const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(text.substr(i, 4))));
+    scratch.add(i, n, token_of(text.substr(i, n)));
+    i += n;
+  }
+  merge_symbols(scratch, [&](const Symbol& left, const Symbol& right, Merge& merge) {
+    if (left.bytes + right.bytes > vocab.max_text_bytes()) return false;
+    merge.id = token_of(text.substr(left.begin, left.bytes + right.bytes));
+    if (merge.id < 0) return false;
+    merge.priority = priority_of(vocab.score(merge.id));
+    return true;
+  });
+  for (std::int32_t i = 0; i >= 0 && !scratch.symbols.empty();) {
+    const Symbol& symbol = scratch.symbols[static_cast<std::size_t>(i)];
+    if (symbol.id >= 0) {
+      out.push_back(symbol.id);
+    } else {
+      const std::size_t begin = out.size();
+      for (const char c : text.substr(symbol.begin, symbol.bytes)) {
+        const auto id = vocab.find_byte(static_cast<std::uint8_t>(c));
+        if (id) {
+          out.push_back(*id);
+          continue;
+        }
+        out.resize(begin);
+        if (unknown >= 0) out.push_back(unknown);
+        break;
+      }
+    }
+    i = symbol.next;
+  }
+}
+
+}  // namespace zinc_rt

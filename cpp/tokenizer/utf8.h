@@ -1,0 +1,47 @@
+// UTF-8: validation, code points, and the replacement of ill-formed bytes by U+FFFD.
+// Well-formed means Unicode's table 3-7: no surrogates, no overlong forms, nothing above U+10FFFF.
+// Thread rule: free functions and a plain value type, no shared state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt {
+
+inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
+
+// Bytes (1..4) of the well-formed sequence that `text` starts with; 0 when it starts with none or is empty.
+std::size_t utf8_sequence_bytes(std::string_view text);
+
+// Bytes of the longest well-formed prefix of `text`.
+std::size_t utf8_valid_prefix(std::string_view text);
+inline bool is_utf8(std::string_view text) {
+  return utf8_valid_prefix(text) == text.size();
+}
+
+// The code point of a well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().
+char32_t utf8_code_point(std::string_view sequence);
+
+// Appends the UTF-8 form of a code point up to U+10FFFF.
+void append_utf8(std::string& out, char32_t code_point);
+
+// `text` with each maximal ill-formed part replaced by one U+FFFD, as Python's errors="replace" does.
+std::string replace_invalid_utf8(std::string_view text);
+
+// The same replacement on text that comes in parts. At most 3 bytes are held back, and only while they can still become
+// a well-formed sequence.
+class Utf8Repair {
+ public:
+  // Appends to `out` all that is decided after `bytes`.
+  void push(std::string_view bytes, std::string& out);
+  // Appends one U+FFFD when a sequence is left incomplete, and starts afresh.
+  void finish(std::string& out);
+
+ private:
+  char held_[4] = {};
+  std::uint8_t n_held_ = 0;
+};
+
+}  // namespace zinc_rt
