@@ -1,1 +1,45 @@
 #include "kernels/cpu/quant/quant.h"
+
+#include <array>
+
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/quant/formats.h"
+#include "kernels/cpu/quant/walk.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+// In the order of DType.
+constexpr std::array kFormats{&kFormatF32,  &kFormatF16,    &kFormatBF16,   &kFormatQ4_0, &kFormatQ4_1, &kFormatQ5_0,
+                              &kFormatQ5_1, &kFormatQ8_0,   &kFormatQ2_K,   &kFormatQ3_K, &kFormatQ4_K, &kFormatQ5_K,
+                              &kFormatQ6_K, &kFormatIQ4_NL, &kFormatIQ4_XS, &kFormatMXFP4};
+
+ZRT_MULTIVERSION float dot_group(const float* w, const float* x, std::int64_t n) {
+  return dot_float_group(w, x, n);
+}
+
+}  // namespace
+
+std::span<const QuantFormat* const> quant_formats() {
+  return kFormats;
+}
+
+const QuantFormat* quant_format(DType dtype) {
+  for (const QuantFormat* format : kFormats)
+    if (format->dtype == dtype) return format;
+  return nullptr;
+}
+
+float dot_f32(const QuantFormat& format, const void* row, const float* x, std::int64_t k) {
+  const auto* bytes = static_cast<const std::uint8_t*>(row);
+  float acc = 0;
+  for (std::int64_t first = 0; first < k; first += kGroup) {
+    const std::int64_t n = k - first < kGroup ? k - first : kGroup;
+    float w[kGroup];
+    format.dequantize_row(bytes + row_bytes(format.dtype, static_cast<std::uint64_t>(first)), w, n);
+    acc = acc + dot_group(w, x + first, n);
+  }
+  return acc;
+}
+
+}  // namespace zinc_rt::cpu

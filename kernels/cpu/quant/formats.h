@@ -1,0 +1,25 @@
+// The rows of the format table, each defined in the file of its name.
+#pragma once
+
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+
+extern const QuantFormat kFormatF32;
+extern const QuantFormat kFormatF16;
+extern const QuantFormat kFormatBF16;
+extern const QuantFormat kFormatQ4_0;
+extern const QuantFormat kFormatQ4_1;
+extern const QuantFormat kFormatQ5_0;
+extern const QuantFormat kFormatQ5_1;
+extern const QuantFormat kFormatQ8_0;
+extern const QuantFormat kFormatQ2_K;
+extern const QuantFormat kFormatQ3_K;
+extern const QuantFormat kFormatQ4_K;
+extern const QuantFormat kFormatQ5_K;
+extern const QuantFormat kFormatQ6_K;
+extern const QuantFormat kFormatIQ4_NL;
+extern const QuantFormat kFormatIQ4_XS;
+extern const QuantFormat kFormatMXFP4;
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,56 @@
+// IQ4_XS: blocks of 256: 8 sub-blocks of 32 with a 6-bit scale each, 4-bit indices, f16 d.
+// w = (d * sc) * q, rounded twice; sc = six bits - 32, q = kIq4Values[index] in -127..113.
+// dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/quant/formats.h"
+#include "kernels/cpu/quant/value_tables.h"
+#include "kernels/cpu/quant/walk.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+ZRT_INLINE void unpack(const BlockIQ4_XS& block, std::int8_t* q) {
+  for (int j = 0; j < 8; ++j)
+    for (int i = 0; i < 16; ++i) {
+      q[32 * j + i] = kIq4Values[block.qs[16 * j + i] & 15];
+      q[32 * j + 16 + i] = kIq4Values[block.qs[16 * j + i] >> 4];
+    }
+}
+
+ZRT_INLINE int sub_scale(const BlockIQ4_XS& block, int j) {
+  const int low = (block.scales_l[j / 2] >> (4 * (j % 2))) & 15;
+  const int high = (block.scales_h >> (2 * j)) & 3;
+  return (low | (high << 4)) - 32;
+}
+
+ZRT_INLINE float group_dot(const BlockIQ4_XS& block, const ActBlockQ8A256& x) {
+  std::int8_t q[256];
+  unpack(block, q);
+  std::int32_t isum = 0;
+  for (int j = 0; j < 8; ++j) isum += sub_scale(block, j) * dot_i8<32>(q + 32 * j, x.qs + 32 * j);
+  return static_cast<float>(isum) * f16_to_f32(block.d);
+}
+
+ZRT_MULTIVERSION void dequantize_row(const void* row, float* y, std::int64_t k) {
+  const auto* block = static_cast<const BlockIQ4_XS*>(row);
+  for (std::int64_t g = 0; g < k / kGroup; ++g, y += kGroup) {
+    std::int8_t q[256];
+    unpack(block[g], q);
+    const float d = f16_to_f32(block[g].d);
+    for (int j = 0; j < 8; ++j) {
+      const float scale = d * static_cast<float>(sub_scale(block[g], j));
+      for (int i = 0; i < 32; ++i) y[32 * j + i] = scale * static_cast<float>(q[32 * j + i]);
+    }
+  }
+}
+
+ZRT_MULTIVERSION float dot(const void* row, const void* act, std::int64_t k) {
+  return dot_k_groups<BlockIQ4_XS, group_dot>(row, act, k);
+}
+
+}  // namespace
+
+const QuantFormat kFormatIQ4_XS{DType::kIQ4_XS, DType::kQ8A256, dequantize_row, dot};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,49 @@
+// What the 32-element formats with 4-bit codes share: code i of the low nibbles is value i, of the high ones value
+// 16 + i. kLow and kHigh give the integer value of a code.
+#pragma once
+
+#include "kernels/cpu/quant/walk.h"
+
+// Keeps a loop of 16 a loop: GCC otherwise writes it out before its vectorizer sees it, and then finds no vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ZRT_ROLLED _Pragma("GCC unroll 1")
+#else
+#define ZRT_ROLLED
+#endif
+
+namespace zinc_rt::cpu {
+
+template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>
+ZRT_INLINE std::int32_t dot_nibbles(const Block& block, const ActBlockQ8A32& x) {
+  std::int32_t sum = 0;
+  ZRT_ROLLED
+  for (int i = 0; i < 16; ++i) sum += kLow(block, i) * x.qs[i] + kHigh(block, i) * x.qs[16 + i];
+  return sum;
+}
+
+// y = d * q, rounded once.
+template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>
+ZRT_INLINE void scale_nibbles(const Block& block, float d, float* y) {
+  ZRT_ROLLED
+  for (int i = 0; i < 16; ++i) y[i] = d * static_cast<float>(kLow(block, i));
+  ZRT_ROLLED
+  for (int i = 0; i < 16; ++i) y[16 + i] = d * static_cast<float>(kHigh(block, i));
+}
+
+// y = d * q + m, rounded twice.
+template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>
+ZRT_INLINE void scale_nibbles(const Block& block, float d, float m, float* y) {
+  ZRT_ROLLED
+  for (int i = 0; i < 16; ++i) y[i] = d * static_cast<float>(kLow(block, i)) + m;
+  ZRT_ROLLED
+  for (int i = 0; i < 16; ++i) y[16 + i] = d * static_cast<float>(kHigh(block, i)) + m;
+}
+
+// Bit i of the 32 fifth bits of Q5_0 and Q5_1, as 0 or 16.
+ZRT_INLINE int fifth_bit(const std::uint8_t* qh, int i) {
+  std::uint32_t bits;
+  memcpy(&bits, qh, sizeof(bits));
+  return static_cast<int>((bits >> i) & 1) << 4;
+}
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,40 @@
+// Q4_0: blocks of 32, f16 d, 16 bytes of two 4-bit q.
+// w = d * q (rounded once), q = nibble - 8 in -8..7.
+// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
+// acc = acc + v.
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/quant/formats.h"
+#include "kernels/cpu/quant/nibbles.h"
+#include "kernels/cpu/quant/walk.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+ZRT_INLINE int low(const BlockQ4_0& block, int i) {
+  return (block.qs[i] & 15) - 8;
+}
+ZRT_INLINE int high(const BlockQ4_0& block, int i) {
+  return (block.qs[i] >> 4) - 8;
+}
+
+ZRT_INLINE float block_dot(const BlockQ4_0& block, const ActBlockQ8A32& x, float v) {
+  const auto isum = static_cast<float>(dot_nibbles<BlockQ4_0, low, high>(block, x));
+  return std::fma(isum * f16_to_f32(block.d), x.d, v);
+}
+
+ZRT_MULTIVERSION void dequantize_row(const void* row, float* y, std::int64_t k) {
+  const auto* block = static_cast<const BlockQ4_0*>(row);
+  for (std::int64_t b = 0; b < k / 32; ++b, y += 32)
+    scale_nibbles<BlockQ4_0, low, high>(block[b], f16_to_f32(block[b].d), y);
+}
+
+ZRT_MULTIVERSION float dot(const void* row, const void* act, std::int64_t k) {
+  return dot_32_blocks<BlockQ4_0, block_dot>(row, act, k);
+}
+
+}  // namespace
+
+const QuantFormat kFormatQ4_0{DType::kQ4_0, DType::kQ8A32, dequantize_row, dot};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,41 @@
+// Q4_1: blocks of 32, f16 d and m, 16 bytes of two 4-bit q.
+// w = d * q + m (rounded twice), q in 0..15.
+// dot: isum = sum q * q_x and sum_x = sum q_x, exact. Groups of 8 blocks: v = 0; blocks ascending:
+// v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v); acc = acc + v.
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/quant/formats.h"
+#include "kernels/cpu/quant/nibbles.h"
+#include "kernels/cpu/quant/walk.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+ZRT_INLINE int low(const BlockQ4_1& block, int i) {
+  return block.qs[i] & 15;
+}
+ZRT_INLINE int high(const BlockQ4_1& block, int i) {
+  return block.qs[i] >> 4;
+}
+
+ZRT_INLINE float block_dot(const BlockQ4_1& block, const ActBlockQ8A32& x, float v) {
+  const auto isum = static_cast<float>(dot_nibbles<BlockQ4_1, low, high>(block, x));
+  v = std::fma(isum * f16_to_f32(block.d), x.d, v);
+  return std::fma(static_cast<float>(x.sum) * f16_to_f32(block.m), x.d, v);
+}
+
+ZRT_MULTIVERSION void dequantize_row(const void* row, float* y, std::int64_t k) {
+  const auto* block = static_cast<const BlockQ4_1*>(row);
+  for (std::int64_t b = 0; b < k / 32; ++b, y += 32)
+    scale_nibbles<BlockQ4_1, low, high>(block[b], f16_to_f32(block[b].d), f16_to_f32(block[b].m), y);
+}
+
+ZRT_MULTIVERSION float dot(const void* row, const void* act, std::int64_t k) {
+  return dot_32_blocks<BlockQ4_1, block_dot>(row, act, k);
+}
+
+}  // namespace
+
+const QuantFormat kFormatQ4_1{DType::kQ4_1, DType::kQ8A32, dequantize_row, dot};
+
+}  // namespace zinc_rt::cpu

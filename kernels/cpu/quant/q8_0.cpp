@@ -1,0 +1,34 @@
+// Q8_0: blocks of 32, f16 d, 32 signed bytes q.
+// w = d * q, q in -128..127.
+// dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
+// acc = acc + v.
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/quant/blocks.h"
+#include "kernels/cpu/quant/formats.h"
+#include "kernels/cpu/quant/walk.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+ZRT_INLINE float block_dot(const BlockQ8_0& block, const ActBlockQ8A32& x, float v) {
+  const auto isum = static_cast<float>(dot_i8<32>(block.qs, x.qs));
+  return std::fma(isum * f16_to_f32(block.d), x.d, v);
+}
+
+ZRT_MULTIVERSION void dequantize_row(const void* row, float* y, std::int64_t k) {
+  const auto* block = static_cast<const BlockQ8_0*>(row);
+  for (std::int64_t b = 0; b < k / 32; ++b, y += 32) {
+    const float d = f16_to_f32(block[b].d);
+    for (int i = 0; i < 32; ++i) y[i] = d * static_cast<float>(block[b].qs[i]);
+  }
+}
+
+ZRT_MULTIVERSION float dot(const void* row, const void* act, std::int64_t k) {
+  return dot_32_blocks<BlockQ8_0, block_dot>(row, act, k);
+}
+
+}  // namespace
+
+const QuantFormat kFormatQ8_0{DType::kQ8_0, DType::kQ8A32, dequantize_row, dot};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,80 @@
+// The walks over K that all formats of a kind share (docs/arithmetic.md, rules 3 and 4). Everything here is inlined
+// into the format's ZRT_MULTIVERSION function, so that it is compiled for that function's instruction set.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/common/act_q8.h"
+#include "kernels/common/half.h"
+
+#define ZRT_INLINE static inline __attribute__((always_inline))
+
+namespace zinc_rt::cpu {
+
+constexpr std::int64_t kGroup = 256;
+constexpr int kLanes = 16;
+
+// Exact in any order: |a| <= 128, |b| <= 128.
+template <int kCount>
+ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
+  std::int32_t sum = 0;
+  for (int i = 0; i < kCount; ++i) sum += static_cast<std::int32_t>(a[i]) * b[i];
+  return sum;
+}
+
+// K-quants: acc = fma(v, d_x, acc) a group, v = kGroupDot(block, activations).
+template <class Block, float (*kGroupDot)(const Block&, const ActBlockQ8A256&)>
+ZRT_INLINE float dot_k_groups(const void* row, const void* act, std::int64_t k) {
+  const auto* block = static_cast<const Block*>(row);
+  const auto* x = static_cast<const ActBlockQ8A256*>(act);
+  float acc = 0;
+  for (std::int64_t g = 0; g < k / kGroup; ++g) acc = std::fma(kGroupDot(block[g], x[g]), x[g].d, acc);
+  return acc;
+}
+
+// 32-blocks: v = 0, then v = kBlockDot(block, activations, v) for the group's blocks ascending; acc = acc + v.
+template <class Block, float (*kBlockDot)(const Block&, const ActBlockQ8A32&, float)>
+ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k) {
+  const auto* block = static_cast<const Block*>(row);
+  const auto* x = static_cast<const ActBlockQ8A32*>(act);
+  constexpr std::int64_t kBlocksAGroup = kGroup / 32;
+  const std::int64_t n_blocks = k / 32;
+  float acc = 0;
+  for (std::int64_t first = 0; first < n_blocks; first += kBlocksAGroup) {
+    const std::int64_t end = first + kBlocksAGroup < n_blocks ? first + kBlocksAGroup : n_blocks;
+    float v = 0;
+    for (std::int64_t b = first; b < end; ++b) v = kBlockDot(block[b], x[b], v);
+    acc = acc + v;
+  }
+  return acc;
+}
+
+// Float weights: v of one group of n <= 256 elements. Lane l starts at +0 and takes k = l mod 16 ascending by fma; a
+// lane without elements stays +0. Fold: lanes l and l + 8, then l + 4, l + 2, l + 1.
+ZRT_INLINE float dot_float_group(const float* w, const float* x, std::int64_t n) {
+  float lane[kLanes] = {};
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lane[l] = std::fma(w[i + l], x[i + l], lane[l]);
+  for (int l = 0; i + l < n; ++l) lane[l] = std::fma(w[i + l], x[i + l], lane[l]);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];
+  return lane[0];
+}
+
+template <class Element, float (*kToFloat)(Element)>
+ZRT_INLINE float dot_float_groups(const void* row, const void* act, std::int64_t k) {
+  const auto* w = static_cast<const Element*>(row);
+  const auto* x = static_cast<const float*>(act);
+  float acc = 0;
+  for (std::int64_t first = 0; first < k; first += kGroup) {
+    const std::int64_t n = k - first < kGroup ? k - first : kGroup;
+    float wide[kGroup];
+    for (std::int64_t i = 0; i < n; ++i) wide[i] = kToFloat(w[first + i]);
+    acc = acc + dot_float_group(wide, x + first, n);
+  }
+  return acc;
+}
+
+}  // namespace zinc_rt::cpu
