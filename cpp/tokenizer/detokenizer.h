@@ -1,0 +1,36 @@
+// Token ids to text as they come: never half a UTF-8 sequence.
+//
+// All that push() and finish() give, joined, is replace_invalid_utf8(Tokenizer::decode(all ids)).
+// Thread rule: one stream belongs to one thread at a time; the tokenizer is shared.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/utf8.h"
+
+namespace zinc_rt {
+
+class Detokenizer {
+ public:
+  // previous: the token before the first that will be pushed (the last of the prompt), nothing at the start of a text.
+  // It decides whether the space that encode() puts before text is to be taken away again.
+  explicit Detokenizer(Tokenizer tokenizer, bool skip_special = true, std::optional<std::int32_t> previous = {});
+
+  // The text that is decided after this token; empty while a UTF-8 sequence is incomplete (at most 3 bytes are held).
+  // An id outside the vocabulary, which decode() refuses, gives U+FFFD.
+  std::string push(std::int32_t id);
+
+  // U+FFFD when the text ends within a sequence, else empty. The next push starts a new text.
+  std::string finish();
+
+ private:
+  Tokenizer tokenizer_;
+  bool skip_special_;
+  bool at_start_;
+  Utf8Repair repair_;
+};
+
+}  // namespace zinc_rt

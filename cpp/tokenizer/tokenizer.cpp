@@ -1,0 +1,226 @@
+#include "tokenizer/tokenizer.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/piece_cache.h"
+#include "tokenizer/tokenizer_parts.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
+constexpr std::string_view kSpaceMark = "\u2581";
+
+bool is_marker(TokenType type) {
+  return type == TokenType::kControl || type == TokenType::kUnknown;
+}
+
+// One run of single spaces where `text` has more, none at its ends.
+std::string collapse_spaces(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c != ' ' || (!out.empty() && out.back() != ' ')) out.push_back(c);
+  }
+  if (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+// Encodes what the pre-tokenizer of a byte-level model cuts.
+class BytePieces final : public PieceSink {
+ public:
+  BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out)
+      : vocab_(vocab), bpe_(bpe), whole_words_(whole_words), cache_(cache), out_(out) {}
+
+  void piece(std::string_view text) override {
+    cache_.append(text, out_, [this](std::string_view part, std::vector<TokenId>& out) { encode(part, out); });
+  }
+
+ private:
+  void encode(std::string_view part, std::vector<TokenId>& out) {
+    if (whole_words_ && part.size() <= vocab_.max_text_bytes()) {
+      const auto id = vocab_.find(to_byte_alphabet(part));
+      if (id && !is_marker(vocab_.type(*id))) return out.push_back(*id);
+    }
+    bpe_.encode(vocab_, part, -1, scratch_, out);
+  }
+
+  const Vocab& vocab_;
+  const Bpe& bpe_;
+  const bool whole_words_;
+  PieceCache& cache_;
+  std::vector<TokenId>& out_;
+  MergeScratch scratch_;
+};
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
+  const Parts& p = *parts_;
+  if (text.size() > kMaxTextBytes)
+    return fail(StatusCode::kInvalidArgument, "[tokenizer] text: at most {} bytes wanted, {} there", kMaxTextBytes,
+                text.size());
+  std::vector<TokenId> ids;
+  if (add_special && p.add_bos) ids.push_back(*p.roles.bos);
+
+  const std::vector<Fragment> fragments = p.special_tokens.split(text, parse_special);
+  PieceCache cache(text.size());
+  if (p.model == TokenizerModel::kGpt2) {
+    BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids);
+    for (const Fragment& fragment : fragments) {
+      if (fragment.id >= 0) {
+        ids.push_back(fragment.id);
+      } else {
+        ZRT_CHECK_OK(p.pretokenizer->split(fragment.text, pieces));
+      }
+    }
+  } else {
+    const TokenId unknown = p.roles.unk.value_or(-1);
+    MergeScratch scratch;
+    const auto encode_part = [&](std::string_view part, std::vector<TokenId>& out) {
+      if (p.spm) {
+        p.spm->encode(p.vocab, part, unknown, scratch, out);
+      } else {
+        p.bpe->encode(p.vocab, part, unknown, scratch, out);
+      }
+    };
+    const auto encode_cut = [&](std::string_view run) {
+      const PairSet& pairs = p.spm ? p.spm->pairs() : p.bpe->pairs();
+      pairs.cut(run, [&](std::string_view part) { cache.append(part, ids, encode_part); });
+    };
+    // All fragments with their spaces marked, one after the other: the cache points into it, so it may not move.
+    std::string marked;
+    marked.reserve(text.size() + 2 * static_cast<std::size_t>(std::count(text.begin(), text.end(), ' ')) +
+                   kSpaceMark.size() * fragments.size());
+    bool at_start = true;
+    for (const Fragment& fragment : fragments) {
+      if (fragment.id >= 0) {
+        ids.push_back(fragment.id);
+        at_start = true;
+        continue;
+      }
+      const std::size_t begin = marked.size();
+      if (p.add_space_prefix && at_start) marked += kSpaceMark;
+      at_start = false;
+      const std::string collapsed = p.remove_extra_whitespaces ? collapse_spaces(fragment.text) : std::string();
+      for (const char c : p.remove_extra_whitespaces ? std::string_view(collapsed) : fragment.text) {
+        if (c == ' ') {
+          marked += kSpaceMark;
+        } else {
+          marked.push_back(c);
+        }
+      }
+      std::string_view rest = std::string_view(marked).substr(begin);
+      if (p.model == TokenizerModel::kLlama) {
+        encode_cut(rest);
+        continue;
+      }
+      // Gemma 4 keeps runs of line feeds apart; one that is a token as it stands is that token.
+      while (!rest.empty()) {
+        const bool feeds = rest[0] == '\n';
+        const std::string_view run = rest.substr(0, feeds ? rest.find_first_not_of('\n') : rest.find('\n'));
+        rest.remove_prefix(run.size());
+        const auto id = feeds ? p.vocab.find(run) : std::nullopt;
+        if (id) {
+          ids.push_back(*id);
+        } else {
+          encode_cut(run);
+        }
+      }
+    }
+  }
+  if (add_special && p.add_eos) ids.push_back(*p.roles.eos);
+  return ids;
+}
+
+Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+  const Parts& p = *parts_;
+  std::string out;
+  bool at_start = true;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const TokenId id = ids[i];
+    if (!contains(id))
+      return fail(StatusCode::kInvalidArgument, "[tokenizer] ids[{}]: an id below {} wanted, {} there", i, n_vocab(),
+                  id);
+    std::string_view bytes = p.bytes_of(id);
+    if (skip_special && is_special(id)) bytes = {};
+    const bool starts = starts_text(id);
+    if (at_start && !starts && p.add_space_prefix && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    out.append(bytes);
+    at_start = starts;
+  }
+  return out;
+}
+
+std::size_t Tokenizer::n_vocab() const {
+  return parts_->vocab.size();
+}
+std::optional<std::int32_t> Tokenizer::bos_id() const {
+  return parts_->roles.bos;
+}
+std::optional<std::int32_t> Tokenizer::eos_id() const {
+  return parts_->roles.eos;
+}
+std::optional<std::int32_t> Tokenizer::eot_id() const {
+  return parts_->roles.eot;
+}
+std::optional<std::int32_t> Tokenizer::eom_id() const {
+  return parts_->roles.eom;
+}
+std::optional<std::int32_t> Tokenizer::unk_id() const {
+  return parts_->roles.unk;
+}
+std::optional<std::int32_t> Tokenizer::pad_id() const {
+  return parts_->roles.pad;
+}
+bool Tokenizer::adds_bos() const {
+  return parts_->add_bos;
+}
+bool Tokenizer::adds_eos() const {
+  return parts_->add_eos;
+}
+bool Tokenizer::adds_space_prefix() const {
+  return parts_->add_space_prefix;
+}
+
+bool Tokenizer::is_special(std::int32_t id) const {
+  return contains(id) && is_marker(parts_->vocab.type(id));
+}
+
+bool Tokenizer::is_end_of_generation(std::int32_t id) const {
+  const std::vector<TokenId>& ends = parts_->roles.end_of_generation;
+  return std::binary_search(ends.begin(), ends.end(), id);
+}
+
+bool Tokenizer::starts_text(std::int32_t id) const {
+  return is_special(id) || (contains(id) && parts_->vocab.type(id) == TokenType::kUserDefined);
+}
+
+std::string_view Tokenizer::token_text(std::int32_t id) const {
+  return contains(id) ? parts_->vocab.text(id) : std::string_view();
+}
+
+std::string_view Tokenizer::token_bytes(std::int32_t id) const {
+  return contains(id) ? parts_->bytes_of(id) : std::string_view();
+}
+
+std::optional<std::int32_t> Tokenizer::find(std::string_view token_text) const {
+  return parts_->vocab.find(token_text);
+}
+
+std::vector<std::int32_t> Tokenizer::end_of_generation_ids() const {
+  return parts_->roles.end_of_generation;
+}
+
+std::string_view Tokenizer::model() const {
+  return parts_->model_name;
+}
+
+std::string_view Tokenizer::pre_tokenizer_name() const {
+  return parts_->pre_rule != nullptr ? parts_->pre_rule->name : std::string_view();
+}
+
+}  // namespace zinc_rt

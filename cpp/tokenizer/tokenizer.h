@@ -1,0 +1,76 @@
+// Text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
+//
+// tokenizer.ggml.model: "gpt2" (byte-level BPE, cut by tokenizer.ggml.pre), "llama" (SentencePiece BPE), "gemma4" (BPE
+// on characters with U+2581 for the space).
+// Thread rule: all calls are const and may run at the same time; copies share one immutable vocabulary.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/gguf/metadata.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+class Tokenizer {
+ public:
+  // Fails with kInvalidArgument for a model or pre-tokenizer that is not supported (the message lists those that are),
+  // kNotFound for a missing key, kCorrupt for lists of different length and ids outside the vocabulary.
+  static Result<Tokenizer> from_metadata(const gguf::Metadata& metadata);
+
+  // Token ids of `text`, which need not be UTF-8: other bytes are encoded as they are.
+  // add_special: put BOS before and EOS after, where the model wants them.
+  // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside.
+  // User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
+  // Fails with kInvalidArgument above 1 GiB of text.
+  Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special) const;
+
+  // The bytes that the ids stand for; not always UTF-8 (replace_invalid_utf8 makes it so). With skip_special, control
+  // and unknown tokens add nothing, else their text. Where encode() puts a space before text, one is taken away: at
+  // the start and after each special token. Fails with kInvalidArgument for an id outside the vocabulary.
+  Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special = false) const;
+
+  std::size_t n_vocab() const;
+  bool contains(std::int32_t id) const { return id >= 0 && static_cast<std::size_t>(id) < n_vocab(); }
+
+  std::optional<std::int32_t> bos_id() const;
+  std::optional<std::int32_t> eos_id() const;
+  std::optional<std::int32_t> eot_id() const;  // end of a turn
+  std::optional<std::int32_t> eom_id() const;  // end of a message, before a tool's answer
+  std::optional<std::int32_t> unk_id() const;
+  std::optional<std::int32_t> pad_id() const;
+  bool adds_bos() const;
+  bool adds_eos() const;
+  // Whether encode() puts a space before text at the start and after special tokens.
+  bool adds_space_prefix() const;
+
+  // These take any number; one outside the vocabulary is not special and has no text.
+  bool is_special(std::int32_t id) const;  // control or unknown
+  bool is_end_of_generation(std::int32_t id) const;
+  // Whether encode() would put its space before text that follows this token.
+  bool starts_text(std::int32_t id) const;
+  // What the vocabulary calls the token ("Ġhello", "<0x0A>").
+  std::string_view token_text(std::int32_t id) const;
+  // The bytes that the token adds to decoded text (" hello", "\n").
+  std::string_view token_bytes(std::int32_t id) const;
+
+  // The id of a token by what the vocabulary calls it; the lowest of several.
+  std::optional<std::int32_t> find(std::string_view token_text) const;
+  std::vector<std::int32_t> end_of_generation_ids() const;
+
+  std::string_view model() const;               // "gpt2", "llama", "gemma4"
+  std::string_view pre_tokenizer_name() const;  // empty for models without one
+
+ private:
+  struct Parts;
+  explicit Tokenizer(std::shared_ptr<const Parts> parts);
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace zinc_rt

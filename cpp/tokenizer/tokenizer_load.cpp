@@ -1,0 +1,153 @@
+// Tokenizer::from_metadata: which keys say what.
+#include <algorithm>
+#include <cctype>
+
+#include "base/error.h"
+#include "tokenizer/byte_alphabet.h"
+#include "tokenizer/tokenizer_parts.h"
+
+namespace zinc_rt {
+namespace {
+
+struct ModelRow {
+  std::string_view name;
+  TokenizerModel model;
+};
+constexpr ModelRow kModels[] = {
+    {"gpt2", TokenizerModel::kGpt2}, {"llama", TokenizerModel::kLlama}, {"gemma4", TokenizerModel::kGemma4}};
+
+constexpr std::string_view kSpaceMark = "\u2581";
+
+Result<TokenizerModel> find_model(std::string_view name) {
+  std::string known;
+  for (const ModelRow& row : kModels) {
+    if (row.name == name) return row.model;
+    if (!known.empty()) known += ", ";
+    known += row.name;
+  }
+  return fail(StatusCode::kInvalidArgument, "[tokenizer] tokenizer.ggml.model \"{}\" is not supported; known: {}", name,
+              known);
+}
+
+std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
+  std::string out;
+  for (std::size_t at = text.find(from); at != std::string_view::npos; at = text.find(from)) {
+    out.append(text.substr(0, at)).append(to);
+    text.remove_prefix(at + from.size());
+  }
+  return out.append(text);
+}
+
+// What a token adds to decoded text.
+std::string decoded_bytes(const Vocab& vocab, TokenId id, TokenizerModel model) {
+  const std::string_view text = vocab.text(id);
+  switch (vocab.type(id)) {
+    case TokenType::kControl:
+    case TokenType::kUnknown:
+    case TokenType::kUserDefined: return std::string(text);
+    case TokenType::kByte:
+      if (const auto byte = parse_byte_token(text)) return std::string(1, static_cast<char>(*byte));
+      break;
+    default: break;
+  }
+  return model == TokenizerModel::kGpt2 ? from_byte_alphabet(text) : replace_all(text, kSpaceMark, " ");
+}
+
+// The ids that SentencePiece files without the keys use.
+void default_spm_roles(const Vocab& vocab, TokenRoles& roles) {
+  const auto special = [&](TokenId id) -> std::optional<TokenId> {
+    if (!vocab.contains(id)) return std::nullopt;
+    const TokenType type = vocab.type(id);
+    return type == TokenType::kControl || type == TokenType::kUnknown ? std::optional(id) : std::nullopt;
+  };
+  if (!roles.unk) roles.unk = special(0);
+  if (!roles.bos) roles.bos = special(1);
+  if (!roles.eos) {
+    roles.eos = special(2);
+    auto& ends = roles.end_of_generation;
+    if (roles.eos && std::find(ends.begin(), ends.end(), *roles.eos) == ends.end())
+      ends.insert(std::upper_bound(ends.begin(), ends.end(), *roles.eos), *roles.eos);
+  }
+}
+
+// Phi-3's special tokens swallow the white space after them, three excepted; files do not say so by a key.
+bool phi3_strips(const gguf::Metadata& metadata, TokenizerModel model) {
+  if (model != TokenizerModel::kLlama) return false;
+  const auto architecture = metadata.get_string_or("general.architecture", "");
+  if (architecture && *architecture == "phi3") return true;
+  const auto name = metadata.get_string_or("general.name", "");
+  if (!name) return false;
+  std::string lower(*name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower.find("phi-3") != std::string::npos || lower.find("phi3") != std::string::npos;
+}
+
+std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata, const Vocab& vocab,
+                                                  TokenizerModel model) {
+  const bool strips = phi3_strips(metadata, model);
+  std::vector<SpecialTokens::Entry> entries;
+  for (std::size_t i = 0; i < vocab.size(); ++i) {
+    const auto id = static_cast<TokenId>(i);
+    const TokenType type = vocab.type(id);
+    const bool on_request = type == TokenType::kControl || type == TokenType::kUnknown;
+    if (!on_request && type != TokenType::kUserDefined) continue;
+    const std::string_view text = vocab.text(id);
+    const bool strip_right = strips && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
+    entries.push_back({text, id, on_request, false, strip_right});
+  }
+  return entries;
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
+  auto parts = std::make_shared<Parts>();
+  Parts& p = *parts;
+  ZRT_TRY(const std::string_view model_name, metadata.get_string("tokenizer.ggml.model"));
+  ZRT_TRY(p.model, find_model(model_name));
+  p.model_name = model_name;
+  ZRT_TRY(p.vocab, Vocab::from_metadata(metadata));
+  ZRT_TRY(p.roles, read_token_roles(metadata, p.vocab));
+
+  if (p.model == TokenizerModel::kLlama) {
+    default_spm_roles(p.vocab, p.roles);
+    ZRT_TRY(p.spm, Spm::create(p.vocab));
+    p.add_bos = true;
+    ZRT_TRY(p.add_space_prefix, metadata.get_bool_or("tokenizer.ggml.add_space_prefix", true));
+    ZRT_TRY(p.remove_extra_whitespaces, metadata.get_bool_or("tokenizer.ggml.remove_extra_whitespaces", false));
+  } else {
+    ZRT_TRY(const auto merges, metadata.get_strings("tokenizer.ggml.merges"));
+    const bool bytes = p.model == TokenizerModel::kGpt2;
+    ZRT_TRY(p.bpe, Bpe::create(p.vocab, merges, bytes ? BpeAlphabet::kBytes : BpeAlphabet::kCharacters));
+    if (bytes) {
+      ZRT_TRY(const std::string_view pre, metadata.get_string_or("tokenizer.ggml.pre", "default"));
+      ZRT_TRY(p.pre_rule, find_pre_rule(pre));
+      ZRT_TRY(p.pretokenizer, Pretokenizer::create(*p.pre_rule));
+      p.add_bos = p.pre_rule->add_bos;
+    }
+  }
+  const bool bos_by_default = p.add_bos;
+  ZRT_TRY(p.add_bos, metadata.get_bool_or("tokenizer.ggml.add_bos_token", p.add_bos));
+  ZRT_TRY(p.add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", false));
+  // Gemma 4 does not work without BOS, and files exist that deny it.
+  if (p.model == TokenizerModel::kGemma4) p.add_bos = true;
+  if (p.add_bos && !p.roles.bos) {
+    if (!bos_by_default && p.model != TokenizerModel::kGemma4)
+      return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.add_bos_token is true, but bos_token_id is absent");
+    p.add_bos = false;
+  }
+  if (p.add_eos && !p.roles.eos)
+    return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.add_eos_token is true, but eos_token_id is absent");
+
+  p.special_tokens.fill(special_entries(metadata, p.vocab, p.model));
+  p.byte_ends.reserve(p.vocab.size() + 1);
+  p.byte_ends.push_back(0);
+  for (std::size_t i = 0; i < p.vocab.size(); ++i) {
+    p.bytes += decoded_bytes(p.vocab, static_cast<TokenId>(i), p.model);
+    p.byte_ends.push_back(p.bytes.size());
+  }
+  return Tokenizer(std::move(parts));
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,46 @@
+// What a Tokenizer is made of; private to tokenizer*.cpp.
+// Thread rule: immutable once made.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/pretokenize.h"
+#include "tokenizer/special_tokens.h"
+#include "tokenizer/spm.h"
+#include "tokenizer/token_roles.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab.h"
+
+namespace zinc_rt {
+
+enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4 };
+
+struct Tokenizer::Parts {
+  TokenizerModel model = TokenizerModel::kGpt2;
+  std::string model_name;
+  const PreRule* pre_rule = nullptr;  // kGpt2 only
+  Vocab vocab;
+  TokenRoles roles;
+  bool add_bos = false;
+  bool add_eos = false;
+  bool add_space_prefix = false;
+  bool remove_extra_whitespaces = false;
+
+  SpecialTokens special_tokens;
+  std::optional<Pretokenizer> pretokenizer;  // kGpt2
+  std::optional<Bpe> bpe;                    // kGpt2, kGemma4
+  std::optional<Spm> spm;                    // kLlama
+
+  std::string bytes;                     // what each token adds to decoded text, back to back
+  std::vector<std::uint64_t> byte_ends;  // one more than there are tokens
+
+  std::string_view bytes_of(TokenId id) const {
+    const auto i = static_cast<std::size_t>(id);
+    return std::string_view(bytes).substr(byte_ends[i], byte_ends[i + 1] - byte_ends[i]);
+  }
+};
+
+}  // namespace zinc_rt
