@@ -278,6 +278,10 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (node.attrs[i] == 0 || n_heads % node.attrs[i] != 0)
       return refuse(fmt::format("n_kv_heads = {} does not divide n_heads = {}", node.attrs[i], n_heads));
   }
+  if (node.op == Op::RMS_NORM_FUSED_QKV)
+    for (const auto* name : {"nk", "nv"})
+      if (bindings.find(name)->n > bindings.find("nq")->n)
+        return refuse(fmt::format("{} = {} may not exceed nq = {}", name, bindings.find(name)->n, bindings.find("nq")->n));
   if (node.op == Op::MOE_GATE_TOPK) {
     const Dim* experts = bindings.find("e");
     if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)

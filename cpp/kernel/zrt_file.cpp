@@ -111,10 +111,11 @@ std::vector<std::byte> write_zrt(const ZrtFile& file) {
                       file.occupancy_hint,
                       static_cast<std::uint32_t>(kZrtHeaderBytes + file.code.size()),
                       static_cast<std::uint32_t>(names.size())};
-  std::vector<std::byte> out;
+  std::vector<std::byte> out(sizeof(header) + file.code.size() + names.size() + file.debug_info.size());
+  std::byte* at = out.data();
   const auto append = [&](const void* data, std::size_t size) {
-    const auto* bytes = static_cast<const std::byte*>(data);
-    out.insert(out.end(), bytes, bytes + size);
+    if (size > 0) std::memcpy(at, data, size);
+    at += size;
   };
   append(&header, sizeof(header));
   append(file.code.data(), file.code.size());

@@ -1,0 +1,148 @@
+#include "ring/cpu/cpu_ring.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "ring/cpu/cpu_table.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+constexpr std::size_t kLdsAlign = 64;
+
+std::byte* aligned(std::vector<std::byte>& memory) {
+  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
+  return memory.data() + (kLdsAlign - at % kLdsAlign) % kLdsAlign;
+}
+
+}  // namespace
+
+CpuRing::CpuRing(int threads)
+    : table_(make_cpu_table()),
+      pool_(threads > 0 ? threads : usable_threads()),
+      lds_(static_cast<std::size_t>(pool_.n_threads())) {
+  thread_ = std::thread([this] { run_queue(); });
+}
+
+CpuRing::~CpuRing() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  submitted_.notify_all();
+  thread_.join();
+}
+
+Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
+  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+  if (file.target != kernel::Target::kCpu)
+    return fail(StatusCode::kUnavailable, "[t_cpu] kernel {} is for {}, cpu wanted", file.name, to_string(file.target));
+  ZRT_TRY(const auto* code, find_cpu_kernel(file));
+  if (const auto symbol = file.unpatched(); !symbol.empty())
+    return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {}: symbol {} is not patched", file.name, symbol);
+  LoadedKernel loaded{code, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, file.lds_bytes};
+  for (std::size_t i = 0; i < file.symbols.size(); ++i)
+    std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
+  const std::uint64_t needed = code->lds_bytes != nullptr ? code->lds_bytes(loaded.symbols.data()) : 0;
+  if (file.lds_bytes < needed)
+    return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {} needs {} bytes of local memory, its header gives {}",
+                file.name, needed, file.lds_bytes);
+  kernels_.push_back(std::move(loaded));
+  return Kernel{static_cast<std::uint32_t>(kernels_.size())};
+}
+
+Result<Fence> CpuRing::submit(const Submission& submission) {
+  const auto& batch = *submission.batch;
+  if (submission.first > batch.packets.size() || submission.count > batch.packets.size() - submission.first)
+    return fail(StatusCode::kInvalidArgument, "[t_cpu] packets {} + {} of {}", submission.first, submission.count,
+                batch.packets.size());
+  Work work{submission, {}, {}, 0};
+  for (std::uint32_t i = 0; i < submission.count; ++i) {
+    const Packet& packet = batch.packets[submission.first + i];
+    if (packet.kind != PacketKind::kDispatch) continue;
+    if (packet.kernel.id == 0 || packet.kernel.id > kernels_.size())
+      return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {} is not loaded, {} are", packet.kernel.id,
+                  kernels_.size());
+    if (packet.push_bytes != kernels_[packet.kernel.id - 1].push_bytes)
+      return fail(StatusCode::kInvalidArgument, "[t_cpu] {} has {} bytes of push constants, its kernel wants {}",
+                  to_string(packet.op), packet.push_bytes, kernels_[packet.kernel.id - 1].push_bytes);
+    work.kernels.push_back(&kernels_[packet.kernel.id - 1]);
+    for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
+      ZRT_TRY(void* address, memory_.resolve(batch.bindings[packet.first_binding + b]));
+      work.addresses.push_back(address);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  work.fence = ++last_fence_;
+  queue_.push_back(std::move(work));
+  submitted_.notify_one();
+  return Fence{last_fence_};
+}
+
+Status CpuRing::wait(Fence fence) {
+  std::unique_lock lock(mutex_);
+  if (fence.value > last_fence_)
+    return fail(StatusCode::kInvalidArgument, "[t_cpu] fence {} was never given out, {} were", fence.value,
+                last_fence_);
+  retired_.wait(lock, [&] { return retired_fence_ >= fence.value; });
+  return {};
+}
+
+void CpuRing::run_queue() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    submitted_.wait(lock, [&] { return stop_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    const Work work = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    execute(work);
+    lock.lock();
+    retired_fence_ = work.fence;
+    retired_.notify_all();
+  }
+}
+
+// Packets run one after another, which every barrier allows.
+void CpuRing::execute(const Work& work) {
+  const auto& batch = *work.submission.batch;
+  const StepDims dims = work.submission.dims;
+  void* const* addresses = work.addresses.data();
+  std::uint64_t dispatched = 0;
+  for (std::uint32_t i = 0; i < work.submission.count; ++i) {
+    const Packet& packet = batch.packets[work.submission.first + i];
+    if (packet.kind != PacketKind::kDispatch) continue;
+    const LoadedKernel& kernel = *work.kernels[dispatched];
+    const std::uint64_t nx = packet.grid[0].count(dims), ny = packet.grid[1].count(dims),
+                        nz = packet.grid[2].count(dims);
+    const auto workgroup = [&](std::uint64_t index, int worker) {
+      auto& lds = lds_[static_cast<std::size_t>(worker)];
+      if (lds.size() < kernel.lds_bytes + kLdsAlign) lds.resize(kernel.lds_bytes + kLdsAlign);
+      const cpu::CpuArgs args{addresses,
+                              kernel.symbols.data(),
+                              batch.push.data() + packet.first_push,
+                              dims.n_tokens,
+                              dims.n_outputs,
+                              {static_cast<std::uint32_t>(index % nx), static_cast<std::uint32_t>(index / nx % ny),
+                               static_cast<std::uint32_t>(index / nx / ny)},
+                              aligned(lds)};
+      kernel.code->run(args);
+    };
+    pool_.parallel_for(nx * ny * nz, workgroup);
+    addresses += packet.n_bindings;
+    ++dispatched;
+  }
+  const std::lock_guard lock(mutex_);
+  dispatches_ += dispatched;
+}
+
+RingStats CpuRing::stats() const {
+  const std::lock_guard lock(mutex_);
+  return {memory_.allocated_bytes(), memory_.imported_bytes(), last_fence_, dispatches_};
+}
+
+std::string CpuRing::describe() const {
+  return fmt::format("host processor, {} threads, kernels ref", pool_.n_threads());
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,62 @@
+// T-CPU: walks the packets on a thread of its own and runs each dispatch's workgroups on a pool, by the reference
+// kernels.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/kernel.h"
+#include "ring/host_memory.h"
+#include "ring/ring.h"
+
+namespace zinc_rt::ring {
+
+class CpuRing final : public Ring {
+ public:
+  explicit CpuRing(int threads);
+  ~CpuRing() override;
+
+  Result<Fence> submit(const Submission& submission) override;
+  Status wait(Fence fence) override;
+  Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
+  Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return memory_.alloc(bytes, heap); }
+  void free_bo(const Buffer& buffer) override { memory_.free(buffer); }
+  Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
+  Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
+  const kernel::KernelTable& kernels() const override { return table_; }
+  RingStats stats() const override;
+  std::string describe() const override;
+
+ private:
+  struct LoadedKernel {
+    const cpu::CpuKernel* code = nullptr;
+    std::vector<std::uint32_t> symbols;
+    std::uint32_t push_bytes = 0, lds_bytes = 0;
+  };
+  struct Work {
+    Submission submission;
+    std::vector<const LoadedKernel*> kernels;  // one a dispatch
+    std::vector<void*> addresses;              // one a binding of the dispatches
+    std::uint64_t fence = 0;
+  };
+  void run_queue();
+  void execute(const Work& work);
+
+  kernel::KernelTable table_;
+  HostMemory memory_;
+  std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it
+  ThreadPool pool_;
+  std::vector<std::vector<std::byte>> lds_;  // one a pool thread
+
+  mutable std::mutex mutex_;
+  std::condition_variable submitted_, retired_;
+  std::deque<Work> queue_;
+  std::uint64_t last_fence_ = 0, retired_fence_ = 0, dispatches_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,64 @@
+// The tier that computes nothing: packets retire as they are submitted and every result stays zero. It shows what all
+// but the kernels costs, and is taken only when forced.
+#include "base/error.h"
+#include "ring/host_memory.h"
+#include "ring/tier.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+class NullRing final : public Ring {
+ public:
+  NullRing() : table_(kernel::Target::kCpu) {
+    for (std::size_t op = 0; op < ir::kOpCount; ++op)
+      for (int key = 0; key < static_cast<int>(DType::kCount); ++key) {
+        kernel::KernelEntry entry;
+        entry.file.name = to_string(static_cast<ir::Op>(op));
+        entry.file.push_const_bytes = static_cast<std::uint32_t>(4 * ir::rule(static_cast<ir::Op>(op)).attrs.size());
+        table_.add(static_cast<ir::Op>(op), static_cast<DType>(key), std::move(entry));
+      }
+  }
+  Result<Fence> submit(const Submission& submission) override {
+    const auto& batch = *submission.batch;
+    if (submission.first > batch.packets.size() || submission.count > batch.packets.size() - submission.first)
+      return fail(StatusCode::kInvalidArgument, "[null] packets {} + {} of {}", submission.first, submission.count,
+                  batch.packets.size());
+    return Fence{++stats_.submissions};
+  }
+  Status wait(Fence fence) override {
+    if (fence.value > stats_.submissions)
+      return fail(StatusCode::kInvalidArgument, "[null] fence {} was never given out, {} were", fence.value,
+                  stats_.submissions);
+    return {};
+  }
+  Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
+  Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return memory_.alloc(bytes, heap); }
+  void free_bo(const Buffer& buffer) override { memory_.free(buffer); }
+  Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
+  Result<Kernel> load_kernel(std::span<const std::byte> zrt) override {
+    ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+    return Kernel{++n_kernels_};
+  }
+  const kernel::KernelTable& kernels() const override { return table_; }
+  RingStats stats() const override {
+    auto stats = stats_;
+    stats.allocated_bytes = memory_.allocated_bytes();
+    stats.imported_bytes = memory_.imported_bytes();
+    return stats;
+  }
+  std::string describe() const override { return "computes nothing; results are zero"; }
+
+ private:
+  kernel::KernelTable table_;
+  HostMemory memory_;
+  RingStats stats_;
+  std::uint32_t n_kernels_ = 0;
+};
+
+}  // namespace
+
+extern const Tier kTier_null;
+const Tier kTier_null{"null", "computes nothing, for measuring the rest", -1, [] { return std::string(); },
+                      [](const RingOptions&) -> Result<std::unique_ptr<Ring>> { return std::make_unique<NullRing>(); }};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,89 @@
+// Push constants, one struct an op: the attributes of the op's rule (cpp/ir/op_rules.cpp), in its order, 4 bytes each.
+// Ops without attributes have none. Shared by host and device (C++17, POD).
+#pragma once
+
+#include <stdint.h>
+
+namespace zinc_rt::push {
+
+enum Activation : uint32_t { kSilu = 0, kGeluTanh = 1 };
+
+struct Embed {
+  float scale;
+};
+struct RmsNorm {
+  float eps;
+  uint32_t group;
+};
+struct RmsNormFusedQkv {
+  float eps;
+  uint32_t quantize;
+};
+struct RmsNormFusedMlpGateUp {
+  float eps;
+  uint32_t quantize;
+};
+struct Rope {
+  uint32_t head_dim, n_rot, neox;
+};
+struct RmsNormFusedRopeKvWrite {
+  float eps;
+  uint32_t head_dim, n_rot, neox;
+};
+struct FlashAttn {
+  uint32_t n_heads, n_kv_heads, head_dim, v_head_dim;
+  float scale;
+  uint32_t window;
+  float softcap;
+};
+struct MoeGateTopk {
+  uint32_t n_used, renormalize;
+  float scale;
+};
+struct MoeSwiglu {
+  uint32_t act;
+};
+struct SharedExpert {
+  uint32_t act, quantize;
+};
+struct SsmConv1d {
+  uint32_t width, taps;
+};
+struct SsmDeltaNet {
+  uint32_t n_k_heads, n_v_heads, k_dim, v_dim, tiled;
+  float eps;
+};
+struct SsmGatedNorm {
+  float eps;
+  uint32_t group;
+};
+struct ResidualRmsNorm {
+  float eps;
+};
+struct KvWriteBatched {
+  uint32_t head_dim;
+};
+struct RequestState {
+  uint32_t field;
+};
+struct Glu {
+  uint32_t act;
+};
+struct Scale {
+  float scale;
+};
+struct Softcap {
+  float cap;
+};
+
+static_assert(sizeof(Embed) == 4 && sizeof(RmsNorm) == 8 && sizeof(RmsNormFusedQkv) == 8, "4 bytes an attribute");
+static_assert(sizeof(RmsNormFusedMlpGateUp) == 8 && sizeof(Rope) == 12 && sizeof(RmsNormFusedRopeKvWrite) == 16,
+              "4 bytes an attribute");
+static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 12 && sizeof(MoeSwiglu) == 4, "4 bytes an attribute");
+static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 8 && sizeof(SsmDeltaNet) == 24, "4 bytes an attribute");
+static_assert(sizeof(SsmGatedNorm) == 8 && sizeof(ResidualRmsNorm) == 4 && sizeof(KvWriteBatched) == 4,
+              "4 bytes an attribute");
+static_assert(sizeof(RequestState) == 4 && sizeof(Glu) == 4 && sizeof(Scale) == 4 && sizeof(Softcap) == 4,
+              "4 bytes an attribute");
+
+}  // namespace zinc_rt::push

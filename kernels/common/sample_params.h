@@ -1,0 +1,26 @@
+// One row of request.sampling: how the SAMPLE op picks a token. Shared by host and device (C++17, POD).
+#pragma once
+
+#include <stdint.h>
+
+namespace zinc_rt {
+
+struct SampleParams {
+  uint32_t seed_lo,
+      seed_hi;        // the request's seed; with `position` it keys the random number, so batching cannot move it
+  uint32_t position;  // of the token to come
+  float temperature;  // 0: the most likely token (ties: the lower id)
+  uint32_t top_k;     // 0: off
+  float top_p;        // 1: off
+  float min_p;        // 0: off
+  float repetition_penalty;  // 1: off; over prompt and generated tokens
+  float presence_penalty;    // 0: off; over generated tokens
+  float frequency_penalty;   // 0: off; over generated tokens
+  uint32_t history_begin;    // of this row's tokens in request.history
+  uint32_t n_prompt;         // the first n_prompt of them are the prompt
+  uint32_t n_history;        // all of them
+  uint32_t reserved[3];
+};
+static_assert(sizeof(SampleParams) == 64, "16 words a row");
+
+}  // namespace zinc_rt

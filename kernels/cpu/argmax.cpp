@@ -1,0 +1,28 @@
+// ARGMAX: token[r] = index of the largest logit; on a tie the lower index. NaN never wins; a row of NaN gives 0.
+// Shapes: logits [n, v], token [n]. Order: none.
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+
+std::uint32_t argmax_row(const float* x, std::uint32_t n) {
+  std::uint32_t best = 0;
+  for (std::uint32_t i = 1; i < n; ++i)
+    if (x[i] > x[best] || x[best] != x[best]) best = i;
+  return x[best] == x[best] ? best : 0;
+}
+
+namespace {
+
+void run(const CpuArgs& args) {
+  const std::uint32_t v = args.dim(0), r = args.wg[0];
+  args.buffer<std::int32_t>(1)[r] =
+      static_cast<std::int32_t>(argmax_row(args.buffer<const float>(0) + std::uint64_t{r} * v, v));
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_argmax;
+const CpuKernel kCpuKernel_argmax{"ARGMAX", run, {"dim:v"}, {{"n"}, {}}};
+
+}  // namespace zinc_rt::cpu

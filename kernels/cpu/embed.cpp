@@ -1,0 +1,33 @@
+// EMBED: y[t] = scale * table[ids[t]], widened to float. An id outside the table gives a row of NaN, which the engine
+// reports; it cannot read outside the table. Order: none.
+#include <cmath>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void run(const CpuArgs& args) {
+  const std::uint32_t v = args.dim(0), d = args.dim(1), t = args.wg[0];
+  const auto dtype = static_cast<DType>(args.symbols[2]);
+  const auto id = args.buffer<const std::int32_t>(0)[t];
+  float* y = args.buffer<float>(2) + std::uint64_t{t} * d;
+  const float scale = args.constants<push::Embed>().scale;
+  if (id < 0 || static_cast<std::uint32_t>(id) >= v) {
+    for (std::uint32_t i = 0; i < d; ++i) y[i] = NAN;
+    return;
+  }
+  const auto* row = args.buffer<const std::byte>(1) + static_cast<std::uint64_t>(id) * row_bytes(dtype, d);
+  quant_format(dtype)->dequantize_row(row, y, d);
+  if (scale != 1.0f)
+    for (std::uint32_t i = 0; i < d; ++i) y[i] = y[i] * scale;
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_embed;
+const CpuKernel kCpuKernel_embed{"EMBED", run, {"dim:v", "dim:d", "dtype:table"}, {{"n"}, {}}, KeyTypes::kWeights};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,63 @@
+// How T-CPU calls a kernel: once a workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
+// `const CpuKernel kCpuKernel_<op>`; CMake writes the list of them from the file names.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/dtype.h"
+
+namespace zinc_rt::cpu {
+
+struct CpuArgs {
+  void* const* buffers;          // the op's inputs then outputs, in the order of its rule; null: absent
+  const std::uint32_t* symbols;  // values of CpuKernel::symbols
+  const void* push;              // push::<Op>
+  std::uint32_t n_tokens, n_outputs;
+  std::uint32_t wg[3];  // this workgroup
+  std::byte* lds;       // CpuKernel::lds_bytes of memory of this thread, aligned to 64
+
+  template <class T>
+  T* buffer(std::size_t i) const {
+    return static_cast<T*>(buffers[i]);
+  }
+  template <class T>
+  const T& constants() const {
+    return *static_cast<const T*>(push);
+  }
+  // A dimension symbol's value; the two open ones are resolved by the step.
+  std::uint32_t dim(std::size_t symbol) const {
+    const std::uint32_t value = symbols[symbol];
+    if (value == 0xFFFFFFF0u) return n_tokens;
+    if (value == 0xFFFFFFF1u) return n_outputs;
+    return value;
+  }
+};
+
+enum class KeyTypes : std::uint8_t {
+  kNone,
+  kWeights,
+  kKv,
+  kF16AndBF16,
+  kQ4K
+};  // the types of the op's key operand it serves
+
+struct CpuGrid {
+  const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1
+  std::uint32_t tile = 1;
+};
+
+struct CpuKernel {
+  const char* op;
+  void (*run)(const CpuArgs& args);
+  std::vector<const char*> symbols;
+  CpuGrid grid[2];
+  KeyTypes keys = KeyTypes::kNone;
+  std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
+};
+
+std::span<const CpuKernel* const> cpu_kernels();
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,59 @@
+// KV_WRITE_BATCHED: stores each token's K and V row in its cell of the paged cache: page = page_table[slot][pos / 16],
+// cell = pos % 16. Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v
+// [pages, 16, nv] in f32, f16 or q8_0. A page lies `pitch` bytes after the one before it: a page holds all layers. f32
+// to f16 rounds to nearest even; q8_0 takes blocks of 32 with d = f16(amax / 127), q = round(x / d). Order: none; every
+// cell has one writer.
+#include "kernels/common/half.h"
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void store_q8_0(const float* row, std::byte* cell, std::uint32_t n) {
+  for (std::uint32_t b = 0; b < n; b += 32, cell += 34) {
+    float amax = 0.0f;
+    for (int i = 0; i < 32; ++i) amax = std::max(amax, row[b + i] < 0 ? -row[b + i] : row[b + i]);
+    const std::uint16_t d = f32_to_f16(amax * (1.0f / 127.0f));
+    const float scale = f16_to_f32(d);
+    const float inverse = scale >= 0x1p-20f ? exact::rcp(scale) : 0.0f;
+    __builtin_memcpy(cell, &d, 2);
+    for (int i = 0; i < 32; ++i) {
+      const float q = exact::round_int(row[b + i] * inverse);
+      cell[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q));
+    }
+  }
+}
+
+void run(const CpuArgs& args) {
+  const std::uint32_t nk = args.dim(0), nv = args.dim(1), pages_per_slot = args.dim(2), t = args.wg[0];
+  const auto kv = static_cast<DType>(args.symbols[3]);
+  const auto pos = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(2)[t]);
+  const auto* pages = args.buffer<const std::int32_t>(4) +
+                      static_cast<std::uint64_t>(args.buffer<const std::int32_t>(3)[t]) * pages_per_slot;
+  kv_store_row(args.buffer<const float>(0) + std::uint64_t{t} * nk,
+               kv_cell(args.buffers[5], pages, pos, args.symbols[4], row_bytes(kv, nk)), nk, kv);
+  kv_store_row(args.buffer<const float>(1) + std::uint64_t{t} * nv,
+               kv_cell(args.buffers[6], pages, pos, args.symbols[5], row_bytes(kv, nv)), nv, kv);
+}
+
+}  // namespace
+
+void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv) {
+  switch (kv) {
+    case DType::kF32: __builtin_memcpy(cell, row, std::uint64_t{n} * 4); break;
+    case DType::kF16:
+      for (std::uint32_t i = 0; i < n; ++i) static_cast<std::uint16_t*>(cell)[i] = f32_to_f16(row[i]);
+      break;
+    default: store_q8_0(row, static_cast<std::byte*>(cell), n); break;
+  }
+}
+
+extern const CpuKernel kCpuKernel_kv_write_batched;
+const CpuKernel kCpuKernel_kv_write_batched{"KV_WRITE_BATCHED",
+                                            run,
+                                            {"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
+                                            {{"n"}, {}},
+                                            KeyTypes::kKv};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,35 @@
+// MATMUL_WMMA_F16: c = a b^T for 16-bit floats, the matrix-unit form of LINEAR. Shapes: a [n, k] f16, b [m, k] f16 or
+// bf16, c [n, m] f32. Order: the float dot of rule 4 over the widened values. A matrix unit sums in an order of its
+// own, so a tier offers this op only in arithmetic `fast`; this reference is what its tolerance is measured against.
+#include <algorithm>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+constexpr std::uint32_t kTile = 64;
+
+void run(const CpuArgs& args) {
+  const std::uint32_t k = args.dim(0), m = args.dim(1), t = args.wg[0];
+  auto* scratch = reinterpret_cast<float*>(args.lds);
+  float* a = scratch + k;
+  quant_format(DType::kF16)->dequantize_row(args.buffer<const std::byte>(0) + t * row_bytes(DType::kF16, k), a, k);
+  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), nullptr, a, DType::kF32, 0, k, 1,
+               args.buffer<float>(2) + std::uint64_t{t} * m, m, scratch},
+              args.wg[1] * kTile, std::min(m, (args.wg[1] + 1) * kTile));
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_matmul_wmma_f16;
+const CpuKernel kCpuKernel_matmul_wmma_f16{"MATMUL_WMMA_F16",
+                                           run,
+                                           {"dim:k", "dim:m", "dtype:b"},
+                                           {{"n"}, {"m", kTile}},
+                                           KeyTypes::kF16AndBF16,
+                                           [](const std::uint32_t* s) { return std::uint64_t{s[0]} * 8; }};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,27 @@
+// MATMUL_WMMA_Q4K: c = a b^T with b in Q4_K, dequantized on the fly, and a quantized by QUANTIZE: the matrix-unit form
+// of LINEAR. Shapes: a [n, k] q8a256, b [m, k] q4_k, c [n, m] f32. Order: the integer dot of quant/q4_k.cpp, so int8
+// matrix units keep the bits.
+#include <algorithm>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+constexpr std::uint32_t kTile = 64;
+
+void run(const CpuArgs& args) {
+  const std::uint32_t n = args.dim(0), k = args.dim(1), m = args.dim(2);
+  linear_rows({args.buffers[1], DType::kQ4_K, nullptr, args.buffers[0], DType::kQ8A256, row_bytes(DType::kQ8A256, k), k,
+               n, args.buffer<float>(2), m, nullptr},
+              args.wg[0] * kTile, std::min(m, (args.wg[0] + 1) * kTile));
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_matmul_wmma_q4k;
+const CpuKernel kCpuKernel_matmul_wmma_q4k{
+    "MATMUL_WMMA_Q4K", run, {"dim:n", "dim:k", "dim:m"}, {{"m", kTile}, {}}, KeyTypes::kQ4K};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,48 @@
+// MOE_DOWN_ACC: hidden = hidden + sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in place.
+// Shapes: x [n, k, f], down_w [e, d, f], ids, weights [n, k], hidden [n, d].
+// Order: for each output acc = 0; acc = fma(weight_j, y_j, acc) for j = 0, 1, ...; then hidden + acc. y_j as LINEAR.
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+constexpr std::uint32_t kTile = 64;
+
+void run(const CpuArgs& args) {
+  const std::uint32_t f = args.dim(0), e = args.dim(1), d = args.dim(2), k = args.dim(3), t = args.wg[0];
+  const auto w_dtype = static_cast<DType>(args.symbols[4]), x_dtype = static_cast<DType>(args.symbols[5]);
+  const std::uint32_t begin = args.wg[1] * kTile, end = std::min(d, begin + kTile);
+  float acc[kTile] = {}, y[kTile];
+  for (std::uint32_t j = 0; j < k; ++j) {
+    const auto id = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(2)[t * k + j]);
+    const float weight = args.buffer<const float>(3)[t * k + j];
+    if (id >= e) {
+      std::fill_n(y, kTile, NAN);
+    } else {
+      const std::uint64_t w_row = row_bytes(w_dtype, f);
+      linear_rows({args.buffer<const std::byte>(1) + (std::uint64_t{id} * d + begin) * w_row, w_dtype, nullptr,
+                   args.buffer<const std::byte>(0) + (std::uint64_t{t} * k + j) * row_bytes(x_dtype, f), x_dtype, 0, f,
+                   1, y, kTile, reinterpret_cast<float*>(args.lds)},
+                  0, end - begin);
+    }
+    for (std::uint32_t i = 0; i < end - begin; ++i) acc[i] = __builtin_fmaf(weight, y[i], acc[i]);
+  }
+  float* hidden = args.buffer<float>(4) + std::uint64_t{t} * d + begin;
+  for (std::uint32_t i = 0; i < end - begin; ++i) hidden[i] = hidden[i] + acc[i];
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_moe_down_acc;
+const CpuKernel kCpuKernel_moe_down_acc{"MOE_DOWN_ACC",
+                                        run,
+                                        {"dim:f", "dim:e", "dim:d", "dim:k", "dtype:down_w", "dtype:x"},
+                                        {{"n"}, {"d", kTile}},
+                                        KeyTypes::kWeights,
+                                        [](const std::uint32_t* s) { return std::uint64_t{s[0]} * 4; }};
+
+}  // namespace zinc_rt::cpu

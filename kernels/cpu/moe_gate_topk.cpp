@@ -1,0 +1,66 @@
+// MOE_GATE_TOPK: logits = LINEAR(x, gate_w); probabilities = softmax over all e experts; the n_used most likely (ties:
+// the lower id), most likely first, with their probabilities; renormalize = 1 divides these by their sum; all are
+// multiplied by `scale`. Shapes: x [n, d], gate_w [e, d], logits [n, e], ids, weights [n, n_used]. Order: softmax:
+// maximum, exp, sum in 16 lanes (lane = expert mod 16), folded, times its reciprocal; the sum of the chosen runs from
+// the most likely on.
+#include <algorithm>
+
+#include "kernels/common/fold.h"
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+
+float sum_lanes(const float* x, std::uint32_t n) {
+  float lanes[16] = {};
+  for (std::uint32_t i = 0; i < n; ++i) lanes[i % 16] = lanes[i % 16] + x[i];
+  return fold16(lanes);
+}
+
+namespace {
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::MoeGateTopk>();
+  const std::uint32_t d = args.dim(0), e = args.dim(1), t = args.wg[0];
+  const auto x_dtype = static_cast<DType>(args.symbols[3]);
+  auto* scratch = reinterpret_cast<float*>(args.lds);
+  float* p = scratch + d;
+  float* logits = args.buffer<float>(2) + std::uint64_t{t} * e;
+  auto* ids = args.buffer<std::int32_t>(3) + std::uint64_t{t} * c.n_used;
+  float* weights = args.buffer<float>(4) + std::uint64_t{t} * c.n_used;
+  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), nullptr,
+               args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, logits, e, scratch},
+              0, e);
+  const float max = logits[argmax_row(logits, e)];
+  for (std::uint32_t i = 0; i < e; ++i) p[i] = exact::exp(logits[i] - max);
+  const float inverse = exact::rcp(sum_lanes(p, e));
+  for (std::uint32_t j = 0; j < c.n_used; ++j) {
+    std::uint32_t best = e;
+    for (std::uint32_t i = 0; i < e; ++i) {
+      if (std::find(ids, ids + j, static_cast<std::int32_t>(i)) != ids + j) continue;
+      if (best == e || logits[i] > logits[best]) best = i;
+    }
+    ids[j] = static_cast<std::int32_t>(best);
+    weights[j] = p[best] * inverse;
+  }
+  if (c.renormalize != 0) {
+    float sum = 0.0f;
+    for (std::uint32_t j = 0; j < c.n_used; ++j) sum = sum + weights[j];
+    const float r = exact::rcp(sum);
+    for (std::uint32_t j = 0; j < c.n_used; ++j) weights[j] = weights[j] * r;
+  }
+  if (c.scale != 1.0f)
+    for (std::uint32_t j = 0; j < c.n_used; ++j) weights[j] = weights[j] * c.scale;
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_moe_gate_topk;
+const CpuKernel kCpuKernel_moe_gate_topk{"MOE_GATE_TOPK",
+                                         run,
+                                         {"dim:d", "dim:e", "dtype:gate_w", "dtype:x"},
+                                         {{"n"}, {}},
+                                         KeyTypes::kWeights,
+                                         [](const std::uint32_t* s) { return (std::uint64_t{s[0]} + s[1]) * 4; }};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,74 @@
+// Row-level references that several ops share: a fused op is these in order. Pure and thread safe.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "kernels/common/exact_math.h"
+#include "kernels/common/push.h"
+
+namespace zinc_rt::cpu {
+
+// rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
+void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
+
+// quantize.cpp: k floats to blocks of the activation type.
+void quantize_row(const float* x, void* y, std::uint32_t k, DType act);
+
+// rope.cpp: rotates the first n_rot of each head's head_dim by the angles of one position: table_row = n_rot/2 pairs
+// (cos, sin). y may be x.
+void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
+              std::uint32_t n_rot, bool neox);
+
+// kv_write_batched.cpp: one token's K or V row into its cell of a page.
+void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv);
+// The cell of a token: page_table gives the page, a page holds 16 cells of cell_bytes.
+inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t pos, std::uint64_t page_pitch,
+                          std::uint64_t cell_bytes) {
+  return static_cast<std::byte*>(cache) + static_cast<std::uint64_t>(pages[pos / 16]) * page_pitch +
+         pos % 16 * cell_bytes;
+}
+
+// linear.cpp: y[t * y_pitch + row - row_begin...]: rows [begin, end) of W times n rows of x. `x` has type x_dtype and
+// x_pitch bytes a row; scratch holds k floats. bias may be null.
+struct LinearArgs {
+  const void* w;
+  DType w_dtype;
+  const float* bias;
+  const void* x;
+  DType x_dtype;
+  std::uint64_t x_pitch;
+  std::uint32_t k, n;
+  float* y;  // y[t * y_pitch + row]
+  std::uint64_t y_pitch;
+  float* scratch;
+};
+void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+
+// flash_attn.cpp: one query token's heads [h_begin, h_end).
+struct AttendArgs {
+  push::FlashAttn shape;
+  const float* q;  // the token's n_heads * head_dim
+  const void* kv_k;
+  const void* kv_v;
+  DType kv;
+  std::uint64_t k_pitch, v_pitch;  // bytes between pages
+  const std::int32_t* pages;
+  std::uint32_t pos;
+  float* y;        // the token's n_heads * v_head_dim
+  float* scratch;  // attend_scratch_floats(shape)
+};
+std::uint64_t attend_scratch_floats(const push::FlashAttn& shape);
+void attend(const AttendArgs& args, std::uint32_t h_begin, std::uint32_t h_end);
+
+// argmax.cpp: the index of the largest value, the lower one on a tie; NaN never wins.
+std::uint32_t argmax_row(const float* x, std::uint32_t n);
+
+// The sum of n values in 16 lanes (lane = index mod 16) folded by the tree of docs/arithmetic.md.
+float sum_lanes(const float* x, std::uint32_t n);
+
+inline float activate(std::uint32_t act, float x) {
+  return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
+}
+
+}  // namespace zinc_rt::cpu

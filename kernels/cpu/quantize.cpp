@@ -1,0 +1,68 @@
+// QUANTIZE: rows of floats to int8 blocks with one scale a block (kernels/common/act_q8.h): 32 elements (q8a32) or 256
+// (q8a256).
+//   amax = max |x|;  d = amax * (1/127);  q = round(x * (127 / amax)), ties to even;  sums of q are exact integers.
+// A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it is seen in the
+// logits and not hidden. Order: none (the maximum is order-free).
+#include <cmath>
+
+#include "kernels/common/act_q8.h"
+#include "kernels/common/multiversion.h"
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+ZRT_MULTIVERSION float quantize_block(const float* x, std::int8_t* q, int n) {
+  float amax = 0.0f;
+  float finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
+  for (int i = 0; i < n; ++i) {
+    const float a = std::fabs(x[i]);
+    amax = a > amax ? a : amax;
+    finite = finite + x[i] * 0.0f;
+  }
+  const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && finite == 0.0f;
+  const float inverse = usable ? 127.0f * exact::rcp(amax) : 0.0f;
+  for (int i = 0; i < n; ++i) {
+    const float shifted = (usable ? x[i] * inverse : 0.0f) + exact::kRound;
+    q[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::int32_t, shifted));
+  }
+  if (finite != 0.0f || amax > 0x1p120f) return NAN;
+  return usable ? amax * (1.0f / 127.0f) : 0.0f;
+}
+
+void run(const CpuArgs& args) {
+  const std::uint32_t k = args.dim(0);
+  const auto act = static_cast<DType>(args.symbols[1]);
+  const std::uint64_t t = args.wg[0];
+  quantize_row(args.buffer<const float>(0) + t * k, args.buffer<std::byte>(1) + t * row_bytes(act, k), k, act);
+}
+
+}  // namespace
+
+void quantize_row(const float* x, void* y, std::uint32_t k, DType act) {
+  if (act == DType::kQ8A32) {
+    auto* blocks = static_cast<ActBlockQ8A32*>(y);
+    for (std::uint32_t b = 0; b < k / 32; ++b) {
+      blocks[b].d = quantize_block(x + b * 32, blocks[b].qs, 32);
+      std::int32_t sum = 0;
+      for (const auto q : blocks[b].qs) sum += q;
+      blocks[b].sum = sum;
+    }
+    return;
+  }
+  auto* blocks = static_cast<ActBlockQ8A256*>(y);
+  for (std::uint32_t b = 0; b < k / 256; ++b) {
+    blocks[b].d = quantize_block(x + b * 256, blocks[b].qs, 256);
+    for (int s = 0; s < 16; ++s) {
+      std::int32_t sum = 0;
+      for (int i = 0; i < 16; ++i) sum += blocks[b].qs[s * 16 + i];
+      blocks[b].sums[s] = static_cast<std::int16_t>(sum);
+    }
+  }
+}
+
+extern const CpuKernel kCpuKernel_quantize;
+const CpuKernel kCpuKernel_quantize{"QUANTIZE", run, {"dim:k", "dtype:y"}, {{"n"}, {}}};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,38 @@
+// RMS_NORM: in each group of a row, y = x * r * w with r = rsqrt(sum(x^2) / group + eps). Without w the factor is left
+// out. Shapes: x [n, d], w [group], y [n, d]; group divides d (group = d: the whole row; group = head_dim: per head).
+// Order: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps); then (x *
+// r) * w.
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+
+void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps) {
+  const QuantFormat& f32 = *quant_format(DType::kF32);
+  const float inverse = 1.0f / static_cast<float>(group);
+  for (std::uint32_t g = 0; g < d; g += group) {
+    const float r = exact::rsqrt(__builtin_fmaf(f32.dot(x + g, x + g, group), inverse, eps));
+    for (std::uint32_t i = 0; i < group; ++i) {
+      const float v = x[g + i] * r;
+      y[g + i] = w != nullptr ? v * w[i] : v;
+    }
+  }
+}
+
+namespace {
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::RmsNorm>();
+  const std::uint32_t d = args.dim(0);
+  const std::uint64_t at = std::uint64_t{args.wg[0]} * d;
+  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(1), args.buffer<float>(2) + at, d, c.group,
+               c.eps);
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_rms_norm;
+const CpuKernel kCpuKernel_rms_norm{"RMS_NORM", run, {"dim:d"}, {{"n"}, {}}};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,52 @@
+// SHARED_EXPERT: y = LINEAR(GLU(LINEAR(x, gate_w), LINEAR(x, up_w)), down_w); with gate_inp y = y * sigmoid(gate_inp .
+// x); hidden = hidden + y. Shapes: x [n, d], gate_w, up_w [f, d], down_w [d, f], gate_inp [d] or absent, hidden [n, d],
+// updated in place. quantize = 1: x and the product of the GLU are quantized as each weight's format wants. Order: that
+// of the ops; gate_inp by the float dot.
+#include <algorithm>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::SharedExpert>();
+  const std::uint32_t d = args.dim(0), f = args.dim(1), t = args.wg[0];
+  const std::uint32_t wide = std::max(d, f);
+  float *scratch = reinterpret_cast<float*>(args.lds), *gate = scratch + wide, *up = gate + f, *y = up + f;
+  auto* quantized = reinterpret_cast<std::byte*>(y + d);
+  const float* x = args.buffer<const float>(0) + std::uint64_t{t} * d;
+  const auto project = [&](const float* in, std::uint32_t k, std::size_t w, std::uint32_t rows, float* out) {
+    const auto w_dtype = static_cast<DType>(args.symbols[1 + w]);
+    const DType x_dtype = c.quantize != 0 ? act_dtype(w_dtype) : DType::kF32;
+    if (x_dtype != DType::kF32) quantize_row(in, quantized, k, x_dtype);
+    linear_rows({args.buffers[w], w_dtype, nullptr, x_dtype == DType::kF32 ? static_cast<const void*>(in) : quantized,
+                 x_dtype, 0, k, 1, out, rows, scratch},
+                0, rows);
+  };
+  project(x, d, 1, f, gate);
+  project(x, d, 2, f, up);
+  for (std::uint32_t i = 0; i < f; ++i) gate[i] = activate(c.act, gate[i]) * up[i];
+  project(gate, f, 3, d, y);
+  const float* gate_inp = args.buffer<const float>(4);
+  const float factor = gate_inp != nullptr ? exact::sigmoid(quant_format(DType::kF32)->dot(gate_inp, x, d)) : 1.0f;
+  float* hidden = args.buffer<float>(5) + std::uint64_t{t} * d;
+  for (std::uint32_t i = 0; i < d; ++i) hidden[i] = hidden[i] + (gate_inp != nullptr ? y[i] * factor : y[i]);
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_shared_expert;
+const CpuKernel kCpuKernel_shared_expert{"SHARED_EXPERT",
+                                         run,
+                                         {"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w", "dtype:down_w"},
+                                         {{"n"}, {}},
+                                         KeyTypes::kWeights,
+                                         [](const std::uint32_t* s) {
+                                           const std::uint64_t d = s[0], f = s[1], wide = std::max(d, f);
+                                           return (wide + 2 * f + d) * 4 + wide * 2 + 512;
+                                         }};
+
+}  // namespace zinc_rt::cpu

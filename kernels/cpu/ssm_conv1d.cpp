@@ -1,0 +1,47 @@
+// SSM_CONV1D: causal depthwise convolution with `width` taps over each channel, then silu; the state keeps the last
+// width - 1 inputs.
+//   y[t][c] = silu(sum over i of w[c][i] * x[t - width + 1 + i][c]), the last tap is the token itself.
+// Shapes: x [n, c], conv_w [c, width], pos, slot [n], state [s, taps = width - 1, c] (oldest first), y [n, c]. A token
+// at position 0 starts from a state of zeros. Tokens of one slot stand in ascending position. Order: acc = w0 * x0,
+// then fma tap by tap, oldest first; tokens in order (rule 8). A workgroup owns a tile of channels for all tokens.
+#include <algorithm>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+constexpr std::uint32_t kTile = 256;
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::SsmConv1d>();
+  const std::uint32_t n = args.dim(0), channels = args.dim(1);
+  const std::uint32_t begin = args.wg[0] * kTile, end = std::min(channels, begin + kTile);
+  const float *x = args.buffer<const float>(0), *w = args.buffer<const float>(1);
+  for (std::uint32_t t = 0; t < n; ++t) {
+    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(3)[t]);
+    float* state = args.buffer<float>(4) + slot * c.taps * channels;
+    if (args.buffer<const std::int32_t>(2)[t] == 0)
+      for (std::uint32_t i = 0; i < c.taps; ++i)
+        std::fill(state + std::uint64_t{i} * channels + begin, state + std::uint64_t{i} * channels + end, 0.0f);
+    for (std::uint32_t ch = begin; ch < end; ++ch) {
+      const float now = x[std::uint64_t{t} * channels + ch];
+      const float* taps = w + std::uint64_t{ch} * c.width;
+      float acc = taps[0] * (c.taps > 0 ? state[ch] : now);
+      for (std::uint32_t i = 1; i < c.width; ++i)
+        acc = __builtin_fmaf(taps[i], i < c.taps ? state[std::uint64_t{i} * channels + ch] : now, acc);
+      for (std::uint32_t i = 0; i + 1 < c.taps; ++i)
+        state[std::uint64_t{i} * channels + ch] = state[std::uint64_t{i + 1} * channels + ch];
+      if (c.taps > 0) state[std::uint64_t{c.taps - 1} * channels + ch] = now;
+      args.buffer<float>(5)[std::uint64_t{t} * channels + ch] = exact::silu(acc);
+    }
+  }
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_ssm_conv1d;
+const CpuKernel kCpuKernel_ssm_conv1d{"SSM_CONV1D", run, {"dim:n", "dim:c"}, {{"c", kTile}, {}}};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,72 @@
+// SSM_DELTA_NET: the gated delta rule, head by head and token by token. x holds [q | k | v] of a token after the
+// convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. For v head h with its key head (tiled = 1: h mod
+// n_k_heads; 0: h / (n_v_heads / n_k_heads)):
+//   q = q / |q| / sqrt(k_dim), k = k / |k| with |.|^2 + eps;  g = exp(a[h] * softplus(alpha + dt[h]));  b =
+//   sigmoid(beta) S = g S;  u = (v - k S) b;  S = S + k u^T;  y = q S          S is [k_dim, v_dim], kept in state [s,
+//   n_v_heads, k_dim, v_dim]
+// Position 0 starts from S = 0. Tokens of one slot stand in ascending position. Shapes of the rest: beta, alpha [n,
+// n_v_heads], y [n, n_v_heads * v_dim]. Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim
+// rows ascending from 0; tokens in order (rule 8).
+#include <algorithm>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::SsmDeltaNet>();
+  const std::uint32_t n = args.dim(0), h = args.wg[0];
+  const std::uint32_t key_head = c.tiled != 0 ? h % c.n_k_heads : h / (c.n_v_heads / c.n_k_heads);
+  const std::uint32_t columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
+  const QuantFormat& f32 = *quant_format(DType::kF32);
+  float *q = reinterpret_cast<float*>(args.lds), *k = q + c.k_dim, *u = k + c.k_dim;
+  const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
+  for (std::uint32_t t = 0; t < n; ++t) {
+    const float* x = args.buffer<const float>(0) + std::uint64_t{t} * columns;
+    const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim,
+                *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
+    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(6)[t]);
+    float* state = args.buffer<float>(7) + (slot * c.n_v_heads + h) * c.k_dim * c.v_dim;
+    if (args.buffer<const std::int32_t>(5)[t] == 0) std::fill_n(state, std::uint64_t{c.k_dim} * c.v_dim, 0.0f);
+    const float rq = exact::rsqrt(f32.dot(xq, xq, c.k_dim) + c.eps),
+                rk = exact::rsqrt(f32.dot(xk, xk, c.k_dim) + c.eps);
+    for (std::uint32_t i = 0; i < c.k_dim; ++i) {
+      q[i] = xq[i] * rq * q_scale;
+      k[i] = xk[i] * rk;
+    }
+    const float alpha = args.buffer<const float>(2)[t * c.n_v_heads + h] + args.buffer<const float>(4)[h];
+    const float decay = exact::exp(args.buffer<const float>(3)[h] * exact::softplus(alpha));
+    const float beta = exact::sigmoid(args.buffer<const float>(1)[t * c.n_v_heads + h]);
+    std::fill_n(u, c.v_dim, 0.0f);
+    for (std::uint32_t i = 0; i < c.k_dim; ++i)
+      for (std::uint32_t j = 0; j < c.v_dim; ++j) {
+        float& s = state[i * c.v_dim + j];
+        s = s * decay;
+        u[j] = __builtin_fmaf(k[i], s, u[j]);
+      }
+    for (std::uint32_t j = 0; j < c.v_dim; ++j) u[j] = (v[j] - u[j]) * beta;
+    float* y = args.buffer<float>(8) + (std::uint64_t{t} * c.n_v_heads + h) * c.v_dim;
+    std::fill_n(y, c.v_dim, 0.0f);
+    for (std::uint32_t i = 0; i < c.k_dim; ++i)
+      for (std::uint32_t j = 0; j < c.v_dim; ++j) {
+        float& s = state[i * c.v_dim + j];
+        s = __builtin_fmaf(k[i], u[j], s);
+        y[j] = __builtin_fmaf(q[i], s, y[j]);
+      }
+  }
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_ssm_delta_net;
+const CpuKernel kCpuKernel_ssm_delta_net{"SSM_DELTA_NET",
+                                         run,
+                                         {"dim:n", "attr:k_dim", "attr:v_dim"},
+                                         {{"n_v_heads"}, {}},
+                                         KeyTypes::kNone,
+                                         [](const std::uint32_t* s) { return (std::uint64_t{s[1]} * 2 + s[2]) * 4; }};
+
+}  // namespace zinc_rt::cpu

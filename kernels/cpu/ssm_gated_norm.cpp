@@ -1,0 +1,24 @@
+// SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), the norm over groups of `group` (one v head). Shapes: x, z, y [n, d], w
+// [group]. Order: that of RMS_NORM, then one product. y may be x.
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void run(const CpuArgs& args) {
+  const auto& c = args.constants<push::SsmGatedNorm>();
+  const std::uint32_t d = args.dim(0);
+  const std::uint64_t at = std::uint64_t{args.wg[0]} * d;
+  const float* z = args.buffer<const float>(1) + at;
+  float* y = args.buffer<float>(3) + at;
+  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(2), y, d, c.group, c.eps);
+  for (std::uint32_t i = 0; i < d; ++i) y[i] = y[i] * exact::silu(z[i]);
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_ssm_gated_norm;
+const CpuKernel kCpuKernel_ssm_gated_norm{"SSM_GATED_NORM", run, {"dim:d"}, {{"n"}, {}}};
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,29 @@
+// STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring. Entry 0 of the ring
+// holds the count of entries ever written; the i-th of them lies at 1 + i mod (entries - 1). The host reads behind the
+// count; the engine sizes the ring so that one step cannot lap it. Shapes: token, slot [n], ring [entries, 4] u32,
+// updated in place. Order: rows ascending; one workgroup.
+#include "kernels/cpu/kernel.h"
+
+namespace zinc_rt::cpu {
+namespace {
+
+void run(const CpuArgs& args) {
+  const std::uint32_t n = args.dim(0), entries = args.dim(1);
+  auto* ring = args.buffer<std::uint32_t>(2);
+  std::uint32_t count = ring[0];
+  for (std::uint32_t r = 0; r < n; ++r, ++count) {
+    std::uint32_t* entry = ring + 4 * (1 + count % (entries - 1));
+    entry[0] = count;
+    entry[1] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(1)[r]);
+    entry[2] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(0)[r]);
+    entry[3] = r;
+  }
+  ring[0] = count;
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_stream_out;
+const CpuKernel kCpuKernel_stream_out{"STREAM_OUT", run, {"dim:n", "dim:entries"}, {{}, {}}};
+
+}  // namespace zinc_rt::cpu
