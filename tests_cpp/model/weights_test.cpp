@@ -1,0 +1,79 @@
+// Weights by name, and every model of the fixtures.
+#include "model/weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "gguf_builder.h"
+#include "model/config.h"
+
+namespace zinc_rt {
+namespace {
+
+using gguf::GgufBuilder;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+TEST(Weights, FindsAndChecksTensors) {
+  const std::string path = testing::TempDir() + "zrt_weights.gguf";
+  GgufBuilder builder;
+  builder.add_tensor("a", 0, {3, 2}, 24).add_tensor("b", 8, {32}, 34).add_tensor("c", 0, {1}, 4);
+  gguf::write_file(path, builder.build());
+  auto opened = Weights::open(path);
+  ASSERT_TRUE(opened) << opened.error().message;
+  const Weights weights = std::move(*opened);
+  ASSERT_EQ(weights.all().size(), 3U);
+  EXPECT_EQ(weights.all()[1].name, "b");
+  EXPECT_EQ(weights.find("none"), nullptr);
+  const Tensor* a = weights.find("a");
+  ASSERT_NE(a, nullptr);
+  EXPECT_EQ(a->n_elements(), 6U);
+  EXPECT_EQ(a->data.size(), 24U);
+  EXPECT_EQ(a->data[23], std::byte{23});
+  EXPECT_EQ(weights.require("a", {3, 2}).value(), a);
+  EXPECT_EQ(weights.require("a", {3, 2, 1, 1}).value(), a);
+  EXPECT_EQ(weights.require("a", {2, 3}).error().message,
+            "[weights] " + path + ": tensor \"a\": needs [2, 3], [3, 2] there");
+  EXPECT_FALSE(weights.require("a", {3, 2, 1, 1, 1}));
+  EXPECT_EQ(weights.require("none", {4}).error().code, StatusCode::kNotFound);
+  EXPECT_THAT(weights.require("none", {4, 5}).error().message, HasSubstr("\"none\": needs [4, 5], not there"));
+  EXPECT_EQ(weights.total_bytes(), 62U);
+  EXPECT_THAT(weights.bytes_by_dtype(), ElementsAre(Pair(DType::kF32, 28), Pair(DType::kQ8_0, 34)));
+  std::filesystem::remove(path);
+}
+
+std::vector<std::string> fixtures() {
+  std::vector<std::string> out;
+  const std::filesystem::path folder = ZRT_FIXTURES "/models";
+  if (!std::filesystem::is_directory(folder)) return out;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".gguf") out.push_back(entry.path().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
+  const auto paths = fixtures();
+  if (paths.empty()) GTEST_SKIP() << "no fixture models at " ZRT_FIXTURES "/models";
+  for (const std::string& path : paths) {
+    SCOPED_TRACE(path);
+    const auto weights = Weights::open(path);
+    ASSERT_TRUE(weights) << weights.error().message;
+    const auto config = read_config(weights->file());
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_TRUE(weights->require("token_embd.weight", {config->model_dim, config->vocab_size}));
+    EXPECT_TRUE(weights->require("output_norm.weight", {config->model_dim}));
+    EXPECT_EQ(config->tied_embeddings, weights->find("output.weight") == nullptr);
+    EXPECT_EQ(config->ffn_dim_per_layer.size(), config->n_layers);
+    EXPECT_EQ(config->n_kv_heads_per_layer.size(), config->n_layers);
+    EXPECT_NE(weights->find("blk." + std::to_string(config->n_layers - 1) + ".attn_norm.weight"), nullptr);
+    EXPECT_EQ(weights->find("blk." + std::to_string(config->n_layers) + ".attn_norm.weight"), nullptr);
+    EXPECT_LE(weights->total_bytes(), weights->file().file_bytes());
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt
