@@ -176,7 +176,7 @@ TEST(GgufReader, ChecksCountsBeforeUse) {
 }
 
 TEST(GgufReader, RefusesWrongValues) {
-  expect_corrupt(GgufBuilder().begin_key("k", static_cast<ValueType>(13)), {"key \"k\"", "value type 13", "12"});
+  expect_corrupt(GgufBuilder().add("k", static_cast<ValueType>(13), 0), {"key \"k\"", "value type 13", "12"});
   expect_corrupt(GgufBuilder().add("k", ValueType::kBool, std::uint8_t{2}), {"key \"k\"", "0 or 1", "2 there"});
   expect_corrupt(GgufBuilder().add_array<std::uint8_t>("k", ValueType::kBool, {1, 3}), {"key \"k\"", "3 there"});
   expect_corrupt(GgufBuilder().begin_array("k", static_cast<ValueType>(99), 0), {"key \"k\"", "99"});
