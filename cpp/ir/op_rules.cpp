@@ -42,9 +42,9 @@ constexpr Row kRows[] = {
     {Op::MOE_GATE_TOPK,
      "x:A[n,d] !gate_w:W[e,d] -> logits:f32[n,e] ids:i32[n,n_used] weights:f32[n,n_used] ; n_used:u32 renormalize:u32 "
      "scale:f32"},
-    {Op::MOE_GATE_UP, "x:A[n,d] !gate_w:W[e,f,d] up_w:W[e,f,d] ids:i32[n,k] -> gate:f32[n,k,f] up:f32[n,k,f]"},
-    {Op::MOE_SWIGLU, "gate:f32[n,k,f] up:f32[n,k,f] -> y~:f32[n,k,f] ; act:u32"},
-    {Op::MOE_DOWN_ACC, "x:A[n,k,f] !down_w:W[e,d,f] ids:i32[n,k] weights:f32[n,k] hidden:f32[n,d] -> out=hidden"},
+    {Op::MOE_GATE_UP, "x:A[n,d] !gate_w:W[e,f,d] up_w:W[e,f,d] ids:i32[n,k] -> gate:f32[n,k*f] up:f32[n,k*f]"},
+    {Op::MOE_SWIGLU, "gate:f32[n,f] up:f32[n,f] -> y~:f32[n,f] ; act:u32"},
+    {Op::MOE_DOWN_ACC, "x:A[n,k*f] !down_w:W[e,d,f] ids:i32[n,k] weights:f32[n,k] hidden:f32[n,d] -> out=hidden"},
     {Op::SHARED_EXPERT,
      "x:f32[n,d] !gate_w:W[f,d] up_w:W[f,d] down_w:W[d,f] gate_inp?:f32[d] hidden:f32[n,d] -> out=hidden ; act:u32 "
      "quantize:u32"},
@@ -180,7 +180,24 @@ std::size_t attr_index(const OpRule& rule, std::string_view name) {
   return kMaxAttrs;
 }
 
-// The value of a pattern under the bindings so far; a lone unbound variable is bound to `actual`.
+// Gives each variable the extent at the first place where it stands alone; the check that follows compares all places.
+void bind_lone_variables(const Graph& graph, const OpRule& rule, const Node& node, Bindings& bindings) {
+  for (const auto* list : {&rule.inputs, &rule.outputs})
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const BufferId id = list == &rule.inputs ? node.inputs[i] : node.outputs[i];
+      if (id < 0 || static_cast<std::size_t>(id) >= graph.buffers().size()) continue;
+      const Buffer& buffer = graph.buffer(id);
+      const auto& dims = (*list)[i].dims;
+      for (std::size_t d = 0; d < std::min<std::size_t>(dims.size(), buffer.rank); ++d) {
+        const auto& name = dims[d].factors[0];
+        const bool is_variable = (name[0] < '0' || name[0] > '9') && attr_index(rule, name) >= rule.attrs.size();
+        if (dims[d].factors.size() == 1 && is_variable && bindings.find(name) == nullptr)
+          bindings.entries.push_back({name, buffer.dims[d]});
+      }
+    }
+}
+
+// The value of a pattern. A variable that never stands alone (its operand is absent) takes `actual`.
 Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pattern, Dim actual, Bindings& bindings) {
   std::uint64_t product = 1;
   for (const auto& factor : pattern.factors) {
@@ -281,7 +298,8 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
   if (node.op == Op::RMS_NORM_FUSED_QKV)
     for (const auto* name : {"nk", "nv"})
       if (bindings.find(name)->n > bindings.find("nq")->n)
-        return refuse(fmt::format("{} = {} may not exceed nq = {}", name, bindings.find(name)->n, bindings.find("nq")->n));
+        return refuse(
+            fmt::format("{} = {} may not exceed nq = {}", name, bindings.find(name)->n, bindings.find("nq")->n));
   if (node.op == Op::MOE_GATE_TOPK) {
     const Dim* experts = bindings.find("e");
     if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)
@@ -325,6 +343,7 @@ Result<Bindings> match(const Graph& graph, const Node& node) {
     return fail(StatusCode::kInvalidArgument, "[ir] {} has {} inputs and {} outputs, {} and {} wanted",
                 to_string(node.op), node.n_inputs, node.n_outputs, row.inputs.size(), row.outputs.size());
   Bindings bindings;
+  bind_lone_variables(graph, row, node, bindings);
   for (std::size_t i = 0; i < row.inputs.size(); ++i)
     ZRT_CHECK_OK(match_operand(graph, row, node, row.inputs[i], node.inputs[i], bindings));
   for (std::size_t i = 0; i < row.outputs.size(); ++i)

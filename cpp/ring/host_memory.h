@@ -27,7 +27,7 @@ class HostMemory {
 
  private:
   struct Unmap {
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes;
     void operator()(std::byte* memory) const;
   };
   struct Object {

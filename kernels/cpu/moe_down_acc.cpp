@@ -1,5 +1,5 @@
 // MOE_DOWN_ACC: hidden = hidden + sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in place.
-// Shapes: x [n, k, f], down_w [e, d, f], ids, weights [n, k], hidden [n, d].
+// Shapes: x [n, k * f], down_w [e, d, f], ids, weights [n, k], hidden [n, d].
 // Order: for each output acc = 0; acc = fma(weight_j, y_j, acc) for j = 0, 1, ...; then hidden + acc. y_j as LINEAR.
 #include <algorithm>
 #include <cmath>

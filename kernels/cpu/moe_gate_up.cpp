@@ -1,5 +1,5 @@
 // MOE_GATE_UP: for each of a token's k chosen experts gate = LINEAR(x, gate_w[id]), up = LINEAR(x, up_w[id]).
-// Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k, f]. An id outside [0, e) gives NaN. Order: as
+// Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f]. An id outside [0, e) gives NaN. Order: as
 // LINEAR.
 #include <algorithm>
 #include <cmath>

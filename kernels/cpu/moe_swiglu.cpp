@@ -1,4 +1,4 @@
-// MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, act as in GLU. Shapes: [n, k, f]. y may be
+// MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, act as in GLU. Shapes: [n, k * f]. y may be
 // gate. Order: element by element.
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
@@ -7,7 +7,7 @@ namespace zinc_rt::cpu {
 namespace {
 
 void run(const CpuArgs& args) {
-  const std::uint32_t width = args.dim(0) * args.dim(1);
+  const std::uint32_t width = args.dim(0);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
   const std::uint32_t act = args.constants<push::MoeSwiglu>().act;
   const float *gate = args.buffer<const float>(0) + at, *up = args.buffer<const float>(1) + at;
@@ -18,6 +18,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_moe_swiglu;
-const CpuKernel kCpuKernel_moe_swiglu{"MOE_SWIGLU", run, {"dim:k", "dim:f"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_moe_swiglu{"MOE_SWIGLU", run, {"dim:f"}, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -1,0 +1,61 @@
+#include "lower/alias.h"
+
+#include <algorithm>
+
+namespace zinc_rt::lower {
+
+std::uint64_t buffer_bytes(const ir::Buffer& buffer, const StepLimits& limits) {
+  std::uint64_t rows = 1, row = 1;
+  for (std::size_t i = 0; i < buffer.rank; ++i) {
+    const ir::Dim dim = buffer.dims[i];
+    const std::uint64_t n = dim.kind == ir::Dim::Kind::kTokens    ? limits.max_tokens
+                            : dim.kind == ir::Dim::Kind::kOutputs ? limits.max_outputs
+                                                                  : dim.n;
+    (i + 1u == buffer.rank ? row : rows) *= n;
+  }
+  return rows * row_bytes(buffer.dtype, row);
+}
+
+std::size_t output_part_begin(const ir::Graph& graph) {
+  const auto nodes = graph.nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const auto id : nodes[i].outs())
+      if (graph.buffer(id).dims[0] == ir::kOutputs) return i;
+  return nodes.size();
+}
+
+ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing) {
+  const auto nodes = graph.nodes();
+  const auto n_nodes = static_cast<std::uint32_t>(nodes.size());
+  const auto output_begin = static_cast<std::uint32_t>(output_part_begin(graph));
+  struct Life {
+    std::uint32_t first = UINT32_MAX, last = 0;
+  };
+  std::vector<Life> lives(graph.buffers().size());
+  for (std::uint32_t i = 0; i < n_nodes; ++i)
+    for (const auto list : {nodes[i].ins(), nodes[i].outs()})
+      for (const auto id : list) {
+        if (id == ir::kNoBuffer) continue;
+        Life& life = lives[static_cast<std::size_t>(id)];
+        life.first = std::min(life.first, i);
+        life.last = std::max(life.last, i);
+      }
+  std::vector<mem::Interval> intervals;
+  std::vector<std::size_t> owners;
+  for (std::size_t b = 0; b < lives.size(); ++b) {
+    if (graph.buffers()[b].buffer_class != ir::BufferClass::kActivation || lives[b].first == UINT32_MAX) continue;
+    Life life = lives[b];
+    if (life.first < output_begin && life.last >= output_begin) life.last = n_nodes;
+    if (!aliasing) life = {0, n_nodes};
+    intervals.push_back({life.first, life.last, buffer_bytes(graph.buffers()[b], limits)});
+    owners.push_back(b);
+  }
+  const auto placement = mem::place(intervals, kArenaAlignment);
+  ActivationMap map;
+  map.offsets.assign(lives.size(), 0);
+  for (std::size_t i = 0; i < owners.size(); ++i) map.offsets[owners[i]] = placement.offsets[i];
+  map.arena_bytes = placement.total_bytes;
+  return map;
+}
+
+}  // namespace zinc_rt::lower

@@ -1,0 +1,30 @@
+// Graph to graph. Each pass keeps the bits: a fused node means its unfused nodes in order, and QUANTIZE is the rounding
+// that an integer dot's input has anyway (docs/arithmetic.md, rule 3). All take and give graphs with a BARRIER after
+// every node. Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::lower {
+
+struct FusionOptions {
+  bool qkv = true;       // RMS_NORM + 3 LINEAR          -> RMS_NORM_FUSED_QKV
+  bool gate_up = true;   // RMS_NORM + 2 LINEAR          -> RMS_NORM_FUSED_MLP_GATE_UP
+  bool rope_kv = true;   // (RMS_NORM) ROPE x 2, KV_WRITE -> RMS_NORM_FUSED_ROPE_KV_WRITE
+  bool residual = true;  // ADD in place + RMS_NORM      -> RESIDUAL_RMS_NORM, where the norm is not fused already
+};
+// "1" all, "0" none, or a list of qkv, gate_up, rope_kv, residual. Errors: kInvalidArgument naming the word.
+Result<FusionOptions> parse_fusion(std::string_view text);
+std::string to_string(const FusionOptions& options);
+
+// quantize: whether integer dots are used, which fused nodes carry as an attribute.
+ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options, bool quantize);
+
+// Puts a QUANTIZE before each node whose weights want quantized activations; nodes that read the same rows share it.
+// Errors: kUnavailable for a node whose weights want different types.
+Result<ir::Graph> quantize_activations(const ir::Graph& graph);
+
+}  // namespace zinc_rt::lower

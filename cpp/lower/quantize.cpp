@@ -1,0 +1,72 @@
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "ir/op_rules.h"
+#include "lower/passes.h"
+#include "lower/rewrite.h"
+
+namespace zinc_rt::lower {
+namespace {
+
+// What a node wants its first input to be: f32, or the activation type of its weights. Nodes that do not take quantized
+// input: f32.
+Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
+  const auto& rule = ir::rule(node.op);
+  if (rule.key_input < 0 || (rule.inputs[0].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
+    return DType::kF32;
+  const auto key = static_cast<std::size_t>(rule.key_input);
+  const DType wanted = act_dtype(graph.buffer(node.inputs[key]).dtype);
+  for (std::size_t i = key + 1; i < rule.inputs.size(); ++i) {
+    if (node.inputs[i] == ir::kNoBuffer || rule.inputs[i].dtypes != rule.inputs[key].dtypes) continue;
+    const auto& other = graph.buffer(node.inputs[i]);
+    if (act_dtype(other.dtype) != wanted)
+      return fail(StatusCode::kUnavailable, "[lower] {}: {} wants activations of type {}, {} of type {}",
+                  to_string(node.op), graph.buffer(node.inputs[key]).name, to_string(wanted), other.name,
+                  to_string(act_dtype(other.dtype)));
+  }
+  return wanted;
+}
+
+}  // namespace
+
+Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
+  std::vector<ir::Node> nodes;
+  std::vector<ir::Buffer> added;
+  std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;  // valid until the source is written again
+  std::map<ir::BufferId, int> versions;
+  for (ir::Node node : compute_nodes(graph)) {
+    ZRT_TRY(const DType wanted, wanted_type(graph, node));
+    if (wanted != DType::kF32 && graph.buffer(node.inputs[0]).dtype == DType::kF32) {
+      const ir::BufferId source = node.inputs[0];
+      auto [it, fresh] =
+          made.try_emplace({source, wanted}, static_cast<ir::BufferId>(graph.buffers().size() + added.size()));
+      if (fresh) {
+        ir::Buffer buffer = graph.buffer(source);
+        const int version = versions[source] - 1;  // the first content of a buffer needs no number
+        buffer.name = fmt::format("act.{}/{}{}", buffer.name.substr(buffer.name.find('.') + 1), to_string(wanted),
+                                  version > 0 ? fmt::format("/{}", version) : "");
+        buffer.buffer_class = ir::BufferClass::kActivation;
+        buffer.dtype = wanted;
+        added.push_back(std::move(buffer));
+        ir::Node quantize;
+        quantize.op = ir::Op::QUANTIZE;
+        quantize.stage = node.stage;
+        quantize.layer = node.layer;
+        quantize.n_inputs = quantize.n_outputs = 1;
+        quantize.inputs[0] = source;
+        quantize.outputs[0] = it->second;
+        nodes.push_back(quantize);
+      }
+      node.inputs[0] = it->second;
+    }
+    nodes.push_back(node);
+    for (const auto id : node.outs()) {
+      ++versions[id];
+      std::erase_if(made, [&](const auto& entry) { return entry.first.first == id; });
+    }
+  }
+  return rebuild(graph, added, nodes);
+}
+
+}  // namespace zinc_rt::lower

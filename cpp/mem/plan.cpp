@@ -1,0 +1,69 @@
+#include "mem/plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace zinc_rt::mem {
+
+std::string_view to_string(Heap heap) {
+  switch (heap) {
+    case Heap::kDeviceLocal: return "DEVICE_LOCAL";
+    case Heap::kBar: return "BAR";
+    case Heap::kHostVisible: return "HOST_VISIBLE";
+  }
+  return "?";
+}
+
+std::uint64_t MemoryPlan::allocated_bytes() const {
+  std::uint64_t total = 0;
+  for (const Region& region : regions)
+    if (!region.mapped) total += region.bytes;
+  return total;
+}
+
+std::uint64_t MemoryPlan::mapped_bytes() const {
+  std::uint64_t total = 0;
+  for (const Region& region : regions)
+    if (region.mapped) total += region.bytes;
+  return total;
+}
+
+std::uint64_t MemoryPlan::bytes(Heap heap) const {
+  std::uint64_t total = 0;
+  for (const Region& region : regions)
+    if (!region.mapped && region.heap == heap) total += region.bytes;
+  return total;
+}
+
+const Region* MemoryPlan::find(std::string_view name) const {
+  for (const Region& region : regions)
+    if (region.name == name) return &region;
+  return nullptr;
+}
+
+Placement place(const std::vector<Interval>& intervals, std::uint64_t alignment) {
+  std::vector<std::size_t> order(intervals.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return intervals[a].bytes > intervals[b].bytes; });
+  Placement placement;
+  placement.offsets.assign(intervals.size(), 0);
+  std::vector<std::size_t> placed;  // sorted by offset
+  for (const std::size_t i : order) {
+    const Interval& one = intervals[i];
+    std::uint64_t at = 0;
+    for (const std::size_t p : placed) {
+      const Interval& other = intervals[p];
+      if (other.last < one.first || one.last < other.first) continue;
+      if (placement.offsets[p] >= at + one.bytes) break;
+      at = std::max(at, align_up(placement.offsets[p] + other.bytes, alignment));
+    }
+    placement.offsets[i] = at;
+    placement.total_bytes = std::max(placement.total_bytes, at + one.bytes);
+    placed.insert(std::ranges::upper_bound(placed, at, {}, [&](std::size_t p) { return placement.offsets[p]; }), i);
+  }
+  placement.total_bytes = align_up(placement.total_bytes, alignment);
+  return placement;
+}
+
+}  // namespace zinc_rt::mem
