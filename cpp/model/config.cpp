@@ -50,7 +50,7 @@ constexpr CountRow kCounts[] = {
      0},  // context_length
     {&ModelConfig::n_experts, ".expert_count", 0, kMaxExperts, 0},
     {&ModelConfig::n_experts_used, ".expert_used_count", 0, kMaxExperts, 0},
-    {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 1, kMaxDim, 0},  // absent: ffn_dim
+    {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 0, kMaxDim, 0},  // absent or 0: ffn_dim
 };
 
 struct NumberRow {
