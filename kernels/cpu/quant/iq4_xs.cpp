@@ -10,12 +10,11 @@
 namespace zinc_rt::cpu {
 namespace {
 
-ZRT_INLINE void unpack(const BlockIQ4_XS& block, std::int8_t* q) {
-  for (int j = 0; j < 8; ++j)
-    for (int i = 0; i < 16; ++i) {
-      q[32 * j + i] = kIq4Values[block.qs[16 * j + i] & 15];
-      q[32 * j + 16 + i] = kIq4Values[block.qs[16 * j + i] >> 4];
-    }
+ZRT_INLINE int low(const BlockIQ4_XS& block, int j, int i) {
+  return kIq4Values[block.qs[16 * j + i] & 15];
+}
+ZRT_INLINE int high(const BlockIQ4_XS& block, int j, int i) {
+  return kIq4Values[block.qs[16 * j + i] >> 4];
 }
 
 ZRT_INLINE int sub_scale(const BlockIQ4_XS& block, int j) {
@@ -25,22 +24,24 @@ ZRT_INLINE int sub_scale(const BlockIQ4_XS& block, int j) {
 }
 
 ZRT_INLINE float group_dot(const BlockIQ4_XS& block, const ActBlockQ8A256& x) {
-  std::int8_t q[256];
-  unpack(block, q);
   std::int32_t isum = 0;
-  for (int j = 0; j < 8; ++j) isum += sub_scale(block, j) * dot_i8<32>(q + 32 * j, x.qs + 32 * j);
+  for (int j = 0; j < 8; ++j) {
+    std::int32_t sum = 0;
+    ZRT_ROLLED
+    for (int i = 0; i < 16; ++i) sum += low(block, j, i) * x.qs[32 * j + i] + high(block, j, i) * x.qs[32 * j + 16 + i];
+    isum += sub_scale(block, j) * sum;
+  }
   return static_cast<float>(isum) * f16_to_f32(block.d);
 }
 
 ZRT_MULTIVERSION void dequantize_row(const void* row, float* y, std::int64_t k) {
   const auto* block = static_cast<const BlockIQ4_XS*>(row);
   for (std::int64_t g = 0; g < k / kGroup; ++g, y += kGroup) {
-    std::int8_t q[256];
-    unpack(block[g], q);
     const float d = f16_to_f32(block[g].d);
     for (int j = 0; j < 8; ++j) {
       const float scale = d * static_cast<float>(sub_scale(block[g], j));
-      for (int i = 0; i < 32; ++i) y[32 * j + i] = scale * static_cast<float>(q[32 * j + i]);
+      for (int i = 0; i < 16; ++i) y[32 * j + i] = scale * static_cast<float>(low(block[g], j, i));
+      for (int i = 0; i < 16; ++i) y[32 * j + 16 + i] = scale * static_cast<float>(high(block[g], j, i));
     }
   }
 }

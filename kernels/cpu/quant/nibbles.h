@@ -4,13 +4,6 @@
 
 #include "kernels/cpu/quant/walk.h"
 
-// Keeps a loop of 16 a loop: GCC otherwise writes it out before its vectorizer sees it, and then finds no vectors.
-#if defined(__GNUC__) && !defined(__clang__)
-#define ZRT_ROLLED _Pragma("GCC unroll 1")
-#else
-#define ZRT_ROLLED
-#endif
-
 namespace zinc_rt::cpu {
 
 template <class Block, int (*kLow)(const Block&, int), int (*kHigh)(const Block&, int)>

@@ -10,6 +10,13 @@
 
 #define ZRT_INLINE static inline __attribute__((always_inline))
 
+// Keeps a loop of 16 a loop: GCC otherwise writes it out before its vectorizer sees it, and then finds no vectors.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ZRT_ROLLED _Pragma("GCC unroll 1")
+#else
+#define ZRT_ROLLED
+#endif
+
 namespace zinc_rt::cpu {
 
 constexpr std::int64_t kGroup = 256;
@@ -19,6 +26,7 @@ constexpr int kLanes = 16;
 template <int kCount>
 ZRT_INLINE std::int32_t dot_i8(const std::int8_t* a, const std::int8_t* b) {
   std::int32_t sum = 0;
+  ZRT_ROLLED
   for (int i = 0; i < kCount; ++i) sum += static_cast<std::int32_t>(a[i]) * b[i];
   return sum;
 }
