@@ -53,8 +53,8 @@ inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
   return n / traits(dtype).block_elems * traits(dtype).block_bytes;
 }
 
-// The type of activations that an integer dot with this weight format reads: one scale per 256 for 256-element blocks, per 32 for
-// 32-element blocks, f32 for float weights (docs/arithmetic.md, rule 3).
+// The type of activations that an integer dot with this weight format reads: one scale per 256 for 256-element blocks,
+// per 32 for 32-element blocks, f32 for float weights (docs/arithmetic.md, rule 3).
 DType act_dtype(DType weight);
 
 }  // namespace zinc_rt

@@ -91,6 +91,7 @@ class Fuser {
       Node fused = make(Op::RESIDUAL_RMS_NORM, norm, {add.inputs[0], add.inputs[1], norm.inputs[1]},
                         {norm.outputs[0], add.outputs[0]});
       fused.inplace = true;
+      fused.layer = add.layer;  // the residual stream of a layer is complete at the layer's end
       replace(fused, i, {i, i + 1});
     }
   }

@@ -5,15 +5,6 @@
 
 namespace zinc_rt::mem {
 
-std::string_view to_string(Heap heap) {
-  switch (heap) {
-    case Heap::kDeviceLocal: return "DEVICE_LOCAL";
-    case Heap::kBar: return "BAR";
-    case Heap::kHostVisible: return "HOST_VISIBLE";
-  }
-  return "?";
-}
-
 std::uint64_t MemoryPlan::allocated_bytes() const {
   std::uint64_t total = 0;
   for (const Region& region : regions)

@@ -7,10 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace zinc_rt::mem {
+#include "base/heap.h"
 
-enum class Heap : std::uint8_t { kDeviceLocal, kBar, kHostVisible };
-std::string_view to_string(Heap heap);
+namespace zinc_rt::mem {
 
 struct Region {
   std::string name;  // "weights.attn_q", "kv_pages", "activations", ...

@@ -2,15 +2,6 @@
 
 namespace zinc_rt::ring {
 
-std::string_view to_string(Heap heap) {
-  switch (heap) {
-    case Heap::kDeviceLocal: return "DEVICE_LOCAL";
-    case Heap::kBar: return "BAR";
-    case Heap::kHostVisible: return "HOST_VISIBLE";
-  }
-  return "?";
-}
-
 std::uint32_t GridExtent::count(const StepDims& dims) const {
   std::uint32_t n = extent.n;
   if (extent.kind == ir::Dim::Kind::kTokens) n = dims.n_tokens;

@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/heap.h"
 #include "ir/graph.h"
 
 namespace zinc_rt::ring {
-
-enum class Heap : std::uint8_t { kDeviceLocal, kBar, kHostVisible };
-std::string_view to_string(Heap heap);
 
 struct Buffer {          // a buffer object, from Ring::alloc_bo or Ring::import_host
   std::uint32_t id = 0;  // 0 = none

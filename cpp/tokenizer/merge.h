@@ -47,6 +47,7 @@ struct MergeScratch {
 };
 
 // join(left, right, merge): whether the pair can be joined, and to what. REQUIRES: fewer than 2^31 symbols.
+inline constexpr std::size_t kMaxWordSymbols = 24;
 template <class Join>
 void merge_symbols(MergeScratch& scratch, const Join& join) {
   using Candidate = MergeScratch::Candidate;
@@ -64,9 +65,15 @@ void merge_symbols(MergeScratch& scratch, const Join& join) {
     return true;
   };
   for (std::int32_t i = 1; i < static_cast<std::int32_t>(symbols.size()); ++i) consider(i - 1, i);
-  std::make_heap(heap.begin(), heap.end(), later);
+  // In a word a look at all candidates is cheaper than keeping them in order.
+  const bool in_order = symbols.size() > kMaxWordSymbols;
+  if (in_order) std::make_heap(heap.begin(), heap.end(), later);
   while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), later);
+    if (in_order) {
+      std::pop_heap(heap.begin(), heap.end(), later);
+    } else {
+      std::iter_swap(std::max_element(heap.begin(), heap.end(), later), heap.end() - 1);
+    }
     const Candidate best = heap.back();
     heap.pop_back();
     const auto left = static_cast<std::int32_t>(best.order & 0xFFFFFFFFu);
@@ -78,8 +85,8 @@ void merge_symbols(MergeScratch& scratch, const Join& join) {
     l.next = r.next;
     r.bytes = 0;
     if (l.next >= 0) symbols[static_cast<std::size_t>(l.next)].prev = left;
-    if (consider(l.prev, left)) std::push_heap(heap.begin(), heap.end(), later);
-    if (consider(left, l.next)) std::push_heap(heap.begin(), heap.end(), later);
+    if (consider(l.prev, left) && in_order) std::push_heap(heap.begin(), heap.end(), later);
+    if (consider(left, l.next) && in_order) std::push_heap(heap.begin(), heap.end(), later);
   }
 }
 

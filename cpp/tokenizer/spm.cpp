@@ -21,6 +21,12 @@ std::uint32_t priority_of(float score) {
   return ~ascending;
 }
 
+// The token that merging can make of `text`, or -1.
+TokenId token_of(const Vocab& vocab, std::string_view text) {
+  const auto id = vocab.find(text);
+  return id && can_merge_to(vocab.type(*id)) ? *id : -1;
+}
+
 }  // namespace
 
 Result<Spm> Spm::create(const Vocab& vocab) {
@@ -32,24 +38,29 @@ Result<Spm> Spm::create(const Vocab& vocab) {
     const auto id = static_cast<TokenId>(i);
     if (can_merge_to(vocab.type(id))) spm.pairs_.add_all(vocab.text(id));
   }
+  for (std::size_t i = 0; i < spm.ascii_.size(); ++i) {
+    const char c = static_cast<char>(i);
+    spm.ascii_[i] = token_of(vocab, {&c, 1});
+  }
   return spm;
 }
 
 void Spm::encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeScratch& scratch,
                  std::vector<TokenId>& out) const {
-  const auto token_of = [&](std::string_view part) -> std::int32_t {
-    const auto id = vocab.find(part);
-    return id && can_merge_to(vocab.type(*id)) ? *id : -1;
-  };
   scratch.clear();
   for (std::uint32_t i = 0; i < text.size();) {
+    const auto first = static_cast<std::uint8_t>(text[i]);
+    if (first < ascii_.size()) {
+      scratch.add(i++, 1, ascii_[first]);
+      continue;
+    }
     const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(text.substr(i, 4))));
-    scratch.add(i, n, token_of(text.substr(i, n)));
+    scratch.add(i, n, token_of(vocab, text.substr(i, n)));
     i += n;
   }
   merge_symbols(scratch, [&](const Symbol& left, const Symbol& right, Merge& merge) {
     if (left.bytes + right.bytes > vocab.max_text_bytes()) return false;
-    merge.id = token_of(text.substr(left.begin, left.bytes + right.bytes));
+    merge.id = token_of(vocab, text.substr(left.begin, left.bytes + right.bytes));
     if (merge.id < 0) return false;
     merge.priority = priority_of(vocab.score(merge.id));
     return true;

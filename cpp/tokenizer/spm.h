@@ -3,6 +3,7 @@
 // thread.
 #pragma once
 
+#include <array>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,7 @@ class Spm {
 
  private:
   PairSet pairs_;
+  std::array<TokenId, 128> ascii_{};  // the token of each character, -1: none
 };
 
 }  // namespace zinc_rt

@@ -54,6 +54,62 @@ class BytePieces final : public PieceSink {
   MergeScratch scratch_;
 };
 
+// Encodes text for the models that write the space as U+2581: SentencePiece and Gemma 4.
+class MarkedPieces {
+ public:
+  MarkedPieces(const Vocab& vocab, const Spm* spm, const Bpe* bpe, TokenId unknown, PieceCache& cache,
+               std::vector<TokenId>& out)
+      : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out) {}
+
+  // REQUIRES: spaces are marked; the memory outlives the cache.
+  void text(std::string_view marked) {
+    if (spm_ != nullptr) return run(marked);
+    // Gemma 4 keeps runs of line feeds apart; one that is a token as it stands is that token.
+    while (!marked.empty()) {
+      const bool feeds = marked[0] == '\n';
+      const std::string_view part = marked.substr(0, feeds ? marked.find_first_not_of('\n') : marked.find('\n'));
+      marked.remove_prefix(part.size());
+      const auto id = feeds ? vocab_.find(part) : std::nullopt;
+      if (id) {
+        out_.push_back(*id);
+      } else {
+        run(part);
+      }
+    }
+  }
+
+ private:
+  void run(std::string_view marked) {
+    const auto encode = [this](std::string_view part, std::vector<TokenId>& out) {
+      if (spm_ != nullptr) {
+        spm_->encode(vocab_, part, unknown_, scratch_, out);
+      } else {
+        bpe_->encode(vocab_, part, unknown_, scratch_, out);
+      }
+    };
+    const PairSet& pairs = spm_ != nullptr ? spm_->pairs() : bpe_->pairs();
+    pairs.cut(marked, [&](std::string_view part) { cache_.append(part, out_, encode); });
+  }
+
+  const Vocab& vocab_;
+  const Spm* spm_;
+  const Bpe* bpe_;
+  const TokenId unknown_;
+  PieceCache& cache_;
+  std::vector<TokenId>& out_;
+  MergeScratch scratch_;
+};
+
+void append_marked(std::string_view text, std::string& out) {
+  for (const char c : text) {
+    if (c == ' ') {
+      out += kSpaceMark;
+    } else {
+      out.push_back(c);
+    }
+  }
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -65,9 +121,9 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
                 text.size());
   std::vector<TokenId> ids;
   if (add_special && p.add_bos) ids.push_back(*p.roles.bos);
-
   const std::vector<Fragment> fragments = p.special_tokens.split(text, parse_special);
   PieceCache cache(text.size());
+
   if (p.model == TokenizerModel::kGpt2) {
     BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids);
     for (const Fragment& fragment : fragments) {
@@ -78,20 +134,9 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
       }
     }
   } else {
-    const TokenId unknown = p.roles.unk.value_or(-1);
-    MergeScratch scratch;
-    const auto encode_part = [&](std::string_view part, std::vector<TokenId>& out) {
-      if (p.spm) {
-        p.spm->encode(p.vocab, part, unknown, scratch, out);
-      } else {
-        p.bpe->encode(p.vocab, part, unknown, scratch, out);
-      }
-    };
-    const auto encode_cut = [&](std::string_view run) {
-      const PairSet& pairs = p.spm ? p.spm->pairs() : p.bpe->pairs();
-      pairs.cut(run, [&](std::string_view part) { cache.append(part, ids, encode_part); });
-    };
-    // All fragments with their spaces marked, one after the other: the cache points into it, so it may not move.
+    MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,
+                        ids);
+    // All fragments one after the other: the cache points into it, so it may not move.
     std::string marked;
     marked.reserve(text.size() + 2 * static_cast<std::size_t>(std::count(text.begin(), text.end(), ' ')) +
                    kSpaceMark.size() * fragments.size());
@@ -99,37 +144,17 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
     for (const Fragment& fragment : fragments) {
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);
-        at_start = true;
-        continue;
-      }
-      const std::size_t begin = marked.size();
-      if (p.add_space_prefix && at_start) marked += kSpaceMark;
-      at_start = false;
-      const std::string collapsed = p.remove_extra_whitespaces ? collapse_spaces(fragment.text) : std::string();
-      for (const char c : p.remove_extra_whitespaces ? std::string_view(collapsed) : fragment.text) {
-        if (c == ' ') {
-          marked += kSpaceMark;
+      } else {
+        const std::size_t begin = marked.size();
+        if (p.add_space_prefix && at_start) marked += kSpaceMark;
+        if (p.remove_extra_whitespaces) {
+          append_marked(collapse_spaces(fragment.text), marked);
         } else {
-          marked.push_back(c);
+          append_marked(fragment.text, marked);
         }
+        pieces.text(std::string_view(marked).substr(begin));
       }
-      std::string_view rest = std::string_view(marked).substr(begin);
-      if (p.model == TokenizerModel::kLlama) {
-        encode_cut(rest);
-        continue;
-      }
-      // Gemma 4 keeps runs of line feeds apart; one that is a token as it stands is that token.
-      while (!rest.empty()) {
-        const bool feeds = rest[0] == '\n';
-        const std::string_view run = rest.substr(0, feeds ? rest.find_first_not_of('\n') : rest.find('\n'));
-        rest.remove_prefix(run.size());
-        const auto id = feeds ? p.vocab.find(run) : std::nullopt;
-        if (id) {
-          ids.push_back(*id);
-        } else {
-          encode_cut(run);
-        }
-      }
+      at_start = fragment.id >= 0;
     }
   }
   if (add_special && p.add_eos) ids.push_back(*p.roles.eos);

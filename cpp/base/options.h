@@ -1,0 +1,28 @@
+// Every environment variable of the project: the only place that reads the environment. `zinc-rt tiers --env` prints
+// the table. Thread rule: reads only; the process must not change its environment meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::options {
+
+struct Variable {
+  std::string_view name;
+  std::string_view fallback;  // what holds when it is not set
+  std::string_view help;
+};
+std::span<const Variable> variables();
+
+// The value, or the fallback of the table. REQUIRES: the table has the name.
+std::string get(std::string_view name);
+bool is_set(std::string_view name);
+// The value as a number in [low, high]. Errors: kInvalidArgument with name, value and range.
+Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);
+
+}  // namespace zinc_rt::options

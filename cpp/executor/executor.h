@@ -1,0 +1,63 @@
+// Runs a model's steps. The engine knows this and step.h; how it is done lies in ring_executor.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/step.h"
+#include "mem/plan.h"
+#include "model/config.h"
+#include "model/weights.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+struct ExecutorOptions {
+  std::string tier = "auto";
+  std::uint32_t max_slots = 16;
+  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of the machine's memory
+  std::uint32_t max_context = 0;  // tokens a slot can hold; 0: the model's, at most 32768
+  std::string kv_dtype = "f16";   // f16, f32 or q8_0
+  int threads = 0;                // T-CPU; 0: what the process may use
+  std::string activations =
+      "int8";                   // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
+  std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
+  std::string fusion = "1";     // lower::parse_fusion
+  bool aliasing = true;         // activations share memory where they can
+  bool mmap = true;  // use weights where the file is mapped, on tiers that can; false: copy them to buffer objects
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
+};
+
+struct ExecutorInfo {
+  std::string tier;         // "t_cpu"
+  std::string tier_reason;  // why this one
+  std::string device;       // of the ring, for people
+  std::string arithmetic;   // "exact"
+  std::string activations, fusion;
+  std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
+  std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
+};
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  virtual const ExecutorInfo& info() const = 0;
+  virtual const ModelConfig& config() const = 0;
+  virtual const Weights& weights() const = 0;
+  virtual const mem::MemoryPlan& plan() const = 0;
+  virtual std::uint64_t allocated_bytes() const = 0;  // what the tier really holds; equals plan().allocated_bytes()
+
+  // Errors: kInvalidArgument for an input outside the limits of info(), with both numbers; nothing has run then.
+  virtual Result<StepOutput> step(const StepInput& input) = 0;
+  // Runs the layers up to and with `layer` (-1: the embedding alone) and gives the residual stream, [n tokens,
+  // model_dim].
+  virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
+};
+
+// Opens a model file on a tier. Errors name the file, tensor, key or tier.
+Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options);
+
+}  // namespace zinc_rt

@@ -1,0 +1,100 @@
+#include "executor/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::uint64_t kAlign = 256;
+
+bool is_paged(const ir::Buffer& buffer) {
+  return buffer.name.starts_with("state.kv_");
+}
+
+// Appends a buffer to a region that grows, once a name.
+void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
+            const lower::StepLimits& limits) {
+  const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);
+  const auto [it, fresh] = layout.places.try_emplace(buffer.name, Place{region, mem::align_up(size, kAlign), bytes, 0});
+  if (!fresh) return;
+  const std::uint64_t entries = lower::buffer_bytes(buffer, limits) == 0
+                                    ? 1
+                                    : std::max<std::uint64_t>(1, buffer.dims[0].is_const() ? buffer.dims[0].n : 1);
+  it->second.pitch = bytes / entries;
+  size = it->second.offset + bytes;
+}
+
+}  // namespace
+
+std::string weight_class(const std::string& buffer_name) {
+  const auto dot = buffer_name.find('.') + 1;
+  return buffer_name.substr(dot, buffer_name.find('[') - dot);
+}
+
+Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options) {
+  Layout layout;
+  std::map<std::string, std::uint64_t> weight_bytes;
+  std::uint64_t constants = 0, recurrent = 0, request = 0, logits = 0, ring = 0;
+  for (const ir::Graph* graph : graphs)
+    for (const ir::Buffer& buffer : graph->buffers()) {
+      switch (buffer.buffer_class) {
+        case ir::BufferClass::kWeight: {
+          const auto region = "weights." + weight_class(buffer.name);
+          append(layout, weight_bytes[region], region, buffer, options.limits);
+          break;
+        }
+        case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
+        case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
+        case ir::BufferClass::kOutput:
+          if (buffer.name == "out.logits")
+            append(layout, logits, "logits", buffer, options.limits);
+          else
+            append(layout, ring, "output_ring", buffer, options.limits);
+          break;
+        case ir::BufferClass::kState:
+          if (!is_paged(buffer)) {
+            append(layout, recurrent, "recurrent_state", buffer, options.limits);
+          } else if (!layout.places.contains(buffer.name)) {
+            const std::uint64_t in_page = buffer.dims[1].n * row_bytes(buffer.dtype, buffer.dims[2].n);
+            layout.places[buffer.name] = {"kv_pages", mem::align_up(layout.page_bytes, 64), 0, 0};
+            layout.page_bytes = layout.places[buffer.name].offset + in_page;
+          }
+          break;
+        case ir::BufferClass::kActivation: break;
+      }
+    }
+  layout.page_bytes = mem::align_up(layout.page_bytes, kAlign);
+  for (auto& [name, place] : layout.places)
+    if (place.region == "kv_pages") {
+      place.pitch = layout.page_bytes;
+      place.bytes = layout.page_bytes * options.n_pages - place.offset;
+    }
+  std::uint64_t arena = 0;
+  for (const ir::Graph* graph : graphs) {
+    layout.activations.push_back(lower::map_activations(*graph, options.limits, options.aliasing));
+    arena = std::max(arena, layout.activations.back().arena_bytes);
+  }
+  const auto add = [&](std::string name, Heap heap, std::uint64_t bytes, bool mapped, std::string note) {
+    if (bytes > 0) layout.plan.regions.push_back({std::move(name), heap, bytes, mapped, std::move(note)});
+  };
+  using enum Heap;
+  for (const auto& [name, bytes] : weight_bytes)
+    add(name, options.weights_mapped ? kHostVisible : kDeviceLocal, bytes, options.weights_mapped,
+        "tensors of one class, all layers");
+  add("constants", kDeviceLocal, constants, false, "RoPE tables");
+  add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,
+      fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
+  add("recurrent_state", kDeviceLocal, recurrent, false, "convolution and delta-net state of all slots");
+  add("activations", kDeviceLocal, arena, false,
+      fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
+                  options.limits.max_outputs));
+  add("logits", kBar, logits, false, fmt::format("{} output rows", options.limits.max_outputs));
+  add("output_ring", kBar, ring, false, "tokens to the host");
+  add("step_descriptor", kHostVisible, request, false, "what changes from step to step");
+  return layout;
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,41 @@
+// From the graphs of a model to a memory map: which region holds each buffer, at which offset. Integers only.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+#include "lower/alias.h"
+#include "mem/plan.h"
+
+namespace zinc_rt {
+
+// A buffer's place: an offset in a region of the plan, and the bytes from one entry of its outermost dimension to the
+// next.
+struct Place {
+  std::string region;
+  std::uint64_t offset = 0, bytes = 0, pitch = 0;
+};
+
+struct Layout {
+  mem::MemoryPlan plan;
+  std::unordered_map<std::string, Place>
+      places;  // by buffer name; activations are not here, each stage has its own map
+  std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
+  std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
+};
+
+// "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class lie in one region.
+std::string weight_class(const std::string& buffer_name);
+
+struct LayoutOptions {
+  lower::StepLimits limits;
+  std::uint32_t n_pages = 0;
+  bool aliasing = true;
+  bool weights_mapped = true;
+};
+Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);
+
+}  // namespace zinc_rt

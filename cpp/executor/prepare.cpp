@@ -1,0 +1,113 @@
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "executor/ring_executor.h"
+#include "ir/verify.h"
+#include "lower/passes.h"
+#include "mem/page_pool.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::uint32_t kDefaultContext = 32768;
+constexpr std::uint32_t kDefaultChunk = 256;  // arena of tens of MB for 8B models; longer chunks gain nothing on T-CPU
+constexpr std::uint32_t kMaxOutputs = 64;
+constexpr std::uint32_t kMaxSlots = 4096;
+
+std::uint64_t quarter_of_memory() {
+  return static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES))) *
+         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 4;
+}
+
+Result<DType> parse_kv_dtype(std::string_view text) {
+  const auto dtype = parse_dtype(text);
+  if (dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kQ8_0) return *dtype;
+  return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of f16, f32, q8_0", text);
+}
+
+Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, Prepared& p) {
+  auto& g = p.graph_options;
+  if (options.max_slots < 1 || options.max_slots > kMaxSlots)
+    return fail(StatusCode::kInvalidArgument, "[executor] max_slots {} is not from 1 to {}", options.max_slots,
+                kMaxSlots);
+  g.max_slots = options.max_slots;
+  const std::uint32_t context =
+      options.max_context > 0 ? options.max_context : std::min(config.context_length, kDefaultContext);
+  if (context > config.context_length)
+    return fail(StatusCode::kInvalidArgument, "[executor] max_context {} exceeds the model's context of {} tokens",
+                context, config.context_length);
+  g.max_context = mem::pages_for(context) * mem::kPageTokens;
+  g.history_tokens = g.max_slots * g.max_context;
+  const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : kDefaultChunk;
+  p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step
+  p.limits.max_outputs = std::max(std::min(p.limits.max_tokens, kMaxOutputs), g.max_slots);
+  g.ring_entries = 2 * p.limits.max_outputs + 1;
+  ZRT_TRY(g.kv_dtype, parse_kv_dtype(options.kv_dtype));
+  return {};
+}
+
+Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& options, const ir::TensorLookup& tensors) {
+  ZRT_CHECK_OK(ir::verify(graph, tensors));
+  ZRT_TRY(const auto fusion, lower::parse_fusion(options.fusion));
+  const bool quantize = options.activations == "int8";
+  if (!quantize && options.activations != "f32")
+    return fail(StatusCode::kInvalidArgument, "[executor] activations \"{}\" is not one of int8, f32",
+                options.activations);
+  auto low = lower::fuse(graph, fusion, quantize);
+  if (quantize) {
+    ZRT_TRY(low, lower::quantize_activations(low));
+  }
+  ZRT_CHECK_OK(ir::verify(low, tensors));
+  return low;
+}
+
+Status build_graphs(const ExecutorOptions& options, Prepared& p) {
+  const ir::TensorLookup tensors = [&](std::string_view name) -> std::optional<ir::TensorSpec> {
+    const Tensor* tensor = p.weights->find(name);
+    if (tensor == nullptr) return std::nullopt;
+    ir::TensorSpec spec{tensor->dtype, {tensor->dims.begin(), tensor->dims.begin() + tensor->n_dims}};
+    std::ranges::reverse(spec.dims);
+    return spec;
+  };
+  p.graph_options.stage = ir::Stage::kPrefill;
+  ZRT_TRY(p.prefill, p.family->build(p.config, *p.weights, p.graph_options));
+  p.graph_options.stage = ir::Stage::kDecode;
+  ZRT_TRY(p.decode, p.family->build(p.config, *p.weights, p.graph_options));
+  ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, tensors));
+  ZRT_TRY(p.decode_low, lower_graph(p.decode, options, tensors));
+  return {};
+}
+
+}  // namespace
+
+Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped) {
+  Prepared p;
+  ZRT_TRY(auto weights, Weights::open(path));
+  p.weights = std::make_unique<Weights>(std::move(weights));
+  ZRT_TRY(p.config, read_config(p.weights->file()));
+  ZRT_TRY(p.family, arch::find_family(p.config.architecture));
+  ZRT_CHECK_OK(choose_sizes(options, p.config, p));
+  // The size of a page follows from the graph, whose KV extent does not change it: the first layout asks for it with
+  // one page.
+  p.graph_options.n_pages = 1;
+  ZRT_CHECK_OK(build_graphs(options, p));
+  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low};
+  LayoutOptions layout{p.limits, 1, options.aliasing, weights_mapped};
+  p.layout = make_layout(graphs, layout);
+  const std::uint32_t one_context = p.graph_options.max_context / mem::kPageTokens;
+  std::uint64_t pages = options.kv_pages;
+  if (pages == 0) {
+    pages = std::min<std::uint64_t>(std::uint64_t{one_context} * p.graph_options.max_slots,
+                                    quarter_of_memory() / std::max<std::uint64_t>(p.layout.page_bytes, 1));
+    pages = std::clamp<std::uint64_t>(pages, one_context, 1u << 26);
+  }
+  p.graph_options.n_pages = static_cast<std::uint32_t>(pages);
+  ZRT_CHECK_OK(build_graphs(options, p));
+  layout.n_pages = p.graph_options.n_pages;
+  p.layout = make_layout(graphs, layout);
+  return p;
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,13 @@
+// RoPE angles of all positions, computed once on the host in double (docs/arithmetic.md, rule 6).
+#pragma once
+
+#include <span>
+
+#include "arch/family.h"
+
+namespace zinc_rt {
+
+// out[p][2i], out[p][2i + 1] = magnitude * cos, sin(p * inverse_frequencies[i]); out holds n_positions * n_rot floats.
+void fill_rope_table(const arch::RopeTable& table, std::uint32_t n_positions, std::span<float> out);
+
+}  // namespace zinc_rt

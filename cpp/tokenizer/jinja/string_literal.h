@@ -1,0 +1,14 @@
+// The escapes of string literals, as Python's unicode-escape codec reads them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::jinja {
+
+// `body` is what stands between the quotes. The error's message has no line.
+Result<std::string> decode_string_literal(std::string_view body);
+
+}  // namespace zinc_rt::jinja

@@ -1,0 +1,65 @@
+// UTF-8 text as sequences of code points with Python's character classes and case rules.
+// A byte that is no part of valid UTF-8 counts as one character and is copied unchanged; it has no class and no case.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::jinja {
+
+enum CharFlag : std::uint16_t {
+  kAlpha = 1 << 0,
+  kDecimal = 1 << 1,
+  kDigit = 1 << 2,
+  kNumeric = 1 << 3,
+  kLower = 1 << 4,
+  kUpper = 1 << 5,
+  kTitle = 1 << 6,
+  kPrintable = 1 << 7,
+  kSpace = 1 << 8,
+  kCaseIgnorable = 1 << 9,
+  kCased = 1 << 10,
+  kIdent = 1 << 11,
+  kAlnum = kAlpha | kDecimal | kDigit | kNumeric,
+};
+
+struct Char {
+  std::uint32_t code = 0;  // kInvalidChar + byte for a broken byte
+  std::uint32_t size = 0;  // bytes in the text
+};
+inline constexpr std::uint32_t kInvalidChar = 0x110000;
+
+// The character at text[pos]. REQUIRES: pos < text.size().
+Char char_at(std::string_view text, std::size_t pos);
+// The character that ends before text[pos]. REQUIRES: 0 < pos <= text.size().
+Char char_before(std::string_view text, std::size_t pos);
+void append_char(std::string& out, std::uint32_t code);
+bool valid_utf8(std::string_view text);
+std::size_t count_chars(std::string_view text);
+// Byte offset of character n, text.size() when there are fewer. is_ascii: every byte is a character.
+std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii);
+
+std::uint16_t char_flags(std::uint32_t code);
+inline bool is_space(std::uint32_t code) {
+  return code < 0x80 ? (code == ' ' || (code >= 9 && code <= 13) || (code >= 0x1c && code <= 0x1f))
+                     : (char_flags(code) & kSpace) != 0;
+}
+
+std::string to_upper(std::string_view text);
+std::string to_lower(std::string_view text);
+std::string to_title(std::string_view text);       // str.title()
+std::string to_capitalized(std::string_view text);  // str.capitalize()
+std::string to_swapped(std::string_view text);      // str.swapcase()
+
+// Prefix and suffix of white space, in bytes.
+std::size_t leading_space(std::string_view text);
+std::size_t trailing_space(std::string_view text);
+
+// Linear in the length of both; npos when absent.
+std::size_t find_text(std::string_view text, std::string_view needle, std::size_t from = 0);
+std::size_t rfind_text(std::string_view text, std::string_view needle);
+
+}  // namespace zinc_rt::jinja

@@ -1,0 +1,44 @@
+// Character classes and case mappings as Python's str sees them, sorted by first code point.
+// FlagRun i holds for the code points from its own first to before the next run's first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace zinc_rt::jinja::tables {
+
+struct FlagRun {
+  std::uint32_t first;
+  std::uint16_t flags;  // CharFlag bits of unicode.h
+};
+
+// Code points first, first + stride, ..., last map to themselves plus delta.
+struct CaseRun {
+  std::uint32_t first;
+  std::uint32_t last;
+  std::uint8_t stride;
+  std::int32_t delta;
+};
+
+// A mapping to more than one code point, as UTF-8.
+struct CaseSpecial {
+  std::uint32_t code;
+  const char* text;
+};
+
+extern const FlagRun flag_runs[];
+extern const std::size_t n_flag_runs;
+extern const CaseRun upper_runs[];
+extern const std::size_t n_upper_runs;
+extern const CaseRun lower_runs[];
+extern const std::size_t n_lower_runs;
+extern const CaseRun title_runs[];
+extern const std::size_t n_title_runs;
+extern const CaseSpecial upper_special[];
+extern const std::size_t n_upper_special;
+extern const CaseSpecial lower_special[];
+extern const std::size_t n_lower_special;
+extern const CaseSpecial title_special[];
+extern const std::size_t n_title_special;
+
+}  // namespace zinc_rt::jinja::tables

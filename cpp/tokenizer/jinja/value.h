@@ -1,0 +1,292 @@
+// Values of a template: Python's None, bool, int, float, str, list, tuple, dict and the few objects that Jinja adds.
+// Scalars lie in the value; everything else is a reference-counted object that belongs to one render's Heap.
+// Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (never counted),
+// so several renders may hold them at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::jinja {
+
+enum class Kind : std::uint8_t {
+  kMissing,  // no value: an unset variable or an absent argument, never seen by a template
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kBuiltin,  // a function of the engine
+  // Objects from here on.
+  kUndefined,
+  kStr,
+  kList,
+  kTuple,
+  kDict,
+  kDictView,
+  kRange,
+  kIterator,
+  kMethod,
+  kNamespace,
+  kMacro,
+  kLoop,
+  kCycler,
+  kJoiner,
+};
+
+class Heap;
+class Runtime;
+class Value;
+struct Args;
+struct Object;
+
+// A function that templates can call. self is the object of a method, missing for a global.
+using Function = Result<Value> (*)(Runtime&, const Value& self, Args& args);
+struct Builtin {
+  std::string_view name;
+  Function call;
+};
+
+class Value {
+ public:
+  Value() : kind_(Kind::kMissing), int_(0) {}
+  static Value none();
+  static Value boolean(bool b);
+  static Value integer(std::int64_t i);
+  static Value real(double d);
+  static Value builtin(const Builtin* function);
+  explicit Value(Object* object);  // takes a counted reference
+
+  Value(const Value& other) : kind_(other.kind_), int_(other.int_) { retain(); }
+  Value(Value&& other) noexcept : kind_(std::exchange(other.kind_, Kind::kMissing)), int_(other.int_) {}
+  Value& operator=(const Value& other) {
+    Value copy(other);
+    swap(copy);
+    return *this;
+  }
+  Value& operator=(Value&& other) noexcept {
+    Value moved(std::move(other));
+    swap(moved);
+    return *this;
+  }
+  ~Value() { release(); }
+  void swap(Value& other) noexcept {
+    std::swap(kind_, other.kind_);
+    std::swap(int_, other.int_);
+  }
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+  bool is_missing() const { return kind_ == Kind::kMissing; }
+  bool is_undefined() const { return kind_ == Kind::kUndefined; }
+  bool is_none() const { return kind_ == Kind::kNone; }
+  bool is_str() const { return kind_ == Kind::kStr; }
+  bool is_integral() const { return kind_ == Kind::kInt || kind_ == Kind::kBool; }
+  bool is_number() const { return is_integral() || kind_ == Kind::kFloat; }
+  bool is_sequence() const { return kind_ == Kind::kList || kind_ == Kind::kTuple; }
+
+  // REQUIRES for each: the kind fits.
+  bool as_bool() const { return int_ != 0; }
+  std::int64_t as_int() const { return int_; }  // also of a bool
+  double as_real() const;                       // of any number
+  const Builtin* as_builtin() const { return builtin_; }
+  Object* object() const { return object_; }
+  template <class T>
+  T& as() const {
+    return *static_cast<T*>(object_);
+  }
+  const std::string& text() const;  // of a str
+
+ private:
+  void retain() const;
+  void release();
+
+  Kind kind_;
+  union {
+    std::int64_t int_;
+    double real_;
+    const Builtin* builtin_;
+    Object* object_;
+  };
+};
+
+struct Object {
+  static constexpr std::uint32_t kImmortal = 0xffffffff;
+  Kind kind;
+  std::uint32_t refs = 1;
+  std::size_t bytes = 0;  // charged to the heap
+  Heap* heap = nullptr;
+  Object* previous = nullptr;
+  Object* next = nullptr;
+};
+
+// All objects of one render. Counts live bytes; frees what is left at the end, reference cycles included.
+class Heap {
+ public:
+  Heap() = default;
+  Heap(const Heap&) = delete;
+  Heap& operator=(const Heap&) = delete;
+  ~Heap();
+
+  // Takes over a new object; bytes is what it holds outside itself.
+  Value adopt(Object* object, std::size_t object_bytes, std::size_t bytes);
+  void charge(Object& object, std::size_t bytes);
+  void unreferenced(Object* object);
+  std::size_t live_bytes() const { return live_bytes_; }
+
+ private:
+  void unlink(Object* object);
+
+  Object* first_ = nullptr;
+  std::size_t live_bytes_ = 0;
+  bool busy_ = false;               // freeing: objects that lose their last reference wait in pending_
+  std::vector<Object*> pending_;
+};
+
+struct StrObject : Object {
+  std::string text;
+  std::int64_t n_chars = -1;  // counted on first use, at once for immortals
+  bool markup = false;        // already escaped for HTML
+};
+
+struct SeqObject : Object {
+  std::vector<Value> items;
+  bool is_group = false;  // a tuple of the groupby filter: .grouper and .list name its two items
+};
+
+struct DictObject : Object {
+  std::vector<std::pair<Value, Value>> items;  // in order of insertion
+  std::vector<std::uint32_t> buckets;          // hash index of items + 1, empty while small
+};
+
+enum class ViewKind : std::uint8_t { kKeys, kValues, kItems };
+struct DictViewObject : Object {
+  Value dict;
+  ViewKind view;
+};
+
+struct RangeObject : Object {
+  std::int64_t start, stop, step;
+  std::int64_t size() const;
+};
+
+// Undefined keeps what it takes to explain itself: a hint, or the name and the type of the object that lacks it.
+struct UndefinedObject : Object {
+  std::string hint;
+  std::string owner;
+  Value name;
+};
+
+// next puts the next item into its argument and returns false at the end.
+using NextFunction = std::function<Result<bool>(Runtime&, Value&)>;
+struct IteratorObject : Object {
+  std::string_view type_name;
+  NextFunction next;
+  std::uint32_t depth = 1;  // iterators that it draws from, itself included
+  bool running = false;
+};
+
+struct MethodObject : Object {
+  Value self;
+  const Builtin* method;
+};
+
+struct NamespaceObject : Object {
+  Value attributes;  // a dict
+};
+
+struct MacroProto;
+struct Activation;
+struct MacroObject : Object {
+  const MacroProto* proto;
+  Activation* closure;  // lives as long as the render
+};
+
+struct LoopObject;
+
+struct CyclerObject : Object {
+  std::vector<Value> items;
+  std::size_t position = 0;
+};
+
+struct JoinerObject : Object {
+  Value separator;
+  bool used = false;
+};
+
+// Arguments of a call.
+struct Args {
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string, Value>> named;
+};
+
+inline Value Value::none() {
+  Value v;
+  v.kind_ = Kind::kNone;
+  return v;
+}
+inline Value Value::boolean(bool b) {
+  Value v;
+  v.kind_ = Kind::kBool;
+  v.int_ = b ? 1 : 0;
+  return v;
+}
+inline Value Value::integer(std::int64_t i) {
+  Value v;
+  v.kind_ = Kind::kInt;
+  v.int_ = i;
+  return v;
+}
+inline Value Value::real(double d) {
+  Value v;
+  v.kind_ = Kind::kFloat;
+  v.real_ = d;
+  return v;
+}
+inline Value Value::builtin(const Builtin* function) {
+  Value v;
+  v.kind_ = Kind::kBuiltin;
+  v.builtin_ = function;
+  return v;
+}
+inline Value::Value(Object* object) : kind_(object->kind), object_(object) {}
+inline void Value::retain() const {
+  if (kind_ >= Kind::kUndefined && object_->refs != Object::kImmortal) ++object_->refs;
+}
+inline void Value::release() {
+  if (kind_ >= Kind::kUndefined && object_->refs != Object::kImmortal && --object_->refs == 0) {
+    object_->heap->unreferenced(object_);
+  }
+}
+inline double Value::as_real() const {
+  return kind_ == Kind::kFloat ? real_ : static_cast<double>(int_);
+}
+inline const std::string& Value::text() const {
+  return as<StrObject>().text;
+}
+
+// Constants of one template; they outlive every render of it.
+class ConstantPool {
+ public:
+  Value str(std::string text);
+
+ private:
+  std::vector<std::unique_ptr<StrObject>> strings_;
+};
+
+// Python's name of the value's type, as in "'str object' has no attribute 'x'".
+std::string_view type_name(const Value& value);
+
+std::int64_t n_chars(const StrObject& str);
+inline bool is_ascii(const StrObject& str) {
+  return n_chars(str) == static_cast<std::int64_t>(str.text.size());
+}
+
+}  // namespace zinc_rt::jinja
