@@ -61,21 +61,8 @@ Result<Value> data_attribute(Runtime& rt, const Value& object, std::string_view 
 }
 
 Value unsafe(Runtime& rt, const Value& object, std::string_view name) {
-  return rt.undefined(fmt::format("access to attribute {} of {} object is unsafe.", quoted(name),
-                                  quoted(type_name(object))));
-}
-
-// What Python's getattr finds; missing when the object has no such attribute.
-Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name) {
-  ZRT_TRY(Value data, data_attribute(rt, object, name));
-  if (!data.is_missing()) return data;
-  bool forbidden = false;
-  const Builtin* method = find_method(object, name, forbidden);
-  if (forbidden) return unsafe(rt, object, name);
-  if (method != nullptr) return rt.method(object, method);
-  bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
-  if (dunder && !object.is(Kind::kNamespace)) return unsafe(rt, object, name);
-  return Value();
+  return rt.undefined(
+      fmt::format("access to attribute {} of {} object is unsafe.", quoted(name), quoted(type_name(object))));
 }
 
 Result<Value> item_at(Runtime& rt, const Value& object, std::int64_t index) {
@@ -160,6 +147,18 @@ Value slice_str(Runtime& rt, const StrObject& str, const SliceBounds& bounds) {
 }
 
 }  // namespace
+
+Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name) {
+  ZRT_TRY(Value data, data_attribute(rt, object, name));
+  if (!data.is_missing()) return data;
+  bool forbidden = false;
+  const Builtin* method = find_method(object, name, forbidden);
+  if (forbidden) return unsafe(rt, object, name);
+  if (method != nullptr) return rt.method(object, method);
+  bool dunder = name.size() > 4 && name.starts_with("__") && name.ends_with("__");
+  if (dunder && !object.is(Kind::kNamespace)) return unsafe(rt, object, name);
+  return Value();
+}
 
 Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name) {
   if (object.is_undefined()) return undefined_error(rt, object);

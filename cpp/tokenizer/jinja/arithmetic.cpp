@@ -117,7 +117,8 @@ Result<Value> float_binary(BinaryOp op, double a, double b) {
       return Value::real(float_divide(a, b).rest);
     case BinaryOp::kPow: {
       if (a == 0 && b < 0) return raise("0.0 cannot be raised to a negative power");
-      if (a < 0 && std::isfinite(a) && std::isfinite(b) && std::trunc(b) != b) return raise("complex numbers are not supported");
+      if (a < 0 && std::isfinite(a) && std::isfinite(b) && std::trunc(b) != b)
+        return raise("complex numbers are not supported");
       double result = std::pow(a, b);
       if (std::isinf(result) && std::isfinite(a) && std::isfinite(b)) return raise("numerical result out of range");
       return Value::real(result);
@@ -313,7 +314,9 @@ Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_
       after_digit = false;
       continue;
     }
-    int digit = c >= '0' && c <= '9' ? c - '0' : std::isalpha(static_cast<unsigned char>(c)) ? (c | 0x20) - 'a' + 10 : 99;
+    int digit = c >= '0' && c <= '9'                          ? c - '0'
+                : std::isalpha(static_cast<unsigned char>(c)) ? (c | 0x20) - 'a' + 10
+                                                              : 99;
     if (digit >= base) return invalid;
     after_digit = any = true;
     if (__builtin_mul_overflow(value, base, &value) || __builtin_sub_overflow(value, digit, &value)) return overflow();

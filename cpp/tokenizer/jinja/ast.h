@@ -98,7 +98,8 @@ struct BinaryExpr : Expr {
 };
 
 struct AttributeExpr : Expr {
-  AttributeExpr(int line, ExprPtr o, Value n) : Expr(ExprKind::kAttribute, line), object(std::move(o)), name(std::move(n)) {}
+  AttributeExpr(int line, ExprPtr o, Value n)
+      : Expr(ExprKind::kAttribute, line), object(std::move(o)), name(std::move(n)) {}
   ExprPtr object;
   Value name;
 };
@@ -223,8 +224,8 @@ struct SetStmt : Stmt {
 // set without a value, filter and with blocks, and plain scopes: a body with a scope of its own.
 struct BlockStmt : Stmt {
   using Stmt::Stmt;
-  Target target;   // set
-  ExprPtr filter;  // set (may be null), filter
+  Target target;                                     // set
+  ExprPtr filter;                                    // set (may be null), filter
   std::vector<std::pair<Target, ExprPtr>> bindings;  // with
   Scope scope;
   Body body;

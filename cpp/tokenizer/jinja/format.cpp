@@ -203,8 +203,10 @@ class Formatter {
     ZRT_TRY(Value value, lookup(field.substr(0, name_end)));
     std::string_view rest = field.substr(name_end);
     if (rest.starts_with('!')) {
-      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':')) return raise("expected ':' after conversion specifier");
-      if (rest[1] != 's' && rest[1] != 'r' && rest[1] != 'a') return raise("Unknown conversion specifier '{}'", rest[1]);
+      if (rest.size() < 2 || (rest.size() > 2 && rest[2] != ':'))
+        return raise("expected ':' after conversion specifier");
+      if (rest[1] != 's' && rest[1] != 'r' && rest[1] != 'a')
+        return raise("Unknown conversion specifier '{}'", rest[1]);
       ZRT_TRY(std::string text, rest[1] == 's' ? to_str(rt_, value) : to_repr(rt_, value));
       value = rt_.str(rest[1] == 'a' ? ascii_only(text) : std::move(text));
       rest.remove_prefix(2);

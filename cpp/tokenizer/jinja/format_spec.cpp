@@ -155,13 +155,14 @@ Result<std::string> format_integer(Runtime& rt, const FormatSpec& spec, std::int
     digits.insert(0, static_cast<std::size_t>(spec.precision) - digits.size(), '0');
   }
   std::string prefix;
-  if (spec.alternate && type != 'd') prefix = std::string("0") + type;
+  if (spec.alternate && type != 'd') prefix = std::string{'0', type};
   return layout_number(rt, spec, value < 0, prefix, digits, "", type == 'd' ? 3 : 4);
 }
 
 Result<std::string> format_float(Runtime& rt, const FormatSpec& spec, double value) {
   if (spec.alternate) return raise("the alternate form of a float is not supported");
-  if (spec.precision > kMaxFloatPrecision) return raise("precision {} too big, {} allowed", spec.precision, kMaxFloatPrecision);
+  if (spec.precision > kMaxFloatPrecision)
+    return raise("precision {} too big, {} allowed", spec.precision, kMaxFloatPrecision);
   bool negative = std::signbit(value) && !std::isnan(value);
   double magnitude = std::fabs(value);
   char type = spec.type;

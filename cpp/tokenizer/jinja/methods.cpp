@@ -118,7 +118,8 @@ constexpr Builtin kFloatMethods[] = {{"is_integer", is_integer}};
 constexpr Builtin kCyclerMethods[] = {{"next", cycler_next}, {"reset", cycler_reset}};
 
 constexpr std::string_view kDictForbidden[] = {"clear", "pop", "popitem", "setdefault", "update"};
-constexpr std::string_view kListForbidden[] = {"append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"};
+constexpr std::string_view kListForbidden[] = {"append", "clear",  "extend",  "insert",
+                                               "pop",    "remove", "reverse", "sort"};
 
 template <std::size_t N>
 const Builtin* find_in(const Builtin (&methods)[N], std::string_view name) {

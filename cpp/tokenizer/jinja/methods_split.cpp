@@ -176,7 +176,8 @@ Result<Value> join(Runtime& rt, const Value& self, Args& args) {
   for (std::size_t i = 0;; ++i) {
     ZRT_TRY(bool more, cursor.next(rt, item));
     if (!more) break;
-    if (!item.is_str() && !markup) return raise("sequence item {}: expected str instance, {} found", i, type_name(item));
+    if (!item.is_str() && !markup)
+      return raise("sequence item {}: expected str instance, {} found", i, type_name(item));
     if (markup) {
       ZRT_TRY(item, escape_value(rt, item));
     }

@@ -41,7 +41,9 @@ Status dict_update(Runtime& rt, DictObject& target, const Value& source);
 
 // access.cpp
 Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name);  // object.name
-Result<Value> get_item(Runtime& rt, const Value& object, const Value& key);        // object[key]
+// getattr(object, name) without a look at items; missing when there is no such attribute.
+Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name);
+Result<Value> get_item(Runtime& rt, const Value& object, const Value& key);  // object[key]
 Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, const Value& stop, const Value& step);
 Result<std::int64_t> length(Runtime& rt, const Value& value);
 bool has_length(const Value& value);
@@ -61,7 +63,7 @@ Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_
 Result<std::int64_t> float_to_int(double d);
 
 // format.cpp
-Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);        // format % arguments
+Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);         // format % arguments
 Result<std::string> str_format(Runtime& rt, const std::string& format, const Args& arguments);  // format.format(...)
 
 // methods_split.cpp

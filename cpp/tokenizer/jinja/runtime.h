@@ -1,5 +1,5 @@
-// The state of one render that operations, filters and methods share: the heap, the limits, and calls back into templates.
-// Thread rule: one render, one thread.
+// The state of one render that operations, filters and methods share: the heap, the limits, and calls back into
+// templates. Thread rule: one render, one thread.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class Runtime {
   // Counts n steps; true when a limit is passed, and then limit_error() says which.
   bool over(std::uint64_t n = 1) {
     steps_ += n;
-    if (steps_ < next_check_ && heap_.live_bytes() <= limits_.max_value_bytes) [[likely]] return false;
+    if (steps_ < next_check_ && heap_.live_bytes() <= limits_.max_value_bytes) [[likely]]
+      return false;
     return check_limits();
   }
   std::unexpected<Error> limit_error() const;

@@ -1,7 +1,8 @@
 // Which variable a name means. Jinja decides it before it runs a template, from where the template loads and stores the
 // name, and so does this pass:
 //  - A loop, macro, call, filter, set or with block opens a scope; if does not.
-//  - A name that a scope stores is that scope's own; it starts as a copy of the enclosing scope's variable of that name,
+//  - A name that a scope stores is that scope's own; it starts as a copy of the enclosing scope's variable of that
+//  name,
 //    or missing when there is none.
 //  - A name that a scope only loads is the enclosing scope's if one has it, else it is looked up in the context once,
 //    when the scope is entered.
@@ -39,7 +40,8 @@ struct Start {
 // One scope's names. Branches of an if are layers over their scope, so that what they add can be told apart.
 struct Symbols {
   Symbols(Symbols* enclosing, FunctionScope* f) : parent(enclosing), function(f), owner(this) {}
-  explicit Symbols(Symbols* below) : parent(below->parent), base(below), function(below->function), owner(below->owner) {}
+  explicit Symbols(Symbols* below)
+      : parent(below->parent), base(below), function(below->function), owner(below->owner) {}
 
   Variable own(const std::string& name) const {
     for (const Symbols* s = this; s != nullptr; s = s->base) {
@@ -183,43 +185,46 @@ class Survey {
 // Second visit: every name gets its slot, inner scopes are surveyed and resolved in turn.
 class Resolver {
  public:
+  explicit Resolver(ConstantPool& pool) : pool_(pool) {}
+
+  Status root(ParsedTemplate& parsed) {
+    FunctionScope function;
+    Symbols symbols(nullptr, &function);
+    Survey::body(symbols, parsed.body);
+    ZRT_CHECK_OK(body(parsed.body, symbols, false));
+    parsed.scope = finish(symbols);
+    parsed.n_slots = function.n_slots;
+    return {};
+  }
+
+ private:
   // soft: inside an if, where an unknown filter or test is an error only when it is reached.
   Status body(Body& body, Symbols& symbols, bool soft) {
     for (StmtPtr& statement : body) ZRT_CHECK_OK(this->statement(*statement, symbols, soft));
     return {};
   }
 
-  static Scope finish(const Symbols& symbols) {
-    Scope scope;
-    for (const auto& [name, start] : symbols.starts) {
-      int slot = symbols.names.at(name).slot;
-      scope.slots.push_back(slot);
-      if (start.kind == Start::Kind::kParameter) continue;
-      SlotLoad load{SlotLoad::Kind::kMissing, slot, {}, {}};
-      if (start.kind == Start::Kind::kAlias) {
-        load.kind = SlotLoad::Kind::kAlias;
-        load.from = reference(symbols, start.from);
-      } else if (start.kind == Start::Kind::kContext) {
-        load.kind = SlotLoad::Kind::kContext;
-      }
-      scope.loads.push_back(std::move(load));
-    }
-    return scope;
-  }
-
- private:
   static SlotRef reference(const Symbols& symbols, Variable variable) {
     SlotRef ref{0, variable.slot};
+    if (variable.function == nullptr) return ref;
     for (FunctionScope* f = symbols.function; f != nullptr && f != variable.function; f = f->parent) ++ref.hops;
     return ref;
   }
 
-  Scope finish_with_names(const Symbols& symbols, ConstantPool& pool) {
-    Scope scope = finish(symbols);
-    for (SlotLoad& load : scope.loads) {
-      if (load.kind != SlotLoad::Kind::kContext) continue;
-      for (const auto& [name, variable] : symbols.names) {
-        if (variable.slot == load.slot) load.name = pool.str(name);
+  Scope finish(const Symbols& symbols) {
+    Scope scope;
+    for (const auto& [name, start] : symbols.starts) {
+      auto variable = symbols.names.find(name);
+      if (variable == symbols.names.end()) continue;
+      int slot = variable->second.slot;
+      scope.slots.push_back(slot);
+      switch (start.kind) {
+        case Start::Kind::kParameter: break;
+        case Start::Kind::kMissing: scope.loads.push_back({SlotLoad::Kind::kMissing, slot, {}, {}}); break;
+        case Start::Kind::kAlias:
+          scope.loads.push_back({SlotLoad::Kind::kAlias, slot, reference(symbols, start.from), {}});
+          break;
+        case Start::Kind::kContext: scope.loads.push_back({SlotLoad::Kind::kContext, slot, {}, pool_.str(name)}); break;
       }
     }
     return scope;
@@ -257,11 +262,11 @@ class Resolver {
     for (MacroParameter& parameter : stmt.parameters) parameter.slot = symbols.parameter(parameter.name.text()).slot;
     NameUses uses = undeclared_names(stmt.body, {"caller", "kwargs", "varargs"});
     const MacroParameter* explicit_caller = nullptr;
-    auto has_parameter = [&](std::string_view name) {
+    auto has_parameter = [&](std::string_view name) -> const MacroParameter* {
       for (const MacroParameter& parameter : stmt.parameters) {
         if (parameter.name.text() == name) return &parameter;
       }
-      return static_cast<MacroParameter*>(nullptr);
+      return nullptr;
     };
     if (uses.contains("caller")) {
       explicit_caller = has_parameter("caller");
@@ -287,7 +292,7 @@ class Resolver {
       ZRT_CHECK_OK(expression(parameter.otherwise.get(), symbols, false));
     }
     ZRT_CHECK_OK(body(stmt.body, symbols, false));
-    stmt.scope = finish_with_names(symbols, *pool_);
+    stmt.scope = finish(symbols);
     stmt.n_slots = function.n_slots;
     stmt.proto.statement = &stmt;
     return {};
@@ -314,15 +319,15 @@ class Resolver {
       Survey::expression(test, stmt.test.get());
       target(stmt.test_target, test);
       ZRT_CHECK_OK(expression(stmt.test.get(), test, false));
-      stmt.test_scope = finish_with_names(test, *pool_);
+      stmt.test_scope = finish(test);
     }
     ZRT_CHECK_OK(body(stmt.body, symbols, false));
-    stmt.scope = finish_with_names(symbols, *pool_);
+    stmt.scope = finish(symbols);
     if (stmt.has_else) {
       Symbols otherwise(&outer, function);
       Survey::body(otherwise, stmt.otherwise);
       ZRT_CHECK_OK(body(stmt.otherwise, otherwise, false));
-      stmt.else_scope = finish_with_names(otherwise, *pool_);
+      stmt.else_scope = finish(otherwise);
     }
     stmt.n_slots = own.n_slots;
     return {};
@@ -340,7 +345,7 @@ class Resolver {
     if (stmt.kind == StmtKind::kSetBlock) target(stmt.target, outer);
     ZRT_CHECK_OK(expression(stmt.filter.get(), symbols, false));
     ZRT_CHECK_OK(body(stmt.body, symbols, false));
-    stmt.scope = finish_with_names(symbols, *pool_);
+    stmt.scope = finish(symbols);
     return {};
   }
 
@@ -386,20 +391,7 @@ class Resolver {
     return {};
   }
 
- public:
-  explicit Resolver(ConstantPool& pool) : pool_(&pool) {}
-  Status root(ParsedTemplate& parsed) {
-    FunctionScope function;
-    Symbols symbols(nullptr, &function);
-    Survey::body(symbols, parsed.body);
-    ZRT_CHECK_OK(body(parsed.body, symbols, false));
-    parsed.scope = finish_with_names(symbols, *pool_);
-    parsed.n_slots = function.n_slots;
-    return {};
-  }
-
- private:
-  ConstantPool* pool_;
+  ConstantPool& pool_;
 };
 
 }  // namespace

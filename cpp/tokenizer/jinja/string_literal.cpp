@@ -16,7 +16,8 @@ int hex_digit(char c) {
 Status append_code(std::string& out, std::uint32_t code) {
   if (code > 0x10ffff) return fail(StatusCode::kInvalidArgument, "illegal Unicode character in a string");
   if (code >= 0xd800 && code < 0xe000) {
-    return fail(StatusCode::kInvalidArgument, "a string holds the lone surrogate U+{:04X}, which no text can hold", code);
+    return fail(StatusCode::kInvalidArgument, "a string holds the lone surrogate U+{:04X}, which no text can hold",
+                code);
   }
   append_char(out, code);
   return {};

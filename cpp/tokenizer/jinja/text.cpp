@@ -38,7 +38,9 @@ Status append_dict(Runtime& rt, std::string& out, const DictObject& dict) {
 }
 
 Status append_view(Runtime& rt, std::string& out, const DictViewObject& view) {
-  out += view.view == ViewKind::kKeys ? "dict_keys([" : view.view == ViewKind::kValues ? "dict_values([" : "dict_items([";
+  out += view.view == ViewKind::kKeys     ? "dict_keys(["
+         : view.view == ViewKind::kValues ? "dict_values(["
+                                          : "dict_items([";
   ZRT_CHECK_OK(append_items(rt, out, view.dict.as<DictObject>().items, [&](const auto& item) -> Status {
     if (view.view == ViewKind::kKeys) return append_repr(rt, out, item.first);
     if (view.view == ViewKind::kValues) return append_repr(rt, out, item.second);

@@ -173,8 +173,8 @@ std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii) {
 std::uint16_t char_flags(std::uint32_t code) {
   if (code >= kInvalidChar) return 0;
   const tables::FlagRun* end = tables::flag_runs + tables::n_flag_runs;
-  const tables::FlagRun* run = std::upper_bound(
-      tables::flag_runs, end, code, [](std::uint32_t c, const tables::FlagRun& r) { return c < r.first; });
+  const tables::FlagRun* run = std::upper_bound(tables::flag_runs, end, code,
+                                                [](std::uint32_t c, const tables::FlagRun& r) { return c < r.first; });
   return (run - 1)->flags;
 }
 

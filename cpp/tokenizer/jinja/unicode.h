@@ -50,7 +50,7 @@ inline bool is_space(std::uint32_t code) {
 
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-std::string to_title(std::string_view text);       // str.title()
+std::string to_title(std::string_view text);        // str.title()
 std::string to_capitalized(std::string_view text);  // str.capitalize()
 std::string to_swapped(std::string_view text);      // str.swapcase()
 

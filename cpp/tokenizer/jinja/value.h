@@ -1,7 +1,7 @@
 // Values of a template: Python's None, bool, int, float, str, list, tuple, dict and the few objects that Jinja adds.
 // Scalars lie in the value; everything else is a reference-counted object that belongs to one render's Heap.
-// Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (never counted),
-// so several renders may hold them at once.
+// Thread rule: a value belongs to the thread of its render. Constants of a parsed template are immortal (never
+// counted), so several renders may hold them at once.
 #pragma once
 
 #include <cstddef>
@@ -140,13 +140,16 @@ class Heap {
   void charge(Object& object, std::size_t bytes);
   void unreferenced(Object* object);
   std::size_t live_bytes() const { return live_bytes_; }
+  // Memory that hangs on the render but on no object.
+  void add_bytes(std::size_t bytes) { live_bytes_ += bytes; }
+  void subtract_bytes(std::size_t bytes) { live_bytes_ -= bytes; }
 
  private:
   void unlink(Object* object);
 
   Object* first_ = nullptr;
   std::size_t live_bytes_ = 0;
-  bool busy_ = false;               // freeing: objects that lose their last reference wait in pending_
+  bool busy_ = false;  // freeing: objects that lose their last reference wait in pending_
   std::vector<Object*> pending_;
 };
 
