@@ -21,7 +21,14 @@ std::uint64_t quarter_of_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 4;
 }
 
-Result<DType> parse_kv_dtype(std::string_view text) {
+// By default the cache is no coarser than the rest of the arithmetic: f32 where nothing else is rounded below f32, else
+// f16.
+Result<DType> parse_kv_dtype(std::string_view text, const ExecutorOptions& options, const Weights& weights) {
+  if (text.empty()) {
+    const auto& formats = weights.bytes_by_dtype();
+    const bool is_f32 = formats.size() == 1 && formats[0].first == DType::kF32;
+    return is_f32 || options.activations == "f32" ? DType::kF32 : DType::kF16;
+  }
   const auto dtype = parse_dtype(text);
   if (dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kQ8_0) return *dtype;
   return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of f16, f32, q8_0", text);
@@ -44,7 +51,7 @@ Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, P
   p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step
   p.limits.max_outputs = std::max(std::min(p.limits.max_tokens, kMaxOutputs), g.max_slots);
   g.ring_entries = 2 * p.limits.max_outputs + 1;
-  ZRT_TRY(g.kv_dtype, parse_kv_dtype(options.kv_dtype));
+  ZRT_TRY(g.kv_dtype, parse_kv_dtype(options.kv_dtype, options, *p.weights));
   return {};
 }
 

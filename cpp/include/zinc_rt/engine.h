@@ -1,0 +1,74 @@
+// The engine: one model on one tier, its tokenizer and chat template, and its tenants.
+// Thread rule: any thread; steps of the model run one at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+#include "zinc_rt/tenant.h"
+
+namespace zinc_rt {
+
+// Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
+struct EngineOptions {
+  std::string tier;                  // ZINC_RT_TIER, "auto"
+  std::uint32_t max_slots = 16;      // requests that may be under way at once
+  std::uint32_t kv_pages = 0;        // 0: enough for max_slots full contexts, at most a quarter of the machine's memory
+  std::uint32_t max_context = 0;     // tokens; 0: the model's, at most 32,768
+  std::string kv_dtype;              // f16, f32 or q8_0; empty: f32 for models in f32 or with activations f32, else f16
+  int threads = 0;                   // ZINC_RT_CPU_WORKERS; 0: what the process may use
+  std::string arithmetic;            // ZINC_RT_ARITH: exact or fast
+  std::string activations = "int8";  // f32: a debugging mode of the reference kernels, no activation is quantized
+  std::uint32_t chunk_cap = 0;       // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
+  std::string fusion;                // ZINC_RT_FUSION
+  bool mmap = true;                  // use the weights where the file is mapped; false: copy them at load
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
+};
+
+enum class LogitsRows : std::uint8_t { kAll, kLast };
+
+class Engine {
+ public:
+  // Errors name the file, the key or tensor, the tier and its fix.
+  static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
+  // Ends all generations with an error; later calls on the engine, its tenants and sessions give kUnavailable.
+  void close();
+  bool is_closed() const;
+
+  std::string tier() const;         // "t_cpu"
+  std::string arithmetic() const;   // what is active: "exact"
+  std::string model_card() const;   // JSON
+  std::string memory_plan() const;  // JSON
+  std::string stats() const;        // JSON
+
+  Result<std::vector<std::int32_t>> tokenize(std::string_view text, bool add_special = true,
+                                             bool parse_special = true) const;
+  Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false) const;
+  // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
+  Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
+                                     bool add_generation_prompt = true, std::string_view extra = {}) const;
+
+  // Logits after each token (or the last alone), [rows, vocab_size]; chunk: tokens a step, 0: the engine's. A slot's
+  // worth of pages is used meanwhile.
+  Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0) const;
+  // The residual stream after a layer (-1: the embeddings), [n, model_dim].
+  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer) const;
+  std::uint32_t vocab_size() const;
+  std::uint32_t model_dim() const;
+
+  // The tenant of this name, made on the first call; a quota given later replaces the earlier one.
+  Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
+
+ private:
+  explicit Engine(std::shared_ptr<EngineCore> core);
+  std::shared_ptr<EngineCore> core_;
+};
+
+}  // namespace zinc_rt

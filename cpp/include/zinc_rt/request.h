@@ -1,0 +1,77 @@
+// One generation: what is asked, what comes back.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zinc_rt {
+
+struct Request {
+  // Just one of the three. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
+  // template.
+  std::optional<std::string> prompt;
+  std::optional<std::string> messages;
+  std::optional<std::vector<std::int32_t>> token_ids;
+
+  std::uint32_t max_tokens = 128;
+  float temperature = 0;                     // 0: greedy
+  std::uint32_t top_k = 0;                   // 0: off
+  float top_p = 1;                           // 1: off
+  float min_p = 0;                           // 0: off
+  float repetition_penalty = 1;              // 1: off; prompt and generated tokens
+  float presence_penalty = 0;                // 0: off; generated tokens
+  float frequency_penalty = 0;               // 0: off; generated tokens
+  std::optional<std::uint64_t> seed;         // absent: drawn at random and reported in Completion::seed
+  std::vector<std::string> stop;             // the text ends before the first of them
+  std::vector<std::int32_t> stop_token_ids;  // besides the model's own end tokens
+  bool ignore_eos = false;                   // go on past the model's end tokens
+  std::uint32_t logprobs = 0;                // 0: none; n: of the token and of the n most likely, at most 128
+  bool return_logits_hash = false;
+  double deadline_ms = 0;  // 0: none; counted from the call
+};
+
+struct TokenLogprob {
+  std::int32_t token_id = 0;
+  double logprob = 0;
+  std::vector<std::pair<std::int32_t, double>> top;  // most likely first
+};
+
+struct Usage {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t completion_tokens = 0;
+  std::uint32_t total_tokens = 0;
+  std::uint32_t cached_tokens = 0;  // of the prompt, taken from a cache
+};
+
+struct Timings {
+  double prefill_ms = 0;  // until the first token was picked
+  double decode_ms = 0;   // all later tokens
+  double prefill_tokens_per_s = 0;
+  double decode_tokens_per_s = 0;
+  std::vector<std::string> clamps;  // what was shortened; empty unless something was
+};
+
+struct Completion {
+  std::string text;                          // without the end token and without the stop string
+  std::vector<std::int32_t> token_ids;       // all that were picked, the end token too
+  std::string finish_reason;                 // stop, length, cancelled or deadline
+  std::vector<TokenLogprob> logprobs;        // one a token when asked for
+  std::vector<std::uint64_t> logits_hashes;  // one a token when asked for: XXH3-64 of the logit row's float32 bytes
+  std::uint64_t seed = 0;
+  Usage usage;
+  Timings timings;
+};
+
+struct StreamEvent {
+  std::int32_t token_id = 0;
+  std::string text;  // what became sure with this token; never half a UTF-8 sequence; the end of a text may follow in
+                     // an event of its own
+  bool preempted = false;
+  bool is_token = true;  // false: text alone, held back until the end
+};
+
+}  // namespace zinc_rt

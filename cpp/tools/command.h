@@ -1,0 +1,38 @@
+// A subcommand of zinc-rt: one file each, listed in cli.cpp.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+
+#include "zinc_rt/engine.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::tools {
+
+// Exit codes, the same for every command.
+enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3 };
+
+// Prints the error on stderr; kRefused when the input is at fault, else kFailed.
+int report(const Error& error);
+
+// Options that open an engine, on any command that needs one.
+struct ModelOptions {
+  std::string model;
+  EngineOptions engine;
+  bool no_mmap = false, progress = false;
+};
+void add_model_options(CLI::App& app, ModelOptions& options);
+// Opens it with a progress bar on stderr when that is a terminal or --progress is given.
+Result<Engine> open_engine(ModelOptions& options);
+
+// Each adds its subcommand; the callback leaves its exit code in `exit`.
+void add_run(CLI::App& app, int& exit);
+void add_chat(CLI::App& app, int& exit);
+void add_info(CLI::App& app, int& exit);
+void add_plan(CLI::App& app, int& exit);
+void add_ir(CLI::App& app, int& exit);
+void add_tiers(CLI::App& app, int& exit);
+void add_tokenize(CLI::App& app, int& exit);
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+// One line that is rewritten: [#####.....]  52%  51.1 / 98.1 MB
+void draw(std::uint64_t done, std::uint64_t total) {
+  constexpr std::size_t kWidth = 30;
+  const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
+  const auto filled = static_cast<std::size_t>(part * kWidth);
+  fmt::print(stderr, "\rloading [{}{}] {:3.0f}%  {:.1f} / {:.1f} MB", std::string(filled, '#'),
+             std::string(kWidth - filled, '.'), 100 * part, static_cast<double>(done) / 1e6,
+             static_cast<double>(total) / 1e6);
+  if (done >= total) fmt::print(stderr, "\n");
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  auto& e = options.engine;
+  app.add_option("model", options.model, "a GGUF file (of a split model, the first)")->required();
+  app.add_option("--tier", e.tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
+  app.add_option("--threads", e.threads, "worker threads of T-CPU; 0: what the process may use");
+  app.add_option("--max-context", e.max_context, "tokens a request may have; 0: the model's, at most 32768");
+  app.add_option("--max-slots", e.max_slots, "requests that may be under way at once");
+  app.add_option("--kv-pages", e.kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
+  app.add_option("--kv-dtype", e.kv_dtype, "f16, f32 or q8_0");
+  app.add_option("--activations", e.activations, "int8, or f32: quantize no activation (slow, for diffing)");
+  app.add_option("--chunk-cap", e.chunk_cap, "most prompt tokens in one step; 0: the tier's default");
+  app.add_option("--arithmetic", e.arithmetic, "exact or fast");
+  app.add_option("--fusion", e.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
+  app.add_flag("--no-mmap", options.no_mmap, "copy the weights instead of using the mapped file");
+  app.add_flag("--progress", options.progress, "show the progress bar even where stderr is no terminal");
+}
+
+Result<Engine> open_engine(ModelOptions& options) {
+  options.engine.mmap = !options.no_mmap;
+  int last = -1;
+  if (options.progress || isatty(STDERR_FILENO) != 0)
+    options.engine.on_progress = [last](std::uint64_t done, std::uint64_t total) mutable {
+      const int percent = total > 0 ? static_cast<int>(100 * done / total) : 100;
+      if (percent == last) return;
+      last = percent;
+      draw(done, total);
+    };
+  return Engine::open(options.model, options.engine);
+}
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,106 @@
+// zinc-rt run: one completion, streamed.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RunOptions {
+  ModelOptions model;
+  Request request;
+  std::string prompt, chat, system;
+  bool json = false;
+};
+
+void print_json(const Completion& c) {
+  const Json json{{"text", c.text},
+                  {"token_ids", c.token_ids},
+                  {"finish_reason", c.finish_reason},
+                  {"seed", c.seed},
+                  {"usage",
+                   {{"prompt_tokens", c.usage.prompt_tokens},
+                    {"completion_tokens", c.usage.completion_tokens},
+                    {"total_tokens", c.usage.total_tokens}}},
+                  {"timings",
+                   {{"prefill_ms", c.timings.prefill_ms},
+                    {"decode_ms", c.timings.decode_ms},
+                    {"prefill_tokens_per_s", c.timings.prefill_tokens_per_s},
+                    {"decode_tokens_per_s", c.timings.decode_tokens_per_s},
+                    {"clamps", c.timings.clamps}}}};
+  fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Result<int> run(RunOptions& o) {
+  auto engine = open_engine(o.model);
+  if (!engine) return std::unexpected(engine.error());
+  auto tenant = engine->tenant("cli");
+  if (!tenant) return std::unexpected(tenant.error());
+  auto session = tenant->session(o.system);
+  if (!session) return std::unexpected(session.error());
+  if (!o.chat.empty())
+    o.request.messages =
+        Json::array({{{"role", "user"}, {"content", o.chat}}}).dump(-1, ' ', false, Json::error_handler_t::replace);
+  else
+    o.request.prompt = o.prompt;
+  auto stream = session->stream(o.request);
+  if (!stream) return std::unexpected(stream.error());
+  for (;;) {
+    const auto event = stream->next();
+    if (!event) return std::unexpected(event.error());
+    if (!*event) break;
+    if (!o.json) fmt::print("{}", (*event)->text);
+    std::fflush(stdout);
+  }
+  const auto completion = stream->completion();
+  if (o.json) {
+    print_json(completion);
+    return kDone;
+  }
+  fmt::print("\n");
+  const auto& t = completion.timings;
+  fmt::print(stderr, "[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
+             completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,
+             t.decode_tokens_per_s, completion.finish_reason, engine->tier(), engine->arithmetic());
+  return kDone;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit) {
+  auto o = std::make_shared<RunOptions>();
+  auto& command = *app.add_subcommand("run", "complete a prompt or answer one chat message, streamed");
+  command.footer("Example: zinc-rt run model.gguf --chat \"What is a GGUF file?\" -n 200 --temperature 0.7 --seed 1");
+  add_model_options(command, o->model);
+  auto* prompt = command.add_option("-p,--prompt", o->prompt, "text to go on with, as it is");
+  command.add_option("--chat", o->chat, "a user message, put through the model's chat template")->excludes(prompt);
+  command.add_option("--system", o->system, "system message for --chat");
+  auto& r = o->request;
+  command.add_option("-n,--max-tokens", r.max_tokens, "most tokens to generate")->capture_default_str();
+  command.add_option("--temperature", r.temperature, "0: greedy")->capture_default_str();
+  command.add_option("--top-k", r.top_k, "keep the k most likely; 0: off");
+  command.add_option("--top-p", r.top_p, "keep the most likely that reach this sum; 1: off");
+  command.add_option("--min-p", r.min_p, "drop those below this part of the most likely; 0: off");
+  command.add_option("--repetition-penalty", r.repetition_penalty, "1: off");
+  command.add_option("--presence-penalty", r.presence_penalty, "0: off");
+  command.add_option("--frequency-penalty", r.frequency_penalty, "0: off");
+  command.add_option_function<std::uint64_t>(
+      "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens");
+  command.add_option("--stop", r.stop, "end before this text; may be given several times");
+  command.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's end tokens");
+  command.add_flag("--json", o->json, "print one JSON object at the end");
+  command.callback([o, &exit, &command] {
+    if (command.count("--prompt") + command.count("--chat") == 0)
+      throw CLI::RequiredError("--prompt or --chat (zinc-rt chat talks back and forth)");
+    const auto done = run(*o);
+    exit = done ? *done : report(done.error());
+  });
+}
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,68 @@
+// zinc-rt tiers: what this machine has, what `auto` takes and why; --env lists every environment variable.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/options.h"
+#include "ring/registry.h"
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+int print_env(bool json) {
+  auto list = nlohmann::ordered_json::array();
+  for (const auto& variable : options::variables()) {
+    if (!json)
+      fmt::print("{:26} {:8} {}{}\n", variable.name, variable.fallback, variable.help,
+                 options::is_set(variable.name) ? fmt::format(" [now: {}]", options::get(variable.name)) : "");
+    list.push_back({{"name", variable.name},
+                    {"default", variable.fallback},
+                    {"help", variable.help},
+                    {"value", options::get(variable.name)}});
+  }
+  if (json) fmt::print("{}\n", list.dump());
+  return kDone;
+}
+
+int print_tiers(bool json) {
+  const auto choice = ring::pick_tier(options::get("ZINC_RT_TIER"));
+  auto list = nlohmann::ordered_json::array();
+  for (const auto* tier : ring::tiers()) {
+    const auto reason = tier->unavailable_reason();
+    if (!json)
+      fmt::print("{:10} {:12} {}{}\n", tier->name, reason.empty() ? "available" : "absent", tier->description,
+                 reason.empty() ? "" : ": " + reason);
+    list.push_back(
+        {{"name", tier->name}, {"available", reason.empty()}, {"reason", reason}, {"description", tier->description}});
+  }
+  if (!choice) return report(choice.error());
+  if (json) {
+    fmt::print(
+        "{}\n",
+        nlohmann::ordered_json{
+            {"tiers", list}, {"chosen", choice->tier->name}, {"why", choice->why}, {"rejected", choice->rejected}}
+            .dump());
+    return kDone;
+  }
+  fmt::print("chosen: {} ({})\n", choice->tier->name, choice->why);
+  for (const auto& line : choice->rejected) fmt::print("  not {}\n", line);
+  return kDone;
+}
+
+}  // namespace
+
+void add_tiers(CLI::App& app, int& exit) {
+  struct Options {
+    bool env = false, json = false;
+  };
+  auto o = std::make_shared<Options>();
+  auto& command = *app.add_subcommand("tiers", "the hardware tiers of this build and machine");
+  command.footer("Example: zinc-rt tiers --env");
+  command.add_flag("--env", o->env, "list the environment variables instead");
+  command.add_flag("--json", o->json, "as JSON");
+  command.callback([o, &exit] { exit = o->env ? print_env(o->json) : print_tiers(o->json); });
+}
+
+}  // namespace zinc_rt::tools
