@@ -13,7 +13,7 @@ namespace {
 
 Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   ExecutorOptions out;
-  out.tier = options.tier.empty() ? options::get("ZINC_RT_TIER") : options.tier;
+  out.tier = options.tier.empty() || options.tier == "auto" ? options::get("ZINC_RT_TIER") : options.tier;
   out.max_slots = options.max_slots;
   out.kv_pages = options.kv_pages;
   out.max_context = options.max_context;
@@ -111,6 +111,9 @@ Result<std::string> EngineCore::render(std::string_view messages, std::string_vi
   if (!tools.empty()) {
     ZRT_TRY(context["tools"], add("tools", tools, Json::value_t::array));
   }
+  // As transformers calls its templates: these are there, as none, when they are not given.
+  for (const char* name : {"tools", "documents"})
+    if (!context.contains(name)) context[name] = nullptr;
   context["add_generation_prompt"] = add_generation_prompt;
   const auto text = [&](std::optional<std::int32_t> id) {
     return id ? std::string(tokenizer_->token_text(*id)) : std::string();

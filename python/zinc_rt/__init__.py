@@ -1,0 +1,45 @@
+"""ZINC_RT from Python: the native engine's own objects.
+
+>>> with zinc_rt.Engine("model.gguf") as engine:
+...     session = engine.tenant("me").session()
+...     print(session.generate("The capital of France is", max_tokens=8).text)
+"""
+
+from . import errors
+from ._core import (
+    ChatTemplate,
+    Completion,
+    Engine,
+    Session,
+    Stream,
+    StreamEvent,
+    Tenant,
+    TenantLedger,
+    TenantQuota,
+    Timings,
+    TokenLogprob,
+    Tokenizer,
+    Usage,
+    __version__,
+)
+from ._stream import astream as _astream
+
+Session.astream = _astream
+
+__all__ = [
+    "ChatTemplate",
+    "Completion",
+    "Engine",
+    "Session",
+    "Stream",
+    "StreamEvent",
+    "Tenant",
+    "TenantLedger",
+    "TenantQuota",
+    "Timings",
+    "TokenLogprob",
+    "Tokenizer",
+    "Usage",
+    "__version__",
+    "errors",
+]

@@ -1,0 +1,16 @@
+"""`python -m zinc_rt` is the program zinc-rt."""
+
+import signal
+import sys
+
+from ._core import cli
+
+
+def main() -> int:
+    # The native program answers Ctrl-C itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    return cli(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

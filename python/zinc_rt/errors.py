@@ -1,0 +1,36 @@
+"""One exception class a kind of error. The message begins with its place and gives the numbers that disagree."""
+
+
+class ZincError(Exception):
+    """Base of all errors that the engine raises."""
+
+
+class InvalidArgument(ZincError, ValueError):
+    """The request cannot be served as written."""
+
+
+class NotFound(ZincError, FileNotFoundError):
+    """A file, tensor, tier or name that does not exist."""
+
+    def __init__(self, message: str):
+        super().__init__(message)
+
+
+class Exhausted(ZincError):
+    """A quota or a pool is used up. retry_after: seconds, 0 where unknown."""
+
+    def __init__(self, message: str, retry_after: float = 0.0):
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Unavailable(ZincError):
+    """The thing exists but cannot be used now or on this machine."""
+
+
+class Corrupt(ZincError):
+    """An input file breaks its own format."""
+
+
+class Internal(ZincError):
+    """A bug of the engine or a fault of the device."""
