@@ -240,9 +240,8 @@ Result<Flow> Interpreter::exec_block(const BlockStmt& stmt) {
     ZRT_CHECK_OK(assign(stmt.target, text));
     return Flow::kNext;
   }
-  std::string shown;
-  ZRT_CHECK_OK(append_str(*this, shown, text));
-  ZRT_CHECK_OK(write(shown));
+  if (!text.is_str()) return raise("the filter of a filter block gave {}, not str", type_name(text));
+  ZRT_CHECK_OK(write(text.text()));
   return Flow::kNext;
 }
 

@@ -32,10 +32,8 @@ Result<Value> default_value(Runtime& rt, const Value& self, Args& args) {
 Result<Value> to_int(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("int", args, {"default", "base"}, 0));
   Value otherwise = a[0].is_missing() ? Value::integer(0) : a[0];
-  std::int64_t base = 10;
-  if (!a[1].is_missing()) {
-    ZRT_TRY(base, need_int("base", a[1]));
-  }
+  // A base that is none makes every text a wrong one, which a second try as a float may still read.
+  std::int64_t base = a[1].is_missing() ? 10 : a[1].is_integral() ? a[1].as_int() : 1;
   if (self.is_undefined()) return undefined_error(rt, self);
   if (self.is_integral()) return Value::integer(self.as_int());
   if (self.is(Kind::kFloat)) {

@@ -43,9 +43,8 @@ Status Interpreter::exec_macro(const MacroStmt& stmt) {
 
 Status Interpreter::exec_call_block(const MacroStmt& stmt) {
   ZRT_TRY(Value text, eval_call(static_cast<const CallExpr&>(*stmt.call), make_macro(stmt)));
-  std::string shown;
-  ZRT_CHECK_OK(append_str(*this, shown, text));
-  return write(shown);
+  if (!text.is_str()) return raise("the call of a call block gave {}, not str", type_name(text));
+  return write(text.text());
 }
 
 Status Interpreter::exec_generation(const MacroStmt& stmt) {

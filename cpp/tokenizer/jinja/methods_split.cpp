@@ -64,7 +64,7 @@ struct Pieces {
 Status split_spaces(Pieces& out, std::string_view text, std::int64_t limit) {
   text.remove_prefix(leading_space(text));
   while (!text.empty()) {
-    if (limit-- == 0) return out.add(text.substr(0, text.size() - trailing_space(text)));
+    if (limit-- == 0) return out.add(text);
     std::size_t end = 0;
     while (end < text.size()) {
       Char c = char_at(text, end);
@@ -81,7 +81,7 @@ Status split_spaces(Pieces& out, std::string_view text, std::int64_t limit) {
 Status rsplit_spaces(Pieces& out, std::string_view text, std::int64_t limit) {
   text.remove_suffix(trailing_space(text));
   while (!text.empty()) {
-    if (limit-- == 0) return out.add(text.substr(leading_space(text)));
+    if (limit-- == 0) return out.add(text);
     std::size_t begin = text.size();
     while (begin > 0) {
       Char c = char_before(text, begin);

@@ -121,10 +121,10 @@ Char char_at(std::string_view text, std::size_t pos) {
 }
 
 Char char_before(std::string_view text, std::size_t pos) {
-  for (std::size_t size = 1; size <= 4 && size <= pos; ++size) {
-    Char c = char_at(text, pos - size);
-    if (c.size == size) return c;
-  }
+  std::size_t start = pos - 1;
+  while (start > 0 && pos - start < 4 && (static_cast<unsigned char>(text[start]) & 0xc0) == 0x80) --start;
+  Char c = char_at(text, start);
+  if (c.size == pos - start) return c;
   return {kInvalidChar + static_cast<unsigned char>(text[pos - 1]), 1};
 }
 
