@@ -295,6 +295,26 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (node.attrs[i] == 0 || n_heads % node.attrs[i] != 0)
       return refuse(fmt::format("n_kv_heads = {} does not divide n_heads = {}", node.attrs[i], n_heads));
   }
+  // A kernel is made for one cache type.
+  std::optional<DType> kv_type;
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
+    if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
+    const DType kv = graph.buffer(node.inputs[i]).dtype;
+    if (kv_type && *kv_type != kv)
+      return refuse(
+          fmt::format("kv_k has type {}, kv_v {}: they must be the same", to_string(*kv_type), to_string(kv)));
+    kv_type = kv;
+  }
+  // A kernel reads the cache head by head, so a head must be whole blocks.
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
+    if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
+    const auto attr = attr_index(
+        rule, rule.inputs[i].name == "kv_v" && attr_index(rule, "v_head_dim") < kMaxAttrs ? "v_head_dim" : "head_dim");
+    const DType kv = graph.buffer(node.inputs[i]).dtype;
+    if (attr < rule.attrs.size() && node.attrs[attr] % traits(kv).block_elems != 0)
+      return refuse(fmt::format("a KV cache of type {} wants head_dim in multiples of {}, {} given", to_string(kv),
+                                traits(kv).block_elems, node.attrs[attr]));
+  }
   if (node.op == Op::RMS_NORM_FUSED_QKV)
     for (const auto* name : {"nk", "nv"})
       if (bindings.find(name)->n > bindings.find("nq")->n)
@@ -305,6 +325,9 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)
       return refuse(fmt::format("n_used = {} of {} experts", attr_u32(node, "n_used"), experts->n));
   }
+  // Entry 0 is the count.
+  if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)
+    return refuse(fmt::format("a ring of {} entries, at least 2 wanted", bindings.find("entries")->n));
   if (node.op == Op::SSM_CONV1D && attr_u32(node, "taps") + 1 != attr_u32(node, "width"))
     return refuse(fmt::format("taps = {} must be width - 1 = {}", attr_u32(node, "taps"), attr_u32(node, "width") - 1));
   if (node.op == Op::SSM_DELTA_NET) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ir/op_rules.h"
 
 namespace zinc_rt::ir {
 namespace {
@@ -91,6 +92,10 @@ Result<Node> read_node(const NodeRecord& record, std::size_t n_buffers, std::siz
     if (is_output) node.outputs[i] = record.outputs[i];
   }
   std::memcpy(node.attrs.data(), record.attrs, sizeof(record.attrs));
+  const std::size_t n_attrs = rule(node.op).attrs.size();
+  for (std::size_t i = n_attrs; i < kMaxAttrs; ++i)
+    if (record.attrs[i] != 0)
+      return corrupt("node {}: attribute {} is set, {} has {}", index, i, to_string(node.op), n_attrs);
   return node;
 }
 

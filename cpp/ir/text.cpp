@@ -58,6 +58,11 @@ struct Line {
     rest.remove_prefix(end + 1);
     return text;
   }
+  Status end() {
+    skip_space();
+    if (!rest.empty()) return error("the line goes on");
+    return {};
+  }
   std::unexpected<Error> error(std::string_view what) const {
     return fail(StatusCode::kInvalidArgument, "[ir] line {}: {}, at \"{}\"", number, what, rest.substr(0, 40));
   }
@@ -110,6 +115,7 @@ Status parse_buffer(Line& line, Graph& graph) {
   if (line.take("tensor")) {
     ZRT_TRY(buffer.tensor, line.quoted());
   }
+  ZRT_CHECK_OK(line.end());
   if (graph.find(buffer.name) != kNoBuffer) return line.error(fmt::format("buffer {} is declared twice", buffer.name));
   graph.add_buffer(std::move(buffer));
   return {};
@@ -231,6 +237,7 @@ Result<Graph> parse(std::string_view text) {
       ZRT_TRY(const auto name, line.quoted());
       if (!line.take("stage ")) return line.error("\"stage\" is wanted");
       ZRT_TRY(const Stage stage, parse_stage(line));
+      ZRT_CHECK_OK(line.end());
       graph = Graph(std::string(name), stage);
       has_header = true;
     } else if (line.take("buffer ")) {

@@ -10,6 +10,7 @@ namespace zinc_rt::ir {
 namespace {
 
 constexpr std::uint64_t kMaxBufferBytes = 1ull << 48;
+constexpr std::int32_t kMaxLayers = 1 << 16;  // tables of layers grow with the largest number
 
 std::unexpected<Error> refuse(const std::string& message) {
   return fail(StatusCode::kInvalidArgument, "[ir] {}", message);
@@ -18,6 +19,11 @@ std::unexpected<Error> refuse(const std::string& message) {
 bool has_valid_prefix(const Buffer& buffer) {
   if (buffer.name.starts_with(name_prefix(buffer.buffer_class))) return true;
   return buffer.buffer_class == BufferClass::kOutput && buffer.name.starts_with("out.");
+}
+
+// Text that stands in quotes in the text form.
+bool is_quotable(std::string_view text) {
+  return std::ranges::none_of(text, [](char c) { return c == '"' || (c >= 0 && c < ' '); });
 }
 
 // Names stand unquoted in the text form.
@@ -40,8 +46,11 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   if (buffer.rank < 1 || buffer.rank > kMaxRank)
     return refuse(fmt::format("{} has {} dimensions, 1 to 4 allowed", buffer.name, buffer.rank));
   std::uint64_t elements = 1;
-  for (const Dim dim : buffer.shape()) {
+  for (const Dim& dim : buffer.shape()) {
     if (dim.is_const() && dim.n == 0) return refuse(fmt::format("{} has an extent of 0", buffer.name));
+    // Rows are addressed by a pitch that is fixed when the graph is lowered.
+    if (!dim.is_const() && &dim != &buffer.dims[0])
+      return refuse(fmt::format("{} has a symbol as an inner extent", buffer.name));
     if (elements > kMaxBufferBytes / std::max(dim.n, 1u))
       return refuse(fmt::format("{} has more than 2^48 elements", buffer.name));
     elements *= std::max(dim.n, 1u);
@@ -50,10 +59,14 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   if (const auto block = traits(buffer.dtype).block_elems; block > 1 && (!row.is_const() || row.n % block != 0))
     return refuse(
         fmt::format("{} has rows of {}, {} wants multiples of {}", buffer.name, row.n, to_string(buffer.dtype), block));
+  if (const std::uint64_t bytes = row_bytes(buffer.dtype, elements); bytes > kMaxBufferBytes)
+    return refuse(fmt::format("{} has {} bytes, {} allowed", buffer.name, bytes, kMaxBufferBytes));
   const bool is_weight = buffer.buffer_class == BufferClass::kWeight;
   if (is_weight == buffer.tensor.empty())
     return refuse(fmt::format("{} of class {} {} a tensor of the model", buffer.name, to_string(buffer.buffer_class),
                               is_weight ? "must name" : "may not name"));
+  if (!is_quotable(buffer.tensor))
+    return refuse(fmt::format("{}: a tensor's name may hold neither quotes nor control characters", buffer.name));
   if (!is_weight) return {};
   for (const Dim dim : buffer.shape())
     if (!dim.is_const()) return refuse(fmt::format("weight {} has a symbolic extent", buffer.name));
@@ -103,6 +116,7 @@ Status check_inplace(const Graph& graph, const Node& node, std::string_view wher
 }  // namespace
 
 Status verify(const Graph& graph, const TensorLookup& tensors) {
+  if (!is_quotable(graph.name())) return refuse("a graph's name may hold neither quotes nor control characters");
   std::unordered_set<std::string_view> names;
   for (const Buffer& buffer : graph.buffers()) {
     ZRT_CHECK_OK(check_buffer(buffer, tensors));
@@ -120,12 +134,14 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
         static_cast<unsigned>(node.stage) - 1u > 2u)
       return refuse(
           fmt::format("{}: stage {} in a graph of stage {}", where, to_string(node.stage), to_string(graph.stage())));
+    if (node.layer < -1 || node.layer >= kMaxLayers)
+      return refuse(fmt::format("{}: layer {} is not from -1 to {}", where, node.layer, kMaxLayers - 1));
+    ZRT_CHECK_OK(check_inplace(graph, node, where));
     if (node.op == Op::BARRIER) {
       read_now.assign(n, false);
       written_now.assign(n, false);
       continue;
     }
-    ZRT_CHECK_OK(check_inplace(graph, node, where));
     const auto is_input = [&](BufferId id) { return std::ranges::find(node.ins(), id) != node.ins().end(); };
     for (const BufferId id : node.ins()) {
       if (id == kNoBuffer) continue;

@@ -1,9 +1,10 @@
 // Rejects a malformed graph before any of it is lowered. The rules, each with a negative test in
 // tests_cpp/ir/verify_test.cpp:
-//   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, and fit 2^48 bytes
+//   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, only the first may be a
+//     symbol, rows are whole blocks, and all fit 2^48 bytes
 //   2 a weight names a tensor of the model, with its type and shape
 //   3 every node fits its op's rule: operands declared, types, shapes, attributes
-//   4 a node's stage belongs to the graph's stage
+//   4 a node's stage belongs to the graph's stage; its layer is -1 or a number below 65536
 //   5 an output that is also an input is allowed by the rule and flagged inplace; the flag without one is an error
 //   6 weights, constants and request buffers are never written
 //   7 an activation is written before it is read; a fresh output has one writer

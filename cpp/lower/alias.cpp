@@ -26,27 +26,32 @@ std::size_t output_part_begin(const ir::Graph& graph) {
 
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing) {
   const auto nodes = graph.nodes();
-  const auto n_nodes = static_cast<std::uint32_t>(nodes.size());
-  const auto output_begin = static_cast<std::uint32_t>(output_part_begin(graph));
+  // A life is counted in phases, the stretches between barriers: nodes of one phase may run at once.
+  std::vector<std::uint32_t> phase(nodes.size() + 1, 0);
+  for (std::size_t i = 0; i < nodes.size(); ++i) phase[i + 1] = phase[i] + (nodes[i].op == ir::Op::BARRIER);
+  const std::uint32_t end = phase[nodes.size()];
+  const std::size_t output_begin = output_part_begin(graph);
   struct Life {
     std::uint32_t first = UINT32_MAX, last = 0;
+    bool in_body = false, in_output = false;
   };
   std::vector<Life> lives(graph.buffers().size());
-  for (std::uint32_t i = 0; i < n_nodes; ++i)
+  for (std::size_t i = 0; i < nodes.size(); ++i)
     for (const auto list : {nodes[i].ins(), nodes[i].outs()})
       for (const auto id : list) {
         if (id == ir::kNoBuffer) continue;
         Life& life = lives[static_cast<std::size_t>(id)];
-        life.first = std::min(life.first, i);
-        life.last = std::max(life.last, i);
+        life.first = std::min(life.first, phase[i]);
+        life.last = std::max(life.last, phase[i]);
+        (i < output_begin ? life.in_body : life.in_output) = true;
       }
   std::vector<mem::Interval> intervals;
   std::vector<std::size_t> owners;
   for (std::size_t b = 0; b < lives.size(); ++b) {
     if (graph.buffers()[b].buffer_class != ir::BufferClass::kActivation || lives[b].first == UINT32_MAX) continue;
     Life life = lives[b];
-    if (life.first < output_begin && life.last >= output_begin) life.last = n_nodes;
-    if (!aliasing) life = {0, n_nodes};
+    if (life.in_body && life.in_output) life.last = end;
+    if (!aliasing) life = {0, end};
     intervals.push_back({life.first, life.last, buffer_bytes(graph.buffers()[b], limits)});
     owners.push_back(b);
   }

@@ -15,7 +15,7 @@ void elide_barriers(ring::PacketBatch& batch, const std::vector<Access>& accesse
   std::vector<ring::Packet> kept;
   std::vector<std::uint32_t> new_index(batch.packets.size() + 1);
   std::vector<ring::Binding> reads, writes;  // since the last kept barrier
-  bool pending = false;                      // a barrier that has not yet proved its use
+  bool pending = false;                      // a barrier since the last kept one that has not yet proved its use
   ring::Packet barrier;
   const auto any_overlap = [](const std::vector<ring::Binding>& list, const ring::Binding& one) {
     return std::ranges::any_of(list, [&](const ring::Binding& other) { return overlap(one, other); });
@@ -37,11 +37,11 @@ void elide_barriers(ring::PacketBatch& batch, const std::vector<Access>& accesse
     const bool part_begins = i == batch.body_end;
     if (pending && (hazard || part_begins)) {
       kept.push_back(barrier);
+      pending = false;
       reads.clear();
       writes.clear();
       if (part_begins) new_index[i] = static_cast<std::uint32_t>(kept.size());
     }
-    pending = false;
     reads.insert(reads.end(), ins.begin(), ins.end());
     writes.insert(writes.end(), outs.begin(), outs.end());
     kept.push_back(packet);
