@@ -20,6 +20,9 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     return fail(StatusCode::kUnavailable,
                 "[arch] llama with rope scaling \"{}\" is not supported; none, linear and rope_freqs.weight are",
                 c.rope_scaling_type);
+  if (const Tensor* divisors = weights.find("rope_freqs.weight"); divisors != nullptr && divisors->dtype != DType::kF32)
+    return fail(StatusCode::kUnavailable, "[arch] rope_freqs.weight of type {} is not supported, f32 is",
+                to_string(divisors->dtype));
   Builder b(c.architecture, c, weights, options);
   const auto eps = static_cast<float>(c.norm_eps);
   const std::uint64_t d = c.model_dim, q_dim = std::uint64_t{c.n_heads} * c.head_dim;
@@ -90,7 +93,7 @@ std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights)
   for (std::uint32_t i = 0; i < c.rope_dim / 2; ++i) {
     double frequency = std::pow(c.rope_theta, -2.0 * i / c.rope_dim);
     if (c.rope_scaling_type == "linear") frequency /= c.rope_scaling_factor;
-    if (divisors != nullptr && divisors->dtype == DType::kF32) {
+    if (divisors != nullptr) {
       float divisor;
       __builtin_memcpy(&divisor, divisors->data.data() + i * 4, 4);
       frequency /= divisor;

@@ -46,6 +46,9 @@ Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, P
     return fail(StatusCode::kInvalidArgument, "[executor] max_context {} exceeds the model's context of {} tokens",
                 context, config.context_length);
   g.max_context = mem::pages_for(context) * mem::kPageTokens;
+  if (std::uint64_t{g.max_slots} * g.max_context > UINT32_MAX)
+    return fail(StatusCode::kInvalidArgument, "[executor] {} slots of {} tokens exceed {} tokens in all", g.max_slots,
+                g.max_context, UINT32_MAX);
   g.history_tokens = g.max_slots * g.max_context;
   const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : kDefaultChunk;
   p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step

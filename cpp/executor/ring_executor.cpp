@@ -165,7 +165,25 @@ Status RingExecutor::check(const StepInput& input) const {
       return refuse(fmt::format("position {} lies past the {} pages of slot {}", position,
                                 input.page_tables[static_cast<std::size_t>(slot)].size(), slot));
   }
-  for (const OutputRow& row : input.outputs) {
+  // Recurrent state is updated in the order of the tokens.
+  std::vector<bool> seen(input.page_tables.size(), false);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto slot = static_cast<std::size_t>(input.slots[i]);
+    const bool goes_on = i > 0 && input.slots[i] == input.slots[i - 1];
+    if (!goes_on && seen[slot])
+      return refuse(fmt::format("the tokens of slot {} do not stand together (index {})", slot, i));
+    if (goes_on && input.positions[i] <= input.positions[i - 1])
+      return refuse(fmt::format("position {} after {} in slot {}", input.positions[i], input.positions[i - 1], slot));
+    seen[slot] = true;
+  }
+  std::size_t group_history = 0;  // of the output rows that run together
+  for (std::size_t i = 0; i < input.outputs.size(); ++i) {
+    const OutputRow& row = input.outputs[i];
+    if (i % prepared_.limits.max_outputs == 0) group_history = 0;
+    group_history += row.history.size();
+    if (group_history > prepared_.graph_options.history_tokens)
+      return refuse(fmt::format("histories of {} tokens in one group of output rows, {} fit", group_history,
+                                prepared_.graph_options.history_tokens));
     if (row.token_index >= n) return refuse(fmt::format("an output row of token {} of {}", row.token_index, n));
     if (row.n_prompt > row.history.size())
       return refuse(fmt::format("{} prompt tokens in a history of {}", row.n_prompt, row.history.size()));
@@ -202,9 +220,6 @@ Status RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std
     const Sampling& s = row.sampling;
     rows[i] = static_cast<std::int32_t>(row.token_index);
     slots[i] = input.slots[row.token_index];
-    if (history_end + row.history.size() > prepared_.graph_options.history_tokens)
-      return fail(StatusCode::kInvalidArgument, "[executor] histories of {} tokens in one step, {} fit",
-                  history_end + row.history.size(), prepared_.graph_options.history_tokens);
     std::ranges::copy(row.history, history + history_end);
     params[i] = {static_cast<std::uint32_t>(s.seed),
                  static_cast<std::uint32_t>(s.seed >> 32),

@@ -1,5 +1,7 @@
 #include "ring/packet.h"
 
+#include "base/error.h"
+
 namespace zinc_rt::ring {
 
 std::uint32_t GridExtent::count(const StepDims& dims) const {
@@ -7,6 +9,30 @@ std::uint32_t GridExtent::count(const StepDims& dims) const {
   if (extent.kind == ir::Dim::Kind::kTokens) n = dims.n_tokens;
   if (extent.kind == ir::Dim::Kind::kOutputs) n = dims.n_outputs;
   return n / tile + (n % tile != 0);
+}
+
+Status check_ranges(const Submission& submission) {
+  const auto outside = [](std::uint64_t first, std::uint64_t count, std::uint64_t size) {
+    return first > size || count > size - first;
+  };
+  const auto refuse = [](std::string_view what, std::uint64_t first, std::uint64_t count, std::uint64_t size) {
+    return fail(StatusCode::kInvalidArgument, "[ring] {} {} + {} of {}", what, first, count, size);
+  };
+  if (submission.batch == nullptr) return fail(StatusCode::kInvalidArgument, "[ring] a submission without a batch");
+  const PacketBatch& batch = *submission.batch;
+  if (outside(submission.first, submission.count, batch.packets.size()))
+    return refuse("packets", submission.first, submission.count, batch.packets.size());
+  for (std::uint32_t i = 0; i < submission.count; ++i) {
+    const Packet& packet = batch.packets[submission.first + i];
+    if (packet.kind != PacketKind::kDispatch) continue;
+    if (outside(packet.first_binding, packet.n_bindings, batch.bindings.size()))
+      return refuse("bindings", packet.first_binding, packet.n_bindings, batch.bindings.size());
+    if (outside(packet.first_push, packet.push_bytes, batch.push.size()))
+      return refuse("push constants", packet.first_push, packet.push_bytes, batch.push.size());
+    for (const GridExtent& axis : packet.grid)
+      if (axis.tile == 0) return fail(StatusCode::kInvalidArgument, "[ring] {} has a tile of 0", to_string(packet.op));
+  }
+  return {};
 }
 
 }  // namespace zinc_rt::ring

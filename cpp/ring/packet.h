@@ -10,6 +10,7 @@
 
 #include "base/heap.h"
 #include "ir/graph.h"
+#include "zinc_rt/status.h"
 
 namespace zinc_rt::ring {
 
@@ -71,5 +72,8 @@ struct Submission {
   std::uint32_t first = 0, count = 0;  // packets
   StepDims dims;
 };
+
+// Whether the numbers of a submission lie within its batch; kInvalidArgument if not. Every tier asks this first.
+Status check_ranges(const Submission& submission);
 
 }  // namespace zinc_rt::ring

@@ -40,7 +40,8 @@ Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
   ZRT_TRY(const auto* code, find_cpu_kernel(file));
   if (const auto symbol = file.unpatched(); !symbol.empty())
     return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {}: symbol {} is not patched", file.name, symbol);
-  LoadedKernel loaded{code, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, file.lds_bytes};
+  LoadedKernel loaded{code, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, file.lds_bytes,
+                      file.buffer_count};
   for (std::size_t i = 0; i < file.symbols.size(); ++i)
     std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
   const std::uint64_t needed = code->lds_bytes != nullptr ? code->lds_bytes(loaded.symbols.data()) : 0;
@@ -52,10 +53,8 @@ Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
 }
 
 Result<Fence> CpuRing::submit(const Submission& submission) {
+  ZRT_CHECK_OK(check_ranges(submission));
   const auto& batch = *submission.batch;
-  if (submission.first > batch.packets.size() || submission.count > batch.packets.size() - submission.first)
-    return fail(StatusCode::kInvalidArgument, "[t_cpu] packets {} + {} of {}", submission.first, submission.count,
-                batch.packets.size());
   Work work{submission, {}, {}, 0};
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
@@ -63,10 +62,14 @@ Result<Fence> CpuRing::submit(const Submission& submission) {
     if (packet.kernel.id == 0 || packet.kernel.id > kernels_.size())
       return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {} is not loaded, {} are", packet.kernel.id,
                   kernels_.size());
-    if (packet.push_bytes != kernels_[packet.kernel.id - 1].push_bytes)
+    const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
+    if (packet.push_bytes != kernel.push_bytes)
       return fail(StatusCode::kInvalidArgument, "[t_cpu] {} has {} bytes of push constants, its kernel wants {}",
-                  to_string(packet.op), packet.push_bytes, kernels_[packet.kernel.id - 1].push_bytes);
-    work.kernels.push_back(&kernels_[packet.kernel.id - 1]);
+                  to_string(packet.op), packet.push_bytes, kernel.push_bytes);
+    if (packet.n_bindings != kernel.n_bindings)
+      return fail(StatusCode::kInvalidArgument, "[t_cpu] {} has {} bindings, its kernel wants {}", to_string(packet.op),
+                  packet.n_bindings, kernel.n_bindings);
+    work.kernels.push_back(&kernel);
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
       ZRT_TRY(void* address, memory_.resolve(batch.bindings[packet.first_binding + b]));
       work.addresses.push_back(address);

@@ -34,7 +34,7 @@ class CpuRing final : public Ring {
   struct LoadedKernel {
     const cpu::CpuKernel* code = nullptr;
     std::vector<std::uint32_t> symbols;
-    std::uint32_t push_bytes = 0, lds_bytes = 0;
+    std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
   struct Work {
     Submission submission;

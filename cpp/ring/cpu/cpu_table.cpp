@@ -61,6 +61,11 @@ Result<const cpu::CpuKernel*> find_cpu_kernel(const kernel::ZrtFile& file) {
     if (!same)
       return fail(StatusCode::kCorrupt, "[t_cpu] kernel {} has {} symbols that are not those of this build ({})",
                   file.name, file.symbols.size(), code->symbols.size());
+    const auto wanted = make_entry(*code, ir::rule(*ir::parse_op(code->op))).file;
+    if (file.buffer_count != wanted.buffer_count || file.push_const_bytes != wanted.push_const_bytes)
+      return fail(StatusCode::kCorrupt,
+                  "[t_cpu] kernel {} has {} buffers and {} bytes of push constants, {} and {} wanted", file.name,
+                  file.buffer_count, file.push_const_bytes, wanted.buffer_count, wanted.push_const_bytes);
     return code;
   }
   return fail(StatusCode::kNotFound, "[t_cpu] no kernel is named {}", file.name);

@@ -19,10 +19,18 @@ class NullRing final : public Ring {
       }
   }
   Result<Fence> submit(const Submission& submission) override {
+    ZRT_CHECK_OK(check_ranges(submission));
     const auto& batch = *submission.batch;
-    if (submission.first > batch.packets.size() || submission.count > batch.packets.size() - submission.first)
-      return fail(StatusCode::kInvalidArgument, "[null] packets {} + {} of {}", submission.first, submission.count,
-                  batch.packets.size());
+    for (std::uint32_t i = 0; i < submission.count; ++i) {
+      const Packet& packet = batch.packets[submission.first + i];
+      if (packet.kind != PacketKind::kDispatch) continue;
+      if (packet.kernel.id == 0 || packet.kernel.id > n_kernels_)
+        return fail(StatusCode::kInvalidArgument, "[null] kernel {} is not loaded, {} are", packet.kernel.id,
+                    n_kernels_);
+      for (std::uint32_t b = 0; b < packet.n_bindings; ++b)
+        ZRT_CHECK_OK(memory_.resolve(batch.bindings[packet.first_binding + b]));
+      ++stats_.dispatches;
+    }
     return Fence{++stats_.submissions};
   }
   Status wait(Fence fence) override {
@@ -37,6 +45,11 @@ class NullRing final : public Ring {
   Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override {
     ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+    if (file.target != kernel::Target::kCpu)
+      return fail(StatusCode::kUnavailable, "[null] kernel {} is for {}, cpu wanted", file.name,
+                  to_string(file.target));
+    if (const auto symbol = file.unpatched(); !symbol.empty())
+      return fail(StatusCode::kInvalidArgument, "[null] kernel {}: symbol {} is not patched", file.name, symbol);
     return Kernel{++n_kernels_};
   }
   const kernel::KernelTable& kernels() const override { return table_; }
