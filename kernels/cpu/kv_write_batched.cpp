@@ -1,7 +1,8 @@
 // KV_WRITE_BATCHED: stores each token's K and V row in its cell of the paged cache: page = page_table[slot][pos / 16],
 // cell = pos % 16. Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v
 // [pages, 16, nv] in f32, f16 or q8_0. A page lies `pitch` bytes after the one before it: a page holds all layers. f32
-// to f16 rounds to nearest even; q8_0 takes blocks of 32 with d = f16(amax / 127), q = round(x / d). Order: none; every
+// to f16 rounds to nearest even; q8_0 takes blocks of 32 with d = f16(amax / 127), q = round(x / d) held to
+// -127..127, all 0 where d is 0. A NaN or an infinity in the block, or a d beyond f16, makes d NaN. Order: none; every
 // cell has one writer.
 #include "kernels/common/half.h"
 #include "kernels/cpu/kernel.h"
@@ -13,13 +14,20 @@ namespace {
 void store_q8_0(const float* row, std::byte* cell, std::uint32_t n) {
   for (std::uint32_t b = 0; b < n; b += 32, cell += 34) {
     float amax = 0.0f;
-    for (int i = 0; i < 32; ++i) amax = std::max(amax, row[b + i] < 0 ? -row[b + i] : row[b + i]);
-    const std::uint16_t d = f32_to_f16(amax * (1.0f / 127.0f));
-    const float scale = f16_to_f32(d);
-    const float inverse = scale >= 0x1p-20f ? exact::rcp(scale) : 0.0f;
+    float finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
+    for (int i = 0; i < 32; ++i) {
+      const float a = row[b + i] < 0 ? -row[b + i] : row[b + i];
+      amax = a > amax ? a : amax;
+      finite = finite + row[b + i] * 0.0f;
+    }
+    std::uint16_t d = f32_to_f16(amax * (1.0f / 127.0f));
+    const bool is_nan = finite != 0.0f || d == 0x7c00u;
+    if (is_nan) d = 0x7e00u;
+    const bool usable = !is_nan && d != 0;
+    const float inverse = usable ? exact::rcp(f16_to_f32(d)) : 0.0f;
     __builtin_memcpy(cell, &d, 2);
     for (int i = 0; i < 32; ++i) {
-      const float q = exact::round_int(row[b + i] * inverse);
+      const float q = usable ? exact::round_int(row[b + i] * inverse) : 0.0f;
       cell[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q));
     }
   }

@@ -22,8 +22,8 @@ void run(const CpuArgs& args) {
       std::fill_n(y, f, NAN);
       continue;
     }
-    linear_rows({args.buffer<const std::byte>(1 + part) + id * f * row_bytes(w_dtype, d), w_dtype, nullptr,
-                 args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, y, f,
+    linear_rows({args.buffer<const std::byte>(1 + part) + std::uint64_t{id} * f * row_bytes(w_dtype, d), w_dtype,
+                 nullptr, args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, y, f,
                  reinterpret_cast<float*>(args.lds)},
                 0, f);
   }

@@ -2,9 +2,9 @@
 //   1 penalties, once for each token seen: repetition (positive logits times 1/p, others times p; prompt and generated
 //   tokens), then presence
 //     and count * frequency (generated tokens)
-//   2 temperature 0: the largest, ties to the lower id. Else l = l * (1/temperature), and candidates in the order (l
-//   descending, id ascending) 3 top_k keeps the first k; p_i = exp(l_i - l_0); top_p keeps the shortest prefix whose
-//   sum reaches top_p of the total;
+//   2 temperature 0 (or below 2^-20, where it comes to the same): the largest, ties to the lower id. Else l = l *
+//   (1/temperature), and candidates in the order (l descending, id ascending) 3 top_k keeps the first k; p_i = exp(l_i
+//   - l_0); top_p keeps the shortest prefix whose sum reaches top_p of the total;
 //     min_p drops those with p_i < min_p (p_0 = 1)
 //   4 u = Philox(seed, position) in [0, 1); the first i whose running sum exceeds u * total of what is left
 // Order: sums run serially in candidate order. NaN logits sort last and are never drawn.
@@ -84,7 +84,8 @@ void run(const CpuArgs& args) {
   const float* logits = args.buffer<const float>(0) + std::uint64_t{r} * v;
   auto* out = args.buffer<std::int32_t>(3) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
-  if (p.temperature <= 0.0f && !has_penalties) {
+  const bool is_greedy = !(p.temperature >= 0x1p-20f);
+  if (is_greedy && !has_penalties) {
     *out = static_cast<std::int32_t>(argmax_row(logits, v));
     return;
   }
@@ -93,7 +94,7 @@ void run(const CpuArgs& args) {
   auto* counts = reinterpret_cast<std::uint32_t*>(work + v);
   std::copy_n(logits, v, work);
   if (has_penalties) penalize(p, args.buffer<const std::int32_t>(2) + p.history_begin, counts, work, v);
-  if (p.temperature <= 0.0f) {
+  if (is_greedy) {
     *out = static_cast<std::int32_t>(argmax_row(work, v));
     return;
   }

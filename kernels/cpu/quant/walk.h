@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/common/act_q8.h"
+#include "kernels/common/fold.h"
 #include "kernels/common/half.h"
 
 #define ZRT_INLINE static inline __attribute__((always_inline))
@@ -59,16 +60,14 @@ ZRT_INLINE float dot_32_blocks(const void* row, const void* act, std::int64_t k)
 }
 
 // Float weights: v of one group of n <= 256 elements. Lane l starts at +0 and takes k = l mod 16 ascending by fma; a
-// lane without elements stays +0. Fold: lanes l and l + 8, then l + 4, l + 2, l + 1.
+// lane without elements stays +0. Fold: kernels/common/fold.h.
 ZRT_INLINE float dot_float_group(const float* w, const float* x, std::int64_t n) {
   float lane[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int l = 0; l < kLanes; ++l) lane[l] = std::fma(w[i + l], x[i + l], lane[l]);
   for (int l = 0; i + l < n; ++l) lane[l] = std::fma(w[i + l], x[i + l], lane[l]);
-  for (int width = kLanes / 2; width > 0; width /= 2)
-    for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];
-  return lane[0];
+  return fold16(lane);
 }
 
 template <class Element, float (*kToFloat)(Element)>
