@@ -176,7 +176,7 @@ def test_ledger_counts(tiny_engine):
 def test_quota_refuses(tiny_engine):
     quota = zinc_rt.TenantQuota(max_concurrent_slots=1, max_kv_pages=2, max_context_tokens=40)
     session = tiny_engine.tenant("small", quota=quota).session()
-    with pytest.raises(zinc_rt.errors.InvalidArgument, match="41 context tokens wanted, 40 allowed"):
+    with pytest.raises(zinc_rt.errors.InvalidArgument, match="42 context tokens wanted, 40 allowed"):
         session.generate(token_ids=[1], max_tokens=41)
     stream = session.stream(token_ids=[1], max_tokens=4)
     with pytest.raises(zinc_rt.errors.Exhausted, match="2 slots wanted, 1 allowed"):

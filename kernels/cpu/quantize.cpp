@@ -1,6 +1,7 @@
 // QUANTIZE: rows of floats to int8 blocks with one scale a block (kernels/common/act_q8.h): 32 elements (q8a32) or 256
 // (q8a256).
-//   amax = max |x|;  d = amax * (1/127);  q = round(x * (127 / amax)), ties to even;  sums of q are exact integers.
+//   amax = max |x|;  d = amax / 127;  q = round(x * (127 / amax)), ties to even, the quotients by exact::div;  sums of
+//   q are exact integers.
 // A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it is seen in the
 // logits and not hidden. Order: none (the maximum is order-free).
 #include <cmath>
@@ -22,13 +23,13 @@ ZRT_MULTIVERSION float quantize_block(const float* x, std::int8_t* q, int n) {
     finite = finite + x[i] * 0.0f;
   }
   const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && finite == 0.0f;
-  const float inverse = usable ? 127.0f * exact::rcp(amax) : 0.0f;
+  const float inverse = usable ? exact::div(127.0f, amax) : 0.0f;
   for (int i = 0; i < n; ++i) {
     const float shifted = (usable ? x[i] * inverse : 0.0f) + exact::kRound;
     q[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::int32_t, shifted));
   }
   if (finite != 0.0f || amax > 0x1p120f) return NAN;
-  return usable ? amax * (1.0f / 127.0f) : 0.0f;
+  return usable ? exact::div(amax, 127.0f) : 0.0f;
 }
 
 void run(const CpuArgs& args) {

@@ -1,0 +1,106 @@
+"""Writes a GGUF file of random weights, small enough to run in milliseconds: two llama layers, a byte-level vocabulary."""
+
+import struct
+
+import numpy as np
+
+VOCAB, DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, LAYERS, CONTEXT = 448, 64, 96, 4, 2, 16, 2, 512
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def _value(value) -> bytes:
+    """A metadata value: its type number and its bytes."""
+    if isinstance(value, bool):
+        return struct.pack("<I?", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + _string(value)
+    if isinstance(value[0], str):
+        return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_string, value))
+    return struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
+
+
+def _byte_alphabet() -> list[str]:
+    """The printable stand-ins of the 256 bytes in byte-level BPE vocabularies."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    spare = iter(range(256, 512))
+    return [chr(b) if b in printable else chr(next(spare)) for b in range(256)]
+
+
+def vocabulary():
+    alphabet = _byte_alphabet()
+    merges = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "n"), (alphabet[32], "the")]
+    tokens = alphabet + [a + b for a, b in merges]
+    types = [1] * len(tokens)
+    specials = ["<|start|>", "<|end|>"]
+    tokens += specials
+    types += [3] * len(specials)
+    while len(tokens) < VOCAB:
+        tokens.append(f"<unused{len(tokens)}>")
+        types.append(1)
+    return tokens, types, [f"{a} {b}" for a, b in merges]
+
+
+def write(path, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    tokens, types, merges = vocabulary()
+    metadata = {
+        "general.architecture": "llama",
+        "general.name": "tiny",
+        "llama.block_count": LAYERS,
+        "llama.context_length": CONTEXT,
+        "llama.embedding_length": DIM,
+        "llama.feed_forward_length": FFN,
+        "llama.attention.head_count": HEADS,
+        "llama.attention.head_count_kv": KV_HEADS,
+        "llama.attention.layer_norm_rms_epsilon": 1e-5,
+        "llama.attention.key_length": HEAD_DIM,
+        "llama.attention.value_length": HEAD_DIM,
+        "llama.rope.dimension_count": HEAD_DIM,
+        "llama.rope.freq_base": 10000.0,
+        "llama.vocab_size": VOCAB,
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.bos_token_id": tokens.index("<|start|>"),
+        "tokenizer.ggml.eos_token_id": tokens.index("<|end|>"),
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant: {% endif %}",
+    }
+    shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}
+    for layer in range(LAYERS):
+        shapes |= {
+            f"blk.{layer}.attn_norm.weight": (DIM,),
+            f"blk.{layer}.attn_q.weight": (HEADS * HEAD_DIM, DIM),
+            f"blk.{layer}.attn_k.weight": (KV_HEADS * HEAD_DIM, DIM),
+            f"blk.{layer}.attn_v.weight": (KV_HEADS * HEAD_DIM, DIM),
+            f"blk.{layer}.attn_output.weight": (DIM, HEADS * HEAD_DIM),
+            f"blk.{layer}.ffn_norm.weight": (DIM,),
+            f"blk.{layer}.ffn_gate.weight": (FFN, DIM),
+            f"blk.{layer}.ffn_up.weight": (FFN, DIM),
+            f"blk.{layer}.ffn_down.weight": (DIM, FFN),
+        }
+    infos, data = b"", b""
+    for name, shape in shapes.items():
+        values = rng.standard_normal(shape).astype(np.float32) * (0.25 if len(shape) == 2 else 0.1)
+        if len(shape) == 1:
+            values += 1
+            raw, kind = values.tobytes(), 0
+        else:
+            raw, kind = values.astype(np.float16).tobytes(), 1
+        infos += _string(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
+        infos += struct.pack("<IQ", kind, len(data))
+        data += raw + b"\0" * (-len(raw) % 32)
+    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(metadata))
+    head += b"".join(_string(key) + _value(value) for key, value in metadata.items()) + infos
+    path.write_bytes(head + b"\0" * (-len(head) % 32) + data)
