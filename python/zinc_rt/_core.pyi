@@ -1,0 +1,196 @@
+"""Types of the native module. All calls release the GIL while the engine works."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: str
+
+def cli(arguments: Sequence[str]) -> int: ...
+
+class Tokenizer:
+    def __init__(self, path: str) -> None: ...
+    def encode(self, text: str, add_special: bool = True, parse_special: bool = True) -> list[int]: ...
+    def decode(self, ids: Sequence[int], skip_special: bool = False) -> str: ...
+    @property
+    def n_vocab(self) -> int: ...
+    @property
+    def bos_id(self) -> int | None: ...
+    @property
+    def eos_id(self) -> int | None: ...
+    @property
+    def end_of_generation_ids(self) -> list[int]: ...
+
+class ChatTemplate:
+    def __init__(self, source: str) -> None: ...
+    def render(self, **variables: Any) -> str: ...
+
+class TokenLogprob:
+    token_id: int
+    logprob: float
+    top: list[tuple[int, float]]
+
+class Usage:
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int
+
+class Timings:
+    prefill_ms: float
+    decode_ms: float
+    prefill_tokens_per_s: float
+    decode_tokens_per_s: float
+    clamps: list[str]
+
+class Completion:
+    text: str
+    token_ids: list[int]
+    finish_reason: str
+    logprobs: list[TokenLogprob]
+    logits_hashes: list[int]
+    seed: int
+    usage: Usage
+    timings: Timings
+
+class StreamEvent:
+    @property
+    def token_id(self) -> int | None: ...
+    text: str
+    preempted: bool
+
+class Stream(Iterator[StreamEvent]):
+    def __next__(self) -> StreamEvent: ...
+    def cancel(self) -> None: ...
+    @property
+    def completion(self) -> Completion: ...
+
+class Session:
+    def generate(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[int] | None = None,
+        *,
+        max_tokens: int = 128,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0,
+        seed: int | None = None,
+        stop: str | Sequence[str] | None = (),
+        stop_token_ids: Sequence[int] = (),
+        ignore_eos: bool = False,
+        logprobs: int = 0,
+        n: int = 1,
+        return_logits_hash: bool = False,
+        deadline_ms: float | None = None,
+    ) -> Completion: ...
+    def stream(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[int] | None = None,
+        **parameters: Any,
+    ) -> Stream: ...
+    def astream(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[int] | None = None,
+        **parameters: Any,
+    ) -> AsyncIterator[StreamEvent]: ...
+
+class TenantQuota:
+    def __init__(
+        self,
+        *,
+        max_concurrent_slots: int = 4,
+        max_kv_pages: int = 4096,
+        max_context_tokens: int = 128000,
+        decode_tokens_per_s: float = 1000.0,
+        prefill_tokens_per_s: float = 100000.0,
+        qos_class: str = "standard",
+        isolation_group: str | None = None,
+    ) -> None: ...
+    max_concurrent_slots: int
+    max_kv_pages: int
+    max_context_tokens: int
+    decode_tokens_per_s: float
+    prefill_tokens_per_s: float
+    qos_class: str
+    isolation_group: str | None
+
+class TenantLedger:
+    tokens_prompted: int
+    tokens_generated: int
+    slots_admitted: int
+    slots_preempted: int
+    requests_rejected: int
+    p50_ttft_ms: float
+    p99_ttft_ms: float
+    p50_decode_ms: float
+    p99_decode_ms: float
+    kv_pages_peak: int
+    prefix_hit_rate: float
+
+class Tenant:
+    @property
+    def name(self) -> str: ...
+    quota: TenantQuota
+    def ledger(self) -> TenantLedger: ...
+    def session(self, system: str | None = None) -> Session: ...
+
+class Engine:
+    def __init__(
+        self,
+        model: str | PathLike[str],
+        tier: str = "auto",
+        max_slots: int = 16,
+        kv_pages: int | None = None,
+        max_context: int | None = None,
+        kv_dtype: str | None = None,
+        threads: int | None = None,
+        arithmetic: str | None = None,
+        activations: str = "int8",
+        chunk_cap: int | None = None,
+        fusion: str | None = None,
+        mmap: bool = True,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None: ...
+    def __enter__(self) -> Engine: ...
+    def __exit__(self, *args: object) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def closed(self) -> bool: ...
+    @property
+    def tier(self) -> str: ...
+    @property
+    def arithmetic(self) -> str: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def model_dim(self) -> int: ...
+    def model_card(self) -> dict[str, Any]: ...
+    def memory_plan(self) -> dict[str, Any]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def tokenize(self, text: str, add_special: bool = True, parse_special: bool = True) -> list[int]: ...
+    def detokenize(self, ids: Sequence[int], skip_special: bool = False) -> str: ...
+    def apply_template(
+        self,
+        messages: Sequence[dict[str, Any]],
+        tools: Sequence[Any] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> str: ...
+    def logits(
+        self, token_ids: Sequence[int], which: str = "all", chunk: int | None = None
+    ) -> npt.NDArray[np.float32]: ...
+    def hidden(self, token_ids: Sequence[int], layer: int) -> npt.NDArray[np.float32]: ...
+    def tenant(self, name: str, quota: TenantQuota | None = None) -> Tenant: ...
