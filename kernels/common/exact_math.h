@@ -1,6 +1,7 @@
 // Elementary functions with the same bits on every tier: fma, add, multiply and integer operations on the bits only; no
 // division, no square root, no round instruction, no table. C++17, for host and device compilers. Within 2 ulp of the
-// true value over the stated domain (tests_cpp/kernels/exact_math_test.cpp sweeps it). NaN gives NaN.
+// true value over the stated domain, all floats where none is stated (tests_cpp/kernels/exact_math_test.cpp sweeps it).
+// NaN gives NaN; -0 gives +0 where the true value is -0.
 #pragma once
 
 #include <stdint.h>
@@ -44,7 +45,7 @@ ZRT_HD float div(float a, float b) {
   return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
 }
 
-// 1/sqrt(x) for normal x > 0 up to 2^125.
+// 1/sqrt(x) for 2^-125 <= x <= 2^125.
 ZRT_HD float rsqrt(float x) {
   float r = ZRT_BITS_FLOAT(0x5F375A86u - (ZRT_FLOAT_BITS(x) >> 1));
   const float h = 0.5f * x;
@@ -57,11 +58,13 @@ ZRT_HD float pow2(int32_t n) {
   return ZRT_BITS_FLOAT((uint32_t)(n + 127) << 23);
 }
 
-// e^x: x = n ln 2 + r with |r| <= ln 2 / 2, the series of e^r to degree 7, times 2^n in two steps so that denormal
-// results round once.
-ZRT_HD float exp(float x) {
-  if (!(x > -104.0f)) return x == x ? 0.0f : x;
-  if (x > 88.72283f) return ZRT_BITS_FLOAT(0x7F800000u);
+// e^x = (p + lo) 2^n for -150 <= x <= 89: x = n ln 2 + r with |r| <= ln 2 / 2, the series of e^r to degree 7; lo is
+// what the last addition rounds away.
+struct ExpParts {
+  float p, lo;
+  int32_t n;
+};
+ZRT_HD ExpParts exp_parts(float x) {
   const float shifted = ZRT_FMA(x, 1.44269504f, kRound);
   const float n = shifted - kRound;
   float r = ZRT_FMA(n, -0.693145752f, x);
@@ -72,27 +75,61 @@ ZRT_HD float exp(float x) {
   p = ZRT_FMA(p, r, 4.16666667e-2f);
   p = ZRT_FMA(p, r, 1.66666667e-1f);
   p = ZRT_FMA(p, r, 0.5f);
-  p = ZRT_FMA(p * r, r, r) + 1.0f;
-  const int32_t exponent = (int32_t)(ZRT_FLOAT_BITS(shifted) - ZRT_FLOAT_BITS(kRound));
-  const int32_t half = exponent >> 1;
-  return p * pow2(half) * pow2(exponent - half);
+  const float t = ZRT_FMA(p * r, r, r), sum = t + 1.0f;
+  return ExpParts{sum, t - (sum - 1.0f), (int32_t)(ZRT_FLOAT_BITS(shifted) - ZRT_FLOAT_BITS(kRound))};
+}
+
+// x 2^n for n in [-252, 254], in two steps so that a denormal result rounds once.
+ZRT_HD float scale2(float x, int32_t n) {
+  const int32_t half = n >> 1;
+  return x * pow2(half) * pow2(n - half);
+}
+
+// e^x; 0 below -104, infinity above 88.72283.
+ZRT_HD float exp(float x) {
+  if (!(x > -104.0f)) return x == x ? 0.0f : x;
+  if (x > 88.72283f) return ZRT_BITS_FLOAT(0x7F800000u);
+  const ExpParts e = exp_parts(x);
+  return scale2(e.p, e.n);
+}
+
+// x / (1 + e^-(v + v_lo)) with v_lo a rounding error of v: the quotient by rcp, corrected by a remainder that knows
+// what the steps before rounded away; x below 2^100.
+ZRT_HD float times_sigmoid(float x, float v, float v_lo) {
+  const float a = v < 0 ? v : -v;
+  if (!(a > -120.0f)) return v != v ? v : (v > 0 ? x : (x < 0 ? -0.0f : 0.0f));
+  ExpParts e = exp_parts(a);
+  e.lo = ZRT_FMA(e.p, v < 0 ? v_lo : -v_lo, e.lo);
+  const float t = scale2(e.p, e.n), s = 1.0f + t, s_lo = (t - (s - 1.0f)) + scale2(e.lo, e.n);
+  const float r = rcp(s);
+  const float num = v < 0 ? x * e.p : x;
+  const float num_lo = v < 0 ? ZRT_FMA(x, e.lo, ZRT_FMA(x, e.p, -num)) : 0.0f;
+  const float q = num * r;
+  const float y = ZRT_FMA(ZRT_FMA(-q, s, num) + ZRT_FMA(-q, s_lo, num_lo), r, q);
+  return v < 0 ? scale2(y, e.n) : y;
 }
 
 // 1 / (1 + e^-x)
 ZRT_HD float sigmoid(float x) {
-  const float e = exp(x < 0 ? x : -x);
-  const float r = rcp(1.0f + e);
-  return x < 0 ? e * r : (x == x ? r : x);
+  return times_sigmoid(1.0f, x, 0.0f);
 }
 
+// x / (1 + e^-x); minus infinity gives -0.
 ZRT_HD float silu(float x) {
-  return x * sigmoid(x);
+  return times_sigmoid(x, x, 0.0f);
 }
 
-// x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), written as x sigmoid(2u).
+// x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), written as x sigmoid(2u). Since e^2u multiplies an error of
+// 2u by its size, 2u = x (c + k x^2) is carried in two floats, and so are c and k.
 ZRT_HD float gelu_tanh(float x) {
-  const float u = 1.5957691216f * ZRT_FMA(0.044715f * x * x, x, x);
-  return x * sigmoid(u);
+  if (x > 12.0f) return x;
+  if (x < -14.0f) return -0.0f;
+  const float c = 1.59576917f, c_lo = -4.534068e-8f, k = 7.1354814e-2f, k_lo = 2.3988324e-9f;
+  const float x2 = x * x, x2_lo = ZRT_FMA(x, x, -x2);
+  const float p = k * x2, p_lo = ZRT_FMA(k, x2, -p) + ZRT_FMA(k, x2_lo, k_lo * x2);
+  const float s = c + p, back = s - c, s_lo = ((c - (s - back)) + (p - back)) + (p_lo + c_lo);
+  const float v = x * s;
+  return times_sigmoid(x, v, ZRT_FMA(x, s, -v) + x * s_lo);
 }
 
 ZRT_HD float tanh(float x) {
@@ -113,9 +150,13 @@ ZRT_HD float tanh(float x) {
 
 // ln(1 + e^x) = max(x, 0) + ln(1 + t), t = e^-|x|; ln(1 + t) = 2 atanh(t / (2 + t)) by its series to degree 17.
 ZRT_HD float softplus(float x) {
-  if (x != x) return x;
-  const float t = exp(x < 0 ? x : -x);
-  const float s = div(t, 2.0f + t), s2 = s * s;
+  if (!(x > -104.0f)) return x == x ? 0.0f : x;
+  if (x > 104.0f) return x;
+  const ExpParts e = exp_parts(x < 0 ? x : -x);
+  const float t = scale2(e.p, e.n), t_lo = scale2(e.lo, e.n);
+  if (x < -20.0f) return t;  // ln(1 + t) = t to 2^-29
+  const float d = 2.0f + t, d_lo = (t - (d - 2.0f)) + t_lo, r = rcp(d), q = t * r;
+  const float s = ZRT_FMA(ZRT_FMA(-q, d, t) + ZRT_FMA(-q, d_lo, t_lo), r, q), s2 = s * s;
   float p = 1.0f / 17;
   p = ZRT_FMA(p, s2, 1.0f / 15);
   p = ZRT_FMA(p, s2, 1.0f / 13);
