@@ -145,7 +145,7 @@ class ShuffledRing final : public ring::Ring {
     Loaded& kernel = kernels_[p.kernel.id - 1];
     auto* lds = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(kernel.lds.data()) + 63) / 64 * 64);
     for (const auto& g : groups) {
-      for (auto& byte : kernel.lds) byte = static_cast<std::byte>(rng_());  // local memory holds nothing
+      std::ranges::fill(kernel.lds, std::byte{0xff});  // local memory holds nothing of use: NaN
       kernel.code->run({addresses.data(),
                         kernel.symbols.data(),
                         batch.push.data() + p.first_push,
@@ -357,7 +357,7 @@ inline double silu(double x) {
   return x / (1 + std::exp(-x));
 }
 inline double gelu(double x) {
-  return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+  return x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
 }  // namespace zinc_rt::kernel_test

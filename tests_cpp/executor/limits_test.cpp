@@ -1,0 +1,192 @@
+// What a step refuses, with both numbers and before anything has run; what the plan promises; the hidden tap.
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+#include "executor/rope_table.h"
+#include "kernels/cpu/ops.h"
+#include "model_fixture.h"
+
+namespace zinc_rt {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Limits : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ZRT_NEED_FIXTURES();
+    executor_ = open("llama_spm-f32");
+    ASSERT_NE(executor_, nullptr);
+  }
+  StepInput good(std::size_t n = 5) const {
+    StepInput input;
+    append(input, prompt(128), 0, n, 0, pages_from(0));
+    return input;
+  }
+  // The change is refused with all of the words; the state is as before.
+  void refused(const std::function<void(StepInput&)>& change, const std::vector<std::string>& words) {
+    auto input = good();
+    change(input);
+    const auto before = executor_->ring().stats().submissions;
+    const auto output = executor_->step(input);
+    ASSERT_FALSE(output) << words[0];
+    EXPECT_EQ(output.error().code, StatusCode::kInvalidArgument);
+    for (const auto& word : words) EXPECT_THAT(output.error().message, HasSubstr(word));
+    EXPECT_FALSE(executor_->hidden(input, 0));
+    EXPECT_EQ(executor_->ring().stats().submissions, before);
+  }
+  std::unique_ptr<RingExecutor> executor_;
+};
+
+TEST_F(Limits, GoodInputRuns) {
+  EXPECT_TRUE(executor_->step(good()));
+}
+TEST_F(Limits, Tokens) {
+  refused([](StepInput& in) { in = {}; }, {"0 tokens", "128"});
+  refused([](StepInput& in) { in.token_ids.resize(129), in.positions.resize(129), in.slots.resize(129); },
+          {"129", "128"});
+  refused([](StepInput& in) { in.positions.pop_back(); }, {"5 tokens", "4 positions"});
+  refused([](StepInput& in) { in.slots.push_back(0); }, {"5 tokens", "6 slots"});
+  refused([](StepInput& in) { in.token_ids[2] = 448; }, {"448", "index 2", "448"});
+  refused([](StepInput& in) { in.token_ids[2] = -1; }, {"-1", "448"});
+}
+TEST_F(Limits, Positions) {
+  refused([](StepInput& in) { in.positions[4] = 128; }, {"128", "128"});
+  refused([](StepInput& in) { in.positions[0] = -1; }, {"-1", "128"});
+  refused([](StepInput& in) { in.positions[3] = 2; }, {"position 2 after 2"});
+  refused([](StepInput& in) { in.page_tables[0].resize(1), in.positions[4] = 16; }, {"position 16", "1 pages"});
+}
+TEST_F(Limits, SlotsAndPages) {
+  refused([](StepInput& in) { in.slots[4] = 1; }, {"slot 1", "1 have"});
+  refused([](StepInput& in) { in.slots[4] = -1; }, {"slot -1"});
+  refused([](StepInput& in) { in.page_tables.resize(4); }, {"4 page tables", "3 slots"});
+  refused([](StepInput& in) { in.page_tables[0].resize(9); }, {"9 pages", "8"});
+  refused([](StepInput& in) { in.page_tables[0][7] = 24; }, {"page 24", "24"});
+  refused(
+      [](StepInput& in) {
+        in.page_tables.push_back(pages_from(8));
+        in.slots = {0, 1, 1, 0, 0};
+        in.positions = {0, 0, 1, 1, 2};
+      },
+      {"slot 0", "together"});
+}
+TEST_F(Limits, Outputs) {
+  refused([](StepInput& in) { in.outputs[0].token_index = 5; }, {"output", "5 of 5"});
+}
+TEST_F(Limits, Histories) {
+  const std::vector<std::int32_t> history(129), whole(128);
+  auto input = good();
+  input.outputs[0].history = history;
+  EXPECT_THAT(executor_->step(input).error().message, HasSubstr("129"));
+  input.outputs[0].history = whole;
+  input.outputs[0].n_prompt = 129;
+  EXPECT_THAT(executor_->step(input).error().message, HasSubstr("129"));
+  for (auto& row : input.outputs) row.history = whole, row.n_prompt = 0;  // 5 x 128 of 3 x 128
+  const auto before = executor_->ring().stats().submissions;
+  const auto output = executor_->step(input);
+  ASSERT_FALSE(output);
+  EXPECT_THAT(output.error().message, HasSubstr("384"));
+  EXPECT_EQ(executor_->ring().stats().submissions, before);
+}
+
+TEST_F(Limits, MoreOutputRowsThanAGroupRunInGroups) {
+  const auto ids = prompt(128);
+  const auto whole = run_prompt(*executor_, ids, 128);  // 128 rows, 64 a group
+  EXPECT_EQ(whole.tokens.size(), 128u);
+  EXPECT_EQ(run_prompt(*executor_, ids, 64), whole);
+}
+
+TEST_F(Limits, OptionsAreChecked) {
+  const auto error = [](const std::function<void(ExecutorOptions&)>& change) {
+    auto options = small_options();
+    change(options);
+    const auto executor = open_executor(model_path("llama_spm-f32"), options);
+    return executor ? std::string("opened") : executor.error().message;
+  };
+  EXPECT_THAT(error([](auto& o) { o.max_slots = 0; }), HasSubstr("max_slots 0"));
+  EXPECT_THAT(error([](auto& o) { o.max_slots = 5000; }), HasSubstr("4096"));
+  EXPECT_THAT(error([](auto& o) { o.max_context = 1 << 30; }), HasSubstr("1073741824"));
+  EXPECT_THAT(error([](auto& o) { o.kv_dtype = "q4_0"; }), HasSubstr("q4_0"));
+  EXPECT_THAT(error([](auto& o) { o.activations = "int4"; }), HasSubstr("int4"));
+  EXPECT_THAT(error([](auto& o) { o.fusion = "qkv,glue"; }), HasSubstr("glue"));
+  EXPECT_THAT(error([](auto& o) { o.tier = "t9"; }), HasSubstr("t9"));
+  EXPECT_THAT(error([](auto& o) { o.kv_pages = 1u << 31; }), HasSubstr("cannot allocate"));
+}
+
+TEST_F(Limits, PlanIsWhatIsAllocated) {
+  for (const bool mmap : {true, false})
+    for (const bool aliasing : {true, false}) {
+      auto options = small_options();
+      options.mmap = mmap;
+      options.aliasing = aliasing;
+      const auto executor = open("llama_k-Q4_K_M", options);
+      ASSERT_NE(executor, nullptr);
+      EXPECT_EQ(executor->plan().allocated_bytes(), executor->allocated_bytes());
+      EXPECT_EQ(executor->plan().mapped_bytes() > 0, mmap);
+      EXPECT_EQ(executor->plan().find("kv_pages")->bytes, executor->info().page_bytes * executor->info().n_pages);
+    }
+}
+
+TEST_F(Limits, HiddenTap) {
+  const auto& config = executor_->config();
+  const auto input = good(20);
+  const std::size_t d = config.model_dim, v = config.vocab_size;
+  Outcome outcome;
+  step(*executor_, input, outcome);
+  const auto norm_w = executor_->weights().find("output_norm.weight")->data;
+  const auto head_w = executor_->weights().find("output.weight")->data;
+  const auto last = executor_->hidden(input, int(config.n_layers) - 1);
+  ASSERT_TRUE(last);
+  ASSERT_EQ(last->size(), 20 * d);
+  for (std::size_t t = 0; t < 20; ++t) {
+    std::vector<float> norm(d), logits(v), scratch(d);
+    cpu::rms_norm_row(last->data() + t * d, reinterpret_cast<const float*>(norm_w.data()), norm.data(), d, d,
+                      float(config.norm_eps));
+    cpu::linear_rows({head_w.data(), DType::kF32, nullptr, norm.data(), DType::kF32, 0, std::uint32_t(d), 1,
+                      logits.data(), v, scratch.data()},
+                     0, std::uint32_t(v));
+    EXPECT_EQ(std::memcmp(logits.data(), outcome.logits.data() + t * v, v * 4), 0) << "token " << t;
+  }
+  const auto embedded = executor_->hidden(input, -1);
+  ASSERT_TRUE(embedded);
+  const auto* table = reinterpret_cast<const float*>(executor_->weights().find("token_embd.weight")->data.data());
+  for (std::size_t t = 0; t < 20; ++t)
+    EXPECT_EQ(std::memcmp(embedded->data() + t * d, table + std::size_t(input.token_ids[t]) * d, d * 4), 0);
+  EXPECT_NE(*executor_->hidden(input, 0), *embedded);
+  auto options = small_options();
+  options.fusion = "0";
+  options.aliasing = false;
+  const auto plain = open("llama_spm-f32", options);
+  for (int layer = -1; layer < int(config.n_layers); ++layer)
+    EXPECT_EQ(*plain->hidden(input, layer), *executor_->hidden(input, layer)) << layer;
+  EXPECT_FALSE(executor_->hidden(input, -2));
+  EXPECT_THAT(executor_->hidden(input, int(config.n_layers)).error().message,
+              HasSubstr(std::to_string(config.n_layers)));
+}
+
+TEST_F(Limits, NullTierRunsAndComputesNothing) {
+  auto options = small_options();
+  options.tier = "null";
+  const auto executor = open("llama_spm-f32", options);
+  ASSERT_NE(executor, nullptr);
+  Outcome outcome;
+  step(*executor, good(), outcome);
+  EXPECT_EQ(outcome.tokens.size(), 5u);
+  for (const float logit : outcome.logits) EXPECT_EQ(logit, 0.0f);
+}
+
+TEST(RopeTable, IsTheCosineAndSineInDouble) {
+  const arch::RopeTable table{"rope", 4, {1.0, 0.01}, 1.5};
+  std::vector<float> out(3000 * 4);
+  fill_rope_table(table, 3000, out);
+  for (const std::size_t p : {0u, 1u, 2999u})
+    for (const std::size_t i : {0u, 1u}) {
+      const double angle = double(p) * table.inverse_frequencies[i];
+      EXPECT_EQ(out[p * 4 + 2 * i], float(1.5 * std::cos(angle)));
+      EXPECT_EQ(out[p * 4 + 2 * i + 1], float(1.5 * std::sin(angle)));
+    }
+}
+
+}  // namespace
+}  // namespace zinc_rt

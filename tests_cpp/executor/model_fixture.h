@@ -1,0 +1,109 @@
+// Small llama-family models of the fixtures, and ways to run them that must all give the same bits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "executor/ring_executor.h"
+
+namespace zinc_rt {
+
+inline std::string model_path(const std::string& name) {
+  return std::string(ZRT_FIXTURES) + "/models/" + name + ".gguf";
+}
+inline bool has_fixtures() {
+  return std::filesystem::exists(ZRT_FIXTURES);
+}
+#define ZRT_NEED_FIXTURES() \
+  if (!has_fixtures()) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES
+
+// f32, grouped heads; sliding window; tied head with Llama 3's frequencies in f16; K-quants.
+inline const std::vector<std::string> kModels{"llama_spm-f32", "mistral_swa-f32", "llama3_tied_rope-f16",
+                                              "llama_k-Q4_K_M"};
+
+inline ExecutorOptions small_options() {
+  ExecutorOptions options;
+  options.tier = "t_cpu";
+  options.max_slots = 3;
+  options.max_context = 128;
+  options.threads = 2;
+  return options;
+}
+
+inline std::unique_ptr<RingExecutor> open(const std::string& model, const ExecutorOptions& options = small_options()) {
+  auto executor = RingExecutor::open(model_path(model), options);
+  EXPECT_TRUE(executor) << (executor ? "" : executor.error().message);
+  return executor ? std::move(*executor) : nullptr;
+}
+
+inline std::vector<std::int32_t> prompt(std::size_t n, unsigned seed = 1) {
+  std::mt19937 rng(seed);
+  std::vector<std::int32_t> ids(n);
+  for (auto& id : ids) id = static_cast<std::int32_t>(rng() % 300);
+  return ids;
+}
+
+// Tokens [first, first + n) of a prompt in a slot, appended to a step; the slot's pages are given by `pages`.
+inline void append(StepInput& input, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
+                   std::size_t slot, const std::vector<std::uint32_t>& pages, bool all_logits = true) {
+  if (input.page_tables.size() <= slot) input.page_tables.resize(slot + 1);
+  input.page_tables[slot] = pages;
+  for (std::size_t i = first; i < first + n; ++i) {
+    input.token_ids.push_back(ids[i]);
+    input.positions.push_back(static_cast<std::int32_t>(i));
+    input.slots.push_back(static_cast<std::int32_t>(slot));
+    if (!all_logits && i + 1 < first + n) continue;
+    OutputRow row;
+    row.token_index = static_cast<std::uint32_t>(input.token_ids.size() - 1);
+    row.position = static_cast<std::uint32_t>(i + 1);
+    input.outputs.push_back(row);
+  }
+}
+
+inline std::vector<std::uint32_t> pages_from(std::uint32_t first, std::uint32_t n = 8) {
+  std::vector<std::uint32_t> pages;
+  for (std::uint32_t i = 0; i < n; ++i) pages.push_back(first + i);
+  return pages;
+}
+
+struct Outcome {
+  std::vector<float> logits;  // row after row
+  std::vector<std::int32_t> tokens;
+  bool operator==(const Outcome& other) const {
+    return tokens == other.tokens && logits.size() == other.logits.size() &&
+           std::memcmp(logits.data(), other.logits.data(), logits.size() * sizeof(float)) == 0;
+  }
+};
+inline void PrintTo(const Outcome& outcome, std::ostream* out) {
+  *out << outcome.logits.size() << " logits, first " << (outcome.logits.empty() ? 0 : outcome.logits[0]);
+}
+
+inline void step(Executor& executor, StepInput input, Outcome& outcome) {
+  input.on_logits = [&](std::uint32_t, std::span<const float> logits) {
+    outcome.logits.insert(outcome.logits.end(), logits.begin(), logits.end());
+  };
+  const auto output = executor.step(input);
+  ASSERT_TRUE(output) << output.error().message;
+  outcome.tokens.insert(outcome.tokens.end(), output->tokens.begin(), output->tokens.end());
+}
+
+// A prompt in chunks, with the logits of every position.
+inline Outcome run_prompt(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t chunk,
+                          std::size_t slot = 0, std::uint32_t first_page = 0) {
+  Outcome outcome;
+  for (std::size_t first = 0; first < ids.size(); first += chunk) {
+    StepInput input;
+    append(input, ids, first, std::min(chunk, ids.size() - first), slot, pages_from(first_page));
+    step(executor, std::move(input), outcome);
+  }
+  return outcome;
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,176 @@
+// The recurrent ops against float64; token by token gives the bits of the whole; the state is carried across steps and
+// starts anew at position 0.
+#include "harness.h"
+
+namespace zinc_rt::kernel_test {
+namespace {
+
+struct Tokens {
+  std::vector<std::int32_t> pos, slot;
+};
+
+// Tokens [first, first + n) of a case whose state lies in input `state`, which is output 1.
+std::vector<Bytes> run_part(const Case& c, std::size_t first, std::size_t n, std::size_t state_input,
+                            const Bytes& state) {
+  Case part = c;
+  for (Tensor& t : part.inputs) {
+    if (t.dims[0] != kTokens) continue;
+    const std::size_t row = t.bytes.size() / c.dims.n_tokens;
+    t.bytes = Bytes(t.bytes.begin() + std::ptrdiff_t(first * row), t.bytes.begin() + std::ptrdiff_t((first + n) * row));
+  }
+  part.inputs[state_input].bytes = state;
+  part.dims.n_tokens = std::uint32_t(n);
+  return run(part);
+}
+
+void expect_parts_give_the_whole(const Case& c, std::size_t state_input) {
+  const auto whole = run(c);
+  for (const std::size_t chunk : {1, 3}) {
+    Bytes y, state = c.inputs[state_input].bytes;
+    for (std::size_t at = 0; at < c.dims.n_tokens; at += chunk) {
+      const auto part = run_part(c, at, std::min<std::size_t>(chunk, c.dims.n_tokens - at), state_input, state);
+      y.insert(y.end(), part[0].begin(), part[0].end());
+      state = part[1];
+    }
+    EXPECT_EQ(y, whole[0]) << "chunks of " << chunk;
+    EXPECT_EQ(state, whole[1]) << "chunks of " << chunk;
+  }
+}
+
+// Slot 0 goes on from position 5, slot 2 starts; slot 1 has no tokens.
+const Tokens kTwoSlots{{5, 6, 7, 8, 0, 1, 2}, {0, 0, 0, 0, 2, 2, 2}};
+
+Case conv(std::uint32_t channels, std::uint32_t width, const Tokens& tokens, Random& random) {
+  const auto n = std::uint32_t(tokens.pos.size());
+  return {Op::SSM_CONV1D,
+          {f32({kTokens, channels}, random.normal(n * channels)),
+           f32({channels, width}, random.normal(channels * width)), i32({kTokens}, tokens.pos),
+           i32({kTokens}, tokens.slot), f32({3, width - 1, channels}, random.normal(3 * (width - 1) * channels))},
+          {{DType::kF32, {kTokens, channels}}, update(4)},
+          {{"width", width}, {"taps", width - 1}},
+          {n, 0}};
+}
+
+TEST(SsmConv1d, MatchesFloat64) {
+  for (const std::uint32_t channels : {1u, 255u, 256u, 257u})
+    for (const std::uint32_t width : {2u, 4u}) {
+      Random random(channels + width);
+      const auto c = conv(channels, width, kTwoSlots, random);
+      const auto x = as<float>(c.inputs[0].bytes), w = as<float>(c.inputs[1].bytes),
+                 state = as<float>(c.inputs[4].bytes);
+      std::vector<std::vector<std::vector<double>>> line(3,
+                                                         std::vector<std::vector<double>>(channels));  // inputs so far
+      for (std::size_t s = 0; s < 3; ++s)
+        for (std::size_t ch = 0; ch < channels; ++ch)
+          for (std::size_t i = 0; i + 1 < width; ++i)
+            line[s][ch].push_back(state[(s * (width - 1) + i) * channels + ch]);
+      std::vector<double> expected;
+      for (std::size_t t = 0; t < 7; ++t)
+        for (std::size_t ch = 0; ch < channels; ++ch) {
+          auto& history = line[std::size_t(kTwoSlots.slot[t])][ch];
+          if (kTwoSlots.pos[t] == 0) history.assign(width - 1, 0.0);
+          history.push_back(x[t * channels + ch]);
+          double acc = 0;
+          for (std::size_t i = 0; i < width; ++i) acc += w[ch * width + i] * history[history.size() - width + i];
+          expected.push_back(silu(acc));
+        }
+      const auto got = run(c);
+      expect_near(got[0], expected, 2e-6, 2e-6, "conv");
+      const auto next = as<float>(got[1]);
+      for (std::size_t s = 0; s < 3; ++s)
+        for (std::size_t i = 0; i + 1 < width; ++i)
+          for (std::size_t ch = 0; ch < channels; ++ch)
+            EXPECT_EQ(next[(s * (width - 1) + i) * channels + ch],
+                      float(line[s][ch][line[s][ch].size() - (width - 1) + i]));
+      expect_parts_give_the_whole(c, 4);
+    }
+}
+
+struct Shape {
+  std::uint32_t n_k = 2, n_v = 4, k_dim = 16, v_dim = 8;
+  int tiled = 0;
+  std::uint32_t columns() const { return 2 * n_k * k_dim + n_v * v_dim; }
+};
+
+Case delta_net(const Shape& s, const Tokens& tokens, Random& random) {
+  const auto n = std::uint32_t(tokens.pos.size());
+  std::vector<float> a = random.normal(s.n_v);
+  for (float& v : a) v = -std::abs(v);
+  return {Op::SSM_DELTA_NET,
+          {f32({kTokens, s.columns()}, random.normal(n * s.columns())), f32({kTokens, s.n_v}, random.normal(n * s.n_v)),
+           f32({kTokens, s.n_v}, random.normal(n * s.n_v)), f32({s.n_v}, a), f32({s.n_v}, random.normal(s.n_v)),
+           i32({kTokens}, tokens.pos), i32({kTokens}, tokens.slot),
+           f32({3, s.n_v, s.k_dim, s.v_dim}, random.normal(3 * s.n_v * s.k_dim * s.v_dim))},
+          {{DType::kF32, {kTokens, s.n_v * s.v_dim}}, update(7)},
+          {{"n_k_heads", s.n_k},
+           {"n_v_heads", s.n_v},
+           {"k_dim", s.k_dim},
+           {"v_dim", s.v_dim},
+           {"tiled", s.tiled},
+           {"eps", 1e-6f}},
+          {n, 0}};
+}
+
+std::vector<double> delta_net_in_double(const Case& c, const Shape& s, const Tokens& tokens,
+                                        std::vector<double>& state) {
+  const auto x = as<float>(c.inputs[0].bytes), beta = as<float>(c.inputs[1].bytes),
+             alpha = as<float>(c.inputs[2].bytes), a = as<float>(c.inputs[3].bytes), dt = as<float>(c.inputs[4].bytes),
+             initial = as<float>(c.inputs[7].bytes);
+  state.assign(initial.begin(), initial.end());
+  std::vector<double> y;
+  for (std::size_t t = 0; t < tokens.pos.size(); ++t)
+    for (std::size_t h = 0; h < s.n_v; ++h) {
+      const std::size_t kh = s.tiled ? h % s.n_k : h / (s.n_v / s.n_k);
+      const float* xq = &x[t * s.columns() + kh * s.k_dim];
+      const float* xk = xq + s.n_k * s.k_dim;
+      const float* v = &x[t * s.columns() + 2 * s.n_k * s.k_dim + h * s.v_dim];
+      double* S = &state[(std::size_t(tokens.slot[t]) * s.n_v + h) * s.k_dim * s.v_dim];
+      if (tokens.pos[t] == 0) std::fill_n(S, s.k_dim * s.v_dim, 0.0);
+      double qq = 1e-6f, kk = 1e-6f;
+      for (std::size_t i = 0; i < s.k_dim; ++i) qq += double(xq[i]) * xq[i], kk += double(xk[i]) * xk[i];
+      const double g = std::exp(a[h] * std::log1p(std::exp(double(alpha[t * s.n_v + h]) + dt[h])));
+      const double b = 1 / (1 + std::exp(-double(beta[t * s.n_v + h])));
+      for (std::size_t j = 0; j < s.v_dim; ++j) {
+        double u = 0;
+        for (std::size_t i = 0; i < s.k_dim; ++i)
+          S[i * s.v_dim + j] *= g, u += xk[i] / std::sqrt(kk) * S[i * s.v_dim + j];
+        u = (v[j] - u) * b;
+        double out = 0;
+        for (std::size_t i = 0; i < s.k_dim; ++i) {
+          S[i * s.v_dim + j] += xk[i] / std::sqrt(kk) * u;
+          out += xq[i] / std::sqrt(qq) / std::sqrt(double(s.k_dim)) * S[i * s.v_dim + j];
+        }
+        y.push_back(out);
+      }
+    }
+  return y;
+}
+
+TEST(SsmDeltaNet, MatchesFloat64) {
+  for (const Shape& s : {Shape{}, Shape{.tiled = 1}, Shape{1, 1, 1, 1}, Shape{2, 2, 33, 17}, Shape{1, 6, 64, 32, 1}}) {
+    Random random(s.k_dim);
+    const auto c = delta_net(s, kTwoSlots, random);
+    std::vector<double> state;
+    const auto expected = delta_net_in_double(c, s, kTwoSlots, state);
+    const auto got = run(c);
+    expect_near(got[0], expected, 5e-6, 5e-6, "delta net");
+    expect_near(got[1], state, 5e-6, 5e-6, "state");
+    expect_parts_give_the_whole(c, 7);
+  }
+}
+
+TEST(SsmDeltaNet, PositionZeroForgetsAnyState) {
+  Random random(9);
+  const Shape s;
+  auto c = delta_net(s, {{0, 1, 2}, {1, 1, 1}}, random);
+  const auto first = run(c);
+  c.inputs[7].bytes.assign(c.inputs[7].bytes.size(), std::byte{0xff});  // NaN
+  EXPECT_EQ(run(c)[0], first[0]);
+  auto convolution = conv(40, 4, {{0, 1}, {1, 1}}, random);
+  const auto y = run(convolution)[0];
+  convolution.inputs[4].bytes.assign(convolution.inputs[4].bytes.size(), std::byte{0xff});
+  EXPECT_EQ(run(convolution)[0], y);
+}
+
+}  // namespace
+}  // namespace zinc_rt::kernel_test
