@@ -2,8 +2,8 @@ import os
 import pathlib
 
 import pytest
-import tiny_model as tiny
 
+import tiny_model as tiny
 import zinc_rt
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

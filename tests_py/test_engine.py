@@ -240,7 +240,12 @@ def test_close(tiny_model):
     next(stream)
     engine.close()
     assert engine.closed
-    for call in (lambda: next(stream), lambda: session.generate("a"), lambda: engine.logits([1]), lambda: engine.tenant("u")):
+    for call in (
+        lambda: next(stream),
+        lambda: session.generate("a"),
+        lambda: engine.logits([1]),
+        lambda: engine.tenant("u"),
+    ):
         with pytest.raises(zinc_rt.errors.Unavailable, match="closed"):
             call()
     engine.close()
@@ -252,7 +257,9 @@ def test_no_pickling(tiny_engine):
             pickle.dumps(thing)
 
 
-@pytest.mark.parametrize("options", [{"kv_dtype": "f32"}, {"mmap": False}, {"threads": 1}, {"threads": 3}, {"fusion": "0"}, {"chunk_cap": 8}])
+@pytest.mark.parametrize(
+    "options", [{"kv_dtype": "f32"}, {"mmap": False}, {"threads": 1}, {"threads": 3}, {"fusion": "0"}, {"chunk_cap": 8}]
+)
 def test_options_that_keep_the_bits(tiny_model, options):
     ids = [(3 * i) % 300 for i in range(50)]
     with zinc_rt.Engine(tiny_model, kv_dtype="f32", max_slots=4) as engine:

@@ -1,4 +1,4 @@
-"""Writes a GGUF file of random weights, small enough to run in milliseconds: two llama layers, a byte-level vocabulary."""
+"""Writes a GGUF file of random weights that runs in milliseconds: two llama layers, a byte-level vocabulary."""
 
 import struct
 

@@ -17,8 +17,8 @@ from ._core import (
     TenantLedger,
     TenantQuota,
     Timings,
-    TokenLogprob,
     Tokenizer,
+    TokenLogprob,
     Usage,
     __version__,
 )

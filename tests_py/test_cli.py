@@ -1,0 +1,122 @@
+"""The program zinc-rt, run as `python -m zinc_rt` (the same code)."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import zinc_rt
+
+COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize"]
+
+
+def zinc(*arguments, stdin="", env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "zinc_rt", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_an_example(command):
+    result = zinc(command, "--help")
+    assert result.returncode == 0
+    assert f"Example: zinc-rt {command}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["fly"], ["run"], ["run", "x.gguf"], ["info", "--nonsense", "x"], ["run", "x", "-n", "many", "-p", "a"]],
+)
+def test_bad_usage_is_2(arguments):
+    assert zinc(*arguments).returncode == 2
+
+
+def test_refused_input_is_3(tmp_path):
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"GGUF\x03\0\0\0")
+    for path in (bad, tmp_path / "none.gguf"):
+        result = zinc("info", path)
+        assert result.returncode == 3
+        assert str(path) in result.stderr
+
+
+def test_absent_tier_is_1_with_the_fix(tiny_model):
+    result = zinc("info", tiny_model, env={"ZINC_RT_TIER": "t_cuda"})
+    assert result.returncode == 1
+    assert "t_cuda was asked for but this build does not have it; it has: auto, t_cpu, null" in result.stderr
+
+
+def test_run_is_python(tiny_model):
+    result = zinc("run", tiny_model, "-p", "the thin", "-n", 12, "--ignore-eos", "--json")
+    assert result.returncode == 0, result.stderr
+    out = json.loads(result.stdout)
+    with zinc_rt.Engine(tiny_model) as engine:
+        wanted = engine.tenant("t").session().generate("the thin", max_tokens=12, ignore_eos=True)
+    assert out["token_ids"] == wanted.token_ids
+    assert out["text"] == wanted.text
+    assert out["usage"]["total_tokens"] == wanted.usage.total_tokens
+
+
+def test_run_streams_text(tiny_model):
+    result = zinc("run", tiny_model, "--chat", "hello", "--system", "be short", "-n", 4, "--ignore-eos", "--progress")
+    assert result.returncode == 0, result.stderr
+    with zinc_rt.Engine(tiny_model) as engine:
+        session = engine.tenant("t").session(system="be short")
+        wanted = session.generate(messages=[{"role": "user", "content": "hello"}], max_tokens=4, ignore_eos=True)
+    assert result.stdout == wanted.text + "\n"
+    assert "100%" in result.stderr and "4 generated" in result.stderr and "arithmetic exact" in result.stderr
+
+
+def test_chat_keeps_the_history(tiny_model):
+    result = zinc("chat", tiny_model, "-n", 3, stdin="one\ntwo\n/reset\n/exit\n")
+    assert result.returncode == 0, result.stderr
+    with zinc_rt.Engine(tiny_model) as engine:
+        session = engine.tenant("t").session()
+        first = session.generate(messages=[{"role": "user", "content": "one"}], max_tokens=3).text
+        history = [
+            {"role": "user", "content": "one"},
+            {"role": "assistant", "content": first},
+            {"role": "user", "content": "two"},
+        ]
+        second = session.generate(messages=history, max_tokens=3).text
+    assert result.stdout == f"{first}\n{second}\n"
+
+
+def test_info_and_plan(tiny_model):
+    card = json.loads(zinc("info", tiny_model, "--json").stdout)
+    with zinc_rt.Engine(tiny_model) as engine:
+        assert card == json.loads(json.dumps(engine.model_card()))
+    assert "model_dim" in zinc("info", tiny_model).stdout
+    plan = json.loads(zinc("plan", tiny_model, "--json", "--max-slots", 2).stdout)
+    assert plan["allocated_bytes"] == sum(r["bytes"] for r in plan["regions"] if not r["mapped"])
+    assert "kv_pages" in zinc("plan", tiny_model).stdout
+
+
+def test_ir(tiny_model):
+    text = zinc("ir", tiny_model, "--stage", "prefill").stdout
+    assert text.startswith('graph "llama" stage prefill') and "RMS_NORM(" in text
+    lowered = zinc("ir", tiny_model, "--lowered").stdout
+    assert "RMS_NORM_FUSED_QKV(" in lowered and "RMS_NORM(act.hidden" not in lowered
+
+
+def test_tiers():
+    out = json.loads(zinc("tiers", "--json").stdout)
+    assert out["chosen"] == "t_cpu" and {t["name"] for t in out["tiers"]} == {"t_cpu", "null"}
+    assert any("t_cuda" in line for line in out["rejected"])
+    names = {v["name"] for v in json.loads(zinc("tiers", "--env", "--json").stdout)}
+    assert {"ZINC_RT_TIER", "ZINC_RT_ARITH", "ZINC_RT_CPU_KERNELS", "ZINC_RT_CPU_WORKERS", "ZINC_RT_CHUNK_CAP"} <= names
+    assert {"ZINC_RT_BATCHED_PREFILL", "ZINC_RT_FUSION", "ZINC_RT_LOG"} <= names
+
+
+def test_tokenize(tiny_model):
+    out = json.loads(zinc("tokenize", tiny_model, "the <|end|>", "--json").stdout)
+    assert out == zinc_rt.Tokenizer(str(tiny_model)).encode("the <|end|>")
+    plain = json.loads(zinc("tokenize", tiny_model, "the <|end|>", "--json", "--no-parse-special").stdout)
+    assert len(plain) > len(out)
