@@ -32,7 +32,7 @@ def test_help_shows_an_example(command):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["fly"], ["run"], ["run", "x.gguf"], ["info", "--nonsense", "x"], ["run", "x", "-n", "many", "-p", "a"]],
+    [[], ["fly"], ["run"], ["info", "--nonsense", "x"], ["run", "x", "-n", "many", "-p", "a"]],
 )
 def test_bad_usage_is_2(arguments):
     assert zinc(*arguments).returncode == 2
@@ -74,8 +74,9 @@ def test_run_streams_text(tiny_model):
     assert "100%" in result.stderr and "4 generated" in result.stderr and "arithmetic exact" in result.stderr
 
 
-def test_chat_keeps_the_history(tiny_model):
-    result = zinc("chat", tiny_model, "-n", 3, stdin="one\ntwo\n/reset\n/exit\n")
+@pytest.mark.parametrize("command", ["chat", "run"])
+def test_conversation_keeps_the_history(tiny_model, command):
+    result = zinc(command, tiny_model, "-n", 3, stdin="one\ntwo\n/reset\n/exit\n")
     assert result.returncode == 0, result.stderr
     with zinc_rt.Engine(tiny_model) as engine:
         session = engine.tenant("t").session()

@@ -1,4 +1,4 @@
-// zinc-rt chat: a conversation in the terminal; the whole history goes into each turn.
+// zinc-rt chat, and zinc-rt run without a prompt: a conversation in the terminal.
 #include <editline/readline.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -51,12 +51,14 @@ Result<std::string> answer(const Session& session, Request request, const Json& 
   return stream->completion().text;
 }
 
-Result<int> chat(ChatOptions& o) {
-  auto engine = open_engine(o.model);
+}  // namespace
+
+Result<int> converse(ModelOptions& model, const Request& request, const std::string& system) {
+  auto engine = open_engine(model);
   if (!engine) return std::unexpected(engine.error());
   auto tenant = engine->tenant("cli");
   if (!tenant) return std::unexpected(tenant.error());
-  const auto session = tenant->session(o.system);
+  const auto session = tenant->session(system);
   if (!session) return std::unexpected(session.error());
   fmt::print(stderr, "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n");
   std::signal(SIGINT, [](int) { interrupted = 1; });
@@ -69,7 +71,7 @@ Result<int> chat(ChatOptions& o) {
       continue;
     }
     history.push_back({{"role", "user"}, {"content", line}});
-    const auto text = answer(*session, o.request, history);
+    const auto text = answer(*session, request, history);
     if (!text) {  // the turn is taken back, so that a shorter one may follow
       report(text.error());
       history.erase(history.size() - 1);
@@ -79,8 +81,6 @@ Result<int> chat(ChatOptions& o) {
   }
   return kDone;
 }
-
-}  // namespace
 
 void add_chat(CLI::App& app, int& exit) {
   auto o = std::make_shared<ChatOptions>();
@@ -96,7 +96,7 @@ void add_chat(CLI::App& app, int& exit) {
   command.add_option_function<std::uint64_t>(
       "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens");
   command.callback([o, &exit] {
-    const auto done = chat(*o);
+    const auto done = converse(o->model, o->request, o->system);
     exit = done ? *done : report(done.error());
   });
 }

@@ -26,6 +26,9 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
+// A conversation on the terminal (or from a pipe, a line a turn) until its end; the whole history goes into each turn.
+Result<int> converse(ModelOptions& model, const Request& request, const std::string& system);
+
 // Each adds its subcommand; the callback leaves its exit code in `exit`.
 void add_run(CLI::App& app, int& exit);
 void add_chat(CLI::App& app, int& exit);

@@ -1,4 +1,4 @@
-// zinc-rt run: one completion, streamed.
+// zinc-rt run: one completion, streamed; without a prompt, a conversation.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -75,7 +75,8 @@ Result<int> run(RunOptions& o) {
 
 void add_run(CLI::App& app, int& exit) {
   auto o = std::make_shared<RunOptions>();
-  auto& command = *app.add_subcommand("run", "complete a prompt or answer one chat message, streamed");
+  auto& command =
+      *app.add_subcommand("run", "complete a prompt, answer one chat message, or (with neither) talk back and forth");
   command.footer("Example: zinc-rt run model.gguf --chat \"What is a GGUF file?\" -n 200 --temperature 0.7 --seed 1");
   add_model_options(command, o->model);
   auto* prompt = command.add_option("-p,--prompt", o->prompt, "text to go on with, as it is");
@@ -96,9 +97,8 @@ void add_run(CLI::App& app, int& exit) {
   command.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's end tokens");
   command.add_flag("--json", o->json, "print one JSON object at the end");
   command.callback([o, &exit, &command] {
-    if (command.count("--prompt") + command.count("--chat") == 0)
-      throw CLI::RequiredError("--prompt or --chat (zinc-rt chat talks back and forth)");
-    const auto done = run(*o);
+    const bool has_prompt = command.count("--prompt") + command.count("--chat") > 0;
+    const auto done = has_prompt ? run(*o) : converse(o->model, o->request, o->system);
     exit = done ? *done : report(done.error());
   });
 }
