@@ -87,10 +87,10 @@ def main() -> None:
 
     emit("const FlagRun flag_runs", runs)
     count("flag_runs")
-    for name in ("upper", "lower", "title"):
-        emit(f"const CaseRun {name}_runs", ["{%#x,%#x,%d,%d}" % r for r in case_runs(name)])
+    for name, method in (("upper", "upper"), ("lower", "lower"), ("title", "title"), ("fold", "casefold")):
+        emit(f"const CaseRun {name}_runs", ["{%#x,%#x,%d,%d}" % r for r in case_runs(method)])
         count(f"{name}_runs")
-        emit(f"const CaseSpecial {name}_special", [f'{{{cp:#x},"{escaped(m)}"}}' for cp, m in special(name)])
+        emit(f"const CaseSpecial {name}_special", [f'{{{cp:#x},"{escaped(m)}"}}' for cp, m in special(method)])
         count(f"{name}_special")
     out.append("}  // namespace zinc_rt::jinja::tables")
     with open(sys.argv[1], "w") as file:

@@ -1,5 +1,6 @@
 // Attributes, items, slices, lengths and whole iterations.
 #include <algorithm>
+#include <cstdlib>
 
 #include "tokenizer/jinja/call.h"
 #include "tokenizer/jinja/loop.h"
@@ -97,7 +98,7 @@ Result<Value> own_item(Runtime& rt, const Value& object, const Value& key) {
 }
 
 struct SliceBounds {
-  std::int64_t start, step, count;
+  std::int64_t start, stop, step, count;
 };
 
 Result<std::optional<std::int64_t>> slice_index(const Value& value) {
@@ -110,8 +111,9 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   ZRT_TRY(auto first, slice_index(start));
   ZRT_TRY(auto last, slice_index(stop));
   ZRT_TRY(auto stride, slice_index(step));
-  // Beyond this no other step makes a difference, and its negation and product with an index fit.
-  std::int64_t s = std::clamp<std::int64_t>(stride.value_or(1), -(size + 1), size + 1);
+  // Beyond this no other step makes a difference (but to how a range prints), and its products with indices fit.
+  std::int64_t limit = std::max<std::int64_t>(size + 1, 1 << 20);
+  std::int64_t s = std::clamp<std::int64_t>(stride.value_or(1), -limit, limit);
   if (s == 0) return raise("slice step cannot be zero");
   auto clip = [&](std::optional<std::int64_t> index, std::int64_t otherwise) {
     if (!index) return otherwise;
@@ -121,7 +123,7 @@ Result<SliceBounds> slice_bounds(std::int64_t size, const Value& start, const Va
   std::int64_t from = clip(first, s > 0 ? 0 : size - 1);
   std::int64_t to = clip(last, s > 0 ? size : -1);
   std::int64_t count = s > 0 ? (from < to ? (to - from - 1) / s + 1 : 0) : (from > to ? (from - to - 1) / -s + 1 : 0);
-  return SliceBounds{from, s, count};
+  return SliceBounds{from, to, s, count};
 }
 
 Value slice_str(Runtime& rt, const StrObject& str, const SliceBounds& bounds) {
@@ -195,7 +197,8 @@ Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, co
     const auto& range = object.as<RangeObject>();
     std::int64_t from = range.start + bounds.start * range.step;
     std::int64_t by = bounds.step * range.step;
-    return rt.range(from, from + bounds.count * by, by);
+    if (std::abs(by) > kMaxRangeBound) return raise("a range with step {} is not supported", by);
+    return rt.range(from, range.start + bounds.stop * range.step, by);
   }
   if (object.is_str()) {
     if (rt.over(object.text().size() / 256)) return rt.limit_error();

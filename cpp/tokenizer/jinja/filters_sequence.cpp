@@ -130,9 +130,24 @@ Result<Value> sum(Runtime& rt, const Value& self, Args& args) {
   }
 }
 
-Result<Value> batch(Runtime& rt, const Value& self, Args& args) {
-  ZRT_TRY(auto a, bind("batch", args, {"linecount", "fill_with"}, 1));
-  if (!is_iterable(self)) return not_iterable(self);
+namespace {
+
+// A filter that is a generator in Python: what it makes, errors included, comes when the first item is asked for.
+Value deferred(Runtime& rt, const Value& self, Bound<2> args,
+               Result<std::vector<Value>> (*make)(Runtime& rt, const Value& self, const Bound<2>& args)) {
+  NextFunction next = [self, args, make, cursor = Cursor(), started = false](Runtime& rt,
+                                                                             Value& item) mutable -> Result<bool> {
+    if (!std::exchange(started, true)) {
+      if (!is_iterable(self)) return not_iterable(self);
+      ZRT_TRY(std::vector<Value> items, make(rt, self, args));
+      cursor = Cursor(rt.list(std::move(items)));
+    }
+    return cursor.next(rt, item);
+  };
+  return rt.iterator("generator", std::move(next), self);
+}
+
+Result<std::vector<Value>> make_batches(Runtime& rt, const Value& self, const Bound<2>& a) {
   ZRT_TRY(std::vector<Value> all, to_vector(rt, self));
   // A line that never reaches the count takes everything.
   std::int64_t line = -1;
@@ -158,12 +173,10 @@ Result<Value> batch(Runtime& rt, const Value& self, Args& args) {
     }
     lines.push_back(rt.list(std::move(current)));
   }
-  return iterate(rt, "generator", rt.list(std::move(lines)));
+  return lines;
 }
 
-Result<Value> slice(Runtime& rt, const Value& self, Args& args) {
-  ZRT_TRY(auto a, bind("slice", args, {"slices", "fill_with"}, 1));
-  if (!is_iterable(self)) return not_iterable(self);
+Result<std::vector<Value>> make_slices(Runtime& rt, const Value& self, const Bound<2>& a) {
   ZRT_TRY(std::int64_t slices, need_int("slices", a[0]));
   if (slices == 0) return raise("integer division or modulo by zero");
   ZRT_TRY(std::vector<Value> all, to_vector(rt, self));
@@ -183,12 +196,23 @@ Result<Value> slice(Runtime& rt, const Value& self, Args& args) {
       columns.push_back(rt.list(std::move(column)));
     }
   }
-  return iterate(rt, "generator", rt.list(std::move(columns)));
+  return columns;
+}
+
+}  // namespace
+
+Result<Value> batch(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("batch", args, {"linecount", "fill_with"}, 1));
+  return deferred(rt, self, std::move(a), make_batches);
+}
+
+Result<Value> slice(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("slice", args, {"slices", "fill_with"}, 1));
+  return deferred(rt, self, std::move(a), make_slices);
 }
 
 Result<Value> unique(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("unique", args, {"case_sensitive", "attribute"}, 0));
-  if (!is_iterable(self)) return not_iterable(self);
   bool case_sensitive = truthy(a[0]);
   NextFunction next = [cursor = Cursor(self), path = AttributePath::parse(rt, a[1]), case_sensitive, seen = rt.dict()](
                           Runtime& rt, Value& item) mutable -> Result<bool> {

@@ -33,8 +33,9 @@ class PercentArguments {
   }
   bool all_used() const {
     if (arguments_.is(Kind::kTuple)) return used_ == arguments_.as<SeqObject>().items.size();
-    bool mapping = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList);
-    return used_ == 1 || by_name_ || mapping;
+    // Anything that can be indexed might have been asked by name, so Python does not mind it unused.
+    bool indexed = arguments_.is(Kind::kDict) || arguments_.is(Kind::kList) || arguments_.is(Kind::kRange);
+    return used_ == 1 || by_name_ || indexed || arguments_.is_undefined();
   }
 
  private:
@@ -48,6 +49,9 @@ Result<std::int64_t> read_number(std::string_view format, std::size_t& pos, Perc
     ++pos;
     ZRT_TRY(Value value, arguments.next());
     if (!value.is_integral()) return raise("* wants int");
+    if (value.as_int() > kMaxFormatWidth || value.as_int() < -kMaxFormatWidth) {
+      return raise("width or precision too big in format string");
+    }
     return value.as_int();
   }
   std::int64_t n = 0;
@@ -140,7 +144,7 @@ Result<std::string> percent_field(Runtime& rt, std::string_view format, std::siz
   ZRT_TRY(spec.width, read_number(format, pos, arguments));
   if (spec.width < 0) {
     spec.align = '<';
-    spec.width = spec.width < -kMaxFormatWidth ? kMaxFormatWidth : -spec.width;
+    spec.width = -spec.width;
   }
   if (spec.align == '<') spec.zero = false;
   if (pos < format.size() && format[pos] == '.') {

@@ -9,9 +9,7 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-// The sandbox's own bound, and one on magnitudes that keeps all range arithmetic inside 64 bits.
-constexpr std::int64_t kMaxRange = 100'000;
-constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxRange = 100'000;  // the sandbox's own bound on lengths
 
 Result<Value> range(Runtime& rt, const Value&, Args& args) {
   ZRT_TRY(auto a, bind("range", args, {"", "", ""}, 1));

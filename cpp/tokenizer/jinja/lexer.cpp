@@ -13,6 +13,8 @@ namespace zinc_rt::jinja {
 
 namespace {
 
+constexpr std::size_t kMaxSourceBytes = 4u << 20;
+
 std::string normalize_newlines(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -324,6 +326,10 @@ class Lexer {
 }  // namespace
 
 Result<std::vector<Token>> tokenize(std::string_view source) {
+  if (source.size() > kMaxSourceBytes) {
+    return fail(StatusCode::kExhausted, "[chat_template] the template has {} bytes, {} allowed", source.size(),
+                kMaxSourceBytes);
+  }
   if (!valid_utf8(source)) return fail(StatusCode::kInvalidArgument, "[chat_template] the template is not valid UTF-8");
   return Lexer(normalize_newlines(source)).run();
 }

@@ -15,7 +15,7 @@ struct RenderLimits {
   std::size_t max_value_bytes = 256u << 20;  // all live values of the render together, the context included
   std::uint32_t max_time_ms = 2000;
   // What strftime_now sees instead of the clock; shown in the process's time zone.
-  std::optional<std::chrono::system_clock::time_point> now;
+  std::optional<std::chrono::system_clock::time_point> now = {};
 };
 
 }  // namespace zinc_rt

@@ -58,7 +58,7 @@ Result<bool> Cursor::next(Runtime& rt, Value& item) {
       const std::string& text = source_.text();
       if (position_ >= text.size()) return false;
       std::size_t size = char_at(text, position_).size;
-      item = rt.str(text.substr(position_, size), source_.as<StrObject>().markup);
+      item = rt.str(text.substr(position_, size));
       position_ += size;
       return true;
     }

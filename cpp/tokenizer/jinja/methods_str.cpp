@@ -22,24 +22,6 @@ Result<Value> map_text(Runtime& rt, const Value& self, Args& args) {
   return same_kind(rt, self, map(self.text()));
 }
 
-std::string casefolded(std::string_view text) {
-  // Lower case, and the two folds beyond it that common text has.
-  std::string lower = to_lower(text);
-  std::string folded;
-  for (std::size_t pos = 0; pos < lower.size();) {
-    Char c = char_at(lower, pos);
-    if (c.code == 0xdf) {
-      folded += "ss";
-    } else if (c.code == 0x3c2) {
-      append_char(folded, 0x3c3);
-    } else {
-      folded.append(lower, pos, c.size);
-    }
-    pos += c.size;
-  }
-  return folded;
-}
-
 // Every character has one of the flags, and there is one.
 template <std::uint16_t flags>
 bool all_chars(std::string_view text) {
@@ -270,7 +252,7 @@ Result<Value> encode(Runtime&, const Value&, Args&) {
 
 constexpr Builtin kMethods[] = {
     {"capitalize", map_text<to_capitalized>},
-    {"casefold", map_text<casefolded>},
+    {"casefold", map_text<to_folded>},
     {"center", justify<'c'>},
     {"count", count},
     {"encode", encode},

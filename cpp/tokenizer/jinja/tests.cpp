@@ -64,13 +64,15 @@ Result<Value> text_test(Runtime& rt, const Value& self, Args& args) {
 constexpr std::string_view kIsLower = "islower";
 constexpr std::string_view kIsUpper = "isupper";
 
-Result<Value> is_filter(Runtime&, const Value& self, Args& args) {
+Result<Value> is_filter(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("filter", args));
+  ZRT_CHECK_OK(hash_of(rt, self));  // only what can be a key is asked for
   return Value::boolean(self.is_str() && find_filter(self.text()) != nullptr);
 }
 
-Result<Value> is_test(Runtime&, const Value& self, Args& args) {
+Result<Value> is_test(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("test", args));
+  ZRT_CHECK_OK(hash_of(rt, self));  // only what can be a key is asked for
   return Value::boolean(self.is_str() && find_test(self.text()) != nullptr);
 }
 

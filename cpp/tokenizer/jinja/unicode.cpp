@@ -208,6 +208,11 @@ std::string to_capitalized(std::string_view text) {
   });
 }
 
+std::string to_folded(std::string_view text) {
+  CaseMap map{tables::fold_runs, tables::n_fold_runs, tables::fold_special, tables::n_fold_special};
+  return map_chars(text, [&](std::string& out, std::size_t, Char c) { append_mapped(out, c.code, map); });
+}
+
 std::string to_swapped(std::string_view text) {
   return map_chars(text, [&](std::string& out, std::size_t pos, Char c) {
     std::uint16_t flags = char_flags(c.code);

@@ -52,6 +52,7 @@ std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string to_title(std::string_view text);        // str.title()
 std::string to_capitalized(std::string_view text);  // str.capitalize()
+std::string to_folded(std::string_view text);       // str.casefold()
 std::string to_swapped(std::string_view text);      // str.swapcase()
 
 // Prefix and suffix of white space, in bytes.

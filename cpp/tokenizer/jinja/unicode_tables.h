@@ -40,5 +40,9 @@ extern const CaseSpecial lower_special[];
 extern const std::size_t n_lower_special;
 extern const CaseSpecial title_special[];
 extern const std::size_t n_title_special;
+extern const CaseRun fold_runs[];
+extern const std::size_t n_fold_runs;
+extern const CaseSpecial fold_special[];
+extern const std::size_t n_fold_special;
 
 }  // namespace zinc_rt::jinja::tables

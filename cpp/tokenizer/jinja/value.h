@@ -175,6 +175,8 @@ struct DictViewObject : Object {
   ViewKind view;
 };
 
+// Bound on the magnitude of a range's numbers, which keeps all arithmetic on them inside 64 bits.
+inline constexpr std::int64_t kMaxRangeBound = std::int64_t{1} << 40;
 struct RangeObject : Object {
   std::int64_t start, stop, step;
   std::int64_t size() const;
