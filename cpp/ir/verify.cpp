@@ -160,8 +160,6 @@ Status verify(const Graph& graph, const TensorLookup& tensors) {
             fmt::format("{}: writes {}, which is read only ({})", where, buffer.name, to_string(buffer.buffer_class)));
       if (written[i] && !is_input(id))
         return refuse(fmt::format("{}: {} has a second writer that is not in place", where, buffer.name));
-      if (written_now[i])
-        return refuse(fmt::format("{}: writes {} after another write without a barrier between", where, buffer.name));
       if (read_now[i])
         return refuse(fmt::format("{}: writes {} after a read without a barrier between", where, buffer.name));
     }
