@@ -6,7 +6,20 @@ Usage: python tests_py/make_jinja_unicode.py cpp/tokenizer/jinja/unicode_tables.
 import sys
 import unicodedata
 
-FLAGS = ["alpha", "decimal", "digit", "numeric", "lower", "upper", "title", "printable", "space", "case_ignorable", "cased", "ident"]
+FLAGS = [
+    "alpha",
+    "decimal",
+    "digit",
+    "numeric",
+    "lower",
+    "upper",
+    "title",
+    "printable",
+    "space",
+    "case_ignorable",
+    "cased",
+    "ident",
+]
 
 
 def flags(cp: int) -> int:

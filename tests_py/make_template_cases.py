@@ -17,16 +17,78 @@ NEXT = {"role": "user", "content": "  What is 2 + 2?\n"}
 UNICODE = {"role": "user", "content": "Ünïcödé 你好 🎉 «test» \"q\" 'x' \\ <b>&amp;</b> \t\u00a0end\u2028"}
 THINK = {"role": "assistant", "content": "<think>\nLet me see.\n</think>\n\n4"}
 REASON = {"role": "assistant", "content": "4", "reasoning_content": "two and two\n"}
-PARTS = {"role": "user", "content": [{"type": "text", "text": "Look: "}, {"type": "image"}, {"type": "text", "text": "what is it?"}]}
-CALL = {"role": "assistant", "content": "", "tool_calls": [{"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": {"city": "Zürich", "days": 3, "opts": {"unit": "°C", "x": [1, 2.5, None, True]}}}}]}
+PARTS = {
+    "role": "user",
+    "content": [{"type": "text", "text": "Look: "}, {"type": "image"}, {"type": "text", "text": "what is it?"}],
+}
+CALL = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [
+        {
+            "id": "call00001",
+            "type": "function",
+            "function": {
+                "name": "get_weather",
+                "arguments": {"city": "Zürich", "days": 3, "opts": {"unit": "°C", "x": [1, 2.5, None, True]}},
+            },
+        }
+    ],
+}
 CALL_NONE = {**CALL, "content": None}
-CALL_TEXT = {"role": "assistant", "content": "Let me check.", "tool_calls": [CALL["tool_calls"][0], {"id": "call00002", "type": "function", "function": {"name": "add", "arguments": {"a": 1, "b": -2}}}]}
-CALL_STRING = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add", "arguments": "{\"a\": 1}"}}]}
-RESULT = {"role": "tool", "content": "{\"temp\": 21.5}", "tool_call_id": "call00001", "name": "get_weather"}
+CALL_TEXT = {
+    "role": "assistant",
+    "content": "Let me check.",
+    "tool_calls": [
+        CALL["tool_calls"][0],
+        {"id": "call00002", "type": "function", "function": {"name": "add", "arguments": {"a": 1, "b": -2}}},
+    ],
+}
+CALL_STRING = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"function": {"name": "add", "arguments": '{"a": 1}'}}],
+}
+RESULT = {"role": "tool", "content": '{"temp": 21.5}', "tool_call_id": "call00001", "name": "get_weather"}
 RESULT2 = {"role": "tool", "content": "-1", "tool_call_id": "call00002"}
 TOOLS = [
-    {"type": "function", "function": {"name": "get_weather", "description": "Weather of a city, \"now\" or later.", "parameters": {"type": "object", "properties": {"city": {"type": "string", "description": "Name, e.g. Genève"}, "days": {"type": "integer", "default": 1}, "unit": {"type": "string", "enum": ["°C", "°F"]}, "opts": {"type": "object", "properties": {"deep": {"type": "array", "items": {"type": "number"}}}, "required": ["deep"]}}, "required": ["city"]}}},
-    {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {"a": {"type": "number", "description": "first"}, "b": {"type": ["number", "string"]}, "l": {"type": "array", "items": {"type": "string"}}}, "required": ["a", "b"]}}},
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": 'Weather of a city, "now" or later.',
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Name, e.g. Genève"},
+                    "days": {"type": "integer", "default": 1},
+                    "unit": {"type": "string", "enum": ["°C", "°F"]},
+                    "opts": {
+                        "type": "object",
+                        "properties": {"deep": {"type": "array", "items": {"type": "number"}}},
+                        "required": ["deep"],
+                    },
+                },
+                "required": ["city"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "description": "Adds.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "a": {"type": "number", "description": "first"},
+                    "b": {"type": ["number", "string"]},
+                    "l": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["a", "b"],
+            },
+        },
+    },
 ]
 DOCS = [{"doc_id": 1, "title": "A", "text": "alpha"}, {"doc_id": 2, "text": "beta <x>"}]
 BASE = {"bos_token": "<s>", "eos_token": "</s>"}

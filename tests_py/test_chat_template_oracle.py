@@ -4,9 +4,10 @@ import pathlib
 
 import jinja2
 import pytest
-import zinc_rt
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import zinc_rt
 from jinja_oracle import environment
 from zinc_rt.errors import InvalidArgument
 
@@ -15,36 +16,61 @@ OWN = sorted((ROOT / "tests_cpp/tokenizer/data/templates").glob("*.jinja"))
 FIXTURES = sorted((ROOT / "../shared/fixtures/templates").glob("*.jinja"))
 TEMPLATES = {path.name: path.read_text() for path in OWN + FIXTURES}
 
-PIECES = st.sampled_from(["<think>", "</think>", "\n", "<tool_response>", "</tool_response>", "/no_think", " ", "<|", "{{", "é", "🎉"])
+PIECES = st.sampled_from(
+    ["<think>", "</think>", "\n", "<tool_response>", "</tool_response>", "/no_think", " ", "<|", "{{", "é", "🎉"]
+)
 TEXT = st.one_of(
     st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40),
     st.lists(PIECES, max_size=6).map("".join),
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 ARGUMENTS = st.dictionaries(st.text("abcxyz", min_size=1, max_size=5), VALUES, max_size=3)
-PARTS = st.lists(st.one_of(st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}), st.just({"type": "image"})), max_size=3)
+PARTS = st.lists(
+    st.one_of(st.fixed_dictionaries({"type": st.just("text"), "text": TEXT}), st.just({"type": "image"})), max_size=3
+)
 CALLS = st.lists(
     st.fixed_dictionaries(
-        {"id": st.just("abcdefghi"), "type": st.just("function"), "function": st.fixed_dictionaries({"name": st.sampled_from(["f", "g"]), "arguments": ARGUMENTS})}
+        {
+            "id": st.just("abcdefghi"),
+            "type": st.just("function"),
+            "function": st.fixed_dictionaries({"name": st.sampled_from(["f", "g"]), "arguments": ARGUMENTS}),
+        }
     ),
     min_size=1,
     max_size=2,
 )
 MESSAGE = st.one_of(
-    st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "assistant"]), "content": st.one_of(TEXT, TEXT, PARTS)}),
+    st.fixed_dictionaries(
+        {"role": st.sampled_from(["user", "system", "assistant"]), "content": st.one_of(TEXT, TEXT, PARTS)}
+    ),
     st.fixed_dictionaries({"role": st.just("assistant"), "content": st.one_of(TEXT, st.none()), "tool_calls": CALLS}),
-    st.fixed_dictionaries({"role": st.just("assistant"), "content": TEXT, "reasoning_content": st.one_of(TEXT, st.none())}),
-    st.fixed_dictionaries({"role": st.just("tool"), "content": TEXT, "tool_call_id": st.just("abcdefghi"), "name": st.just("f")}),
+    st.fixed_dictionaries(
+        {"role": st.just("assistant"), "content": TEXT, "reasoning_content": st.one_of(TEXT, st.none())}
+    ),
+    st.fixed_dictionaries(
+        {"role": st.just("tool"), "content": TEXT, "tool_call_id": st.just("abcdefghi"), "name": st.just("f")}
+    ),
 )
 SCHEMA = st.recursive(
-    st.fixed_dictionaries({"type": st.sampled_from(["string", "integer", "number", "boolean"])}, optional={"description": TEXT, "enum": st.lists(TEXT, min_size=1, max_size=2)}),
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["string", "integer", "number", "boolean"])},
+        optional={"description": TEXT, "enum": st.lists(TEXT, min_size=1, max_size=2)},
+    ),
     lambda inner: st.one_of(
         st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
-        st.fixed_dictionaries({"type": st.just("object"), "properties": st.dictionaries(st.text("abcxyz", min_size=1, max_size=4), inner, max_size=3)}, optional={"required": st.just(["a"])}),
+        st.fixed_dictionaries(
+            {
+                "type": st.just("object"),
+                "properties": st.dictionaries(st.text("abcxyz", min_size=1, max_size=4), inner, max_size=3),
+            },
+            optional={"required": st.just(["a"])},
+        ),
     ),
     max_leaves=5,
 )
@@ -55,7 +81,13 @@ TOOL = st.fixed_dictionaries(
             {
                 "name": st.sampled_from(["f", "g"]),
                 "description": TEXT,
-                "parameters": st.fixed_dictionaries({"type": st.just("object"), "properties": st.dictionaries(st.text("abcxyz", min_size=1, max_size=4), SCHEMA, max_size=3), "required": st.just(["a"])}),
+                "parameters": st.fixed_dictionaries(
+                    {
+                        "type": st.just("object"),
+                        "properties": st.dictionaries(st.text("abcxyz", min_size=1, max_size=4), SCHEMA, max_size=3),
+                        "required": st.just(["a"]),
+                    }
+                ),
             }
         ),
     }

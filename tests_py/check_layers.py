@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""The architecture as a check: which folder may include which. Prints the breaches and exits 1 if there are any.
+
+ALLOWED is the whole table, lowest module first. A tier may know its own folder and kernels, never another tier.
+"""
+
+import pathlib
+import re
+import sys
+
+ALLOWED = {
+    "base": [],
+    "model": ["base"],
+    "tokenizer": ["base", "model"],
+    "ir": ["base"],
+    "kernel": ["base", "ir"],
+    "mem": ["base"],
+    "arch": ["base", "model", "ir"],
+    "ring": ["base", "ir", "kernel"],
+    "lower": ["base", "ir", "kernel", "mem", "ring"],
+    "sched": ["base", "mem"],
+    "executor": ["base", "model", "arch", "ir", "kernel", "mem", "ring", "lower"],
+    "vulkan": ["base", "model", "executor"],
+    "engine": ["base", "model", "tokenizer", "mem", "sched", "executor", "vulkan"],
+    "server": ["base"],
+    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "executor"],
+}
+ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
+# kernels/common: constants and structs that host and device share; modules that fill or read them may include it.
+MAY_SEE_KERNELS_COMMON = {"arch", "executor", "ring"}
+# Which kernels a tier's folder may include.
+TIER_KERNELS = {"cpu": {"common", "cpu"}}
+PUBLIC = "zinc_rt"
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+SOURCES = {".h", ".cpp", ".cu"}
+
+
+def includes(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if match := INCLUDE.match(line):
+            yield number, match[1]
+
+
+def module_breach(parts, target):
+    """Why a file of cpp/<parts> may not include the target; None if it may."""
+    module, to = parts[0], target.split("/")
+    if module == "include":
+        return None if to[0] == PUBLIC else "public headers include only public headers and the standard library"
+    if to[0] == "kernels":
+        if module == "ring" and len(parts) > 2:
+            allowed = TIER_KERNELS.get(parts[1], {"common", parts[1]})
+            return None if to[1] in allowed else f"tier {parts[1]} may not include kernels/{to[1]}"
+        return (
+            None
+            if to[1] == "common" and module in MAY_SEE_KERNELS_COMMON
+            else f"{module} may not include kernels/{to[1]}"
+        )
+    if to[0] in (PUBLIC, module):
+        if module == "ring" and len(parts) > 2 and len(to) > 2 and to[0] == "ring" and to[1] not in (parts[1], "amd"):
+            return f"tier {parts[1]} may not include tier {to[1]}"
+        if module == "ring" and len(parts) == 2 and len(to) > 2 and to[0] == "ring":
+            return "what all tiers share may not include a tier"
+        return None
+    if to[0] not in ALLOWED:
+        return None  # a library's header
+    if to[0] not in ALLOWED.get(module, []):
+        return f"{module} may not include {to[0]}"
+    only = ONLY.get((module, to[0]))
+    return f"{module} may include only {', '.join(sorted(only))} of {to[0]}" if only and target not in only else None
+
+
+def kernel_breach(parts, target):
+    """kernels/common knows itself alone; kernels/<target> knows common, itself and base."""
+    to = target.split("/")
+    if to[0] == "kernels":
+        return None if to[1] in {"common", parts[0]} else f"kernels/{parts[0]} may not include kernels/{to[1]}"
+    if to[0] in ALLOWED and not (to[0] == "base" and parts[0] != "common"):
+        return f"kernels/{parts[0]} may not include {to[0]}"
+    return None
+
+
+def breaches(root):
+    for folder, check in (("cpp", module_breach), ("kernels", kernel_breach)):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in SOURCES:
+                continue
+            parts = path.relative_to(root / folder).parts
+            if folder == "cpp" and parts[0] not in ALLOWED and parts[0] != "include":
+                yield f"{path.relative_to(root)}: module {parts[0]} is not in the table"
+            for number, target in includes(path):
+                if why := check(parts, target):
+                    yield f"{path.relative_to(root)}:{number}: {why}"
+
+
+if __name__ == "__main__":
+    found = list(breaches(pathlib.Path(__file__).resolve().parent.parent))
+    print("\n".join(found) or "layers: ok")
+    sys.exit(bool(found))

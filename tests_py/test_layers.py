@@ -1,0 +1,49 @@
+"""The module table holds, and the check can fail."""
+
+import pathlib
+
+import pytest
+
+import check_layers
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def test_the_table_holds():
+    assert list(check_layers.breaches(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    "path, line",
+    [
+        ("cpp/base/a.h", '#include "model/config.h"'),
+        ("cpp/ir/a.cpp", '#include "ring/ring.h"'),
+        ("cpp/ring/cuda/a.cpp", '#include "ring/cpu/cpu_ring.h"'),
+        ("cpp/ring/a.cpp", '#include "ring/cpu/cpu_ring.h"'),
+        ("cpp/engine/a.cpp", '#include "kernels/cpu/ops.h"'),
+        ("cpp/server/a.cpp", '#include "engine/core.h"'),
+        ("cpp/include/zinc_rt/a.h", '#include "base/error.h"'),
+        ("cpp/misc/a.h", ""),
+        ("kernels/common/a.h", '#include "base/dtype.h"'),
+        ("kernels/sm_90/a.cu", '#include "kernels/cpu/ops.h"'),
+    ],
+)
+def test_a_breach_is_found(tmp_path, path, line):
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(line + "\n")
+    assert len(list(check_layers.breaches(tmp_path))) == 1
+
+
+@pytest.mark.parametrize(
+    "path, line",
+    [
+        ("cpp/ring/cuda/a.cpp", '#include "ring/ring.h"'),
+        ("cpp/ring/cpu/a.cpp", '#include "kernels/cpu/kernel.h"'),
+        ("cpp/engine/a.cpp", '#include "executor/executor.h"'),
+        ("kernels/cpu/a.cpp", '#include "kernels/common/fold.h"'),
+    ],
+)
+def test_what_is_allowed(tmp_path, path, line):
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text(line + "\n")
+    assert list(check_layers.breaches(tmp_path)) == []
