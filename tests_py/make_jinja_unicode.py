@@ -101,7 +101,7 @@ def main() -> None:
     emit("const FlagRun flag_runs", runs)
     count("flag_runs")
     for name, method in (("upper", "upper"), ("lower", "lower"), ("title", "title"), ("fold", "casefold")):
-        emit(f"const CaseRun {name}_runs", ["{%#x,%#x,%d,%d}" % r for r in case_runs(method)])
+        emit(f"const CaseRun {name}_runs", [f"{{{a:#x},{b:#x},{c:d},{d:d}}}" for a, b, c, d in case_runs(method)])
         count(f"{name}_runs")
         emit(f"const CaseSpecial {name}_special", [f'{{{cp:#x},"{escaped(m)}"}}' for cp, m in special(method)])
         count(f"{name}_special")
