@@ -8,6 +8,8 @@ namespace {
 
 // Steps between two looks at the clock.
 constexpr std::uint64_t kCheckInterval = 2048;
+// Text that is made costs steps, so that filters over few but long texts meet the clock too.
+constexpr std::size_t kBytesPerStep = 256;
 
 template <class T>
 T* make(Kind kind) {
@@ -67,6 +69,7 @@ std::unexpected<Error> Runtime::depth_error() const {
 }
 
 Value Runtime::str(std::string text, bool markup) {
+  steps_ += text.size() / kBytesPerStep;
   auto* object = make<StrObject>(Kind::kStr);
   object->text = std::move(text);
   object->markup = markup;
