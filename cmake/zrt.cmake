@@ -6,6 +6,8 @@ target_include_directories(zrt_flags INTERFACE ${PROJECT_SOURCE_DIR}/cpp ${PROJE
 target_compile_options(zrt_flags INTERFACE -Wall -Wextra -ffp-contract=off $<$<BOOL:${ZRT_WERROR}>:-Werror>)
 # g++ 12 reports these two on plain std::string and std::vector code (its bugs 105329 and 105651).
 target_compile_options(zrt_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict> $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>)
+# clang reports a deprecated function that libstdc++ 12's own stable_sort uses; g++ goes on checking ours.
+target_compile_options(zrt_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 target_link_libraries(zrt_flags INTERFACE fmt::fmt Threads::Threads)
 if(ZRT_SANITIZE)
   target_compile_options(zrt_flags INTERFACE -fsanitize=${ZRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
