@@ -1,4 +1,4 @@
-// Every float of every function's domain.
+// A fine sweep of every function's domain: each 13th float. A step of 1 takes all of them, in about a quarter of an hour.
 #include <gtest/gtest.h>
 
 #include "exact_functions.h"
@@ -6,16 +6,16 @@
 namespace zinc_rt::kernel_test {
 namespace {
 
-class EveryFloat : public ::testing::TestWithParam<int> {};
+class FineSweep : public ::testing::TestWithParam<int> {};
 
-TEST_P(EveryFloat, WithinTwoUlp) {
+TEST_P(FineSweep, WithinTwoUlp) {
   const Function& f = kFunctions[GetParam()];
   float worst = 0;
-  const double distance = sweep(f, 0, 1, worst);
+  const double distance = sweep(f, 0, 13, worst);
   EXPECT_LE(distance, 2.0) << f.name << " at " << worst;
   RecordProperty("ulp", std::to_string(distance));
 }
-INSTANTIATE_TEST_SUITE_P(Functions, EveryFloat, ::testing::Range(0, int(std::size(kFunctions))),
+INSTANTIATE_TEST_SUITE_P(Functions, FineSweep, ::testing::Range(0, int(std::size(kFunctions))),
                          [](const auto& info) { return std::string(kFunctions[info.param].name); });
 
 }  // namespace
