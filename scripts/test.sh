@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # All fast tests, C++ and Python: see --help.
 set -euo pipefail
-SLOW=0
+labels=(-L fast)
+marks=(-m "not slow")
 case "${1:-}" in
   --help | -h)
     cat <<'HELP'
@@ -12,7 +13,7 @@ the slow ones. Tests that need the demo model or the reference fixtures are skip
 HELP
     exit 0
     ;;
-  --slow) SLOW=1 ;;
+  --slow) labels=() marks=() ;;
   '') ;;
   *) echo "usage: bash scripts/test.sh [--slow]" >&2; exit 2 ;;
 esac
@@ -23,11 +24,10 @@ need_model || say "the demo model could not be fetched; its tests will be skippe
 build release all -- -DZRT_TESTS=ON
 need_package
 
+# Both runners run, whatever the first one finds.
+failed=0
 say "C++ tests"
-labels=(-L fast)
-[ "$SLOW" = 1 ] && labels=()
-ctest --test-dir build/release "${labels[@]}" -j 2 --output-on-failure --progress | tail -n 30
+cpp_tests build/release "${labels[@]}" || failed=1
 say "Python tests"
-marks=(-m "not slow")
-[ "$SLOW" = 1 ] && marks=()
-"$VENV/bin/python" -m pytest -q "${marks[@]}"
+"$VENV/bin/python" -m pytest -q "${marks[@]}" || failed=1
+exit $failed

@@ -1,4 +1,5 @@
-// A fine sweep of every function's domain: each 13th float. A step of 1 takes all of them, in about a quarter of an hour.
+// A fine sweep of every function's domain: each 13th float. A step of 1 takes all of them, in about a quarter of an
+// hour.
 #include <gtest/gtest.h>
 
 #include "exact_functions.h"
