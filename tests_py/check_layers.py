@@ -30,8 +30,20 @@ ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
 MAY_SEE_KERNELS_COMMON = {"arch", "executor", "ring"}
 # Which kernels a tier's folder may include.
 TIER_KERNELS = {"cpu": {"common", "cpu"}}
+# A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
+TESTS_ALSO = {
+    "ir": {"executor"},
+    "arch": {"executor"},
+    "lower": {"executor"},
+    "executor": {"kernels"},
+    "kernels": {"base", "ir", "lower", "ring"},
+    "fuzz": {"model", "tokenizer", "ir", "kernel", "ring"},
+}
+# The Python extension: the public headers, the text tools that need no engine, and the program.
+BINDINGS_MAY_SEE = {"model", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}
 SOURCES = {".h", ".cpp", ".cu"}
 
 
@@ -61,7 +73,7 @@ def module_breach(parts, target):
         if module == "ring" and len(parts) == 2 and len(to) > 2 and to[0] == "ring":
             return "what all tiers share may not include a tier"
         return None
-    if to[0] not in ALLOWED:
+    if to[0] not in OURS:
         return None  # a library's header
     if to[0] not in ALLOWED.get(module, []):
         return f"{module} may not include {to[0]}"
@@ -74,13 +86,34 @@ def kernel_breach(parts, target):
     to = target.split("/")
     if to[0] == "kernels":
         return None if to[1] in {"common", parts[0]} else f"kernels/{parts[0]} may not include kernels/{to[1]}"
-    if to[0] in ALLOWED and not (to[0] == "base" and parts[0] != "common"):
+    if to[0] in OURS and not (to[0] == "base" and parts[0] != "common"):
         return f"kernels/{parts[0]} may not include {to[0]}"
     return None
 
 
+def tests_breach(parts, target):
+    module, to = parts[0], target.split("/")
+    if to[0] == "tests_cpp":
+        return None if to[1] == module else f"tests of {module} may not include tests of {to[1]}"
+    allowed = {PUBLIC, module, *ALLOWED.get(module, []), *TESTS_ALSO.get(module, ())}
+    return f"tests of {module} may not include {to[0]}" if to[0] in OURS - allowed else None
+
+
+def binding_breach(parts, target):
+    to = target.split("/")[0]
+    return f"the Python extension may not include {to}" if to in OURS - BINDINGS_MAY_SEE - {PUBLIC} else None
+
+
+CHECKS = {
+    "cpp": module_breach,
+    "kernels": kernel_breach,
+    "tests_cpp": tests_breach,
+    "python/zinc_rt/_core": binding_breach,
+}
+
+
 def breaches(root):
-    for folder, check in (("cpp", module_breach), ("kernels", kernel_breach)):
+    for folder, check in CHECKS.items():
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in SOURCES:
                 continue
@@ -88,7 +121,10 @@ def breaches(root):
             if folder == "cpp" and parts[0] not in ALLOWED and parts[0] != "include":
                 yield f"{path.relative_to(root)}: module {parts[0]} is not in the table"
             for number, target in includes(path):
-                if why := check(parts, target):
+                why = (
+                    "includes name a path from the include root" if ".." in target.split("/") else check(parts, target)
+                )
+                if why:
                     yield f"{path.relative_to(root)}:{number}: {why}"
 
 

@@ -24,8 +24,14 @@ def test_the_table_holds():
         ("cpp/server/a.cpp", '#include "engine/core.h"'),
         ("cpp/include/zinc_rt/a.h", '#include "base/error.h"'),
         ("cpp/misc/a.h", ""),
+        ("cpp/ir/a.cpp", '#include "../ring/ring.h"'),
         ("kernels/common/a.h", '#include "base/dtype.h"'),
+        ("cpp/model/a.cpp", '#include "tests_cpp/model/builder.h"'),
         ("kernels/sm_90/a.cu", '#include "kernels/cpu/ops.h"'),
+        ("kernels/cpu/a.cpp", '#include "ir/op.h"'),
+        ("tests_cpp/mem/a_test.cpp", '#include "engine/core.h"'),
+        ("tests_cpp/model/a_test.cpp", '#include "tests_cpp/ir/graphs.h"'),
+        ("python/zinc_rt/_core/a.cpp", '#include "executor/executor.h"'),
     ],
 )
 def test_a_breach_is_found(tmp_path, path, line):
@@ -41,6 +47,8 @@ def test_a_breach_is_found(tmp_path, path, line):
         ("cpp/ring/cpu/a.cpp", '#include "kernels/cpu/kernel.h"'),
         ("cpp/engine/a.cpp", '#include "executor/executor.h"'),
         ("kernels/cpu/a.cpp", '#include "kernels/common/fold.h"'),
+        ("tests_cpp/lower/a_test.cpp", '#include "executor/executor.h"'),
+        ("python/zinc_rt/_core/a.cpp", '#include "zinc_rt/engine.h"'),
     ],
 )
 def test_what_is_allowed(tmp_path, path, line):
