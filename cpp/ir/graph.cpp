@@ -48,6 +48,7 @@ BufferId Graph::add_buffer(Buffer buffer) {
   if (!inserted) {
     const Buffer& other = buffers_[static_cast<std::size_t>(it->second)];
     if (other.tensor == buffer.tensor && other.buffer_class == buffer.buffer_class && other.dtype == buffer.dtype &&
+        other.first_row == buffer.first_row && other.tensor_rows == buffer.tensor_rows &&
         std::ranges::equal(other.shape(), buffer.shape()))
       return it->second;
   }

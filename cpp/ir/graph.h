@@ -58,6 +58,9 @@ struct Buffer {
   DType dtype = DType::kF32;
   std::uint8_t rank = 0;
   std::array<Dim, kMaxRank> dims{};  // outermost first; the last is contiguous
+  // kWeight: a view of rows [first_row, first_row + dims[rank - 2]) of the tensor's tensor_rows rows, in each matrix of
+  // a stack. tensor_rows = 0: the whole tensor.
+  std::uint32_t first_row = 0, tensor_rows = 0;
   std::span<const Dim> shape() const { return {dims.data(), rank}; }
 };
 

@@ -46,7 +46,11 @@ namespace zinc_rt::ir {
   X(SCALE, "act")                            \
   X(SOFTCAP, "act")                          \
   X(SIGMOID_MUL, "act")                      \
-  X(GATHER_ROWS, "output")
+  X(GATHER_ROWS, "output")                   \
+  X(SLICE, "data")                           \
+  X(MOE_LINEAR, "moe")                       \
+  X(MOE_SUM, "moe")                          \
+  X(STATE_COPY, "ssm")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

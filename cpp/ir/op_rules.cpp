@@ -44,7 +44,8 @@ constexpr Row kRows[] = {
      "scale:f32"},
     {Op::MOE_GATE_UP, "x:A[n,d] !gate_w:W[e,f,d] up_w:W[e,f,d] ids:i32[n,k] -> gate:f32[n,k*f] up:f32[n,k*f]"},
     {Op::MOE_SWIGLU, "gate:f32[n,f] up:f32[n,f] -> y~:f32[n,f] ; act:u32"},
-    {Op::MOE_DOWN_ACC, "x:A[n,k*f] !down_w:W[e,d,f] ids:i32[n,k] weights:f32[n,k] hidden:f32[n,d] -> out=hidden"},
+    {Op::MOE_DOWN_ACC,
+     "x:A[n,k*f] !down_w:W[e,d,f] ids:i32[n,k] weights:f32[n,k] expert_scale?:f32[e] hidden:f32[n,d] -> out=hidden"},
     {Op::SHARED_EXPERT,
      "x:f32[n,d] !gate_w:W[f,d] up_w:W[f,d] down_w:W[d,f] gate_inp?:f32[d] hidden:f32[n,d] -> out=hidden ; act:u32 "
      "quantize:u32"},
@@ -80,6 +81,10 @@ constexpr Row kRows[] = {
     {Op::SOFTCAP, "x:f32[n,d] -> y~:f32[n,d] ; cap:f32"},
     {Op::SIGMOID_MUL, "x:f32[n,d] gate:f32[n,d] -> y~:f32[n,d]"},
     {Op::GATHER_ROWS, "x:f32[n,d] rows:i32[r] -> y:f32[r,d]"},
+    {Op::SLICE, "x:f32[n,groups*group] -> y:f32[n,groups*width] ; groups:u32 group:u32 first:u32 width:u32"},
+    {Op::MOE_LINEAR, "x:A[n,rows*d] !w:W[e,f,d] ids:i32[n,k] -> y:f32[n,k*f] ; rows:u32"},
+    {Op::MOE_SUM, "y:f32[n,k*d] ids:i32[n,k] weights:f32[n,k] expert_scale?:f32[e] -> z:f32[n,d]"},
+    {Op::STATE_COPY, "from:i32[n] to:i32[n] state:f32[s,w] -> next=state"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -324,6 +329,18 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     const Dim* experts = bindings.find("e");
     if (attr_u32(node, "n_used") == 0 || attr_u32(node, "n_used") > experts->n)
       return refuse(fmt::format("n_used = {} of {} experts", attr_u32(node, "n_used"), experts->n));
+  }
+  if (node.op == Op::MOE_LINEAR) {
+    const Dim* chosen = bindings.find("k");
+    if (const auto rows = attr_u32(node, "rows"); rows != 1 && rows != chosen->n)
+      return refuse(
+          fmt::format("rows = {}: 1 (all experts share a token's row) or {} (one each) wanted", rows, chosen->n));
+  }
+  if (node.op == Op::SLICE) {
+    const std::uint64_t group = attr_u32(node, "group"), first = attr_u32(node, "first"),
+                        width = attr_u32(node, "width");
+    if (width == 0 || first + width > group)
+      return refuse(fmt::format("columns {} to {} of groups of {}", first, first + width, group));
   }
   // Entry 0 is the count.
   if (node.op == Op::STREAM_OUT && bindings.find("entries")->n < 2)

@@ -12,7 +12,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little endian");
 
 constexpr std::uint32_t kMagic = 0x0052495A;  // "ZIR\0"
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 struct Header {
   std::uint32_t magic, version, stage, n_buffers, n_nodes, n_string_bytes, name_offset, name_bytes;
@@ -20,7 +20,7 @@ struct Header {
 struct BufferRecord {
   std::uint32_t name_offset, name_bytes, tensor_offset, tensor_bytes;
   std::uint8_t buffer_class, dtype, rank, dim_kinds;
-  std::uint32_t extents[kMaxRank];
+  std::uint32_t extents[kMaxRank], first_row, tensor_rows;
 };
 struct NodeRecord {
   std::uint16_t op;
@@ -30,7 +30,7 @@ struct NodeRecord {
   std::int32_t inputs[kMaxBindings], outputs[kMaxBindings];
   std::uint32_t attrs[kMaxAttrs];
 };
-static_assert(sizeof(Header) == 32 && sizeof(BufferRecord) == 36 && sizeof(NodeRecord) == 172);
+static_assert(sizeof(Header) == 32 && sizeof(BufferRecord) == 44 && sizeof(NodeRecord) == 172);
 
 template <class T>
 void append(std::vector<std::byte>& out, const T& record) {
@@ -60,6 +60,8 @@ Result<Buffer> read_buffer(const BufferRecord& record, std::span<const char> str
   buffer.buffer_class = static_cast<BufferClass>(record.buffer_class);
   buffer.dtype = static_cast<DType>(record.dtype);
   buffer.rank = record.rank;
+  buffer.first_row = record.first_row;
+  buffer.tensor_rows = record.tensor_rows;
   for (std::size_t i = 0; i < buffer.rank; ++i) {
     const unsigned kind = record.dim_kinds >> (2 * i) & 3u;
     if (kind > static_cast<unsigned>(Dim::Kind::kOutputs))
@@ -126,7 +128,9 @@ std::vector<std::byte> serialize(const Graph& graph) {
                         static_cast<std::uint8_t>(buffer.dtype),
                         buffer.rank,
                         0,
-                        {}};
+                        {},
+                        buffer.first_row,
+                        buffer.tensor_rows};
     for (std::size_t i = 0; i < buffer.rank; ++i) {
       record.dim_kinds =
           static_cast<std::uint8_t>(record.dim_kinds | static_cast<unsigned>(buffer.dims[i].kind) << (2 * i));

@@ -114,6 +114,11 @@ Status parse_buffer(Line& line, Graph& graph) {
   }
   if (line.take("tensor")) {
     ZRT_TRY(buffer.tensor, line.quoted());
+    if (line.take("rows")) {
+      ZRT_TRY(buffer.first_row, number<std::uint32_t>(line, line.word()));
+      if (!line.take("of")) return line.error("\"rows FIRST of COUNT\" is wanted");
+      ZRT_TRY(buffer.tensor_rows, number<std::uint32_t>(line, line.word()));
+    }
   }
   ZRT_CHECK_OK(line.end());
   if (graph.find(buffer.name) != kNoBuffer) return line.error(fmt::format("buffer {} is declared twice", buffer.name));
@@ -200,7 +205,9 @@ std::string print(const Graph& graph) {
   for (const Buffer& buffer : graph.buffers()) {
     out += fmt::format("buffer {} {} {} [", buffer.name, to_string(buffer.buffer_class), to_string(buffer.dtype));
     for (std::size_t i = 0; i < buffer.rank; ++i) out += (i ? ", " : "") + show(buffer.dims[i]);
-    out += buffer.tensor.empty() ? "]\n" : fmt::format("] tensor \"{}\"\n", buffer.tensor);
+    out += buffer.tensor.empty() ? "]" : fmt::format("] tensor \"{}\"", buffer.tensor);
+    if (buffer.tensor_rows > 0) out += fmt::format(" rows {} of {}", buffer.first_row, buffer.tensor_rows);
+    out += "\n";
   }
   for (const Node& node : graph.nodes()) {
     for (std::size_t i = 0; i < node.n_outputs; ++i) out += (i ? ", " : "") + show_buffer(graph, node.outputs[i]);

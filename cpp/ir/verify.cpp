@@ -67,6 +67,12 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
                               is_weight ? "must name" : "may not name"));
   if (!is_quotable(buffer.tensor))
     return refuse(fmt::format("{}: a tensor's name may hold neither quotes nor control characters", buffer.name));
+  const std::uint32_t view_rows = buffer.rank < 2 ? 0 : buffer.dims[buffer.rank - 2u].n;
+  if (buffer.tensor_rows == 0 ? buffer.first_row != 0
+                              : !is_weight || buffer.rank < 2 || buffer.first_row > buffer.tensor_rows ||
+                                    view_rows > buffer.tensor_rows - buffer.first_row)
+    return refuse(fmt::format("{} views {} rows from row {} of {}", buffer.name, view_rows, buffer.first_row,
+                              buffer.tensor_rows));
   if (!is_weight) return {};
   for (const Dim dim : buffer.shape())
     if (!dim.is_const()) return refuse(fmt::format("weight {} has a symbolic extent", buffer.name));
@@ -80,6 +86,7 @@ Status check_buffer(const Buffer& buffer, const TensorLookup& tensors) {
   // Leading extents of 1 carry no meaning in a model file.
   std::vector<std::uint64_t> there = spec->dims, wanted;
   for (const Dim dim : buffer.shape()) wanted.push_back(dim.n);
+  if (buffer.tensor_rows > 0) wanted[wanted.size() - 2] = buffer.tensor_rows;
   while (there.size() > wanted.size() && there.front() == 1) there.erase(there.begin());
   while (wanted.size() > there.size() && wanted.front() == 1) wanted.erase(wanted.begin());
   if (there != wanted)

@@ -2,7 +2,7 @@
 // tests_cpp/ir/verify_test.cpp:
 //   1 names are unique and begin with their class's prefix; shapes have 1..4 extents, none 0, only the first may be a
 //     symbol, rows are whole blocks, and all fit 2^48 bytes
-//   2 a weight names a tensor of the model, with its type and shape
+//   2 a weight names a tensor of the model, with its type and shape, or rows that it has
 //   3 every node fits its op's rule: operands declared, types, shapes, attributes
 //   4 a node's stage belongs to the graph's stage; its layer is -1 or a number below 65536
 //   5 an output that is also an input is allowed by the rule and flagged inplace; the flag without one is an error

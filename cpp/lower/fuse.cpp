@@ -16,8 +16,8 @@ using ir::Op;
 // The node list under rewriting. Removed nodes stay as holes until the end, so indexes hold.
 class Fuser {
  public:
-  Fuser(const ir::Graph& graph, bool quantize)
-      : graph_(graph), nodes_(compute_nodes(graph)), quantize_(quantize), removed_(nodes_.size(), false) {}
+  explicit Fuser(const ir::Graph& graph)
+      : graph_(graph), nodes_(compute_nodes(graph)), removed_(nodes_.size(), false) {}
 
   void fuse_qkv() {
     for (std::size_t i = 0; i + 3 < nodes_.size(); ++i) {
@@ -51,7 +51,8 @@ class Fuser {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (removed_[i] || nodes_[i].op != Op::KV_WRITE_BATCHED) continue;
       const auto k_rope = producer(nodes_[i].inputs[0], Op::ROPE, i);
-      if (!k_rope || uses(nodes_[i].inputs[0]) != 1) continue;
+      // A table with variants is read at other rows than the cache is written at.
+      if (!k_rope || uses(nodes_[i].inputs[0]) != 1 || nodes_[*k_rope].inputs[1] != nodes_[i].inputs[2]) continue;
       std::optional<std::size_t> q_rope;
       for (std::size_t j = 0; j < i; ++j)
         if (!removed_[j] && j != *k_rope && nodes_[j].op == Op::ROPE && nodes_[j].layer == nodes_[i].layer &&
@@ -80,6 +81,35 @@ class Fuser {
       if (q_norm) parts.push_back(*q_norm);
       if (k_norm) parts.push_back(*k_norm);
       replace(fused, i, parts);
+    }
+  }
+
+  // Gate and up projections in one node where they read the same type of rows; and, where a step has a token a slot,
+  // the down projection with its sum and residual add, which then needs no rows for the experts' outputs.
+  void fuse_moe() {
+    for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
+      const Node &gate = nodes_[i], &up = nodes_[i + 1];
+      if (removed_[i] || removed_[i + 1] || gate.op != Op::MOE_LINEAR || up.op != Op::MOE_LINEAR ||
+          gate.inputs[0] != up.inputs[0] || gate.inputs[2] != up.inputs[2] || ir::attr_u32(gate, "rows") != 1 ||
+          ir::attr_u32(up, "rows") != 1 || columns(gate.outputs[0]) != columns(up.outputs[0]) ||
+          act_dtype(graph_.buffer(gate.inputs[1]).dtype) != act_dtype(graph_.buffer(up.inputs[1]).dtype))
+        continue;
+      replace(make(Op::MOE_GATE_UP, gate, {gate.inputs[0], gate.inputs[1], up.inputs[1], gate.inputs[2]},
+                   {gate.outputs[0], up.outputs[0]}),
+              i, {i, i + 1});
+    }
+    if (graph_.stage() != ir::Stage::kDecode) return;
+    for (std::size_t i = 0; i + 2 < nodes_.size(); ++i) {
+      const Node &down = nodes_[i], &sum = nodes_[i + 1], &add = nodes_[i + 2];
+      if (removed_[i] || down.op != Op::MOE_LINEAR || sum.op != Op::MOE_SUM || add.op != Op::ADD || !add.inplace ||
+          sum.inputs[0] != down.outputs[0] || add.inputs[1] != sum.outputs[0] || sum.inputs[1] != down.inputs[2] ||
+          uses(sum.outputs[0]) != 1 || ir::attr_u32(down, "rows") != columns(down.inputs[2]))
+        continue;
+      Node fused = make(Op::MOE_DOWN_ACC, down,
+                        {down.inputs[0], down.inputs[1], down.inputs[2], sum.inputs[2], sum.inputs[3], add.inputs[0]},
+                        {add.outputs[0]});
+      fused.inplace = true;
+      replace(fused, i, {i, i + 1, i + 2});
     }
   }
 
@@ -145,10 +175,8 @@ class Fuser {
     node.layer = like.layer;
     for (const auto id : inputs) node.inputs[node.n_inputs++] = id;
     for (const auto id : outputs) node.outputs[node.n_outputs++] = id;
-    for (const auto& attr : ir::rule(op).attrs) {
+    for (const auto& attr : ir::rule(op).attrs)
       if (attr.name == "eps" && like.op == Op::RMS_NORM) ir::set_attr(node, "eps", ir::attr_u32(like, "eps"));
-      if (attr.name == "quantize") ir::set_attr(node, "quantize", std::uint32_t{quantize_});
-    }
     return node;
   }
   void replace(const Node& fused, std::size_t at, const std::vector<std::size_t>& parts) {
@@ -159,7 +187,6 @@ class Fuser {
 
   const ir::Graph& graph_;
   std::vector<Node> nodes_;
-  bool quantize_;
   std::vector<bool> removed_;
 };
 
@@ -170,13 +197,14 @@ struct Name {
 constexpr Name kNames[] = {{"qkv", &FusionOptions::qkv},
                            {"gate_up", &FusionOptions::gate_up},
                            {"rope_kv", &FusionOptions::rope_kv},
+                           {"moe", &FusionOptions::moe},
                            {"residual", &FusionOptions::residual}};
 
 }  // namespace
 
 Result<FusionOptions> parse_fusion(std::string_view text) {
   if (text == "1") return FusionOptions{};
-  FusionOptions options{false, false, false, false};
+  FusionOptions options{false, false, false, false, false};
   if (text == "0") return options;
   while (!text.empty()) {
     const auto word = text.substr(0, text.find(','));
@@ -184,7 +212,7 @@ Result<FusionOptions> parse_fusion(std::string_view text) {
     const auto* name = std::ranges::find(kNames, word, &Name::text);
     if (name == std::end(kNames))
       return fail(StatusCode::kInvalidArgument,
-                  "[lower] unknown fusion \"{}\"; 0, 1 or a list of qkv, gate_up, rope_kv, residual", word);
+                  "[lower] unknown fusion \"{}\"; 0, 1 or a list of qkv, gate_up, rope_kv, moe, residual", word);
     options.*name->flag = true;
   }
   return options;
@@ -197,11 +225,12 @@ std::string to_string(const FusionOptions& options) {
   return text.empty() ? "0" : text;
 }
 
-ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options, bool quantize) {
-  Fuser fuser(graph, quantize);
+ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options) {
+  Fuser fuser(graph);
   if (options.qkv) fuser.fuse_qkv();
   if (options.gate_up) fuser.fuse_gate_up();
   if (options.rope_kv) fuser.fuse_rope_kv();
+  if (options.moe) fuser.fuse_moe();
   if (options.residual) fuser.fuse_residual();
   return fuser.finish();
 }

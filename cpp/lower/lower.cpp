@@ -1,5 +1,6 @@
 #include "lower/lower.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -48,10 +49,21 @@ Result<ir::Dim> variable(const Site& site, std::string_view name) {
   return fail(StatusCode::kInternal, "[lower] {} has no variable {}", to_string(site.node.op), name);
 }
 
+// A dimension that only absent operands have.
+bool is_unbound(const Site& site, std::string_view name) {
+  if (site.dims.find(name) != nullptr) return false;
+  return std::ranges::any_of(site.rule.inputs, [&](const ir::OperandRule& operand) {
+    return operand.optional && std::ranges::any_of(operand.dims, [&](const ir::DimPattern& dim) {
+             return dim.factors.size() == 1 && dim.factors[0] == name;
+           });
+  });
+}
+
 Result<std::uint32_t> symbol_value(const Site& site, std::string_view symbol) {
   const auto colon = symbol.find(':');
   const auto kind = symbol.substr(0, colon), name = symbol.substr(colon + 1);
   if (kind == "dim" || kind == "attr") {
+    if (is_unbound(site, name)) return kernel::kAbsent;
     ZRT_TRY(const ir::Dim dim, variable(site, name));
     return symbol_value(dim);
   }

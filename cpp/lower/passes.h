@@ -11,19 +11,21 @@
 namespace zinc_rt::lower {
 
 struct FusionOptions {
-  bool qkv = true;       // RMS_NORM + 3 LINEAR          -> RMS_NORM_FUSED_QKV
-  bool gate_up = true;   // RMS_NORM + 2 LINEAR          -> RMS_NORM_FUSED_MLP_GATE_UP
-  bool rope_kv = true;   // (RMS_NORM) ROPE x 2, KV_WRITE -> RMS_NORM_FUSED_ROPE_KV_WRITE
+  bool qkv = true;      // RMS_NORM + 3 LINEAR          -> RMS_NORM_FUSED_QKV
+  bool gate_up = true;  // RMS_NORM + 2 LINEAR          -> RMS_NORM_FUSED_MLP_GATE_UP
+  bool rope_kv = true;  // (RMS_NORM) ROPE x 2, KV_WRITE -> RMS_NORM_FUSED_ROPE_KV_WRITE
+  bool moe =
+      true;  // MOE_LINEAR x 2               -> MOE_GATE_UP; when decoding MOE_LINEAR, MOE_SUM, ADD -> MOE_DOWN_ACC
   bool residual = true;  // ADD in place + RMS_NORM      -> RESIDUAL_RMS_NORM, where the norm is not fused already
 };
-// "1" all, "0" none, or a list of qkv, gate_up, rope_kv, residual. Errors: kInvalidArgument naming the word.
+// "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the word.
 Result<FusionOptions> parse_fusion(std::string_view text);
 std::string to_string(const FusionOptions& options);
 
-// quantize: whether integer dots are used, which fused nodes carry as an attribute.
-ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options, bool quantize);
+ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
 // Puts a QUANTIZE before each node whose weights want quantized activations; nodes that read the same rows share it.
+// Nodes that quantize within (attribute `quantize`) are told to.
 // Errors: kUnavailable for a node whose weights want different types.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);
 

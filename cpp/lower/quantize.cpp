@@ -36,6 +36,9 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;  // valid until the source is written again
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
+    const auto& attrs = ir::rule(node.op).attrs;
+    if (std::ranges::find(attrs, "quantize", &ir::AttrRule::name) != attrs.end())
+      ir::set_attr(node, "quantize", std::uint32_t{1});
     ZRT_TRY(const DType wanted, wanted_type(graph, node));
     if (wanted != DType::kF32 && graph.buffer(node.inputs[0]).dtype == DType::kF32) {
       const ir::BufferId source = node.inputs[0];

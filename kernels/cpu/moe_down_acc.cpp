@@ -1,6 +1,7 @@
-// MOE_DOWN_ACC: hidden = hidden + sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in place.
-// Shapes: x [n, k * f], down_w [e, d, f], ids, weights [n, k], hidden [n, d].
-// Order: for each output acc = 0; acc = fma(weight_j, y_j, acc) for j = 0, 1, ...; then hidden + acc. y_j as LINEAR.
+// MOE_DOWN_ACC: hidden = hidden + sum over a token's k experts of weight_j * LINEAR(x_j, down_w[id_j]), in place:
+// MOE_LINEAR, MOE_SUM and ADD without the rows between. For few tokens: each token reads its experts' weights anew.
+// Shapes: x [n, k * f], down_w [e, d, f], ids, weights [n, k], expert_scale [e] or absent, hidden [n, d].
+// Order: that of the three ops.
 #include <algorithm>
 #include <cmath>
 
@@ -19,19 +20,20 @@ void run(const CpuArgs& args) {
   float acc[kTile] = {}, y[kTile];
   for (std::uint32_t j = 0; j < k; ++j) {
     const auto id = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(2)[t * k + j]);
-    const float weight = args.buffer<const float>(3)[t * k + j];
+    const float weight = moe_weight(args.buffer<const float>(3), args.buffer<const std::int32_t>(2),
+                                    args.buffer<const float>(4), e, t * k + j);
     if (id >= e) {
       std::fill_n(y, kTile, NAN);
     } else {
       const std::uint64_t w_row = row_bytes(w_dtype, f);
-      linear_rows({args.buffer<const std::byte>(1) + (std::uint64_t{id} * d + begin) * w_row, w_dtype, nullptr,
-                   args.buffer<const std::byte>(0) + (std::uint64_t{t} * k + j) * row_bytes(x_dtype, f), x_dtype, 0, f,
-                   1, y, kTile, reinterpret_cast<float*>(args.lds)},
+      linear_rows({args.buffer<const std::byte>(1) + std::uint64_t{id} * args.symbols[6] + begin * w_row, w_dtype,
+                   nullptr, args.buffer<const std::byte>(0) + (std::uint64_t{t} * k + j) * row_bytes(x_dtype, f),
+                   x_dtype, 0, f, 1, y, kTile, reinterpret_cast<float*>(args.lds)},
                   0, end - begin);
     }
     for (std::uint32_t i = 0; i < end - begin; ++i) acc[i] = __builtin_fmaf(weight, y[i], acc[i]);
   }
-  float* hidden = args.buffer<float>(4) + std::uint64_t{t} * d + begin;
+  float* hidden = args.buffer<float>(5) + std::uint64_t{t} * d + begin;
   for (std::uint32_t i = 0; i < end - begin; ++i) hidden[i] = hidden[i] + acc[i];
 }
 
@@ -40,7 +42,7 @@ void run(const CpuArgs& args) {
 extern const CpuKernel kCpuKernel_moe_down_acc;
 const CpuKernel kCpuKernel_moe_down_acc{"MOE_DOWN_ACC",
                                         run,
-                                        {"dim:f", "dim:e", "dim:d", "dim:k", "dtype:down_w", "dtype:x"},
+                                        {"dim:f", "dim:e", "dim:d", "dim:k", "dtype:down_w", "dtype:x", "pitch:down_w"},
                                         {{"n"}, {"d", kTile}},
                                         KeyTypes::kWeights,
                                         [](const std::uint32_t* s) { return std::uint64_t{s[0]} * 4; }};

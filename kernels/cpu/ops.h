@@ -45,6 +45,26 @@ struct LinearArgs {
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
+// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it; expert 0 also answers for ids that no
+// expert has, with NaN.
+struct MoeLinearArgs {
+  const void* w;
+  DType w_dtype;
+  std::uint64_t w_pitch;  // bytes from one expert to the next
+  const void* x;
+  DType x_dtype;
+  std::uint32_t rows;       // rows of x a token: 1, or one a choice
+  const std::int32_t* ids;  // [n, k]
+  std::uint32_t n, k, e, f, d;
+  float* y;  // [n, k * f]
+  float* scratch;
+};
+void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint32_t begin, std::uint32_t end);
+
+// moe_sum.cpp: the weight of choice i (of all tokens' choices).
+float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
+                 std::uint32_t i);
+
 // flash_attn.cpp: one query token's heads [h_begin, h_end).
 struct AttendArgs {
   push::FlashAttn shape;

@@ -36,10 +36,10 @@ void expect_round_trips(const Graph& graph) {
 
 TEST(Text, GraphsOfRealModelsRoundTrip) {
   if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES;
-  for (const auto* model : {"llama_spm-f32", "llama_k-Q4_K_M", "llama3_tied_rope-f16"}) {
+  for (const auto* model : {"llama_spm-f32", "llama_k-Q4_K_M", "phi3-f32", "gemma4_moe-f16", "qwen35moe-Q4_0"}) {
     const auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", {});
     ASSERT_TRUE(p) << p.error().message;
-    for (const auto* graph : {&p->prefill, &p->decode, &p->prefill_low, &p->decode_low}) {
+    for (const auto* graph : {&p->prefill, &p->decode, &p->prefill_low, &p->decode_low, &p->state_copy}) {
       EXPECT_TRUE(verify(*graph));
       expect_round_trips(*graph);
     }
@@ -89,6 +89,9 @@ const Wrong kWrong[] = {
     {"graph \"g\" stage both\nbuffer act.x activation f32 [4] here\n", "line 2: the line goes on"},
     {"graph \"g\" stage both\nbuffer act.x activation f32 [4]\nbuffer act.x activation f32 [4]\n",
      "line 3: buffer act.x is declared twice"},
+    {"graph \"g\" stage both\nbuffer model.w weight f32 [4, 4] tensor \"t\" rows 4 8\n",
+     "line 2: \"rows FIRST of COUNT\""},
+    {"graph \"g\" stage both\nbuffer model.w weight f32 [4, 4] tensor \"t\" rows x of 8\n", "line 2: \"x\" is not"},
     {"graph \"g\" stage both\nNOTHING\n", "line 2: unknown opcode"},
     {"graph \"g\" stage both\nact.y = ADD(act.x)\n", "line 2: buffer act.y is not declared"},
     {"graph \"g\" stage both\nARGMAX(act.x)\n", "line 2: buffer act.x is not declared"},
@@ -167,9 +170,9 @@ void expect_corrupt(std::size_t offset, std::uint32_t value, std::size_t size, c
 }
 
 TEST(Serialize, ErrorsSayWhat) {
-  const std::size_t buffers = 32, nodes = buffers + 3 * 36;
+  const std::size_t buffers = 32, nodes = buffers + 3 * 44;
   expect_corrupt(0, 1, 4, "magic 0x00000001");
-  expect_corrupt(4, 2, 4, "version 2, 1 wanted");
+  expect_corrupt(4, 3, 4, "version 3, 2 wanted");
   expect_corrupt(8, 4, 4, "stage 4");
   expect_corrupt(12, 0xffffffff, 4, "bytes, ");
   expect_corrupt(24, 0xffffffff, 4, "the name lies");
@@ -187,7 +190,7 @@ TEST(Serialize, ErrorsSayWhat) {
   expect_corrupt(nodes + 12 + 64, 0xffffffff, 4, "is no buffer");  // an output may not be absent
   expect_corrupt(nodes + 12 + 128 + 4, 1, 4, "attribute 1 is set, SCALE has 1");
   auto twice = sample_bytes();
-  std::memcpy(twice.data() + buffers + 36, twice.data() + buffers, 8);  // the second buffer by the first one's name
+  std::memcpy(twice.data() + buffers + 44, twice.data() + buffers, 8);  // the second buffer by the first one's name
   EXPECT_THAT(deserialize(twice).error().message, HasSubstr("two buffers are named request.x"));
 }
 

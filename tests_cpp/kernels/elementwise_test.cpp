@@ -46,6 +46,42 @@ TEST(Elementwise, SigmoidMul) {
   expect_binary(Op::SIGMOID_MUL, {}, 3e-7, [](double a, double b) { return a / (1 + std::exp(-b)); });
 }
 
+TEST(Elementwise, SliceTakesColumnsOfEachGroup) {
+  Random random(2);
+  const std::uint32_t groups = 3, group = 10;
+  const auto x = random.normal(2 * groups * group);
+  for (const auto& [first, width] : {std::pair{0u, 10u}, {0u, 1u}, {9u, 1u}, {4u, 5u}}) {
+    std::vector<float> expected;
+    for (std::size_t g = 0; g < 2 * groups; ++g)
+      for (std::uint32_t i = 0; i < width; ++i) expected.push_back(x[g * group + first + i]);
+    const Case c{Op::SLICE,
+                 {f32({kTokens, groups * group}, x)},
+                 {{DType::kF32, {kTokens, groups * width}}},
+                 {{"groups", groups}, {"group", group}, {"first", first}, {"width", width}},
+                 {2, 0}};
+    EXPECT_EQ(as<float>(run(c)[0]), expected);
+    expect_rows_independent(c);
+  }
+}
+
+TEST(Elementwise, StateCopyMovesWholeEntries) {
+  Random random(3);
+  for (const std::uint32_t w : {1u, 65536u, 65537u}) {
+    const auto state = random.normal(5 * std::size_t{w});
+    auto expected = state;
+    const auto entry = [&](auto& values, std::size_t i) { return values.begin() + std::ptrdiff_t(i * w); };
+    std::copy_n(entry(state, 0), w, entry(expected, 3));
+    std::copy_n(entry(state, 0), w, entry(expected, 4));
+    std::copy_n(entry(state, 2), w, entry(expected, 1));
+    const Case c{Op::STATE_COPY,
+                 {i32({kTokens}, {0, 0, 2}), i32({kTokens}, {3, 4, 1}), f32({5, w}, state)},
+                 {update(2)},
+                 {},
+                 {3, 0}};
+    EXPECT_EQ(as<float>(run(c)[0]), expected);
+  }
+}
+
 TEST(Elementwise, Scale) {
   Random random(1);
   const auto x = random.normal(3 * 65);

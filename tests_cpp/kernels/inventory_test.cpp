@@ -110,7 +110,9 @@ TEST(Inventory, PushConstantsAreTheAttributes) {
                                         {Op::STORE_REQUEST_STATE, sizeof(push::RequestState)},
                                         {Op::GLU, sizeof(push::Glu)},
                                         {Op::SCALE, sizeof(push::Scale)},
-                                        {Op::SOFTCAP, sizeof(push::Softcap)}};
+                                        {Op::SOFTCAP, sizeof(push::Softcap)},
+                                        {Op::SLICE, sizeof(push::Slice)},
+                                        {Op::MOE_LINEAR, sizeof(push::MoeLinear)}};
   for (const Op op : all_ops()) {
     const auto it = sizes.find(op);
     EXPECT_EQ(it == sizes.end() ? 0 : it->second, 4 * ir::rule(op).attrs.size()) << to_string(op);

@@ -115,14 +115,16 @@ TEST_P(Experts, DownAccIsALinearAnExpertWeighted) {
     const auto x = rows(random.normal(2 * k * kF), kF);
     const auto down = weights(random, type(), {kE, d, kF});
     const std::vector<std::int32_t> ids{1, 4, 0, 2, 3, 3};
-    const auto weight = random.normal(6), hidden = random.normal(2 * d);
+    const auto weight = random.normal(6), hidden = random.normal(2 * d), scale = random.normal(kE);
+    const bool scaled = d % 2 == 1;
     const Case c{Op::MOE_DOWN_ACC,
                  {{act(), {kTokens, k * kF}, x},
                   down,
                   i32({kTokens, k}, ids),
                   f32({kTokens, k}, weight),
+                  scaled ? f32({kE}, scale) : absent(),
                   f32({kTokens, d}, hidden)},
-                 {update(4)},
+                 {update(5)},
                  {},
                  {2, 0}};
     std::vector<float> expected;
@@ -130,13 +132,66 @@ TEST_P(Experts, DownAccIsALinearAnExpertWeighted) {
       std::vector<float> acc(d, 0.0f);
       for (std::size_t j = 0; j < k; ++j) {
         const auto y = linear(slice(x, t * k + j, 2 * k), act(), kF, expert(down, std::uint32_t(ids[t * k + j])));
-        for (std::size_t i = 0; i < d; ++i) acc[i] = std::fma(weight[t * k + j], y[i], acc[i]);
+        const float w = scaled ? weight[t * k + j] * scale[std::size_t(ids[t * k + j])] : weight[t * k + j];
+        for (std::size_t i = 0; i < d; ++i) acc[i] = std::fma(w, y[i], acc[i]);
       }
       for (std::size_t i = 0; i < d; ++i) expected.push_back(hidden[t * d + i] + acc[i]);
     }
     EXPECT_EQ(as<float>(run(c)[0]), expected) << d;
     expect_rows_independent(c);
+    // The same as its three ops.
+    const auto y = run({Op::MOE_LINEAR,
+                        {c.inputs[0], c.inputs[1], c.inputs[2]},
+                        {{DType::kF32, {kTokens, k * d}}},
+                        {{"rows", int(k)}},
+                        {2, 0}})[0];
+    const Case sum{Op::MOE_SUM,
+                   {{DType::kF32, {kTokens, k * d}, y}, c.inputs[2], c.inputs[3], c.inputs[4]},
+                   {{DType::kF32, {kTokens, d}}},
+                   {},
+                   {2, 0}};
+    const auto z = run(sum)[0];
+    EXPECT_EQ(as<float>(run({Op::ADD,
+                             {f32({kTokens, d}, hidden), {DType::kF32, {kTokens, d}, z}},
+                             {{DType::kF32, {kTokens, d}}},
+                             {},
+                             {2, 0}})[0]),
+              expected);
+    expect_rows_independent(sum);
   }
+}
+
+// The experts of a view lie further apart than they are long.
+TEST_P(Experts, WeightsMayHaveAPitch) {
+  Random random(7);
+  const std::uint32_t f = 66;
+  const auto both = weights(random, type(), {kE, 2 * f, kD});
+  const std::size_t half = both.bytes.size() / kE / 2;
+  const auto dense = [&](std::size_t part) {
+    Tensor t{both.dtype, {kE, f, kD}, {}};
+    for (std::size_t e = 0; e < kE; ++e)
+      t.bytes.insert(t.bytes.end(), both.bytes.begin() + std::ptrdiff_t((2 * e + part) * half),
+                     both.bytes.begin() + std::ptrdiff_t((2 * e + part + 1) * half));
+    return t;
+  };
+  Tensor view = both;
+  view.dims = {kE, f, kD};
+  view.pitch = 2 * half;
+  const Tensor x{act(), {kTokens, kD}, rows(random.normal(3 * kD), kD)};
+  const auto ids = i32({kTokens, 2}, {4, 0, 2, 2, 1, 3});
+  const auto gate_up = [&](const Tensor& w) {
+    return run({Op::MOE_GATE_UP,
+                {x, w, dense(1), ids},
+                {{DType::kF32, {kTokens, 2 * f}}, {DType::kF32, {kTokens, 2 * f}}},
+                {},
+                {3, 0}});
+  };
+  EXPECT_EQ(gate_up(view), gate_up(dense(0)));
+  const auto linear = [&](const Tensor& w) {
+    return run({Op::MOE_LINEAR, {x, w, ids}, {{DType::kF32, {kTokens, 2 * f}}}, {{"rows", 1}}, {3, 0}})[0];
+  };
+  EXPECT_EQ(linear(view), linear(dense(0)));
+  EXPECT_EQ(linear(view), gate_up(view)[0]);
 }
 
 TEST_P(Experts, SharedExpertIsItsOps) {
@@ -190,13 +245,13 @@ TEST(Experts, BadIdsGiveNanInTheirRows) {
                                 {},
                                 {2, 0}})[0]);
   for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 4 == 1 || i / 4 == 2) << i;
-  const auto out =
-      as<float>(run({Op::MOE_DOWN_ACC,
-                     {f32({kTokens, 4}, random.normal(8)), weights(random, DType::kF32, {kE, 3, 4}),
-                      i32({kTokens, 1}, {7, 2}), f32({kTokens, 1}, {1, 1}), f32({kTokens, 3}, random.normal(6))},
-                     {update(4)},
-                     {},
-                     {2, 0}})[0]);
+  const auto out = as<float>(
+      run({Op::MOE_DOWN_ACC,
+           {f32({kTokens, 4}, random.normal(8)), weights(random, DType::kF32, {kE, 3, 4}), i32({kTokens, 1}, {7, 2}),
+            f32({kTokens, 1}, {1, 1}), absent(), f32({kTokens, 3}, random.normal(6))},
+           {update(5)},
+           {},
+           {2, 0}})[0]);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(std::isnan(out[i]), i < 3);
 }
 

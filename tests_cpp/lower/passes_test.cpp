@@ -39,7 +39,7 @@ TEST(Fusion, EachAloneAndTogether) {
                      {"STREAM_OUT", 1}};
   EXPECT_EQ(op_counts(p.prefill), plain);
   const auto with = [&](const std::string& options) {
-    const auto fused = fuse(p.prefill, *parse_fusion(options), true);
+    const auto fused = fuse(p.prefill, *parse_fusion(options));
     const auto status = ir::verify(fused);
     EXPECT_TRUE(status) << options << ": " << (status ? "" : status.error().message);
     return op_counts(fused);
@@ -71,7 +71,7 @@ TEST(Fusion, EachAloneAndTogether) {
 }
 
 TEST(Fusion, OptionsText) {
-  EXPECT_EQ(to_string(*parse_fusion("1")), "qkv,gate_up,rope_kv,residual");
+  EXPECT_EQ(to_string(*parse_fusion("1")), "qkv,gate_up,rope_kv,moe,residual");
   EXPECT_EQ(to_string(*parse_fusion("0")), "0");
   EXPECT_EQ(to_string(*parse_fusion("residual,qkv")), "qkv,residual");
   EXPECT_THAT(parse_fusion("qkv,mlp").error().message, HasSubstr("\"mlp\""));
@@ -110,11 +110,64 @@ TEST(Fusion, HeadNormsJoinWhenTheirEpsIsOne) {
   std::string same = kHeadNorms, other = kHeadNorms;
   same.replace(same.find("EPS"), 3, "1e-06");
   other.replace(other.find("EPS"), 3, "1e-05");
-  const auto fused = fuse(graph_of(same), {}, false);
+  const auto fused = fuse(graph_of(same), {});
   EXPECT_EQ(op_counts(fused), (Counts{{"RMS_NORM_FUSED_ROPE_KV_WRITE", 1}}));
   EXPECT_EQ(ir::attr_f32(fused.nodes()[0], "eps"), 1e-6f);
   EXPECT_TRUE(ir::verify(fused));
-  EXPECT_EQ(op_counts(fuse(graph_of(other), {}, false)), op_counts(graph_of(other)));
+  EXPECT_EQ(op_counts(fuse(graph_of(other), {})), op_counts(graph_of(other)));
+}
+
+TEST(Fusion, RopeOfOtherRowsThanTheCacheStaysApart) {
+  std::string text = kHeadNorms;
+  text.replace(text.find("EPS"), 3, "1e-06");
+  for (const std::string node : {"act.qr = ROPE(act.qn, request.pos", "act.kr = ROPE(act.kn, request.pos"})
+    text.replace(text.find(node), node.size(), node.substr(0, node.size() - 3) + "rows");
+  text.insert(text.find("buffer act.qn"), "buffer request.rows request i32 [tokens]\n");
+  EXPECT_EQ(op_counts(fuse(graph_of(text), {})), op_counts(graph_of(text)));
+}
+
+constexpr const char* kExperts = R"(
+buffer request.x request f32 [tokens, 256]
+buffer request.ids request i32 [tokens, 2]
+buffer request.weights request f32 [tokens, 2]
+buffer model.gate weight GATE [4, 256, 256] tensor "gate"
+buffer model.up weight q4_k [4, 256, 256] tensor "up"
+buffer model.down weight q6_k [4, 256, 256] tensor "down"
+buffer state.hidden state f32 [tokens, 256]
+buffer act.gate activation f32 [tokens, 512]
+buffer act.up activation f32 [tokens, 512]
+buffer act.glu activation f32 [tokens, 512]
+buffer act.down activation f32 [tokens, 512]
+buffer act.sum activation f32 [tokens, 256]
+act.gate = MOE_LINEAR(request.x, model.gate, request.ids) {rows=1} layer 0
+BARRIER
+act.up = MOE_LINEAR(request.x, model.up, request.ids) {rows=1} layer 0
+BARRIER
+act.glu = MOE_SWIGLU(act.gate, act.up) {act=0} layer 0
+BARRIER
+act.down = MOE_LINEAR(act.glu, model.down, request.ids) {rows=2} layer 0
+BARRIER
+act.sum = MOE_SUM(act.down, request.ids, request.weights, _) layer 0
+BARRIER
+state.hidden = ADD(state.hidden, act.sum) layer 0 inplace
+BARRIER
+)";
+
+TEST(Fusion, ExpertsJoinWhereTheirRowsHaveOneType) {
+  const auto with = [](std::string gate, std::string stage) {
+    std::string text = kExperts;
+    text.replace(text.find("GATE"), 4, gate);
+    const auto graph = ir::parse("graph \"g\" stage " + stage + "\n" + text);
+    EXPECT_TRUE(graph) << (graph ? "" : graph.error().message);
+    const auto fused = fuse(*graph, {});
+    const auto quantized = quantize_activations(fused);
+    EXPECT_TRUE(quantized && ir::verify(*quantized));
+    return op_counts(fused);
+  };
+  EXPECT_EQ(with("q5_k", "prefill"),
+            (Counts{{"MOE_GATE_UP", 1}, {"MOE_SWIGLU", 1}, {"MOE_LINEAR", 1}, {"MOE_SUM", 1}, {"ADD", 1}}));
+  EXPECT_EQ(with("q5_k", "decode"), (Counts{{"MOE_GATE_UP", 1}, {"MOE_SWIGLU", 1}, {"MOE_DOWN_ACC", 1}}));
+  EXPECT_EQ(with("q8_0", "decode"), (Counts{{"MOE_LINEAR", 2}, {"MOE_SWIGLU", 1}, {"MOE_DOWN_ACC", 1}}));
 }
 
 constexpr const char* kTwoReaders = R"(
@@ -140,8 +193,8 @@ BARRIER
 
 TEST(Fusion, NotWhenSomebodyElseReadsTheNorm) {
   const std::string fourth = std::string(kTwoReaders) + "act.d = LINEAR(act.h, model.a, _)\n";
-  EXPECT_EQ(op_counts(fuse(graph_of(kTwoReaders), {}, true)), (Counts{{"RMS_NORM_FUSED_QKV", 1}}));
-  EXPECT_EQ(op_counts(fuse(graph_of(fourth), {}, true)), op_counts(graph_of(fourth)));
+  EXPECT_EQ(op_counts(fuse(graph_of(kTwoReaders), {})), (Counts{{"RMS_NORM_FUSED_QKV", 1}}));
+  EXPECT_EQ(op_counts(fuse(graph_of(fourth), {})), op_counts(graph_of(fourth)));
 }
 
 TEST(Quantize, SharedUntilTheSourceIsWrittenAgain) {

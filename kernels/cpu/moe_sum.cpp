@@ -1,0 +1,38 @@
+// MOE_SUM: z[t] = sum over a token's k choices of weight_j * y[t][j], where weight_j = weights[t][j], times
+// expert_scale[ids[t][j]] if there is one. Shapes: y [n, k * d], ids, weights [n, k], expert_scale [e], z [n, d].
+// Order: acc = 0; acc = fma(weight_j, y_j, acc) for j = 0, 1, ...
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu {
+
+float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
+                 std::uint32_t i) {
+  if (expert_scale == nullptr) return weights[i];
+  const auto id = static_cast<std::uint32_t>(ids[i]);
+  return id < e ? weights[i] * expert_scale[id] : NAN;
+}
+
+namespace {
+
+void run(const CpuArgs& args) {
+  const std::uint32_t d = args.dim(0), k = args.dim(1), t = args.wg[0];
+  const float* y = args.buffer<const float>(0) + std::uint64_t{t} * k * d;
+  float* z = args.buffer<float>(4) + std::uint64_t{t} * d;
+  std::fill_n(z, d, 0.0f);
+  for (std::uint32_t j = 0; j < k; ++j) {
+    const float weight = moe_weight(args.buffer<const float>(2), args.buffer<const std::int32_t>(1),
+                                    args.buffer<const float>(3), args.symbols[2], t * k + j);
+    for (std::uint32_t i = 0; i < d; ++i) z[i] = __builtin_fmaf(weight, y[std::uint64_t{j} * d + i], z[i]);
+  }
+}
+
+}  // namespace
+
+extern const CpuKernel kCpuKernel_moe_sum;
+const CpuKernel kCpuKernel_moe_sum{"MOE_SUM", run, {"dim:d", "dim:k", "dim:e"}, {{"n"}, {}}};
+
+}  // namespace zinc_rt::cpu
