@@ -14,6 +14,8 @@ namespace zinc_rt::arch {
 
 using ir::BufferId;
 
+inline constexpr std::uint32_t kPageTokens = 16;  // of a KV page
+
 class Builder {
  public:
   Builder(std::string name, const ModelConfig& config, const Weights& weights, const GraphOptions& options);
@@ -21,14 +23,35 @@ class Builder {
   // Buffers. A weight's shape is `dims`, outermost first; the file must agree.
   BufferId weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   BufferId optional_weight(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
+  // Rows [first, first + n) of a matrix (or of each matrix of a stack) with n_rows rows: `dims` are those of the view.
+  BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
+                       std::initializer_list<std::uint64_t> dims);
+  // For tensors that the host reads (divisors of frequencies): an error where it has another type.
+  void optional_f32(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
+  bool has_tensor(const std::string& tensor) const { return weights_.find(tensor) != nullptr; }
   BufferId constant(std::string name, std::initializer_list<ir::Dim> dims);
   BufferId state(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId request(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId output(std::string name, DType dtype, std::initializer_list<ir::Dim> dims);
   BufferId activation(std::string name, std::initializer_list<ir::Dim> dims, DType dtype = DType::kF32);
 
+  // Layers. Names get the layer's number ("attn.q_weight" -> "attn.q_weight[3]"), tensors its prefix ("attn_q.weight"
+  // -> "blk.3.attn_q.weight").
   void set_layer(int layer) { layer_ = layer; }
-  std::string at_layer(std::string_view name) const;  // "attn_norm" -> "attn_norm[3]"
+  std::string at_layer(std::string_view name) const;
+  std::string tensor_at_layer(std::string_view tensor) const;
+  bool layer_has(std::string_view tensor) const { return has_tensor(tensor_at_layer(tensor)); }
+  BufferId layer_weight(std::string_view name, std::string_view tensor, std::initializer_list<std::uint64_t> dims) {
+    return weight(at_layer(name), tensor_at_layer(tensor), dims);
+  }
+  BufferId optional_layer_weight(std::string_view name, std::string_view tensor,
+                                 std::initializer_list<std::uint64_t> dims) {
+    return optional_weight(at_layer(name), tensor_at_layer(tensor), dims);
+  }
+  BufferId layer_weight_rows(std::string_view name, std::string_view tensor, std::uint64_t first, std::uint64_t n_rows,
+                             std::initializer_list<std::uint64_t> dims) {
+    return weight_rows(at_layer(name), tensor_at_layer(tensor), first, n_rows, dims);
+  }
 
   // Nodes. `name` is the output's, without its class prefix.
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
@@ -36,6 +59,11 @@ class Builder {
   BufferId linear(std::string name, BufferId x, BufferId w, BufferId bias = ir::kNoBuffer);
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
+  // The paged cache of a layer: state.kv_k[layer] and state.kv_v[layer], `k_dim` and `v_dim` values a token.
+  struct KvCache {
+    BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
+  };
+  KvCache kv_cache(std::uint64_t k_dim, std::uint64_t v_dim);
   void kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std::uint32_t head_dim);
   struct Attention {
     std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim;
@@ -46,28 +74,58 @@ class Builder {
   BufferId flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention);
   void add_into(BufferId x, BufferId y);  // x = x + y in place
   BufferId glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
+  BufferId sigmoid_mul(std::string name, BufferId x, BufferId gate);
+  BufferId slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width);
   BufferId scale(std::string name, BufferId x, float factor);
+  void scale_into(BufferId x, BufferId w);  // x = x * w[0] in place
+  struct Routing {
+    BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
+  };
+  Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
+  // rows: of x a token; 1, or one a choice.
+  BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
+  BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
+  BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
+  // hidden += sigmoid(gate_inp . x) * ffn(x)
+  void shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp, BufferId hidden,
+                     std::uint32_t act);
+  BufferId ssm_conv1d(std::string name, BufferId x, BufferId conv_w, BufferId state);
+  struct DeltaNet {
+    std::uint32_t n_k_heads, n_v_heads, k_dim, v_dim;
+    bool tiled;
+    float eps;
+  };
+  BufferId ssm_delta_net(std::string name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
+                         BufferId state, const DeltaNet& shape);
+  BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
   // From the hidden state to tokens: gathers the output rows, norm, head, sampling, output ring. Logits are out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
 
+  std::uint32_t width(BufferId buffer) const;  // the contiguous extent
   // Buffers that every family uses.
   BufferId token_ids() const { return token_ids_; }
   BufferId positions() const { return positions_; }
+  // Rows of a RoPE table with variants.
+  BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
+
+  // What a family cannot run; finish() gives the first such mistake.
+  void refuse(std::string message);
 
   const ModelConfig& config() const { return config_; }
   const GraphOptions& options() const { return options_; }
 
   // The graph, or the first mistake. Tensors of the file that no node uses are an error, but for those in `ignored`
   // (prefixes).
-  Result<ir::Graph> finish(std::initializer_list<std::string_view> ignored = {});
+  Result<ir::Graph> finish(const std::vector<std::string>& ignored = {});
 
  private:
   BufferId declare(std::string name, ir::BufferClass buffer_class, DType dtype, std::initializer_list<ir::Dim> dims,
                    std::string tensor = {});
+  BufferId add_weight(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
+                      std::initializer_list<std::uint64_t> dims);
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
-  std::uint32_t width(BufferId buffer) const;  // the contiguous extent
   ir::Dim rows(BufferId buffer) const;
 
   const ModelConfig& config_;

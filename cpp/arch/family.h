@@ -17,6 +17,7 @@ namespace zinc_rt::arch {
 struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
+  std::uint32_t state_entries = 1;   // of recurrent state: max_slots, then checkpoints
   std::uint32_t max_context = 0;     // tokens a slot can hold, a multiple of the page
   std::uint32_t n_pages = 0;         // of the KV pool
   std::uint32_t history_tokens = 0;  // extent of request.history
@@ -24,12 +25,16 @@ struct GraphOptions {
   DType kv_dtype = DType::kF16;
 };
 
-// Pairs (cos, sin) for each position, made by the executor in double: const.NAME, [max_context, n_rot].
-struct RopeTable {
-  std::string name;
-  std::uint32_t n_rot = 0;
+// The angles of one table: position p, pair i turns by p * inverse_frequencies[i]; cos and sin are times magnitude.
+struct RopeAngles {
   std::vector<double> inverse_frequencies;  // n_rot / 2
   double magnitude = 1;
+};
+// Pairs (cos, sin) for each position, made by the executor in double: const.NAME, [n_variants * max_context, n_rot].
+// A request keeps one variant for its whole life (Family::rope_variant).
+struct RopeTable {
+  std::string name;
+  std::vector<RopeAngles> variants;
 };
 
 struct Family {
@@ -38,6 +43,8 @@ struct Family {
   // The graph of a stage. Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
+  // The variant for a request that may grow to n_tokens, below the tables' number of them. Null: there is one.
+  std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 
 std::span<const Family* const> families();

@@ -131,6 +131,7 @@ Result<EngineCore::Lease> EngineCore::lease(std::uint64_t n_tokens) {
   if (free_slots_.empty()) return fail(StatusCode::kExhausted, "[engine] needs 1 slot, 0 free of {}", info_.max_slots);
   Lease lease;
   ZRT_TRY(lease.pages, pages_->take(mem::pages_for(n_tokens)));
+  lease.rope_variant = executor_->rope_variant(n_tokens);
   lease.slot = free_slots_.back();
   free_slots_.pop_back();
   return lease;
@@ -151,6 +152,8 @@ StepInput EngineCore::step_input(const Lease& lease, std::span<const std::int32_
   input.slots.assign(n, static_cast<std::int32_t>(lease.slot));
   input.page_tables.resize(lease.slot + 1);
   input.page_tables[lease.slot] = lease.pages;
+  input.rope_variants.assign(lease.slot + 1, 0);
+  input.rope_variants[lease.slot] = lease.rope_variant;
   return input;
 }
 

@@ -38,6 +38,7 @@ class EngineCore {
   struct Lease {
     std::uint32_t slot = 0;
     std::vector<std::uint32_t> pages;
+    std::uint32_t rope_variant = 0;  // of the request that holds it
   };
   Result<Lease> lease(std::uint64_t n_tokens);
   void give_back(const Lease& lease);

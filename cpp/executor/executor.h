@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,11 @@ namespace zinc_rt {
 struct ExecutorOptions {
   std::string tier = "auto";
   std::uint32_t max_slots = 16;
-  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of the machine's memory
-  std::uint32_t max_context = 0;  // tokens a slot can hold; 0: the model's, at most 32768
-  std::string kv_dtype = "f16";   // f16, f32 or q8_0
-  int threads = 0;                // T-CPU; 0: what the process may use
+  std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of the machine's memory
+  std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
+  std::string kv_dtype = "f16";         // f16, f32 or q8_0
+  int threads = 0;                      // T-CPU; 0: what the process may use
+  std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
   std::string activations =
       "int8";                   // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
   std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
@@ -39,6 +41,8 @@ struct ExecutorInfo {
   std::string activations, fusion;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
+  std::uint32_t n_state_checkpoints = 0;
+  std::uint64_t state_bytes_per_slot = 0;  // recurrent state; 0: the model has none
 };
 
 class Executor {
@@ -52,6 +56,12 @@ class Executor {
 
   // Errors: kInvalidArgument for an input outside the limits of info(), with both numbers; nothing has run then.
   virtual Result<StepOutput> step(const StepInput& input) = 0;
+  // Saves slots' recurrent state in checkpoints, or puts it back; all pairs at once, after the step before and before
+  // the step after. Nothing to do for models without such state. Errors: kInvalidArgument for an entry that does not
+  // exist or an entry that is written and named again.
+  virtual Status copy_state(std::span<const StateCopy> copies) = 0;
+  // The variant of the RoPE tables for a request that may grow to n_tokens (StepInput::rope_variants).
+  virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
   // Runs the layers up to and with `layer` (-1: the embedding alone) and gives the residual stream, [n tokens,
   // model_dim].
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;

@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-bool is_paged(const ir::Buffer& buffer) {
-  return buffer.name.starts_with("state.kv_");
-}
-
 // Appends a buffer to a region that grows, once a name.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
@@ -87,7 +83,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   add("constants", kDeviceLocal, constants, false, "RoPE tables");
   add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
-  add("recurrent_state", kDeviceLocal, recurrent, false, "convolution and delta-net state of all slots");
+  add("recurrent_state", kDeviceLocal, recurrent, false,
+      "convolution and delta-net state of all slots and checkpoints");
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
                   options.limits.max_outputs));

@@ -27,6 +27,11 @@ struct Layout {
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
 };
 
+// Whether a state buffer lies in KV pages; the others have an entry a slot.
+inline bool is_paged(const ir::Buffer& buffer) {
+  return buffer.name.starts_with("state.kv_");
+}
+
 // "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class lie in one region.
 std::string weight_class(const std::string& buffer_name);
 

@@ -15,6 +15,7 @@ constexpr std::uint32_t kDefaultContext = 32768;
 constexpr std::uint32_t kDefaultChunk = 256;  // arena of tens of MB for 8B models; longer chunks gain nothing on T-CPU
 constexpr std::uint32_t kMaxOutputs = 64;
 constexpr std::uint32_t kMaxSlots = 4096;
+constexpr std::uint32_t kMaxCheckpoints = 1u << 16;
 
 std::uint64_t quarter_of_memory() {
   return static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES))) *
@@ -40,6 +41,10 @@ Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, P
     return fail(StatusCode::kInvalidArgument, "[executor] max_slots {} is not from 1 to {}", options.max_slots,
                 kMaxSlots);
   g.max_slots = options.max_slots;
+  if (options.state_checkpoints > kMaxCheckpoints)
+    return fail(StatusCode::kInvalidArgument, "[executor] state_checkpoints {} exceeds {}", options.state_checkpoints,
+                kMaxCheckpoints);
+  g.state_entries = options.max_slots + options.state_checkpoints;
   const std::uint32_t context =
       options.max_context > 0 ? options.max_context : std::min(config.context_length, kDefaultContext);
   if (context > config.context_length)
@@ -65,12 +70,42 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   if (!quantize && options.activations != "f32")
     return fail(StatusCode::kInvalidArgument, "[executor] activations \"{}\" is not one of int8, f32",
                 options.activations);
-  auto low = lower::fuse(graph, fusion, quantize);
+  auto low = lower::fuse(graph, fusion);
   if (quantize) {
     ZRT_TRY(low, lower::quantize_activations(low));
   }
   ZRT_CHECK_OK(ir::verify(low, tensors));
   return low;
+}
+
+// Checkpoints are further entries of the state buffers themselves, so that a copy is a packet like any other.
+ir::Graph state_copy_graph(const ir::Graph& model) {
+  ir::Graph graph("state_copy", ir::Stage::kBoth);
+  const auto declare = [&](std::string name, ir::BufferClass buffer_class, DType dtype, std::vector<ir::Dim> dims) {
+    ir::Buffer buffer;
+    buffer.name = std::move(name);
+    buffer.buffer_class = buffer_class;
+    buffer.dtype = dtype;
+    for (const auto dim : dims) buffer.dims[buffer.rank++] = dim;
+    return graph.add_buffer(std::move(buffer));
+  };
+  for (const ir::Buffer& state : model.buffers()) {
+    if (state.buffer_class != ir::BufferClass::kState || is_paged(state)) continue;
+    const auto from = declare("request.state_from", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
+    const auto to = declare("request.state_to", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
+    std::uint32_t width = 1;
+    for (std::size_t i = 1; i < state.rank; ++i) width *= state.dims[i].n;
+    const auto id = declare(state.name, ir::BufferClass::kState, state.dtype, {state.dims[0], width});
+    ir::Node node;
+    node.op = ir::Op::STATE_COPY;
+    node.inplace = true;
+    node.n_inputs = 3;
+    node.n_outputs = 1;
+    node.inputs = {from, to, id};
+    node.outputs = {id};
+    graph.add_node(node);
+  }
+  return graph;
 }
 
 Status build_graphs(const ExecutorOptions& options, Prepared& p) {
@@ -87,6 +122,8 @@ Status build_graphs(const ExecutorOptions& options, Prepared& p) {
   ZRT_TRY(p.decode, p.family->build(p.config, *p.weights, p.graph_options));
   ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, tensors));
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, tensors));
+  p.state_copy = state_copy_graph(p.prefill_low);
+  ZRT_CHECK_OK(ir::verify(p.state_copy));
   return {};
 }
 
@@ -103,7 +140,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   // one page.
   p.graph_options.n_pages = 1;
   ZRT_CHECK_OK(build_graphs(options, p));
-  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low};
+  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low, &p.state_copy};
   LayoutOptions layout{p.limits, 1, options.aliasing, weights_mapped};
   p.layout = make_layout(graphs, layout);
   const std::uint32_t one_context = p.graph_options.max_context / mem::kPageTokens;

@@ -10,6 +10,26 @@
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
+namespace {
+
+// Where a weight's rows lie in its tensor, in bytes.
+struct WeightView {
+  explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
+    const std::uint64_t rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
+    row = row_bytes(buffer.dtype, buffer.dims[rank - 1u].n);
+    for (std::size_t i = 0; i + 2 < rank; ++i) n_matrices *= buffer.dims[i].n;
+    matrix = rows * row;
+    pitch = buffer.tensor_rows > 0 ? buffer.tensor_rows * row : matrix;
+    offset = buffer.first_row * row;
+    span = (n_matrices - 1) * pitch + matrix;
+  }
+  std::size_t rank;
+  std::uint64_t row, n_matrices = 1;
+  std::uint64_t matrix, pitch;  // of the view's part of a matrix; from one matrix to the next
+  std::uint64_t offset, span;
+};
+
+}  // namespace
 
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
   ZRT_TRY(auto executor, RingExecutor::open(path, options));
@@ -40,6 +60,10 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      p.graph_options.max_slots,   p.graph_options.max_context,
                      p.graph_options.n_pages,     p.limits.max_tokens,
                      p.layout.page_bytes,         p.layout.page_bytes / mem::kPageTokens};
+  executor->info_.n_state_checkpoints = options.state_checkpoints;
+  for (const ir::Buffer& buffer : p.state_copy.buffers())
+    if (buffer.buffer_class == ir::BufferClass::kState)
+      executor->info_.state_bytes_per_slot += p.layout.places.at(buffer.name).pitch;
   ZRT_CHECK_OK(executor->load_weights(options, mapped));
   ZRT_CHECK_OK(executor->allocate(options));
   log().info("{}: {} ({}); {} slots, context {}, {} pages of {} bytes", p.config.name, choice.tier->name, choice.why,
@@ -56,11 +80,12 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
     if (options.on_progress) options.on_progress(std::min(done, total), total);
   };
   const auto add = [&](const ir::Buffer& buffer) -> Status {
-    if (buffer.buffer_class != ir::BufferClass::kWeight || weight_bindings_.contains(buffer.name)) return {};
-    const Tensor& tensor = *weights.find(buffer.tensor);
+    if (buffer.buffer_class != ir::BufferClass::kWeight || weight_locations_.contains(buffer.name)) return {};
+    const WeightView view(buffer);
+    const auto data = weights.find(buffer.tensor)->data.subspan(view.offset, view.span);
     if (mapped) {
-      ZRT_TRY(const auto bo, ring_->import_host(tensor.data));
-      weight_bindings_[buffer.name] = {bo.id, 0, tensor.data.size()};
+      ZRT_TRY(const auto bo, ring_->import_host(data));
+      weight_locations_[buffer.name] = {{bo.id, 0, view.span}, view.rank > 2 ? view.pitch : view.row};
     } else {
       const Place& place = prepared_.layout.places.at(buffer.name);
       if (!regions_.contains(place.region)) {
@@ -68,10 +93,12 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
                 ring_->alloc_bo(prepared_.layout.plan.find(place.region)->bytes, Heap::kDeviceLocal));
       }
       ZRT_TRY(const auto memory, ring_->map(regions_[place.region]));
-      std::memcpy(memory.data() + place.offset, tensor.data.data(), tensor.data.size());
-      weight_bindings_[buffer.name] = {regions_[place.region].id, place.offset, tensor.data.size()};
+      for (std::uint64_t i = 0; i < view.n_matrices; ++i)
+        std::memcpy(memory.data() + place.offset + i * view.matrix, data.data() + i * view.pitch, view.matrix);
+      weight_locations_[buffer.name] = {{regions_[place.region].id, place.offset, view.n_matrices * view.matrix},
+                                        view.rank > 2 ? view.matrix : view.row};
     }
-    report(tensor.data.size());
+    report(view.n_matrices * view.matrix);
     return {};
   };
   for (const ir::Graph* graph : {&prepared_.prefill_low, &prepared_.decode_low})
@@ -92,12 +119,14 @@ Status RingExecutor::allocate(const ExecutorOptions&) {
   };
   ZRT_TRY(prefill_, lower_stage(prepared_.prefill_low, prepared_.layout.activations[0]));
   ZRT_TRY(decode_, lower_stage(prepared_.decode_low, prepared_.layout.activations[1]));
+  ZRT_TRY(state_copy_, lower_stage(prepared_.state_copy, prepared_.layout.activations[2]));
   return {};
 }
 
 Status RingExecutor::fill_constants() {
   for (const auto& table : prepared_.family->rope_tables(prepared_.config, *prepared_.weights)) {
     ZRT_TRY(const auto view, host_view("const." + table.name));
+    n_rope_variants_ = std::max(n_rope_variants_, static_cast<std::uint32_t>(table.variants.size()));
     fill_rope_table(table, prepared_.graph_options.max_context,
                     {reinterpret_cast<float*>(view.data()), view.size() / sizeof(float)});
   }
@@ -108,8 +137,7 @@ Result<lower::Location> RingExecutor::locate(const ir::Graph& graph, const lower
                                              ir::BufferId id) const {
   const ir::Buffer& buffer = graph.buffer(id);
   if (buffer.buffer_class == ir::BufferClass::kWeight) {
-    const auto binding = weight_bindings_.at(buffer.name);
-    return lower::Location{binding, binding.bytes / std::max(buffer.dims[0].n, 1u)};
+    return weight_locations_.at(buffer.name);
   }
   if (buffer.buffer_class == ir::BufferClass::kActivation) {
     const auto offset = activations.offsets[static_cast<std::size_t>(id)];
@@ -165,6 +193,10 @@ Status RingExecutor::check(const StepInput& input) const {
       return refuse(fmt::format("position {} lies past the {} pages of slot {}", position,
                                 input.page_tables[static_cast<std::size_t>(slot)].size(), slot));
   }
+  if (!input.rope_variants.empty() && input.rope_variants.size() != input.page_tables.size())
+    return refuse(fmt::format("{} RoPE variants for {} slots", input.rope_variants.size(), input.page_tables.size()));
+  for (const auto variant : input.rope_variants)
+    if (variant >= n_rope_variants_) return refuse(fmt::format("RoPE variant {} of {}", variant, n_rope_variants_));
   // Recurrent state is updated in the order of the tokens.
   std::vector<bool> seen(input.page_tables.size(), false);
   for (std::size_t i = 0; i < n; ++i) {
@@ -202,6 +234,14 @@ Status RingExecutor::fill_body(const StepInput& input) {
   ZRT_CHECK_OK(copy("token_ids", input.token_ids));
   ZRT_CHECK_OK(copy("positions", input.positions));
   ZRT_CHECK_OK(copy("slots", input.slots));
+  if (prepared_.layout.places.contains("request.rope_positions")) {
+    ZRT_TRY(auto* rows, request<std::int32_t>("rope_positions"));
+    for (std::size_t i = 0; i < input.positions.size(); ++i) {
+      const auto variant =
+          input.rope_variants.empty() ? 0 : input.rope_variants[static_cast<std::size_t>(input.slots[i])];
+      rows[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
+    }
+  }
   ZRT_TRY(auto* pages, request<std::int32_t>("page_table"));
   const std::size_t width = info_.max_context / mem::kPageTokens;
   for (std::size_t slot = 0; slot < input.page_tables.size(); ++slot)
@@ -287,6 +327,37 @@ Result<StepOutput> RingExecutor::step(const StepInput& input) {
                     {reinterpret_cast<const float*>(view.data()), std::size_t{count} * prepared_.config.vocab_size});
   }
   return output;
+}
+
+std::uint32_t RingExecutor::rope_variant(std::uint64_t n_tokens) const {
+  const auto choose = prepared_.family->rope_variant;
+  return choose == nullptr ? 0 : choose(prepared_.config, *prepared_.weights, n_tokens);
+}
+
+Status RingExecutor::copy_state(std::span<const StateCopy> copies) {
+  const auto refuse = [](const std::string& message) {
+    return fail(StatusCode::kInvalidArgument, "[executor] {}", message);
+  };
+  if (copies.size() > prepared_.limits.max_tokens)
+    return refuse(fmt::format("{} copies of state at once, {} allowed", copies.size(), prepared_.limits.max_tokens));
+  const std::uint32_t n_entries = prepared_.graph_options.state_entries;
+  std::vector<int> named(n_entries, 0);
+  for (const StateCopy& copy : copies)
+    for (const auto entry : {copy.from, copy.to}) {
+      if (entry >= n_entries) return refuse(fmt::format("state entry {} of {}", entry, n_entries));
+      ++named[entry];
+    }
+  for (const StateCopy& copy : copies)
+    if (named[copy.to] > 1) return refuse(fmt::format("state entry {} is written and named again", copy.to));
+  if (copies.empty() || state_copy_.packets.empty()) return {};
+  ZRT_TRY(auto* from, request<std::int32_t>("state_from"));
+  ZRT_TRY(auto* to, request<std::int32_t>("state_to"));
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    from[i] = static_cast<std::int32_t>(copies[i].from);
+    to[i] = static_cast<std::int32_t>(copies[i].to);
+  }
+  return run(state_copy_, 0, static_cast<std::uint32_t>(state_copy_.packets.size()),
+             {static_cast<std::uint32_t>(copies.size()), 0});
 }
 
 Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int layer) {

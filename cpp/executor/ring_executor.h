@@ -20,6 +20,7 @@ struct Prepared {
   lower::StepLimits limits;
   ir::Graph prefill, decode;          // as the family wrote them
   ir::Graph prefill_low, decode_low;  // fused and quantized
+  ir::Graph state_copy;               // a STATE_COPY for each recurrent state; no nodes where the model has none
   Layout layout;
 };
 // weights_mapped: whether the tier uses the mapped file.
@@ -36,6 +37,8 @@ class RingExecutor final : public Executor {
   const mem::MemoryPlan& plan() const override { return prepared_.layout.plan; }
   std::uint64_t allocated_bytes() const override { return ring_->stats().allocated_bytes; }
   Result<StepOutput> step(const StepInput& input) override;
+  Status copy_state(std::span<const StateCopy> copies) override;
+  std::uint32_t rope_variant(std::uint64_t n_tokens) const override;
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
 
   const Prepared& prepared() const { return prepared_; }
@@ -63,8 +66,9 @@ class RingExecutor final : public Executor {
   ExecutorInfo info_;
   std::unique_ptr<ring::Ring> ring_;
   std::unordered_map<std::string, ring::Buffer> regions_;
-  std::unordered_map<std::string, ring::Binding> weight_bindings_;  // by buffer name
-  ring::PacketBatch prefill_, decode_;
+  std::unordered_map<std::string, lower::Location> weight_locations_;  // by buffer name
+  ring::PacketBatch prefill_, decode_, state_copy_;
+  std::uint32_t n_rope_variants_ = 1;
   std::uint32_t drained_ = 0;  // entries of the output ring that were read
 };
 

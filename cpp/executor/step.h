@@ -36,10 +36,17 @@ struct StepInput {
   std::vector<std::int32_t> slots;
   // page_tables[slot]: the slot's pages in order; they must cover its positions. Slots without tokens may be empty.
   std::vector<std::vector<std::uint32_t>> page_tables;
+  // rope_variants[slot]: Executor::rope_variant of the slot's request, the same in all its steps; empty: all 0.
+  std::vector<std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
   // Called with groups of rows in order: the index of the first row and their logits, row after row. The memory is
   // valid during the call.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
+};
+
+// Recurrent state from one entry to another: entries below max_slots are the slots', the rest are checkpoints.
+struct StateCopy {
+  std::uint32_t from = 0, to = 0;
 };
 
 struct StepOutput {

@@ -39,18 +39,31 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::file_type, "general.file_type", 0, kAny32, 0},
     {&ModelConfig::quantization_version, "general.quantization_version", 0, kAny32, 0},
     {&ModelConfig::n_layers, ".block_count", 1, kMaxLayers, kNeeded},
+    {&ModelConfig::n_mtp_layers, ".nextn_predict_layers", 0, kMaxLayers, 0},
     {&ModelConfig::model_dim, ".embedding_length", 1, kMaxDim, kNeeded},
     {&ModelConfig::context_length, ".context_length", 1, kMaxContext, kNeeded},
     {&ModelConfig::n_heads, ".attention.head_count", 1, kMaxHeads, kNeeded},
     {&ModelConfig::head_dim, ".attention.key_length", 1, kMaxHeadDim, 0},      // absent: model_dim / n_heads
     {&ModelConfig::v_head_dim, ".attention.value_length", 1, kMaxHeadDim, 0},  // absent: head_dim
     {&ModelConfig::sliding_window, ".attention.sliding_window", 0, kMaxContext, 0},
+    {&ModelConfig::sliding_head_dim, ".attention.key_length_swa", 1, kMaxHeadDim, 0},
+    {&ModelConfig::sliding_v_head_dim, ".attention.value_length_swa", 1, kMaxHeadDim, 0},
+    {&ModelConfig::n_shared_kv_layers, ".attention.shared_kv_layers", 0, kMaxLayers, 0},
     {&ModelConfig::rope_dim, ".rope.dimension_count", 2, kMaxHeadDim, 0},  // absent: head_dim
+    {&ModelConfig::sliding_rope_dim, ".rope.dimension_count_swa", 2, kMaxHeadDim, 0},
     {&ModelConfig::rope_original_context, ".rope.scaling.original_context_length", 1, kMaxContext,
      0},  // context_length
     {&ModelConfig::n_experts, ".expert_count", 0, kMaxExperts, 0},
     {&ModelConfig::n_experts_used, ".expert_used_count", 0, kMaxExperts, 0},
     {&ModelConfig::expert_ffn_dim, ".expert_feed_forward_length", 0, kMaxDim, 0},  // absent or 0: ffn_dim
+    {&ModelConfig::shared_expert_ffn_dim, ".expert_shared_feed_forward_length", 0, kMaxDim, 0},
+    {&ModelConfig::full_attention_interval, ".full_attention_interval", 0, kMaxLayers, 0},
+    {&ModelConfig::ssm_conv_width, ".ssm.conv_kernel", 0, 256, 0},
+    {&ModelConfig::ssm_k_heads, ".ssm.group_count", 0, kMaxHeads, 0},
+    {&ModelConfig::ssm_v_heads, ".ssm.time_step_rank", 0, kMaxHeads, 0},
+    {&ModelConfig::ssm_k_dim, ".ssm.state_size", 0, kMaxHeadDim, 0},
+    {&ModelConfig::ssm_inner_dim, ".ssm.inner_size", 0, kMaxDim, 0},
+    {&ModelConfig::per_layer_embedding_dim, ".embedding_length_per_layer_input", 0, kMaxDim, 0},
 };
 
 struct NumberRow {
@@ -64,15 +77,19 @@ constexpr NumberRow kNumbers[] = {
     {&ModelConfig::attention_scale, ".attention.scale", 0, 1e6, 0},
     {&ModelConfig::attention_softcap, ".attn_logit_softcapping", 0, 1e6, 0},
     {&ModelConfig::rope_theta, ".rope.freq_base", 1, 1e15, 10000},
+    {&ModelConfig::sliding_rope_theta, ".rope.freq_base_swa", 1, 1e15, 10000},
     {&ModelConfig::rope_scaling_factor, ".rope.scaling.factor", 0, 1e6, 1},
-    {&ModelConfig::rope_attn_factor, ".rope.scaling.attn_factor", 1e-6, 1e6, 1},
+    {&ModelConfig::rope_attn_factor, ".rope.scaling.attn_factor", 0, 1e6, 0},
+    {&ModelConfig::rope_yarn_beta_fast, ".rope.scaling.yarn_beta_fast", 1e-6, 1e6, 32},
+    {&ModelConfig::rope_yarn_beta_slow, ".rope.scaling.yarn_beta_slow", 1e-6, 1e6, 1},
+    {&ModelConfig::expert_weights_scale, ".expert_weights_scale", -1e6, 1e6, 1},
     {&ModelConfig::embedding_scale, ".embedding_scale", -1e6, 1e6, 1},
     {&ModelConfig::residual_scale, ".residual_scale", -1e6, 1e6, 1},
     {&ModelConfig::logit_scale, ".logit_scale", -1e6, 1e6, 1},
     {&ModelConfig::final_logit_softcap, ".final_logit_softcapping", 0, 1e6, 0},
 };
 
-// One entry a layer; the file holds an array, or one number for all layers.
+// One entry a layer; the file holds an array, MTP blocks included, or one number for all layers.
 struct LayerRow {
   std::vector<std::uint32_t> ModelConfig::* field;
   std::string_view key;
@@ -92,6 +109,7 @@ class ConfigReader {
     for (const NumberRow& row : kNumbers) {
       ZRT_TRY(config_.*row.field, number(row.key, row.min, row.max, row.absent));
     }
+    ZRT_CHECK_OK(derive_layers());
     ZRT_CHECK_OK(derive_heads());
     ZRT_CHECK_OK(derive_rope());
     ZRT_CHECK_OK(derive_ffn());
@@ -151,18 +169,49 @@ class ConfigReader {
     std::vector<std::int64_t> values;
     if (metadata_.find(key)->is_array) {
       ZRT_TRY(values, metadata_.get_ints(key));
-      if (values.size() != config_.n_layers)
+      if (values.size() != n_blocks_)
         return fail(StatusCode::kCorrupt, "[config] {}: needs {} entries (one a layer), {} there", at(row.key),
-                    config_.n_layers, values.size());
+                    n_blocks_, values.size());
     } else {
       ZRT_TRY(const std::int64_t value, metadata_.get_int(key));
-      values.assign(config_.n_layers, value);
+      values.assign(n_blocks_, value);
     }
     for (const std::int64_t value : values) {
-      if (value < 1 || value > row.max) return out_of_range<std::uint32_t>(row.key, 1, row.max, value);
+      if (value < 0 || value > row.max) return out_of_range<std::uint32_t>(row.key, 0, row.max, value);
       (config_.*row.field).push_back(static_cast<std::uint32_t>(value));
     }
+    (config_.*row.field).resize(config_.n_layers);
     return {};
+  }
+
+  // One flag a layer, from an array or from a period: every period-th layer is not flagged.
+  Status read_flags(std::vector<bool>& flags, std::string_view key) {
+    const auto* value = metadata_.find(full(key));
+    if (value == nullptr) return {};
+    if (!value->is_array) {
+      ZRT_TRY(const std::int64_t period, metadata_.get_int(full(key)));
+      if (period < 1 || period > kMaxLayers) return out_of_range<std::uint32_t>(key, 1, kMaxLayers, period);
+      for (std::uint32_t i = 0; i < config_.n_layers; ++i) flags.push_back((i + 1) % period != 0);
+      return {};
+    }
+    ZRT_TRY(const auto values, metadata_.get_ints(full(key)));
+    if (values.size() < config_.n_layers)
+      return fail(StatusCode::kCorrupt, "[config] {}: needs {} entries (one a layer), {} there", at(key),
+                  config_.n_layers, values.size());
+    for (std::uint32_t i = 0; i < config_.n_layers; ++i) flags.push_back(values[i] != 0);
+    return {};
+  }
+
+  Status derive_layers() {
+    if (config_.n_mtp_layers >= config_.n_layers)
+      return out_of_range<std::uint32_t>(".nextn_predict_layers", 0, config_.n_layers - 1, config_.n_mtp_layers);
+    n_blocks_ = config_.n_layers;
+    config_.n_layers -= config_.n_mtp_layers;
+    if (config_.n_shared_kv_layers >= config_.n_layers)
+      return out_of_range<std::uint32_t>(".attention.shared_kv_layers", 0, config_.n_layers - 1,
+                                         config_.n_shared_kv_layers);
+    ZRT_CHECK_OK(read_flags(config_.is_sliding, ".attention.sliding_window_pattern"));
+    return read_flags(config_.is_recurrent, ".attention.recurrent_layers");
   }
 
   Status derive_heads() {
@@ -171,9 +220,10 @@ class ConfigReader {
     } else {
       config_.n_kv_heads_per_layer.assign(config_.n_layers, config_.n_heads);
     }
-    config_.n_kv_heads = config_.n_kv_heads_per_layer[0];
+    config_.n_kv_heads = first_above_zero(config_.n_kv_heads_per_layer);
+    if (config_.n_kv_heads == 0) return out_of_range<std::uint32_t>(kKvHeads.key, 1, kMaxHeads, 0);
     for (const std::uint32_t n_kv_heads : config_.n_kv_heads_per_layer)
-      if (config_.n_heads % n_kv_heads != 0)
+      if (n_kv_heads > 0 && config_.n_heads % n_kv_heads != 0)
         return fail(StatusCode::kCorrupt, "[config] {}: needs a divisor of the {} heads, {} there", at(kKvHeads.key),
                     config_.n_heads, n_kv_heads);
     if (config_.head_dim == 0) {
@@ -185,14 +235,21 @@ class ConfigReader {
         return out_of_range<std::uint32_t>(".attention.key_length", 1, kMaxHeadDim, config_.head_dim);
     }
     if (config_.v_head_dim == 0) config_.v_head_dim = config_.head_dim;
+    if (config_.sliding_head_dim == 0) config_.sliding_head_dim = config_.head_dim;
+    if (config_.sliding_v_head_dim == 0) config_.sliding_v_head_dim = config_.v_head_dim;
     return {};
   }
 
   Status derive_rope() {
     if (config_.rope_dim == 0) config_.rope_dim = config_.head_dim;
-    if (config_.rope_dim % 2 != 0 || config_.rope_dim > config_.head_dim)
-      return fail(StatusCode::kCorrupt, "[config] {}: needs an even number up to the head's {}, {} there",
-                  at(".rope.dimension_count"), config_.head_dim, config_.rope_dim);
+    if (config_.sliding_rope_dim == 0) config_.sliding_rope_dim = config_.sliding_head_dim;
+    const auto check = [&](std::string_view key, std::uint32_t rope_dim, std::uint32_t head_dim) -> Status {
+      if (rope_dim % 2 == 0 && rope_dim <= head_dim) return {};
+      return fail(StatusCode::kCorrupt, "[config] {}: needs an even number up to the head's {}, {} there", at(key),
+                  head_dim, rope_dim);
+    };
+    ZRT_CHECK_OK(check(".rope.dimension_count", config_.rope_dim, config_.head_dim));
+    ZRT_CHECK_OK(check(".rope.dimension_count_swa", config_.sliding_rope_dim, config_.sliding_head_dim));
     if (config_.rope_original_context == 0) config_.rope_original_context = config_.context_length;
     if (config_.rope_scaling_factor == 0) config_.rope_scaling_factor = 1;  // some files say 0 for "none"
     const std::string_view implied = config_.rope_scaling_factor == 1 ? "none" : "linear";
@@ -216,7 +273,8 @@ class ConfigReader {
     } else {
       config_.ffn_dim_per_layer.assign(config_.n_layers, 0);
     }
-    config_.ffn_dim = config_.ffn_dim_per_layer[0];
+    config_.ffn_dim = first_above_zero(config_.ffn_dim_per_layer);
+    if (config_.ffn_dim == 0 && !has_experts) return out_of_range<std::uint32_t>(kFfnDims.key, 1, kMaxDim, 0);
     if (has_experts && config_.expert_ffn_dim == 0) {
       if (config_.ffn_dim == 0)
         return fail(StatusCode::kNotFound, "[config] {}: needed (integer) for {} experts, not there",
@@ -266,9 +324,15 @@ class ConfigReader {
     return {};
   }
 
+  static std::uint32_t first_above_zero(const std::vector<std::uint32_t>& values) {
+    const auto it = std::ranges::find_if(values, [](std::uint32_t n) { return n > 0; });
+    return it == values.end() ? 0 : *it;
+  }
+
   const gguf::Metadata& metadata_;
   std::span<const gguf::TensorInfo> tensors_;
   ModelConfig config_;
+  std::uint32_t n_blocks_ = 0;  // n_layers + n_mtp_layers
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Families, AreFoundByArchitecture) {
+TEST(FindFamily, ByArchitecture) {
   ASSERT_TRUE(find_family("llama"));
   const auto unknown = find_family("no_such_family");
   ASSERT_FALSE(unknown);
@@ -74,7 +74,7 @@ TEST_F(Llama, TiedHeadAndFrequencyDivisors) {
   bool differs = false;
   for (std::uint32_t i = 0; i < p.config.rope_dim / 2; ++i) {
     const double plain = std::pow(p.config.rope_theta, -2.0 * i / p.config.rope_dim);
-    EXPECT_DOUBLE_EQ(tables[0].inverse_frequencies[i], plain / divisors[i]);
+    EXPECT_DOUBLE_EQ(tables[0].variants[0].inverse_frequencies[i], plain / divisors[i]);
     differs = differs || divisors[i] != 1.0f;
   }
   EXPECT_TRUE(differs);
@@ -92,7 +92,7 @@ TEST_F(Llama, ConfigsItCannotRunAreRefused) {
   };
   EXPECT_EQ(error([](auto&) {}), "built");
   EXPECT_THAT(error([](auto& c) { c.n_experts = 8; }), HasSubstr("8 experts"));
-  EXPECT_THAT(error([](auto& c) { c.rope_scaling_type = "yarn"; }), HasSubstr("yarn"));
+  EXPECT_THAT(error([](auto& c) { c.rope_scaling_type = "longrope"; }), HasSubstr("longrope"));
   EXPECT_THAT(error([](auto& c) { c.vocab_size += 1; }), HasSubstr("token_embd.weight"));
   EXPECT_THAT(
       error([](auto& c) { ++c.n_layers, c.n_kv_heads_per_layer.push_back(2), c.ffn_dim_per_layer.push_back(160); }),

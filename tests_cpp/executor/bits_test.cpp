@@ -24,7 +24,7 @@ class Bits : public ::testing::TestWithParam<std::string> {
 
 TEST_P(Bits, FusionsAloneAndTogether) {
   const auto wanted = reference();
-  for (const auto* fusion : {"0", "qkv", "gate_up", "rope_kv", "residual", "residual,rope_kv"}) {
+  for (const auto* fusion : {"0", "qkv", "gate_up", "rope_kv", "moe", "residual", "residual,rope_kv"}) {
     auto options = small_options();
     options.fusion = fusion;
     EXPECT_EQ(with(options), wanted) << fusion;

@@ -177,15 +177,18 @@ TEST_F(Limits, NullTierRunsAndComputesNothing) {
 }
 
 TEST(RopeTable, IsTheCosineAndSineInDouble) {
-  const arch::RopeTable table{"rope", 4, {1.0, 0.01}, 1.5};
-  std::vector<float> out(3000 * 4);
+  const arch::RopeTable table{"rope", {{{1.0, 0.01}, 1.5}, {{0.5, 0.25}, 2}}};
+  std::vector<float> out(2 * 3000 * 4);
   fill_rope_table(table, 3000, out);
-  for (const std::size_t p : {0u, 1u, 2999u})
-    for (const std::size_t i : {0u, 1u}) {
-      const double angle = double(p) * table.inverse_frequencies[i];
-      EXPECT_EQ(out[p * 4 + 2 * i], float(1.5 * std::cos(angle)));
-      EXPECT_EQ(out[p * 4 + 2 * i + 1], float(1.5 * std::sin(angle)));
-    }
+  for (const std::size_t v : {0u, 1u})
+    for (const std::size_t p : {0u, 1u, 2999u})
+      for (const std::size_t i : {0u, 1u}) {
+        const auto& angles = table.variants[v];
+        const double angle = double(p) * angles.inverse_frequencies[i];
+        const std::size_t at = (v * 3000 + p) * 4 + 2 * i;
+        EXPECT_EQ(out[at], float(angles.magnitude * std::cos(angle)));
+        EXPECT_EQ(out[at + 1], float(angles.magnitude * std::sin(angle)));
+      }
 }
 
 }  // namespace

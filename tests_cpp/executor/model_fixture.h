@@ -1,4 +1,4 @@
-// Small llama-family models of the fixtures, and ways to run them that must all give the same bits.
+// Small models of the fixtures, and ways to run them that must all give the same bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,9 +24,12 @@ inline bool has_fixtures() {
 #define ZRT_NEED_FIXTURES() \
   if (!has_fixtures()) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES
 
-// f32, grouped heads; sliding window; tied head with Llama 3's frequencies in f16; K-quants.
-inline const std::vector<std::string> kModels{"llama_spm-f32", "mistral_swa-f32", "llama3_tied_rope-f16",
-                                              "llama_k-Q4_K_M"};
+// Every family; float and quantized weights, dense and experts, attention and recurrent layers.
+inline const std::vector<std::string> kModels{
+    "llama_spm-f32",    "mistral_swa-f32", "llama3_tied_rope-f16", "llama_k-Q4_K_M",   "qwen2-f32",
+    "qwen3-Q5_K_M",     "qwen3moe-Q4_K_M", "qwen35-f32",           "qwen35moe-Q4_K_M", "qwen3next-f16",
+    "gemma3-f16",       "gemma4_e2b-f16",  "gemma4_dense-f16",     "gemma4_moe-f16",   "phi3-f32",
+    "phi3_longrope-f16"};
 
 inline ExecutorOptions small_options() {
   ExecutorOptions options;

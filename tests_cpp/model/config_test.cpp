@@ -54,7 +54,7 @@ TEST(ModelConfig, FillsInWhatIsAbsent) {
   EXPECT_EQ(config->rope_scaling_type, "none");
   EXPECT_EQ(config->rope_scaling_factor, 1);
   EXPECT_EQ(config->rope_original_context, 128U);
-  EXPECT_EQ(config->rope_attn_factor, 1);
+  EXPECT_EQ(config->rope_attn_factor, 0);
   EXPECT_EQ(config->vocab_size, 5U);
   EXPECT_EQ(config->context_length, 128U);
   EXPECT_EQ(static_cast<float>(config->norm_eps), 1e-5f);
@@ -103,6 +103,44 @@ TEST(ModelConfig, ReadsWhatIsSaid) {
   EXPECT_EQ(config->n_experts_used, 2U);
   EXPECT_EQ(config->expert_ffn_dim, 48U);
   EXPECT_FALSE(config->tied_embeddings);
+}
+
+TEST(ModelConfig, LayersThatDiffer) {
+  GgufBuilder builder = tiny_model("tiny.block_count");
+  builder.add_u32("tiny.block_count", 3).add_u32("tiny.nextn_predict_layers", 1);
+  builder.add_array<std::uint8_t>("tiny.attention.recurrent_layers", ValueType::kBool, {1, 0, 0});
+  builder.add_u32("tiny.attention.sliding_window_pattern", 2).add_u32("tiny.attention.key_length_swa", 8);
+  builder.add_u32("tiny.rope.dimension_count_swa", 4).add_f32("tiny.rope.freq_base_swa", 5000);
+  builder.add_u32("tiny.ssm.conv_kernel", 4).add_u32("tiny.ssm.state_size", 32).add_u32("tiny.ssm.group_count", 2);
+  builder.add_u32("tiny.ssm.time_step_rank", 4).add_u32("tiny.ssm.inner_size", 128);
+  builder.add_u32("tiny.attention.shared_kv_layers", 1).add_u32("tiny.embedding_length_per_layer_input", 16);
+  const auto config = config_of(builder);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->n_layers, 2U);
+  EXPECT_EQ(config->n_mtp_layers, 1U);
+  EXPECT_THAT(config->n_kv_heads_per_layer, ElementsAre(2, 2));
+  EXPECT_THAT(config->is_recurrent, ElementsAre(true, false));
+  EXPECT_THAT(config->is_sliding, ElementsAre(true, false));
+  EXPECT_EQ(config->sliding_head_dim, 8U);
+  EXPECT_EQ(config->sliding_v_head_dim, 16U);
+  EXPECT_EQ(config->sliding_rope_dim, 4U);
+  EXPECT_EQ(config->sliding_rope_theta, 5000);
+  EXPECT_EQ(config->ssm_conv_width, 4U);
+  EXPECT_EQ(config->ssm_k_dim, 32U);
+  EXPECT_EQ(config->ssm_k_heads, 2U);
+  EXPECT_EQ(config->ssm_v_heads, 4U);
+  EXPECT_EQ(config->ssm_inner_dim, 128U);
+  EXPECT_EQ(config->n_shared_kv_layers, 1U);
+  EXPECT_EQ(config->per_layer_embedding_dim, 16U);
+}
+
+TEST(ModelConfig, LayersWithoutAttentionMaySayZero) {
+  GgufBuilder builder = tiny_model("tiny.attention.head_count_kv");
+  builder.add_array<std::int32_t>("tiny.attention.head_count_kv", ValueType::kI32, {0, 2});
+  const auto config = config_of(builder);
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->n_kv_heads, 2U);
+  EXPECT_THAT(config->n_kv_heads_per_layer, ElementsAre(0, 2));
 }
 
 TEST(ModelConfig, AFactorAloneMeansLinearScaling) {
@@ -155,6 +193,12 @@ TEST(ModelConfig, RefusesValuesOutOfRange) {
   expect_error(with("tiny.attention.head_count_kv", 3), {"divisor of the 4 heads, 3 there"});
   expect_error(with("tiny.attention.head_count_kv", 0), {"tiny.attention.head_count_kv", "0 there"});
   expect_error(with("tiny.feed_forward_length", 0), {"tiny.feed_forward_length", "0 there"});
+  expect_error(with("tiny.nextn_predict_layers", 2), {"tiny.nextn_predict_layers", "0 to 1, 2 there"});
+  expect_error(with("tiny.attention.shared_kv_layers", 2), {"shared_kv_layers", "0 to 1, 2 there"});
+  expect_error(with("tiny.rope.dimension_count_swa", 18), {"dimension_count_swa", "16, 18 there"});
+  expect_error(with("tiny.attention.sliding_window_pattern", 0), {"sliding_window_pattern", "1 to 1024, 0 there"});
+  expect_error(tiny_model().add_array<std::uint8_t>("tiny.attention.recurrent_layers", ValueType::kBool, {1}),
+               {"recurrent_layers", "2 entries (one a layer), 1 there"});
   expect_error(with("tiny.context_length", 0), {"tiny.context_length", "0 there"});
   expect_error(with("tiny.rope.dimension_count", 15), {"even number up to the head's 16, 15 there"});
   expect_error(with("tiny.rope.dimension_count", 18), {"16, 18 there"});

@@ -70,7 +70,8 @@ TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
     EXPECT_EQ(config->ffn_dim_per_layer.size(), config->n_layers);
     EXPECT_EQ(config->n_kv_heads_per_layer.size(), config->n_layers);
     EXPECT_NE(weights->find("blk." + std::to_string(config->n_layers - 1) + ".attn_norm.weight"), nullptr);
-    EXPECT_EQ(weights->find("blk." + std::to_string(config->n_layers) + ".attn_norm.weight"), nullptr);
+    EXPECT_EQ(weights->find("blk." + std::to_string(config->n_layers + config->n_mtp_layers) + ".attn_norm.weight"),
+              nullptr);
     EXPECT_LE(weights->total_bytes(), weights->file().file_bytes());
   }
 }

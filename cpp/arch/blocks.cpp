@@ -1,0 +1,133 @@
+#include "arch/blocks.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace zinc_rt::arch {
+
+BufferId embed_tokens(Builder& b, float scale) {
+  const auto& c = b.config();
+  const BufferId table = b.weight("embed_table", "token_embd.weight", {c.vocab_size, c.model_dim});
+  return b.embed("hidden", b.token_ids(), table, scale);
+}
+
+void output_head(Builder& b, BufferId hidden) {
+  const auto& c = b.config();
+  const BufferId norm = b.weight("output_norm_weight", "output_norm.weight", {c.model_dim});
+  const BufferId head = c.tied_embeddings ? b.weight("embed_table", "token_embd.weight", {c.vocab_size, c.model_dim})
+                                          : b.weight("output_weight", "output.weight", {c.vocab_size, c.model_dim});
+  b.head(hidden, norm, head, static_cast<float>(c.logit_scale), static_cast<float>(c.final_logit_softcap));
+}
+
+BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor) {
+  const auto& c = b.config();
+  const BufferId w = b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {c.model_dim});
+  return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(c.norm_eps), c.model_dim);
+}
+
+BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim) {
+  const BufferId w =
+      b.optional_layer_weight(fmt::format("attn.{}_weight", name), fmt::format("{}.weight", tensor), {head_dim});
+  if (w == ir::kNoBuffer) return x;
+  return b.rms_norm(b.at_layer(name), x, w, static_cast<float>(b.config().norm_eps), head_dim);
+}
+
+BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
+                 std::uint64_t n_out) {
+  const BufferId w =
+      b.layer_weight(fmt::format("{}_weight", weight_name), fmt::format("{}.weight", tensor), {n_out, b.width(x)});
+  const BufferId bias =
+      b.optional_layer_weight(fmt::format("{}_bias", weight_name), fmt::format("{}.bias", tensor), {n_out});
+  return b.linear(b.at_layer(name), x, w, bias);
+}
+
+AttentionShape attention_shape(const ModelConfig& c, std::uint32_t layer) {
+  const double scale = c.attention_scale > 0 ? c.attention_scale : 1.0 / std::sqrt(static_cast<double>(c.head_dim));
+  return {c.n_heads,        c.n_kv_heads_per_layer[layer],          c.head_dim, c.v_head_dim, static_cast<float>(scale),
+          c.sliding_window, static_cast<float>(c.attention_softcap)};
+}
+
+Rope config_rope(Builder& b, bool neox) {
+  const auto& c = b.config();
+  return {b.constant("rope", {b.options().max_context, c.rope_dim}), b.positions(), c.rope_dim, neox};
+}
+
+BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope, std::uint32_t head_dim) {
+  if (rope.table == ir::kNoBuffer) return x;
+  return b.rope(b.at_layer(name), x, rope.positions, rope.table, head_dim, rope.n_rot, rope.neox);
+}
+
+Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& s) {
+  const std::uint64_t q_dim = std::uint64_t{s.n_heads} * s.head_dim, k_dim = std::uint64_t{s.n_kv_heads} * s.head_dim,
+                      v_dim = std::uint64_t{s.n_kv_heads} * s.v_head_dim;
+  if (!b.layer_has("attn_qkv.weight")) {
+    const BufferId q = project(b, "q", "attn.q", x, "attn_q", q_dim);
+    const BufferId k = project(b, "k", "attn.k", x, "attn_k", k_dim);
+    return {q, k, project(b, "v", "attn.v", x, "attn_v", v_dim)};
+  }
+  const auto part = [&](std::string_view name, std::uint64_t first, std::uint64_t n) {
+    return b.linear(b.at_layer(name), x,
+                    b.layer_weight_rows(fmt::format("attn.{}_weight", name), "attn_qkv.weight", first,
+                                        q_dim + k_dim + v_dim, {n, b.width(x)}));
+  };
+  const BufferId q = part("q", 0, q_dim), k = part("k", q_dim, k_dim);
+  return {q, k, part("v", q_dim + k_dim, v_dim)};
+}
+
+BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s, const Rope& rope) {
+  const BufferId q = rotate(b, "q_rot", qkv.q, rope, s.head_dim), k = rotate(b, "k_rot", qkv.k, rope, s.head_dim);
+  const auto cache = b.kv_cache(std::uint64_t{s.n_kv_heads} * s.head_dim, std::uint64_t{s.n_kv_heads} * s.v_head_dim);
+  b.kv_write(k, qkv.v, cache.k, cache.v, s.head_dim);
+  return b.flash_attn(b.at_layer("attn"), q, cache.k, cache.v,
+                      {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap});
+}
+
+BufferId self_attention(Builder& b, BufferId x, const AttentionShape& s, const Rope& rope) {
+  Qkv qkv = project_qkv(b, x, s);
+  qkv.q = head_norm(b, "q_norm", qkv.q, "attn_q_norm", s.head_dim);
+  qkv.k = head_norm(b, "k_norm", qkv.k, "attn_k_norm", s.head_dim);
+  return project(b, "attn_out", "attn.output", attend(b, qkv, s, rope), "attn_output", b.config().model_dim);
+}
+
+BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act) {
+  const std::uint64_t d = b.width(x);
+  BufferId gate, up;
+  if (b.layer_has("ffn_gate.weight")) {
+    gate = project(b, "gate", "ffn.gate", x, "ffn_gate", ffn_dim);
+    up = project(b, "up", "ffn.up", x, "ffn_up", ffn_dim);
+  } else {
+    const auto half = [&](std::string_view name, std::uint64_t first) {
+      return b.linear(
+          b.at_layer(name), x,
+          b.layer_weight_rows(fmt::format("ffn.{}_weight", name), "ffn_up.weight", first, 2 * ffn_dim, {ffn_dim, d}));
+    };
+    gate = half("gate", 0);
+    up = half("up", ffn_dim);
+  }
+  return project(b, "ffn_out", "ffn.down", b.glu(b.at_layer("glu"), gate, up, act), "ffn_down", d);
+}
+
+BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act) {
+  const auto& c = b.config();
+  const std::uint64_t d = c.model_dim, e = c.n_experts, f = c.expert_ffn_dim;
+  const auto routing = b.moe_gate_topk(router_input, b.layer_weight("moe.router_weight", "ffn_gate_inp.weight", {e, d}),
+                                       c.n_experts_used, true, static_cast<float>(c.expert_weights_scale));
+  const auto matrix = [&](std::string_view name, std::string_view tensor, std::uint64_t first) {
+    if (b.layer_has("ffn_gate_up_exps.weight"))
+      return b.layer_weight_rows(name, "ffn_gate_up_exps.weight", first, 2 * f, {e, f, d});
+    return b.layer_weight(name, tensor, {e, f, d});
+  };
+  const BufferId gate_w = matrix("moe.gate_weight", "ffn_gate_exps.weight", 0),
+                 up_w = matrix("moe.up_weight", "ffn_up_exps.weight", f);
+  const BufferId gate = b.moe_linear(b.at_layer("expert_gate"), x, gate_w, routing.ids, 1);
+  const BufferId up = b.moe_linear(b.at_layer("expert_up"), x, up_w, routing.ids, 1);
+  const BufferId glu = b.moe_glu(b.at_layer("expert_glu"), gate, up, act);
+  const BufferId down =
+      b.moe_linear(b.at_layer("expert_down"), glu, b.layer_weight("moe.down_weight", "ffn_down_exps.weight", {e, d, f}),
+                   routing.ids, c.n_experts_used);
+  return b.moe_sum(b.at_layer("expert_sum"), down, routing,
+                   b.optional_layer_weight("moe.down_scale", "ffn_down_exps.scale", {e}));
+}
+
+}  // namespace zinc_rt::arch

@@ -1,0 +1,58 @@
+// The parts that transformer families share, each a few nodes over the tensors of the current layer (their names are
+// those of GGUF). A family composes them; what only one family does is written in its own file.
+// Thread rule: as Builder.
+#pragma once
+
+#include "arch/builder.h"
+#include "arch/rope.h"
+
+namespace zinc_rt::arch {
+
+// The residual stream, from the token ids: act.hidden. The table is model.embed_table.
+BufferId embed_tokens(Builder& b, float scale);
+// Norm, head (the embedding table where the file has no output matrix) and sampling.
+void output_head(Builder& b, BufferId hidden);
+
+// RMS_NORM over whole rows with the layer's tensor `tensor`.weight.
+BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
+// The same over each head, where the layer has the tensor; else x.
+BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
+// LINEAR with `tensor`.weight [n_out, width of x] and, where the layer has it, `tensor`.bias.
+BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
+                 std::uint64_t n_out);
+
+struct AttentionShape {
+  std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim;
+  float scale;
+  std::uint32_t window = 0;
+  float softcap = 0;
+};
+// The layer's shape as the config has it, with 1 / sqrt(head_dim) where it gives no scale.
+AttentionShape attention_shape(const ModelConfig& config, std::uint32_t layer);
+
+struct Rope {
+  BufferId table, positions;  // no table: positions are not encoded
+  std::uint32_t n_rot;
+  bool neox;
+};
+// Of a family with one table, const.rope.
+Rope config_rope(Builder& b, bool neox);
+BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope, std::uint32_t head_dim);
+
+struct Qkv {
+  BufferId q, k, v;
+};
+// From attn_q, attn_k and attn_v, or from the rows of a fused attn_qkv.
+Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
+// RoPE, cache and attention: [tokens, n_heads * v_head_dim].
+BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
+// All of self-attention, with per-head norms of q and k where the layer has them: [tokens, model_dim].
+BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
+
+// down(act(gate(x)) * up(x)); gate and up may be the halves of one ffn_up.
+BufferId dense_ffn(Builder& b, BufferId x, std::uint64_t ffn_dim, std::uint32_t act);
+// The chosen experts' weighted sum. `router_input` feeds ffn_gate_inp, x the experts, whose gate and up may be the
+// halves of one ffn_gate_up_exps; ffn_down_exps.scale, where there, multiplies each expert's output.
+BufferId experts(Builder& b, BufferId router_input, BufferId x, std::uint32_t act);
+
+}  // namespace zinc_rt::arch

@@ -1,0 +1,222 @@
+// The nodes that Builder writes, one function an op.
+#include "arch/builder.h"
+#include "ir/op_rules.h"
+
+namespace zinc_rt::arch {
+
+using ir::Node;
+using ir::Op;
+
+BufferId Builder::embed(std::string name, BufferId ids, BufferId table, float scale) {
+  const BufferId y = activation(std::move(name), {rows(ids), width(table)});
+  Node n = node(Op::EMBED, {ids, table}, {y});
+  ir::set_attr(n, "scale", scale);
+  push(n);
+  return y;
+}
+
+BufferId Builder::rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::RMS_NORM, {x, w}, {y});
+  ir::set_attr(n, "eps", eps);
+  ir::set_attr(n, "group", group);
+  push(n);
+  return y;
+}
+
+BufferId Builder::linear(std::string name, BufferId x, BufferId w, BufferId bias) {
+  const BufferId y = activation(std::move(name), {rows(x), rows(w)});
+  push(node(Op::LINEAR, {x, w, bias}, {y}));
+  return y;
+}
+
+BufferId Builder::rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim,
+                       std::uint32_t n_rot, bool neox) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::ROPE, {x, pos, table}, {y});
+  ir::set_attr(n, "head_dim", head_dim);
+  ir::set_attr(n, "n_rot", n_rot);
+  ir::set_attr(n, "neox", std::uint32_t{neox});
+  push(n);
+  return y;
+}
+
+Builder::KvCache Builder::kv_cache(std::uint64_t k_dim, std::uint64_t v_dim) {
+  return {
+      state(at_layer("kv_k"), options_.kv_dtype, {options_.n_pages, kPageTokens, static_cast<std::uint32_t>(k_dim)}),
+      state(at_layer("kv_v"), options_.kv_dtype, {options_.n_pages, kPageTokens, static_cast<std::uint32_t>(v_dim)})};
+}
+
+void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std::uint32_t head_dim) {
+  Node n = node(Op::KV_WRITE_BATCHED, {k, v, positions_, slots_, page_table_, kv_k, kv_v}, {kv_k, kv_v});
+  ir::set_attr(n, "head_dim", head_dim);
+  push(n);
+}
+
+BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention) {
+  const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
+  const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;
+  Node n = node(op, {q, kv_k, kv_v, positions_, slots_, page_table_}, {y});
+  ir::set_attr(n, "n_heads", attention.n_heads);
+  ir::set_attr(n, "n_kv_heads", attention.n_kv_heads);
+  ir::set_attr(n, "head_dim", attention.head_dim);
+  ir::set_attr(n, "v_head_dim", attention.v_head_dim);
+  ir::set_attr(n, "scale", attention.scale);
+  ir::set_attr(n, "window", attention.window);
+  ir::set_attr(n, "softcap", attention.softcap);
+  push(n);
+  return y;
+}
+
+void Builder::add_into(BufferId x, BufferId y) {
+  push(node(Op::ADD, {x, y}, {x}));
+}
+
+BufferId Builder::glu(std::string name, BufferId gate, BufferId up, std::uint32_t act) {
+  const BufferId y = activation(std::move(name), {rows(gate), width(gate)});
+  Node n = node(Op::GLU, {gate, up}, {y});
+  ir::set_attr(n, "act", act);
+  push(n);
+  return y;
+}
+
+BufferId Builder::scale(std::string name, BufferId x, float factor) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::SCALE, {x, ir::kNoBuffer}, {y});
+  ir::set_attr(n, "scale", factor);
+  push(n);
+  return y;
+}
+
+void Builder::scale_into(BufferId x, BufferId w) {
+  Node n = node(Op::SCALE, {x, w}, {x});
+  ir::set_attr(n, "scale", 1.0f);
+  push(n);
+}
+
+BufferId Builder::sigmoid_mul(std::string name, BufferId x, BufferId gate) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  push(node(Op::SIGMOID_MUL, {x, gate}, {y}));
+  return y;
+}
+
+BufferId Builder::slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width) {
+  const std::uint32_t groups = this->width(x) / group;
+  const BufferId y = activation(std::move(name), {rows(x), groups * width});
+  Node n = node(Op::SLICE, {x}, {y});
+  ir::set_attr(n, "groups", groups);
+  ir::set_attr(n, "group", group);
+  ir::set_attr(n, "first", first);
+  ir::set_attr(n, "width", width);
+  push(n);
+  return y;
+}
+
+Builder::Routing Builder::moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize,
+                                        float scale) {
+  const BufferId logits = activation(at_layer("router_logits"), {rows(x), rows(gate_w)});
+  const Routing routing{activation(at_layer("expert_ids"), {rows(x), n_used}, DType::kI32),
+                        activation(at_layer("expert_weights"), {rows(x), n_used})};
+  Node n = node(Op::MOE_GATE_TOPK, {x, gate_w}, {logits, routing.ids, routing.weights});
+  ir::set_attr(n, "n_used", n_used);
+  ir::set_attr(n, "renormalize", std::uint32_t{renormalize});
+  ir::set_attr(n, "scale", scale);
+  push(n);
+  return routing;
+}
+
+BufferId Builder::moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows) {
+  const std::uint32_t out = w == ir::kNoBuffer ? 1 : graph_.buffer(w).dims[1].n;
+  const BufferId y = activation(std::move(name), {this->rows(x), width(ids) * out});
+  Node n = node(Op::MOE_LINEAR, {x, w, ids}, {y});
+  ir::set_attr(n, "rows", rows);
+  push(n);
+  return y;
+}
+
+BufferId Builder::moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act) {
+  const BufferId y = activation(std::move(name), {rows(gate), width(gate)});
+  Node n = node(Op::MOE_SWIGLU, {gate, up}, {y});
+  ir::set_attr(n, "act", act);
+  push(n);
+  return y;
+}
+
+BufferId Builder::moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale) {
+  const BufferId z = activation(std::move(name), {rows(y), width(y) / width(routing.ids)});
+  push(node(Op::MOE_SUM, {y, routing.ids, routing.weights, expert_scale}, {z}));
+  return z;
+}
+
+void Builder::shared_expert(BufferId x, BufferId gate_w, BufferId up_w, BufferId down_w, BufferId gate_inp,
+                            BufferId hidden, std::uint32_t act) {
+  Node n = node(Op::SHARED_EXPERT, {x, gate_w, up_w, down_w, gate_inp, hidden}, {hidden});
+  ir::set_attr(n, "act", act);
+  push(n);
+}
+
+BufferId Builder::ssm_conv1d(std::string name, BufferId x, BufferId conv_w, BufferId state) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::SSM_CONV1D, {x, conv_w, positions_, slots_, state}, {y, state});
+  ir::set_attr(n, "width", width(conv_w));
+  ir::set_attr(n, "taps", width(conv_w) - 1);
+  push(n);
+  return y;
+}
+
+BufferId Builder::ssm_delta_net(std::string name, BufferId x, BufferId beta, BufferId alpha, BufferId a, BufferId dt,
+                                BufferId state, const DeltaNet& shape) {
+  const BufferId y = activation(std::move(name), {rows(x), shape.n_v_heads * shape.v_dim});
+  Node n = node(Op::SSM_DELTA_NET, {x, beta, alpha, a, dt, positions_, slots_, state}, {y, state});
+  ir::set_attr(n, "n_k_heads", shape.n_k_heads);
+  ir::set_attr(n, "n_v_heads", shape.n_v_heads);
+  ir::set_attr(n, "k_dim", shape.k_dim);
+  ir::set_attr(n, "v_dim", shape.v_dim);
+  ir::set_attr(n, "tiled", std::uint32_t{shape.tiled});
+  ir::set_attr(n, "eps", shape.eps);
+  push(n);
+  return y;
+}
+
+BufferId Builder::ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::SSM_GATED_NORM, {x, z, w}, {y});
+  ir::set_attr(n, "eps", eps);
+  ir::set_attr(n, "group", group);
+  push(n);
+  return y;
+}
+
+BufferId Builder::softcap(std::string name, BufferId x, float cap) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  Node n = node(Op::SOFTCAP, {x}, {y});
+  ir::set_attr(n, "cap", cap);
+  push(n);
+  return y;
+}
+
+void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float cap) {
+  set_layer(-1);
+  const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});
+  const BufferId output_slots = request("output_slots", DType::kI32, {ir::kOutputs});
+  const BufferId sampling = request("sampling", DType::kU32, {ir::kOutputs, 16});
+  const BufferId history = request("history", DType::kI32, {options_.history_tokens});
+  const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});
+  push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
+  const BufferId norm = rms_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps), width(hidden));
+  const BufferId logits = output("logits", DType::kF32, {ir::kOutputs, rows(head_w)});
+  push(node(Op::LM_HEAD, {norm, head_w}, {logits}));
+  const auto in_place = [&](Op op, std::string_view attr, float value) {
+    Node n = op == Op::SCALE ? node(op, {logits, ir::kNoBuffer}, {logits}) : node(op, {logits}, {logits});
+    ir::set_attr(n, attr, value);
+    push(n);
+  };
+  if (logit_scale != 1.0f) in_place(Op::SCALE, "scale", logit_scale);
+  if (cap > 0.0f) in_place(Op::SOFTCAP, "cap", cap);
+  const BufferId token = activation("next_token", {ir::kOutputs}, DType::kI32);
+  push(node(Op::SAMPLE, {logits, sampling, history}, {token}));
+  const BufferId ring = output("tokens", DType::kU32, {options_.ring_entries, 4});
+  push(node(Op::STREAM_OUT, {token, output_slots, ring}, {ring}));
+}
+
+}  // namespace zinc_rt::arch

@@ -1,0 +1,145 @@
+// Gemma 4, dense, with experts, and with embeddings of each layer's own (E2B, E4B). On top of Gemma 3's layer:
+// - sliding and global layers differ in head size, RoPE and key-value heads; attention scores are not scaled;
+// - v has a norm without weights; layers without attn_v make v of k's projection;
+// - the last layers keep no K and V and read those of the last layer of their kind before them;
+// - RoPE of global layers rotates some pairs only: rope_freqs.weight divides the others' frequencies by 1e30;
+// - experts, where there are any, run beside the dense feed-forward; both have a norm after them;
+// - each layer may add a gated embedding of the token, and scales its output.
+#include <cmath>
+
+#include "arch/blocks.h"
+#include "base/error.h"
+#include "kernels/common/push.h"
+
+namespace zinc_rt::arch {
+namespace {
+
+constexpr std::string_view kArchitectures[] = {"gemma4"};
+constexpr std::string_view kDivisors = "rope_freqs.weight";
+
+class Gemma4 {
+ public:
+  Gemma4(const ModelConfig& config, const Weights& weights, const GraphOptions& options)
+      : c_(config), b_(config.architecture, config, weights, options) {}
+
+  Result<ir::Graph> build() {
+    if (c_.is_sliding.empty()) {
+      b_.refuse("key gemma4.attention.sliding_window_pattern is missing");
+      return b_.finish();
+    }
+    hidden_ = embed_tokens(b_, std::sqrt(static_cast<float>(c_.model_dim)));
+    if (c_.per_layer_embedding_dim > 0) embed_layers();
+    global_rope_ = config_rope(b_, true);
+    sliding_rope_ = {b_.constant("rope_sliding", {b_.options().max_context, c_.sliding_rope_dim}), b_.positions(),
+                     c_.sliding_rope_dim, true};
+    b_.optional_f32("rope_freqs", std::string(kDivisors), {c_.rope_dim / 2});
+    for (std::uint32_t layer = 0; layer < c_.n_layers; ++layer) {
+      b_.set_layer(static_cast<int>(layer));
+      attention(layer);
+      feed_forward(layer);
+      if (c_.per_layer_embedding_dim > 0) add_layer_embedding(layer);
+      const BufferId scale = b_.optional_layer_weight("layer_scale", "layer_output_scale.weight", {1});
+      if (scale != ir::kNoBuffer) b_.scale_into(hidden_, scale);
+    }
+    output_head(b_, hidden_);
+    return b_.finish();
+  }
+
+ private:
+  float eps() const { return static_cast<float>(c_.norm_eps); }
+
+  void attention(std::uint32_t layer) {
+    const bool sliding = c_.is_sliding[layer];
+    const AttentionShape s{c_.n_heads,
+                           c_.n_kv_heads_per_layer[layer],
+                           sliding ? c_.sliding_head_dim : c_.head_dim,
+                           sliding ? c_.sliding_v_head_dim : c_.v_head_dim,
+                           1.0f,
+                           sliding ? c_.sliding_window : 0,
+                           static_cast<float>(c_.attention_softcap)};
+    const Rope& rope = sliding ? sliding_rope_ : global_rope_;
+    const BufferId x = row_norm(b_, "attn_norm", hidden_, "attn_norm");
+    const BufferId q = head_norm(b_, "q_norm", project(b_, "q", "attn.q", x, "attn_q", dim(s.n_heads, s.head_dim)),
+                                 "attn_q_norm", s.head_dim);
+    BufferId y;
+    auto& cache = caches_[sliding];
+    if (layer + c_.n_shared_kv_layers >= c_.n_layers) {
+      y = b_.flash_attn(b_.at_layer("attn"), rotate(b_, "q_rot", q, rope, s.head_dim), cache.k, cache.v,
+                        {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap});
+    } else {
+      const BufferId k = project(b_, "k", "attn.k", x, "attn_k", dim(s.n_kv_heads, s.head_dim));
+      const BufferId v =
+          b_.layer_has("attn_v.weight") ? project(b_, "v", "attn.v", x, "attn_v", dim(s.n_kv_heads, s.v_head_dim)) : k;
+      const BufferId v_norm = b_.rms_norm(b_.at_layer("v_norm"), v, ir::kNoBuffer, eps(), s.v_head_dim);
+      y = attend(b_, {q, head_norm(b_, "k_norm", k, "attn_k_norm", s.head_dim), v_norm}, s, rope);
+      cache = b_.kv_cache(dim(s.n_kv_heads, s.head_dim), dim(s.n_kv_heads, s.v_head_dim));
+    }
+    const BufferId out = project(b_, "attn_out", "attn.output", y, "attn_output", c_.model_dim);
+    b_.add_into(hidden_, row_norm(b_, "attn_post_norm", out, "post_attention_norm"));
+  }
+
+  void feed_forward(std::uint32_t layer) {
+    const BufferId x = row_norm(b_, "ffn_norm", hidden_, "ffn_norm");
+    BufferId y = dense_ffn(b_, x, c_.ffn_dim_per_layer[layer], push::kGeluTanh);
+    if (c_.n_experts > 0) {
+      // The router sees the normed stream, scaled by a vector and by 1 / sqrt(model_dim).
+      const BufferId router_scale = b_.layer_weight("moe.router_scale", "ffn_gate_inp.scale", {c_.model_dim});
+      const BufferId normed = b_.rms_norm(b_.at_layer("router_norm"), hidden_, router_scale, eps(), c_.model_dim);
+      const BufferId router =
+          b_.scale(b_.at_layer("router_input"), normed, 1.0f / std::sqrt(static_cast<float>(c_.model_dim)));
+      const BufferId moe = experts(b_, router, row_norm(b_, "expert_norm", hidden_, "pre_ffw_norm_2"), push::kGeluTanh);
+      y = row_norm(b_, "dense_post_norm", y, "post_ffw_norm_1");
+      b_.add_into(y, row_norm(b_, "expert_post_norm", moe, "post_ffw_norm_2"));
+    }
+    b_.add_into(hidden_, row_norm(b_, "ffn_post_norm", y, "post_ffw_norm"));
+  }
+
+  // [tokens, n_layers * per_layer_embedding_dim]: (table's row + normed projection of the stream) / sqrt(2).
+  void embed_layers() {
+    const std::uint32_t n = c_.per_layer_embedding_dim, all = c_.n_layers * n;
+    const BufferId table = b_.weight("layer_embed_table", "per_layer_token_embd.weight", {c_.vocab_size, all});
+    const BufferId rows = b_.embed("layer_embed", b_.token_ids(), table, std::sqrt(static_cast<float>(n)));
+    const BufferId projected =
+        b_.linear("layer_embed_projected", hidden_,
+                  b_.weight("layer_embed_projection", "per_layer_model_proj.weight", {all, c_.model_dim}));
+    const BufferId scaled =
+        b_.scale("layer_embed_scaled", projected, 1.0f / std::sqrt(static_cast<float>(c_.model_dim)));
+    const BufferId norm = b_.rms_norm(
+        "layer_embed_norm", scaled, b_.weight("layer_embed_norm_weight", "per_layer_proj_norm.weight", {n}), eps(), n);
+    b_.add_into(norm, rows);
+    layer_embeddings_ = b_.scale("layer_embeddings", norm, std::sqrt(0.5f));
+  }
+
+  void add_layer_embedding(std::uint32_t layer) {
+    const std::uint32_t n = c_.per_layer_embedding_dim;
+    const BufferId gate = project(b_, "embed_gate", "embed.gate", hidden_, "inp_gate", n);
+    const BufferId row = b_.slice(b_.at_layer("embed_row"), layer_embeddings_, c_.n_layers * n, layer * n, n);
+    const BufferId gated = b_.glu(b_.at_layer("embed_gated"), gate, row, push::kGeluTanh);
+    const BufferId out = project(b_, "embed_out", "embed.out", gated, "proj", c_.model_dim);
+    b_.add_into(hidden_, row_norm(b_, "embed_post_norm", out, "post_norm"));
+  }
+
+  static std::uint64_t dim(std::uint32_t heads, std::uint32_t head_dim) { return std::uint64_t{heads} * head_dim; }
+
+  const ModelConfig& c_;
+  Builder b_;
+  BufferId hidden_ = ir::kNoBuffer, layer_embeddings_ = ir::kNoBuffer;
+  Rope global_rope_{}, sliding_rope_{};
+  Builder::KvCache caches_[2];  // of the last layer that has its own: global, sliding
+};
+
+Result<ir::Graph> build(const ModelConfig& config, const Weights& weights, const GraphOptions& options) {
+  return Gemma4(config, weights, options).build();
+}
+
+std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights) {
+  return {{"rope", {scaled_rope_angles(c, weights, kDivisors)}},
+          {"rope_sliding", {rope_angles(c.sliding_rope_dim, c.sliding_rope_theta)}}};
+}
+
+}  // namespace
+
+extern const Family kFamily_gemma4;
+const Family kFamily_gemma4{"Gemma 4", kArchitectures, build, rope_tables};
+
+}  // namespace zinc_rt::arch

@@ -1,0 +1,116 @@
+// The Qwen hybrids: Qwen3-Next, Qwen 3.5 and 3.6, dense or with experts. Most layers are recurrent (a short convolution
+// and the gated delta rule over a state of fixed size), the others attention whose output a sigmoid gate of the query
+// projection scales. RoPE rotates pairs (i, i + n_rot / 2) of the first n_rot elements of a head. Experts stand beside
+// a shared one behind a gate of its own. Blocks for multi-token prediction follow the last layer in the file; they are
+// not run.
+#include "arch/blocks.h"
+#include "base/error.h"
+#include "kernels/common/push.h"
+
+namespace zinc_rt::arch {
+namespace {
+
+constexpr std::string_view kArchitectures[] = {"qwen35", "qwen35moe", "qwen3next"};
+constexpr float kL2NormEps = 1e-6f;
+
+bool is_recurrent(const ModelConfig& c, std::uint32_t layer) {
+  if (!c.is_recurrent.empty()) return c.is_recurrent[layer];
+  return c.full_attention_interval == 0 || (layer + 1) % c.full_attention_interval != 0;
+}
+
+// [tokens, model_dim]
+BufferId delta_net(Builder& b, BufferId x) {
+  const auto& c = b.config();
+  const std::uint32_t nk = c.ssm_k_heads, nv = c.ssm_v_heads, dk = c.ssm_k_dim, v_dim = c.ssm_inner_dim,
+                      dv = v_dim / nv;
+  const std::uint32_t channels = 2 * nk * dk + v_dim;
+  const BufferId qkv = project(b, "ssm_qkv", "ssm.qkv", x, "attn_qkv", channels);
+  const BufferId z = project(b, "ssm_z", "ssm.z", x, "attn_gate", v_dim);
+  // qwen3next: beta and alpha come from one matrix, grouped by key head, and so are the value heads; the others keep
+  // two matrices and store value heads so that head h has key head h mod nk.
+  const bool grouped = b.layer_has("ssm_ba.weight");
+  BufferId beta, alpha;
+  if (grouped) {
+    const BufferId both = project(b, "ssm_beta_alpha", "ssm.beta_alpha", x, "ssm_ba", 2 * nv);
+    const std::uint32_t r = nv / nk;
+    beta = b.slice(b.at_layer("ssm_beta"), both, 2 * r, 0, r);
+    alpha = b.slice(b.at_layer("ssm_alpha"), both, 2 * r, r, r);
+  } else {
+    beta = project(b, "ssm_beta", "ssm.beta", x, "ssm_beta", nv);
+    alpha = project(b, "ssm_alpha", "ssm.alpha", x, "ssm_alpha", nv);
+  }
+  const std::uint32_t entries = b.options().state_entries;
+  const BufferId conv = b.ssm_conv1d(
+      b.at_layer("ssm_conv"), qkv, b.layer_weight("ssm.conv_weight", "ssm_conv1d.weight", {channels, c.ssm_conv_width}),
+      b.state(b.at_layer("ssm_conv"), DType::kF32, {entries, c.ssm_conv_width - 1, channels}));
+  const BufferId y = b.ssm_delta_net(b.at_layer("ssm_delta"), conv, beta, alpha, b.layer_weight("ssm.a", "ssm_a", {nv}),
+                                     b.layer_weight("ssm.dt_bias", "ssm_dt.bias", {nv}),
+                                     b.state(b.at_layer("ssm_delta"), DType::kF32, {entries, nv, dk, dv}),
+                                     {nk, nv, dk, dv, !grouped, kL2NormEps});
+  const BufferId gated =
+      b.ssm_gated_norm(b.at_layer("ssm_norm"), y, z, b.layer_weight("ssm.norm_weight", "ssm_norm.weight", {dv}),
+                       static_cast<float>(c.norm_eps), dv);
+  return project(b, "ssm_out", "ssm.out", gated, "ssm_out", c.model_dim);
+}
+
+// Each head's rows of attn_q are its query and then its gate.
+BufferId gated_attention(Builder& b, BufferId x, const AttentionShape& s, const Rope& rope) {
+  const BufferId both = project(b, "q_gate", "attn.q", x, "attn_q", std::uint64_t{2} * s.n_heads * s.head_dim);
+  Qkv qkv;
+  qkv.q = b.slice(b.at_layer("q"), both, 2 * s.head_dim, 0, s.head_dim);
+  const BufferId gate = b.slice(b.at_layer("attn_gate"), both, 2 * s.head_dim, s.head_dim, s.head_dim);
+  qkv.k = project(b, "k", "attn.k", x, "attn_k", std::uint64_t{s.n_kv_heads} * s.head_dim);
+  qkv.v = project(b, "v", "attn.v", x, "attn_v", std::uint64_t{s.n_kv_heads} * s.v_head_dim);
+  qkv.q = head_norm(b, "q_norm", qkv.q, "attn_q_norm", s.head_dim);
+  qkv.k = head_norm(b, "k_norm", qkv.k, "attn_k_norm", s.head_dim);
+  const BufferId y = b.sigmoid_mul(b.at_layer("attn_gated"), attend(b, qkv, s, rope), gate);
+  return project(b, "attn_out", "attn.output", y, "attn_output", b.config().model_dim);
+}
+
+void feed_forward(Builder& b, BufferId hidden, std::uint32_t layer) {
+  const auto& c = b.config();
+  const BufferId x = row_norm(b, "ffn_norm", hidden, "post_attention_norm");
+  if (c.n_experts == 0) return b.add_into(hidden, dense_ffn(b, x, c.ffn_dim_per_layer[layer], push::kSilu));
+  b.add_into(hidden, experts(b, x, x, push::kSilu));
+  if (!b.layer_has("ffn_up_shexp.weight")) return;
+  const std::uint64_t d = c.model_dim, f = c.shared_expert_ffn_dim > 0 ? c.shared_expert_ffn_dim : c.expert_ffn_dim;
+  b.shared_expert(x, b.layer_weight("moe.shared_gate_weight", "ffn_gate_shexp.weight", {f, d}),
+                  b.layer_weight("moe.shared_up_weight", "ffn_up_shexp.weight", {f, d}),
+                  b.layer_weight("moe.shared_down_weight", "ffn_down_shexp.weight", {d, f}),
+                  b.optional_layer_weight("moe.shared_router_weight", "ffn_gate_inp_shexp.weight", {d}), hidden,
+                  push::kSilu);
+}
+
+Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const GraphOptions& options) {
+  Builder b(c.architecture, c, weights, options);
+  if (c.ssm_k_heads == 0 || c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 ||
+      c.ssm_inner_dim % std::max(c.ssm_v_heads, 1u) != 0 || c.ssm_conv_width < 2) {
+    b.refuse(fmt::format("ssm keys: {} key heads of {}, {} value heads, inner size {}, convolution over {}",
+                         c.ssm_k_heads, c.ssm_k_dim, c.ssm_v_heads, c.ssm_inner_dim, c.ssm_conv_width));
+    return b.finish();
+  }
+  const BufferId hidden = embed_tokens(b, 1.0f);
+  const Rope rope = config_rope(b, true);
+  for (std::uint32_t layer = 0; layer < c.n_layers; ++layer) {
+    b.set_layer(static_cast<int>(layer));
+    const BufferId norm = row_norm(b, "attn_norm", hidden, "attn_norm");
+    b.add_into(hidden,
+               is_recurrent(c, layer) ? delta_net(b, norm) : gated_attention(b, norm, attention_shape(c, layer), rope));
+    feed_forward(b, hidden, layer);
+  }
+  output_head(b, hidden);
+  std::vector<std::string> mtp_blocks;
+  for (std::uint32_t i = 0; i < c.n_mtp_layers; ++i) mtp_blocks.push_back(fmt::format("blk.{}.", c.n_layers + i));
+  return b.finish(mtp_blocks);
+}
+
+std::vector<RopeTable> rope_tables(const ModelConfig& c, const Weights& weights) {
+  return {{"rope", {scaled_rope_angles(c, weights)}}};
+}
+
+}  // namespace
+
+extern const Family kFamily_qwen35;
+const Family kFamily_qwen35{"Qwen3-Next, Qwen 3.5, Qwen 3.6", kArchitectures, build, rope_tables};
+
+}  // namespace zinc_rt::arch

@@ -1,0 +1,206 @@
+// What holds for every family: which tensors it wants and that it names the one which is wrong, that its graph
+// verifies, and what its layers are made of. Their logits are tested against independent ones in
+// tests_py/test_fixtures.py.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "arch/rope.h"
+#include "executor/ring_executor.h"
+#include "ir/op_rules.h"
+#include "ir/verify.h"
+
+namespace zinc_rt::arch {
+namespace {
+
+using ::testing::HasSubstr;
+
+Prepared load(const std::string& model, std::uint32_t max_context = 64) {
+  ExecutorOptions options;
+  options.max_slots = 2;
+  options.max_context = max_context;
+  auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", options);
+  EXPECT_TRUE(p) << (p ? "" : p.error().message);
+  return p ? std::move(*p) : Prepared{};
+}
+std::size_t count(const ir::Graph& graph, ir::Op op) {
+  return std::size_t(std::ranges::count(graph.nodes(), op, &ir::Node::op));
+}
+std::vector<std::string> models() {
+  std::vector<std::string> names;
+  if (std::filesystem::exists(ZRT_FIXTURES))
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(ZRT_FIXTURES) + "/models"))
+      names.push_back(entry.path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+class EveryModel : public ::testing::TestWithParam<std::string> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryModel);
+
+TEST_P(EveryModel, NamesTheTensorThatIsWrong) {
+  const auto p = load(GetParam());
+  const auto error = [&](const std::function<void(ModelConfig&)>& change) {
+    auto config = p.config;
+    change(config);
+    const auto graph = p.family->build(config, *p.weights, p.graph_options);
+    if (!graph) return graph.error().message;
+    const auto status = ir::verify(*graph);
+    return status ? std::string("built") : status.error().message;
+  };
+  EXPECT_EQ(error([](auto&) {}), "built");
+  EXPECT_THAT(error([](auto& c) { c.vocab_size += 1; }), HasSubstr("tensor \"token_embd.weight\" has shape"));
+  EXPECT_THAT(error([](auto& c) {
+                ++c.n_layers;
+                for (auto* list : {&c.n_kv_heads_per_layer, &c.ffn_dim_per_layer}) list->push_back(list->back());
+                for (auto* list : {&c.is_sliding, &c.is_recurrent})
+                  if (!list->empty()) list->push_back(list->back());
+              }),
+              ::testing::ContainsRegex("tensor \"[a-z0-9._]+\" (is missing|has shape|is not one)"));
+  EXPECT_THAT(error([](auto& c) { --c.n_layers; }),
+              ::testing::ContainsRegex("(is not one that this family knows|has shape|is missing)"));
+  EXPECT_THAT(error([](auto& c) {
+                for (auto& n : c.ffn_dim_per_layer) n += 8;
+                c.expert_ffn_dim += 8;
+              }),
+              HasSubstr("has shape"));
+  EXPECT_THAT(error([](auto& c) { c.n_heads *= 2; }), HasSubstr("has shape"));
+}
+
+TEST_P(EveryModel, StagesDifferInAttentionAndPlanIsComplete) {
+  const auto p = load(GetParam());
+  ASSERT_EQ(p.prefill.nodes().size(), p.decode.nodes().size());
+  for (std::size_t i = 0; i < p.prefill.nodes().size(); ++i) {
+    const auto a = p.prefill.nodes()[i].op;
+    EXPECT_EQ(p.decode.nodes()[i].op, a == ir::Op::FLASH_ATTN_BATCHED ? ir::Op::FLASH_ATTN : a);
+  }
+  // Each byte of a tensor is read through some weight: views do not leave rows out, and count none twice.
+  std::map<std::string, std::uint64_t> bytes;
+  for (const auto& buffer : p.prefill_low.buffers())
+    if (buffer.buffer_class == ir::BufferClass::kWeight) bytes[buffer.tensor] += lower::buffer_bytes(buffer, {});
+  for (const auto& [name, size] : bytes) EXPECT_EQ(size, p.weights->find(name)->data.size()) << name;
+  EXPECT_EQ(p.prefill.buffer(p.prefill.find("act.hidden")).dims[1], ir::Dim(p.config.model_dim));
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, EveryModel, ::testing::ValuesIn(models()), [](const auto& info) {
+  auto name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+
+class Families : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES;
+  }
+};
+
+TEST_F(Families, HybridsMixLayersAndCarryTheMtpBlock) {
+  const auto p = load("qwen35-f32");
+  EXPECT_EQ(p.config.n_layers, 4u);
+  EXPECT_EQ(p.config.n_mtp_layers, 1u);
+  EXPECT_EQ(count(p.prefill, ir::Op::SSM_DELTA_NET), 3u);
+  EXPECT_EQ(count(p.prefill, ir::Op::FLASH_ATTN_BATCHED), 1u);
+  for (const auto& buffer : p.prefill.buffers()) EXPECT_FALSE(buffer.tensor.starts_with("blk.4.")) << buffer.tensor;
+  // The flags of the file win over the interval, which stands in for them.
+  auto config = p.config;
+  config.is_recurrent.clear();
+  EXPECT_TRUE(p.family->build(config, *p.weights, p.graph_options));
+  config.full_attention_interval = 2;
+  EXPECT_FALSE(p.family->build(config, *p.weights, p.graph_options));
+  config = p.config;
+  config.ssm_k_heads = 3;
+  EXPECT_THAT(p.family->build(config, *p.weights, p.graph_options).error().message, HasSubstr("3 key heads"));
+}
+
+TEST_F(Families, ExpertsAreFusedByStage) {
+  const auto p = load("qwen35moe-Q4_K_M");
+  EXPECT_EQ(count(p.prefill_low, ir::Op::MOE_GATE_UP), p.config.n_layers);
+  EXPECT_EQ(count(p.prefill_low, ir::Op::MOE_SUM), p.config.n_layers);
+  EXPECT_EQ(count(p.decode_low, ir::Op::MOE_DOWN_ACC), p.config.n_layers);
+  EXPECT_EQ(count(p.decode_low, ir::Op::SHARED_EXPERT), p.config.n_layers);
+  for (const auto& node : p.decode_low.nodes())
+    if (node.op == ir::Op::SHARED_EXPERT) {
+      EXPECT_EQ(ir::attr_u32(node, "quantize"), 1u);
+    }
+}
+
+TEST_F(Families, GemmasAlternateWindows) {
+  const auto p = load("gemma3-f16");
+  std::vector<std::uint32_t> windows;
+  for (const auto& node : p.prefill.nodes())
+    if (node.op == ir::Op::FLASH_ATTN_BATCHED) windows.push_back(ir::attr_u32(node, "window"));
+  const auto w = p.config.sliding_window;
+  EXPECT_THAT(windows, ::testing::ElementsAre(w, w, w, w, w, 0));
+  EXPECT_EQ(p.family->rope_tables(p.config, *p.weights).size(), 2u);
+}
+
+TEST_F(Families, SharedCachesHoldNoPages) {
+  const auto p = load("gemma4_e2b-f16");
+  std::set<std::string> caches;
+  for (const auto& buffer : p.prefill.buffers())
+    if (is_paged(buffer)) caches.insert(buffer.name);
+  EXPECT_THAT(caches, ::testing::ElementsAre("state.kv_k[0]", "state.kv_k[1]", "state.kv_k[2]", "state.kv_v[0]",
+                                             "state.kv_v[1]", "state.kv_v[2]"));
+  EXPECT_EQ(count(p.prefill, ir::Op::FLASH_ATTN_BATCHED), 6u);
+  auto config = p.config;
+  config.is_sliding.clear();
+  EXPECT_THAT(p.family->build(config, *p.weights, p.graph_options).error().message,
+              HasSubstr("sliding_window_pattern"));
+}
+
+TEST_F(Families, FusedMatricesAreViews) {
+  const auto p = load("phi3-f32");
+  const auto& k = p.prefill.buffer(p.prefill.find("model.attn.k_weight[1]"));
+  EXPECT_EQ(k.tensor, "blk.1.attn_qkv.weight");
+  EXPECT_EQ(k.first_row, p.config.n_heads * p.config.head_dim);
+  EXPECT_EQ(k.tensor_rows, 3 * p.config.n_heads * p.config.head_dim);
+  // Views fuse like matrices of their own.
+  EXPECT_EQ(count(p.prefill_low, ir::Op::RMS_NORM_FUSED_QKV), p.config.n_layers);
+  EXPECT_EQ(count(p.prefill_low, ir::Op::RMS_NORM_FUSED_MLP_GATE_UP), p.config.n_layers);
+}
+
+TEST_F(Families, LongRopeHasTwoVariants) {
+  const auto p = load("phi3_longrope-f16");
+  const auto tables = p.family->rope_tables(p.config, *p.weights);
+  ASSERT_EQ(tables.size(), 1u);
+  ASSERT_EQ(tables[0].variants.size(), 2u);
+  EXPECT_NE(tables[0].variants[0].inverse_frequencies, tables[0].variants[1].inverse_frequencies);
+  EXPECT_EQ(p.family->rope_variant(p.config, *p.weights, p.config.rope_original_context), 0u);
+  EXPECT_EQ(p.family->rope_variant(p.config, *p.weights, p.config.rope_original_context + 1), 1u);
+  // Without the key: sqrt(1 + ln(longer) / ln(original)).
+  auto config = p.config;
+  config.rope_attn_factor = 0;
+  EXPECT_NEAR(p.family->rope_tables(config, *p.weights)[0].variants[0].magnitude, p.config.rope_attn_factor, 1e-4);
+}
+
+// Numbers of Qwen2.5's published YaRN setting: head_dim 128, theta 1e6, factor 4, original context 32,768. The bounds
+// of the ramp follow from the definition: pair i turns 32768 / (2 pi theta^(2i/128)) times.
+TEST(Rope, Yarn) {
+  ModelConfig c;
+  c.rope_dim = 128;
+  c.rope_theta = 1e6;
+  c.rope_scaling_type = "yarn";
+  c.rope_scaling_factor = 4;
+  c.rope_original_context = 32768;
+  const Weights none(gguf::GgufFile{});
+  const auto plain = rope_angles(128, 1e6), scaled = scaled_rope_angles(c, none);
+  const auto turns = [&](std::size_t i) { return 32768 / (2 * M_PI) * plain.inverse_frequencies[i]; };
+  double last = 1;
+  for (std::size_t i = 0; i < 64; ++i) {
+    const double ratio = plain.inverse_frequencies[i] / scaled.inverse_frequencies[i];
+    EXPECT_GE(ratio, turns(i) < 0.8 ? 4 - 1e-12 : 1) << i;
+    EXPECT_LE(ratio, turns(i) > 34 ? 1 : 4 + 1e-12) << i;
+    EXPECT_GE(ratio, last) << i;
+    last = ratio;
+  }
+  EXPECT_DOUBLE_EQ(scaled.magnitude, 1 + 0.1 * std::log(4.0));
+  c.rope_scaling_type = "linear";
+  EXPECT_DOUBLE_EQ(scaled_rope_angles(c, none).inverse_frequencies[5], plain.inverse_frequencies[5] / 4);
+  EXPECT_EQ(scaled_rope_angles(c, none).magnitude, 1);
+}
+
+}  // namespace
+}  // namespace zinc_rt::arch
