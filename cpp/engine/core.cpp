@@ -58,7 +58,7 @@ Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& model, c
   if (arithmetic != core->arithmetic_)
     log().info("arithmetic {} was asked for; tier {} has only {} kernels, which fast allows", arithmetic,
                core->info_.tier, core->arithmetic_);
-  const auto& metadata = core->executor_->weights().file().metadata();
+  const auto& metadata = core->executor_->weights().metadata();
   ZRT_TRY(core->tokenizer_, Tokenizer::from_metadata(metadata));
   if (core->tokenizer_->n_vocab() != core->config_.vocab_size)
     log().warn("the vocabulary has {} tokens, the model {} rows", core->tokenizer_->n_vocab(),

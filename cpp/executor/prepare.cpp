@@ -133,7 +133,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
-  ZRT_TRY(p.config, read_config(p.weights->file()));
+  ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(choose_sizes(options, p.config, p));
   // The size of a page follows from the graph, whose KV extent does not change it: the first layout asks for it with

@@ -13,29 +13,54 @@ Result<Weights> Weights::open(const std::string& path) {
   return Weights(std::move(file));
 }
 
-Weights::Weights(gguf::GgufFile file) : file_(std::move(file)) {
-  tensors_.reserve(file_.tensors().size());
-  for (const gguf::TensorInfo& info : file_.tensors())
-    tensors_.push_back({info.name, info.dtype, info.n_dims, info.dims, file_.data(info)});
+Weights::Weights(Source source)
+    : path_(std::move(source.path)),
+      file_bytes_(source.file_bytes),
+      metadata_(std::move(source.metadata)),
+      infos_(std::move(source.infos)),
+      owner_(std::move(source.owner)) {
+  tensors_.reserve(infos_.size());
+  for (std::size_t i = 0; i < infos_.size(); ++i) {
+    const gguf::TensorInfo& info = infos_[i];
+    tensors_.push_back({info.name, info.dtype, info.n_dims, info.dims, source.data[i]});
+    index_.emplace(info.name, i);
+  }
 }
 
+namespace {
+
+Weights::Source source_of(gguf::GgufFile opened) {
+  auto file = std::make_shared<gguf::GgufFile>(std::move(opened));
+  Weights::Source source{.path = file->path(),
+                         .file_bytes = file->file_bytes(),
+                         .metadata = file->take_metadata(),
+                         .infos = {file->tensors().begin(), file->tensors().end()},
+                         .data = {},
+                         .owner = file};
+  for (const gguf::TensorInfo& info : source.infos) source.data.push_back(file->data(info));
+  return source;
+}
+
+}  // namespace
+
+Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
+
 const Tensor* Weights::find(std::string_view name) const {
-  const gguf::TensorInfo* info = file_.find_tensor(name);
-  return info == nullptr ? nullptr : &tensors_[static_cast<std::size_t>(info - file_.tensors().data())];
+  const auto it = index_.find(name);
+  return it == index_.end() ? nullptr : &tensors_[it->second];
 }
 
 Result<const Tensor*> Weights::require(std::string_view name, std::initializer_list<std::uint64_t> dims) const {
   const Tensor* tensor = find(name);
   if (tensor == nullptr)
-    return fail(StatusCode::kNotFound, "[weights] {}: tensor {}: needs [{}], not there", file_.path(),
-                gguf::quoted(name), fmt::join(dims, ", "));
+    return fail(StatusCode::kNotFound, "[weights] {}: tensor {}: needs [{}], not there", path_, gguf::quoted(name),
+                fmt::join(dims, ", "));
   std::array<std::uint64_t, 4> wanted{1, 1, 1, 1};
   const bool fits = dims.size() <= wanted.size();
   if (fits) std::ranges::copy(dims, wanted.begin());
   if (!fits || wanted != tensor->dims)
-    return fail(StatusCode::kCorrupt, "[weights] {}: tensor {}: needs [{}], [{}] there", file_.path(),
-                gguf::quoted(name), fmt::join(dims, ", "),
-                fmt::join(std::span(tensor->dims).first(tensor->n_dims), ", "));
+    return fail(StatusCode::kCorrupt, "[weights] {}: tensor {}: needs [{}], [{}] there", path_, gguf::quoted(name),
+                fmt::join(dims, ", "), fmt::join(std::span(tensor->dims).first(tensor->n_dims), ", "));
   return tensor;
 }
 

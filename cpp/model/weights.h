@@ -1,4 +1,5 @@
-// The tensors of an open model file, by name. Owns the mapping; tensor data stays in the file until it is touched.
+// The tensors and the metadata of an open model, by name: a GGUF file, or an MLC folder read as if it were one. Owns
+// the memory of the tensors: a mapping, whose data stays in the file until it is touched, or what a reader made of it.
 // Thread rule: immutable after open; spans live as long as the object (a move keeps them).
 #pragma once
 
@@ -6,9 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,14 +32,29 @@ struct Tensor {
 
 class Weights {
  public:
+  // What a reader of a format hands over: metadata by the keys of GGUF, tensors by the names and shapes of GGUF.
+  struct Source {
+    std::string path;
+    std::uint64_t file_bytes = 0;  // of all files
+    gguf::Metadata metadata;
+    std::vector<gguf::TensorInfo> infos;           // names are unique; shard and offset are not used
+    std::vector<std::span<const std::byte>> data;  // of infos[i]: row_bytes of its type times its rows
+    std::shared_ptr<const void> owner;             // keeps the memory of `data`
+  };
+
+  // `path` is a GGUF file (of a split model the first).
   static Result<Weights> open(const std::string& path);
+  explicit Weights(Source source);
   explicit Weights(gguf::GgufFile file);
   Weights(Weights&&) noexcept = default;
   Weights& operator=(Weights&&) noexcept = default;
 
-  const gguf::GgufFile& file() const { return file_; }
-  std::span<const Tensor> all() const { return tensors_; }  // in file order
-  const Tensor* find(std::string_view name) const;          // nullptr when absent
+  const std::string& path() const { return path_; }
+  std::uint64_t file_bytes() const { return file_bytes_; }
+  const gguf::Metadata& metadata() const { return metadata_; }
+  std::span<const gguf::TensorInfo> infos() const { return infos_; }  // for read_config
+  std::span<const Tensor> all() const { return tensors_; }            // in file order
+  const Tensor* find(std::string_view name) const;                    // nullptr when absent
   // The tensor, if it is there with just these dimensions (trailing ones may be left out).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
@@ -44,8 +62,13 @@ class Weights {
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;  // in the order of DType, absent ones left out
 
  private:
-  gguf::GgufFile file_;
-  std::vector<Tensor> tensors_;  // tensors_[i] is file_.tensors()[i]
+  std::string path_;
+  std::uint64_t file_bytes_ = 0;
+  gguf::Metadata metadata_;
+  std::vector<gguf::TensorInfo> infos_;
+  std::vector<Tensor> tensors_;                              // tensors_[i] is infos_[i]
+  std::unordered_map<std::string_view, std::size_t> index_;  // keys point into infos_, whose elements never move
+  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace zinc_rt

@@ -62,7 +62,7 @@ TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
     SCOPED_TRACE(path);
     const auto weights = Weights::open(path);
     ASSERT_TRUE(weights) << weights.error().message;
-    const auto config = read_config(weights->file());
+    const auto config = read_config(weights->metadata(), weights->infos());
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_TRUE(weights->require("token_embd.weight", {config->model_dim, config->vocab_size}));
     EXPECT_TRUE(weights->require("output_norm.weight", {config->model_dim}));
@@ -72,7 +72,7 @@ TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
     EXPECT_NE(weights->find("blk." + std::to_string(config->n_layers - 1) + ".attn_norm.weight"), nullptr);
     EXPECT_EQ(weights->find("blk." + std::to_string(config->n_layers + config->n_mtp_layers) + ".attn_norm.weight"),
               nullptr);
-    EXPECT_LE(weights->total_bytes(), weights->file().file_bytes());
+    EXPECT_LE(weights->total_bytes(), weights->file_bytes());
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -33,6 +34,7 @@ class GgufFile {
   const std::string& path() const { return path_; }
   std::uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
+  Metadata take_metadata() { return std::move(metadata_); }  // metadata() is empty from then on
   std::span<const TensorInfo> tensors() const { return tensors_; }
   const TensorInfo* find_tensor(std::string_view name) const;  // nullptr when absent
   std::span<const std::byte> data(const TensorInfo& tensor) const;
