@@ -5,6 +5,7 @@ import pytest
 
 import tiny_model as tiny
 import zinc_rt
+from fixture_models import FIXTURES
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -12,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 @pytest.fixture(scope="session")
 def fixtures():
     """Reference models and logits that lie beside the checkout on the project's own machines."""
-    path = ROOT.parent / "shared" / "fixtures"
+    path = FIXTURES
     if not path.is_dir():
         pytest.skip(f"no reference fixtures at {path}")
     return path

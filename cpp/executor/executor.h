@@ -34,6 +34,7 @@ struct ExecutorOptions {
 };
 
 struct ExecutorInfo {
+  std::string family;       // of the model, for people: "Qwen 3"
   std::string tier;         // "t_cpu"
   std::string tier_reason;  // why this one
   std::string device;       // of the ring, for people

@@ -54,12 +54,19 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   }
   ZRT_TRY(executor->prepared_, prepare(path, options, mapped));
   const auto& p = executor->prepared_;
-  executor->info_ = {choice.tier->name,           choice.why,
-                     executor->ring_->describe(), "exact",
-                     options.activations,         options.fusion,
-                     p.graph_options.max_slots,   p.graph_options.max_context,
-                     p.graph_options.n_pages,     p.limits.max_tokens,
-                     p.layout.page_bytes,         p.layout.page_bytes / mem::kPageTokens};
+  executor->info_ = {std::string(p.family->name),
+                     choice.tier->name,
+                     choice.why,
+                     executor->ring_->describe(),
+                     "exact",
+                     options.activations,
+                     options.fusion,
+                     p.graph_options.max_slots,
+                     p.graph_options.max_context,
+                     p.graph_options.n_pages,
+                     p.limits.max_tokens,
+                     p.layout.page_bytes,
+                     p.layout.page_bytes / mem::kPageTokens};
   executor->info_.n_state_checkpoints = options.state_checkpoints;
   for (const ir::Buffer& buffer : p.state_copy.buffers())
     if (buffer.buffer_class == ir::BufferClass::kState)
