@@ -1,30 +1,10 @@
 """Writes a GGUF file of random weights that runs in milliseconds: two llama layers, a byte-level vocabulary."""
 
-import struct
-
 import numpy as np
 
+import gguf_file
+
 VOCAB, DIM, FFN, HEADS, KV_HEADS, HEAD_DIM, LAYERS, CONTEXT = 448, 64, 96, 4, 2, 16, 2, 512
-
-
-def _string(text: str) -> bytes:
-    raw = text.encode()
-    return struct.pack("<Q", len(raw)) + raw
-
-
-def _value(value) -> bytes:
-    """A metadata value: its type number and its bytes."""
-    if isinstance(value, bool):
-        return struct.pack("<I?", 7, value)
-    if isinstance(value, int):
-        return struct.pack("<II", 4, value)
-    if isinstance(value, float):
-        return struct.pack("<If", 6, value)
-    if isinstance(value, str):
-        return struct.pack("<I", 8) + _string(value)
-    if isinstance(value[0], str):
-        return struct.pack("<IIQ", 9, 8, len(value)) + b"".join(map(_string, value))
-    return struct.pack("<IIQ", 9, 5, len(value)) + struct.pack(f"<{len(value)}i", *value)
 
 
 def _byte_alphabet() -> list[str]:
@@ -48,9 +28,22 @@ def vocabulary():
     return tokens, types, [f"{a} {b}" for a, b in merges]
 
 
+def tokenizer_metadata() -> dict:
+    tokens, types, merges = vocabulary()
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.merges": merges,
+        "tokenizer.ggml.bos_token_id": tokens.index("<|start|>"),
+        "tokenizer.ggml.eos_token_id": tokens.index("<|end|>"),
+        "tokenizer.ggml.add_bos_token": False,
+    }
+
+
 def write(path, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
-    tokens, types, merges = vocabulary()
     metadata = {
         "general.architecture": "llama",
         "general.name": "tiny",
@@ -66,14 +59,7 @@ def write(path, seed: int = 0) -> None:
         "llama.rope.dimension_count": HEAD_DIM,
         "llama.rope.freq_base": 10000.0,
         "llama.vocab_size": VOCAB,
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "gpt-2",
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": types,
-        "tokenizer.ggml.merges": merges,
-        "tokenizer.ggml.bos_token_id": tokens.index("<|start|>"),
-        "tokenizer.ggml.eos_token_id": tokens.index("<|end|>"),
-        "tokenizer.ggml.add_bos_token": False,
+        **tokenizer_metadata(),
         "tokenizer.chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
         "{% if add_generation_prompt %}<|start|>assistant: {% endif %}",
     }
@@ -90,17 +76,8 @@ def write(path, seed: int = 0) -> None:
             f"blk.{layer}.ffn_up.weight": (FFN, DIM),
             f"blk.{layer}.ffn_down.weight": (DIM, FFN),
         }
-    infos, data = b"", b""
+    tensors = {}
     for name, shape in shapes.items():
         values = rng.standard_normal(shape).astype(np.float32) * (0.25 if len(shape) == 2 else 0.1)
-        if len(shape) == 1:
-            values += 1
-            raw, kind = values.tobytes(), 0
-        else:
-            raw, kind = values.astype(np.float16).tobytes(), 1
-        infos += _string(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
-        infos += struct.pack("<IQ", kind, len(data))
-        data += raw + b"\0" * (-len(raw) % 32)
-    head = b"GGUF" + struct.pack("<IQQ", 3, len(shapes), len(metadata))
-    head += b"".join(_string(key) + _value(value) for key, value in metadata.items()) + infos
-    path.write_bytes(head + b"\0" * (-len(head) % 32) + data)
+        tensors[name] = values + 1 if len(shape) == 1 else values
+    gguf_file.write(path, metadata, tensors)

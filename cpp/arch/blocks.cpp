@@ -12,12 +12,12 @@ BufferId embed_tokens(Builder& b, float scale) {
   return b.embed("hidden", b.token_ids(), table, scale);
 }
 
-void output_head(Builder& b, BufferId hidden) {
+void output_head(Builder& b, BufferId hidden, float logit_scale) {
   const auto& c = b.config();
   const BufferId norm = b.weight("output_norm_weight", "output_norm.weight", {c.model_dim});
   const BufferId head = c.tied_embeddings ? b.weight("embed_table", "token_embd.weight", {c.vocab_size, c.model_dim})
                                           : b.weight("output_weight", "output.weight", {c.vocab_size, c.model_dim});
-  b.head(hidden, norm, head, static_cast<float>(c.logit_scale), static_cast<float>(c.final_logit_softcap));
+  b.head(hidden, norm, head, logit_scale, static_cast<float>(c.final_logit_softcap));
 }
 
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor) {

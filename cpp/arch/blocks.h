@@ -10,8 +10,8 @@ namespace zinc_rt::arch {
 
 // The residual stream, from the token ids: act.hidden. The table is model.embed_table.
 BufferId embed_tokens(Builder& b, float scale);
-// Norm, head (the embedding table where the file has no output matrix) and sampling.
-void output_head(Builder& b, BufferId hidden);
+// Norm, head (the embedding table where the file has no output matrix), logits times a scale, and sampling.
+void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
 // RMS_NORM over whole rows with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
