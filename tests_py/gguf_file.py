@@ -32,8 +32,8 @@ def _value(value) -> bytes:
 
 
 def write(path, metadata: dict, tensors: dict) -> None:
-    """tensors: name -> array (stored as F16 if it has more than one dimension, else F32), or (shape, GGUF type, bytes) of
-    data in any format, the shape outermost first."""
+    """tensors: name -> array (stored as F16 if it has more than one dimension, else F32), or (shape, GGUF type, bytes)
+    of data in any format, the shape outermost first."""
     infos, data = b"", b""
     for name, value in tensors.items():
         if isinstance(value, tuple):
