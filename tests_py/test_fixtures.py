@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import zinc_rt
-from fixture_models import base_models, quantized_models
+from fixture_models import a_few_fast, base_models, quantized_models
 
 CHUNKS = (1, 5, 16, 33)  # 1 is decoding
 
@@ -49,7 +49,7 @@ def row_differences(logits, exact):
     return np.abs(logits - exact).mean(axis=1)
 
 
-@pytest.mark.parametrize("name", quantized_models())
+@pytest.mark.parametrize("name", a_few_fast(quantized_models()))
 def test_quantized_weights_in_the_normal_arithmetic(fixtures, name):
     """Rows differ from exact logits as much as the other engine's int8 activations make them differ.
 
@@ -80,6 +80,7 @@ def test_quantized_weights_in_the_normal_arithmetic(fixtures, name):
         assert np.concatenate(ours).mean() <= 1.5 * np.concatenate(theirs).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", sorted({name.rsplit("-", 1)[0] for name in quantized_models()}))
 def test_the_mean_over_a_models_files_is_that_of_int8_activations(fixtures, model):
     ours, theirs = [], []

@@ -115,17 +115,27 @@ TEST_F(Limits, OptionsAreChecked) {
 }
 
 TEST_F(Limits, PlanIsWhatIsAllocated) {
-  for (const bool mmap : {true, false})
-    for (const bool aliasing : {true, false}) {
-      auto options = small_options();
-      options.mmap = mmap;
-      options.aliasing = aliasing;
-      const auto executor = open("llama_k-Q4_K_M", options);
-      ASSERT_NE(executor, nullptr);
-      EXPECT_EQ(executor->plan().allocated_bytes(), executor->allocated_bytes());
-      EXPECT_EQ(executor->plan().mapped_bytes() > 0, mmap);
-      EXPECT_EQ(executor->plan().find("kv_pages")->bytes, executor->info().page_bytes * executor->info().n_pages);
-    }
+  for (const auto& model : kModels)
+    for (const bool mmap : {true, false})
+      for (const bool aliasing : {true, false}) {
+        auto options = small_options();
+        options.mmap = mmap;
+        options.aliasing = aliasing;
+        const auto executor = open(model, options);
+        ASSERT_NE(executor, nullptr);
+        EXPECT_EQ(executor->plan().allocated_bytes(), executor->allocated_bytes()) << model;
+        EXPECT_EQ(executor->plan().mapped_bytes() > 0, mmap);
+        EXPECT_EQ(executor->plan().find("kv_pages")->bytes, executor->info().page_bytes * executor->info().n_pages);
+        // Of the file's tensors all but the blocks that are not run are there, once.
+        std::uint64_t planned = 0, wanted = 0;
+        for (const auto& region : executor->plan().regions)
+          if (region.name.starts_with("weights.")) planned += region.bytes;
+        for (const Tensor& tensor : executor->weights().all())
+          if (!tensor.name.starts_with("blk." + std::to_string(executor->config().n_layers) + "."))
+            wanted += mem::align_up(tensor.data.size(), 256);
+        EXPECT_LE(planned, wanted) << model;
+        EXPECT_GE(planned + 256 * executor->weights().all().size(), wanted) << model;
+      }
 }
 
 TEST_F(Limits, HiddenTap) {
