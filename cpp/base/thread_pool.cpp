@@ -18,7 +18,8 @@ inline void pause_once() {
 }
 
 // Returns once `value` differs from `old`.
-void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+template <class T>
+void wait_for_change(const std::atomic<T>& value, T old) {
   for (int i = 0; i < kSpins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return;
     pause_once();
@@ -40,9 +41,14 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::take_items(int worker) {
-  for (auto i = next_.fetch_add(1, std::memory_order_relaxed); i < n_;
-       i = next_.fetch_add(1, std::memory_order_relaxed))
-    call_(context_, i, worker);
+  std::uint64_t done = 0;
+  for (auto left = unclaimed_.load(std::memory_order_acquire); left > 0;) {
+    if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;
+    call_(context_, n_ - left, worker);
+    ++done;
+    left = unclaimed_.load(std::memory_order_acquire);
+  }
+  if (done > 0 && unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_all();
 }
 
 void ThreadPool::run(std::uint64_t n, Call call, void* context) {
@@ -53,23 +59,23 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
   n_ = n;
   call_ = call;
   context_ = context;
-  next_.store(0, std::memory_order_relaxed);
-  busy_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
+  unfinished_.store(n, std::memory_order_relaxed);
+  unclaimed_.store(n, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();
   take_items(0);
-  for (auto left = busy_.load(std::memory_order_acquire); left != 0; left = busy_.load(std::memory_order_acquire))
-    wait_for_change(busy_, left);
+  for (auto left = unfinished_.load(std::memory_order_acquire); left != 0;
+       left = unfinished_.load(std::memory_order_acquire))
+    wait_for_change(unfinished_, left);
 }
 
 void ThreadPool::work(int worker) {
   std::uint32_t seen = 0;
   for (;;) {
     wait_for_change(epoch_, seen);
-    ++seen;
+    seen = epoch_.load(std::memory_order_acquire);
     if (stop_.load(std::memory_order_relaxed)) return;
     take_items(worker);
-    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_all();
   }
 }
 

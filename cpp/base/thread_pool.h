@@ -37,9 +37,11 @@ class ThreadPool {
   void take_items(int worker);
 
   std::vector<std::thread> workers_;
-  std::atomic<std::uint32_t> epoch_{0};  // a new range, or the end
-  std::atomic<std::uint32_t> busy_{0};   // workers that have not finished the range
-  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
+  // Indices that nobody has claimed, and those whose calls have not returned. A range is over when the second is 0, so
+  // a worker that was not scheduled in time holds nobody up: it finds nothing to claim. What follows is written while
+  // both are 0, and read by those who hold a claim.
+  std::atomic<std::uint64_t> unclaimed_{0}, unfinished_{0};
   std::atomic<bool> stop_{false};
   std::uint64_t n_ = 0;
   Call call_ = nullptr;

@@ -55,6 +55,20 @@ TEST_P(Pool, SleepsAndWakes) {
   }
 }
 
+// Many short ranges, of changing lengths: a worker that wakes late meets a later range.
+TEST_P(Pool, LateWorkersMeetLaterRanges) {
+  ThreadPool pool(GetParam());
+  std::vector<int> values(7, 0);
+  for (std::uint64_t round = 0; round < 20000; ++round) {
+    const std::uint64_t n = 2 + round % 6;
+    pool.parallel_for(n, [&, round](std::uint64_t i, int) { values[i] += static_cast<int>(round % 3); });
+  }
+  std::vector<int> expected(7, 0);
+  for (std::uint64_t round = 0; round < 20000; ++round)
+    for (std::uint64_t i = 0; i < 2 + round % 6; ++i) expected[i] += static_cast<int>(round % 3);
+  EXPECT_EQ(values, expected);
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, Pool, ::testing::Range(1, 5));
 
 TEST(PoolEnds, WithoutWork) {
