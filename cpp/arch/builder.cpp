@@ -112,6 +112,10 @@ std::uint32_t Builder::width(BufferId buffer) const {
   const auto& b = graph_.buffer(buffer);
   return b.dims[b.rank - 1u].n;
 }
+std::uint32_t Builder::parts(std::uint32_t width, std::uint32_t part) {
+  if (part == 0) refuse(fmt::format("a row of {} is cut into parts of 0", width));
+  return part == 0 ? 0 : width / part;
+}
 Dim Builder::rows(BufferId buffer) const {
   return buffer == ir::kNoBuffer ? Dim(1) : graph_.buffer(buffer).dims[0];
 }

@@ -127,6 +127,7 @@ class Builder {
   ir::Node node(ir::Op op, std::initializer_list<BufferId> inputs, std::initializer_list<BufferId> outputs);
   void push(ir::Node node);
   ir::Dim rows(BufferId buffer) const;
+  std::uint32_t parts(std::uint32_t width, std::uint32_t part);  // width / part; refuses a part of 0
 
   const ModelConfig& config_;
   const Weights& weights_;

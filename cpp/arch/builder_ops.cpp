@@ -101,7 +101,7 @@ BufferId Builder::sigmoid_mul(std::string name, BufferId x, BufferId gate) {
 }
 
 BufferId Builder::slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width) {
-  const std::uint32_t groups = this->width(x) / group;
+  const std::uint32_t groups = parts(this->width(x), group);
   const BufferId y = activation(std::move(name), {rows(x), groups * width});
   Node n = node(Op::SLICE, {x}, {y});
   ir::set_attr(n, "groups", groups);
@@ -143,7 +143,7 @@ BufferId Builder::moe_glu(std::string name, BufferId gate, BufferId up, std::uin
 }
 
 BufferId Builder::moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale) {
-  const BufferId z = activation(std::move(name), {rows(y), width(y) / width(routing.ids)});
+  const BufferId z = activation(std::move(name), {rows(y), parts(width(y), width(routing.ids))});
   push(node(Op::MOE_SUM, {y, routing.ids, routing.weights, expert_scale}, {z}));
   return z;
 }

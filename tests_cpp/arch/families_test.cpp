@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 #include <set>
 
 #include "arch/rope.h"
@@ -67,6 +68,52 @@ TEST_P(EveryModel, NamesTheTensorThatIsWrong) {
               }),
               HasSubstr("has shape"));
   EXPECT_THAT(error([](auto& c) { c.n_heads *= 2; }), HasSubstr("has shape"));
+}
+
+// Any values that the config reader lets through: an error or a graph that verifies or does not, but no crash (and
+// under the sanitizers no overflow and no division by zero).
+TEST_P(EveryModel, SurvivesAnyConfig) {
+  const auto p = load(GetParam());
+  std::mt19937 rng(7);
+  constexpr std::uint32_t ModelConfig::* kFields[] = {&ModelConfig::n_layers,
+                                                      &ModelConfig::n_mtp_layers,
+                                                      &ModelConfig::model_dim,
+                                                      &ModelConfig::n_heads,
+                                                      &ModelConfig::head_dim,
+                                                      &ModelConfig::v_head_dim,
+                                                      &ModelConfig::sliding_window,
+                                                      &ModelConfig::sliding_head_dim,
+                                                      &ModelConfig::sliding_v_head_dim,
+                                                      &ModelConfig::rope_dim,
+                                                      &ModelConfig::n_shared_kv_layers,
+                                                      &ModelConfig::sliding_rope_dim,
+                                                      &ModelConfig::n_experts,
+                                                      &ModelConfig::n_experts_used,
+                                                      &ModelConfig::expert_ffn_dim,
+                                                      &ModelConfig::ssm_conv_width,
+                                                      &ModelConfig::shared_expert_ffn_dim,
+                                                      &ModelConfig::full_attention_interval,
+                                                      &ModelConfig::ssm_k_heads,
+                                                      &ModelConfig::ssm_v_heads,
+                                                      &ModelConfig::ssm_k_dim,
+                                                      &ModelConfig::ssm_inner_dim,
+                                                      &ModelConfig::vocab_size,
+                                                      &ModelConfig::per_layer_embedding_dim};
+  constexpr std::uint32_t kValues[] = {0, 1, 2, 3, 5, 64, 255, 1024, 1u << 14, 1u << 22};
+  for (int round = 0; round < 150; ++round) {
+    auto config = p.config;
+    for (std::uint32_t i = 0; i <= rng() % 3; ++i) config.*kFields[rng() % std::size(kFields)] = kValues[rng() % 10];
+    config.n_layers = std::min(config.n_layers, 64u);
+    config.n_kv_heads_per_layer.resize(config.n_layers, rng() % 3);
+    config.ffn_dim_per_layer.resize(config.n_layers, kValues[rng() % 10]);
+    if (!config.is_sliding.empty()) config.is_sliding.resize(config.n_layers, rng() % 2);
+    if (!config.is_recurrent.empty()) config.is_recurrent.resize(config.n_layers, rng() % 2);
+    const auto graph = p.family->build(config, *p.weights, p.graph_options);
+    if (graph)
+      static_cast<void>(ir::verify(*graph));
+    else
+      EXPECT_FALSE(graph.error().message.empty());
+  }
 }
 
 TEST_P(EveryModel, StagesDifferInAttentionAndPlanIsComplete) {
