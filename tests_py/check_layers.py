@@ -35,6 +35,7 @@ QUANT = "kernels/cpu/quant/quant.h"
 TIER_KERNELS = {"cpu": {"common", "cpu"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
+    "model": {"kernels"},
     "ir": {"executor"},
     "arch": {"executor"},
     "lower": {"executor"},

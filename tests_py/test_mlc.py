@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import struct
 
 import numpy as np
 import pytest
@@ -64,6 +65,74 @@ def test_weights_are_quantized_split_and_turned_right(tiny_model, tiny_folder, t
         zinc_rt.Engine(tmp_path / "folder", **FLOAT) as got,
     ):
         assert (got.logits(ids) == wanted.logits(ids)).all()
+
+
+def change_f32_file(source, destination, change):
+    """Rewrites the matrices of a GGUF file whose tensors are all f32, in place."""
+    raw, at = bytearray(source.read_bytes()), 8
+
+    def take(form):
+        nonlocal at
+        (value,) = struct.unpack_from("<" + form, raw, at)
+        at += struct.calcsize(form)
+        return value
+
+    def take_string():
+        nonlocal at
+        n = take("Q")
+        at += n
+        return bytes(raw[at - n : at]).decode(errors="replace")
+
+    def skip_value(kind):
+        if kind == 8:
+            take_string()
+        elif kind == 9:
+            kind, n = take("I"), take("Q")
+            for _ in range(n):
+                skip_value(kind)
+        else:
+            take("BbHhIif?__Qqd"[kind])
+
+    n_tensors, n_keys = take("Q"), take("Q")
+    for _ in range(n_keys):
+        take_string()
+        skip_value(take("I"))
+    tensors = []
+    for _ in range(n_tensors):
+        name = take_string()
+        shape = [take("Q") for _ in range(take("I"))][::-1]
+        assert take("I") == 0, f"{name} is not f32"
+        tensors.append((name, shape, take("Q")))
+    data = at + -at % 32
+    for name, shape, offset in tensors:
+        values = np.frombuffer(raw, np.float32, int(np.prod(shape)), data + offset).reshape(shape)
+        values[...] = change(name, values)
+    destination.write_bytes(raw)
+
+
+@pytest.mark.parametrize("name", ["llama_spm-f32", "mistral-f32", "mistral_swa-f32", "phi3-f32"])
+def test_fixture_weights_are_quantized_split_and_turned_right(fixtures, tmp_path, name):
+    source = fixtures / "models" / f"{name}.gguf"
+    skip_unless_it_runs(source)
+
+    def quantized(name, values):
+        return four_bit(name, values) if values.ndim == 2 else values.astype(np.float16).astype(np.float32)
+
+    change_f32_file(source, tmp_path / "float.gguf", quantized)
+    convert(source, tmp_path / "folder")
+    ids = [3 + (11 * i) % 400 for i in range(70)]
+    with (
+        zinc_rt.Engine(tmp_path / "float.gguf", **FLOAT) as wanted,
+        zinc_rt.Engine(tmp_path / "folder", **FLOAT) as got,
+    ):
+        assert (got.logits(ids) == wanted.logits(ids)).all()
+
+
+def skip_unless_it_runs(model):
+    try:
+        zinc_rt.Engine(model).close()
+    except zinc_rt.errors.Unavailable as error:
+        pytest.skip(f"this build does not run the model: {error}")
 
 
 def test_a_folder_runs_like_the_file_made_of_it(tiny_folder, tmp_path):
@@ -185,10 +254,7 @@ def test_families_run_from_folder_and_file(fixtures, tmp_path, name):
 @pytest.mark.parametrize("name", PHI3)
 def test_phi3_runs_from_folder_and_file(fixtures, tmp_path, name):
     source = fixtures / "models" / f"{name}.gguf"
-    try:
-        zinc_rt.Engine(source).close()
-    except zinc_rt.errors.Unavailable as error:
-        pytest.skip(f"this build does not run phi3: {error}")
+    skip_unless_it_runs(source)
     run_both_ways(source, fixtures / "ref" / f"{name.rsplit('-', 1)[0]}.npz", tmp_path)
 
 

@@ -61,7 +61,7 @@ Status read_longrope(const Weights& weights, const ModelConfig& m, ChatConfig& c
     out->assign(values.begin(), values.end());
   }
   constexpr double kTolerance = 1e-4;
-  if (std::fabs(longrope_attn_factor(c) - m.rope_attn_factor) > kTolerance)
+  if (m.rope_attn_factor != 0 && std::fabs(longrope_attn_factor(c) - m.rope_attn_factor) > kTolerance)
     return fail(StatusCode::kUnavailable, "[mlc] {}: rope.scaling.attn_factor is {}, MLC makes {} of {} and {} tokens",
                 weights.path(), m.rope_attn_factor, longrope_attn_factor(c), c.context_length, c.rope_original_context);
   return {};
@@ -74,6 +74,10 @@ Status refuse_others(const ModelConfig& m, const std::string& path) {
     double there, needed;
   };
   const Row rows[] = {{"experts", static_cast<double>(m.n_experts), 0},
+                      {"nextn_predict_layers", static_cast<double>(m.n_mtp_layers), 0},
+                      {"attention.shared_kv_layers", static_cast<double>(m.n_shared_kv_layers), 0},
+                      {"attention.sliding_window_pattern", static_cast<double>(m.is_sliding.size()), 0},
+                      {"attention.recurrent_layers", static_cast<double>(m.is_recurrent.size()), 0},
                       {"value head size", static_cast<double>(m.v_head_dim), static_cast<double>(m.head_dim)},
                       {"attention.scale", m.attention_scale, 0},
                       {"attn_logit_softcapping", m.attention_softcap, 0},
@@ -168,7 +172,7 @@ Result<ChatConfig> config_of(const Weights& weights) {
     ZRT_CHECK_OK(find_llama3_scaling(weights, c));
   } else if (c.architecture == "phi3" && weights.find("rope_factors_short.weight") != nullptr) {
     ZRT_CHECK_OK(read_longrope(weights, m, c));
-  } else if (m.rope_scaling_type != "none") {
+  } else if (m.rope_scaling_type != "none" || (m.rope_attn_factor != 0 && m.rope_attn_factor != 1)) {
     return fail(StatusCode::kUnavailable, "[mlc] {}: rope scaling {} of {} has no form in MLC", weights.path(),
                 gguf::quoted(m.rope_scaling_type), m.architecture);
   }
