@@ -325,6 +325,12 @@ def test_refusals(tiny_model, tiny_folder, tmp_path):
     assert zinc("info", out).returncode == 0
 
 
+def test_gguf_to_gguf_is_a_copy(tiny_model, tmp_path):
+    convert(tiny_model, tmp_path / "copy.gguf", "--to", "gguf")
+    with zinc_rt.Engine(tiny_model) as one, zinc_rt.Engine(tmp_path / "copy.gguf") as other:
+        assert (one.logits([1, 2, 3]) == other.logits([1, 2, 3])).all()
+
+
 def test_mixed_index_and_shards(tiny_folder, tmp_path):
     """An index of one download with shards of another names the shard and both numbers."""
     broken = tmp_path / "broken"

@@ -25,6 +25,14 @@ void dequantize(DType dtype, const std::byte* row, std::span<float> out) {
   cpu::quant_format(dtype)->dequantize_row(row, out.data(), static_cast<std::int64_t>(out.size()));
 }
 
+// All keys but those that tell the parts of a split model: what is written is one file.
+Result<gguf::Metadata> whole(const gguf::Metadata& metadata) {
+  gguf::Metadata out;
+  for (const auto& [key, value] : metadata.entries())
+    if (!key.starts_with("split.")) ZRT_CHECK_OK(out.add(key, value));
+  return out;
+}
+
 Result<int> convert(const ConvertOptions& o) {
   const auto started = std::chrono::steady_clock::now();
   const bool from_folder = std::filesystem::is_directory(o.source);
@@ -39,7 +47,8 @@ Result<int> convert(const ConvertOptions& o) {
   nlohmann::ordered_json out{{"source", o.source}, {"destination", o.destination}, {"to", to}};
   out["source_bytes"] = weights.file_bytes();
   if (to == "gguf") {
-    ZRT_TRY(out["bytes"], gguf::write_file(o.destination, weights.metadata(), weights.all(),
+    ZRT_TRY(const auto metadata, whole(weights.metadata()));
+    ZRT_TRY(out["bytes"], gguf::write_file(o.destination, metadata, weights.all(),
                                            {.on_progress = progress_bar("writing", o.progress)}));
     out["tensors"] = weights.all().size();
   } else {
@@ -70,6 +79,7 @@ void add_convert(CLI::App& app, int& exit) {
   command.footer(
       "Example: zinc-rt convert model.gguf model-q4f16_1-MLC\n"
       "To MLC, Q4_0 matrices keep their values and all others are quantized to 4 bits; to GGUF, all values are kept.\n"
+      "A split GGUF model with --to gguf becomes one file.\n"
       "Families: llama (Llama, Mistral, SmolLM2) and phi3.");
   command.add_option("source", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
   command.add_option("destination", o->destination, "what to write; a name that is free")->required();

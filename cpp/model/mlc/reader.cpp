@@ -74,6 +74,9 @@ class Reader {
     std::error_code error;
     if (!std::filesystem::is_directory(folder_, error))
       return fail(StatusCode::kNotFound, "[mlc] {}: needs a folder, none there", folder_);
+    for (const char* name : {"mlc-chat-config.json", "tokenizer.json"})
+      if (!std::filesystem::exists(folder_ + "/" + name, error))
+        return fail(StatusCode::kNotFound, "[mlc] {}: a model's folder needs {}, not there", folder_, name);
     gguf::Metadata out;
     out.set_place(folder_);
     ZRT_TRY(const std::string config, read_text(folder_ + "/mlc-chat-config.json"));

@@ -288,9 +288,11 @@ class Import {
     };
     ZRT_CHECK_OK(add_id("bos", bos));
     ZRT_CHECK_OK(add_id("eos", eos));
-    // A second end of generation, where the folder names one, ends turns.
-    const auto turn = std::ranges::find_if(chat_.eos_ids, [&](std::uint64_t id) { return id != eos; });
-    if (turn != chat_.eos_ids.end()) ZRT_CHECK_OK(add_id("eot", *turn));
+    // Where the folder names just one more end of generation, that ends turns. Of several the tokenizer finds it by
+    // name.
+    const auto is_other = [&](std::uint64_t id) { return id != eos; };
+    if (std::ranges::count_if(chat_.eos_ids, is_other) == 1)
+      ZRT_CHECK_OK(add_id("eot", *std::ranges::find_if(chat_.eos_ids, is_other)));
     ZRT_CHECK_OK(add_id("unknown", unknown));
     ZRT_CHECK_OK(add_id("padding", padding));
     ZRT_TRY(const bool add_bos, config_.flag_or("add_bos_token", bos && template_begins_with(*bos)));

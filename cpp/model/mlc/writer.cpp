@@ -166,6 +166,9 @@ class Writer {
         const auto found = param.is_norm ? weights_.require(piece.tensor, {param.n_columns})
                                          : weights_.require(piece.tensor, {param.n_columns, piece.n_rows});
         if (!found) return std::unexpected(found.error());
+        if (!traits((*found)->dtype).is_weight)
+          return fail(StatusCode::kUnavailable, "[mlc] {}: tensor {}: type {} has no place in MLC", weights_.path(),
+                      gguf::quoted(piece.tensor), to_string((*found)->dtype));
         known.insert(piece.tensor);
       }
     }
