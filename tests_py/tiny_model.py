@@ -42,7 +42,8 @@ def tokenizer_metadata() -> dict:
     }
 
 
-def write(path, seed: int = 0) -> None:
+def write(path, seed: int = 0, change=None) -> None:
+    """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
     metadata = {
         "general.architecture": "llama",
@@ -80,4 +81,7 @@ def write(path, seed: int = 0) -> None:
     for name, shape in shapes.items():
         values = rng.standard_normal(shape).astype(np.float32) * (0.25 if len(shape) == 2 else 0.1)
         tensors[name] = values + 1 if len(shape) == 1 else values
+        if change is not None:
+            changed = np.float32(change(name, tensors[name].astype(np.float16).astype(np.float32)))
+            tensors[name] = (shape, gguf_file.F32, changed.tobytes())
     gguf_file.write(path, metadata, tensors)

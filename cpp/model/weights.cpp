@@ -5,10 +5,21 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "model/mlc/reader.h"
 
 namespace zinc_rt {
 
+Result<gguf::Metadata> Weights::open_metadata(const std::string& path) {
+  if (mlc::is_folder(path)) return mlc::read_metadata(path);
+  ZRT_TRY(gguf::GgufFile file, gguf::GgufFile::open(path));
+  return file.take_metadata();
+}
+
 Result<Weights> Weights::open(const std::string& path) {
+  if (mlc::is_folder(path)) {
+    ZRT_TRY(Source source, mlc::read_folder(path));
+    return Weights(std::move(source));
+  }
   ZRT_TRY(gguf::GgufFile file, gguf::GgufFile::open(path));
   return Weights(std::move(file));
 }

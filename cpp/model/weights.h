@@ -42,8 +42,10 @@ class Weights {
     std::shared_ptr<const void> owner;             // keeps the memory of `data`
   };
 
-  // `path` is a GGUF file (of a split model the first).
+  // `path` is a GGUF file (of a split model the first) or an MLC folder.
   static Result<Weights> open(const std::string& path);
+  // What open() would give as metadata(); touches no tensor.
+  static Result<gguf::Metadata> open_metadata(const std::string& path);
   explicit Weights(Source source);
   explicit Weights(gguf::GgufFile file);
   Weights(Weights&&) noexcept = default;

@@ -17,7 +17,8 @@ int report(const Error& error) {
 }
 
 int cli_main(int argc, const char* const* argv) {
-  CLI::App app("ZINC_RT: runs language models from GGUF files, the same bits on every tier.", "zinc-rt");
+  CLI::App app("ZINC_RT: runs language models from GGUF files and MLC folders, the same bits on every tier.",
+               "zinc-rt");
   app.footer(
       "Examples:\n"
       "  zinc-rt run model.gguf -p \"The capital of France is\" -n 32\n"
@@ -27,7 +28,8 @@ int cli_main(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string("zinc-rt ") + kVersion);
   app.require_subcommand(1);
   int exit = kDone;
-  for (const auto add : {add_run, add_chat, add_info, add_plan, add_ir, add_tiers, add_tokenize}) add(app, exit);
+  for (const auto add : {add_run, add_chat, add_info, add_plan, add_ir, add_tiers, add_tokenize, add_convert})
+    add(app, exit);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -15,6 +16,10 @@ enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3 };
 
 // Prints the error on stderr; kRefused when the input is at fault, else kFailed.
 int report(const Error& error);
+
+// A bar on stderr, where that is a terminal or `always` is set; else an empty function.
+using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
+Progress progress_bar(std::string verb, bool always);
 
 // Options that open an engine, on any command that needs one.
 struct ModelOptions {
@@ -37,5 +42,6 @@ void add_plan(CLI::App& app, int& exit);
 void add_ir(CLI::App& app, int& exit);
 void add_tiers(CLI::App& app, int& exit);
 void add_tokenize(CLI::App& app, int& exit);
+void add_convert(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools

@@ -8,12 +8,12 @@
 namespace zinc_rt::tools {
 namespace {
 
-// One line that is rewritten: [#####.....]  52%  51.1 / 98.1 MB
-void draw(std::uint64_t done, std::uint64_t total) {
+// One line that is rewritten: loading [#####.....]  52%  51.1 / 98.1 MB
+void draw(std::string_view verb, std::uint64_t done, std::uint64_t total) {
   constexpr std::size_t kWidth = 30;
   const double part = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1;
   const auto filled = static_cast<std::size_t>(part * kWidth);
-  fmt::print(stderr, "\rloading [{}{}] {:3.0f}%  {:.1f} / {:.1f} MB", std::string(filled, '#'),
+  fmt::print(stderr, "\r{} [{}{}] {:3.0f}%  {:.1f} / {:.1f} MB", verb, std::string(filled, '#'),
              std::string(kWidth - filled, '.'), 100 * part, static_cast<double>(done) / 1e6,
              static_cast<double>(total) / 1e6);
   if (done >= total) fmt::print(stderr, "\n");
@@ -22,9 +22,19 @@ void draw(std::uint64_t done, std::uint64_t total) {
 
 }  // namespace
 
+Progress progress_bar(std::string verb, bool always) {
+  if (!always && isatty(STDERR_FILENO) == 0) return {};
+  return [verb = std::move(verb), last = -1](std::uint64_t done, std::uint64_t total) mutable {
+    const int percent = total > 0 ? static_cast<int>(100 * done / total) : 100;
+    if (percent == last) return;
+    last = percent;
+    draw(verb, done, total);
+  };
+}
+
 void add_model_options(CLI::App& app, ModelOptions& options) {
   auto& e = options.engine;
-  app.add_option("model", options.model, "a GGUF file (of a split model, the first)")->required();
+  app.add_option("model", options.model, "a GGUF file (of a split model, the first) or an MLC folder")->required();
   app.add_option("--tier", e.tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
   app.add_option("--threads", e.threads, "worker threads of T-CPU; 0: what the process may use");
   app.add_option("--max-context", e.max_context, "tokens a request may have; 0: the model's, at most 32768");
@@ -41,14 +51,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 
 Result<Engine> open_engine(ModelOptions& options) {
   options.engine.mmap = !options.no_mmap;
-  int last = -1;
-  if (options.progress || isatty(STDERR_FILENO) != 0)
-    options.engine.on_progress = [last](std::uint64_t done, std::uint64_t total) mutable {
-      const int percent = total > 0 ? static_cast<int>(100 * done / total) : 100;
-      if (percent == last) return;
-      last = percent;
-      draw(done, total);
-    };
+  options.engine.on_progress = progress_bar("loading", options.progress);
   return Engine::open(options.model, options.engine);
 }
 

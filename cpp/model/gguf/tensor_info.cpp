@@ -57,4 +57,9 @@ const FileTensorType* find_tensor_type(std::uint32_t number) {
   return row == kTypes.end() ? nullptr : row;
 }
 
+const FileTensorType* find_tensor_type(DType dtype) {
+  const auto* row = std::ranges::find(kTypes, std::optional(dtype), &FileTensorType::dtype);
+  return row == kTypes.end() ? nullptr : row;
+}
+
 }  // namespace zinc_rt::gguf

@@ -28,5 +28,6 @@ struct FileTensorType {
   std::optional<DType> dtype;
 };
 const FileTensorType* find_tensor_type(std::uint32_t number);  // nullptr when the format knows no such number
+const FileTensorType* find_tensor_type(DType dtype);           // nullptr when no file has such tensors
 
 }  // namespace zinc_rt::gguf

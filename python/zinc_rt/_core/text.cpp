@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bindings.h"
-#include "model/gguf/reader.h"
+#include "model/weights.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/utf8.h"
@@ -12,8 +12,7 @@ namespace zinc_rt::python {
 namespace {
 
 Tokenizer open_tokenizer(const std::string& path) {
-  const auto file = unwrap(gguf::GgufFile::open(path));
-  return unwrap(Tokenizer::from_metadata(file.metadata()));
+  return unwrap(Tokenizer::from_metadata(unwrap(Weights::open_metadata(path))));
 }
 
 std::string render(const ChatTemplate& self, const py::kwargs& kwargs) {
@@ -31,7 +30,7 @@ std::string render(const ChatTemplate& self, const py::kwargs& kwargs) {
 }  // namespace
 
 void bind_text(py::module_& m) {
-  py::class_<Tokenizer>(m, "Tokenizer", "The tokenizer of a GGUF file; needs no tensors. Any thread.")
+  py::class_<Tokenizer>(m, "Tokenizer", "The tokenizer of a GGUF file or an MLC folder; needs no tensors. Any thread.")
       .def(py::init(&open_tokenizer), py::arg("path"))
       .def(
           "encode",

@@ -1,0 +1,36 @@
+// Metadata values by their types in a GGUF file, for code that writes metadata.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/gguf/metadata.h"
+
+namespace zinc_rt::gguf {
+
+inline Value u32(std::uint64_t value) {
+  return {ValueType::kU32, false, static_cast<std::int64_t>(value)};
+}
+inline Value f32(double value) {
+  return {ValueType::kF32, false, static_cast<double>(static_cast<float>(value))};  // as it is read back from a file
+}
+inline Value boolean(bool value) {
+  return {ValueType::kBool, false, value};
+}
+inline Value string(std::string value) {
+  return {ValueType::kString, false, std::move(value)};
+}
+inline Value strings(std::vector<std::string> values) {
+  return {ValueType::kString, true, std::move(values)};
+}
+inline Value i32s(std::vector<std::int64_t> values) {
+  return {ValueType::kI32, true, std::move(values)};
+}
+inline Value f32s(std::vector<double> values) {
+  return {ValueType::kF32, true, std::move(values)};
+}
+
+}  // namespace zinc_rt::gguf

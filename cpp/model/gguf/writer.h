@@ -1,0 +1,25 @@
+// Writes GGUF v3, little endian: magic "GGUF", version, counts of tensors and keys; the keys; the tensor table; then
+// each tensor's data from a multiple of the alignment (general.alignment, else 32), counted from the end of the table's
+// padding. The file appears under its name when it is complete. Thread rule: pure function.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "model/gguf/metadata.h"
+#include "model/weights.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::gguf {
+
+struct WriteOptions {
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of tensors
+};
+
+// Returns the size of the file. Fails with kInvalidArgument for a tensor of a type that the format does not have, with
+// kUnavailable for errors of the system.
+Result<std::uint64_t> write_file(const std::string& path, const Metadata& metadata, std::span<const Tensor> tensors,
+                                 const WriteOptions& options = {});
+
+}  // namespace zinc_rt::gguf

@@ -1,0 +1,56 @@
+// mlc-chat-config.json: the family, its sizes, and how the parameters are stored.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::mlc {
+
+enum class RopeScaling : std::uint8_t { kNone, kLlama3, kLongrope };
+
+struct ChatConfig {
+  std::string model_type;    // llama, mistral, phi3, phi3_v
+  std::string architecture;  // what GGUF calls the family: llama, phi3
+  std::string quantization;  // q4f16_1, q4f16_2, q0f16, q0f32
+  bool quantized_layers = false;
+  bool quantized_ends = false;  // embedding and output matrix
+
+  std::uint64_t n_layers = 0;
+  std::uint64_t model_dim = 0;
+  std::uint64_t ffn_dim = 0;
+  std::uint64_t n_heads = 0;
+  std::uint64_t n_kv_heads = 0;
+  std::uint64_t head_dim = 0;
+  std::uint64_t vocab_size = 0;
+  std::uint64_t context_length = 0;
+  std::uint64_t sliding_window = 0;  // 0: none
+  bool tied_embeddings = false;
+  double norm_eps = 0;
+
+  double rope_theta = 10000;
+  std::uint64_t rope_dim = 0;
+  RopeScaling rope_scaling = RopeScaling::kNone;
+  double rope_factor = 1, rope_low_freq = 1, rope_high_freq = 4;  // kLlama3
+  std::uint64_t rope_original_context = 0;                        // kLlama3, kLongrope
+  std::vector<double> rope_short, rope_long;                      // kLongrope, rope_dim / 2 each
+
+  std::optional<std::uint64_t> bos_id;
+  std::vector<std::uint64_t> eos_ids;
+};
+
+// `place` is the file name, for messages. What is accepted keeps the limits of model/config: sizes from 1, heads that
+// divide, products that fit. Fails with kUnavailable for a family or quantization that is not supported.
+Result<ChatConfig> parse_chat_config(std::string_view text, const std::string& place);
+
+// The divisors of Llama 3's rotary frequencies (1 where nothing is scaled), rope_dim / 2 of them.
+std::vector<float> llama3_divisors(const ChatConfig& config);
+// What longrope multiplies rotated values by.
+double longrope_attn_factor(const ChatConfig& config);
+
+}  // namespace zinc_rt::mlc

@@ -1,0 +1,21 @@
+// A model's config as GGUF has it, to mlc-chat-config.json.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+
+#include "model/mlc/chat_config.h"
+#include "model/mlc/tokenizer_export.h"
+#include "model/weights.h"
+
+namespace zinc_rt::mlc {
+
+// The ChatConfig of q4f16_1 weights. Fails with kUnavailable, naming the key, for a family or a property that MLC's
+// llama and phi3 do not have.
+Result<ChatConfig> config_of(const Weights& weights);
+
+// The text of mlc-chat-config.json.
+std::string export_chat_config(const ChatConfig& config, const TokenizerTexts& tokenizer,
+                               std::string_view chat_template);
+
+}  // namespace zinc_rt::mlc

@@ -1,0 +1,45 @@
+// ndarray-cache.json (tensor-cache.json in newer folders): which shard file holds which parameter, where.
+//
+//   {"metadata": {...}, "records": [{"dataPath": "params_shard_0.bin", "format": "raw-shard", "nbytes": N, "md5sum": H,
+//     "records": [{"name": S, "shape": [rows, columns], "dtype": "uint32", "format": "f32-to-bf16", "nbytes": N,
+//                  "byteOffset": N}, ...]}, ...]}
+//
+// A float32 record of the format f32-to-bf16 is stored as bf16; all else is stored as its dtype says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::mlc {
+
+enum class ElementType : std::uint8_t { kU32, kF16, kF32, kBF16 };  // as stored
+std::string_view to_string(ElementType type);
+
+struct Record {
+  std::string name;
+  std::vector<std::uint64_t> shape;  // 1 to 4 extents, the last is contiguous
+  ElementType type = ElementType::kF16;
+  std::uint32_t shard = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t n_bytes = 0;  // of shape and type
+};
+
+struct Shard {
+  std::string file;  // a plain file name in the folder
+  std::uint64_t n_bytes = 0;
+  std::string md5;  // 32 lower-case digits; empty when the index has none
+};
+
+struct Index {
+  std::vector<Shard> shards;
+  std::vector<Record> records;  // names are unique; each lies inside its shard, none overlap
+};
+
+// `place` is the file name, for messages. Fails with kCorrupt or kNotFound, naming the record and both numbers.
+Result<Index> parse_index(std::string_view text, const std::string& place);
+
+}  // namespace zinc_rt::mlc

@@ -1,0 +1,59 @@
+// JSON from files of others: parsed within limits, read with checks that name the file, the key and what is there.
+// Thread rule: a Fields looks into the document it was made of; reading is const.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::mlc {
+
+using Json = nlohmann::json;
+
+// Fails with kCorrupt where the text is no JSON or is nested deeper than 64.
+Result<Json> parse_json(std::string_view text, std::string_view place);
+
+// A whole file. Fails with kNotFound where it is absent, kCorrupt above 512 MiB.
+Result<std::string> read_text(const std::string& path);
+
+// The members of an object; `place` is what messages call it: "DIR/ndarray-cache.json: records[3]".
+class Fields {
+ public:
+  static Result<Fields> of(const Json& value, std::string place);
+
+  // nullptr when the key is absent or null.
+  const Json* find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
+
+  // kNotFound when the key is absent, kCorrupt for another type or a number outside the limits. The forms with a
+  // fallback take it for an absent key only.
+  Result<std::uint64_t> count(std::string_view key, std::uint64_t least, std::uint64_t most) const;
+  Result<std::uint64_t> count_or(std::string_view key, std::uint64_t least, std::uint64_t most,
+                                 std::uint64_t fallback) const;
+  Result<double> number_or(std::string_view key, double least, double most, double fallback) const;
+  Result<bool> flag_or(std::string_view key, bool fallback) const;
+  Result<std::string> string(std::string_view key) const;
+  Result<std::string> string_or(std::string_view key, std::string_view fallback) const;
+  Result<const Json*> array(std::string_view key) const;
+  Result<Fields> object(std::string_view key) const;
+
+  const std::string& place() const { return place_; }
+  std::string at(std::string_view key) const;  // place and key, the start of every message
+
+ private:
+  Fields(const Json* object, std::string place) : object_(object), place_(std::move(place)) {}
+  Result<const Json*> need(std::string_view key, std::string_view wanted) const;
+
+  const Json* object_;
+  std::string place_;
+};
+
+// What a message calls a value's type: "string", "number 12", "array of 3".
+std::string describe(const Json& value);
+
+}  // namespace zinc_rt::mlc

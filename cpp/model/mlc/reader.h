@@ -1,0 +1,25 @@
+// Reads an MLC folder (mlc-chat-config.json, ndarray-cache.json and its shards, tokenizer.json) into what a GGUF file
+// of the same model would say: the same keys, tensor names, shapes and row orders. 4-bit weights become Q4_0 blocks of
+// exactly the same values, norms become f32; unquantized matrices stay f16 or f32.
+//
+// Everything is checked before it is used: each shard's size and MD5, every parameter's shape and type against the
+// config, and that no parameter is missing or unknown. The folder's files must be of one version; where they are not,
+// the error names the shard and both numbers. Thread rule: pure functions; they start threads of their own for hashing
+// and repacking.
+#pragma once
+
+#include <string>
+
+#include "model/weights.h"
+
+namespace zinc_rt::mlc {
+
+// Whether `path` is a folder, which no other format is.
+bool is_folder(const std::string& path);
+
+// Copies: the shards are not kept open. Takes as much memory as the shards are large.
+Result<Weights::Source> read_folder(const std::string& path);
+// The metadata alone; no shard is touched.
+Result<gguf::Metadata> read_metadata(const std::string& path);
+
+}  // namespace zinc_rt::mlc

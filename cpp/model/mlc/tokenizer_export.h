@@ -1,0 +1,26 @@
+// The tokenizer.* keys of GGUF to tokenizer.json and tokenizer_config.json, as tokenizer_import reads them back: the
+// same ids for every text. Fails with kUnavailable for what these files cannot say, naming it. Thread rule: pure
+// function.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "model/gguf/metadata.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::mlc {
+
+struct TokenizerTexts {
+  std::string tokenizer;  // of tokenizer.json
+  std::string config;     // of tokenizer_config.json
+  bool byte_level = false;
+  bool space_prefix = false;
+  std::uint64_t n_tokens = 0;  // without padding
+  std::optional<std::uint64_t> bos_id, eos_id, eot_id, pad_id;
+};
+
+Result<TokenizerTexts> export_tokenizer(const gguf::Metadata& metadata);
+
+}  // namespace zinc_rt::mlc

@@ -1,0 +1,27 @@
+// tokenizer.json and tokenizer_config.json to the tokenizer.* keys of GGUF.
+//
+// Two kinds of vocabulary: BPE on characters with U+2581 for the space and bytes as "<0xNN>" (Llama 2, Phi-3), which
+// becomes SentencePiece's model "llama"; and byte-level BPE (Llama 3, SmolLM2), model "gpt2". What the keys cannot say
+// is refused with kUnavailable: text must never be cut another way than the folder's own files say. Thread rule: pure
+// functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/gguf/metadata.h"
+#include "model/mlc/chat_config.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::mlc {
+
+struct TokenizerFiles {
+  std::string folder;     // for messages
+  std::string tokenizer;  // the text of tokenizer.json
+  std::string config;     // the text of tokenizer_config.json; empty when the folder has none
+};
+
+// Adds the keys to `out`. The list of tokens gets config.vocab_size entries; rows without a token are called "[PADn]".
+Status add_tokenizer(const TokenizerFiles& files, const ChatConfig& config, gguf::Metadata& out);
+
+}  // namespace zinc_rt::mlc

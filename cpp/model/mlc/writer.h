@@ -1,0 +1,33 @@
+// Writes a model as an MLC folder of q4f16_1 weights: mlc-chat-config.json, ndarray-cache.json with its shards,
+// tokenizer.json, tokenizer_config.json. Q4_0 matrices keep their values; all others are quantized to 4 bits, norms to
+// f16. The folder appears under its name when it is complete. Thread rule: pure function; it starts threads of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "model/weights.h"
+
+namespace zinc_rt::mlc {
+
+struct WriteOptions {
+  // The values of one row of a type that is not f32: out.size() is a multiple of the type's block. Called from several
+  // threads. This module knows no formats but its own; the table of them lies with the kernels.
+  std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of the source's tensors
+};
+
+struct Written {
+  std::uint64_t n_bytes = 0;  // of all files
+  std::uint64_t n_shards = 0;
+  std::uint64_t n_exact = 0;      // matrices whose values are the source's
+  std::uint64_t n_quantized = 0;  // matrices that were quantized anew
+};
+
+// Fails with kInvalidArgument where `folder` exists and is not empty, kUnavailable for what MLC's families or tokenizer
+// files have no form for, or for errors of the system, kCorrupt for weights that are no finite numbers.
+Result<Written> write_folder(const std::string& folder, const Weights& weights, const WriteOptions& options);
+
+}  // namespace zinc_rt::mlc

@@ -1,0 +1,97 @@
+// zinc-rt convert: a model from one format to the other, GGUF file to MLC folder or back.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "kernels/cpu/quant/quant.h"
+#include "model/gguf/writer.h"
+#include "model/mlc/writer.h"
+#include "model/weights.h"
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+struct ConvertOptions {
+  std::string source, destination, to;
+  bool json = false, force = false, progress = false;
+};
+
+void dequantize(DType dtype, const std::byte* row, std::span<float> out) {
+  cpu::quant_format(dtype)->dequantize_row(row, out.data(), static_cast<std::int64_t>(out.size()));
+}
+
+// All keys but those that tell the parts of a split model: what is written is one file.
+Result<gguf::Metadata> whole(const gguf::Metadata& metadata) {
+  gguf::Metadata out;
+  for (const auto& [key, value] : metadata.entries())
+    if (!key.starts_with("split.")) ZRT_CHECK_OK(out.add(key, value));
+  return out;
+}
+
+Result<int> convert(const ConvertOptions& o) {
+  const auto started = std::chrono::steady_clock::now();
+  const bool from_folder = std::filesystem::is_directory(o.source);
+  const std::string to = !o.to.empty() ? o.to : from_folder ? "gguf" : "mlc";
+  if (std::filesystem::exists(o.destination)) {
+    const bool empty = std::filesystem::is_directory(o.destination) && std::filesystem::is_empty(o.destination);
+    if (to == "gguf" ? !o.force || std::filesystem::is_directory(o.destination) : !empty)
+      return fail(StatusCode::kInvalidArgument, "[convert] {}: needs a name that is free, something is there{}",
+                  o.destination, to == "gguf" ? "; --force replaces a file" : "");
+  }
+  ZRT_TRY(const Weights weights, Weights::open(o.source));
+  nlohmann::ordered_json out{{"source", o.source}, {"destination", o.destination}, {"to", to}};
+  out["source_bytes"] = weights.file_bytes();
+  if (to == "gguf") {
+    ZRT_TRY(const auto metadata, whole(weights.metadata()));
+    ZRT_TRY(out["bytes"], gguf::write_file(o.destination, metadata, weights.all(),
+                                           {.on_progress = progress_bar("writing", o.progress)}));
+    out["tensors"] = weights.all().size();
+  } else {
+    ZRT_TRY(const auto written,
+            mlc::write_folder(o.destination, weights,
+                              {.dequantize = dequantize, .on_progress = progress_bar("writing", o.progress)}));
+    out["bytes"] = written.n_bytes;
+    out["tensors"] = weights.all().size();
+    out["shards"] = written.n_shards;
+    out["exact"] = written.n_exact;
+    out["quantized"] = written.n_quantized;
+  }
+  out["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  if (o.json) {
+    fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return kDone;
+  }
+  for (const auto& [key, value] : out.items())
+    fmt::print("{:14} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+  return kDone;
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, int& exit) {
+  auto o = std::make_shared<ConvertOptions>();
+  auto& command = *app.add_subcommand("convert", "a GGUF file to an MLC folder of q4f16_1 weights, or back");
+  command.footer(
+      "Example: zinc-rt convert model.gguf model-q4f16_1-MLC\n"
+      "To MLC, Q4_0 matrices keep their values and all others are quantized to 4 bits; to GGUF, all values are kept.\n"
+      "A split GGUF model with --to gguf becomes one file.\n"
+      "Families: llama (Llama, Mistral, SmolLM2) and phi3.");
+  command.add_option("source", o->source, "a GGUF file (of a split model, the first) or an MLC folder")->required();
+  command.add_option("destination", o->destination, "what to write; a name that is free")->required();
+  command.add_option("--to", o->to, "mlc or gguf; by default the one that the source is not")
+      ->check(CLI::IsMember({"mlc", "gguf"}));
+  command.add_flag("--force", o->force, "replace a GGUF file");
+  command.add_flag("--progress", o->progress, "show the progress bar even where stderr is no terminal");
+  command.add_flag("--json", o->json, "the summary as one JSON object");
+  command.callback([o, &exit] {
+    const auto done = convert(*o);
+    exit = done ? *done : report(done.error());
+  });
+}
+
+}  // namespace zinc_rt::tools
