@@ -9,7 +9,7 @@ import pytest
 
 import zinc_rt
 
-COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize"]
+COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "validate"]
 
 
 def zinc(*arguments, stdin="", env=None):
