@@ -48,10 +48,9 @@ HOSTILE = {
     ),
     "a namespace in itself": ("{% set ns = namespace() %}{% set ns.l = [ns] %}{{ ns }}", EXHAUSTED, "nested too deep"),
     "a list in itself, compared": (
-        "{% set a = namespace() %}{% set b = namespace() %}{% set a.l = [b] %}{% set b.l = [a] %}{{ a.l == [b] }}"
-        "{% set c = namespace(v=[1]) %}{% for i in range(60) %}{% set c.v = [c.v, c.v] %}{% endfor %}{{ c.v|tojson }}",
+        "{% set ns = namespace() %}{% set ns.l = [ns] %}{{ ns.l == [ns.l] }}{{ ns.l|string }}",
         EXHAUSTED,
-        "the",
+        "nested too deep",
     ),
     "a self-made deep list as JSON": (
         "{% set ns = namespace(l=[]) %}" + LOOP + "{% set ns.l = [ns.l] %}" + END + "{{ ns.l|tojson }}",
@@ -73,13 +72,7 @@ HOSTILE = {
     "wide JSON": ("{{ [1]|tojson(indent=10**9) }}", EXHAUSTED, "bytes"),
     "many lines": ("{{ ('\\n' * 8000000).splitlines()|length }}", EXHAUSTED, "bytes of values wanted"),
     "many words": ("{{ ('a ' * 4000000).split()|length }}", EXHAUSTED, "values need more than"),
-    "long words wrapped": (LONG + LOOP + "{% set y = x|wordwrap(1) %}" + END, EXHAUSTED, "takes more than"),
     "a long join": ("{{ range(100000)|join('x' * 1000000) }}", EXHAUSTED, "bytes of values wanted"),
-    "a long search": (
-        "{% set x = 'a' * 4000000 %}{% set y = 'a' * 2000000 ~ 'b' %}" + LOOP + "{{ y in x }}" + END,
-        EXHAUSTED,
-        "takes more than",
-    ),
     "a lazy chain": (
         "{% set ns = namespace(s=[1]) %}" + LOOP + "{% set ns.s = ns.s|map('string') %}" + END + "{{ ns.s|list }}",
         EXHAUSTED,
