@@ -271,7 +271,7 @@ ws|trim, 'xxaxx'|trim('x'), 5|trim, none|trim, '\u3000a'|trim
 ls|unique|list, ls|unique(true)|list, [1, 1.0, true, '1']|unique|list, nested|unique(attribute='k')|map(attribute='v')|list, 'abca'|unique|list, [none, none]|unique|list
 'a b/c?d=é&x'|urlencode, {'a b': 'c/d', 'e': 1}|urlencode, [('a', '1 2'), ('b', 'é')]|urlencode, 5|urlencode, ''|urlencode, 'a~b-c_d.e'|urlencode
 'Hello, wörld foo_bar 12'|wordcount, ''|wordcount, "it's"|wordcount
-'aaa bbb ccc ddd'|wordwrap(7), 'aaaaaaaaaa bb'|wordwrap(4), 'aaaaaaaaaa bb'|wordwrap(4, false), 'a b c\nd e f'|wordwrap(3), 'aaa bbb'|wordwrap(3, wrapstring='|'), 'x   y  z'|wordwrap(3), ''|wordwrap(5), '  lead in'|wordwrap(4), 'well-known word'|wordwrap(6, break_on_hyphens=false), 'ab cdefgh ij'|wordwrap(5)
+'aaa bbb ccc ddd'|wordwrap(7), 'aaaaaaaaaa bb'|wordwrap(4), 'aaaaaaaaaa bb'|wordwrap(4, false), 'a b c\nd e f'|wordwrap(3), 'aaa bbb'|wordwrap(3, wrapstring='|'), 'x   y  z'|wordwrap(3), ''|wordwrap(5), '  lead in'|wordwrap(4), 'well-known word'|wordwrap(6, break_on_hyphens=false), 'ab cdefgh ij'|wordwrap(5), 'a well-known-to-all case -- so--called, x-1-y e-mail'|wordwrap(6), 'ab-cdefgh--ij'|wordwrap(5, false)
 {'a': 1, 'b': none, 'c': '<', 'd': missing}|xmlattr, {}|xmlattr, {'a': 'x'}|xmlattr(false)
 s|attr('upper') is callable, s|attr('zz')|default('no'), namespace(a=5)|attr('a'), d|attr('b')|default('not an attribute')
 (d|items|list)[0], l|map('string')|join, (l|select('odd')|list)[0], l|first|string|length

@@ -9,7 +9,7 @@ import pytest
 
 import zinc_rt
 
-COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert"]
+COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate"]
 
 
 def zinc(*arguments, stdin="", env=None):

@@ -9,6 +9,7 @@ from . import errors
 from ._core import (
     ChatTemplate,
     Completion,
+    Difference,
     Engine,
     Session,
     Stream,
@@ -20,7 +21,9 @@ from ._core import (
     Tokenizer,
     TokenLogprob,
     Usage,
+    ValidateReport,
     __version__,
+    validate,
 )
 from ._stream import astream as _astream
 
@@ -29,6 +32,7 @@ Session.astream = _astream
 __all__ = [
     "ChatTemplate",
     "Completion",
+    "Difference",
     "Engine",
     "Session",
     "Stream",
@@ -40,6 +44,8 @@ __all__ = [
     "TokenLogprob",
     "Tokenizer",
     "Usage",
+    "ValidateReport",
     "__version__",
     "errors",
+    "validate",
 ]

@@ -194,3 +194,36 @@ class Engine:
     ) -> npt.NDArray[np.float32]: ...
     def hidden(self, token_ids: Sequence[int], layer: int) -> npt.NDArray[np.float32]: ...
     def tenant(self, name: str, quota: TenantQuota | None = None) -> Tenant: ...
+
+class Difference:
+    """Two arrays, value by value."""
+
+    name: str  # "embed", "0", ..., "logits"
+    layer: int  # -1: the embeddings; n_layers: the logits
+    equal: bool  # within the tolerance
+    n_values: int
+    n_different: int  # by their bits
+    max_abs: float
+    mean_abs: float
+    histogram: dict[int, int]  # power of ten of |a - b| to the number of values, of those that differ
+
+class ValidateReport:
+    equal: bool
+    @property
+    def sides(self) -> tuple[str, str]: ...
+    token_ids: list[int]
+    tolerance: float
+    layers: list[Difference]
+    logits: Difference
+    n_rows: int
+    n_same_top: int
+    def to_json(self) -> dict[str, Any]: ...
+
+def validate(
+    model: str | PathLike[str],
+    prompt: str | Sequence[int] | None = None,
+    tiers: Sequence[str] = ("t_cpu", "t_cpu+fusion=0"),
+    layers: str | Sequence[int | str] = "all",
+    against: str | PathLike[str] | None = None,
+    tolerance: float = 0.0,
+) -> ValidateReport: ...

@@ -93,6 +93,28 @@ TEST(Pretokenize, EveryRuleCoversEveryText) {
   }
 }
 
+// What converters write into files of the families that the engine runs or will run, with a text on which the families
+// differ: digits, case, marks and line ends.
+TEST(Pretokenize, NamesThatFilesOfTheFamiliesCarry) {
+  const std::pair<const char*, std::vector<std::string>> kPieces[] = {
+      {"llama-bpe", {"I", "'LL", " buy", " ", "123", "4", " iPhoneX", "...\n\n"}},               // Llama 3
+      {"smollm", {"I", "'", "LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...", "\n\n"}},  // SmolLM2
+      {"smaug-bpe", {"I", "'LL", " buy", " ", "123", "4", " iPhoneX", "...\n\n"}},               // SmolLM3
+      {"qwen2", {"I", "'LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...\n\n"}},           // Qwen 2, 2.5, 3
+      {"qwen35", {"I", "'LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...\n\n"}},          // Qwen 3.5, 3.6
+      {"deepseek-r1-qwen", {"I", "'LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...\n\n"}},
+      {"tekken", {"I", "'LL", " buy", " ", "1", "2", "3", "4", " i", "Phone", "X", "...\n\n"}},  // Mistral Nemo
+      {"gpt-4o", {"I'LL", " buy", " ", "123", "4", " i", "Phone", "X", "...\n\n"}},              // Phi-4-mini, gpt-oss
+      {"phi-2", {"I", "'", "LL", " buy", " 1234", " iPhoneX", "...", "\n\n"}},
+      {"dbrx", {"I", "'LL", " buy", " ", "123", "4", " iPhoneX", "...\n\n"}},  // Phi-4, OLMo 2, Granite 4
+      {"olmo", {"I", "'", "LL", " buy", " 1234", " iPhoneX", "...", "\n\n"}},
+      {"refact", {"I", "'", "LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...", "\n\n"}},  // Granite 3
+      {"command-r", {"I", "'", "LL", " buy", " ", "1", "2", "3", "4", " iPhoneX", "...", "\n\n"}},
+      {"default", {"I", "'", "LL", " buy", " ", "123", "4", " iPhoneX", "...", "\n\n"}},
+  };
+  for (const auto& [name, pieces] : kPieces) EXPECT_EQ(split(name, "I'LL buy 1234 iPhoneX...\n\n"), pieces) << name;
+}
+
 TEST(Pretokenize, UnknownNamesAreRefusedWithTheList) {
   const auto rule = find_pre_rule("nobody");
   ASSERT_FALSE(rule);

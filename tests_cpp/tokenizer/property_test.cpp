@@ -54,6 +54,52 @@ TEST(Properties, DecodeUndoesEncode) {
   }
 }
 
+// What a tokenizer may take for something else: the texts of its own special and byte tokens, whole and in part, marks
+// that are drawn right to left, the neighbours of the surrogates, the last code points, NUL, and very long runs of one.
+std::string tricky(RandomText& random, const Tokenizer& tokenizer) {
+  static constexpr char32_t kEdges[] = {0,       1,        0x7F,     0x80,   0x7FF,  0x800,  0xD7FF,
+                                        0xE000,  0xFDD0,   0xFEFF,   0xFFFD, 0xFFFE, 0xFFFF, 0x10000,
+                                        0x1F3FB, 0x10FFFE, 0x10FFFF, 0x300,  0x200D, 0x202E};
+  static constexpr std::string_view kMarkup[] = {
+      "<|im_start|>", "<|im_end|", "<s>",         "</s>",      "<unk>",
+      "<0x41>",       "<0xE2>",    "<|endoftext", "[INST]",    "<bos>",
+      "|>",           "<",         "<|",          "<unused1>", "\u05E9\u05DC\u05D5\u05DD",
+      "\u0645\u0631", "\u0E33"};
+  std::string out;
+  for (std::uint32_t parts = 1 + random.below(8); parts > 0; --parts) {
+    std::string unit;
+    switch (random.below(4)) {
+      case 0: append_utf8(unit, kEdges[random.below(std::size(kEdges))]); break;
+      case 1: unit = kMarkup[random.below(std::size(kMarkup))]; break;
+      case 2: {
+        const auto id = static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(tokenizer.n_vocab())));
+        unit = replace_invalid_utf8(text_of(tokenizer, {id}));
+        break;
+      }
+      default: unit = random.utf8(1);
+    }
+    for (std::uint32_t n = random.below(12) == 0 ? 1 + random.below(3000) : 1; n > 0; --n) out += unit;
+  }
+  return without_space_mark(out);
+}
+
+TEST(Properties, LookAlikesAndLongRunsComeBack) {
+  RandomText random(4);
+  for (const Subject& subject : subjects()) {
+    SCOPED_TRACE(subject.name);
+    for (int i = 0; i < 150; ++i) {
+      const std::string text = tricky(random, subject.tokenizer);
+      const auto ids = ids_of(subject.tokenizer, text);
+      ASSERT_EQ(text_of(subject.tokenizer, ids), text) << "case " << i;
+      Detokenizer stream(subject.tokenizer, false);
+      std::string got;
+      for (const std::int32_t id : ids) got += stream.push(id);
+      got += stream.finish();
+      ASSERT_EQ(got, text) << "case " << i;
+    }
+  }
+}
+
 TEST(Properties, AStreamGivesTheWhole) {
   RandomText random(2);
   for (const Subject& subject : subjects()) {

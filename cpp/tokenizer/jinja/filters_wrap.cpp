@@ -1,4 +1,4 @@
-// Filters that lay text out: wordwrap, pprint, striptags.
+// Filters that lay text out: pprint, striptags.
 #include <algorithm>
 
 #include "tokenizer/jinja/filters.h"
@@ -12,63 +12,6 @@ namespace {
 
 std::int64_t chars(std::string_view text) {
   return static_cast<std::int64_t>(count_chars(text));
-}
-
-bool is_blank(std::string_view text) {
-  return leading_space(text) == text.size();
-}
-
-// Alternating runs of white space and of other characters.
-std::vector<std::string_view> word_chunks(std::string_view line) {
-  auto is_white = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
-  std::vector<std::string_view> chunks;
-  for (std::size_t pos = 0; pos < line.size();) {
-    std::size_t end = pos;
-    while (end < line.size() && is_white(line[end]) == is_white(line[pos])) ++end;
-    chunks.push_back(line.substr(pos, end - pos));
-    pos = end;
-  }
-  return chunks;
-}
-
-struct WrapStyle {
-  std::int64_t width = 79;
-  bool break_long_words = true;
-};
-
-// Greedy filling, as Python's textwrap does it.
-Result<std::vector<std::string>> wrap_line(Runtime& rt, std::string_view line, const WrapStyle& style) {
-  std::vector<std::string_view> chunks = word_chunks(line);
-  std::reverse(chunks.begin(), chunks.end());
-  std::vector<std::string> lines;
-  while (!chunks.empty()) {
-    if (rt.over()) return rt.limit_error();
-    if (!lines.empty() && is_blank(chunks.back())) chunks.pop_back();
-    std::vector<std::string_view> current;
-    std::int64_t used = 0;
-    while (!chunks.empty() && used + chars(chunks.back()) <= style.width) {
-      used += chars(chunks.back());
-      current.push_back(chunks.back());
-      chunks.pop_back();
-    }
-    if (!chunks.empty() && chars(chunks.back()) > style.width) {
-      std::string_view& word = chunks.back();
-      if (style.break_long_words) {
-        std::size_t cut = char_offset(word, static_cast<std::size_t>(style.width - used), false);
-        current.push_back(word.substr(0, cut));
-        word.remove_prefix(cut);
-      } else if (current.empty()) {
-        current.push_back(word);
-        chunks.pop_back();
-      }
-    }
-    if (!current.empty() && is_blank(current.back())) current.pop_back();
-    if (current.empty()) continue;
-    std::string text;
-    for (std::string_view chunk : current) text += chunk;
-    lines.push_back(std::move(text));
-  }
-  return lines;
 }
 
 // Python's pprint at its default width of 80.
@@ -300,36 +243,6 @@ Result<std::string> unescape(std::string_view text) {
 }
 
 }  // namespace
-
-Result<Value> wordwrap(Runtime& rt, const Value& self, Args& args) {
-  ZRT_TRY(auto a, bind("wordwrap", args, {"width", "break_long_words", "wrapstring", "break_on_hyphens"}, 0));
-  if (self.is_undefined()) return undefined_error(rt, self);
-  ZRT_TRY(std::string_view text, need_str("the operand of wordwrap", self));
-  WrapStyle style;
-  if (!a[0].is_missing()) {
-    ZRT_TRY(style.width, need_int("width", a[0]));
-  }
-  if (style.width <= 0 && !text.empty()) return raise("invalid width {} (must be > 0)", style.width);
-  style.break_long_words = a[1].is_missing() || truthy(a[1]);
-  std::string between = "\n";
-  if (a[2].is_str()) between = a[2].text();
-  bool hyphens = a[3].is_missing() || truthy(a[3]);
-  if (hyphens && text.find('-') != std::string_view::npos) {
-    return raise("the filter 'wordwrap' cannot break text with hyphens; pass break_on_hyphens=false");
-  }
-  ZRT_TRY(std::vector<std::string> paragraphs, split_lines(rt, text, false));
-  std::string out;
-  for (std::size_t i = 0; i < paragraphs.size(); ++i) {
-    ZRT_TRY(std::vector<std::string> lines, wrap_line(rt, paragraphs[i], style));
-    if (i > 0) out += between;
-    for (std::size_t k = 0; k < lines.size(); ++k) {
-      if (k > 0) out += between;
-      out += lines[k];
-      ZRT_CHECK_OK(rt.reserve(out.size() + between.size()));
-    }
-  }
-  return rt.str(std::move(out));
-}
 
 Result<Value> pprint(Runtime& rt, const Value& self, Args& args) {
   ZRT_CHECK_OK(no_arguments("pprint", args));

@@ -13,7 +13,7 @@ struct RenderLimits {
   std::uint64_t max_steps = 100'000'000;     // evaluated nodes, visited items, one per 256 bytes of text
   std::size_t max_depth = 256;               // nested calls, and the nesting of values that are printed or compared
   std::size_t max_value_bytes = 128u << 20;  // all live values of the render together, the context included
-  std::uint32_t max_time_ms = 2000;
+  std::uint32_t max_time_ms = 1000;          // of the thread's processor time, so that a busy machine refuses no more
   // What strftime_now sees instead of the clock; shown in the process's time zone.
   std::optional<std::chrono::system_clock::time_point> now = {};
 };

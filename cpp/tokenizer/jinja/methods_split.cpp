@@ -147,7 +147,10 @@ Result<Value> splitlines(Runtime& rt, const Value& self, Args& args) {
   ZRT_TRY(auto a, bind("splitlines", args, {"keepends"}, 0));
   ZRT_TRY(std::vector<std::string> lines, split_lines(rt, self.text(), truthy(a[0])));
   std::vector<Value> items;
-  for (std::string& line : lines) items.push_back(rt.str(std::move(line), self.as<StrObject>().markup));
+  for (std::string& line : lines) {
+    items.push_back(rt.str(std::move(line), self.as<StrObject>().markup));
+    if (rt.over()) return rt.limit_error();
+  }
   return rt.list(std::move(items));
 }
 
@@ -244,6 +247,7 @@ Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text,
       end += c.size;
     }
     if (rt.over(1 + (end - pos) / 64)) return rt.limit_error();
+    ZRT_CHECK_OK(rt.reserve(sizeof(std::string), lines.size()));
     lines.emplace_back(text.substr(pos, end - pos + (keep_ends ? mark : 0)));
     pos = end + mark;
   }

@@ -80,7 +80,7 @@ class Runtime {
   std::uint64_t next_check_ = 0;
   std::size_t depth_ = 0;
   std::uintptr_t stack_start_;
-  std::chrono::steady_clock::time_point start_;
+  std::chrono::nanoseconds start_;  // the thread's processor time when the render began
   std::string exceeded_;
 };
 

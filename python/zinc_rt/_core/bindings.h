@@ -34,5 +34,6 @@ void forbid_pickle(Class& cls) {
 void bind_engine(py::module_& m);
 void bind_session(py::module_& m);
 void bind_text(py::module_& m);
+void bind_validate(py::module_& m);
 
 }  // namespace zinc_rt::python

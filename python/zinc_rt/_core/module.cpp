@@ -23,5 +23,6 @@ PYBIND11_MODULE(_core, m) {
   bind_text(m);
   bind_session(m);
   bind_engine(m);
+  bind_validate(m);
   m.def("cli", &cli, py::arg("arguments"), "Runs the zinc-rt program; returns its exit code.");
 }

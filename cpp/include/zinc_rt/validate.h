@@ -1,0 +1,76 @@
+// Compares two runs of one prompt layer by layer: two tiers, one tier with two sets of options, or a tier and arrays
+// that numpy stored. `zinc-rt validate` and zinc_rt.validate in Python are this.
+// Thread rule: free functions and plain values; validate() opens engines of its own.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/engine.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+// A tier with engine options that differ from the defaults: "t_cpu", "t_cpu+activations=f32+kv_dtype=f32",
+// "t_cpu+fusion=qkv/gate_up+chunk_cap=7". kInvalidArgument lists the options that there are.
+struct ValidateSide {
+  std::string name;  // as it was written
+  EngineOptions options;
+};
+Result<ValidateSide> parse_validate_side(std::string_view text);
+
+// Layers to compare, ascending, -1 for the embeddings; from "all", "none" or a list such as "embed,0,3,5-7".
+// kInvalidArgument for any other text and for a layer that a model of n_layers does not have.
+Result<std::vector<int>> parse_layers(std::string_view text, std::uint32_t n_layers);
+
+struct ValidateOptions {
+  std::string prompt;                   // encoded with the special tokens that the model adds
+  std::vector<std::int32_t> token_ids;  // instead of the prompt, when there are any
+  std::vector<std::string> tiers;       // two sides; one when `against` is given
+  std::string layers = "all";
+  // An .npz file: `logits` [rows, vocab] or [vocab]; optional `prompt` [n] (the token ids, which then need not be
+  // given), `pos` [rows] (token positions of the rows; absent: all n, or the last for one row), `hidden.N` [n,
+  // model_dim] (the residual stream after layer N; `hidden.embed` before the first). float16/32/64 and int32/64, not
+  // compressed. With "all" the layers that the file has are compared.
+  std::string against;
+  double tolerance = 0;  // most |a - b| that counts as equal; 0: the same bits
+};
+
+// Two arrays, value by value.
+struct Difference {
+  int layer = 0;  // -1: the embeddings; n_layers: the logits
+  std::string name;
+  bool equal = true;                            // within the tolerance
+  std::uint64_t n_values = 0, n_different = 0;  // by their bits
+  double max_abs = 0;                           // infinity where just one of the two is finite
+  double mean_abs = 0;                          // over all values
+  // Of the values that differ: |a - b| by its power of ten, rounded down; -12 stands for all smaller ones, 12 for all
+  // larger ones.
+  std::map<int, std::uint64_t> histogram;
+};
+// REQUIRES: as many values on both sides.
+Difference compare(std::span<const float> a, std::span<const float> b, double tolerance);
+
+struct ValidateReport {
+  std::array<std::string, 2> sides;
+  std::vector<std::int32_t> token_ids;
+  double tolerance = 0;
+  std::vector<Difference> layers;
+  Difference logits;
+  std::uint64_t n_rows = 0;      // of logits
+  std::uint64_t n_same_top = 0;  // rows in which both sides have the same most likely token
+  bool equal = true;             // all layers and the logits
+
+  std::string to_text() const;  // a table
+  std::string to_json() const;
+};
+
+// Errors: those of opening and running the engines, and kInvalidArgument, kNotFound or kCorrupt for the arrays.
+Result<ValidateReport> validate(const std::string& model, const ValidateOptions& options);
+
+}  // namespace zinc_rt
