@@ -1,7 +1,7 @@
 """Makes tests_py/data/families: tiny random models with the logits that Hugging Face transformers gives for them.
 
 For what the project runs and no other fixture covers. Run by hand, with torch and transformers installed; the tests need
-neither: python tests_py/make_family_fixtures.py [NAME ...]
+neither: PYTHONPATH=bench python tests_py/make_family_fixtures.py [NAME ...]
 """
 
 import pathlib
