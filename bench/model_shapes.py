@@ -1,0 +1,382 @@
+"""What a model file of each family holds: metadata keys, tensor names and shapes; and the shapes of some known models.
+
+SIZES has the true shapes of known models, tiny(family, width) shapes for tests, in which every matrix row has a
+multiple of `width` elements. shape_metadata and shape_tensors give a file's contents; all values are random.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Ssm:
+    k_heads: int
+    v_heads: int
+    k_dim: int
+    inner_dim: int
+    conv_width: int = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """A tuple has one entry a layer."""
+
+    arch: str
+    model_dim: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int | tuple
+    head_dim: int
+    ffn_dim: int | tuple
+    vocab_size: int = 320
+    context: int = 512
+    tied: bool = True
+    rope_theta: float = 10000.0
+    norm_eps: float = 1e-6
+    n_experts: int = 0
+    n_experts_used: int = 0
+    expert_ffn_dim: int = 0
+    shared_ffn_dim: int = 0
+    ssm: Ssm | None = None
+    is_recurrent: tuple = ()
+    is_sliding: tuple = ()
+    window: int = 0
+    sliding_head_dim: int = 0
+    per_layer_dim: int = 0
+    n_shared_kv_layers: int = 0
+    rope_divisors: bool = False
+    long_rope_from: int = 0  # the original context, where there are two sets of RoPE factors
+
+
+class Tensor(NamedTuple):
+    name: str
+    shape: tuple
+    values: Callable | None  # rng -> f32 array of a vector or a small table; None: a matrix, of any type
+
+
+def at(per_layer, layer: int):
+    return per_layer[layer] if isinstance(per_layer, tuple) else per_layer
+
+
+# Metadata
+
+
+def tokenizer_metadata(vocab_size: int) -> dict:
+    """A byte-level vocabulary with few merges; all further tokens are fillers."""
+    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    spare = iter(range(256, 512))
+    alphabet = [chr(b) if b in printable else chr(next(spare)) for b in range(256)]
+    merges = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "n"), (alphabet[32], "the")]
+    tokens = alphabet + [a + b for a, b in merges] + ["<|start|>", "<|end|>"]
+    if vocab_size < len(tokens):
+        raise ValueError(f"[model_shapes] a vocabulary needs {len(tokens)} tokens or more, {vocab_size} asked for")
+    types = [1] * (len(tokens) - 2) + [3, 3]
+    types += [1] * (vocab_size - len(tokens))
+    start = len(tokens) - 2
+    tokens += [f"<unused{i}>" for i in range(len(tokens), vocab_size)]
+    return {
+        "tokenizer.ggml.model": "gpt2",
+        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.tokens": tokens,
+        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.merges": [f"{a} {b}" for a, b in merges],
+        "tokenizer.ggml.bos_token_id": start,
+        "tokenizer.ggml.eos_token_id": start + 1,
+        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant: {% endif %}",
+    }
+
+
+def shape_metadata(s: Shape, name: str) -> dict:
+    keys = {
+        "block_count": s.n_layers,
+        "context_length": s.context,
+        "embedding_length": s.model_dim,
+        "attention.head_count": s.n_heads,
+        "attention.head_count_kv": s.n_kv_heads,
+        "attention.key_length": s.head_dim,
+        "attention.value_length": s.head_dim,
+        "attention.layer_norm_rms_epsilon": s.norm_eps,
+        "rope.freq_base": s.rope_theta,
+    }
+    if s.arch != "qwen35moe":
+        keys["feed_forward_length"] = s.ffn_dim
+    if s.n_experts:
+        keys |= {
+            "expert_count": s.n_experts,
+            "expert_used_count": s.n_experts_used,
+            "expert_feed_forward_length": s.expert_ffn_dim,
+        }
+    if s.shared_ffn_dim:
+        keys["expert_shared_feed_forward_length"] = s.shared_ffn_dim
+    if s.ssm:
+        keys |= {
+            "rope.dimension_count": s.head_dim // 4,
+            "attention.recurrent_layers": list(s.is_recurrent),
+            "ssm.conv_kernel": s.ssm.conv_width,
+            "ssm.state_size": s.ssm.k_dim,
+            "ssm.group_count": s.ssm.k_heads,
+            "ssm.time_step_rank": s.ssm.v_heads,
+            "ssm.inner_size": s.ssm.inner_dim,
+        }
+    if s.window:
+        keys |= {"attention.sliding_window": s.window, "rope.freq_base_swa": 10000.0}
+    if s.arch == "gemma4":
+        keys |= {
+            "attention.sliding_window_pattern": list(s.is_sliding),
+            "attention.shared_kv_layers": s.n_shared_kv_layers,
+            "attention.key_length_swa": s.sliding_head_dim,
+            "attention.value_length_swa": s.sliding_head_dim,
+            "embedding_length_per_layer_input": s.per_layer_dim,
+            "rope.dimension_count": s.head_dim,
+            "rope.dimension_count_swa": s.sliding_head_dim,
+            "final_logit_softcapping": 30.0,
+        }
+    if s.long_rope_from:
+        keys |= {"rope.scaling.original_context_length": s.long_rope_from, "rope.scaling.attn_factor": 1.19}
+    return {
+        "general.architecture": s.arch,
+        "general.name": name,
+        **{f"{s.arch}.{key}": value for key, value in keys.items()},
+        **tokenizer_metadata(s.vocab_size),
+    }
+
+
+# Tensors
+
+
+def _norm(name: str, n: int, around: float = 1.0) -> Tensor:
+    return Tensor(name, (n,), lambda rng: around * (1 + 0.1 * rng.standard_normal(n)))
+
+
+def _noise(name: str, shape: tuple, std: float) -> Tensor:
+    return Tensor(name, shape, lambda rng: std * rng.standard_normal(shape))
+
+
+def _matrix(name: str, *shape: int) -> Tensor:
+    return Tensor(name, shape, None)
+
+
+def _rope_tables(s: Shape) -> list[Tensor]:
+    n = s.head_dim // 2
+    if s.arch == "gemma4":  # a quarter of the pairs turns
+        return [Tensor("rope_freqs.weight", (n,), lambda rng: np.where(np.arange(n) < max(1, n // 4), 1.0, 1e30))]
+    tables = [Tensor("rope_freqs.weight", (n,), lambda rng: np.linspace(1, 32, n))] if s.rope_divisors else []
+    if s.long_rope_from:
+        for which, most in (("short", 0.2), ("long", 6.0)):
+            tables.append(Tensor(f"rope_factors_{which}.weight", (n,), lambda rng, most=most: 1 + most * rng.random(n)))
+    return tables
+
+
+def _attention(s: Shape, layer: int) -> list[Tensor]:
+    sliding = s.arch == "gemma4" and s.is_sliding[layer]
+    d, head_dim = s.model_dim, s.sliding_head_dim if sliding else s.head_dim
+    q, kv = s.n_heads * head_dim, at(s.n_kv_heads, layer) * head_dim
+    if s.arch == "phi3":
+        tensors = [_matrix("attn_qkv.weight", q + 2 * kv, d)]
+    else:
+        # The hybrids' rows of q are, head by head, the query and the gate of its output.
+        tensors = [_matrix("attn_q.weight", 2 * q if s.ssm else q, d)]
+    own_kv = layer + s.n_shared_kv_layers < s.n_layers
+    if own_kv and s.arch != "phi3":
+        tensors.append(_matrix("attn_k.weight", kv, d))
+        # Gemma 4's larger models make v of k's projection in global layers.
+        if s.arch != "gemma4" or sliding or s.per_layer_dim:
+            tensors.append(_matrix("attn_v.weight", kv, d))
+    if s.arch == "qwen2":
+        tensors += [_noise(f"attn_{x}.bias", (n,), 0.1) for x, n in (("q", q), ("k", kv), ("v", kv))]
+    if s.arch.startswith("gemma") or s.arch in ("qwen3", "qwen3moe") or s.ssm:
+        # Gemma 4 has no attention scale, so these weights keep its scores in bounds.
+        around = head_dim**-0.25 if s.arch == "gemma4" else 1.0
+        tensors += [_norm(f"attn_{x}_norm.weight", head_dim, around) for x in ("q", "k") if x == "q" or own_kv]
+    return [*tensors, _matrix("attn_output.weight", d, q)]
+
+
+def _delta_net(s: Shape) -> list[Tensor]:
+    m, d = s.ssm, s.model_dim
+    channels = 2 * m.k_heads * m.k_dim + m.inner_dim
+    if s.arch == "qwen3next":
+        gates = [_matrix("ssm_ba.weight", 2 * m.v_heads, d)]
+    else:
+        gates = [_matrix("ssm_beta.weight", m.v_heads, d), _matrix("ssm_alpha.weight", m.v_heads, d)]
+    return [
+        _matrix("attn_qkv.weight", channels, d),
+        _matrix("attn_gate.weight", m.inner_dim, d),
+        *gates,
+        _noise("ssm_conv1d.weight", (channels, m.conv_width), m.conv_width**-0.5),
+        Tensor("ssm_a", (m.v_heads,), lambda rng: -np.exp(0.5 * rng.standard_normal(m.v_heads))),
+        _noise("ssm_dt.bias", (m.v_heads,), 0.5),
+        _norm("ssm_norm.weight", m.inner_dim // m.v_heads),
+        _matrix("ssm_out.weight", d, m.inner_dim),
+    ]
+
+
+def _dense_ffn(s: Shape, layer: int) -> list[Tensor]:
+    d, f = s.model_dim, at(s.ffn_dim, layer)
+    if s.arch == "phi3":
+        first = [_matrix("ffn_up.weight", 2 * f, d)]
+    else:
+        first = [_matrix("ffn_gate.weight", f, d), _matrix("ffn_up.weight", f, d)]
+    return [*first, _matrix("ffn_down.weight", d, f)]
+
+
+def _experts(s: Shape) -> list[Tensor]:
+    d, f, e = s.model_dim, s.expert_ffn_dim, s.n_experts
+    tensors = [_matrix("ffn_gate_inp.weight", e, d)]
+    if s.arch == "gemma4":
+        tensors += [_norm("ffn_gate_inp.scale", d), _norm("ffn_down_exps.scale", e)]
+        tensors.append(_matrix("ffn_gate_up_exps.weight", e, 2 * f, d))
+    else:
+        tensors += [_matrix("ffn_gate_exps.weight", e, f, d), _matrix("ffn_up_exps.weight", e, f, d)]
+    tensors.append(_matrix("ffn_down_exps.weight", e, d, f))
+    if s.shared_ffn_dim:
+        g = s.shared_ffn_dim
+        tensors += [_matrix("ffn_gate_shexp.weight", g, d), _matrix("ffn_up_shexp.weight", g, d)]
+        tensors += [_matrix("ffn_down_shexp.weight", d, g), _noise("ffn_gate_inp_shexp.weight", (1, d), d**-0.5)]
+    return tensors
+
+
+def _layer(s: Shape, layer: int) -> list[Tensor]:
+    d, gemma4_moe = s.model_dim, s.arch == "gemma4" and s.n_experts > 0
+    tensors = [_norm("attn_norm.weight", d)]
+    tensors += _delta_net(s) if s.ssm and s.is_recurrent[layer] else _attention(s, layer)
+    norms = ["post_attention_norm"] if s.ssm else ["ffn_norm"]
+    if s.arch.startswith("gemma"):
+        norms += ["post_attention_norm", "post_ffw_norm"]
+    if gemma4_moe:
+        norms += ["post_ffw_norm_1", "post_ffw_norm_2", "pre_ffw_norm_2"]
+    tensors += [_norm(f"{name}.weight", d) for name in norms]
+    if s.n_experts:
+        tensors += _experts(s)
+    if not s.n_experts or gemma4_moe:
+        tensors += _dense_ffn(s, layer)
+    if s.per_layer_dim:
+        n = s.per_layer_dim
+        tensors += [_matrix("inp_gate.weight", n, d), _matrix("proj.weight", d, n), _norm("post_norm.weight", d)]
+    if s.arch == "gemma4":
+        tensors.append(_norm("layer_output_scale.weight", 1))
+    return [t._replace(name=f"blk.{layer}.{t.name}") for t in tensors]
+
+
+def shape_tensors(s: Shape) -> list[Tensor]:
+    tensors = [_matrix("token_embd.weight", s.vocab_size, s.model_dim), _norm("output_norm.weight", s.model_dim)]
+    if not s.tied:
+        tensors.append(_matrix("output.weight", s.vocab_size, s.model_dim))
+    tensors += _rope_tables(s)
+    if s.per_layer_dim:
+        all_layers = s.n_layers * s.per_layer_dim
+        tensors += [
+            _matrix("per_layer_token_embd.weight", s.vocab_size, all_layers),
+            _matrix("per_layer_model_proj.weight", all_layers, s.model_dim),
+            _norm("per_layer_proj_norm.weight", s.per_layer_dim),
+        ]
+    for layer in range(s.n_layers):
+        tensors += _layer(s, layer)
+    return tensors
+
+
+# Shapes
+
+
+def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
+    """A model of a family that runs in milliseconds. Every matrix row has `width` elements or a multiple of them."""
+    if family not in TINY:
+        raise ValueError(f"[model_shapes] no family {family!r}; there are {', '.join(TINY)}")
+    head_dim = 64 if width % 256 == 0 else 32
+    if width % head_dim or (width // head_dim) % (2 if head_dim == 64 else 3):
+        raise ValueError(f"[model_shapes] the width needs to be a multiple of 256 or of 96, {width} asked for")
+    heads = width // head_dim
+    kv_heads = heads // (2 if head_dim == 64 else 3)
+    base = Shape(family, width, 2, heads, kv_heads, head_dim, 2 * width, vocab_size)
+    experts = dict(n_experts=4, n_experts_used=2, expert_ffn_dim=2 * width)
+    ssm = dict(
+        ssm=Ssm(kv_heads, heads, head_dim, width), is_recurrent=(True, False), shared_ffn_dim=width, rope_theta=1e7
+    )
+    hybrid_moe = ssm | experts
+    # Global layers have heads twice as large and half the key-value heads.
+    gemma4 = dict(arch="gemma4", head_dim=2 * head_dim, sliding_head_dim=head_dim, window=8, rope_theta=1e6)
+    change = {
+        "llama": dict(tied=False, rope_divisors=True),
+        "smollm3": dict(n_layers=4),
+        "qwen2": dict(rope_theta=1e6),
+        "qwen3": dict(rope_theta=1e6),
+        "qwen3moe": dict(tied=False, rope_theta=1e6, **experts),
+        "qwen35": {**ssm, "shared_ffn_dim": 0},
+        "qwen35moe": hybrid_moe,
+        "qwen3next": dict(tied=False, **hybrid_moe),
+        "gemma3": dict(n_layers=6, window=8, rope_theta=1e6),
+        "gemma4": dict(n_layers=3, n_kv_heads=(kv_heads, kv_heads, 1), is_sliding=(True, True, False), **gemma4),
+        "gemma4_e2b": dict(
+            n_layers=4,
+            n_kv_heads=1,
+            is_sliding=(True, False, True, False),
+            ffn_dim=(width, width, 2 * width, 2 * width),
+            per_layer_dim=width,
+            n_shared_kv_layers=2,
+            **gemma4,
+        ),
+        "gemma4_moe": dict(n_kv_heads=(kv_heads, 1), is_sliding=(True, False), **gemma4, **experts),
+        "phi3": dict(tied=False),
+        "phi3_longrope": dict(arch="phi3", long_rope_from=16),
+    }[family]
+    return dataclasses.replace(base, **change)
+
+
+TINY = (
+    "llama",
+    "smollm3",
+    "qwen2",
+    "qwen3",
+    "qwen3moe",
+    "qwen35",
+    "qwen35moe",
+    "qwen3next",
+    "gemma3",
+    "gemma4",
+    "gemma4_e2b",
+    "gemma4_moe",
+    "phi3",
+    "phi3_longrope",
+)
+
+
+def _qwen3(model_dim: int, n_layers: int, n_heads: int, ffn_dim: int, tied: bool) -> Shape:
+    known = dict(vocab_size=151936, context=40960, tied=tied, rope_theta=1e6)
+    return Shape("qwen3", model_dim, n_layers, n_heads, 8, 128, ffn_dim, **known)
+
+
+SIZES = {
+    "qwen3-0.6b": _qwen3(1024, 28, 16, 3072, True),
+    "qwen3-1.7b": _qwen3(2048, 28, 16, 6144, True),
+    "qwen3-4b": _qwen3(2560, 36, 32, 9728, True),
+    "qwen3-8b": _qwen3(4096, 36, 32, 12288, False),
+    "qwen3-30b-a3b": dataclasses.replace(
+        _qwen3(2048, 48, 32, 6144, False),
+        arch="qwen3moe",
+        n_kv_heads=4,
+        n_experts=128,
+        n_experts_used=8,
+        expert_ffn_dim=768,
+    ),
+    "llama-3.2-1b": Shape(
+        "llama",
+        2048,
+        16,
+        32,
+        8,
+        64,
+        8192,
+        vocab_size=128256,
+        context=131072,
+        rope_theta=500000.0,
+        norm_eps=1e-5,
+        rope_divisors=True,
+    ),
+    "smollm2-135m": Shape(
+        "llama", 576, 30, 9, 3, 64, 1536, vocab_size=49152, context=8192, rope_theta=100000.0, norm_eps=1e-5
+    ),
+}
