@@ -23,6 +23,8 @@ need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_model || say "the demo model could not be fetched; its tests will be skipped by name"
 build release all -- -DZRT_TESTS=ON
 need_package
+# For the notebooks, which the slow tests run.
+[ ${#marks[@]} -gt 0 ] || need_python nbclient nbformat ipykernel matplotlib
 
 # Both runners run, whatever the first one finds.
 failed=0
