@@ -141,7 +141,25 @@ def phi4_mini():
     return model, keys("phi3", config, **more), tensors
 
 
-MODELS = {f.__name__: f for f in (smollm3, qwen2_yarn, phi4_mini)}
+def granite():
+    scales = {
+        "embedding_multiplier": 3.0,
+        "residual_multiplier": 0.4,
+        "attention_multiplier": 0.2,
+        "logits_scaling": 1.5,
+    }
+    config = transformers.GraniteConfig(num_hidden_layers=2, tie_word_embeddings=True, **scales, **SHAPE)
+    model = transformers.GraniteForCausalLM(config)
+    more = {
+        "embedding_scale": 3.0,
+        "residual_scale": 0.4,
+        "attention.scale": 0.2,
+        "logit_scale": 1.5,
+    }
+    return model, keys("granite", config, **more), lambda: decoder_tensors(model, permute=True)
+
+
+MODELS = {f.__name__: f for f in (smollm3, qwen2_yarn, phi4_mini, granite)}
 
 
 def make(name):
