@@ -30,8 +30,14 @@ void check_tensor(const zinc_rt::gguf::TensorInfo& tensor, std::span<const std::
 void check_config(const zinc_rt::ModelConfig& config) {
   expect(config.n_layers >= 1 && config.model_dim >= 1 && config.vocab_size >= 1 && config.context_length >= 1);
   expect(config.n_kv_heads_per_layer.size() == config.n_layers && config.ffn_dim_per_layer.size() == config.n_layers);
-  for (const std::uint32_t n_kv_heads : config.n_kv_heads_per_layer) expect(config.n_heads % n_kv_heads == 0);
+  expect(config.n_kv_heads >= 1);
+  for (const std::uint32_t n_kv_heads : config.n_kv_heads_per_layer)
+    expect(n_kv_heads == 0 || config.n_heads % n_kv_heads == 0);
+  for (const auto* flags : {&config.is_sliding, &config.is_recurrent})
+    expect(flags->empty() || flags->size() == config.n_layers);
   expect(config.rope_dim % 2 == 0 && config.rope_dim <= config.head_dim && config.head_dim >= 1);
+  expect(config.sliding_rope_dim % 2 == 0 && config.sliding_rope_dim <= config.sliding_head_dim);
+  expect(config.n_shared_kv_layers < config.n_layers);
   expect(config.n_experts_used <= config.n_experts);
   expect(config.norm_eps >= 0 && config.rope_theta >= 1);
 }
