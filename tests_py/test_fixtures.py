@@ -45,6 +45,25 @@ def test_quantized_weights_with_float_activations(fixtures, name):
             assert np.abs(logits - ref[f"{prompt}/exact_logits"]).max() <= 1e-3
 
 
+def test_longrope_bits_depend_on_the_text_alone(fixtures):
+    """Across the original context of 256: alone, in a longer text, by decoding, with any limit and context size."""
+    path = fixtures / "models" / "phi3_longrope-f16.gguf"
+    ids = np.load(fixtures / "ref" / "phi3_longrope.npz")["p300/prompt"].tolist()[:262]
+    with zinc_rt.Engine(path, max_context=1024) as engine, zinc_rt.Engine(path, max_context=288) as small:
+        whole, hidden = engine.logits(ids), engine.hidden(ids, 1)
+        assert (small.logits(ids, chunk=16) == whole).all()
+        for n in (1, 255, 256, 257, 262):
+            assert (engine.logits(ids[:n], which="last")[0] == whole[n - 1]).all(), n
+            assert (engine.hidden(ids[:n], 1)[-1] == hidden[n - 1]).all(), n
+        generate = engine.tenant("t").session().generate
+        options = dict(return_logits_hash=True, ignore_eos=True)
+        long = generate(token_ids=ids[:250], max_tokens=20, **options)
+        for n in (1, 5, 6, 7, 8):
+            assert generate(token_ids=ids[:250], max_tokens=n, **options).logits_hashes == long.logits_hashes[:n]
+            rest = generate(token_ids=ids[:250] + long.token_ids[:n], max_tokens=20 - n, **options)
+            assert rest.logits_hashes == long.logits_hashes[n:]
+
+
 def row_differences(logits, exact):
     return np.abs(logits - exact).mean(axis=1)
 

@@ -31,7 +31,7 @@ struct RopeAngles {
   double magnitude = 1;
 };
 // Pairs (cos, sin) for each position, made by the executor in double: const.NAME, [n_variants * max_context, n_rot].
-// A request keeps one variant for its whole life (Family::rope_variant).
+// Which variant is read depends on the length of the text (Family::rope_variant).
 struct RopeTable {
   std::string name;
   std::vector<RopeAngles> variants;
@@ -43,7 +43,9 @@ struct Family {
   // The graph of a stage. Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // The variant for a request that may grow to n_tokens, below the tables' number of them. Null: there is one.
+  // The variant for the logits of the last of n_tokens, below the tables' number of them; null: there is one. All keys
+  // that a token sees are of its variant, so a text that grows past a change is run again from its start: logits then
+  // depend on the text alone.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 

@@ -131,7 +131,6 @@ Result<EngineCore::Lease> EngineCore::lease(std::uint64_t n_tokens) {
   if (free_slots_.empty()) return fail(StatusCode::kExhausted, "[engine] needs 1 slot, 0 free of {}", info_.max_slots);
   Lease lease;
   ZRT_TRY(lease.pages, pages_->take(mem::pages_for(n_tokens)));
-  lease.rope_variant = executor_->rope_variant(n_tokens);
   lease.slot = free_slots_.back();
   free_slots_.pop_back();
   return lease;
@@ -170,26 +169,48 @@ Result<StepOutput> EngineCore::step(const Lease& lease, std::span<const std::int
   return executor_->step(input);
 }
 
+Result<std::uint32_t> EngineCore::rope_variant(std::uint64_t n_tokens) {
+  const std::lock_guard lock(mutex_);
+  ZRT_CHECK_OK(check_open());
+  return executor_->rope_variant(n_tokens);
+}
+
+Result<std::vector<EngineCore::Span>> EngineCore::variant_spans(std::size_t n_tokens) {
+  std::vector<Span> spans;
+  for (std::size_t i = 0; i < n_tokens; ++i) {
+    ZRT_TRY(const std::uint32_t variant, rope_variant(i + 1));
+    if (spans.empty() || spans.back().variant != variant) spans.push_back({i, i, variant});
+    spans.back().end = i + 1;
+  }
+  return spans;
+}
+
 Result<std::vector<float>> EngineCore::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk) {
   if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[logits] no tokens");
   if (chunk > info_.chunk_cap)
     return fail(StatusCode::kInvalidArgument, "[logits] chunk {}, at most {} (chunk_cap)", chunk, info_.chunk_cap);
-  ZRT_TRY(const auto lease, this->lease(ids.size()));
+  ZRT_TRY(auto spans, variant_spans(ids.size()));
+  if (rows == LogitsRows::kLast) {
+    spans.erase(spans.begin(), spans.end() - 1);
+    spans[0].begin = ids.size() - 1;
+  }
+  ZRT_TRY(auto lease, this->lease(ids.size()));
   const std::size_t step_size = chunk > 0 ? chunk : info_.chunk_cap, v = config_.vocab_size;
-  std::vector<float> out(rows == LogitsRows::kAll ? ids.size() * v : v);
+  std::vector<float> out;
+  out.reserve((ids.size() - spans[0].begin) * v);
   Status status;
-  for (std::size_t at = 0; at < ids.size() && status; at += step_size) {
-    const std::size_t n = std::min(step_size, ids.size() - at);
-    std::vector<OutputRow> outputs;
-    for (std::size_t i = 0; i < n; ++i)
-      if (rows == LogitsRows::kAll || at + i + 1 == ids.size())
-        outputs.push_back({static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(at + i + 1), {}, {}, 0});
-    const std::size_t base = rows == LogitsRows::kAll ? at * v : 0;
-    const auto result =
-        step(lease, ids, at, n, std::move(outputs), [&](std::uint32_t first, std::span<const float> values) {
-          std::ranges::copy(values, out.begin() + static_cast<std::ptrdiff_t>(base + first * v));
-        });
-    if (!result) status = std::unexpected(result.error());
+  for (const Span& span : spans) {
+    lease.rope_variant = span.variant;
+    for (std::size_t at = 0; at < span.end && status; at += step_size) {
+      const std::size_t n = std::min(step_size, span.end - at);
+      std::vector<OutputRow> outputs;
+      for (std::size_t i = std::max(at, span.begin); i < at + n; ++i)
+        outputs.push_back({static_cast<std::uint32_t>(i - at), static_cast<std::uint32_t>(i + 1), {}, {}, 0});
+      const auto result = step(
+          lease, ids, at, n, std::move(outputs),
+          [&](std::uint32_t, std::span<const float> values) { out.insert(out.end(), values.begin(), values.end()); });
+      if (!result) status = std::unexpected(result.error());
+    }
   }
   give_back(lease);
   if (!status) return std::unexpected(status.error());
@@ -198,18 +219,25 @@ Result<std::vector<float>> EngineCore::logits(std::span<const std::int32_t> ids,
 
 Result<std::vector<float>> EngineCore::hidden(std::span<const std::int32_t> ids, int layer) {
   if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[hidden] no tokens");
-  ZRT_TRY(const auto lease, this->lease(ids.size()));
+  ZRT_TRY(const auto spans, variant_spans(ids.size()));
+  ZRT_TRY(auto lease, this->lease(ids.size()));
   std::vector<float> out;
   Status status;
-  for (std::size_t at = 0; at < ids.size() && status; at += info_.chunk_cap) {
-    const auto input = step_input(lease, ids, at, std::min<std::size_t>(info_.chunk_cap, ids.size() - at));
-    const std::lock_guard lock(mutex_);
-    if (status = check_open(); !status) break;
-    const auto part = executor_->hidden(input, layer);
-    if (part)
-      out.insert(out.end(), part->begin(), part->end());
-    else
-      status = std::unexpected(part.error());
+  for (const Span& span : spans) {
+    lease.rope_variant = span.variant;
+    for (std::size_t at = 0; at < span.end && status; at += info_.chunk_cap) {
+      const std::size_t n = std::min<std::size_t>(info_.chunk_cap, span.end - at);
+      const auto input = step_input(lease, ids, at, n);
+      const std::lock_guard lock(mutex_);
+      if (status = check_open(); !status) break;
+      const auto part = executor_->hidden(input, layer);
+      if (!part) {
+        status = std::unexpected(part.error());
+        break;
+      }
+      const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * config_.model_dim;
+      out.insert(out.end(), part->begin() + static_cast<std::ptrdiff_t>(skipped), part->end());
+    }
   }
   give_back(lease);
   if (!status) return std::unexpected(status.error());

@@ -38,9 +38,11 @@ class EngineCore {
   struct Lease {
     std::uint32_t slot = 0;
     std::vector<std::uint32_t> pages;
-    std::uint32_t rope_variant = 0;  // of the request that holds it
+    std::uint32_t rope_variant = 0;  // that its keys were written with
   };
   Result<Lease> lease(std::uint64_t n_tokens);
+  // The variant of the RoPE tables for the last of n_tokens (arch::Family::rope_variant).
+  Result<std::uint32_t> rope_variant(std::uint64_t n_tokens);
   void give_back(const Lease& lease);
 
   // Runs tokens [begin, begin + n) of `ids` in the lease; `rows` picks output rows (index within the step).
@@ -68,6 +70,12 @@ class EngineCore {
   std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
 
  private:
+  // Positions [begin, end) that share a variant.
+  struct Span {
+    std::size_t begin = 0, end = 0;
+    std::uint32_t variant = 0;
+  };
+  Result<std::vector<Span>> variant_spans(std::size_t n_tokens);
   StepInput step_input(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n) const;
 
   ExecutorInfo info_;

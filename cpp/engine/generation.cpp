@@ -164,12 +164,16 @@ std::optional<std::string> Generation::interrupted() const {
   return std::nullopt;
 }
 
-Result<bool> Generation::prefill() {
+Result<bool> Generation::catch_up() {
+  // A text that outgrows the range of its RoPE variant is run again with the next one (arch::Family::rope_variant).
+  ZRT_TRY(const std::uint32_t variant, core_->rope_variant(ids_.size()));
+  if (variant != lease_->rope_variant) n_run_ = 0;
+  lease_->rope_variant = variant;
   const std::size_t chunk = core_->prefill_mode() == PrefillMode::kTokenByToken ? 1 : core_->info().chunk_cap;
-  // The last token of the prompt runs with the first pick.
-  while (n_run_ + 1 < n_prompt_) {
+  // The last token runs with the pick of the next.
+  while (n_run_ + 1 < ids_.size()) {
     if (interrupted()) return false;
-    const std::size_t n = std::min(chunk, n_prompt_ - 1 - n_run_);
+    const std::size_t n = std::min(chunk, ids_.size() - 1 - n_run_);
     ZRT_CHECK_OK(core_->step(*lease_, ids_, n_run_, n, {}));
     n_run_ += n;
   }
@@ -286,7 +290,7 @@ Result<std::optional<StreamEvent>> Generation::next() {
   const auto run = [&]() -> Result<bool> {  // false: interrupted
     ZRT_CHECK_OK(core_->check_open());
     if (n_run_ == 0 && core_->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill());
-    ZRT_TRY(const bool complete, prefill());
+    ZRT_TRY(const bool complete, catch_up());
     if (!complete || interrupted()) return false;
     ZRT_CHECK_OK(pick_token());
     return true;

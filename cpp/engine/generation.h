@@ -30,7 +30,7 @@ class Generation {
              std::vector<std::int32_t> prompt);
   Status admit(std::uint64_t n_tokens);
   // Runs whatever of the prompt has not run; false when it was cut short by a cancel or a deadline.
-  Result<bool> prefill();
+  Result<bool> catch_up();  // runs all tokens but the last; false: interrupted
   Status validate_prefill();
   Status pick_token();
   void record(std::span<const float> logits, std::int32_t token);

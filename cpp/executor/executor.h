@@ -61,7 +61,7 @@ class Executor {
   // the step after. Nothing to do for models without such state. Errors: kInvalidArgument for an entry that does not
   // exist or an entry that is written and named again.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
-  // The variant of the RoPE tables for a request that may grow to n_tokens (StepInput::rope_variants).
+  // The variant of the RoPE tables for the last of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
   // Runs the layers up to and with `layer` (-1: the embedding alone) and gives the residual stream, [n tokens,
   // model_dim].

@@ -36,7 +36,7 @@ struct StepInput {
   std::vector<std::int32_t> slots;
   // page_tables[slot]: the slot's pages in order; they must cover its positions. Slots without tokens may be empty.
   std::vector<std::vector<std::uint32_t>> page_tables;
-  // rope_variants[slot]: Executor::rope_variant of the slot's request, the same in all its steps; empty: all 0.
+  // rope_variants[slot]: by Executor::rope_variant, the same for all tokens that the slot holds; empty: all 0.
   std::vector<std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
   // Called with groups of rows in order: the index of the first row and their logits, row after row. The memory is

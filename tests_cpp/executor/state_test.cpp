@@ -1,4 +1,4 @@
-// Recurrent state: saved and put back, and the RoPE variant of a request.
+// Recurrent state, saved and put back; the RoPE variant of a text.
 #include <gmock/gmock.h>
 
 #include "model_fixture.h"
@@ -90,7 +90,7 @@ TEST(StateErrors, NameTheEntry) {
   EXPECT_TRUE(plain->copy_state({{{0, 1}}}));
 }
 
-TEST(RopeVariant, FollowsTheRequestNotTheContext) {
+TEST(RopeVariant, FollowsTheTextNotTheContext) {
   ZRT_NEED_FIXTURES();
   auto options = small_options();
   options.max_context = 512;
