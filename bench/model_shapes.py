@@ -48,6 +48,7 @@ class Shape:
     per_layer_dim: int = 0
     n_shared_kv_layers: int = 0
     rope_divisors: bool = False
+    scales: tuple = ()  # (key, value) of multipliers that only the metadata has
     long_rope_from: int = 0  # the original context, where there are two sets of RoPE factors
 
 
@@ -102,6 +103,7 @@ def shape_metadata(s: Shape, name: str) -> dict:
         "attention.value_length": s.head_dim,
         "attention.layer_norm_rms_epsilon": s.norm_eps,
         "rope.freq_base": s.rope_theta,
+        **dict(s.scales),
     }
     if s.arch != "qwen35moe":
         keys["feed_forward_length"] = s.ffn_dim
@@ -320,6 +322,14 @@ def tiny(family: str, width: int = 256, vocab_size: int = 320) -> Shape:
             **gemma4,
         ),
         "gemma4_moe": dict(n_kv_heads=(kv_heads, 1), is_sliding=(True, False), **gemma4, **experts),
+        "granite": dict(
+            scales=(
+                ("embedding_scale", 4.0),
+                ("residual_scale", 0.5),
+                ("attention.scale", 0.1),
+                ("logit_scale", 2.0),
+            )
+        ),
         "phi3": dict(tied=False),
         "phi3_longrope": dict(arch="phi3", long_rope_from=16),
     }[family]
@@ -339,6 +349,7 @@ TINY = (
     "gemma4",
     "gemma4_e2b",
     "gemma4_moe",
+    "granite",
     "phi3",
     "phi3_longrope",
 )

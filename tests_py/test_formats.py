@@ -207,6 +207,16 @@ def test_random_blocks_have_the_wanted_spread(kind):
     assert abs(values.mean()) < 0.03 * 0.05
 
 
+def test_every_family_is_covered(tmp_path):
+    path = tmp_path / "x.gguf"
+    shape = dataclasses.replace(tiny("llama"), arch="nonsense")
+    gguf_file.write(path, shape_metadata(shape, "x"), contents(shape, preset("F16")))
+    with pytest.raises(zinc_rt.errors.Unavailable, match="nonsense.* supported: ") as refusal:
+        run(path)
+    supported = re.search("supported: (.*)", str(refusal.value))[1]
+    assert {tiny(family).arch for family in TINY} == set(re.findall(r"\w+", supported))
+
+
 def test_every_preset_and_format_is_covered():
     assert set(FORMATS) == set(TYPES) - {"f32"}
     assert set(PRESETS) - set(MIXTURES) == {"BF16", "F16", "Q8_0"}  # those have one format
