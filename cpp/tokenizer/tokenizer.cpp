@@ -11,7 +11,6 @@ namespace zinc_rt {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
-constexpr std::string_view kSpaceMark = "\u2581";
 
 bool is_marker(TokenType type) {
   return type == TokenType::kControl || type == TokenType::kUnknown;

@@ -16,8 +16,6 @@ struct ModelRow {
 constexpr ModelRow kModels[] = {
     {"gpt2", TokenizerModel::kGpt2}, {"llama", TokenizerModel::kLlama}, {"gemma4", TokenizerModel::kGemma4}};
 
-constexpr std::string_view kSpaceMark = "\u2581";
-
 Result<TokenizerModel> find_model(std::string_view name) {
   std::string known;
   for (const ModelRow& row : kModels) {

@@ -16,6 +16,8 @@
 
 namespace zinc_rt {
 
+inline constexpr std::string_view kSpaceMark = "\u2581";  // stands for a space in SPM vocabularies
+
 enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4 };
 
 struct Tokenizer::Parts {

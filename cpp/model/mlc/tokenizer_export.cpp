@@ -7,19 +7,10 @@
 #include "model/mlc/json.h"
 #include "model/mlc/pre_names.h"
 #include "model/mlc/spm_merges.h"
+#include "model/mlc/token_types.h"
 
 namespace zinc_rt::mlc {
 namespace {
-
-constexpr const char* kSpaceMark = "\u2581";
-enum TokenType : std::int64_t {
-  kUndefined = 0,
-  kNormal = 1,
-  kUnknown = 2,
-  kControl = 3,
-  kUserDefined = 4,
-  kUnused = 5
-};
 
 bool is_utf8(std::string_view text) {
   try {

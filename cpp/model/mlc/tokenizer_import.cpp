@@ -11,14 +11,13 @@
 #include "model/mlc/json.h"
 #include "model/mlc/pre_names.h"
 #include "model/mlc/spm_merges.h"
+#include "model/mlc/token_types.h"
 
 namespace zinc_rt::mlc {
 namespace {
 
-constexpr std::string_view kSpaceMark = "\u2581";
 // Rows of the embedding beyond the last token: models round up to multiples of some hundred.
 constexpr std::uint64_t kMaxPadding = 1U << 16;
-enum TokenType : std::int64_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6 };
 
 bool is_byte_token(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEFabcdef";

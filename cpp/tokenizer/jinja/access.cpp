@@ -63,7 +63,7 @@ Result<Value> data_attribute(Runtime& rt, const Value& object, std::string_view 
 
 Value unsafe(Runtime& rt, const Value& object, std::string_view name) {
   return rt.undefined(
-      fmt::format("access to attribute {} of {} object is unsafe.", quoted(name), quoted(type_name(object))));
+      fmt::format("access to attribute {} of {} object is unsafe.", repr_of(name), repr_of(type_name(object))));
 }
 
 Result<Value> item_at(Runtime& rt, const Value& object, std::int64_t index) {

@@ -10,8 +10,6 @@ namespace zinc_rt::jinja {
 
 namespace {
 
-constexpr std::size_t kBytesPerStep = 256;
-
 bool int_equals_float(std::int64_t i, double d) {
   return d >= -9223372036854775808.0 && d < 9223372036854775808.0 && std::trunc(d) == d &&
          static_cast<std::int64_t>(d) == i;

@@ -23,6 +23,9 @@ Filter abs, attr, default_value, to_float, to_int, round, tojson;
 // str(value), a str being itself (its markup kept).
 Result<Value> soft_str(Runtime& rt, const Value& value);
 
+// Python's TypeError for a value that a filter cannot walk.
+std::unexpected<Error> not_iterable(const Value& value);
+
 // Follows a dotted path of keys, whole numbers as indices. Nothing to follow for None.
 struct AttributePath {
   std::vector<Value> parts;

@@ -9,10 +9,6 @@ namespace zinc_rt::jinja::filters {
 
 namespace {
 
-std::unexpected<Error> not_iterable(const Value& value) {
-  return raise("'{}' object is not iterable", type_name(value));
-}
-
 // select, reject and their attr forms: the test, its arguments, and what is tested of an item.
 struct Choice {
   AttributePath path;

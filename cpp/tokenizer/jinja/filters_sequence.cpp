@@ -8,11 +8,11 @@
 
 namespace zinc_rt::jinja::filters {
 
-namespace {
-
 std::unexpected<Error> not_iterable(const Value& value) {
   return raise("'{}' object is not iterable", type_name(value));
 }
+
+namespace {
 
 Value iterate(Runtime& rt, std::string_view type_name, Value items) {
   NextFunction next = [cursor = Cursor(items)](Runtime& rt, Value& item) mutable { return cursor.next(rt, item); };

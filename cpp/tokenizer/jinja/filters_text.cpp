@@ -245,7 +245,7 @@ Result<Value> xmlattr(Runtime& rt, const Value& self, Args& args) {
     if (value.is_none() || value.is_undefined()) continue;
     ZRT_TRY(std::string_view name, need_str("an attribute name", key));
     if (name.find_first_of(" \t\n\r\f\v/>=") != std::string_view::npos) {
-      return raise("Invalid character in attribute name: {}", quoted(name));
+      return raise("Invalid character in attribute name: {}", repr_of(name));
     }
     ZRT_TRY(Value shown_name, escape_value(rt, key));
     ZRT_TRY(Value shown, escape_value(rt, value));

@@ -144,7 +144,7 @@ class PrettyPrinter {
     std::vector<std::string> literals;
     for (std::size_t i = 0; i < lines.size(); ++i) {
       bool last_line = i + 1 == lines.size();
-      std::string whole = quoted(lines[i]);
+      std::string whole = repr_of(lines[i]);
       if (chars(whole) <= width - (last_line ? allowance : 0)) {
         literals.push_back(std::move(whole));
         continue;
@@ -155,14 +155,14 @@ class PrettyPrinter {
         std::int64_t room = width - (k + 1 == parts.size() && last_line ? allowance : 0);
         std::string candidate = current + parts[k];
         if (rt_.over(1 + candidate.size() / 64)) return rt_.limit_error();
-        if (chars(quoted(candidate)) > room) {
-          if (!current.empty()) literals.push_back(quoted(current));
+        if (chars(repr_of(candidate)) > room) {
+          if (!current.empty()) literals.push_back(repr_of(current));
           current = parts[k];
         } else {
           current = std::move(candidate);
         }
       }
-      if (!current.empty()) literals.push_back(quoted(current));
+      if (!current.empty()) literals.push_back(repr_of(current));
     }
     bool parenthesized = level == 1 && literals.size() > 1;
     if (parenthesized) out += '(';

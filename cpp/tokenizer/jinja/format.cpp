@@ -27,7 +27,7 @@ class PercentArguments {
     if (!arguments_.is(Kind::kDict)) return raise("format requires a mapping");
     by_name_ = true;
     const Value* found = dict_get(arguments_.as<DictObject>(), name);
-    if (found == nullptr) return raise("KeyError: {}", quoted(name));
+    if (found == nullptr) return raise("KeyError: {}", repr_of(name));
     if (rt.over()) return rt.limit_error();
     return *found;
   }
@@ -240,7 +240,7 @@ class Formatter {
       for (const auto& [key, named] : arguments_.named) {
         if (key == first) value = named;
       }
-      if (value.is_missing()) return raise("KeyError: {}", quoted(first));
+      if (value.is_missing()) return raise("KeyError: {}", repr_of(first));
     }
     return follow(std::move(value), name.substr(end));
   }

@@ -129,7 +129,7 @@ Result<FormatSpec> parse_spec(std::string_view text) {
     ZRT_CHECK_OK(number(spec.precision));
   }
   if (pos < text.size()) spec.type = text[pos++];
-  if (pos < text.size()) return raise("Invalid format specifier {}", quoted(text));
+  if (pos < text.size()) return raise("Invalid format specifier {}", repr_of(text));
   return spec;
 }
 
@@ -217,7 +217,7 @@ Result<std::string> format_value(Runtime& rt, const Value& value, std::string_vi
       return raise("Unknown format code '{}' for object of type 'str'", spec.type);
     }
     if (spec.sign != 0 || spec.alternate || spec.grouping != 0 || spec.align == '=') {
-      return raise("Invalid format specifier {} for object of type 'str'", quoted(text));
+      return raise("Invalid format specifier {} for object of type 'str'", repr_of(text));
     }
     return format_text(rt, spec, value.text());
   }

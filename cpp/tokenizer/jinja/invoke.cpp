@@ -79,7 +79,7 @@ Status Interpreter::fill_parameters(const MacroStmt& stmt, Args& args, Activatio
     if (caller.is_missing() || caller.is_none()) caller = undefined("No caller defined");
     at(stmt.caller_slot) = caller;
   }
-  std::string shown = proto.name.empty() ? std::string("None") : quoted(proto.name);
+  std::string shown = proto.name.empty() ? std::string("None") : repr_of(proto.name);
   Value rest = proto.accepts_kwargs ? dict() : Value();
   for (std::size_t i = 0; i < args.named.size(); ++i) {
     if (taken[i]) continue;

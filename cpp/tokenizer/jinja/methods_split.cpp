@@ -216,7 +216,7 @@ Result<Value> remove_affix(Runtime& rt, const Value& self, Args& args) {
   return self;
 }
 
-constexpr Builtin kMethods[] = {
+constexpr Builtin kSplitMethods[] = {
     {"join", join},
     {"lstrip", strip<true, false>},
     {"partition", partition<false>},
@@ -282,9 +282,9 @@ Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string
 }
 
 const Builtin* find_split_method(std::string_view name) {
-  auto at = std::lower_bound(std::begin(kMethods), std::end(kMethods), name,
+  auto at = std::lower_bound(std::begin(kSplitMethods), std::end(kSplitMethods), name,
                              [](const Builtin& method, std::string_view wanted) { return method.name < wanted; });
-  return at != std::end(kMethods) && at->name == name ? at : nullptr;
+  return at != std::end(kSplitMethods) && at->name == name ? at : nullptr;
 }
 
 }  // namespace zinc_rt::jinja

@@ -250,7 +250,7 @@ Result<Value> encode(Runtime&, const Value&, Args&) {
   return raise("bytes are not supported (str.encode)");
 }
 
-constexpr Builtin kMethods[] = {
+constexpr Builtin kStrMethods[] = {
     {"capitalize", map_text<to_capitalized>},
     {"casefold", map_text<to_folded>},
     {"center", justify<'c'>},
@@ -289,9 +289,9 @@ constexpr Builtin kMethods[] = {
 }  // namespace
 
 const Builtin* find_str_method(std::string_view name) {
-  auto at = std::lower_bound(std::begin(kMethods), std::end(kMethods), name,
+  auto at = std::lower_bound(std::begin(kStrMethods), std::end(kStrMethods), name,
                              [](const Builtin& method, std::string_view wanted) { return method.name < wanted; });
-  if (at != std::end(kMethods) && at->name == name) return at;
+  if (at != std::end(kStrMethods) && at->name == name) return at;
   return find_split_method(name);
 }
 

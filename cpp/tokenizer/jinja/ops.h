@@ -19,7 +19,7 @@ Status append_repr(Runtime& rt, std::string& out, const Value& value);  // repr(
 Result<std::string> to_str(Runtime& rt, const Value& value);
 Result<std::string> to_repr(Runtime& rt, const Value& value);
 std::string float_repr(double d);
-std::string quoted(std::string_view text);  // repr of a str
+std::string repr_of(std::string_view text);  // repr of a str
 std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
 
 // compare.cpp

@@ -10,8 +10,6 @@ namespace {
 
 // Steps between two looks at the clock.
 constexpr std::uint64_t kCheckInterval = 2048;
-// Text that is made costs steps, so that filters over few but long texts meet the clock too.
-constexpr std::size_t kBytesPerStep = 256;
 
 // Processor time of this thread.
 std::chrono::nanoseconds thread_time() {

@@ -19,6 +19,9 @@ std::unexpected<Error> raise(fmt::format_string<Args...> format, Args&&... args)
   return fail(StatusCode::kInvalidArgument, format, std::forward<Args>(args)...);
 }
 
+// Text that is made or compared costs steps, so that filters over few but long texts meet the clock too.
+inline constexpr std::size_t kBytesPerStep = 256;
+
 class Runtime {
  public:
   explicit Runtime(const RenderLimits& limits);

@@ -116,7 +116,7 @@ Status append_object(Runtime& rt, std::string& out, const Value& value) {
       return {};
     case Kind::kMacro: {
       const MacroProto& proto = *value.as<MacroObject>().proto;
-      out += proto.name.empty() ? std::string("<Macro anonymous>") : fmt::format("<Macro {}>", quoted(proto.name));
+      out += proto.name.empty() ? std::string("<Macro anonymous>") : fmt::format("<Macro {}>", repr_of(proto.name));
       return {};
     }
     case Kind::kLoop: {
@@ -157,7 +157,7 @@ std::string float_repr(double d) {
   return sign + digits.substr(0, point) + "." + digits.substr(point);
 }
 
-std::string quoted(std::string_view text) {
+std::string repr_of(std::string_view text) {
   std::string out;
   append_quoted(out, text);
   return out;
