@@ -1,5 +1,6 @@
-// Ids of KV pages: which are free. A page holds the K and V of all attention layers for kPageTokens tokens.
-// Thread rule: one thread at a time.
+// KV pages: which are free, who refers to the others. A page holds the K and V of all attention layers for kPageTokens
+// tokens; this class counts references and allocates no device memory.
+// Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +12,41 @@
 namespace zinc_rt::mem {
 
 inline constexpr std::uint32_t kPageTokens = 16;
+inline constexpr std::uint32_t kNone = 0xFFFFFFFFu;  // no page, slot, node or checkpoint
 
 inline std::uint32_t pages_for(std::uint64_t n_tokens) {
   return static_cast<std::uint32_t>((n_tokens + kPageTokens - 1) / kPageTokens);
 }
 
+// One page's row of the table that a device can mirror.
+struct PageMeta {
+  std::uint32_t ref_count = 0;    // 0: free; slots that list the page, plus 1 if the prefix cache holds it
+  std::uint32_t owner_slot = 0;   // the slot that writes it; kNone: shared, nobody writes
+  std::uint32_t tenant_id = 0;    // whose tokens it holds
+  std::uint32_t token_count = 0;  // tokens written, up to kPageTokens
+};
+static_assert(sizeof(PageMeta) == 16);
+
 class PagePool {
  public:
   explicit PagePool(std::uint32_t n_pages);
-  std::uint32_t n_pages() const { return static_cast<std::uint32_t>(is_free_.size()); }
+  std::uint32_t n_pages() const { return static_cast<std::uint32_t>(metas_.size()); }
   std::uint32_t n_free() const { return static_cast<std::uint32_t>(free_.size()); }
+  const PageMeta& meta(std::uint32_t page) const { return metas_[page]; }
+  std::span<const PageMeta> metas() const { return metas_; }
 
-  // Takes n pages, or none: kExhausted with both numbers. Lower ids first.
-  Result<std::vector<std::uint32_t>> take(std::uint32_t n);
-  // Gives pages back. Errors: kInternal for a page that is free already or does not exist; the others are given back.
-  Status give_back(std::span<const std::uint32_t> pages);
+  // A free page with one reference, lower ids first at the start; kNone when there is none.
+  std::uint32_t take(std::uint32_t owner_slot, std::uint32_t tenant_id);
+  // One reference more. Errors: kInternal for a page that is free or does not exist.
+  Status add_ref(std::uint32_t page);
+  // One reference less; the page is free when none is left. Errors: kInternal as above.
+  Status release(std::uint32_t page);
+  void set_owner(std::uint32_t page, std::uint32_t slot) { metas_[page].owner_slot = slot; }
+  void set_token_count(std::uint32_t page, std::uint32_t n) { metas_[page].token_count = n; }
 
  private:
-  std::vector<std::uint32_t> free_;  // a stack, the lowest id on top at the start
-  std::vector<bool> is_free_;
+  std::vector<PageMeta> metas_;
+  std::vector<std::uint32_t> free_;  // a stack
 };
 
 }  // namespace zinc_rt::mem
