@@ -1,0 +1,22 @@
+// How one output row picks its token (kernels/common/sample_params.h says how each number is used).
+// Thread rule: a plain value.
+#pragma once
+
+#include <cstdint>
+
+namespace zinc_rt {
+
+struct Sampling {
+  std::uint64_t seed = 0;
+  float temperature = 0;
+  std::uint32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+
+  bool has_penalties() const { return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0; }
+};
+
+}  // namespace zinc_rt

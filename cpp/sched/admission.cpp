@@ -1,0 +1,143 @@
+// Who gets the next free slot (design 18.5). Requests are considered by their queues' heads, in this order:
+//   1 those that waited `starvation` or longer, by arrival: nobody starves
+//   2 interactive before the others
+//   3 the lowest standing of their tenant (dominant share, plus service ahead of the least served), over the weight of
+//     their class
+//   4 arrival
+// Where the first of them finds no slot or no pages and may preempt nobody, those behind it wait too, so that large
+// requests are not overtaken for ever; only a more urgent one that preempts its way in goes past it.
+#include <algorithm>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched {
+
+void Scheduler::apply_cancels(Micros now) {
+  for (const RequestId id : cancelled_)
+    if (Request* r = get(id); r != nullptr) finish(*r, r->cancel, now);
+  cancelled_.clear();
+  if (n_deadlines_ == 0) return;
+  for (const auto& r : requests_)
+    if (r != nullptr && r->params.deadline <= now) finish(*r, Finish::kDeadline, now);
+}
+
+bool Scheduler::may_start(const Request& r, Micros now) const {
+  const Tenant& tenant = tenants_[r.params.tenant];
+  if (tenant.slots >= tenant.quota.max_concurrent_slots || tenant.pages >= tenant.quota.max_kv_pages) return false;
+  if (!tenant.prefill.has_any(now) || !tenant.decode.has_any(now)) return false;
+  const Request* leader = r.params.after != 0 ? get(r.params.after) : nullptr;
+  return leader == nullptr || leader->prompt_done;
+}
+
+bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) const {
+  const bool a_aged = is_aged(a, now), b_aged = is_aged(b, now);
+  if (a_aged != b_aged) return a_aged;
+  if (a_aged) return a.order < b.order;
+  const bool a_first = a.params.qos == Qos::kInteractive, b_first = b.params.qos == Qos::kInteractive;
+  if (a_first != b_first) return a_first;
+  const double a_standing = tenants_.standing(a.params.tenant, a.params.qos, now);
+  const double b_standing = tenants_.standing(b.params.tenant, b.params.qos, now);
+  return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
+}
+
+Request* Scheduler::best_candidate(Micros now) {
+  Request* best = nullptr;
+  waiting_.for_each_head([&](Request& head) {
+    // A sibling that waits for its leader's prompt does not hold up those behind it.
+    Request* r = &head;
+    while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
+           !get(r->params.after)->prompt_done)
+      r = r->next;
+    if (r == nullptr || r->skipped_in == round_ || !may_start(*r, now)) return;
+    if (best == nullptr || comes_before(*r, *best, now)) best = r;
+  });
+  return best;
+}
+
+void Scheduler::start(Request& r, Micros now) {
+  waiting_.remove(r, now);
+  Tenant& tenant = tenants_[r.params.tenant];
+  --tenant.waiting;
+  ++tenant.slots;
+  ++n_running_;
+  ++stats_.admissions;
+  r.admitted_order = next_admission_++;
+  // What was preempted before or waited long runs for a while, so that it gets on; some slots stay open to the urgent.
+  constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
+  const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
+  r.protected_until = 0;
+  if (was_unlucky && n_protected_ < slots_.size() / 4) {
+    r.protected_until = stats_.steps + kQuantum;
+    ++n_protected_;
+  }
+  Slot& slot = slots_[r.slot];
+  slot.tenant_id = r.params.tenant;
+  slot.session_id = r.params.session;
+  slot.model_id = options_.model_id;
+  slot.request_handle = r.id;
+  slot.prompt_len = r.n_prompt;
+  slot.generated_len = r.n_generated();
+  slot.position = r.n_done;
+  slot.priority = static_cast<std::uint32_t>(r.params.qos);
+  slot.set_sampling(r.params.sampling);
+  slot.stop_token_count =
+      static_cast<std::uint32_t>(std::min<std::size_t>(r.params.stop_tokens.size(), kSlotStopTokens));
+  std::copy_n(r.params.stop_tokens.begin(), slot.stop_token_count, slot.stop_token_ids);
+  // A request that was decoding goes on decoding when all but its last token is there.
+  move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
+  Event e = event(EventKind::kAdmitted, r);
+  e.is_first = !r.was_admitted;
+  e.waited = r.waited;
+  if (!r.was_admitted) {
+    r.cached_tokens = std::min(r.n_done, r.n_prompt);
+    stats_.prompt_tokens += r.n_prompt;
+    stats_.cached_tokens += r.cached_tokens;
+  }
+  e.cached_tokens = r.cached_tokens;
+  r.was_admitted = true;
+  events_.push_back(e);
+}
+
+// Admits a request, if need be in place of others; `blocked`: an earlier one that found no room, past which only
+// preemption leads.
+Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micros now) {
+  if (blocked != nullptr && r.params.qos >= blocked->params.qos) return Outcome::kSkipped;
+  bool must_preempt = blocked != nullptr || slots_.n_free() == 0;
+  if (must_preempt && victim_for(r, now) == nullptr) return Outcome::kBlocked;
+  for (;;) {
+    const Bind room = find_room(r);
+    if (room == Bind::kDone && !must_preempt) {
+      bind(r);
+      start(r, now);
+      return Outcome::kAdmitted;
+    }
+    if (room == Bind::kDone) prefixes_.unpin(match_.node);
+    if (room == Bind::kOverQuota) return Outcome::kSkipped;
+    Request* victim = victim_for(r, now);
+    if (victim == nullptr) return Outcome::kBlocked;
+    preempt(*victim, now);
+    must_preempt = false;
+  }
+}
+
+void Scheduler::admit(Micros now) {
+  apply_cancels(now);
+  tenants_.refresh();
+  ++round_;
+  const Request* blocked = nullptr;
+  while (Request* r = best_candidate(now)) {
+    const Outcome outcome = try_admit(*r, blocked, now);
+    if (outcome == Outcome::kAdmitted) continue;
+    // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.
+    const bool is_alone =
+        outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0 : tenants_[r->params.tenant].slots == 0;
+    if (is_alone && blocked == nullptr) {
+      finish(*r, Finish::kOutOfPages, now);
+      continue;
+    }
+    r->skipped_in = round_;
+    if (outcome == Outcome::kBlocked && blocked == nullptr) blocked = r;
+  }
+}
+
+}  // namespace zinc_rt::sched

@@ -1,0 +1,146 @@
+// What a step computes (design 18.7): every decoding slot, first and in full; then prefill chunks, the most urgent
+// class first, then the least served tenant, under the cap on tokens and the time that the most urgent decoding slot
+// allows.
+#include <algorithm>
+#include <cmath>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched {
+namespace {
+
+// How long a step may be while a class decodes (design 18.5: decode jitter under 30 ms for interactive).
+constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, INFINITY};
+// By how much prefill of a less urgent class may stretch a step while a class decodes.
+constexpr double kStretch[kQosCount] = {1.2, 2.0, INFINITY};
+constexpr std::uint32_t kUnknownCostChunk = 16;
+constexpr Micros kSinkPoll = 10'000;
+
+std::size_t index(Qos qos) {
+  return static_cast<std::size_t>(qos);
+}
+
+}  // namespace
+
+bool Scheduler::is_throttled(const Request& r, Micros now) {
+  const Slot& slot = slots_[r.slot];
+  const Tenant& tenant = tenants_[r.params.tenant];
+  if (slot.output_backpressure != 0) {
+    plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
+    return true;
+  }
+  const auto& bucket = slot.state == SlotState::kDecode ? tenant.decode : tenant.prefill;
+  if (bucket.has_any(now)) return false;
+  plan_.wake_at = std::min(plan_.wake_at, bucket.ready_at(now));
+  return true;
+}
+
+void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
+  const bool samples = n == r.n_left();
+  plan_.items.push_back({r.slot, r.n_done, n, samples, is_decode});
+  plan_.n_tokens += n;
+  plan_.n_decode += is_decode ? 1 : 0;
+  plan_.n_outputs += samples ? 1 : 0;
+  if (options_.is_recurrent) save_state(r, r.n_done + n);
+}
+
+// A copy of the state after `at` tokens, where a page ends. While decoding one copy rolls along with the slot; those of
+// prompts stay with their prefixes.
+void Scheduler::save_state(Request& r, std::uint32_t at) {
+  if (at % mem::kPageTokens != 0) return;
+  if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
+  if (r.checkpoint == kNone) return;
+  r.checkpoint_pages = at / mem::kPageTokens;
+  plan_.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
+}
+
+void Scheduler::plan_decodes(Micros now) {
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Request* r = slot_requests_[slot];
+    if (r == nullptr || slots_[slot].state != SlotState::kDecode) continue;
+    if (is_throttled(*r, now)) {
+      if (slots_[slot].output_backpressure != 0 && ++r->n_stalled > options_.slow_sink_steps)
+        cancel(r->id, Finish::kClientTooSlow);
+      continue;
+    }
+    grow(*r, r->n_done + 1, true, now);  // may preempt, also slots that were passed already
+  }
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Request* r = slot_requests_[slot];
+    if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
+    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) add_item(*r, 1, true);
+  }
+}
+
+// Prompt tokens that a class may add to a step.
+std::uint32_t Scheduler::prefill_allowed(Qos qos, std::uint32_t n_planned) const {
+  if (plan_.n_decode == 0) return options_.chunk_cap;
+  Qos urgent = Qos::kBatch;
+  for (std::uint32_t i = 0; i < plan_.n_decode; ++i)
+    urgent = std::min(urgent, slot_requests_[plan_.items[i].slot]->params.qos);
+  if (urgent == Qos::kBatch) return options_.chunk_cap;
+  if (!cost_.is_known()) return kUnknownCostChunk;
+  double budget = kStretch[index(urgent)] * cost_.step_us(plan_.n_decode);
+  if (qos <= urgent) budget = std::max(budget, kStepBudgetUs[index(urgent)]);
+  const std::uint32_t fits = cost_.tokens_within(budget, n_planned);
+  return n_planned == plan_.n_decode ? std::max(1u, fits) : fits;  // a prompt always gets on
+}
+
+// Where a chunk of at most n tokens ends. Models with recurrent state stop at the last page that ends inside the text,
+// and at the place where others branched off, and otherwise where pages end, since state can be copied only there.
+std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
+  const auto total = static_cast<std::uint32_t>(r.tokens.size());
+  std::uint32_t end = std::min(total, r.n_done + n);
+  if (!options_.is_recurrent) return end;
+  const std::uint32_t last = (total - 1) / mem::kPageTokens * mem::kPageTokens;
+  const std::uint32_t branch = r.snapshot_pages * mem::kPageTokens;
+  if (r.n_done < last) end = std::min(end, last);
+  if (r.n_done < branch) end = std::min(end, branch);
+  const std::uint32_t aligned = end / mem::kPageTokens * mem::kPageTokens;
+  return end < last && aligned > r.n_done ? aligned : end;
+}
+
+void Scheduler::plan_prefills(Micros now) {
+  prefilling_.clear();
+  for (Request* r : slot_requests_)
+    if (r != nullptr && slots_[r->slot].state == SlotState::kPrefill && !is_throttled(*r, now))
+      prefilling_.push_back(r);
+  std::ranges::sort(prefilling_, [&](const Request* a, const Request* b) {
+    if (a->params.qos != b->params.qos) return a->params.qos < b->params.qos;
+    const double a_service = tenants_[a->params.tenant].service, b_service = tenants_[b->params.tenant].service;
+    return a_service != b_service ? a_service < b_service : a->admitted_order < b->admitted_order;
+  });
+  for (std::size_t i = 0; i < prefilling_.size(); ++i) {
+    Request& r = *prefilling_[i];
+    const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
+    const std::uint32_t allowed = std::min(room, prefill_allowed(r.params.qos, plan_.n_tokens));
+    if (allowed == 0) continue;
+    // Pages may have gone to decoding slots since it was admitted. It preempts for them only when nothing else runs.
+    const std::uint32_t wanted = chunk_end(r, allowed);
+    const bool is_last_hope = plan_.items.empty() && i + 1 == prefilling_.size();
+    if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
+    const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * mem::kPageTokens);
+    if (there > r.n_done) add_item(r, there - r.n_done, false);
+  }
+}
+
+const StepPlan& Scheduler::plan(Micros now) {
+  plan_.items.clear();
+  plan_.saves.clear();
+  plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
+  plan_.wake_at = kNever;
+  plan_decodes(now);
+  plan_prefills(now);
+  if (!plan_.empty()) return plan_;
+  if (n_deadlines_ > 0)
+    for (const auto& r : requests_)
+      if (r != nullptr) plan_.wake_at = std::min(plan_.wake_at, r->params.deadline);
+  waiting_.for_each_head([&](const Request& head) {
+    const Tenant& tenant = tenants_[head.params.tenant];
+    for (const auto* bucket : {&tenant.prefill, &tenant.decode})
+      if (!bucket->has_any(now)) plan_.wake_at = std::min(plan_.wake_at, bucket->ready_at(now));
+  });
+  return plan_;
+}
+
+}  // namespace zinc_rt::sched

@@ -1,0 +1,69 @@
+// A request as the scheduler knows it: tokens, limits, and how far it is.
+// Thread rule: the step thread.
+#pragma once
+
+#include <vector>
+
+#include "base/sampling.h"
+#include "mem/prefix_cache.h"
+#include "sched/types.h"
+
+namespace zinc_rt::sched {
+
+enum class Bind : std::uint8_t { kDone, kNoPages, kOverQuota };
+
+struct RequestParams {
+  TenantId tenant = 0;
+  std::uint32_t session = 0;
+  Qos qos = Qos::kStandard;
+  std::vector<std::int32_t> prompt;
+  std::uint32_t max_tokens = 128;
+  Sampling sampling;
+  std::vector<std::int32_t> stop_tokens;  // picking one ends the request
+  Micros deadline = kNever;
+  RequestId after = 0;     // not before this request has its prompt computed: its pages are then shared
+  std::uint64_t user = 0;  // given back in events
+};
+
+struct Request {
+  RequestId id = 0;
+  RequestParams params;
+  std::vector<std::int32_t> tokens;  // the prompt, then what was picked; capacity for all that may come
+  std::uint32_t n_prompt = 0;
+  std::uint32_t n_limit = 0;  // tokens that it may come to
+  std::uint64_t order = 0;    // of arrival
+  std::uint32_t index = 0;    // in the table
+
+  // waiting
+  Request* previous = nullptr;
+  Request* next = nullptr;
+  bool is_waiting = false;
+  Micros queued_at = 0, waited = 0;  // since when, and in all before that
+  std::uint64_t skipped_in = 0;      // the admission round that passed it over
+  std::uint64_t failed_epoch = 0;    // when it last found no room, and why
+  Bind failed_bind = Bind::kDone;
+
+  // in a slot
+  std::uint32_t slot = kNone;
+  std::uint64_t admitted_order = 0;
+  std::uint64_t protected_until = 0;                       // step
+  std::uint32_t n_done = 0;                                // tokens whose KV (and state) is there
+  std::uint32_t n_charged = 0;                             // pages on the tenant's account
+  mem::PrefixCache::Node root = kNone, node = kNone;       // node: pinned; its path holds the first full pages' tokens
+  bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
+  std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent: the recurrent state after so many pages
+  std::uint32_t snapshot_pages = 0;  // where a copy of the state is worth having: others branched off there
+  std::uint32_t n_stalled = 0;       // steps that its full sink held it up
+
+  std::uint32_t n_preempted = 0;
+  std::uint32_t cached_tokens = 0;  // of the prompt, from the prefix cache at first admission
+  bool was_admitted = false, prompt_done = false;
+  bool has_cancel = false;
+  Finish cancel = Finish::kCancelled;
+
+  std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
+  std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
+  Micros waited_at(Micros now) const { return waited + (is_waiting ? now - queued_at : 0); }
+};
+
+}  // namespace zinc_rt::sched

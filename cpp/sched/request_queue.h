@@ -1,0 +1,45 @@
+// The requests that wait: a queue for each tenant and class, in order of arrival; a preempted request keeps its place.
+// Thread rule: the step thread.
+#pragma once
+
+#include <array>
+#include <deque>
+
+#include "sched/request.h"
+
+namespace zinc_rt::sched {
+
+class RequestQueue {
+ public:
+  void push(Request& request, Micros now);  // by its order of arrival
+  void remove(Request& request, Micros now);
+  std::uint32_t size() const { return size_; }
+
+  // Calls visit(head) for each queue that is not empty.
+  template <class Visit>
+  void for_each_head(Visit&& visit) const {
+    for (const auto& tenant : queues_)
+      for (const auto& queue : tenant)
+        if (queue.first != nullptr) visit(*queue.first);
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for_each_head([&](Request& head) {
+      for (Request *r = &head, *next; r != nullptr; r = next) {
+        next = r->next;
+        visit(*r);
+      }
+    });
+  }
+
+ private:
+  struct Queue {
+    Request* first = nullptr;
+    Request* last = nullptr;
+  };
+  Queue& queue_of(const Request& request);
+  std::deque<std::array<Queue, kQosCount>> queues_;  // by tenant
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace zinc_rt::sched

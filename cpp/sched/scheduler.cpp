@@ -1,0 +1,254 @@
+#include "sched/scheduler.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace zinc_rt::sched {
+
+Scheduler::Scheduler(Options options, TenantBook& tenants)
+    : options_(std::move(options)),
+      tenants_(tenants),
+      pages_(options_.n_pages),
+      prefixes_(pages_, options_.hash_key, options_.n_checkpoints),
+      slots_(options_.n_slots, options_.max_context / mem::kPageTokens),
+      slot_requests_(options_.n_slots, nullptr) {
+  options_.chunk_cap = std::max(options_.chunk_cap, options_.n_slots);
+  const std::size_t n = options_.n_slots;
+  prefilling_.reserve(n);
+  plan_.items.reserve(n);
+  plan_.page_copies.reserve(n);
+  plan_.restores.reserve(n);
+  plan_.saves.reserve(n);
+  events_.reserve(8 * n + 2 * options_.queue_cap);
+  cancelled_.reserve(n + options_.queue_cap);
+}
+
+Scheduler::~Scheduler() = default;
+
+std::uint32_t Scheduler::variant_of(std::size_t n_tokens) const {
+  const auto& limits = options_.rope_limits;
+  return static_cast<std::uint32_t>(std::ranges::lower_bound(limits, n_tokens) - limits.begin());
+}
+
+Status Scheduler::check(const RequestParams& p) const {
+  const auto refuse = [](const std::string& message) {
+    return fail(StatusCode::kInvalidArgument, "[admission] {}", message);
+  };
+  const Quota& quota = tenants_[p.tenant].quota;
+  if (p.prompt.empty()) return refuse("the prompt has no tokens");
+  if (p.max_tokens == 0) return refuse("max_tokens is 0, at least 1 wanted");
+  const std::uint32_t context = std::min(options_.max_context, quota.max_context_tokens);
+  if (p.prompt.size() + 1 > context)
+    return refuse(fmt::format("{} prompt tokens and 1 more, the context has {}{}", p.prompt.size(), context,
+                              context < options_.max_context ? " (the tenant's max_context_tokens)" : ""));
+  const std::uint64_t most = std::min<std::uint64_t>(p.prompt.size() + std::uint64_t{p.max_tokens}, context);
+  const std::uint32_t needed = mem::pages_for(most);
+  if (needed > quota.max_kv_pages)
+    return refuse(fmt::format("may need {} KV pages, the tenant's quota is {} (max_kv_pages); lower max_tokens", needed,
+                              quota.max_kv_pages));
+  const std::uint64_t reserved = tenants_.total_reserved() - quota.reserved_kv_pages;
+  if (needed + reserved > options_.n_pages)
+    return refuse(fmt::format("may need {} KV pages, there are {}, {} of them reserved for other tenants", needed,
+                              options_.n_pages, reserved));
+  return {};
+}
+
+// As long as the queue takes to empty at the rate at which requests ended lately.
+double Scheduler::retry_after() const {
+  const double seconds = finish_interval_us_ * 1e-6 * waiting_.size();
+  return std::clamp(seconds, 1.0, 60.0);
+}
+
+Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
+  ZRT_CHECK_OK(check(params));
+  if (waiting_.size() >= options_.queue_cap) {
+    auto error =
+        fail(StatusCode::kExhausted, "[admission] {} requests wait, {} may", waiting_.size(), options_.queue_cap);
+    error.error().retry_after_s = retry_after();
+    return error;
+  }
+  if (free_indices_.empty()) {
+    free_indices_.push_back(static_cast<std::uint32_t>(requests_.size()));
+    requests_.emplace_back();
+  }
+  const std::uint32_t index = free_indices_.back();
+  free_indices_.pop_back();
+  requests_[index] = std::make_unique<Request>();
+  Request& r = *requests_[index];
+  r.params = std::move(params);
+  r.index = index;
+  r.id = next_generation_++ << 32 | index;
+  r.order = next_order_++;
+  r.n_prompt = static_cast<std::uint32_t>(r.params.prompt.size());
+  const Tenant& tenant = tenants_[r.params.tenant];
+  r.n_limit = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(r.n_prompt + std::uint64_t{r.params.max_tokens},
+                              std::min(options_.max_context, tenant.quota.max_context_tokens)));
+  r.tokens.reserve(r.n_limit);
+  r.tokens.assign(r.params.prompt.begin(), r.params.prompt.end());
+  r.params.prompt = {};
+  if (r.params.deadline != kNever) ++n_deadlines_;
+  tenants_.note_arrival(r.params.tenant);
+  ++tenants_[r.params.tenant].waiting;
+  waiting_.push(r, now);
+  return r.id;
+}
+
+Request* Scheduler::get(RequestId id) const {
+  const auto index = static_cast<std::uint32_t>(id);
+  if (index >= requests_.size() || requests_[index] == nullptr || requests_[index]->id != id) return nullptr;
+  return requests_[index].get();
+}
+
+const Request* Scheduler::find(RequestId id) const {
+  return get(id);
+}
+
+void Scheduler::cancel(RequestId id, Finish reason) {
+  Request* r = get(id);
+  if (r == nullptr || r->has_cancel) return;
+  r->has_cancel = true;
+  r->cancel = reason;
+  if (r->slot != kNone) slots_[r->slot].cancel_flag = 1;
+  cancelled_.push_back(id);
+}
+
+void Scheduler::cancel_all(Finish reason) {
+  for (const auto& r : requests_)
+    if (r != nullptr) cancel(r->id, reason);
+}
+
+void Scheduler::set_backpressure(RequestId id, bool on) {
+  Request* r = get(id);
+  if (r == nullptr || r->slot == kNone) return;
+  slots_[r->slot].output_backpressure = on ? 1 : 0;
+  if (!on) r->n_stalled = 0;
+}
+
+void Scheduler::move(std::uint32_t slot, SlotState to) {
+  if (const auto status = slots_.set_state(slot, to); !status) {
+    log().error("{}", status.error().message);
+    ++stats_.internal_errors;
+  }
+}
+
+Event Scheduler::event(EventKind kind, const Request& r) const {
+  Event e;
+  e.kind = kind;
+  e.slot = r.slot;
+  e.tenant = r.params.tenant;
+  e.request = r.id;
+  e.user = r.params.user;
+  e.n_generated = r.n_generated();
+  return e;
+}
+
+void Scheduler::finish(Request& r, Finish reason, Micros now) {
+  Event e = event(EventKind::kFinished, r);
+  e.reason = reason;
+  if (r.is_waiting) {
+    waiting_.remove(r, now);
+    --tenants_[r.params.tenant].waiting;
+  } else {
+    move(r.slot, SlotState::kDone);
+    release_slot(r, reason != Finish::kFault);
+  }
+  if (r.params.deadline != kNever) --n_deadlines_;
+  if (last_finish_ != 0)
+    finish_interval_us_ = 0.9 * finish_interval_us_ + 0.1 * static_cast<double>(now - last_finish_);
+  last_finish_ = now;
+  events_.push_back(e);
+  free_indices_.push_back(r.index);
+  requests_[r.index].reset();
+}
+
+void Scheduler::commit_item(const PlanItem& item, Micros now) {
+  Request& r = *slot_requests_[item.slot];
+  r.n_done = item.begin + item.n;
+  slots_[item.slot].position = r.n_done;
+  publish_pages(r, item.begin);
+  const auto& p = r.params;
+  tenants_.serve(p.tenant, p.qos, item.is_decode ? 0 : item.n, item.is_decode ? 1 : 0, now);
+  (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += item.n;
+}
+
+void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
+  r.tokens.push_back(token);
+  Slot& slot = slots_[r.slot];
+  slot.generated_len = r.n_generated();
+  if (slot.state != SlotState::kDecode) move(r.slot, SlotState::kDecode);
+  Event e = event(EventKind::kToken, r);
+  e.token = token;
+  e.output_row = row;
+  e.is_first = e.n_generated == 1;
+  events_.push_back(e);
+  if (std::ranges::find(r.params.stop_tokens, token) != r.params.stop_tokens.end())
+    return finish(r, Finish::kStop, now);
+  if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
+  if (variant_of(r.tokens.size()) != slot.rope_variant) restart(r);
+}
+
+void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
+  for (const PageMove& copy : plan_.page_copies) {
+    slot_requests_[copy.slot]->copy_pending = false;
+    if (const auto status = pages_.release(copy.from); !status) ++stats_.internal_errors;
+  }
+  plan_.page_copies.clear();
+  plan_.restores.clear();
+  for (const PlanItem& item : plan_.items) commit_item(item, now);
+  plan_.saves.clear();
+  std::uint32_t row = 0;
+  for (const PlanItem& item : plan_.items) {
+    if (!item.samples) continue;
+    Request& r = *slot_requests_[item.slot];
+    r.prompt_done = true;
+    accept_token(r, tokens[row], row, now);
+    ++row;
+  }
+  if (plan_.n_tokens > 0) {
+    ++stats_.steps;
+    cost_.observe(plan_.n_tokens, step_us);
+  }
+  plan_.items.clear();
+}
+
+void Scheduler::fail_step(Micros now) {
+  // A slot whose copy was to run has nothing to go on from either.
+  for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
+    Request* r = slot_requests_[slot];
+    if (r == nullptr) continue;
+    const auto is_here = [slot](const auto& move) { return move.slot == slot; };
+    if (std::ranges::any_of(plan_.items, is_here) || std::ranges::any_of(plan_.page_copies, is_here) ||
+        std::ranges::any_of(plan_.restores, is_here))
+      finish(*r, Finish::kFault, now);
+  }
+  plan_.items.clear();
+  plan_.saves.clear();
+}
+
+Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {
+  if (n_tokens > options_.max_context)
+    return fail(StatusCode::kInvalidArgument, "[engine] {} tokens, the context has {}", n_tokens, options_.max_context);
+  const std::uint32_t needed = mem::pages_for(n_tokens);
+  while (pages_.n_free() < needed && prefixes_.evict_one()) ++stats_.page_evictions;
+  if (pages_.n_free() < needed)
+    return fail(StatusCode::kExhausted, "[page_pool] needs {} pages, {} free of {}", needed, pages_.n_free(),
+                pages_.n_pages());
+  const std::uint32_t slot = slots_.take();
+  if (slot == kNone) return fail(StatusCode::kExhausted, "[engine] needs 1 slot, 0 free of {}", slots_.size());
+  for (std::uint32_t i = 0; i < needed; ++i) slots_.push_page(slot, pages_.take(slot, kNone));
+  ++n_leases_;
+  return slot;
+}
+
+void Scheduler::give_back_lease(std::uint32_t slot) {
+  for (const auto page : slots_.pages(slot))
+    if (const auto status = pages_.release(page); !status) ++stats_.internal_errors;
+  slots_.clear_pages(slot);
+  slots_.give_back(slot);
+  --n_leases_;
+}
+
+}  // namespace zinc_rt::sched

@@ -1,0 +1,213 @@
+// The multitenant scheduler of one model (design 18): which request gets a slot and pages, and what each step computes.
+// It knows no model, no device and no clock; `now` is passed in. A step is five calls, three of them here:
+//
+//   admit(now)           cancels, deadlines; waiting requests to slots, by class and share; preemption
+//   plan(now)            all decoding slots, then prefill chunks under the token and latency budgets
+//   (fill, execute)      the engine's
+//   commit(tokens, now)  positions, prefix cache, ends; or fail_step(now) after a device fault
+//
+// Each leaves events. Bodies: scheduler.cpp (submit, commit, ends), admission.cpp, batch_planner.cpp, preemption.cpp,
+// slot_pages.cpp.
+// Thread rule: one thread at a time. Nothing allocates from admit to commit while no request comes or goes.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "mem/prefix_cache.h"
+#include "sched/cost_model.h"
+#include "sched/request_queue.h"
+#include "sched/slot_table.h"
+#include "sched/tenant_book.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::sched {
+
+struct Options {
+  std::uint32_t model_id = 0;
+  std::uint32_t n_slots = 64;
+  std::uint32_t n_pages = 0;
+  std::uint32_t max_context = 0;  // tokens, a multiple of a page's
+  std::uint32_t chunk_cap = 256;  // query tokens a step; at least n_slots
+  std::uint32_t queue_cap = 1024;
+  bool prefix_cache = true;
+  bool is_recurrent = false;  // slots have state besides pages; n_checkpoints copies of it can be kept
+  std::uint32_t n_checkpoints = 0;
+  std::vector<std::uint32_t> rope_limits;  // texts of up to rope_limits[i] tokens have variant i of the encoding
+  mem::SipKey hash_key;
+  double prefix_part = 0.2;             // of the pages: not given away by admission while requests run
+  Micros starvation = 30'000'000;       // a request that waited so long is next, whatever its class
+  std::uint32_t slow_sink_steps = 500;  // that a full sink may hold its request up
+  std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is not given; 0: none
+};
+
+struct PlanItem {
+  std::uint32_t slot = 0;
+  std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the slot's request
+  bool samples = false;            // the last of them is followed by a pick
+  bool is_decode = false;
+};
+
+struct PageMove {
+  std::uint32_t slot = 0, from = 0, to = 0;
+};
+
+// Entries of recurrent state: slots first, then checkpoints.
+struct StateMove {
+  std::uint32_t slot = 0, from = 0, to = 0;
+};
+
+struct StepPlan {
+  std::vector<PlanItem> items;  // decoding slots first
+  std::uint32_t n_tokens = 0, n_decode = 0, n_outputs = 0;
+  std::vector<PageMove> page_copies;  // before the step
+  std::vector<StateMove> restores;    // before the step
+  std::vector<StateMove> saves;       // after the step
+  Micros wake_at = kNever;            // with nothing to run: when to look again without being called
+  bool empty() const { return items.empty() && page_copies.empty() && restores.empty(); }
+};
+
+enum class EventKind : std::uint8_t { kAdmitted, kPreempted, kToken, kFinished };
+
+struct Event {
+  EventKind kind = EventKind::kToken;
+  Finish reason = Finish::kStop;  // kFinished
+  bool is_first = false;          // kAdmitted: for the first time; kToken: the first one
+  std::uint32_t slot = 0;         // kFinished: kNone if it had none
+  TenantId tenant = 0;
+  RequestId request = 0;
+  std::uint64_t user = 0;
+  std::int32_t token = 0;
+  std::uint32_t n_generated = 0;
+  std::uint32_t output_row = 0;     // kToken: of the step
+  std::uint32_t cached_tokens = 0;  // kAdmitted
+  Micros waited = 0;                // kAdmitted: in all
+};
+
+struct Stats {
+  std::uint64_t steps = 0, decode_tokens = 0, prefill_tokens = 0;
+  std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0;  // of first admissions
+  std::uint64_t internal_errors = 0;                   // bugs of ours; 0
+};
+
+class Scheduler {
+ public:
+  // `tenants` is shared by the models of an engine and must outlive this.
+  Scheduler(Options options, TenantBook& tenants);
+  ~Scheduler();
+
+  // Queues a request. Errors: kInvalidArgument for one that could never run, with both numbers; kExhausted with
+  // retry_after_s when queue_cap requests wait.
+  Result<RequestId> submit(RequestParams params, Micros now);
+  // Ends a request at the next admit; nothing when it has ended already.
+  void cancel(RequestId id, Finish reason = Finish::kCancelled);
+  void cancel_all(Finish reason);
+  // A slot whose sink is full is not decoded, and is cancelled after slow_sink_steps.
+  void set_backpressure(RequestId id, bool on);
+
+  void admit(Micros now);
+  const StepPlan& plan(Micros now);
+  // tokens: one an output row, in the order of the items that sample. step_us: what the step took, if it ran.
+  void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
+  // The step's slots end with Finish::kFault; their uncommitted pages are not kept.
+  void fail_step(Micros now);
+
+  std::span<const Event> events() const { return events_; }
+  void clear_events() { events_.clear(); }
+
+  // A slot and pages outside of any request, for diagnostics. Errors: kExhausted with both numbers.
+  Result<std::uint32_t> lease(std::uint32_t n_tokens);
+  void give_back_lease(std::uint32_t slot);
+  // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses; pages let go.
+  std::uint32_t flush_prefixes(TenantId tenant);
+
+  bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
+  std::uint32_t n_waiting() const { return waiting_.size(); }
+  std::uint32_t n_running() const { return n_running_; }
+  const Request* find(RequestId id) const;
+  const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
+  const SlotTable& slots() const { return slots_; }
+  const mem::PagePool& pages() const { return pages_; }
+  const mem::PrefixCache& prefixes() const { return prefixes_; }
+  const Options& options() const { return options_; }
+  const Stats& stats() const { return stats_; }
+  const CostModel& cost() const { return cost_; }
+  const RequestQueue& queue() const { return waiting_; }
+
+ private:
+  // scheduler.cpp
+  Status check(const RequestParams& params) const;
+  double retry_after() const;
+  Request* get(RequestId id) const;
+  void finish(Request& request, Finish reason, Micros now);
+  void commit_item(const PlanItem& item, Micros now);
+  void accept_token(Request& request, std::int32_t token, std::uint32_t row, Micros now);
+  void move(std::uint32_t slot, SlotState to);
+  Event event(EventKind kind, const Request& request) const;
+  std::uint32_t variant_of(std::size_t n_tokens) const;
+
+  // admission.cpp
+  void apply_cancels(Micros now);
+  Request* best_candidate(Micros now);
+  bool comes_before(const Request& a, const Request& b, Micros now) const;
+  bool is_aged(const Request& request, Micros now) const { return request.waited_at(now) >= options_.starvation; }
+  bool may_start(const Request& request, Micros now) const;
+  enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
+  Outcome try_admit(Request& request, const Request* blocked, Micros now);
+  void start(Request& request, Micros now);
+
+  // preemption.cpp
+  Request* victim_for(const Request& candidate, Micros now) const;
+  Request* victim_for_pages(const Request& grower, bool same_tenant, Micros now) const;
+  bool is_worse(const Request& a, const Request& b, Micros now) const;
+  void preempt(Request& request, Micros now);
+
+  // batch_planner.cpp
+  void plan_decodes(Micros now);
+  void plan_prefills(Micros now);
+  std::uint32_t prefill_allowed(Qos qos, std::uint32_t n_planned) const;
+  std::uint32_t chunk_end(const Request& request, std::uint32_t n) const;
+  void add_item(Request& request, std::uint32_t n, bool is_decode);
+  void save_state(Request& request, std::uint32_t at);
+  bool is_throttled(const Request& request, Micros now);
+
+  // slot_pages.cpp
+  mem::PrefixCache::Node root_of(const Request& request);
+  std::uint64_t available_pages(TenantId tenant) const;
+  std::uint32_t take_page(const Request& request);
+  bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
+  Bind find_room(Request& request);
+  void bind(Request& request);
+  void restart(Request& request);
+  void publish_pages(Request& request, std::uint32_t first);
+  void publish_tail(Request& request);
+  void release_pages(Request& request, bool keep);
+  void release_slot(Request& request, bool keep);
+  void drop_moves(Request& request);
+
+  Options options_;
+  TenantBook& tenants_;
+  mem::PagePool pages_;
+  mem::PrefixCache prefixes_;
+  SlotTable slots_;
+  RequestQueue waiting_;
+  CostModel cost_;
+  std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
+  std::vector<std::uint32_t> free_indices_;
+  std::vector<Request*> slot_requests_;
+  std::unordered_map<std::uint64_t, mem::PrefixCache::Node> roots_;  // by owner and variant
+  std::vector<Request*> prefilling_;                                 // scratch of the planner
+  std::vector<RequestId> cancelled_;
+  std::vector<Event> events_;
+  StepPlan plan_;
+  mem::PrefixCache::Match match_;  // of find_room, for bind
+  Stats stats_;
+  std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
+  std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0, page_takes_ = 0;
+  std::uint64_t room_epoch_ = 1;  // grows when pages come back: what found no room before may find some
+  double finish_interval_us_ = 0;
+  Micros last_finish_ = 0;
+};
+
+}  // namespace zinc_rt::sched

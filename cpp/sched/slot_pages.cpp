@@ -1,0 +1,215 @@
+// A slot's pages: what it takes over from the prefix cache, what it takes from the pool, what it leaves behind.
+#include <algorithm>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched {
+
+using mem::kPageTokens;
+using Node = mem::PrefixCache::Node;
+
+Node Scheduler::root_of(const Request& r) {
+  const std::uint32_t group = tenants_[r.params.tenant].quota.isolation_group;
+  const std::uint64_t owner = group == kNone ? r.params.tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
+  const auto [it, is_new] = roots_.try_emplace(owner << 16 | variant_of(r.tokens.size()), kNone);
+  if (is_new) it->second = prefixes_.add_scope();
+  return it->second;
+}
+
+std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
+  const std::uint32_t group = tenants_[tenant].quota.isolation_group;
+  const std::uint64_t owner = group == kNone ? tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
+  std::uint32_t n = 0;
+  for (std::uint64_t variant = 0; variant <= options_.rope_limits.size(); ++variant)
+    if (const auto it = roots_.find(owner << 16 | variant); it != roots_.end()) n += prefixes_.flush(it->second);
+  ++room_epoch_;
+  return n;
+}
+
+// Pages that the tenant could have now: free ones and those that only the cache refers to, less what is reserved for
+// others.
+std::uint64_t Scheduler::available_pages(TenantId tenant) const {
+  const std::uint64_t there = std::uint64_t{pages_.n_free()} + prefixes_.n_evictable();
+  if (tenants_.total_reserved() == 0) return there;
+  return there - std::min(there, tenants_.reserved_but_unused(tenant));
+}
+
+std::uint32_t Scheduler::take_page(const Request& r) {
+  if (++page_takes_ == options_.fail_page_take || available_pages(r.params.tenant) == 0) return kNone;
+  while (pages_.n_free() == 0 && prefixes_.evict_one()) ++stats_.page_evictions;
+  return pages_.take(r.slot, r.params.tenant);
+}
+
+bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micros now) {
+  while (slots_[r.slot].page_count * kPageTokens < n_tokens) {
+    Tenant& tenant = tenants_[r.params.tenant];
+    const bool is_over = tenant.pages >= tenant.quota.max_kv_pages;
+    if (const std::uint32_t page = is_over ? kNone : take_page(r); page != kNone) {
+      slots_.push_page(r.slot, page);
+      ++r.n_charged;
+      ++tenant.pages;
+      continue;
+    }
+    if (!may_preempt) return false;
+    Request* victim = victim_for_pages(r, is_over, now);
+    preempt(*victim, now);
+    if (victim == &r) return false;
+  }
+  return true;
+}
+
+// Finds the request's prefix and pins it in match_, if there are pages for the rest of its tokens and one more.
+Bind Scheduler::find_room(Request& r) {
+  if (r.failed_epoch == room_epoch_) return r.failed_bind;
+  const auto known = static_cast<std::uint32_t>(r.tokens.size());
+  r.root = root_of(r);
+  match_ = {};
+  match_.node = r.root;
+  // The last token is always computed: its logits are wanted.
+  if (options_.prefix_cache) match_ = prefixes_.match(r.root, std::span(r.tokens).first(known - 1));
+  if (options_.is_recurrent) {
+    r.snapshot_pages = match_.n_pages > match_.state_pages ? match_.n_pages : 0;
+    match_.node = match_.state_node != kNone ? match_.state_node : r.root;
+    match_.n_pages = match_.state_node != kNone ? match_.state_pages : 0;
+    match_.partial_page = kNone;
+  }
+  prefixes_.pin(match_.node);
+  const std::uint32_t needed = mem::pages_for(std::min(known + 1, r.n_limit)) - match_.n_pages;
+  const Tenant& tenant = tenants_[r.params.tenant];
+  const bool is_reserved = tenant.pages + needed <= tenant.quota.reserved_kv_pages;
+  const std::uint64_t kept =
+      n_running_ > 0 && !is_reserved ? static_cast<std::uint64_t>(options_.prefix_part * options_.n_pages) : 0;
+  Bind bind = Bind::kDone;
+  if (tenant.pages + needed > tenant.quota.max_kv_pages)
+    bind = Bind::kOverQuota;
+  else if (needed + kept > available_pages(r.params.tenant))
+    bind = Bind::kNoPages;
+  if (bind != Bind::kDone) prefixes_.unpin(match_.node);
+  r.failed_epoch = bind == Bind::kDone ? 0 : room_epoch_;
+  r.failed_bind = bind;
+  return bind;
+}
+
+// Takes a slot and what find_room found. REQUIRES: a free slot.
+void Scheduler::bind(Request& r) {
+  r.slot = slots_.take();
+  slot_requests_[r.slot] = &r;
+  r.node = match_.node;
+  slots_.set_rope_variant(r.slot, variant_of(r.tokens.size()));
+  for (std::uint32_t i = 0; i < match_.n_pages; ++i) slots_.push_page(r.slot, 0);
+  const auto pages = slots_.pages(r.slot);
+  prefixes_.path(r.node, pages);
+  for (const std::uint32_t page : pages)
+    if (const auto status = pages_.add_ref(page); !status) ++stats_.internal_errors;
+  slots_[r.slot].prefix_match_pages = match_.n_pages;
+  r.n_done = match_.n_pages * kPageTokens;
+  if (options_.is_recurrent && match_.n_pages > 0)
+    plan_.restores.push_back({r.slot, slots_.size() + prefixes_.checkpoint(r.node), r.slot});
+  if (match_.partial_page == kNone) return;
+  // Somebody else may append to that page: this slot goes on in a copy.
+  if (!pages_.add_ref(match_.partial_page)) return;
+  const std::uint32_t page = take_page(r);
+  if (page == kNone) {
+    if (!pages_.release(match_.partial_page)) ++stats_.internal_errors;
+    return;
+  }
+  slots_.push_page(r.slot, page);
+  ++r.n_charged;
+  ++tenants_[r.params.tenant].pages;
+  plan_.page_copies.push_back({r.slot, match_.partial_page, page});
+  r.copy_pending = true;
+  r.n_done += match_.partial_tokens;
+}
+
+// After tokens [first, n_done): full pages go into the cache, so that others can share them while this request runs.
+void Scheduler::publish_pages(Request& r, std::uint32_t first) {
+  const auto pages = slots_.pages(r.slot);
+  for (std::uint32_t i = first / kPageTokens; i * kPageTokens < r.n_done; ++i)
+    pages_.set_token_count(pages[i], std::min(kPageTokens, r.n_done - i * kPageTokens));
+  if (!options_.prefix_cache) return;
+  std::uint32_t depth = prefixes_.depth(r.node);
+  for (; (depth + 1) * kPageTokens <= r.n_done; ++depth) {
+    const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, kPageTokens);
+    const Node node = prefixes_.extend(r.node, tokens, pages[depth]);
+    if (node == kNone) {
+      ++stats_.internal_errors;
+      return;
+    }
+    prefixes_.pin(node);
+    prefixes_.unpin(r.node);
+    r.node = node;
+  }
+  if (r.checkpoint != kNone && r.n_done <= r.n_prompt && r.checkpoint_pages * kPageTokens == r.n_done) {
+    prefixes_.attach_checkpoint(r.node, r.checkpoint);
+    r.checkpoint = kNone;
+  }
+  if (r.n_done == r.n_prompt) publish_tail(r);
+}
+
+// The page that is not full: what it holds now never changes, so others may copy it.
+void Scheduler::publish_tail(Request& r) {
+  const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
+  if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;
+  const auto tokens = std::span(r.tokens).subspan(std::size_t{depth} * kPageTokens, n);
+  if (prefixes_.extend(r.node, tokens, slots_.pages(r.slot)[depth]) == kNone) ++stats_.internal_errors;
+}
+
+void Scheduler::drop_moves(Request& r) {
+  std::erase_if(plan_.page_copies, [&](const PageMove& copy) {
+    if (copy.slot != r.slot) return false;
+    if (!pages_.release(copy.from)) ++stats_.internal_errors;
+    return true;
+  });
+  const auto is_own = [&](const StateMove& move) { return move.slot == r.slot; };
+  std::erase_if(plan_.restores, is_own);
+  std::erase_if(plan_.saves, is_own);
+  if (r.copy_pending) r.n_done = slots_[r.slot].prefix_match_pages * kPageTokens;
+  r.copy_pending = false;
+}
+
+// Lets the pages go, to the cache what it holds and the rest to the pool.
+void Scheduler::release_pages(Request& r, bool keep) {
+  drop_moves(r);
+  if (keep && options_.prefix_cache) publish_tail(r);
+  if (r.checkpoint != kNone) {
+    Node node = r.node;
+    const bool is_there = keep && r.checkpoint_pages > 0 && prefixes_.depth(node) >= r.checkpoint_pages;
+    while (is_there && prefixes_.depth(node) > r.checkpoint_pages) node = prefixes_.parent(node);
+    is_there ? prefixes_.attach_checkpoint(node, r.checkpoint) : prefixes_.give_back_checkpoint(r.checkpoint);
+    r.checkpoint = kNone;
+  }
+  prefixes_.unpin(r.node);
+  r.node = kNone;
+  for (const std::uint32_t page : slots_.pages(r.slot)) {
+    if (pages_.meta(page).owner_slot == r.slot) pages_.set_owner(page, kNone);
+    if (!pages_.release(page)) ++stats_.internal_errors;
+  }
+  slots_.clear_pages(r.slot);
+  tenants_[r.params.tenant].pages -= r.n_charged;
+  r.n_charged = r.n_done = r.checkpoint_pages = r.snapshot_pages = 0;
+  ++room_epoch_;
+}
+
+void Scheduler::release_slot(Request& r, bool keep) {
+  release_pages(r, keep);
+  slots_.give_back(r.slot);
+  slot_requests_[r.slot] = nullptr;
+  r.slot = kNone;
+  r.n_stalled = 0;
+  --tenants_[r.params.tenant].slots;
+  --n_running_;
+  if (r.protected_until > 0) --n_protected_;
+  r.protected_until = 0;
+}
+
+// A text that outgrew the range of its position encoding is computed again with the next one (Options::rope_limits).
+void Scheduler::restart(Request& r) {
+  release_pages(r, true);
+  slots_.set_rope_variant(r.slot, variant_of(r.tokens.size()));
+  slots_[r.slot].position = slots_[r.slot].prefix_match_pages = 0;
+  r.root = r.node = root_of(r);
+  prefixes_.pin(r.node);
+  move(r.slot, SlotState::kPrefill);
+}
+
+}  // namespace zinc_rt::sched

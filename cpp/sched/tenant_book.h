@@ -1,0 +1,73 @@
+// What each tenant may use, uses and has used; engine-wide, so that quotas hold across models.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "sched/types.h"
+
+namespace zinc_rt::sched {
+
+// Tokens flow in at a rate, up to five seconds' worth; who has taken more than there was waits until it is made up
+// (design 18.6: soft caps, smoothed over a window).
+class TokenBucket {
+ public:
+  static constexpr double kWindowSeconds = 5;
+
+  void set_rate(double tokens_per_s, Micros now);
+  void take(double tokens, Micros now);
+  bool has_any(Micros now) const { return level(now) > 0; }
+  // The part of the window that is used up: 0 at rest, 1 when empty, more in debt.
+  double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }
+  // When has_any() will be true.
+  Micros ready_at(Micros now) const;
+
+ private:
+  double level(Micros now) const;
+  double rate_ = 1, level_ = 0;
+  Micros filled_at_ = 0;
+  bool is_new_ = true;
+};
+
+struct Tenant {
+  Quota quota;
+  std::uint32_t slots = 0;    // in use now
+  std::uint32_t pages = 0;    // charged now: pages that its slots took, prefix hits not among them
+  std::uint32_t waiting = 0;  // requests
+  TokenBucket decode, prefill;
+  // Tokens served, prefill once and decode twice, over weight: the virtual counter of VTC (Sheng et al., OSDI 2024).
+  double service = 0;
+  bool is_active() const { return slots > 0 || waiting > 0; }
+};
+
+class TenantBook {
+ public:
+  TenantId add(const Quota& quota, Micros now);
+  void set_quota(TenantId id, const Quota& quota, Micros now);
+  Tenant& operator[](TenantId id) { return tenants_[id]; }
+  const Tenant& operator[](TenantId id) const { return tenants_[id]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
+
+  // The largest part that a tenant uses of its slots, its pages and its decode window, over its weight (design 18.5).
+  double dominant_share(TenantId id, Micros now) const;
+  // What admission and preemption compare: the dominant share, plus what the tenant was served ahead of the least
+  // served active tenant, in parts of kServiceScale. Shares settle at once, service in the long run.
+  double standing(TenantId id, Qos qos, Micros now) const;
+  void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
+  // A tenant that was idle starts level with the least served active one: nobody saves up.
+  void note_arrival(TenantId id);
+  // Once a step: the least service among active tenants.
+  void refresh();
+  std::uint64_t total_reserved() const { return total_reserved_; }
+  std::uint64_t reserved_but_unused(TenantId except) const;
+
+  static constexpr double kServiceScale = 8192;
+
+ private:
+  std::deque<Tenant> tenants_;
+  double least_service_ = 0;
+  std::uint64_t total_reserved_ = 0;  // pages
+};
+
+}  // namespace zinc_rt::sched
