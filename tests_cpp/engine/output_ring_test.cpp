@@ -1,0 +1,210 @@
+#include "engine/output_ring.h"
+
+#include <gtest/gtest.h>
+#include <time.h>
+
+#include <memory>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace zinc_rt {
+namespace {
+
+using namespace std::chrono_literals;
+
+OutputEvent numbered(std::uint32_t i) {
+  OutputEvent event;
+  event.token_id = i;
+  event.generated_pos = ~i;
+  event.request_handle = std::uint64_t{i} * 3;
+  event.time_us = std::uint64_t{i} << 20;
+  return event;
+}
+
+void expect_numbered(const OutputEvent& event, std::uint32_t i) {
+  ASSERT_EQ(event.token_id, i);
+  ASSERT_EQ(event.generated_pos, ~i);
+  ASSERT_EQ(event.request_handle, std::uint64_t{i} * 3);
+  ASSERT_EQ(event.time_us, std::uint64_t{i} << 20);
+  ASSERT_EQ(event.sequence, std::uint64_t{i} + 1);
+}
+
+TEST(OutputRing, CapacityIsAPowerOfTwo) {
+  EXPECT_EQ(OutputRing(0).capacity(), 2u);
+  EXPECT_EQ(OutputRing(5).capacity(), 8u);
+  EXPECT_EQ(OutputRing(64).capacity(), 64u);
+}
+
+TEST(OutputRing, AllFieldsPass) {
+  OutputRing ring(4);
+  OutputEvent in;
+  in.slot_id = 1;
+  in.tenant_id = 2;
+  in.token_id = 3;
+  in.generated_pos = 4;
+  in.kind = OutputKind::kFinished;
+  in.eot_flag = 1;
+  in.logprob_count = 5;
+  in.reason = 6;
+  in.request_handle = 7;
+  in.time_us = 8;
+  in.payload = 9;
+  ASSERT_TRUE(ring.push(in));
+  OutputEvent out;
+  ASSERT_TRUE(ring.pop(out));
+  EXPECT_EQ(out.sequence, 1u);
+  out.sequence = in.sequence;
+  const auto fields = [](const OutputEvent& e) {
+    return std::tuple(e.slot_id, e.tenant_id, e.token_id, e.generated_pos, e.kind, e.eot_flag, e.logprob_count,
+                      e.reason, e.request_handle, e.time_us, e.payload, e.reserved, e.sequence);
+  };
+  EXPECT_EQ(fields(out), fields(in));
+}
+
+TEST(OutputRing, FullRefusesAndKeepsOrderOverManyRounds) {
+  OutputRing ring(8);
+  OutputEvent event;
+  std::uint32_t pushed = 0, popped = 0;
+  for (std::uint32_t round = 0; round < 100; ++round) {
+    while (ring.push(numbered(pushed))) ++pushed;
+    EXPECT_EQ(ring.size(), 8u);
+    EXPECT_EQ(pushed - popped, 8u);
+    for (std::uint32_t i = 0; i <= round % 8; ++i) {
+      ASSERT_TRUE(ring.pop(event));
+      expect_numbered(event, popped++);
+    }
+  }
+  while (ring.pop(event)) expect_numbered(event, popped++);
+  EXPECT_EQ(popped, pushed);
+  EXPECT_EQ(ring.size(), 0u);
+}
+
+TEST(OutputRing, WaitForSpaceEnds) {
+  OutputRing ring(2);
+  EXPECT_TRUE(ring.wait_for_space(0us));
+  ring.push(numbered(0));
+  ring.push(numbered(1));
+  EXPECT_FALSE(ring.wait_for_space(0us));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(ring.wait_for_space(20ms));
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 20ms);
+  std::jthread consumer([&] {
+    std::this_thread::sleep_for(20ms);
+    OutputEvent event;
+    ring.pop(event);
+  });
+  EXPECT_TRUE(ring.wait_for_space(60s));
+  EXPECT_TRUE(ring.push(numbered(2)));
+}
+
+TEST(OutputRing, CloseWakesAProducerThatWaits) {
+  OutputRing ring(2);
+  while (ring.push({})) {
+  }
+  std::jthread closer([&] {
+    std::this_thread::sleep_for(20ms);
+    ring.close();
+  });
+  EXPECT_FALSE(ring.wait_for_space(60s));
+  EXPECT_TRUE(ring.is_closed());
+}
+
+TEST(OutputRing, CloseWakesASleeperAndLeavesEventsToPop) {
+  OutputRing ring(4);
+  OutputEvent event;
+  {
+    std::jthread consumer([&] {
+      OutputEvent mine;
+      EXPECT_FALSE(ring.wait_pop(mine));
+    });
+    std::this_thread::sleep_for(20ms);  // so that it usually sleeps; right either way
+    ring.close();
+  }
+  EXPECT_FALSE(ring.push({}));
+
+  OutputRing other(4);
+  other.push(numbered(0));
+  other.push(numbered(1));
+  other.close();
+  EXPECT_FALSE(other.push(numbered(2)));
+  ASSERT_TRUE(other.wait_pop(event));
+  expect_numbered(event, 0);
+  ASSERT_TRUE(other.wait_pop(event));
+  expect_numbered(event, 1);
+  EXPECT_FALSE(other.wait_pop(event));
+}
+
+// A million events through small and large rings; payloads on the heap change hands, so a torn or doubled event is a
+// wrong number, a double free or a race report.
+TEST(OutputRing, TwoThreadsAMillionEvents) {
+  constexpr std::pair<std::uint32_t, std::uint32_t> kRuns[] = {{4, 50'000}, {1024, 950'000}};
+  for (const auto& [capacity, n_events] : kRuns) {
+    OutputRing ring(capacity);
+    std::jthread producer([&ring, n_events] {
+      for (std::uint32_t i = 0; i < n_events; ++i) {
+        OutputEvent event = numbered(i);
+        if (i % 16 == 0) event.payload = reinterpret_cast<std::uintptr_t>(std::make_unique<std::uint32_t>(i).release());
+        while (!ring.push(event)) std::this_thread::yield();
+      }
+      ring.close();
+    });
+    OutputEvent event;
+    std::uint32_t n = 0;
+    for (; ring.wait_pop(event); ++n) {
+      expect_numbered(event, n);
+      const std::unique_ptr<std::uint32_t> payload(reinterpret_cast<std::uint32_t*>(event.payload));
+      ASSERT_EQ(payload != nullptr, n % 16 == 0);
+      if (payload) {
+        ASSERT_EQ(*payload, n);
+      }
+    }
+    EXPECT_EQ(n, n_events);
+  }
+}
+
+// One event at a time, and back: each side sleeps or is about to when the other acts, so a lost wake-up hangs here.
+TEST(OutputRing, NoWakeUpIsLost) {
+  constexpr std::uint32_t kRounds = 20'000;
+  OutputRing there(2), back(2);
+  std::jthread echo([&] {
+    OutputEvent event;
+    while (there.wait_pop(event)) back.push(event);
+    back.close();
+  });
+  OutputEvent event;
+  for (std::uint32_t i = 0; i < kRounds; ++i) {
+    ASSERT_TRUE(there.push(numbered(i)));
+    ASSERT_TRUE(back.wait_pop(event));
+    expect_numbered(event, i);
+  }
+  there.close();
+  EXPECT_FALSE(back.wait_pop(event));
+}
+
+double thread_cpu_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+// Processor time of the thread, so a busy machine changes nothing: a consumer that spun would use all of the wait.
+TEST(OutputRing, AnIdleConsumerSleeps) {
+  OutputRing ring(4);
+  double used_ms = -1;
+  {
+    std::jthread consumer([&] {
+      OutputEvent event;
+      const double before = thread_cpu_ms();
+      EXPECT_FALSE(ring.wait_pop(event));
+      used_ms = thread_cpu_ms() - before;
+    });
+    std::this_thread::sleep_for(400ms);
+    ring.close();
+  }
+  EXPECT_GE(used_ms, 0);
+  EXPECT_LT(used_ms, 40);
+}
+
+}  // namespace
+}  // namespace zinc_rt
