@@ -225,7 +225,6 @@ bool PrefixCache::remove(Node node) {
   if (leaves_.contains(node)) leaves_.erase(node);
   if (is_full(node)) full_nodes_.erase(nodes_[node].hash, node);
   if (nodes_[node].checkpoint != kNone) free_checkpoint(nodes_[node].checkpoint);
-  nodes_[parent].used_at = std::max(nodes_[parent].used_at, nodes_[node].used_at);
   unlink(node);
   nodes_[node] = {};
   --n_nodes_;

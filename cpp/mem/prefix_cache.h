@@ -9,8 +9,8 @@
 // A page is in at most one node, so a node's id is its page, and roots are numbered behind the pages.
 //
 // Eviction: a leaf that nobody pins, least recently used first. A node counts as used when it, or a node below it, is
-// matched, extended to or unpinned; so its own stamp need not be kept up to date while it has children: it inherits the
-// newest stamp of each child that goes.
+// matched, extended to or unpinned. Only the lowest node is stamped: when its turn comes as the oldest leaf, its parent
+// is older than all other leaves too, or has a newer stamp of its own.
 // Thread rule: one thread at a time. Nothing allocates after construction, except in add_scope.
 #pragma once
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <map>
 #include <new>
 #include <numeric>
 #include <random>
@@ -298,15 +299,19 @@ TEST(PrefixCacheCollisions, ManyPagesOfOneHashStayApart) {
   const auto root = cache.add_scope();
   std::vector<Ids> prefixes{{}};
   std::vector<PrefixCache::Node> nodes{root};
+  std::map<Ids, PrefixCache::Node> node_of;
   std::mt19937 rng(3);
   while (nodes.size() <= kPages) {
     const auto parent = rng() % nodes.size();
-    Ids ids(16);  // near each other: 16 bits of difference
+    Ids ids(16);  // near each other: 16 bits in all
     for (auto& id : ids) id = static_cast<std::int32_t>(rng() % 2);
     const auto page = pool.take(0, 0);
     const auto node = cache.extend(nodes[parent], ids, page);
-    if (node == page) {
-      prefixes.push_back(prefixes[parent] + ids);
+    const Ids prefix = prefixes[parent] + ids;
+    const auto [known, is_new] = node_of.emplace(prefix, node);
+    ASSERT_EQ(cache.page(known->second), is_new ? page : cache.page(node));
+    if (is_new) {
+      prefixes.push_back(prefix);
       nodes.push_back(node);
     }
     ASSERT_TRUE(pool.release(page));
