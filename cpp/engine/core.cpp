@@ -129,16 +129,21 @@ Result<EngineCore::Lease> EngineCore::lease(std::uint64_t n_tokens) {
   const std::lock_guard lock(mutex_);
   ZRT_CHECK_OK(check_open());
   if (free_slots_.empty()) return fail(StatusCode::kExhausted, "[engine] needs 1 slot, 0 free of {}", info_.max_slots);
+  const std::uint32_t n_pages = mem::pages_for(n_tokens);
+  if (n_pages > pages_->n_free())
+    return fail(StatusCode::kExhausted, "[page_pool] needs {} pages, {} free of {}", n_pages, pages_->n_free(),
+                pages_->n_pages());
   Lease lease;
-  ZRT_TRY(lease.pages, pages_->take(mem::pages_for(n_tokens)));
   lease.slot = free_slots_.back();
+  for (std::uint32_t i = 0; i < n_pages; ++i) lease.pages.push_back(pages_->take(lease.slot, 0));
   free_slots_.pop_back();
   return lease;
 }
 
 void EngineCore::give_back(const Lease& lease) {
   const std::lock_guard lock(mutex_);
-  if (auto status = pages_->give_back(lease.pages); !status) log().error("{}", status.error().message);
+  for (const std::uint32_t page : lease.pages)
+    if (auto status = pages_->release(page); !status) log().error("{}", status.error().message);
   free_slots_.push_back(lease.slot);
 }
 

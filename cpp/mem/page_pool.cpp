@@ -4,36 +4,37 @@
 
 namespace zinc_rt::mem {
 
-PagePool::PagePool(std::uint32_t n_pages) : is_free_(n_pages, true) {
+PagePool::PagePool(std::uint32_t n_pages) : metas_(n_pages) {
   free_.reserve(n_pages);
   for (std::uint32_t page = n_pages; page > 0; --page) free_.push_back(page - 1);
 }
 
-Result<std::vector<std::uint32_t>> PagePool::take(std::uint32_t n) {
-  if (n > free_.size())
-    return fail(StatusCode::kExhausted, "[page_pool] needs {} pages, {} free of {}", n, free_.size(), is_free_.size());
-  std::vector<std::uint32_t> pages;
-  pages.reserve(n);
-  for (std::uint32_t i = 0; i < n; ++i) {
-    pages.push_back(free_.back());
-    is_free_[free_.back()] = false;
-    free_.pop_back();
-  }
-  return pages;
+std::uint32_t PagePool::take(std::uint32_t owner_slot, std::uint32_t tenant_id) {
+  if (free_.empty()) return kNone;
+  const std::uint32_t page = free_.back();
+  free_.pop_back();
+  metas_[page] = {.ref_count = 1, .owner_slot = owner_slot, .tenant_id = tenant_id, .token_count = 0};
+  return page;
 }
 
-Status PagePool::give_back(std::span<const std::uint32_t> pages) {
-  Status status;
-  for (const auto page : pages) {
-    if (page >= is_free_.size() || is_free_[page]) {
-      status = fail(StatusCode::kInternal, "[page_pool] page {} given back but not taken, pool of {}", page,
-                    is_free_.size());
-      continue;
-    }
-    is_free_[page] = true;
-    free_.push_back(page);
-  }
-  return status;
+Status PagePool::check_used(std::uint32_t page, const char* what) const {
+  if (page < metas_.size() && metas_[page].ref_count > 0) return {};
+  return fail(StatusCode::kInternal, "[page_pool] {} page {}, which is free or not there; pool of {}, {} free", what,
+              page, metas_.size(), free_.size());
+}
+
+Status PagePool::add_ref(std::uint32_t page) {
+  ZRT_CHECK_OK(check_used(page, "add_ref of"));
+  ++metas_[page].ref_count;
+  return {};
+}
+
+Status PagePool::release(std::uint32_t page) {
+  ZRT_CHECK_OK(check_used(page, "release of"));
+  if (--metas_[page].ref_count > 0) return {};
+  metas_[page] = {};
+  free_.push_back(page);
+  return {};
 }
 
 }  // namespace zinc_rt::mem

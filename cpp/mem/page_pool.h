@@ -20,10 +20,10 @@ inline std::uint32_t pages_for(std::uint64_t n_tokens) {
 
 // One page's row of the table that a device can mirror.
 struct PageMeta {
-  std::uint32_t ref_count = 0;    // 0: free; slots that list the page, plus 1 if the prefix cache holds it
-  std::uint32_t owner_slot = 0;   // the slot that writes it; kNone: shared, nobody writes
-  std::uint32_t tenant_id = 0;    // whose tokens it holds
-  std::uint32_t token_count = 0;  // tokens written, up to kPageTokens
+  std::uint32_t ref_count = 0;       // 0: free; slots that list the page, plus 1 if the prefix cache holds it
+  std::uint32_t owner_slot = kNone;  // the slot that writes it; kNone: free, or shared, and nobody writes
+  std::uint32_t tenant_id = kNone;   // whose tokens it holds; kNone: free
+  std::uint32_t token_count = 0;     // tokens written, up to kPageTokens
 };
 static_assert(sizeof(PageMeta) == 16);
 
@@ -35,7 +35,7 @@ class PagePool {
   const PageMeta& meta(std::uint32_t page) const { return metas_[page]; }
   std::span<const PageMeta> metas() const { return metas_; }
 
-  // A free page with one reference, lower ids first at the start; kNone when there is none.
+  // A free page with one reference, lower ids first in a new pool, else the one freed last; kNone when there is none.
   std::uint32_t take(std::uint32_t owner_slot, std::uint32_t tenant_id);
   // One reference more. Errors: kInternal for a page that is free or does not exist.
   Status add_ref(std::uint32_t page);
@@ -45,6 +45,8 @@ class PagePool {
   void set_token_count(std::uint32_t page, std::uint32_t n) { metas_[page].token_count = n; }
 
  private:
+  Status check_used(std::uint32_t page, const char* what) const;
+
   std::vector<PageMeta> metas_;
   std::vector<std::uint32_t> free_;  // a stack
 };

@@ -1,71 +1,13 @@
-// Page pool, placement and plan totals.
+// Placement and plan totals.
 #include "mem/plan.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
-#include <set>
-
-#include "mem/page_pool.h"
 
 namespace zinc_rt::mem {
 namespace {
-
-using ::testing::HasSubstr;
-
-TEST(PagePool, TakesLowIdsFirstAllOrNothing) {
-  PagePool pool(4);
-  EXPECT_EQ(*pool.take(3), (std::vector<std::uint32_t>{0, 1, 2}));
-  const auto refused = pool.take(2);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, StatusCode::kExhausted);
-  EXPECT_THAT(refused.error().message, HasSubstr("needs 2 pages, 1 free of 4"));
-  EXPECT_EQ(pool.n_free(), 1u);
-  EXPECT_TRUE(pool.take(0)->empty());
-  EXPECT_EQ(*pool.take(1), (std::vector<std::uint32_t>{3}));
-  EXPECT_EQ(pool.n_free(), 0u);
-}
-
-TEST(PagePool, WrongPagesAreNamedAndTheOthersComeBack) {
-  PagePool pool(4);
-  const auto pages = *pool.take(3);
-  const auto status = pool.give_back(std::vector<std::uint32_t>{0, 3, 9, 0, 2});
-  ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().code, StatusCode::kInternal);
-  EXPECT_EQ(pool.n_free(), 3u);  // 0, 2 and the one never taken
-  EXPECT_TRUE(pool.give_back(std::vector<std::uint32_t>{1}));
-  EXPECT_FALSE(pool.give_back(std::vector<std::uint32_t>{1}));
-  EXPECT_EQ(pool.n_free(), 4u);
-}
-
-TEST(PagePool, NeverGivesAPageTwice) {
-  PagePool pool(50);
-  std::mt19937 rng(1);
-  std::set<std::uint32_t> held;
-  for (int i = 0; i < 5000; ++i) {
-    if (rng() % 2 == 0) {
-      const auto n = static_cast<std::uint32_t>(rng() % 8);
-      const auto pages = pool.take(n);
-      EXPECT_EQ(pages.has_value(), n + held.size() <= 50);
-      for (const auto page : pages.value_or(std::vector<std::uint32_t>{}))
-        EXPECT_TRUE(page < 50 && held.insert(page).second) << page;
-    } else if (!held.empty()) {
-      const auto page = *std::next(held.begin(), static_cast<std::ptrdiff_t>(rng() % held.size()));
-      held.erase(page);
-      EXPECT_TRUE(pool.give_back(std::vector{page}));
-    }
-    EXPECT_EQ(pool.n_free(), 50 - held.size());
-  }
-}
-
-TEST(PagePool, PagesForTokens) {
-  EXPECT_EQ(pages_for(0), 0u);
-  EXPECT_EQ(pages_for(1), 1u);
-  EXPECT_EQ(pages_for(16), 1u);
-  EXPECT_EQ(pages_for(17), 2u);
-}
 
 TEST(Place, LiveIntervalsNeverOverlap) {
   std::mt19937 rng(2);

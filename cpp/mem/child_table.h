@@ -1,0 +1,62 @@
+// From a hash to the ids that have it: open addressing, linear probing, at most half full. An id that goes is followed
+// by those behind it, so there are no tombstones and a table does not slow down with age.
+// Thread rule: one thread at a time. Nothing allocates after construction.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "mem/page_pool.h"
+
+namespace zinc_rt::mem {
+
+class ChildTable {
+ public:
+  explicit ChildTable(std::uint32_t n_ids)
+      : entries_(std::bit_ceil(2 * std::max<std::size_t>(n_ids, 1))), mask_(entries_.size() - 1) {}
+
+  std::uint32_t size() const { return size_; }
+
+  // The id with this hash of which is_it(id) holds; kNone: there is none.
+  template <class Predicate>
+  std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
+    for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
+      if (entries_[i].hash == hash && is_it(entries_[i].id)) return entries_[i].id;
+    return kNone;
+  }
+  // REQUIRES: fewer than n_ids are in.
+  void insert(std::uint32_t hash, std::uint32_t id) {
+    std::size_t i = hash & mask_;
+    while (entries_[i].id != kNone) i = (i + 1) & mask_;
+    entries_[i] = {hash, id};
+    ++size_;
+  }
+  // REQUIRES: it is in, with this hash.
+  void erase(std::uint32_t hash, std::uint32_t id) {
+    std::size_t hole = hash & mask_;
+    while (entries_[hole].id != id) hole = (hole + 1) & mask_;
+    for (std::size_t i = (hole + 1) & mask_; entries_[i].id != kNone; i = (i + 1) & mask_) {
+      // What lies at i may move to the hole unless its home lies behind the hole.
+      const std::size_t from_home = (i - entries_[i].hash) & mask_;
+      if (from_home < ((i - hole) & mask_)) continue;
+      entries_[hole] = entries_[i];
+      hole = i;
+    }
+    entries_[hole] = {};
+    --size_;
+  }
+
+ private:
+  struct Entry {
+    std::uint32_t hash = 0;
+    std::uint32_t id = kNone;
+  };
+
+  std::vector<Entry> entries_;
+  std::size_t mask_;
+  std::uint32_t size_ = 0;
+};
+
+}  // namespace zinc_rt::mem

@@ -1,0 +1,292 @@
+#include "mem/prefix_cache.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace zinc_rt::mem {
+
+namespace {
+
+std::uint32_t n_shared(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  const auto n = std::min(a.size(), b.size());
+  const auto differs = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first;
+  return static_cast<std::uint32_t>(differs - a.begin());
+}
+
+}  // namespace
+
+PrefixCache::PrefixCache(PagePool& pool, SipKey key, std::uint32_t n_checkpoints, std::uint32_t hash_mask)
+    : pool_(pool),
+      key_(key),
+      hash_mask_(hash_mask),
+      nodes_(pool.n_pages()),
+      full_nodes_(pool.n_pages()),
+      leaves_(pool.n_pages()),
+      checkpoints_(n_checkpoints) {
+  free_checkpoints_.reserve(n_checkpoints);
+  for (std::uint32_t id = n_checkpoints; id > 0; --id) free_checkpoints_.push_back(id - 1);
+}
+
+PrefixCache::Node PrefixCache::add_scope() {
+  if (!free_roots_.empty()) {
+    const Node root = free_roots_.back();
+    free_roots_.pop_back();
+    return root;
+  }
+  nodes_.emplace_back();
+  free_roots_.reserve(nodes_.size() - pool_.n_pages());  // for drop_scope
+  return static_cast<Node>(nodes_.size() - 1);
+}
+
+void PrefixCache::drop_scope(Node root) {
+  flush(root);
+  if (nodes_[root].checkpoint != kNone) free_checkpoint(nodes_[root].checkpoint);
+  nodes_[root] = {};
+  free_roots_.push_back(root);
+}
+
+// Finding.
+
+std::uint32_t PrefixCache::hash(Node parent, Tokens tokens) const {
+  std::array<std::uint32_t, kPageTokens + 1> words;
+  words[0] = parent;
+  std::ranges::copy(tokens, words.begin() + 1);
+  return static_cast<std::uint32_t>(siphash(key_, std::as_bytes(std::span(words)))) & hash_mask_;
+}
+
+PrefixCache::Node PrefixCache::find(Node parent, Tokens tokens, std::uint32_t hash) const {
+  return full_nodes_.find(hash, [&](Node node) {
+    return nodes_[node].parent == parent && std::ranges::equal(nodes_[node].tokens, tokens);
+  });
+}
+
+PrefixCache::Shared PrefixCache::best_child(Node parent, Tokens tokens) const {
+  Shared best;
+  std::uint32_t n_looks = 0;
+  for (Node child = nodes_[parent].first_child;
+       child != kNone && n_looks < kPartialLooks && best.n_tokens < tokens.size();
+       child = nodes_[child].next, ++n_looks) {
+    const std::uint32_t n = n_shared(this->tokens(child), tokens);
+    if (n > best.n_tokens) best = {child, n};
+  }
+  return best;
+}
+
+PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> tokens) {
+  Match match{.node = root};
+  if (checkpoint(root) != kNone) match.state_node = root;
+  while (tokens.size() >= kPageTokens) {
+    const Tokens first = tokens.first(kPageTokens);
+    const Node child = find(match.node, first, hash(match.node, first));
+    if (child == kNone) break;
+    move_to_front(child);
+    match.node = child;
+    ++match.n_pages;
+    if (checkpoint(child) != kNone) {
+      match.state_node = child;
+      match.state_pages = match.n_pages;
+    }
+    tokens = tokens.subspan(kPageTokens);
+  }
+  use(match.node);
+  if (match.state_node != kNone) checkpoints_[checkpoint(match.state_node)].used_at = ++clock_;
+  // At most 15 are shared: a child with all 16 would have been found.
+  if (const Shared best = best_child(match.node, tokens); best.node != kNone) {
+    use(best.node);
+    match.partial_page = best.node;
+    match.partial_tokens = best.n_tokens;
+  }
+  return match;
+}
+
+void PrefixCache::path(Node node, std::span<std::uint32_t> out) const {
+  for (; !is_root(node); node = nodes_[node].parent) out[nodes_[node].depth - 1] = node;
+}
+
+// Links, stamps and the heap.
+
+void PrefixCache::link_first(Node node) {
+  Entry& entry = nodes_[node];
+  Entry& parent = nodes_[entry.parent];
+  entry.previous = kNone;
+  entry.next = parent.first_child;
+  if (entry.next != kNone) nodes_[entry.next].previous = node;
+  parent.first_child = node;
+}
+
+void PrefixCache::unlink(Node node) {
+  const Entry& entry = nodes_[node];
+  (entry.previous == kNone ? nodes_[entry.parent].first_child : nodes_[entry.previous].next) = entry.next;
+  if (entry.next != kNone) nodes_[entry.next].previous = entry.previous;
+}
+
+void PrefixCache::move_to_front(Node node) {
+  if (nodes_[node].previous == kNone) return;  // nearly always
+  unlink(node);
+  link_first(node);
+}
+
+void PrefixCache::use(Node node) {
+  nodes_[node].used_at = ++clock_;
+  if (is_root(node)) return;
+  move_to_front(node);
+  if (leaves_.contains(node)) leaves_.use(node, clock_);
+}
+
+void PrefixCache::settle(Node node) {
+  if (is_root(node) || is_evictable(node) == leaves_.contains(node)) return;
+  if (leaves_.contains(node))
+    leaves_.erase(node);
+  else
+    leaves_.push(node, nodes_[node].used_at);
+}
+
+// Pins.
+
+void PrefixCache::lock(Node node) {
+  for (; node != kNone && nodes_[node].locks++ == 0; node = nodes_[node].parent) {
+    if (is_root(node)) return;
+    ++n_locked_;
+    settle(node);
+  }
+}
+
+void PrefixCache::unlock(Node node) {
+  for (; node != kNone && --nodes_[node].locks == 0; node = nodes_[node].parent) {
+    if (is_root(node)) return;
+    --n_locked_;
+    settle(node);
+  }
+}
+
+void PrefixCache::pin(Node node) {
+  ++nodes_[node].pins;
+  lock(node);
+}
+
+void PrefixCache::unpin(Node node) {
+  use(node);
+  --nodes_[node].pins;
+  unlock(node);
+}
+
+// Growing.
+
+PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page) {
+  if (tokens.empty() || tokens.size() > kPageTokens) return kNone;
+  if (page >= pool_.n_pages() || pool_.meta(page).ref_count == 0) return kNone;
+  const std::uint32_t n = static_cast<std::uint32_t>(tokens.size());
+  const std::uint32_t hash = n == kPageTokens ? this->hash(parent, tokens) : 0;
+  const std::uint32_t n_there = is_in_tree(page) ? nodes_[page].n_tokens : 0;
+  const bool continues = nodes_[page].parent == parent && n_shared(this->tokens(page), tokens) == std::min(n_there, n);
+
+  if (n == kPageTokens) {
+    if (const Node twin = find(parent, tokens, hash); twin != kNone) {
+      use(twin);
+      if (twin != page && n_there > 0 && continues) remove(page);
+      return twin;
+    }
+  } else if (n_there == 0 || n <= n_there) {
+    if (const Shared best = best_child(parent, tokens); best.n_tokens == n) {
+      use(best.node);
+      return parent;
+    }
+  }
+  if (n_there > 0) return continues ? grow(page, tokens, hash) : kNone;
+
+  if (const Status status = pool_.add_ref(page); !status) return kNone;
+  nodes_[page].parent = parent;
+  nodes_[page].depth = nodes_[parent].depth + 1;
+  link_first(page);
+  settle(parent);
+  ++n_nodes_;
+  return grow(page, tokens, hash);
+}
+
+// `tokens` take the place of the node's tokens, which they begin with. What extend gives.
+PrefixCache::Node PrefixCache::grow(Node node, Tokens tokens, std::uint32_t hash) {
+  Entry& entry = nodes_[node];
+  if (tokens.size() > entry.n_tokens) {
+    std::ranges::copy(tokens, entry.tokens.begin());
+    entry.n_tokens = static_cast<std::uint32_t>(tokens.size());
+    entry.hash = hash;
+    if (is_full(node)) full_nodes_.insert(hash, node);
+  }
+  use(node);
+  settle(node);
+  return tokens.size() == kPageTokens ? node : entry.parent;
+}
+
+// Going.
+
+bool PrefixCache::remove(Node node) {
+  const Node parent = nodes_[node].parent;
+  if (leaves_.contains(node)) leaves_.erase(node);
+  if (is_full(node)) full_nodes_.erase(nodes_[node].hash, node);
+  if (nodes_[node].checkpoint != kNone) free_checkpoint(nodes_[node].checkpoint);
+  unlink(node);
+  nodes_[node] = {};
+  --n_nodes_;
+  settle(parent);
+  if (const Status status = pool_.release(node); !status) log().error("{}", status.error().message);
+  return pool_.meta(node).ref_count == 0;
+}
+
+bool PrefixCache::evict_one() {
+  while (leaves_.size() > 0)
+    if (remove(leaves_.oldest())) return true;
+  return false;
+}
+
+// Children before their parents; a node is looked at again when its last child has been.
+std::uint32_t PrefixCache::flush(Node root) {
+  const std::uint32_t n_before = n_nodes_;
+  Node node = root;
+  bool is_first_look = true;
+  while (true) {
+    if (is_first_look)
+      while (nodes_[node].first_child != kNone) node = nodes_[node].first_child;
+    if (node == root) return n_before - n_nodes_;
+    const Node next = nodes_[node].next, parent = nodes_[node].parent;
+    if (is_evictable(node)) remove(node);
+    is_first_look = next != kNone;
+    node = is_first_look ? next : parent;
+  }
+}
+
+// Checkpoints.
+
+std::uint32_t PrefixCache::lend_checkpoint() {
+  if (free_checkpoints_.empty()) {
+    std::uint32_t oldest = kNone;
+    for (std::uint32_t id = 0; id < checkpoints_.size(); ++id)
+      if (checkpoints_[id].node != kNone &&
+          (oldest == kNone || checkpoints_[id].used_at < checkpoints_[oldest].used_at))
+        oldest = id;
+    if (oldest == kNone) return kNone;
+    free_checkpoint(oldest);
+  }
+  const std::uint32_t id = free_checkpoints_.back();
+  free_checkpoints_.pop_back();
+  checkpoints_[id].is_lent = true;
+  return id;
+}
+
+void PrefixCache::free_checkpoint(std::uint32_t id) {
+  if (checkpoints_[id].node != kNone) nodes_[checkpoints_[id].node].checkpoint = kNone;
+  checkpoints_[id] = {};
+  free_checkpoints_.push_back(id);
+}
+
+void PrefixCache::give_back_checkpoint(std::uint32_t id) {
+  free_checkpoint(id);
+}
+
+void PrefixCache::attach_checkpoint(Node node, std::uint32_t id) {
+  if (nodes_[node].checkpoint != kNone) return free_checkpoint(id);
+  nodes_[node].checkpoint = id;
+  checkpoints_[id] = {.node = node, .is_lent = false, .used_at = ++clock_};
+}
+
+}  // namespace zinc_rt::mem
