@@ -1,13 +1,10 @@
 #include "engine/accounting.h"
 
-#include <algorithm>
-
 namespace zinc_rt {
 
-void Accounting::admitted(std::uint32_t prompt_tokens, std::uint32_t pages_in_use) {
+void Accounting::admitted(std::uint32_t prompt_tokens) {
   ++ledger_.slots_admitted;
   ledger_.tokens_prompted += prompt_tokens;
-  ledger_.kv_pages_peak = std::max(ledger_.kv_pages_peak, pages_in_use);
 }
 
 void Accounting::cached(std::uint32_t tokens, std::uint32_t prompt_tokens) {
@@ -37,16 +34,13 @@ void Accounting::finished(RequestEnd kind) {
   }
 }
 
-void Accounting::holds(const TenantUsage& usage) {
-  ledger_.slots_now = usage.slots;
-  ledger_.waiting_now = usage.waiting;
-  ledger_.kv_pages_now = usage.kv_pages;
-  ledger_.kv_pages_peak = std::max(ledger_.kv_pages_peak, usage.kv_pages);
-  ledger_.service = usage.service;
-}
-
-TenantLedger Accounting::ledger() const {
+TenantLedger Accounting::ledger(const TenantUsage& usage) const {
   TenantLedger ledger = ledger_;
+  ledger.slots_now = usage.slots;
+  ledger.waiting_now = usage.waiting;
+  ledger.kv_pages_now = usage.kv_pages;
+  ledger.kv_pages_peak = usage.kv_pages_peak;
+  ledger.service = usage.service;
   ledger.p50_ttft_ms = ttft_ms_.quantile(0.50);
   ledger.p99_ttft_ms = ttft_ms_.quantile(0.99);
   ledger.p50_decode_ms = decode_ms_.quantile(0.50);

@@ -13,14 +13,14 @@ enum class RequestEnd : std::uint8_t { kFinished, kCancelled, kFailed, kTooSlow 
 struct TenantUsage {
   std::uint32_t slots = 0;
   std::uint32_t waiting = 0;
-  std::uint32_t kv_pages = 0;
+  std::uint32_t kv_pages = 0, kv_pages_peak = 0;
   double service = 0;
 };
 
 class Accounting {
  public:
   void queued(double ms) { queue_ms_.record(ms); }  // once a request, when it gets its first slot
-  void admitted(std::uint32_t prompt_tokens, std::uint32_t pages_in_use);
+  void admitted(std::uint32_t prompt_tokens);
   void readmitted() { ++ledger_.slots_admitted; }  // a slot again after a preemption; its prompt is charged already
   // Of a request's prompt; once a request that may look into the prefix cache, with 0 tokens where it had none.
   void cached(std::uint32_t tokens, std::uint32_t prompt_tokens);
@@ -29,8 +29,7 @@ class Accounting {
   void next_token(double ms);
   void preempted() { ++ledger_.slots_preempted; }
   void finished(RequestEnd kind);
-  void holds(const TenantUsage& usage);
-  TenantLedger ledger() const;
+  TenantLedger ledger(const TenantUsage& usage) const;
 
   // To be merged over tenants.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }

@@ -1,97 +1,126 @@
-// The engine behind its handles: the executor and all that is shared by the requests of one model.
-// Thread rule: `mutex` guards everything below it; the tokenizer and the template are immutable.
+// The engine behind its handles: models, tenants, and the two threads. Client threads check a request and put it in the
+// inbox; the step thread runs the models' turns and writes output events; the drainer reads those and feeds the sinks.
+// Thread rule: `inbox_mutex_` guards the inbox, `turn_` all that the step thread touches, `names_mutex_` the names.
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <thread>
 
-#include "engine/accounting.h"
-#include "executor/executor.h"
-#include "mem/page_pool.h"
-#include "tokenizer/chat_template.h"
-#include "tokenizer/tokenizer.h"
-#include "zinc_rt/engine.h"
+#include "engine/generation.h"
+#include "engine/model.h"
+#include "engine/output_ring.h"
+#include "engine/tenant_state.h"
+#include "engine/turn.h"
 
 namespace zinc_rt {
 
-struct TenantState {
-  std::string name;
-  mutable std::mutex mutex;
-  TenantQuota quota;
-  Accounting accounting;
-  std::uint32_t slots_in_use = 0;
-  std::uint32_t pages_in_use = 0;
-};
-
-enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
-
-class EngineCore {
+class EngineCore final : public StepListener, public std::enable_shared_from_this<EngineCore> {
  public:
-  static Result<std::shared_ptr<EngineCore>> open(const std::string& model, const EngineOptions& options);
+  static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options);
+  static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model);
+  ~EngineCore() override;
 
-  Result<std::string> render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                             std::string_view extra) const;
+  // models.cpp
+  Result<std::shared_ptr<Model>> model(const std::string& name) const;  // empty: the first; kUnavailable once closed
+  Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
+  std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
+  Status add_model(const std::string& path, const std::string& name, const EngineOptions& options);
+  Status remove_model(const std::string& name);
+  std::vector<std::string> model_names() const;
 
-  // A slot with pages for n_tokens, to run a request or a diff in.
-  struct Lease {
-    std::uint32_t slot = 0;
-    std::vector<std::uint32_t> pages;
-    std::uint32_t rope_variant = 0;  // that its keys were written with
-  };
-  Result<Lease> lease(std::uint64_t n_tokens);
-  // The variant of the RoPE tables for the last of n_tokens (arch::Family::rope_variant).
-  Result<std::uint32_t> rope_variant(std::uint64_t n_tokens);
-  void give_back(const Lease& lease);
+  // diagnostics.cpp: in a leased slot, in turn with the steps
+  Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
+                                    std::uint32_t chunk);
+  Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer);
 
-  // Runs tokens [begin, begin + n) of `ids` in the lease; `rows` picks output rows (index within the step).
-  Result<StepOutput> step(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
-                          std::vector<OutputRow> outputs,
-                          std::function<void(std::uint32_t, std::span<const float>)> on_logits = {});
-  Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk);
-  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer);
+  // submit.cpp
+  Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant,
+                                                          const Request& request, const std::string& system,
+                                                          std::uint32_t session, std::shared_ptr<Sink> sink);
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
+  Status set_quota(TenantState& tenant, const TenantQuota& quota);
+  TenantLedger ledger(const TenantState& tenant);
+  Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
+  std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
+  bool drain(double timeout_ms);
   void close();
-  bool is_closed() const { return closed_.load(); }
+  bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-
-  const ExecutorInfo& info() const { return info_; }
-  const ModelConfig& config() const { return config_; }
-  const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const std::string& arithmetic() const { return arithmetic_; }
-  PrefillMode prefill_mode() const { return prefill_mode_; }
-  std::string model_card() const { return model_card_; }
-  std::string memory_plan() const { return memory_plan_; }
   std::string stats();
+  Timeline& timeline() { return timeline_; }
 
-  std::atomic<std::uint64_t> steps{0}, step_tokens{0};
-  std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
+  // StepListener
+  bool wants_logits(std::uint64_t user) const override;
+  void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
+  bool is_held_up(std::uint64_t user) const override;
+  void on_event(const sched::Event& event, sched::Micros now) override;
 
  private:
-  // Positions [begin, end) that share a variant.
-  struct Span {
+  struct Command {
+    enum Kind : std::uint8_t { kSubmit, kEnd } kind = kSubmit;
+    std::shared_ptr<Generation> generation;
+    sched::Finish reason = sched::Finish::kCancelled;
+  };
+  EngineCore();
+  Status join(std::shared_ptr<Model> model, std::string name);
+  void post(Command command);
+
+  // step_loop.cpp
+  void run_steps();
+  void take_commands();
+  void apply(Command& command, sched::Micros now);
+  Model* next_model();
+  void push_output(const OutputEvent& event);
+  bool wait_for_work(sched::Micros wake_at);
+  void poke();  // the step thread looks again: something became free
+
+  // drainer.cpp
+  void run_drainer();
+  void handle(const OutputEvent& event);
+  void retry_held();
+  void let_go(Generation& generation);
+
+  // submit.cpp
+  Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
+  sched::Quota to_sched(const TenantQuota& quota);
+
+  // diagnostics.cpp
+  struct Span {  // positions [begin, end) that share a variant of the position encoding
     std::size_t begin = 0, end = 0;
     std::uint32_t variant = 0;
   };
-  Result<std::vector<Span>> variant_spans(std::size_t n_tokens);
-  StepInput step_input(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n) const;
+  static std::vector<Span> variant_spans(const Model& model, std::size_t n_tokens);
+  Status validate_prefill(Model& model, std::span<const std::int32_t> prompt);
+  class Lease;
 
-  ExecutorInfo info_;
-  ModelConfig config_;
-  std::optional<Tokenizer> tokenizer_;
-  std::optional<ChatTemplate> template_;
-  Error template_error_;
-  std::string arithmetic_, model_card_, memory_plan_;
-  PrefillMode prefill_mode_ = PrefillMode::kBatched;
-  std::atomic<bool> closed_{false};
-
-  std::mutex mutex_;
-  std::unique_ptr<Executor> executor_;  // null once closed
-  std::optional<mem::PagePool> pages_;
-  std::vector<std::uint32_t> free_slots_;
+  mutable std::mutex names_mutex_;
+  std::vector<std::shared_ptr<Model>> models_;  // written with both the turn and names_mutex_
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
+  std::map<std::string, std::uint32_t> groups_;
+  std::uint32_t next_model_id_ = 0;
+
+  mutable Turn turn_;
+  sched::TenantBook book_;
+  mem::SipKey key_;
+  std::unordered_map<std::uint64_t, TokenDetails*> details_;  // of the step under way, by generation
+  Timeline timeline_;
+
+  std::mutex inbox_mutex_;
+  std::condition_variable inbox_filled_, went_idle_;
+  std::vector<Command> inbox_, taken_;
+  bool stop_ = false, is_poked_ = false;
+  std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
+  std::atomic<std::uint32_t> next_session_{1};
+  std::atomic<bool> is_closed_{false}, is_draining_{false};
+
+  OutputRing output_{4096};
+  std::vector<Generation*> held_;  // the drainer's
+  std::thread steps_, drainer_;
 };
 
 }  // namespace zinc_rt

@@ -1,35 +1,13 @@
 // The public handles: each call goes to EngineCore or Generation.
 #include "zinc_rt/engine.h"
 
+#include <algorithm>
+
 #include "base/error.h"
-#include "base/log.h"
 #include "engine/core.h"
-#include "engine/generation.h"
+#include "engine/queue_sink.h"
 
 namespace zinc_rt {
-namespace {
-
-Status check_quota(const std::string& tenant, const TenantQuota& q) {
-  if (q.qos_class != "interactive" && q.qos_class != "standard" && q.qos_class != "batch")
-    return fail(StatusCode::kInvalidArgument, "[quota] qos_class \"{}\" is not one of interactive, standard, batch",
-                q.qos_class);
-  if (!(q.decode_tokens_per_s > 0) || !(q.prefill_tokens_per_s > 0))
-    return fail(StatusCode::kInvalidArgument, "[quota] rates are {} and {} tokens/s, more than 0 wanted",
-                q.decode_tokens_per_s, q.prefill_tokens_per_s);
-  if (q.max_concurrent_slots == 0 || q.max_kv_pages == 0 || q.max_context_tokens == 0)
-    return fail(StatusCode::kInvalidArgument,
-                "[quota] {} slots, {} pages, {} context tokens; at least 1 of each wanted", q.max_concurrent_slots,
-                q.max_kv_pages, q.max_context_tokens);
-  const TenantQuota usual;
-  if (q.qos_class != usual.qos_class || q.decode_tokens_per_s != usual.decode_tokens_per_s ||
-      q.prefill_tokens_per_s != usual.prefill_tokens_per_s || !q.isolation_group.empty())
-    log().warn(
-        "tenant \"{}\": qos_class, token rates and isolation_group are recorded but not enforced by this version",
-        tenant);
-  return {};
-}
-
-}  // namespace
 
 Engine::Engine(std::shared_ptr<EngineCore> core) : core_(std::move(core)) {}
 
@@ -38,6 +16,18 @@ Result<Engine> Engine::open(const std::string& model, const EngineOptions& optio
   return Engine(std::move(core));
 }
 
+Status Engine::add_model(const std::string& path, const std::string& name, const EngineOptions& options) {
+  return core_->add_model(path, name, options);
+}
+Status Engine::remove_model(const std::string& name) {
+  return core_->remove_model(name);
+}
+std::vector<std::string> Engine::models() const {
+  return core_->model_names();
+}
+bool Engine::drain(double timeout_ms) {
+  return core_->drain(timeout_ms);
+}
 void Engine::close() {
   core_->close();
 }
@@ -45,47 +35,66 @@ bool Engine::is_closed() const {
   return core_->is_closed();
 }
 std::string Engine::tier() const {
-  return core_->info().tier;
+  return core_->find_model({})->info().tier;
 }
 std::string Engine::arithmetic() const {
-  return core_->arithmetic();
+  return core_->find_model({})->info().arithmetic;
 }
-std::string Engine::model_card() const {
-  return core_->model_card();
+std::string Engine::model_card(const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? found->card() : "{}";
 }
-std::string Engine::memory_plan() const {
-  return core_->memory_plan();
+std::string Engine::memory_plan(const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? found->plan() : "{}";
 }
 std::string Engine::stats() const {
   return core_->stats();
 }
-std::uint32_t Engine::vocab_size() const {
-  return core_->config().vocab_size;
+Status Engine::start_trace(std::uint32_t n_records) {
+  return core_->timeline().start(n_records);
 }
-std::uint32_t Engine::model_dim() const {
-  return core_->config().model_dim;
+Status Engine::stop_trace(const std::string& path) {
+  core_->timeline().stop();
+  return core_->timeline().write_json(path);
+}
+std::uint32_t Engine::vocab_size(const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? found->config().vocab_size : 0;
+}
+std::uint32_t Engine::model_dim(const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? found->config().model_dim : 0;
 }
 
-Result<std::vector<std::int32_t>> Engine::tokenize(std::string_view text, bool add_special, bool parse_special) const {
-  return core_->tokenizer().encode(text, add_special, parse_special);
+Result<std::vector<std::int32_t>> Engine::tokenize(std::string_view text, bool add_special, bool parse_special,
+                                                   const std::string& model) const {
+  ZRT_TRY(const auto found, core_->known_model(model));
+  return found->tokenizer().encode(text, add_special, parse_special);
 }
-Result<std::string> Engine::detokenize(std::span<const std::int32_t> ids, bool skip_special) const {
-  return core_->tokenizer().decode(ids, skip_special);
+Result<std::string> Engine::detokenize(std::span<const std::int32_t> ids, bool skip_special,
+                                       const std::string& model) const {
+  ZRT_TRY(const auto found, core_->known_model(model));
+  return found->tokenizer().decode(ids, skip_special);
 }
 Result<std::string> Engine::apply_template(std::string_view messages, std::string_view tools,
-                                           bool add_generation_prompt, std::string_view extra) const {
-  return core_->render(messages, tools, add_generation_prompt, extra);
+                                           bool add_generation_prompt, std::string_view extra,
+                                           const std::string& model) const {
+  ZRT_TRY(const auto found, core_->known_model(model));
+  return found->render(messages, tools, add_generation_prompt, extra);
 }
-Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows,
-                                          std::uint32_t chunk) const {
-  return core_->logits(ids, rows, chunk);
+Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
+                                          const std::string& model) const {
+  ZRT_TRY(const auto found, core_->model(model));
+  return core_->logits(*found, ids, rows, chunk);
 }
-Result<std::vector<float>> Engine::hidden(std::span<const std::int32_t> ids, int layer) const {
-  return core_->hidden(ids, layer);
+Result<std::vector<float>> Engine::hidden(std::span<const std::int32_t> ids, int layer,
+                                          const std::string& model) const {
+  ZRT_TRY(const auto found, core_->model(model));
+  return core_->hidden(*found, ids, layer);
 }
 
 Result<Tenant> Engine::tenant(const std::string& name, const std::optional<TenantQuota>& quota) {
-  if (quota) ZRT_CHECK_OK(check_quota(name, *quota));
   ZRT_TRY(auto state, core_->tenant(name, quota));
   return Tenant(core_, std::move(state));
 }
@@ -100,15 +109,13 @@ TenantQuota Tenant::quota() const {
   return state_->quota;
 }
 Status Tenant::set_quota(const TenantQuota& quota) {
-  ZRT_CHECK_OK(engine_->check_open());
-  ZRT_CHECK_OK(check_quota(state_->name, quota));
-  const std::lock_guard lock(state_->mutex);
-  state_->quota = quota;
-  return {};
+  return engine_->set_quota(*state_, quota);
 }
 TenantLedger Tenant::ledger() const {
-  const std::lock_guard lock(state_->mutex);
-  return state_->accounting.ledger();
+  return engine_->ledger(*state_);
+}
+Result<std::uint32_t> Tenant::flush_prefix_cache() const {
+  return engine_->flush_prefixes(*state_);
 }
 Result<Session> Tenant::session(std::string system) const {
   ZRT_CHECK_OK(engine_->check_open());
@@ -116,11 +123,22 @@ Result<Session> Tenant::session(std::string system) const {
 }
 
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
-    : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)) {}
+    : engine_(std::move(engine)),
+      tenant_(std::move(tenant)),
+      system_(std::move(system)),
+      id_(engine_->new_session()) {}
+
+Result<RequestHandle> Session::submit(const Request& request, std::shared_ptr<Sink> sink) const {
+  ZRT_TRY(auto generations, engine_->submit(tenant_, request, system_, id_, std::move(sink)));
+  return RequestHandle(std::move(generations));
+}
 
 Result<Stream> Session::stream(const Request& request) const {
-  ZRT_TRY(auto generation, Generation::start(engine_, tenant_, request, system_));
-  return Stream(std::move(generation));
+  // Room for all events: each token, the text held back to the end, and preemptions, which are few.
+  const std::size_t all = (std::size_t{request.max_tokens} + 64) * std::max(1u, request.n);
+  auto queue = std::make_shared<QueueSink>(request.stream_capacity > 0 ? request.stream_capacity : all, request.n);
+  ZRT_TRY(auto handle, submit(request, queue));
+  return Stream(std::move(handle), std::move(queue));
 }
 
 Result<Completion> Session::generate(const Request& request) const {
@@ -131,18 +149,70 @@ Result<Completion> Session::generate(const Request& request) const {
   }
 }
 
-Stream::Stream(std::unique_ptr<Generation> generation) : generation_(std::move(generation)) {}
-Stream::Stream(Stream&&) noexcept = default;
-Stream& Stream::operator=(Stream&&) noexcept = default;
-Stream::~Stream() = default;
+RequestHandle::RequestHandle(std::vector<std::shared_ptr<Generation>> generations)
+    : generations_(std::move(generations)) {}
+
+void RequestHandle::cancel() {
+  for (const auto& g : generations_) g->cancel();
+}
+bool RequestHandle::is_done() const {
+  return std::ranges::all_of(generations_, [](const auto& g) { return g->is_done(); });
+}
+Status RequestHandle::wait() const {
+  Status first;
+  for (const auto& g : generations_)
+    if (auto status = g->wait(); first && !status) first = std::move(status);
+  return first;
+}
+
+Completion RequestHandle::completion() const {
+  Completion all = generations_.front()->completion();
+  if (generations_.size() == 1) return all;
+  Usage usage = all.usage;
+  usage.completion_tokens = 0;
+  std::vector<Completion> choices;
+  for (const auto& g : generations_) {
+    choices.push_back(g->completion());
+    usage.completion_tokens += choices.back().usage.completion_tokens;
+  }
+  usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
+  all.usage = usage;
+  all.choices = std::move(choices);
+  return all;
+}
+
+Stream::Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue)
+    : handle_(std::move(handle)), queue_(std::move(queue)) {}
+
+Stream::~Stream() {
+  if (queue_) handle_.cancel();  // nothing happens to what has ended
+}
+
+Stream& Stream::operator=(Stream&& other) noexcept {
+  if (this == &other) return *this;
+  if (queue_) handle_.cancel();
+  handle_ = std::move(other.handle_);
+  queue_ = std::move(other.queue_);
+  return *this;
+}
+
 Result<std::optional<StreamEvent>> Stream::next() {
-  return generation_->next();
+  bool is_there = true;
+  return next_within(-1, is_there);
 }
+
+Result<std::optional<StreamEvent>> Stream::next_within(double timeout_ms, bool& is_there) {
+  auto event = queue_->pop(timeout_ms, is_there);
+  if (event || !is_there) return event;
+  ZRT_CHECK_OK(handle_.wait());
+  return std::nullopt;
+}
+
 void Stream::cancel() {
-  generation_->cancel();
+  handle_.cancel();
 }
-Completion Stream::completion() const {
-  return generation_->completion();
+int Stream::readable_fd() {
+  return queue_->readable_fd();
 }
 
 }  // namespace zinc_rt

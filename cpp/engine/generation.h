@@ -1,59 +1,108 @@
-// One request under way: its slot, its tokens, and how far it is. Each next() runs at most one token.
-// Thread rule: one thread at a time; cancel() from any.
+// One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
+// turns them into text, stops and events, the client reads.
+// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up() and wants_row() from
+// the step thread.
 #pragma once
 
 #include <atomic>
-#include <chrono>
+#include <condition_variable>
 #include <deque>
+#include <memory>
+#include <mutex>
 
-#include "engine/core.h"
+#include "engine/model.h"
 #include "engine/stop_matcher.h"
+#include "engine/tenant_state.h"
+#include "sched/request.h"
 #include "tokenizer/detokenizer.h"
+#include "zinc_rt/sink.h"
 
 namespace zinc_rt {
 
+class EngineCore;
+
+// What a token carries besides its id, when the request asked for it.
+struct TokenDetails {
+  std::uint64_t logits_hash = 0;
+  TokenLogprob logprob;
+};
+
 class Generation {
  public:
-  // Checks the request against the model, the engine and the tenant's quota, and takes a slot and its pages.
-  static Result<std::unique_ptr<Generation>> start(std::shared_ptr<EngineCore> core,
-                                                   std::shared_ptr<TenantState> tenant, const Request& request,
-                                                   const std::string& system);
-  ~Generation();
+  // The prompt's ids. Errors: those of the template and the tokenizer, and kInvalidArgument.
+  static Result<std::vector<std::int32_t>> prompt_ids(const Model& model, const Request& request,
+                                                      const std::string& system);
+  // Every number that a client gives, checked once.
+  static Status check(const Request& request, std::uint32_t vocab_size);
 
-  Result<std::optional<StreamEvent>> next();
-  void cancel() { cancelled_.store(true); }
+  // `index`: which of the request's n.
+  Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
+             std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
+
+  Model& model() const { return *model_; }
+  TenantState& tenant() const { return *tenant_; }
+  // For the scheduler; `user` is the generation's address.
+  sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos, std::uint32_t session) const;
+
+  // Client.
+  void cancel();
+  bool is_done() const;
+  Status wait() const;
+  Status error() const;
   Completion completion() const;
 
- private:
-  using Clock = std::chrono::steady_clock;
-  Generation(std::shared_ptr<EngineCore> core, std::shared_ptr<TenantState> tenant, Request request,
-             std::vector<std::int32_t> prompt);
-  Status admit(std::uint64_t n_tokens);
-  // Runs whatever of the prompt has not run; false when it was cut short by a cancel or a deadline.
-  Result<bool> catch_up();  // runs all tokens but the last; false: interrupted
-  Status validate_prefill();
-  Status pick_token();
-  void record(std::span<const float> logits, std::int32_t token);
-  StreamEvent accept(std::int32_t token);
-  void finish(std::string reason);
-  void release();
-  std::optional<std::string> interrupted() const;  // cancelled or deadline
+  // Step thread.
+  bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
+  bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
+  TokenDetails* make_details(std::span<const float> logits, std::int32_t token) const;
 
-  std::shared_ptr<EngineCore> core_;
+  // Drainer.
+  void on_admitted(bool is_first, double waited_ms, std::uint32_t cached_tokens);
+  void on_token(std::int32_t token, sched::Micros time, const TokenDetails* details);
+  void on_preempted();
+  void on_finished(sched::Finish reason);
+  // Whether events wait for room in the sink, or for the end behind them; then retry() now and again.
+  bool is_waiting() const { return !held_.empty() || has_finish_; }
+  void retry();
+  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // nobody reads any more
+  void fail_with(Error error);  // ends it before it reached the scheduler
+
+  // Set by the core: how to tell it that the text has ended, and what keeps this alive until its last event.
+  std::function<void(sched::Finish)> on_text_end;
+  std::shared_ptr<Generation> self;
+  sched::RequestId id = 0;       // the step thread's
+  bool was_admitted = false;     // the step thread's
+  Generation* leader = nullptr;  // whose prompt this one shares; the step thread reads leader->id
+  sched::RequestParams pending;  // until the step thread takes it
+
+ private:
+  void offer(StreamEvent event);
+  void offer_held();
+  void end();
+  void note_clamps();
+
+  std::shared_ptr<Model> model_;
   std::shared_ptr<TenantState> tenant_;
   Request request_;
+  std::uint32_t n_prompt_, index_;
+  sched::Micros started_, last_;
   Sampling sampling_;
-  std::vector<std::int32_t> ids_;  // prompt, then what was picked
-  std::size_t n_prompt_ = 0, n_run_ = 0;
-  std::optional<EngineCore::Lease> lease_;
+  std::shared_ptr<Sink> sink_;
+  // the drainer's
   Detokenizer detokenizer_;
   StopMatcher stops_;
-  std::vector<float> row_;  // the last logit row, when logprobs or hashes are wanted
-  std::deque<StreamEvent> ready_;
-  bool ended_ = false;
-  std::atomic<bool> cancelled_{false};
-  Clock::time_point started_, last_;
+  std::deque<StreamEvent> held_;  // what the sink had no room for
+  bool has_text_end_ = false, sink_failed_ = false;
+  bool has_finish_ = false;  // the scheduler is done with it; the end follows the last held event
+  sched::Finish finish_ = sched::Finish::kStop;
+  std::atomic<bool> is_held_up_{false}, is_abandoned_{false};
+
+  mutable std::mutex mutex_;
+  mutable std::condition_variable ended_;
+  bool is_done_ = false;
   Completion completion_;
+  Error error_;
+  bool has_error_ = false;
 };
 
 }  // namespace zinc_rt

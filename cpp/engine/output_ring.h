@@ -14,12 +14,12 @@
 
 namespace zinc_rt {
 
-enum class OutputKind : std::uint8_t { kToken, kPreempted, kFinished };
+enum class OutputKind : std::uint8_t { kAdmitted, kToken, kPreempted, kFinished, kRefused };
 
 struct alignas(64) OutputEvent {
   std::uint32_t slot_id = 0;
   std::uint32_t tenant_id = 0;
-  std::uint32_t token_id = 0;       // of kToken
+  std::uint32_t token_id = 0;       // of kToken; of kAdmitted: prompt tokens that were cached
   std::uint32_t generated_pos = 0;  // in the request's generation, from 0
   OutputKind kind = OutputKind::kToken;
   std::uint8_t eot_flag = 0;         // 1: the token ends the text
@@ -28,7 +28,7 @@ struct alignas(64) OutputEvent {
   std::uint64_t request_handle = 0;  // whom it is for
   std::uint64_t time_us = 0;         // when the step that made it ended
   std::uint64_t payload = 0;         // an address on the heap that the event owns once pushed; 0: none
-  std::uint64_t reserved = 0;        // room in the line
+  std::uint64_t value = 0;           // of kAdmitted: microseconds waited
   std::uint64_t sequence = 0;        // set by push: 1 for the ring's first event, then one more each
 };
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);

@@ -113,7 +113,7 @@ void Scheduler::plan_prefills(Micros now) {
   for (std::size_t i = 0; i < prefilling_.size(); ++i) {
     Request& r = *prefilling_[i];
     const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
-    const std::uint32_t allowed = std::min(room, prefill_allowed(r.params.qos, plan_.n_tokens));
+    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r.params.qos, plan_.n_tokens)});
     if (allowed == 0) continue;
     // Pages may have gone to decoding slots since it was admitted. It preempts for them only when nothing else runs.
     const std::uint32_t wanted = chunk_end(r, allowed);

@@ -32,26 +32,24 @@ std::uint32_t Scheduler::variant_of(std::size_t n_tokens) const {
   return static_cast<std::uint32_t>(std::ranges::lower_bound(limits, n_tokens) - limits.begin());
 }
 
-Status Scheduler::check(const RequestParams& p) const {
+Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
+                     std::uint64_t reserved_for_others) {
   const auto refuse = [](const std::string& message) {
     return fail(StatusCode::kInvalidArgument, "[admission] {}", message);
   };
-  const Quota& quota = tenants_[p.tenant].quota;
-  if (p.prompt.empty()) return refuse("the prompt has no tokens");
-  if (p.max_tokens == 0) return refuse("max_tokens is 0, at least 1 wanted");
-  const std::uint32_t context = std::min(options_.max_context, quota.max_context_tokens);
-  if (p.prompt.size() + 1 > context)
-    return refuse(fmt::format("{} prompt tokens and 1 more, the context has {}{}", p.prompt.size(), context,
-                              context < options_.max_context ? " (the tenant's max_context_tokens)" : ""));
-  const std::uint64_t most = std::min<std::uint64_t>(p.prompt.size() + std::uint64_t{p.max_tokens}, context);
-  const std::uint32_t needed = mem::pages_for(most);
+  if (n_prompt == 0) return refuse("the prompt has no tokens");
+  if (max_tokens == 0) return refuse("max_tokens is 0, at least 1 wanted");
+  const std::uint32_t context = std::min(options.max_context, quota.max_context_tokens);
+  if (n_prompt + 1 > context)
+    return refuse(fmt::format("a prompt of {} tokens and one to generate, the context has {}{}", n_prompt, context,
+                              context < options.max_context ? " (the tenant's max_context_tokens)" : ""));
+  const std::uint32_t needed = mem::pages_for(std::min<std::uint64_t>(n_prompt + max_tokens, context));
   if (needed > quota.max_kv_pages)
     return refuse(fmt::format("may need {} KV pages, the tenant's quota is {} (max_kv_pages); lower max_tokens", needed,
                               quota.max_kv_pages));
-  const std::uint64_t reserved = tenants_.total_reserved() - quota.reserved_kv_pages;
-  if (needed + reserved > options_.n_pages)
-    return refuse(fmt::format("may need {} KV pages, there are {}, {} of them reserved for other tenants", needed,
-                              options_.n_pages, reserved));
+  if (needed + reserved_for_others > options.n_pages)
+    return refuse(fmt::format("may need {} KV pages, there are {}, of which {} are reserved for other tenants", needed,
+                              options.n_pages, reserved_for_others));
   return {};
 }
 
@@ -62,7 +60,9 @@ double Scheduler::retry_after() const {
 }
 
 Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
-  ZRT_CHECK_OK(check(params));
+  const Quota& quota = tenants_[params.tenant].quota;
+  ZRT_CHECK_OK(check_request(params.prompt.size(), params.max_tokens, quota, options_,
+                             tenants_.total_reserved() - quota.reserved_kv_pages));
   if (waiting_.size() >= options_.queue_cap) {
     auto error =
         fail(StatusCode::kExhausted, "[admission] {} requests wait, {} may", waiting_.size(), options_.queue_cap);

@@ -27,8 +27,9 @@ struct Options {
   std::uint32_t model_id = 0;
   std::uint32_t n_slots = 64;
   std::uint32_t n_pages = 0;
-  std::uint32_t max_context = 0;  // tokens, a multiple of a page's
-  std::uint32_t chunk_cap = 256;  // query tokens a step; at least n_slots
+  std::uint32_t max_context = 0;           // tokens, a multiple of a page's
+  std::uint32_t chunk_cap = 256;           // query tokens a step; at least n_slots
+  std::uint32_t prefill_cap = UINT32_MAX;  // prompt tokens of a request a step
   std::uint32_t queue_cap = 1024;
   bool prefix_cache = true;
   bool is_recurrent = false;  // slots have state besides pages; n_checkpoints copies of it can be kept
@@ -40,6 +41,10 @@ struct Options {
   std::uint32_t slow_sink_steps = 500;  // that a full sink may hold its request up
   std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is not given; 0: none
 };
+
+// Whether a request could ever run. Errors: kInvalidArgument with both numbers.
+Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
+                     std::uint64_t reserved_for_others);
 
 struct PlanItem {
   std::uint32_t slot = 0;
@@ -137,7 +142,6 @@ class Scheduler {
 
  private:
   // scheduler.cpp
-  Status check(const RequestParams& params) const;
   double retry_after() const;
   Request* get(RequestId id) const;
   void finish(Request& request, Finish reason, Micros now);

@@ -47,7 +47,7 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
     if (const std::uint32_t page = is_over ? kNone : take_page(r); page != kNone) {
       slots_.push_page(r.slot, page);
       ++r.n_charged;
-      ++tenant.pages;
+      tenant.charge_page();
       continue;
     }
     if (!may_preempt) return false;
@@ -115,7 +115,7 @@ void Scheduler::bind(Request& r) {
   }
   slots_.push_page(r.slot, page);
   ++r.n_charged;
-  ++tenants_[r.params.tenant].pages;
+  tenants_[r.params.tenant].charge_page();
   plan_.page_copies.push_back({r.slot, match_.partial_page, page});
   r.copy_pending = true;
   r.n_done += match_.partial_tokens;

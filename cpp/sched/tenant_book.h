@@ -2,6 +2,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <vector>
 
@@ -35,9 +36,11 @@ struct Tenant {
   std::uint32_t slots = 0;    // in use now
   std::uint32_t pages = 0;    // charged now: pages that its slots took, prefix hits not among them
   std::uint32_t waiting = 0;  // requests
+  std::uint32_t pages_peak = 0;
   TokenBucket decode, prefill;
   // Tokens served, prefill once and decode twice, over weight: the virtual counter of VTC (Sheng et al., OSDI 2024).
   double service = 0;
+  void charge_page() { pages_peak = std::max(pages_peak, ++pages); }
   bool is_active() const { return slots > 0 || waiting > 0; }
 };
 

@@ -57,7 +57,7 @@ TEST(OutputRing, AllFieldsPass) {
   out.sequence = in.sequence;
   const auto fields = [](const OutputEvent& e) {
     return std::tuple(e.slot_id, e.tenant_id, e.token_id, e.generated_pos, e.kind, e.eot_flag, e.logprob_count,
-                      e.reason, e.request_handle, e.time_us, e.payload, e.reserved, e.sequence);
+                      e.reason, e.request_handle, e.time_us, e.payload, e.value, e.sequence);
   };
   EXPECT_EQ(fields(out), fields(in));
 }

@@ -1,5 +1,5 @@
-// The engine: one model on one tier, its tokenizer and chat template, and its tenants.
-// Thread rule: any thread; steps of the model run one at a time.
+// The engine: models, each on a tier with its tokenizer and chat template, and the tenants that share them.
+// Thread rule: any thread. One thread of the engine's own runs the steps, one hands out the events.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace zinc_rt {
 // Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
 struct EngineOptions {
   std::string tier;                  // ZINC_RT_TIER, "auto"
-  std::uint32_t max_slots = 16;      // requests that may be under way at once
+  std::uint32_t max_slots = 64;      // requests that may be under way at once
   std::uint32_t kv_pages = 0;        // 0: enough for max_slots full contexts, at most a quarter of the machine's memory
   std::uint32_t max_context = 0;     // tokens; 0: the model's, at most 32,768
   std::string kv_dtype;              // f16, f32 or q8_0; empty: f32 for models in f32 or with activations f32, else f16
@@ -29,6 +29,9 @@ struct EngineOptions {
   std::uint32_t chunk_cap = 0;       // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
   std::string fusion;                // ZINC_RT_FUSION
   bool mmap = true;                  // use the weights where the file is mapped; false: copy them at load
+  bool prefix_cache = true;          // keep the KV of what was computed, for prompts that begin the same way
+  std::uint32_t queue_cap = 1024;    // requests of a model that may wait; more are refused with a time to try again
+  std::uint32_t max_models = 0;      // 0: no limit; else add_model unloads the one that was idle longest
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 
@@ -38,30 +41,50 @@ class Engine {
  public:
   // Errors name the file, the key or tensor, the tier and its fix.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
+  // A further model, with slots and pages of its own; tier and threads are the engine's choice again. Errors also:
+  // kInvalidArgument for a name that is taken, kExhausted when max_models are loaded and none is idle.
+  Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
+  // Takes no more requests for it, waits for those that there are, frees it. Errors: kNotFound; kInvalidArgument for the
+  // engine's only one.
+  Status remove_model(const std::string& name);
+  std::vector<std::string> models() const;  // names, the first is the default
+  // No request is taken any more; waits until those that there are have ended. False: not all had by then, and they run
+  // on.
+  bool drain(double timeout_ms);
   // Ends all generations with an error; later calls on the engine, its tenants and sessions give kUnavailable.
   void close();
   bool is_closed() const;
 
   std::string tier() const;         // "t_cpu"
   std::string arithmetic() const;   // what is active: "exact"
-  std::string model_card() const;   // JSON
-  std::string memory_plan() const;  // JSON
-  std::string stats() const;        // JSON
+  // JSON. Here and below `model` is a name, empty for the first model; "{}" for a name that does not exist.
+  std::string model_card(const std::string& model = {}) const;
+  std::string memory_plan(const std::string& model = {}) const;
+  std::string stats() const;  // JSON: steps, slots, pages, queues, prefix cache, in all and by model
+
+  // Records what the step thread does, up to n_records spans, until stop_trace writes it as Chrome trace JSON, which
+  // ui.perfetto.dev shows.
+  Status start_trace(std::uint32_t n_records = 1u << 18);
+  Status stop_trace(const std::string& path);
 
   Result<std::vector<std::int32_t>> tokenize(std::string_view text, bool add_special = true,
-                                             bool parse_special = true) const;
-  Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false) const;
+                                             bool parse_special = true, const std::string& model = {}) const;
+  Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
+                                  const std::string& model = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
-                                     bool add_generation_prompt = true, std::string_view extra = {}) const;
+                                     bool add_generation_prompt = true, std::string_view extra = {},
+                                     const std::string& model = {}) const;
 
   // Logits after each token (or the last alone), [rows, vocab_size]; chunk: tokens a step, 0: the engine's. A slot's
   // worth of pages is used meanwhile.
-  Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0) const;
+  Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
+                                    const std::string& model = {}) const;
   // The residual stream after a layer (-1: the embeddings), [n, model_dim].
-  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer) const;
-  std::uint32_t vocab_size() const;
-  std::uint32_t model_dim() const;
+  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer,
+                                    const std::string& model = {}) const;
+  std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
+  std::uint32_t model_dim(const std::string& model = {}) const;
 
   // The tenant of this name, made on the first call; a quota given later replaces the earlier one.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});

@@ -2,6 +2,7 @@
 // Thread rule: plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,6 +17,10 @@ struct Request {
   std::optional<std::string> prompt;
   std::optional<std::string> messages;
   std::optional<std::vector<std::int32_t>> token_ids;
+
+  std::string model;  // by name; empty: the engine's first
+  std::string qos;    // interactive, standard or batch; empty: the tenant's. No class more urgent than the tenant's.
+  std::uint32_t n = 1;  // completions of the prompt, which is computed once; seeds differ
 
   std::uint32_t max_tokens = 128;
   float temperature = 0;                     // 0: greedy
@@ -32,6 +37,9 @@ struct Request {
   std::uint32_t logprobs = 0;                // 0: none; n: of the token and of the n most likely, at most 128
   bool return_logits_hash = false;
   double deadline_ms = 0;  // 0: none; counted from the call
+  // Events that a stream holds for a reader who is behind; past that the request is held up, and ends as
+  // client_too_slow when the reader stays away. 0: all that the request can make, so that no reader is too slow.
+  std::uint32_t stream_capacity = 0;
 };
 
 struct TokenLogprob {
@@ -48,7 +56,8 @@ struct Usage {
 };
 
 struct Timings {
-  double prefill_ms = 0;  // until the first token was picked
+  double queue_ms = 0;    // until it got a slot, and waiting again when preempted
+  double prefill_ms = 0;  // until the first token was picked, from the call
   double decode_ms = 0;   // all later tokens
   double prefill_tokens_per_s = 0;
   double decode_tokens_per_s = 0;
@@ -58,20 +67,23 @@ struct Timings {
 struct Completion {
   std::string text;                          // without the end token and without the stop string
   std::vector<std::int32_t> token_ids;       // all that were picked, the end token too
-  std::string finish_reason;                 // stop, length, cancelled or deadline
+  // stop, length, cancelled, deadline, client_too_slow or sink_failed; empty while it runs
+  std::string finish_reason;
   std::vector<TokenLogprob> logprobs;        // one a token when asked for
   std::vector<std::uint64_t> logits_hashes;  // one a token when asked for: XXH3-64 of the logit row's float32 bytes
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;
+  std::vector<Completion> choices;  // with n > 1: all n; the fields above are the first one's, usage is of all
 };
 
 struct StreamEvent {
   std::int32_t token_id = 0;
   std::string text;  // what became sure with this token; never half a UTF-8 sequence; the end of a text may follow in
                      // an event of its own
-  bool preempted = false;
-  bool is_token = true;  // false: text alone, held back until the end
+  bool preempted = false;  // the request gave way to another and will go on; no token
+  bool is_token = true;    // false: text alone, held back until the end, or preempted
+  std::uint32_t index = 0;  // which of n completions
 };
 
 }  // namespace zinc_rt

@@ -1,51 +1,78 @@
 // A conversation of one tenant, and a generation that is under way.
-// Thread rule: a Stream belongs to one thread at a time, but cancel() may be called from any; sessions may be shared.
+// Thread rule: a Stream belongs to one thread at a time, but cancel() may be called from any; the rest from any.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "zinc_rt/request.h"
+#include "zinc_rt/sink.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
 
 class Generation;
 class EngineCore;
+class QueueSink;
 struct TenantState;
 
-// A generation, token by token. Each next() runs the engine for at most one token, so other requests run in between.
-class Stream {
+// A request under way, whose events go to a sink.
+class RequestHandle {
  public:
-  explicit Stream(std::unique_ptr<Generation> generation);
-  Stream(Stream&&) noexcept;
-  Stream& operator=(Stream&&) noexcept;
-  ~Stream();  // an unfinished generation is cancelled; its slot and pages are free at once
+  explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
 
-  // The next event; nothing when the generation has ended. Errors end it too.
-  Result<std::optional<StreamEvent>> next();
+  // The request ends as cancelled; its slot and pages are free within one step.
   void cancel();
-  // What was generated so far, or in all once next() gave nothing.
+  bool is_done() const;
+  // Blocks until it ended. Errors: what ended it, if it was not the request itself (device fault, engine closed).
+  Status wait() const;
+  // What was generated so far, or in all.
   Completion completion() const;
 
  private:
-  std::unique_ptr<Generation> generation_;
+  std::vector<std::shared_ptr<Generation>> generations_;
+};
+
+// A generation, token by token, as the engine makes it.
+class Stream {
+ public:
+  Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue);
+  Stream(Stream&&) noexcept = default;
+  Stream& operator=(Stream&&) noexcept;
+  ~Stream();  // an unfinished generation is cancelled
+
+  // The next event, when it is there; nothing when the generation has ended. Errors end it too.
+  Result<std::optional<StreamEvent>> next();
+  // As next(), but gives up after timeout_ms: false in `is_there`, which is otherwise true.
+  Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
+  void cancel();
+  Completion completion() const { return handle_.completion(); }
+  // A file descriptor that is readable while next() would not block, for event loops; the stream owns it. -1: the system
+  // has none left.
+  int readable_fd();
+
+ private:
+  RequestHandle handle_;
+  std::shared_ptr<QueueSink> queue_;
 };
 
 class Session {
  public:
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
 
-  // Errors: kInvalidArgument for a request that cannot be served (with both numbers), kExhausted when no slot or pages
-  // are free, kUnavailable after the engine was closed.
+  // Errors: kInvalidArgument for a request that could never be served, with both numbers; kNotFound for an unknown
+  // model; kExhausted with retry_after_s when too many requests wait; kUnavailable after the engine was closed.
   Result<Stream> stream(const Request& request) const;
+  Result<RequestHandle> submit(const Request& request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
  private:
   std::shared_ptr<EngineCore> engine_;
   std::shared_ptr<TenantState> tenant_;
   std::string system_;  // put before the messages of a request that has none of role system
+  std::uint32_t id_;
 };
 
 }  // namespace zinc_rt

@@ -12,15 +12,15 @@
 namespace zinc_rt {
 
 struct TenantQuota {
-  std::uint32_t max_concurrent_slots = 4;
-  std::uint32_t max_kv_pages = 4096;
+  std::uint32_t max_concurrent_slots = 4;  // requests at once; more wait
+  std::uint32_t max_kv_pages = 4096;       // of 16 tokens; pages that came from the prefix cache are not counted
+  std::uint32_t reserved_kv_pages = 0;     // kept free for this tenant whatever others do
   std::uint32_t max_context_tokens = 128000;
-  // Recorded and shown; this version serves requests in the order of their calls and does not enforce them, which the
-  // log says.
-  double decode_tokens_per_s = 1000;
+  double decode_tokens_per_s = 1000;     // both rates are smoothed over 5 s; work waits until it is within them
   double prefill_tokens_per_s = 100000;
-  std::string qos_class = "standard";  // interactive, standard or batch
-  std::string isolation_group;         // empty: none
+  double weight = 1;                     // of its share against other tenants
+  std::string qos_class = "standard";    // interactive, standard or batch
+  std::string isolation_group;           // tenants of one group share cached prefixes; empty: none
 };
 
 class Tenant {
@@ -29,8 +29,13 @@ class Tenant {
 
   const std::string& name() const;
   TenantQuota quota() const;
+  // Holds from the next step on. Errors: kInvalidArgument for numbers that cannot be, kExhausted when the pages to
+  // reserve are not there.
   Status set_quota(const TenantQuota& quota);
   TenantLedger ledger() const;
+  // Forgets the prefixes that are cached for this tenant (its isolation group, if it is in one) and not in use now; how
+  // many KV pages that were.
+  Result<std::uint32_t> flush_prefix_cache() const;
   Result<Session> session(std::string system = {}) const;
 
  private:

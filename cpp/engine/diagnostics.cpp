@@ -1,0 +1,124 @@
+// Logits and hidden states of a text, outside of any request: in a leased slot, step by step in turn with the engine's
+// own steps.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+// A slot and pages for as long as it lives.
+class EngineCore::Lease {
+ public:
+  static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
+    const Turn::Guest guest(core.turn_);
+    ZRT_CHECK_OK(core.check_open());
+    if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
+    ZRT_TRY(const auto slot, model.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
+    return Lease(core, model, slot);
+  }
+  Lease(Lease&& other) noexcept : core_(other.core_), model_(other.model_), slot_(other.slot_) {
+    other.slot_ = sched::kNone;
+  }
+  ~Lease() {
+    if (slot_ == sched::kNone) return;
+    {
+      const Turn::Guest guest(core_.turn_);
+      if (model_.is_loaded()) model_.runner().scheduler().give_back_lease(slot_);
+    }
+    core_.poke();
+  }
+  std::uint32_t slot() const { return slot_; }
+
+ private:
+  Lease(EngineCore& core, Model& model, std::uint32_t slot) : core_(core), model_(model), slot_(slot) {}
+  EngineCore& core_;
+  Model& model_;
+  std::uint32_t slot_;
+};
+
+std::vector<EngineCore::Span> EngineCore::variant_spans(const Model& model, std::size_t n_tokens) {
+  std::vector<Span> spans;
+  std::size_t begin = 0;
+  std::uint32_t variant = 0;
+  for (const std::uint32_t limit : model.info().rope_limits) {
+    if (begin < n_tokens && begin < limit) spans.push_back({begin, std::min<std::size_t>(limit, n_tokens), variant});
+    begin = std::max<std::size_t>(begin, limit);
+    ++variant;
+  }
+  if (begin < n_tokens) spans.push_back({begin, n_tokens, variant});
+  return spans;
+}
+
+Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
+                                              std::uint32_t chunk) {
+  if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[logits] no tokens");
+  if (chunk > model.info().chunk_cap)
+    return fail(StatusCode::kInvalidArgument, "[logits] chunk {}, at most {} (chunk_cap)", chunk,
+                model.info().chunk_cap);
+  auto spans = variant_spans(model, ids.size());
+  if (rows == LogitsRows::kLast) {
+    spans.erase(spans.begin(), spans.end() - 1);
+    spans[0].begin = ids.size() - 1;
+  }
+  ZRT_TRY(const auto lease, Lease::take(*this, model, ids.size()));
+  const std::size_t step_size = chunk > 0 ? chunk : model.info().chunk_cap;
+  std::vector<float> out;
+  out.reserve((ids.size() - spans[0].begin) * model.config().vocab_size);
+  const auto keep = [&](std::uint32_t, std::span<const float> values) {
+    out.insert(out.end(), values.begin(), values.end());
+  };
+  for (const Span& span : spans)
+    for (std::size_t at = 0; at < span.end; at += step_size) {
+      const std::size_t n = std::min(step_size, span.end - at), first = std::min(std::max(at, span.begin) - at, n);
+      std::vector<std::uint32_t> wanted(n - first);
+      std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
+      const Turn::Guest guest(turn_);
+      ZRT_CHECK_OK(check_open());
+      ZRT_CHECK_OK(model.runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
+    }
+  return out;
+}
+
+Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std::int32_t> ids, int layer) {
+  if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[hidden] no tokens");
+  ZRT_TRY(const auto lease, Lease::take(*this, model, ids.size()));
+  const std::size_t step_size = model.info().chunk_cap;
+  std::vector<float> out;
+  for (const Span& span : variant_spans(model, ids.size()))
+    for (std::size_t at = 0; at < span.end; at += step_size) {
+      const std::size_t n = std::min(step_size, span.end - at);
+      const Turn::Guest guest(turn_);
+      ZRT_CHECK_OK(check_open());
+      ZRT_TRY(const auto part, model.runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
+      const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * model.config().model_dim;
+      out.insert(out.end(), part.begin() + static_cast<std::ptrdiff_t>(skipped), part.end());
+    }
+  return out;
+}
+
+// Both ways of prefill in pages of their own; in `exact` arithmetic the logits of the last prompt token must have the
+// same bits.
+Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> prompt) {
+  ZRT_TRY(const auto batched, logits(model, prompt, LogitsRows::kLast, 0));
+  ZRT_TRY(const auto single, logits(model, prompt, LogitsRows::kLast, 1));
+  float largest = 0;
+  for (std::size_t i = 0; i < batched.size(); ++i) {
+    const float difference = std::fabs(batched[i] - single[i]);
+    largest = difference <= largest ? largest : difference;
+  }
+  log().info("prefill of {} tokens in chunks of {} and token by token: largest difference of the last logits {}",
+             prompt.size(), model.info().chunk_cap, largest);
+  if (float seen = model.largest_prefill_difference.load(); !(largest <= seen))
+    model.largest_prefill_difference.store(largest);
+  if (!(largest == 0) && model.info().arithmetic == "exact")
+    return fail(StatusCode::kInternal,
+                "[prefill] batched and token-by-token prefill of {} tokens differ by {}, 0 wanted in exact",
+                prompt.size(), largest);
+  return {};
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,86 @@
+// The drainer thread: output events to text, stop strings and sinks. It never blocks on a sink; what one has no room for
+// is offered again until it has, and the step thread is told to hold that request up meanwhile.
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+void EngineCore::handle(const OutputEvent& event) {
+  auto& g = *reinterpret_cast<Generation*>(event.request_handle);
+  switch (event.kind) {
+    case OutputKind::kAdmitted:
+      g.on_admitted(event.generated_pos == 0, static_cast<double>(event.value) * 1e-3, event.token_id);
+      break;
+    case OutputKind::kPreempted: g.on_preempted(); break;
+    case OutputKind::kToken: {
+      const std::unique_ptr<TokenDetails> details(reinterpret_cast<TokenDetails*>(event.payload));
+      g.on_token(static_cast<std::int32_t>(event.token_id), static_cast<sched::Micros>(event.time_us), details.get());
+      break;
+    }
+    case OutputKind::kFinished: g.on_finished(static_cast<sched::Finish>(event.reason)); break;
+    case OutputKind::kRefused: {
+      const std::unique_ptr<Error> error(reinterpret_cast<Error*>(event.payload));
+      --g.model().n_queued;
+      g.fail_with(*error);
+      break;
+    }
+  }
+  if (g.is_waiting()) {
+    if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
+  } else if (g.is_done()) {
+    let_go(g);
+  }
+}
+
+void EngineCore::let_go(Generation& g) {
+  std::erase(held_, &g);
+  --g.model().n_open;
+  const bool is_last = --n_open_ == 0;
+  const bool is_models_last = g.model().n_open.load() == 0;
+  const auto self = std::move(g.self);  // may be the last reference
+  if (!is_last && !is_models_last) return;
+  const std::lock_guard lock(inbox_mutex_);
+  went_idle_.notify_all();
+}
+
+void EngineCore::retry_held() {
+  for (std::size_t i = held_.size(); i > 0; --i) {
+    Generation& g = *held_[i - 1];
+    g.retry();
+    if (g.is_waiting()) continue;
+    if (g.is_done())
+      let_go(g);
+    else
+      std::erase(held_, &g);
+  }
+}
+
+void EngineCore::run_drainer() {
+  constexpr auto kRetry = std::chrono::milliseconds(1);
+  OutputEvent event;
+  for (;;) {
+    if (held_.empty()) {
+      if (!output_.wait_pop(event)) return;
+      handle(event);
+      continue;
+    }
+    bool any = false;
+    for (int i = 0; i < 256 && output_.pop(event); ++i) handle(event), any = true;
+    retry_held();
+    if (!any && output_.is_closed()) break;
+    if (!any) std::this_thread::sleep_for(kRetry);
+  }
+  // Closed while readers are behind: they get what is in the completion.
+  while (output_.pop(event)) handle(event);
+  while (!held_.empty()) {
+    Generation& g = *held_.back();
+    g.abandon();
+    g.retry();
+    let_go(g);
+  }
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,70 @@
+// A loaded model: its executor, tokenizer, chat template, and the runner of its steps.
+// Thread rule: what is const may be called from any thread. runner() belongs to whoever holds the engine's turn
+// (engine/turn.h).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+#include "engine/runner.h"
+#include "executor/executor.h"
+#include "tokenizer/chat_template.h"
+#include "tokenizer/tokenizer.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt {
+
+enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
+
+class Model {
+ public:
+  static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
+  // Of an executor that is there already (tests bring their own). The model owns it.
+  static Result<std::shared_ptr<Model>> make(std::unique_ptr<Executor> executor, const EngineOptions& options);
+
+  // Once, before it is used: its name in the engine, and the tenants and hash key that it shares with other models.
+  void join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key, Timeline& timeline);
+  // Frees the executor and the runner; what describes the model stays. REQUIRES: nothing runs.
+  void unload();
+  bool is_loaded() const { return runner_ != nullptr; }  // with the turn
+
+  // The chat template applied to JSON texts (Engine::apply_template).
+  Result<std::string> render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
+                             std::string_view extra) const;
+
+  const std::string& name() const { return name_; }
+  const ExecutorInfo& info() const { return info_; }
+  const ModelConfig& config() const { return config_; }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // all that end a generation
+  PrefillMode prefill_mode() const { return prefill_mode_; }
+  const std::string& card() const { return card_; }
+  const std::string& plan() const { return plan_; }
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }
+  ModelRunner& runner() { return *runner_; }
+  const EngineOptions& options() const { return options_; }
+
+  std::atomic<std::uint32_t> n_queued{0};            // submitted and without a slot
+  std::atomic<std::uint32_t> n_open{0};              // submitted and not ended
+  std::atomic<bool> is_closing{false};               // takes no more requests
+  std::atomic<sched::Micros> last_used{0};
+  std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
+
+ private:
+  EngineOptions options_;
+  std::string name_;
+  ExecutorInfo info_;
+  ModelConfig config_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> template_;
+  Error template_error_;
+  std::vector<std::int32_t> end_tokens_;
+  std::string card_, plan_;
+  PrefillMode prefill_mode_ = PrefillMode::kBatched;
+  std::uint64_t allocated_bytes_ = 0;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<ModelRunner> runner_;
+};
+
+}  // namespace zinc_rt

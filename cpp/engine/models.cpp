@@ -1,0 +1,102 @@
+// The models of an engine: adding, finding, removing (design 18.12).
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "engine/clock.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+std::shared_ptr<Model> EngineCore::find_model(const std::string& name) const {
+  const std::lock_guard lock(names_mutex_);
+  if (name.empty()) return models_.front();
+  for (const auto& model : models_)
+    if (model->name() == name) return model;
+  return nullptr;
+}
+
+Result<std::shared_ptr<Model>> EngineCore::known_model(const std::string& name) const {
+  if (auto found = find_model(name)) return found;
+  return fail(StatusCode::kNotFound, "[engine] no model \"{}\" is loaded; there are: {}", name,
+              fmt::join(model_names(), ", "));
+}
+
+Result<std::shared_ptr<Model>> EngineCore::model(const std::string& name) const {
+  ZRT_CHECK_OK(check_open());
+  return known_model(name);
+}
+
+std::vector<std::string> EngineCore::model_names() const {
+  const std::lock_guard lock(names_mutex_);
+  std::vector<std::string> names;
+  for (const auto& model : models_) names.push_back(model->name());
+  return names;
+}
+
+Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
+  const Turn::Guest guest(turn_);
+  const std::lock_guard lock(names_mutex_);
+  ZRT_CHECK_OK(check_open());
+  for (const auto& other : models_)
+    if (other->name() == name)
+      return fail(StatusCode::kInvalidArgument, "[engine] a model \"{}\" is loaded already", name);
+  model->join(std::move(name), next_model_id_++, book_, key_, timeline_);
+  model->last_used.store(now_us());
+  models_.push_back(std::move(model));
+  return {};
+}
+
+Status EngineCore::add_model(const std::string& path, const std::string& name, const EngineOptions& options) {
+  if (name.empty() || name.size() > 256)
+    return fail(StatusCode::kInvalidArgument, "[engine] a model name of {} bytes, 1 to 256 allowed", name.size());
+  ZRT_CHECK_OK(check_open());
+  std::string oldest;  // idle, and for the longest time
+  std::size_t limit = 0, loaded = 0;
+  {
+    const std::lock_guard lock(names_mutex_);
+    limit = models_.front()->options().max_models;
+    loaded = models_.size();
+    sched::Micros used = sched::kNever;
+    for (const auto& model : models_) {
+      if (model->name() == name)
+        return fail(StatusCode::kInvalidArgument, "[engine] a model \"{}\" is loaded already", name);
+      if (model == models_.front() || model->n_open.load() > 0 || model->last_used.load() >= used) continue;
+      used = model->last_used.load();
+      oldest = model->name();
+    }
+  }
+  if (limit > 0 && loaded >= limit) {
+    if (oldest.empty())
+      return fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle", loaded,
+                  limit);
+    log().info("model {} makes room for {}: {} allowed (max_models)", oldest, name, limit);
+    ZRT_CHECK_OK(remove_model(oldest));
+  }
+  ZRT_TRY(auto model, Model::open(path, options));
+  return join(std::move(model), name);
+}
+
+Status EngineCore::remove_model(const std::string& name) {
+  ZRT_TRY(const auto model, this->model(name));
+  {
+    const std::lock_guard lock(names_mutex_);
+    if (models_.size() == 1)
+      return fail(StatusCode::kInvalidArgument, "[engine] \"{}\" is the engine's only model; close the engine instead",
+                  name);
+    if (model->is_closing.exchange(true)) return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
+  }
+  {
+    std::unique_lock lock(inbox_mutex_);
+    went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
+  }
+  const Turn::Guest guest(turn_);
+  const std::lock_guard lock(names_mutex_);
+  std::erase(models_, model);
+  model->unload();
+  return {};
+}
+
+}  // namespace zinc_rt

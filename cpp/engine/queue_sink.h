@@ -1,0 +1,40 @@
+// The sink behind a Stream: a queue that a reader takes events from, blocking or through a file descriptor.
+// Thread rule: any thread.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <optional>
+
+#include "zinc_rt/sink.h"
+
+namespace zinc_rt {
+
+class QueueSink final : public Sink {
+ public:
+  // capacity in events; n_generations ends are awaited.
+  QueueSink(std::size_t capacity, std::uint32_t n_generations) : capacity_(capacity), n_open_(n_generations) {}
+  ~QueueSink() override;
+
+  SinkResult push(const StreamEvent& event) override;
+  void end(std::uint32_t index) override;
+
+  // The next event; nothing once all have ended and been taken. With timeout_ms >= 0, gives up then and sets is_there to
+  // false.
+  std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
+  bool is_over() const;
+  int readable_fd();
+
+ private:
+  void signal();
+
+  mutable std::mutex mutex_;
+  std::condition_variable there_;
+  std::deque<StreamEvent> events_;
+  std::size_t capacity_;
+  std::uint32_t n_open_;
+  int fd_ = -1;  // an eventfd, made when it is asked for
+};
+
+}  // namespace zinc_rt

@@ -1,0 +1,163 @@
+#include "engine/runner.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "engine/clock.h"
+
+namespace zinc_rt {
+
+ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
+                         Timeline& timeline)
+    : executor_(executor), scheduler_(options, tenants), trace_(timeline, options.n_slots, options.model_id) {
+  const std::size_t n_slots = options.n_slots, n_tokens = scheduler_.options().chunk_cap;
+  for (StepInput* input : {&input_, &leased_input_}) {
+    input->token_ids.reserve(n_tokens);
+    input->positions.reserve(n_tokens);
+    input->slots.reserve(n_tokens);
+    input->outputs.reserve(n_slots);
+  }
+  input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
+    const std::size_t width = executor_.config().vocab_size;
+    for (std::size_t i = 0; i * width < logits.size(); ++i)
+      if (const auto user = row_users_[first + i]; listener_->wants_logits(user))
+        listener_->on_logits(user, output_.tokens[first + i], logits.subspan(i * width, width));
+  };
+  output_.tokens.reserve(n_slots);
+  page_copies_.reserve(n_slots);
+  restores_.reserve(n_slots);
+  saves_.reserve(n_slots);
+  row_users_.reserve(n_slots);
+  leased_variants_.resize(n_slots);
+}
+
+// From the slots that the plan names to the step's flat lists.
+void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
+  const auto& slots = scheduler_.slots();
+  listener_ = &listener;
+  input_.token_ids.clear();
+  input_.positions.clear();
+  input_.slots.clear();
+  input_.outputs.clear();
+  row_users_.clear();
+  input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
+  input_.rope_variants = slots.rope_variants();
+  for (const sched::PlanItem& item : plan.items) {
+    const sched::Request& request = *scheduler_.in_slot(item.slot);
+    for (std::uint32_t i = item.begin; i < item.begin + item.n; ++i) {
+      input_.token_ids.push_back(request.tokens[i]);
+      input_.positions.push_back(static_cast<std::int32_t>(i));
+      input_.slots.push_back(static_cast<std::int32_t>(item.slot));
+    }
+    if (!item.samples) continue;
+    OutputRow row;
+    row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - 1);
+    row.position = item.begin + item.n;
+    row.sampling = slots[item.slot].sampling();
+    if (row.sampling.has_penalties()) {
+      row.history = request.tokens;
+      row.n_prompt = request.n_prompt;
+    }
+    input_.outputs.push_back(row);
+    row_users_.push_back(request.params.user);
+  }
+}
+
+Status ModelRunner::execute(const sched::StepPlan& plan) {
+  const auto copy_state = [&](const std::vector<sched::StateMove>& moves, std::vector<StateCopy>& scratch) -> Status {
+    scratch.clear();
+    for (const auto& move : moves) scratch.push_back({move.from, move.to});
+    return scratch.empty() ? Status{} : executor_.copy_state(scratch);
+  };
+  page_copies_.clear();
+  for (const auto& copy : plan.page_copies) page_copies_.push_back({copy.from, copy.to});
+  if (!page_copies_.empty()) ZRT_CHECK_OK(executor_.copy_pages(page_copies_));
+  ZRT_CHECK_OK(copy_state(plan.restores, restores_));
+  if (!plan.items.empty()) ZRT_CHECK_OK(executor_.step(input_, output_));
+  return copy_state(plan.saves, saves_);
+}
+
+ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
+  const auto begin = now_us();
+  for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
+    if (const sched::Request* request = scheduler_.in_slot(slot))
+      scheduler_.set_backpressure(request->id, listener.is_held_up(request->params.user));
+  scheduler_.admit(begin);
+  const auto admitted = now_us();
+  const sched::StepPlan& plan = scheduler_.plan(admitted);
+  Turn result{!plan.empty(), plan.wake_at};
+  const auto planned = now_us();
+  if (result.ran) {
+    const auto n_decode = plan.n_decode, n_prefill = plan.n_tokens - plan.n_decode;
+    fill(plan, listener);
+    const auto filled = now_us();
+    const auto status = execute(plan);
+    const auto executed = now_us();
+    const auto used_us = static_cast<double>(executed - filled);
+    busy_us_ += used_us;
+    if (status) {
+      scheduler_.commit(output_.tokens, executed, used_us);
+    } else {
+      log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
+      scheduler_.fail_step(executed);
+    }
+    if (trace_.is_on()) {
+      const auto us = [](sched::Micros from, sched::Micros to) { return static_cast<std::uint32_t>(to - from); };
+      trace_.step({scheduler_.stats().steps, static_cast<std::uint64_t>(begin), us(begin, admitted),
+                   us(admitted, planned), us(planned, filled), us(filled, executed), us(executed, now_us()), n_decode,
+                   n_prefill, scheduler_.n_waiting(), scheduler_.pages().n_pages() - scheduler_.pages().n_free()});
+    }
+  }
+  report(listener);
+  return result;
+}
+
+void ModelRunner::report(StepListener& listener) {
+  const auto now = now_us();
+  for (const sched::Event& event : scheduler_.events()) {
+    if (trace_.is_on()) trace_.event(event, now);
+    listener.on_event(event, now);
+  }
+  scheduler_.clear_events();
+}
+
+void ModelRunner::end_all(StepListener& listener, sched::Finish reason) {
+  scheduler_.cancel_all(reason);
+  scheduler_.admit(now_us());
+  report(listener);
+}
+
+void ModelRunner::fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
+                              std::uint32_t rope_variant) {
+  const auto& slots = scheduler_.slots();
+  StepInput& in = leased_input_;
+  in.token_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(begin),
+                      ids.begin() + static_cast<std::ptrdiff_t>(begin + n));
+  in.positions.resize(n);
+  for (std::size_t i = 0; i < n; ++i) in.positions[i] = static_cast<std::int32_t>(begin + i);
+  in.slots.assign(n, static_cast<std::int32_t>(slot));
+  in.outputs.clear();
+  in.on_logits = {};
+  in.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
+  leased_variants_[slot] = rope_variant;
+  in.rope_variants = leased_variants_;
+}
+
+Status ModelRunner::run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
+                        std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits) {
+  fill_leased(slot, ids, begin, n, rope_variant);
+  for (const std::uint32_t row : rows)
+    leased_input_.outputs.push_back({row, static_cast<std::uint32_t>(begin + row + 1), {}, {}, 0});
+  leased_input_.on_logits = on_logits;
+  StepOutput output;
+  return executor_.step(leased_input_, output);
+}
+
+Result<std::vector<float>> ModelRunner::hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
+                                               std::size_t n, std::uint32_t rope_variant, int layer) {
+  fill_leased(slot, ids, begin, n, rope_variant);
+  return executor_.hidden(leased_input_, layer);
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,74 @@
+// Runs one model's steps: admit, plan, fill, execute, commit (design 18.4). The scheduler decides, the executor computes,
+// this joins them.
+// Thread rule: whoever holds the engine's turn.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "engine/step_trace.h"
+#include "executor/executor.h"
+#include "sched/scheduler.h"
+
+namespace zinc_rt {
+
+// What the engine keeps by a request's `user` value while it is with the scheduler.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
+  virtual bool wants_logits(std::uint64_t user) const = 0;
+  virtual void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) = 0;
+  // Whether the request's sink is full.
+  virtual bool is_held_up(std::uint64_t user) const = 0;
+  virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
+};
+
+class ModelRunner {
+ public:
+  ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants, Timeline& timeline);
+
+  sched::Scheduler& scheduler() { return scheduler_; }
+  const sched::Scheduler& scheduler() const { return scheduler_; }
+
+  // One step, if there is something to compute. Events go to the listener.
+  struct Turn {
+    bool ran = false;
+    sched::Micros wake_at = sched::kNever;  // when to come again if nothing else happens
+  };
+  Turn turn(StepListener& listener);
+  // Ends all requests, without a step.
+  void end_all(StepListener& listener, sched::Finish reason);
+
+  // Tokens [begin, begin + n) of `ids` in a leased slot, for diagnostics; `rows`: indices of [0, n) whose logits are
+  // wanted.
+  using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
+  Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
+             std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits);
+  Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
+                                    std::size_t n, std::uint32_t rope_variant, int layer);
+
+  double busy_us() const { return busy_us_; }  // spent in steps, for turns between models
+  void set_busy_us(double us) { busy_us_ = us; }
+
+ private:
+  void report(StepListener& listener);
+  void fill(const sched::StepPlan& plan, StepListener& listener);
+  Status execute(const sched::StepPlan& plan);
+  void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
+                   std::uint32_t rope_variant);
+
+  Executor& executor_;
+  sched::Scheduler scheduler_;
+  StepTrace trace_;
+  StepInput input_, leased_input_;
+  StepOutput output_;
+  std::vector<PageCopy> page_copies_;
+  std::vector<StateCopy> restores_, saves_;
+  std::vector<std::uint64_t> row_users_;      // by output row
+  std::vector<std::uint32_t> leased_variants_;
+  StepListener* listener_ = nullptr;          // during a turn
+  double busy_us_ = 0;
+};
+
+}  // namespace zinc_rt

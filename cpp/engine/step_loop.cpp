@@ -1,0 +1,155 @@
+// The step thread: commands of clients, then a turn of the model that was served least; sleeps when there is nothing.
+#include <algorithm>
+
+#include "base/log.h"
+#include "engine/clock.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+void EngineCore::take_commands() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    taken_.swap(inbox_);
+  }
+  const auto now = now_us();
+  for (Command& command : taken_) apply(command, now);
+  taken_.clear();
+}
+
+void EngineCore::apply(Command& command, sched::Micros now) {
+  Generation& g = *command.generation;
+  sched::Scheduler& scheduler = g.model().runner().scheduler();
+  if (command.kind == Command::kEnd) return scheduler.cancel(g.id, command.reason);
+  if (g.leader != nullptr) g.pending.after = g.leader->id;
+  auto id = scheduler.submit(std::move(g.pending), now);
+  if (id) {
+    g.id = *id;
+    return;
+  }
+  OutputEvent event;
+  event.kind = OutputKind::kRefused;
+  event.request_handle = reinterpret_cast<std::uint64_t>(&g);
+  event.payload = reinterpret_cast<std::uint64_t>(new Error(std::move(id.error())));
+  push_output(event);
+}
+
+bool EngineCore::wants_logits(std::uint64_t user) const {
+  return reinterpret_cast<const Generation*>(user)->wants_row();
+}
+
+bool EngineCore::is_held_up(std::uint64_t user) const {
+  return reinterpret_cast<const Generation*>(user)->is_held_up();
+}
+
+void EngineCore::on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) {
+  details_[user] = reinterpret_cast<const Generation*>(user)->make_details(logits, token);
+}
+
+void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
+  auto& g = *reinterpret_cast<Generation*>(e.user);
+  OutputEvent out;
+  out.slot_id = e.slot;
+  out.tenant_id = e.tenant;
+  out.request_handle = e.user;
+  out.time_us = static_cast<std::uint64_t>(now);
+  switch (e.kind) {
+    case sched::EventKind::kAdmitted:
+      out.kind = OutputKind::kAdmitted;
+      out.generated_pos = e.is_first ? 0 : 1;
+      out.token_id = e.cached_tokens;
+      out.value = static_cast<std::uint64_t>(e.waited);
+      if (e.is_first) --g.model().n_queued;
+      g.was_admitted = true;
+      break;
+    case sched::EventKind::kPreempted: out.kind = OutputKind::kPreempted; break;
+    case sched::EventKind::kToken:
+      out.kind = OutputKind::kToken;
+      out.token_id = static_cast<std::uint32_t>(e.token);
+      out.generated_pos = e.n_generated - 1;
+      if (details_.empty()) break;
+      if (const auto it = details_.find(e.user); it != details_.end()) {
+        out.payload = reinterpret_cast<std::uint64_t>(it->second);
+        details_.erase(it);
+      }
+      break;
+    case sched::EventKind::kFinished:
+      out.kind = OutputKind::kFinished;
+      out.reason = static_cast<std::uint32_t>(e.reason);
+      if (!g.was_admitted) --g.model().n_queued;
+      break;
+  }
+  push_output(out);
+}
+
+// The drainer never waits for a sink, so a full ring empties soon.
+void EngineCore::push_output(const OutputEvent& event) {
+  while (!output_.push(event)) output_.wait_for_space(std::chrono::milliseconds(100));
+}
+
+// By the time that each has used; one that was idle starts level with the others.
+Model* EngineCore::next_model() {
+  Model* next = nullptr;
+  double least = -1;
+  for (const auto& model : models_) {
+    if (model->runner().scheduler().is_idle()) continue;
+    if (const double busy = model->runner().busy_us(); least < 0 || busy < least) least = busy, next = model.get();
+  }
+  for (const auto& model : models_)
+    if (model->runner().scheduler().is_idle())
+      model->runner().set_busy_us(std::max(model->runner().busy_us(), std::max(least, 0.0)));
+  return next;
+}
+
+bool EngineCore::wait_for_work(sched::Micros wake_at) {
+  std::unique_lock lock(inbox_mutex_);
+  const auto called = [&] { return stop_ || is_poked_ || !inbox_.empty(); };
+  if (wake_at == sched::kNever)
+    inbox_filled_.wait(lock, called);
+  else
+    inbox_filled_.wait_until(lock, std::chrono::steady_clock::time_point(std::chrono::microseconds(wake_at)), called);
+  is_poked_ = false;
+  return !stop_;
+}
+
+void EngineCore::poke() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    is_poked_ = true;
+  }
+  inbox_filled_.notify_one();
+}
+
+void EngineCore::run_steps() {
+  for (bool running = true; running;) {
+    bool ran = false;
+    sched::Micros wake_at = sched::kNever;
+    {
+      const auto turn = turn_.take();
+      take_commands();
+      if (Model* model = next_model(); model != nullptr) {
+        const auto result = model->runner().turn(*this);
+        ran = result.ran;
+        wake_at = result.wake_at;
+        // One that has nothing to run now does not hold up the others.
+        for (const auto& other : models_) {
+          if (ran || other.get() == model || other->runner().scheduler().is_idle()) continue;
+          const auto again = other->runner().turn(*this);
+          ran = again.ran;
+          wake_at = std::min(wake_at, again.wake_at);
+        }
+      }
+    }
+    if (ran) {
+      const std::lock_guard lock(inbox_mutex_);
+      running = !stop_;
+    } else {
+      running = wait_for_work(wake_at);
+    }
+  }
+  const auto turn = turn_.take();
+  take_commands();
+  for (const auto& model : models_) model->runner().end_all(*this, sched::Finish::kShutdown);
+}
+
+}  // namespace zinc_rt

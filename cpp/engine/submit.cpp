@@ -1,0 +1,215 @@
+// A request's way in: checks, then the inbox; and tenants.
+#include <random>
+
+#include "base/error.h"
+#include "engine/clock.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+Result<sched::Qos> parse_qos(const std::string& name) {
+  if (name == "interactive") return sched::Qos::kInteractive;
+  if (name == "standard") return sched::Qos::kStandard;
+  if (name == "batch") return sched::Qos::kBatch;
+  return fail(StatusCode::kInvalidArgument, "[quota] qos_class \"{}\" is not one of interactive, standard, batch", name);
+}
+
+Status check_quota(const TenantQuota& q) {
+  ZRT_TRY([[maybe_unused]] const auto qos, parse_qos(q.qos_class));
+  constexpr double kMostTokens = 1e12, kMostWeight = 1e6;
+  for (const double rate : {q.decode_tokens_per_s, q.prefill_tokens_per_s})
+    if (!(rate > 0 && rate <= kMostTokens))
+      return fail(StatusCode::kInvalidArgument, "[quota] a rate of {} tokens/s, more than 0 and at most {} allowed", rate,
+                  kMostTokens);
+  if (!(q.weight >= 1 / kMostWeight && q.weight <= kMostWeight))
+    return fail(StatusCode::kInvalidArgument, "[quota] weight {}, {} to {} allowed", q.weight, 1 / kMostWeight,
+                kMostWeight);
+  if (q.max_concurrent_slots == 0 || q.max_kv_pages == 0 || q.max_context_tokens == 0)
+    return fail(StatusCode::kInvalidArgument,
+                "[quota] {} slots, {} pages, {} context tokens; at least 1 of each wanted", q.max_concurrent_slots,
+                q.max_kv_pages, q.max_context_tokens);
+  if (q.reserved_kv_pages > q.max_kv_pages)
+    return fail(StatusCode::kInvalidArgument, "[quota] {} pages reserved, {} allowed in all (max_kv_pages)",
+                q.reserved_kv_pages, q.max_kv_pages);
+  return {};
+}
+
+// REQUIRES: names_mutex_, and a checked quota.
+sched::Quota EngineCore::to_sched(const TenantQuota& q) {
+  sched::Quota out;
+  out.max_concurrent_slots = q.max_concurrent_slots;
+  out.max_kv_pages = q.max_kv_pages;
+  out.reserved_kv_pages = q.reserved_kv_pages;
+  out.max_context_tokens = q.max_context_tokens;
+  out.decode_tokens_per_s = q.decode_tokens_per_s;
+  out.prefill_tokens_per_s = q.prefill_tokens_per_s;
+  out.weight = q.weight;
+  out.qos = *parse_qos(q.qos_class);
+  if (!q.isolation_group.empty())
+    out.isolation_group =
+        groups_.try_emplace(q.isolation_group, static_cast<std::uint32_t>(groups_.size())).first->second;
+  return out;
+}
+
+Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
+                                                        const std::optional<TenantQuota>& quota) {
+  if (name.empty() || name.size() > 256)
+    return fail(StatusCode::kInvalidArgument, "[tenant] a name of {} bytes, 1 to 256 allowed", name.size());
+  ZRT_CHECK_OK(check_open());
+  if (quota) ZRT_CHECK_OK(check_quota(*quota));
+  std::shared_ptr<TenantState> state;
+  {
+    const std::lock_guard lock(names_mutex_);
+    if (const auto it = tenants_.find(name); it != tenants_.end()) state = it->second;
+  }
+  if (!state) {
+    const Turn::Guest guest(turn_);
+    const std::lock_guard lock(names_mutex_);
+    auto& entry = tenants_[name];
+    if (!entry) {
+      entry = std::make_shared<TenantState>();
+      entry->name = name;
+      entry->id = book_.add(to_sched(entry->quota), now_us());
+      timeline_.name_tenant(entry->id, name);
+    }
+    state = entry;
+  }
+  if (quota) ZRT_CHECK_OK(set_quota(*state, *quota));
+  return state;
+}
+
+Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
+  ZRT_CHECK_OK(check_open());
+  ZRT_CHECK_OK(check_quota(quota));
+  const Turn::Guest guest(turn_);
+  const std::lock_guard lock(names_mutex_);
+  const std::uint64_t reserved =
+      book_.total_reserved() - book_[tenant.id].quota.reserved_kv_pages + quota.reserved_kv_pages;
+  for (const auto& model : models_) {
+    if (!model->is_loaded()) continue;
+    const auto& o = model->runner().scheduler().options();
+    const auto most = static_cast<std::uint64_t>((1 - o.prefix_part) * o.n_pages);
+    if (reserved > most)
+      return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
+                  model->name(), most);
+  }
+  book_.set_quota(tenant.id, to_sched(quota), now_us());
+  const std::lock_guard tenant_lock(tenant.mutex);
+  tenant.quota = quota;
+  return {};
+}
+
+TenantLedger EngineCore::ledger(const TenantState& tenant) {
+  TenantUsage usage;
+  {
+    const Turn::Guest guest(turn_);
+    const sched::Tenant& t = book_[tenant.id];
+    usage = {t.slots, t.waiting, t.pages, t.pages_peak, t.service};
+  }
+  const std::lock_guard lock(tenant.mutex);
+  return tenant.accounting.ledger(usage);
+}
+
+Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
+  ZRT_CHECK_OK(check_open());
+  const Turn::Guest guest(turn_);
+  std::uint32_t n = 0;
+  for (const auto& model : models_)
+    if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
+  return n;
+}
+
+Status EngineCore::check_request(const Model& model, const TenantState& tenant, const Request& request,
+                                 std::size_t n_prompt) {
+  sched::Quota quota;
+  {
+    const std::lock_guard lock(tenant.mutex);
+    quota.max_kv_pages = tenant.quota.max_kv_pages;
+    quota.max_context_tokens = tenant.quota.max_context_tokens;
+  }
+  sched::Options options;
+  options.max_context = model.info().max_context;
+  options.n_pages = model.info().n_pages;
+  // Reservations may change before it runs; the scheduler looks again.
+  ZRT_CHECK_OK(sched::check_request(n_prompt, request.max_tokens, quota, options, 0));
+  const std::uint32_t queued = model.n_queued.load();
+  if (queued + request.n <= model.options().queue_cap) return {};
+  auto error = fail(StatusCode::kExhausted, "[engine] {} requests wait and {} came, {} may wait (queue_cap)", queued,
+                    request.n, model.options().queue_cap);
+  error.error().retry_after_s = 1;
+  return error;
+}
+
+Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
+                                                                    const Request& request, const std::string& system,
+                                                                    std::uint32_t session, std::shared_ptr<Sink> sink) {
+  const auto prepare = [&]() -> Result<std::vector<std::shared_ptr<Generation>>> {
+    ZRT_CHECK_OK(check_open());
+    if (is_draining_.load()) return fail(StatusCode::kUnavailable, "[engine] the engine takes no more requests");
+    ZRT_TRY(const auto model, this->model(request.model));
+    if (model->is_closing.load())
+      return fail(StatusCode::kUnavailable, "[engine] model \"{}\" is being removed", model->name());
+    ZRT_CHECK_OK(Generation::check(request, model->config().vocab_size));
+    sched::Qos qos;
+    {
+      const std::lock_guard lock(tenant->mutex);
+      ZRT_TRY(qos, parse_qos(tenant->quota.qos_class));
+    }
+    if (!request.qos.empty()) {
+      ZRT_TRY(const auto wanted, parse_qos(request.qos));
+      qos = std::max(qos, wanted);
+    }
+    ZRT_TRY(const auto prompt, Generation::prompt_ids(*model, request, system));
+    ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.size()));
+    if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt));
+    const std::uint64_t seed =
+        request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
+    std::vector<std::shared_ptr<Generation>> generations;
+    for (std::uint32_t i = 0; i < request.n; ++i) {
+      constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
+      auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
+      g->pending = g->params(prompt, qos, session);
+      g->on_text_end = [core = weak_from_this(), weak = std::weak_ptr(g)](sched::Finish reason) {
+        const auto self = core.lock();
+        auto generation = weak.lock();
+        if (self && generation) self->post({Command::kEnd, std::move(generation), reason});
+      };
+      if (i > 0) g->leader = generations[0].get();
+      generations.push_back(std::move(g));
+    }
+    return generations;
+  };
+  auto generations = prepare();
+  if (!generations) {
+    const std::lock_guard lock(tenant->mutex);
+    tenant->accounting.rejected();
+    return generations;
+  }
+  for (const auto& g : *generations) {
+    ++n_open_;
+    ++g->model().n_open;
+    ++g->model().n_queued;
+    g->model().last_used.store(now_us());
+    g->self = g;
+    post({Command::kSubmit, g, {}});
+  }
+  return generations;
+}
+
+void EngineCore::post(Command command) {
+  std::shared_ptr<Generation> refused;
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    if (!stop_)
+      inbox_.push_back(std::move(command));
+    else if (command.kind == Command::kSubmit)
+      refused = std::move(command.generation);
+  }
+  inbox_filled_.notify_one();
+  if (!refused) return;
+  // Closed between the check and here: neither thread knows of it.
+  refused->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
+  refused->self.reset();
+}
+
+}  // namespace zinc_rt
