@@ -142,31 +142,33 @@ void EngineCore::give_back(const Lease& lease) {
   free_slots_.push_back(lease.slot);
 }
 
-StepInput EngineCore::step_input(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin,
-                                 std::size_t n) const {
-  StepInput input;
+EngineCore::LeaseStep::LeaseStep(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin,
+                                 std::size_t n)
+    : pages((lease.slot + 1) * lease.pages.size()), counts(lease.slot + 1), variants(lease.slot + 1) {
   input.token_ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(begin),
                          ids.begin() + static_cast<std::ptrdiff_t>(begin + n));
   for (std::size_t i = 0; i < n; ++i) input.positions.push_back(static_cast<std::int32_t>(begin + i));
   input.slots.assign(n, static_cast<std::int32_t>(lease.slot));
-  input.page_tables.resize(lease.slot + 1);
-  input.page_tables[lease.slot] = lease.pages;
-  input.rope_variants.assign(lease.slot + 1, 0);
-  input.rope_variants[lease.slot] = lease.rope_variant;
-  return input;
+  std::ranges::copy(lease.pages, pages.end() - static_cast<std::ptrdiff_t>(lease.pages.size()));
+  counts.back() = static_cast<std::uint32_t>(lease.pages.size());
+  variants.back() = lease.rope_variant;
+  input.page_tables = {pages, counts.back(), counts};
+  input.rope_variants = variants;
 }
 
 Result<StepOutput> EngineCore::step(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::vector<OutputRow> outputs,
                                     std::function<void(std::uint32_t, std::span<const float>)> on_logits) {
-  auto input = step_input(lease, ids, begin, n);
-  input.outputs = std::move(outputs);
-  input.on_logits = std::move(on_logits);
+  LeaseStep made(lease, ids, begin, n);
+  made.input.outputs = std::move(outputs);
+  made.input.on_logits = std::move(on_logits);
   const std::lock_guard lock(mutex_);
   ZRT_CHECK_OK(check_open());
   ++steps;
   step_tokens += n;
-  return executor_->step(input);
+  StepOutput output;
+  ZRT_CHECK_OK(executor_->step(made.input, output));
+  return output;
 }
 
 Result<std::uint32_t> EngineCore::rope_variant(std::uint64_t n_tokens) {
@@ -227,10 +229,10 @@ Result<std::vector<float>> EngineCore::hidden(std::span<const std::int32_t> ids,
     lease.rope_variant = span.variant;
     for (std::size_t at = 0; at < span.end && status; at += info_.chunk_cap) {
       const std::size_t n = std::min<std::size_t>(info_.chunk_cap, span.end - at);
-      const auto input = step_input(lease, ids, at, n);
+      const LeaseStep made(lease, ids, at, n);
       const std::lock_guard lock(mutex_);
       if (status = check_open(); !status) break;
-      const auto part = executor_->hidden(input, layer);
+      const auto part = executor_->hidden(made.input, layer);
       if (!part) {
         status = std::unexpected(part.error());
         break;

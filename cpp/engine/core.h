@@ -76,7 +76,13 @@ class EngineCore {
     std::uint32_t variant = 0;
   };
   Result<std::vector<Span>> variant_spans(std::size_t n_tokens);
-  StepInput step_input(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n) const;
+  // A step's input with the memory that its views of pages and variants need: made in place, never copied.
+  struct LeaseStep {
+    LeaseStep(const Lease& lease, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n);
+    LeaseStep(const LeaseStep&) = delete;
+    std::vector<std::uint32_t> pages, counts, variants;
+    StepInput input;
+  };
 
   ExecutorInfo info_;
   ModelConfig config_;
