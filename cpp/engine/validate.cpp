@@ -74,16 +74,20 @@ class Side {
     side.options.max_slots = 1;
     side.options.max_context = static_cast<std::uint32_t>(n_tokens);
     ZRT_TRY(core_, EngineCore::open(model, side.options));
+    ZRT_TRY(model_, core_->model({}));
     return true;
   }
-  const ModelConfig& config() const { return core_->config(); }
-  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer) { return core_->hidden(ids, layer); }
+  const ModelConfig& config() const { return model_->config(); }
+  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer) {
+    return core_->hidden(*model_, ids, layer);
+  }
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids) {
-    return core_->logits(ids, LogitsRows::kAll, 0);
+    return core_->logits(*model_, ids, LogitsRows::kAll, 0);
   }
 
  private:
   std::shared_ptr<EngineCore> core_;
+  std::shared_ptr<Model> model_;
 };
 
 std::string hidden_name(int layer) {

@@ -44,6 +44,9 @@ struct ExecutorInfo {
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;
   std::uint64_t state_bytes_per_slot = 0;  // recurrent state; 0: the model has none
+  // Where the RoPE variant changes, ascending: texts of up to rope_limits[i] tokens use variant i, longer ones than the
+  // last the next variant. Empty: one variant for all that fits the context.
+  std::vector<std::uint32_t> rope_limits;
 };
 
 class Executor {
@@ -55,12 +58,16 @@ class Executor {
   virtual const mem::MemoryPlan& plan() const = 0;
   virtual std::uint64_t allocated_bytes() const = 0;  // what the tier really holds; equals plan().allocated_bytes()
 
-  // Errors: kInvalidArgument for an input outside the limits of info(), with both numbers; nothing has run then.
-  virtual Result<StepOutput> step(const StepInput& input) = 0;
+  // Runs a step and sets `output`; allocates nothing once input and output have grown to their size. Errors:
+  // kInvalidArgument for an input outside the limits of info(), with both numbers; nothing has run then.
+  virtual Status step(const StepInput& input, StepOutput& output) = 0;
   // Saves slots' recurrent state in checkpoints, or puts it back; all pairs at once, after the step before and before
   // the step after. Nothing to do for models without such state. Errors: kInvalidArgument for an entry that does not
   // exist or an entry that is written and named again.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
+  // Copies KV pages whole, all pairs at once, after the step before and before the step after. Nothing to do for models
+  // without such pages. Errors: kInvalidArgument for a page that does not exist or is written and named again.
+  virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
   // The variant of the RoPE tables for the last of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
   // Runs the layers up to and with `layer` (-1: the embedding alone) and gives the residual stream, [n tokens,

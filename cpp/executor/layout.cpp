@@ -53,6 +53,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kState:
           if (!is_paged(buffer)) {
             append(layout, recurrent, "recurrent_state", buffer, options.limits);
+          } else if (buffer.name == kWholePages) {
+            layout.places[buffer.name] = {"kv_pages", 0, 0, 0};
           } else if (!layout.places.contains(buffer.name)) {
             const std::uint64_t in_page = buffer.dims[1].n * row_bytes(buffer.dtype, buffer.dims[2].n);
             layout.places[buffer.name] = {"kv_pages", mem::align_up(layout.page_bytes, 64), 0, 0};

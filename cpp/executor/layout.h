@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct Layout {
   std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
 };
+
+// A buffer [pages, words of a page] that sees the KV pages whole, where the others have their part of each.
+inline constexpr std::string_view kWholePages = "state.kv_pages";
 
 // Whether a state buffer lies in KV pages; the others have an entry a slot.
 inline bool is_paged(const ir::Buffer& buffer) {

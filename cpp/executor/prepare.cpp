@@ -78,33 +78,47 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   return low;
 }
 
-// Checkpoints are further entries of the state buffers themselves, so that a copy is a packet like any other.
-ir::Graph state_copy_graph(const ir::Graph& model) {
-  ir::Graph graph("state_copy", ir::Stage::kBoth);
-  const auto declare = [&](std::string name, ir::BufferClass buffer_class, DType dtype, std::vector<ir::Dim> dims) {
+// A STATE_COPY of a buffer [entries, width], the pairs in request.copy_from and copy_to.
+void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim entries, std::uint32_t width) {
+  const auto declare = [&](std::string buffer_name, ir::BufferClass buffer_class, DType type,
+                           std::initializer_list<ir::Dim> dims) {
     ir::Buffer buffer;
-    buffer.name = std::move(name);
+    buffer.name = std::move(buffer_name);
     buffer.buffer_class = buffer_class;
-    buffer.dtype = dtype;
+    buffer.dtype = type;
     for (const auto dim : dims) buffer.dims[buffer.rank++] = dim;
     return graph.add_buffer(std::move(buffer));
   };
+  const auto from = declare("request.copy_from", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
+  const auto to = declare("request.copy_to", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
+  const auto id = declare(name, ir::BufferClass::kState, dtype, {entries, width});
+  ir::Node node;
+  node.op = ir::Op::STATE_COPY;
+  node.inplace = true;
+  node.n_inputs = 3;
+  node.n_outputs = 1;
+  node.inputs = {from, to, id};
+  node.outputs = {id};
+  graph.add_node(node);
+}
+
+// Checkpoints are further entries of the state buffers themselves, so that a copy is a packet like any other.
+ir::Graph state_copy_graph(const ir::Graph& model) {
+  ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
     if (state.buffer_class != ir::BufferClass::kState || is_paged(state)) continue;
-    const auto from = declare("request.state_from", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
-    const auto to = declare("request.state_to", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
     std::uint32_t width = 1;
     for (std::size_t i = 1; i < state.rank; ++i) width *= state.dims[i].n;
-    const auto id = declare(state.name, ir::BufferClass::kState, state.dtype, {state.dims[0], width});
-    ir::Node node;
-    node.op = ir::Op::STATE_COPY;
-    node.inplace = true;
-    node.n_inputs = 3;
-    node.n_outputs = 1;
-    node.inputs = {from, to, id};
-    node.outputs = {id};
-    graph.add_node(node);
+    add_copy(graph, state.name, state.dtype, state.dims[0], width);
   }
+  return graph;
+}
+
+// All layers at once: the bytes of a page seen as one row of f32 words, whatever types K and V have.
+ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
+  ir::Graph graph("page_copy", ir::Stage::kBoth);
+  if (page_bytes > 0)
+    add_copy(graph, std::string(kWholePages), DType::kF32, n_pages, static_cast<std::uint32_t>(page_bytes / 4));
   return graph;
 }
 
@@ -124,6 +138,8 @@ Status build_graphs(const ExecutorOptions& options, Prepared& p) {
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, tensors));
   p.state_copy = state_copy_graph(p.prefill_low);
   ZRT_CHECK_OK(ir::verify(p.state_copy));
+  p.page_copy = page_copy_graph(p.graph_options.n_pages, p.layout.page_bytes);
+  ZRT_CHECK_OK(ir::verify(p.page_copy));
   return {};
 }
 
@@ -137,10 +153,10 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(choose_sizes(options, p.config, p));
   // The size of a page follows from the graph, whose KV extent does not change it: the first layout asks for it with
-  // one page.
+  // one page, and without the copy of pages, which needs the answer.
   p.graph_options.n_pages = 1;
   ZRT_CHECK_OK(build_graphs(options, p));
-  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low, &p.state_copy};
+  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low, &p.state_copy, &p.page_copy};
   LayoutOptions layout{p.limits, 1, options.aliasing, weights_mapped};
   p.layout = make_layout(graphs, layout);
   const std::uint32_t one_context = p.graph_options.max_context / mem::kPageTokens;

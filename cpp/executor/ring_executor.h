@@ -6,6 +6,7 @@
 #include "executor/executor.h"
 #include "executor/layout.h"
 #include "ir/graph.h"
+#include "kernels/common/sample_params.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
 
@@ -21,6 +22,7 @@ struct Prepared {
   ir::Graph prefill, decode;          // as the family wrote them
   ir::Graph prefill_low, decode_low;  // fused and quantized
   ir::Graph state_copy;               // a STATE_COPY for each recurrent state; no nodes where the model has none
+  ir::Graph page_copy;                // a STATE_COPY over whole KV pages; no nodes where the model has none
   Layout layout;
 };
 // weights_mapped: whether the tier uses the mapped file.
@@ -36,8 +38,9 @@ class RingExecutor final : public Executor {
   const Weights& weights() const override { return *prepared_.weights; }
   const mem::MemoryPlan& plan() const override { return prepared_.layout.plan; }
   std::uint64_t allocated_bytes() const override { return ring_->stats().allocated_bytes; }
-  Result<StepOutput> step(const StepInput& input) override;
+  Status step(const StepInput& input, StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override;
+  Status copy_pages(std::span<const PageCopy> copies) override;
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override;
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
 
@@ -52,24 +55,48 @@ class RingExecutor final : public Executor {
   Status fill_constants();
   Result<lower::Location> locate(const ir::Graph& graph, const lower::ActivationMap& activations,
                                  ir::BufferId id) const;
-  Status check(const StepInput& input) const;
-  Status fill_body(const StepInput& input);
-  Status fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
-  Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
-  Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   // The host's view of a buffer by its name.
   Result<std::span<std::byte>> host_view(const std::string& name) const;
-  template <class T>
-  Result<T*> request(const std::string& name) const;
+  Status bind_views();
+  std::vector<std::uint32_t> rope_limits() const;
+
+  Status check(const StepInput& input);
+  Status check_tokens(const StepInput& input) const;
+  Status check_slots(const StepInput& input);
+  Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
+  Status check_outputs(const StepInput& input) const;
+  void fill_body(const StepInput& input);
+  void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
+  Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
+  Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
+  template <class Copy>
+  Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,
+                      std::string_view what);
+
+  // Where the host writes and reads each step; bound once, since a view lives as long as its buffer object.
+  struct Views {
+    std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
+    std::int32_t* rope_positions = nullptr;  // null: the graph takes positions
+    std::int32_t *output_rows = nullptr, *output_slots = nullptr, *history = nullptr;
+    SampleParams* sampling = nullptr;
+    std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
+    const std::uint32_t* tokens = nullptr;                  // the output ring
+    const float* logits = nullptr;
+  };
 
   Prepared prepared_;
   ExecutorInfo info_;
   std::unique_ptr<ring::Ring> ring_;
   std::unordered_map<std::string, ring::Buffer> regions_;
   std::unordered_map<std::string, lower::Location> weight_locations_;  // by buffer name
-  ring::PacketBatch prefill_, decode_, state_copy_;
+  ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
+  Views views_;
   std::uint32_t n_rope_variants_ = 1;
   std::uint32_t drained_ = 0;  // entries of the output ring that were read
+  // Scratch of a call: in which check each slot was last seen, and the checks so far; entries that copies name.
+  std::vector<std::uint64_t> slot_seen_;
+  std::uint64_t n_checks_ = 0;
+  std::vector<std::uint32_t> named_;
 };
 
 }  // namespace zinc_rt

@@ -6,19 +6,9 @@
 #include <span>
 #include <vector>
 
-namespace zinc_rt {
+#include "base/sampling.h"
 
-// How one output row picks its token (kernels/common/sample_params.h says how each is used).
-struct Sampling {
-  std::uint64_t seed = 0;
-  float temperature = 0;
-  std::uint32_t top_k = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float repetition_penalty = 1;
-  float presence_penalty = 0;
-  float frequency_penalty = 0;
-};
+namespace zinc_rt {
 
 // A row of the step whose logits are wanted.
 struct OutputRow {
@@ -29,19 +19,38 @@ struct OutputRow {
   std::uint32_t n_prompt = 0;             // of them
 };
 
+// The pages of all slots as a device reads them: slot s has the counts[s] pages from ids[s * width]. The memory is the
+// caller's and must live during the call.
+struct PageTables {
+  std::span<const std::uint32_t> ids;
+  std::uint32_t width = 0;
+  std::span<const std::uint32_t> counts;  // one a slot; rows of slots without tokens in the step are not read
+};
+
+// Made to be used again: a step fills it, clear() empties it, and once its vectors have grown nothing is allocated.
 struct StepInput {
   // One entry a query token. Tokens of one slot stand together in ascending position.
   std::vector<std::int32_t> token_ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> slots;
-  // page_tables[slot]: the slot's pages in order; they must cover its positions. Slots without tokens may be empty.
-  std::vector<std::vector<std::uint32_t>> page_tables;
-  // rope_variants[slot]: by Executor::rope_variant, the same for all tokens that the slot holds; empty: all 0.
-  std::vector<std::uint32_t> rope_variants;
+  // They must cover the positions of the step; pages past a slot's last position are not read.
+  PageTables page_tables;
+  // By slot, from Executor::rope_variant: the same for all tokens that the slot holds; empty: all 0. The caller's too.
+  std::span<const std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
   // Called with groups of rows in order: the index of the first row and their logits, row after row. The memory is
-  // valid during the call.
+  // valid during the call. Set once by those who want logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
+
+  // Takes out the tokens, the output rows and the views.
+  void clear() {
+    token_ids.clear();
+    positions.clear();
+    slots.clear();
+    page_tables = {};
+    rope_variants = {};
+    outputs.clear();
+  }
 };
 
 // Recurrent state from one entry to another: entries below max_slots are the slots', the rest are checkpoints.
@@ -49,6 +58,12 @@ struct StateCopy {
   std::uint32_t from = 0, to = 0;
 };
 
+// A whole KV page, K and V of all layers, onto another.
+struct PageCopy {
+  std::uint32_t from = 0, to = 0;
+};
+
+// To be used again, too.
 struct StepOutput {
   std::vector<std::int32_t> tokens;  // one an output row
 };

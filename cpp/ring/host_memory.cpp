@@ -34,31 +34,26 @@ Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes of host memory, {} in use", bytes, allocated_);
-  Object object{{static_cast<std::byte*>(memory), Unmap{bytes}}, static_cast<std::byte*>(memory), bytes};
   allocated_ += bytes;
-  const Buffer buffer{next_id_++, bytes, heap};
-  objects_.emplace(buffer.id, std::move(object));
-  return buffer;
+  return add({{static_cast<std::byte*>(memory), Unmap{bytes}}, static_cast<std::byte*>(memory), bytes}, heap);
+}
+
+Buffer HostMemory::add(Object object, Heap heap) {
+  objects_.push_back(std::move(object));
+  return {static_cast<std::uint32_t>(objects_.size()), objects_.back().bytes, heap};
 }
 
 Result<Buffer> HostMemory::import_host(std::span<const std::byte> memory) {
   if (memory.empty()) return fail(StatusCode::kInvalidArgument, "[ring] an import of 0 bytes");
-  const Buffer buffer{next_id_++, memory.size(), Heap::kHostVisible};
-  objects_.emplace(buffer.id, Object{{}, const_cast<std::byte*>(memory.data()), memory.size()});
   imported_ += memory.size();
-  return buffer;
+  return add({{}, const_cast<std::byte*>(memory.data()), memory.size()}, Heap::kHostVisible);
 }
 
 void HostMemory::free(const Buffer& buffer) {
-  const auto it = objects_.find(buffer.id);
-  if (it == objects_.end()) return;
-  (it->second.owned ? allocated_ : imported_) -= it->second.bytes;
-  objects_.erase(it);
-}
-
-const HostMemory::Object* HostMemory::find(std::uint32_t id) const {
-  const auto it = objects_.find(id);
-  return it == objects_.end() ? nullptr : &it->second;
+  if (find(buffer.id) == nullptr) return;
+  Object& object = objects_[buffer.id - 1];
+  (object.owned ? allocated_ : imported_) -= object.bytes;
+  object = {};
 }
 
 Result<std::span<std::byte>> HostMemory::map(const Buffer& buffer) const {
@@ -69,15 +64,12 @@ Result<std::span<std::byte>> HostMemory::map(const Buffer& buffer) const {
   return std::span(object->data, object->bytes);
 }
 
-Result<void*> HostMemory::resolve(const Binding& binding) const {
-  if (binding.bo == 0) return nullptr;
+std::unexpected<Error> HostMemory::refuse(const Binding& binding) const {
   const Object* object = find(binding.bo);
   if (object == nullptr)
     return fail(StatusCode::kInvalidArgument, "[ring] buffer object {} does not exist", binding.bo);
-  if (binding.offset > object->bytes || binding.bytes > object->bytes - binding.offset)
-    return fail(StatusCode::kInvalidArgument, "[ring] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
-                binding.bytes, binding.offset, binding.bo, object->bytes);
-  return object->data + binding.offset;
+  return fail(StatusCode::kInvalidArgument, "[ring] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
+              binding.bytes, binding.offset, binding.bo, object->bytes);
 }
 
 }  // namespace zinc_rt::ring

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
-#include <unordered_map>
+#include <vector>
 
 #include "ring/packet.h"
 #include "zinc_rt/status.h"
@@ -19,8 +19,17 @@ class HostMemory {
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
-  // The address of a binding; kInvalidArgument when it leaves its buffer. An absent binding gives null.
-  Result<void*> resolve(const Binding& binding) const;
+  // Whether a binding lies in its buffer, or is absent; else `refuse` says why not: kInvalidArgument.
+  bool holds(const Binding& binding) const {
+    if (binding.bo == 0) return true;
+    const Object* object = find(binding.bo);
+    return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
+  }
+  std::unexpected<Error> refuse(const Binding& binding) const;
+  // The address of a binding that it holds; null for an absent one.
+  void* address(const Binding& binding) const {
+    return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
+  }
 
   std::uint64_t allocated_bytes() const { return allocated_; }
   std::uint64_t imported_bytes() const { return imported_; }
@@ -35,10 +44,14 @@ class HostMemory {
     std::byte* data = nullptr;
     std::uint64_t bytes = 0;
   };
-  const Object* find(std::uint32_t id) const;
+  Buffer add(Object object, Heap heap);
+  const Object* find(std::uint32_t id) const {
+    return id - 1 < objects_.size() && objects_[id - 1].data != nullptr ? &objects_[id - 1] : nullptr;
+  }
 
-  std::unordered_map<std::uint32_t, Object> objects_;
-  std::uint32_t next_id_ = 1;
+  // By id - 1, so that the bindings of a submission are resolved by an index each. A freed object stays as an empty
+  // one: its id is not given out again.
+  std::vector<Object> objects_;
   std::uint64_t allocated_ = 0, imported_ = 0;
 };
 

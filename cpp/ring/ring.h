@@ -31,7 +31,8 @@ class Ring {
   virtual Result<Fence> submit(const Submission& submission) = 0;
   // Blocks until the fence has retired; the error of a submission is given to its wait.
   virtual Status wait(Fence fence) = 0;
-  // The host's view of a buffer object. Errors: kUnavailable for a heap that the host cannot see.
+  // The host's view of a buffer object, the same until it is freed. Errors: kUnavailable for a heap that the host
+  // cannot see.
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
   // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;

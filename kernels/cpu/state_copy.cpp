@@ -1,6 +1,8 @@
-// STATE_COPY: state[to[i]] = state[from[i]] for each pair: recurrent state of a slot into a checkpoint, or back.
-// Shapes: from, to [n], state [s, w], updated in place. No entry that is written may be named twice. Order: none.
+// STATE_COPY: state[to[i]] = state[from[i]] for each pair: recurrent state of a slot into a checkpoint, or back; a KV
+// page onto another. Shapes: from, to [n], state [s, w], updated in place. No entry that is written may be named twice.
+// Bits are moved, not values: the words of a page may be f16 pairs or quantized blocks. Order: none.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
@@ -15,7 +17,8 @@ void run(const CpuArgs& args) {
   const auto from = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(0)[args.wg[0]]);
   const auto to = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(1)[args.wg[0]]);
   float* state = args.buffer<float>(2);
-  std::copy_n(state + from * w + begin, std::min<std::uint64_t>(kTile, w - begin), state + to * w + begin);
+  std::memcpy(state + to * w + begin, state + from * w + begin,
+              std::min<std::uint64_t>(kTile, w - begin) * sizeof(float));
 }
 
 }  // namespace

@@ -74,7 +74,7 @@ TEST_P(Bits, SlotsInOneStepAreAsAlone) {
   while (at_a < 40 || at_b < 40 || at_c < 40) {
     const auto take = [&](std::size_t at) { return std::min<std::size_t>(40 - at, rng() % 3 == 0 ? 13 : 1); };
     const std::size_t n_a = take(at_a), n_b = take(at_b), n_c = take(at_c);
-    StepInput input;
+    TestStep input;
     append(input, b, at_b, n_b, 1, pages_b);  // slots in an order of no meaning
     append(input, a, at_a, n_a, 0, pages_a);
     append(input, c, at_c, n_c, 2, pages_c);
@@ -103,7 +103,7 @@ TEST_P(Bits, DecodeGraphIsPrefillGraph) {
   const auto by_prefill = run_prompt(*executor, ids, 20);
   Outcome by_decode;
   for (std::size_t i = 0; i < 20; ++i) {  // a step of one token takes the decode graph
-    StepInput input;
+    TestStep input;
     append(input, ids, i, 1, 0, pages_from(0));
     step(*executor, std::move(input), by_decode);
   }
@@ -114,7 +114,7 @@ TEST_P(Bits, LogitsOfTheLastTokenOnlyAreTheSame) {
   const auto executor = open(GetParam());
   ASSERT_NE(executor, nullptr);
   const auto all = run_prompt(*executor, ids_, 70);
-  StepInput input;
+  TestStep input;
   append(input, ids_, 0, 70, 0, pages_from(0), false);
   Outcome last;
   step(*executor, std::move(input), last);

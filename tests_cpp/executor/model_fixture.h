@@ -53,8 +53,36 @@ inline std::vector<std::int32_t> prompt(std::size_t n, unsigned seed = 1) {
   return ids;
 }
 
+// A step's input with the memory of its views; copied and changed at will, since they are made when it is run.
+struct TestStep {
+  std::vector<std::int32_t> token_ids, positions, slots;
+  std::vector<std::vector<std::uint32_t>> page_tables;  // by slot
+  std::vector<std::uint32_t> rope_variants;
+  std::vector<OutputRow> outputs;
+  std::function<void(std::uint32_t, std::span<const float>)> on_logits;
+
+  const StepInput& view() {
+    std::size_t width = 0;
+    counts_.clear();
+    for (const auto& table : page_tables) {
+      width = std::max(width, table.size());
+      counts_.push_back(static_cast<std::uint32_t>(table.size()));
+    }
+    ids_.assign(width * page_tables.size(), UINT32_MAX);
+    for (std::size_t slot = 0; slot < page_tables.size(); ++slot)
+      std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
+    input_ = {token_ids,     positions, slots,    {ids_, static_cast<std::uint32_t>(width), counts_},
+              rope_variants, outputs,   on_logits};
+    return input_;
+  }
+
+ private:
+  std::vector<std::uint32_t> ids_, counts_;
+  StepInput input_;
+};
+
 // Tokens [first, first + n) of a prompt in a slot, appended to a step; the slot's pages are given by `pages`.
-inline void append(StepInput& input, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
+inline void append(TestStep& input, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
                    std::size_t slot, const std::vector<std::uint32_t>& pages, bool all_logits = true) {
   if (input.page_tables.size() <= slot) input.page_tables.resize(slot + 1);
   input.page_tables[slot] = pages;
@@ -88,13 +116,14 @@ inline void PrintTo(const Outcome& outcome, std::ostream* out) {
   *out << outcome.logits.size() << " logits, first " << (outcome.logits.empty() ? 0 : outcome.logits[0]);
 }
 
-inline void step(Executor& executor, StepInput input, Outcome& outcome) {
+inline void step(Executor& executor, TestStep input, Outcome& outcome) {
   input.on_logits = [&](std::uint32_t, std::span<const float> logits) {
     outcome.logits.insert(outcome.logits.end(), logits.begin(), logits.end());
   };
-  const auto output = executor.step(input);
-  ASSERT_TRUE(output) << output.error().message;
-  outcome.tokens.insert(outcome.tokens.end(), output->tokens.begin(), output->tokens.end());
+  StepOutput output;
+  const auto status = executor.step(input.view(), output);
+  ASSERT_TRUE(status) << status.error().message;
+  outcome.tokens.insert(outcome.tokens.end(), output.tokens.begin(), output.tokens.end());
 }
 
 // A prompt in chunks, with the logits of every position.
@@ -102,7 +131,7 @@ inline Outcome run_prompt(Executor& executor, const std::vector<std::int32_t>& i
                           std::size_t slot = 0, std::uint32_t first_page = 0) {
   Outcome outcome;
   for (std::size_t first = 0; first < ids.size(); first += chunk) {
-    StepInput input;
+    TestStep input;
     append(input, ids, first, std::min(chunk, ids.size() - first), slot, pages_from(first_page));
     step(executor, std::move(input), outcome);
   }

@@ -16,7 +16,7 @@ class State : public ::testing::TestWithParam<std::string> {
 Outcome run_part(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
                  std::size_t slot, std::uint32_t first_page = 0) {
   Outcome outcome;
-  StepInput input;
+  TestStep input;
   append(input, ids, first, n, slot, pages_from(first_page));
   step(executor, std::move(input), outcome);
   return outcome;
@@ -90,6 +90,20 @@ TEST(StateErrors, NameTheEntry) {
   EXPECT_TRUE(plain->copy_state({{{0, 1}}}));
 }
 
+TEST(RopeVariant, LimitsSayWhereItChanges) {
+  ZRT_NEED_FIXTURES();
+  auto options = small_options();
+  options.max_context = 512;
+  const auto executor = open("phi3_longrope-f16", options);
+  const auto& limits = executor->info().rope_limits;
+  EXPECT_EQ(limits, std::vector<std::uint32_t>{256});
+  for (std::uint32_t n = 1; n <= 512; ++n)
+    EXPECT_EQ(executor->rope_variant(n), std::ranges::lower_bound(limits, n) - limits.begin()) << n;
+  options.max_context = 256;
+  EXPECT_TRUE(open("phi3_longrope-f16", options)->info().rope_limits.empty());
+  EXPECT_TRUE(open("phi3-f32")->info().rope_limits.empty());
+}
+
 TEST(RopeVariant, FollowsTheTextNotTheContext) {
   ZRT_NEED_FIXTURES();
   auto options = small_options();
@@ -101,7 +115,7 @@ TEST(RopeVariant, FollowsTheTextNotTheContext) {
   const auto ids = prompt(40);
   const auto with = [&](std::uint32_t variant) {
     Outcome outcome;
-    StepInput input;
+    TestStep input;
     append(input, ids, 0, ids.size(), 0, pages_from(0));
     input.rope_variants = {variant};
     step(*executor, std::move(input), outcome);
@@ -110,10 +124,11 @@ TEST(RopeVariant, FollowsTheTextNotTheContext) {
   options.max_context = 128;
   EXPECT_EQ(with(0), run_prompt(*open("phi3_longrope-f16", options), ids, 40));
   EXPECT_NE(with(0).logits, with(1).logits);
-  StepInput input;
+  TestStep input;
   append(input, ids, 0, 1, 0, pages_from(0));
   input.rope_variants = {2};
-  const auto refused = executor->step(input);
+  StepOutput output;
+  const auto refused = executor->step(input.view(), output);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("RoPE variant 2 of 2"));
 }

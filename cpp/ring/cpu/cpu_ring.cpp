@@ -1,5 +1,6 @@
 #include "ring/cpu/cpu_ring.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
@@ -52,12 +53,27 @@ Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
 
-Result<Fence> CpuRing::submit(const Submission& submission) {
-  ZRT_CHECK_OK(check_ranges(submission));
-  const auto& batch = *submission.batch;
-  Work work{submission, {}, {}, 0};
-  for (std::uint32_t i = 0; i < submission.count; ++i) {
-    const Packet& packet = batch.packets[submission.first + i];
+CpuRing::Work& CpuRing::spare_work() {
+  const std::lock_guard lock(mutex_);
+  if (spare_ == nullptr) return works_.emplace_back();
+  Work& work = *spare_;
+  spare_ = work.next;
+  return work;
+}
+
+void CpuRing::give_back(Work& work) {
+  work.next = spare_;
+  spare_ = &work;
+}
+
+// The kernels and addresses of a submission, whose ranges were checked.
+Status CpuRing::fill(Work& work) const {
+  const auto& batch = *work.submission.batch;
+  work.kernels.clear();
+  work.addresses.clear();
+  work.lds_bytes = 0;
+  for (std::uint32_t i = 0; i < work.submission.count; ++i) {
+    const Packet& packet = batch.packets[work.submission.first + i];
     if (packet.kind != PacketKind::kDispatch) continue;
     if (packet.kernel.id == 0 || packet.kernel.id > kernels_.size())
       return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {} is not loaded, {} are", packet.kernel.id,
@@ -70,14 +86,30 @@ Result<Fence> CpuRing::submit(const Submission& submission) {
       return fail(StatusCode::kInvalidArgument, "[t_cpu] {} has {} bindings, its kernel wants {}", to_string(packet.op),
                   packet.n_bindings, kernel.n_bindings);
     work.kernels.push_back(&kernel);
+    work.lds_bytes = std::max(work.lds_bytes, kernel.lds_bytes);
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
-      ZRT_TRY(void* address, memory_.resolve(batch.bindings[packet.first_binding + b]));
-      work.addresses.push_back(address);
+      const Binding& binding = batch.bindings[packet.first_binding + b];
+      if (!memory_.holds(binding)) return memory_.refuse(binding);
+      work.addresses.push_back(memory_.address(binding));
     }
   }
+  return {};
+}
+
+Result<Fence> CpuRing::submit(const Submission& submission) {
+  ZRT_CHECK_OK(check_ranges(submission));
+  Work& work = spare_work();
+  work.submission = submission;
+  const auto status = fill(work);
   const std::lock_guard lock(mutex_);
+  if (!status) {
+    give_back(work);
+    return std::unexpected(status.error());
+  }
   work.fence = ++last_fence_;
-  queue_.push_back(std::move(work));
+  work.next = nullptr;
+  (first_ == nullptr ? first_ : last_->next) = &work;
+  last_ = &work;
   submitted_.notify_one();
   return Fence{last_fence_};
 }
@@ -94,14 +126,15 @@ Status CpuRing::wait(Fence fence) {
 void CpuRing::run_queue() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    submitted_.wait(lock, [&] { return stop_ || !queue_.empty(); });
-    if (queue_.empty()) return;
-    const Work work = std::move(queue_.front());
-    queue_.pop_front();
+    submitted_.wait(lock, [&] { return stop_ || first_ != nullptr; });
+    if (first_ == nullptr) return;
+    Work& work = *first_;
+    first_ = work.next;
     lock.unlock();
     execute(work);
     lock.lock();
     retired_fence_ = work.fence;
+    give_back(work);
     retired_.notify_all();
   }
 }
@@ -111,6 +144,9 @@ void CpuRing::execute(const Work& work) {
   const auto& batch = *work.submission.batch;
   const StepDims dims = work.submission.dims;
   void* const* addresses = work.addresses.data();
+  // For every thread at once: which of them will run a kernel that wants it is chance.
+  for (auto& lds : lds_)
+    if (lds.size() < work.lds_bytes + kLdsAlign) lds.resize(work.lds_bytes + kLdsAlign);
   std::uint64_t dispatched = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {
     const Packet& packet = batch.packets[work.submission.first + i];
@@ -119,8 +155,6 @@ void CpuRing::execute(const Work& work) {
     const std::uint64_t nx = packet.grid[0].count(dims), ny = packet.grid[1].count(dims),
                         nz = packet.grid[2].count(dims);
     const auto workgroup = [&](std::uint64_t index, int worker) {
-      auto& lds = lds_[static_cast<std::size_t>(worker)];
-      if (lds.size() < kernel.lds_bytes + kLdsAlign) lds.resize(kernel.lds_bytes + kLdsAlign);
       const cpu::CpuArgs args{addresses,
                               kernel.symbols.data(),
                               batch.push.data() + packet.first_push,
@@ -128,7 +162,7 @@ void CpuRing::execute(const Work& work) {
                               dims.n_outputs,
                               {static_cast<std::uint32_t>(index % nx), static_cast<std::uint32_t>(index / nx % ny),
                                static_cast<std::uint32_t>(index / nx / ny)},
-                              aligned(lds)};
+                              aligned(lds_[static_cast<std::size_t>(worker)])};
       kernel.code->run(args);
     };
     pool_.parallel_for(nx * ny * nz, workgroup);

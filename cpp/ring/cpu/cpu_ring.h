@@ -40,8 +40,13 @@ class CpuRing final : public Ring {
     Submission submission;
     std::vector<const LoadedKernel*> kernels;  // one a dispatch
     std::vector<void*> addresses;              // one a binding of the dispatches
+    std::uint32_t lds_bytes = 0;               // the most that one of them wants
     std::uint64_t fence = 0;
+    Work* next = nullptr;  // in the queue, or among the spare ones
   };
+  Work& spare_work();
+  Status fill(Work& work) const;
+  void give_back(Work& work);
   void run_queue();
   void execute(const Work& work);
 
@@ -53,7 +58,11 @@ class CpuRing final : public Ring {
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;
-  std::deque<Work> queue_;
+  // Work is used again, with the capacity of its vectors: once as many as were ever in flight are there, a submission
+  // allocates nothing.
+  std::deque<Work> works_;
+  Work *first_ = nullptr, *last_ = nullptr;  // the queue
+  Work* spare_ = nullptr;
   std::uint64_t last_fence_ = 0, retired_fence_ = 0, dispatches_ = 0;
   bool stop_ = false;
   std::thread thread_;

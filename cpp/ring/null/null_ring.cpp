@@ -27,8 +27,8 @@ class NullRing final : public Ring {
       if (packet.kernel.id == 0 || packet.kernel.id > n_kernels_)
         return fail(StatusCode::kInvalidArgument, "[null] kernel {} is not loaded, {} are", packet.kernel.id,
                     n_kernels_);
-      for (std::uint32_t b = 0; b < packet.n_bindings; ++b)
-        ZRT_CHECK_OK(memory_.resolve(batch.bindings[packet.first_binding + b]));
+      for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
+        if (!memory_.holds(binding)) return memory_.refuse(binding);
       ++stats_.dispatches;
     }
     return Fence{++stats_.submissions};

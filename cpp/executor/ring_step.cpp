@@ -1,0 +1,159 @@
+// A step over the ring: fills the step descriptor, submits, drains what came out. Nothing here allocates once the
+// caller's input and output have grown, except hidden().
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "executor/ring_executor.h"
+#include "mem/page_pool.h"
+
+namespace zinc_rt {
+
+void RingExecutor::fill_body(const StepInput& input) {
+  std::ranges::copy(input.token_ids, views_.token_ids);
+  std::ranges::copy(input.positions, views_.positions);
+  std::ranges::copy(input.slots, views_.slots);
+  if (views_.rope_positions != nullptr)
+    for (std::size_t i = 0; i < input.positions.size(); ++i) {
+      const auto variant =
+          input.rope_variants.empty() ? 0 : input.rope_variants[static_cast<std::size_t>(input.slots[i])];
+      views_.rope_positions[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
+    }
+  const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the slot's last position reads the most pages
+    const auto slot = static_cast<std::size_t>(input.slots[i]);
+    const auto n_pages = static_cast<std::size_t>(input.positions[i]) / mem::kPageTokens + 1;
+    std::memcpy(views_.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
+                n_pages * sizeof(std::uint32_t));
+  }
+}
+
+void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
+  std::size_t history_end = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const OutputRow& row = input.outputs[first + i];
+    const Sampling& s = row.sampling;
+    views_.output_rows[i] = static_cast<std::int32_t>(row.token_index);
+    views_.output_slots[i] = input.slots[row.token_index];
+    std::ranges::copy(row.history, views_.history + history_end);
+    views_.sampling[i] = {static_cast<std::uint32_t>(s.seed),
+                          static_cast<std::uint32_t>(s.seed >> 32),
+                          row.position,
+                          s.temperature,
+                          s.top_k,
+                          s.top_p,
+                          s.min_p,
+                          s.repetition_penalty,
+                          s.presence_penalty,
+                          s.frequency_penalty,
+                          static_cast<std::uint32_t>(history_end),
+                          row.n_prompt,
+                          static_cast<std::uint32_t>(row.history.size()),
+                          {}};
+    history_end += row.history.size();
+  }
+}
+
+Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count,
+                         ring::StepDims dims) {
+  ZRT_TRY(const auto fence, ring_->submit({&batch, first, count, dims}));
+  return ring_->wait(fence);
+}
+
+Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens) {
+  const std::uint32_t* ring = views_.tokens;
+  const std::uint32_t entries = prepared_.graph_options.ring_entries - 1;
+  if (ring[0] - drained_ != count && info_.tier != "null")
+    return fail(StatusCode::kInternal, "[executor] the output ring holds {} new tokens, {} wanted", ring[0] - drained_,
+                count);
+  for (std::size_t i = 0; i < count; ++i)
+    tokens.push_back(static_cast<std::int32_t>(ring[4 * (1 + (drained_ + i) % entries) + 2]));
+  drained_ = ring[0];
+  return {};
+}
+
+Status RingExecutor::step(const StepInput& input, StepOutput& output) {
+  output.tokens.clear();
+  ZRT_CHECK_OK(check(input));
+  fill_body(input);
+  // One token a slot: the decode graph. Its bits are those of the prefill graph.
+  bool one_each = true;
+  for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
+  const auto& batch = one_each ? decode_ : prefill_;
+  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
+  const auto n_packets = static_cast<std::uint32_t>(batch.packets.size());
+  if (input.outputs.empty()) return run(batch, 0, batch.body_end, {n_tokens, 0});
+  std::uint32_t from = 0;  // the body runs with the first group of output rows
+  for (std::size_t first = 0; first < input.outputs.size();
+       first += prepared_.limits.max_outputs, from = batch.body_end) {
+    const auto count =
+        static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, input.outputs.size() - first));
+    fill_outputs(input, first, count);
+    ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
+    ZRT_CHECK_OK(drain_tokens(count, output.tokens));
+    if (input.on_logits)
+      input.on_logits(static_cast<std::uint32_t>(first),
+                      {views_.logits, std::size_t{count} * prepared_.config.vocab_size});
+  }
+  return {};
+}
+
+// Pairs run in any order, so what is written may be named but once.
+template <class Copy>
+Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,
+                                  std::string_view what) {
+  if (copies.size() > prepared_.limits.max_tokens)
+    return fail(StatusCode::kInvalidArgument, "[executor] {} copies of a {} at once, {} allowed", copies.size(), what,
+                prepared_.limits.max_tokens);
+  named_.clear();
+  for (const Copy& copy : copies)
+    for (const auto entry : {copy.from, copy.to}) {
+      if (entry >= n_entries)
+        return fail(StatusCode::kInvalidArgument, "[executor] {} {} of {}", what, entry, n_entries);
+      named_.push_back(entry);
+    }
+  std::ranges::sort(named_);
+  for (const Copy& copy : copies)
+    if (std::ranges::equal_range(named_, copy.to).size() > 1)
+      return fail(StatusCode::kInvalidArgument, "[executor] {} {} is written and named again", what, copy.to);
+  if (copies.empty() || batch.packets.empty()) return {};
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    views_.copy_from[i] = static_cast<std::int32_t>(copies[i].from);
+    views_.copy_to[i] = static_cast<std::int32_t>(copies[i].to);
+  }
+  return run(batch, 0, static_cast<std::uint32_t>(batch.packets.size()),
+             {static_cast<std::uint32_t>(copies.size()), 0});
+}
+
+Status RingExecutor::copy_state(std::span<const StateCopy> copies) {
+  return copy_entries(state_copy_, copies, prepared_.graph_options.state_entries, "state entry");
+}
+
+Status RingExecutor::copy_pages(std::span<const PageCopy> copies) {
+  return copy_entries(page_copy_, copies, info_.n_pages, "page");
+}
+
+Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int layer) {
+  ZRT_CHECK_OK(check(input));
+  if (layer < -1 || layer >= static_cast<int>(prepared_.config.n_layers))
+    return fail(StatusCode::kInvalidArgument, "[executor] layer {} is not from -1 to {}", layer,
+                prepared_.config.n_layers - 1);
+  fill_body(input);
+  std::uint32_t end = 0;
+  if (layer >= 0) {
+    end = prefill_.layer_end[static_cast<std::size_t>(layer)];
+  } else {
+    while (end < prefill_.body_end && prefill_.packets[end].layer < 0) ++end;
+  }
+  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
+  ZRT_CHECK_OK(run(prefill_, 0, end, {n_tokens, 0}));
+  const ir::BufferId id = prepared_.prefill_low.find("act.hidden");
+  if (id == ir::kNoBuffer) return fail(StatusCode::kInternal, "[executor] the graph has no residual stream act.hidden");
+  ZRT_TRY(const auto arena, ring_->map(regions_.at("activations")));
+  const auto* values = reinterpret_cast<const float*>(
+      arena.data() + prepared_.layout.activations[0].offsets[static_cast<std::size_t>(id)]);
+  return std::vector<float>(values, values + std::size_t{n_tokens} * prepared_.config.model_dim);
+}
+
+}  // namespace zinc_rt

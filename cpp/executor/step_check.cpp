@@ -1,0 +1,103 @@
+// What a step may not be. All of it is asked before anything is written or run.
+#include <algorithm>
+
+#include "base/error.h"
+#include "executor/ring_executor.h"
+#include "mem/page_pool.h"
+
+namespace zinc_rt {
+namespace {
+
+std::unexpected<Error> refuse(const std::string& message) {
+  return fail(StatusCode::kInvalidArgument, "[executor] {}", message);
+}
+
+}  // namespace
+
+Status RingExecutor::check(const StepInput& input) {
+  ZRT_CHECK_OK(check_tokens(input));
+  ZRT_CHECK_OK(check_slots(input));
+  return check_outputs(input);
+}
+
+Status RingExecutor::check_tokens(const StepInput& input) const {
+  const std::size_t n = input.token_ids.size();
+  if (n == 0 || n > info_.chunk_cap)
+    return refuse(fmt::format("a step of {} tokens, 1 to {} allowed", n, info_.chunk_cap));
+  if (input.positions.size() != n || input.slots.size() != n)
+    return refuse(
+        fmt::format("{} tokens with {} positions and {} slots", n, input.positions.size(), input.slots.size()));
+  const std::size_t n_tables = input.page_tables.counts.size();
+  if (n_tables > info_.max_slots) return refuse(fmt::format("{} page tables, {} slots", n_tables, info_.max_slots));
+  if (n_tables * input.page_tables.width > input.page_tables.ids.size())
+    return refuse(fmt::format("{} page tables of {} pages in a memory of {}", n_tables, input.page_tables.width,
+                              input.page_tables.ids.size()));
+  if (!input.rope_variants.empty() && input.rope_variants.size() != n_tables)
+    return refuse(fmt::format("{} RoPE variants for {} slots", input.rope_variants.size(), n_tables));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto id = input.token_ids[i], position = input.positions[i], slot = input.slots[i];
+    if (id < 0 || static_cast<std::uint32_t>(id) >= prepared_.config.vocab_size)
+      return refuse(fmt::format("token id {} at index {}, the vocabulary has {}", id, i, prepared_.config.vocab_size));
+    if (position < 0 || static_cast<std::uint32_t>(position) >= info_.max_context)
+      return refuse(fmt::format("position {} at index {}, the context has {}", position, i, info_.max_context));
+    if (slot < 0 || static_cast<std::size_t>(slot) >= n_tables)
+      return refuse(fmt::format("slot {} at index {}, {} have page tables", slot, i, n_tables));
+  }
+  return {};
+}
+
+// Each slot's tokens stand together and ascend, since recurrent state is updated in their order; the last one then says
+// how many pages are read.
+Status RingExecutor::check_slots(const StepInput& input) {
+  ++n_checks_;
+  for (std::size_t i = 0; i < input.slots.size();) {
+    const auto slot = static_cast<std::size_t>(input.slots[i]);
+    if (slot_seen_[slot] == n_checks_)
+      return refuse(fmt::format("the tokens of slot {} do not stand together (index {})", slot, i));
+    slot_seen_[slot] = n_checks_;
+    for (++i; i < input.slots.size() && input.slots[i] == input.slots[i - 1]; ++i)
+      if (input.positions[i] <= input.positions[i - 1])
+        return refuse(fmt::format("position {} after {} in slot {}", input.positions[i], input.positions[i - 1], slot));
+    ZRT_CHECK_OK(check_slot(input, slot, static_cast<std::uint32_t>(input.positions[i - 1])));
+  }
+  return {};
+}
+
+Status RingExecutor::check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const {
+  const PageTables& tables = input.page_tables;
+  const std::uint32_t n_needed = last_position / mem::kPageTokens + 1;
+  if (tables.counts[slot] > tables.width)
+    return refuse(fmt::format("slot {} has {} pages in a table of {}", slot, tables.counts[slot], tables.width));
+  if (tables.counts[slot] < n_needed)
+    return refuse(
+        fmt::format("position {} lies past the {} pages of slot {}", last_position, tables.counts[slot], slot));
+  const auto pages = tables.ids.subspan(slot * tables.width, n_needed);
+  std::uint32_t n_outside = 0;  // counted without a branch: this runs for each page of each slot
+  for (const auto page : pages) n_outside += page >= info_.n_pages;
+  if (n_outside > 0)
+    return refuse(fmt::format("page {} of {} in slot {}", *std::ranges::max_element(pages), info_.n_pages, slot));
+  if (!input.rope_variants.empty() && input.rope_variants[slot] >= n_rope_variants_)
+    return refuse(fmt::format("RoPE variant {} of {}", input.rope_variants[slot], n_rope_variants_));
+  return {};
+}
+
+Status RingExecutor::check_outputs(const StepInput& input) const {
+  std::size_t group_history = 0;  // of the output rows that run together
+  for (std::size_t i = 0; i < input.outputs.size(); ++i) {
+    const OutputRow& row = input.outputs[i];
+    if (i % prepared_.limits.max_outputs == 0) group_history = 0;
+    group_history += row.history.size();
+    if (group_history > prepared_.graph_options.history_tokens)
+      return refuse(fmt::format("histories of {} tokens in one group of output rows, {} fit", group_history,
+                                prepared_.graph_options.history_tokens));
+    if (row.token_index >= input.token_ids.size())
+      return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
+    if (row.n_prompt > row.history.size())
+      return refuse(fmt::format("{} prompt tokens in a history of {}", row.n_prompt, row.history.size()));
+    if (row.history.size() > info_.max_context)
+      return refuse(fmt::format("a history of {} tokens, {} allowed", row.history.size(), info_.max_context));
+  }
+  return {};
+}
+
+}  // namespace zinc_rt
