@@ -39,7 +39,8 @@ TEST(Text, GraphsOfRealModelsRoundTrip) {
   for (const auto* model : {"llama_spm-f32", "llama_k-Q4_K_M", "phi3-f32", "gemma4_moe-f16", "qwen35moe-Q4_0"}) {
     const auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", {});
     ASSERT_TRUE(p) << p.error().message;
-    for (const auto* graph : {&p->prefill, &p->decode, &p->prefill_low, &p->decode_low, &p->state_copy, &p->page_copy}) {
+    for (const auto* graph :
+         {&p->prefill, &p->decode, &p->prefill_low, &p->decode_low, &p->state_copy, &p->page_copy}) {
       EXPECT_TRUE(verify(*graph));
       expect_round_trips(*graph);
     }
