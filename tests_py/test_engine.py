@@ -1,7 +1,10 @@
 """Engine, Tenant and Session on tiny models made here or found beside the checkout."""
 
 import asyncio
+import dataclasses
+import pathlib
 import pickle
+import re
 import threading
 
 import numpy as np
@@ -171,6 +174,28 @@ def test_ledger_counts(tiny_engine):
     assert (ledger.tokens_prompted, ledger.tokens_generated, ledger.slots_admitted) == (3, 5, 1)
     assert ledger.requests_rejected == 1
     assert ledger.kv_pages_peak == 1 and ledger.p50_ttft_ms > 0
+
+
+def test_ledger_is_a_dataclass_and_a_row_of_numbers(tiny_engine):
+    tenant = tiny_engine.tenant("rows")
+    before = tenant.ledger()
+    tenant.session().generate(token_ids=[1, 2, 3], max_tokens=5, ignore_eos=True)
+    ledger = tenant.ledger()
+    row = ledger.as_dict()
+    assert list(row) == [field.name for field in dataclasses.fields(zinc_rt.TenantLedger)]
+    assert {type(value) for value in row.values()} == {int, float}
+    assert (row["tokens_generated"], before.tokens_generated) == (5, 0)
+    assert zinc_rt.TenantLedger(**row) == ledger == pickle.loads(pickle.dumps(ledger)) != before
+    assert "tokens_generated=5" in repr(ledger)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ledger.tokens_generated = 0
+
+
+def test_ledger_fields_are_those_of_the_header():
+    header = (pathlib.Path(__file__).resolve().parent.parent / "cpp/include/zinc_rt/ledger.h").read_text()
+    found = re.findall(r"^  (std::uint\d+_t|double) (\w+) = 0;", header, re.MULTILINE)
+    wanted = [(field.name, field.type) for field in dataclasses.fields(zinc_rt.TenantLedger)]
+    assert [(name, float if kind == "double" else int) for kind, name in found] == wanted
 
 
 def test_quota_refuses(tiny_engine):

@@ -1,21 +1,8 @@
 #include "engine/accounting.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace zinc_rt {
-
-void Window::add(double value) {
-  values_[count_++ % kSize] = value;
-}
-
-double Window::percentile(double p) const {
-  std::vector<double> sorted(values_.begin(), values_.begin() + static_cast<std::ptrdiff_t>(std::min(count_, kSize)));
-  if (sorted.empty()) return 0;
-  const auto index = static_cast<std::ptrdiff_t>(p * static_cast<double>(sorted.size() - 1) + 0.5);
-  std::ranges::nth_element(sorted, sorted.begin() + index);
-  return sorted[static_cast<std::size_t>(index)];
-}
 
 void Accounting::admitted(std::uint32_t prompt_tokens, std::uint32_t pages_in_use) {
   ++ledger_.slots_admitted;
@@ -23,22 +10,49 @@ void Accounting::admitted(std::uint32_t prompt_tokens, std::uint32_t pages_in_us
   ledger_.kv_pages_peak = std::max(ledger_.kv_pages_peak, pages_in_use);
 }
 
+void Accounting::cached(std::uint32_t tokens, std::uint32_t prompt_tokens) {
+  constexpr double kKept = 63.0 / 64;
+  ledger_.tokens_cached += tokens;
+  recent_cached_ = recent_cached_ * kKept + tokens;
+  recent_prompted_ = recent_prompted_ * kKept + prompt_tokens;
+  ledger_.prefix_hit_rate = recent_prompted_ > 0 ? recent_cached_ / recent_prompted_ : 0;
+}
+
 void Accounting::first_token(double ms) {
   ++ledger_.tokens_generated;
-  ttft_ms_.add(ms);
+  ttft_ms_.record(ms);
 }
 
 void Accounting::next_token(double ms) {
   ++ledger_.tokens_generated;
-  decode_ms_.add(ms);
+  decode_ms_.record(ms);
+}
+
+void Accounting::finished(RequestEnd kind) {
+  switch (kind) {
+    case RequestEnd::kFinished: ++ledger_.requests_finished; break;
+    case RequestEnd::kCancelled: ++ledger_.requests_cancelled; break;
+    case RequestEnd::kFailed: ++ledger_.requests_failed; break;
+    case RequestEnd::kTooSlow: ++ledger_.requests_too_slow; break;
+  }
+}
+
+void Accounting::holds(const TenantUsage& usage) {
+  ledger_.slots_now = usage.slots;
+  ledger_.waiting_now = usage.waiting;
+  ledger_.kv_pages_now = usage.kv_pages;
+  ledger_.kv_pages_peak = std::max(ledger_.kv_pages_peak, usage.kv_pages);
+  ledger_.service = usage.service;
 }
 
 TenantLedger Accounting::ledger() const {
   TenantLedger ledger = ledger_;
-  ledger.p50_ttft_ms = ttft_ms_.percentile(0.50);
-  ledger.p99_ttft_ms = ttft_ms_.percentile(0.99);
-  ledger.p50_decode_ms = decode_ms_.percentile(0.50);
-  ledger.p99_decode_ms = decode_ms_.percentile(0.99);
+  ledger.p50_ttft_ms = ttft_ms_.quantile(0.50);
+  ledger.p99_ttft_ms = ttft_ms_.quantile(0.99);
+  ledger.p50_decode_ms = decode_ms_.quantile(0.50);
+  ledger.p99_decode_ms = decode_ms_.quantile(0.99);
+  ledger.p50_queue_ms = queue_ms_.quantile(0.50);
+  ledger.p99_queue_ms = queue_ms_.quantile(0.99);
   return ledger;
 }
 

@@ -15,7 +15,6 @@ from ._core import (
     Stream,
     StreamEvent,
     Tenant,
-    TenantLedger,
     TenantQuota,
     Timings,
     Tokenizer,
@@ -26,6 +25,7 @@ from ._core import (
     validate,
 )
 from ._stream import astream as _astream
+from .ledger import TenantLedger
 
 Session.astream = _astream
 

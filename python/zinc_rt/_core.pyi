@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .ledger import TenantLedger
+
 __version__: str
 
 def cli(arguments: Sequence[str]) -> int: ...
@@ -126,19 +128,6 @@ class TenantQuota:
     prefill_tokens_per_s: float
     qos_class: str
     isolation_group: str | None
-
-class TenantLedger:
-    tokens_prompted: int
-    tokens_generated: int
-    slots_admitted: int
-    slots_preempted: int
-    requests_rejected: int
-    p50_ttft_ms: float
-    p99_ttft_ms: float
-    p50_decode_ms: float
-    p99_decode_ms: float
-    kv_pages_peak: int
-    prefix_hit_rate: float
 
 class Tenant:
     @property

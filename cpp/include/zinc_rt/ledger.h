@@ -1,22 +1,37 @@
-// What a tenant has used.
+// What a tenant has used, and how long it waited.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
 
 namespace zinc_rt {
 
+// Counters and latencies run from the tenant's first request. Latencies come from a histogram whose quantiles are
+// within 1.6 % of a latency that was measured; 0 before the first.
 struct TenantLedger {
-  std::uint64_t tokens_prompted = 0;
+  std::uint64_t tokens_prompted = 0;  // of admitted requests, those from the prefix cache too
   std::uint64_t tokens_generated = 0;
-  std::uint64_t slots_admitted = 0;
-  std::uint64_t slots_preempted = 0;
-  std::uint64_t requests_rejected = 0;  // refused before they got a slot
-  double p50_ttft_ms = 0;               // from the request to its first token, over the last 1,024 requests
+  std::uint64_t tokens_cached = 0;    // of tokens_prompted, those that came from the prefix cache
+  std::uint64_t slots_admitted = 0;   // slots that were given, again after a preemption too
+  std::uint64_t slots_preempted = 0;  // slots that were taken away
+  // How requests ended; cancelled, failed and too slow may have got no slot yet.
+  std::uint64_t requests_finished = 0;   // by an end token, a stop string or a length
+  std::uint64_t requests_cancelled = 0;  // by the client, or by their deadline
+  std::uint64_t requests_failed = 0;     // by a fault of the engine
+  std::uint64_t requests_rejected = 0;   // refused before they got a slot
+  std::uint64_t requests_too_slow = 0;   // ended because the client did not take its tokens
+  double p50_ttft_ms = 0;                // from the request to its first token
   double p99_ttft_ms = 0;
-  double p50_decode_ms = 0;  // from one token to the next, over the last 1,024 tokens
+  double p50_decode_ms = 0;  // from one token to the next
   double p99_decode_ms = 0;
+  double p50_queue_ms = 0;  // from the request to its first slot
+  double p99_queue_ms = 0;
+  std::uint32_t kv_pages_now = 0;
   std::uint32_t kv_pages_peak = 0;
-  double prefix_hit_rate = 0;  // 0 until there is a prefix cache
+  std::uint32_t slots_now = 0;
+  std::uint32_t waiting_now = 0;  // requests without a slot
+  double prefix_hit_rate = 0;     // cached tokens by prompt tokens over about the last 64 requests
+  double service = 0;             // what the scheduler has charged for fair sharing
 };
 
 }  // namespace zinc_rt

@@ -71,6 +71,34 @@ Completion generate(const Session& self, const py::object& prompt, const py::obj
   return stream.completion();
 }
 
+// The dataclass of zinc_rt/ledger.py, which has just these fields.
+py::object to_python(const TenantLedger& l) {
+  py::dict fields;
+  fields["tokens_prompted"] = l.tokens_prompted;
+  fields["tokens_generated"] = l.tokens_generated;
+  fields["tokens_cached"] = l.tokens_cached;
+  fields["slots_admitted"] = l.slots_admitted;
+  fields["slots_preempted"] = l.slots_preempted;
+  fields["requests_finished"] = l.requests_finished;
+  fields["requests_cancelled"] = l.requests_cancelled;
+  fields["requests_failed"] = l.requests_failed;
+  fields["requests_rejected"] = l.requests_rejected;
+  fields["requests_too_slow"] = l.requests_too_slow;
+  fields["p50_ttft_ms"] = l.p50_ttft_ms;
+  fields["p99_ttft_ms"] = l.p99_ttft_ms;
+  fields["p50_decode_ms"] = l.p50_decode_ms;
+  fields["p99_decode_ms"] = l.p99_decode_ms;
+  fields["p50_queue_ms"] = l.p50_queue_ms;
+  fields["p99_queue_ms"] = l.p99_queue_ms;
+  fields["kv_pages_now"] = l.kv_pages_now;
+  fields["kv_pages_peak"] = l.kv_pages_peak;
+  fields["slots_now"] = l.slots_now;
+  fields["waiting_now"] = l.waiting_now;
+  fields["prefix_hit_rate"] = l.prefix_hit_rate;
+  fields["service"] = l.service;
+  return py::module_::import("zinc_rt.ledger").attr("TenantLedger")(**fields);
+}
+
 }  // namespace
 
 void bind_session(py::module_& m) {
@@ -149,23 +177,12 @@ void bind_session(py::module_& m) {
             return q.isolation_group.empty() ? std::nullopt : std::optional(q.isolation_group);
           },
           [](TenantQuota& q, std::optional<std::string> group) { q.isolation_group = group.value_or(""); });
-  py::class_<TenantLedger>(m, "TenantLedger", "What a tenant has used.")
-      .def_readonly("tokens_prompted", &TenantLedger::tokens_prompted)
-      .def_readonly("tokens_generated", &TenantLedger::tokens_generated)
-      .def_readonly("slots_admitted", &TenantLedger::slots_admitted)
-      .def_readonly("slots_preempted", &TenantLedger::slots_preempted)
-      .def_readonly("requests_rejected", &TenantLedger::requests_rejected)
-      .def_readonly("p50_ttft_ms", &TenantLedger::p50_ttft_ms)
-      .def_readonly("p99_ttft_ms", &TenantLedger::p99_ttft_ms)
-      .def_readonly("p50_decode_ms", &TenantLedger::p50_decode_ms)
-      .def_readonly("p99_decode_ms", &TenantLedger::p99_decode_ms)
-      .def_readonly("kv_pages_peak", &TenantLedger::kv_pages_peak)
-      .def_readonly("prefix_hit_rate", &TenantLedger::prefix_hit_rate);
   py::class_<Tenant> tenant(m, "Tenant", "Whose work it is. Any thread.");
   tenant.def_property_readonly("name", &Tenant::name)
       .def_property("quota", &Tenant::quota,
                     [](Tenant& self, const TenantQuota& quota) { unwrap(self.set_quota(quota)); })
-      .def("ledger", &Tenant::ledger)
+      .def(
+          "ledger", [](const Tenant& self) { return to_python(self.ledger()); }, "A zinc_rt.TenantLedger of now.")
       .def(
           "session",
           [](const Tenant& self, std::optional<std::string> system) {

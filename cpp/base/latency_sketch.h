@@ -1,0 +1,40 @@
+// Quantiles of latencies in fixed memory: a log-linear histogram (as HDR histograms are) with 32 buckets to each power
+// of two, so a quantile is within 1/64 of a value that was recorded. Sketches of the same kind add up.
+// Thread rule: the owner's lock.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace zinc_rt {
+
+class LatencySketch {
+ public:
+  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; what lies beyond counts as these
+  static constexpr double kRelativeError = 1.0 / 64;
+
+  void record(double ms);  // anything but a number counts as kMinMs
+  void merge(const LatencySketch& other);
+  // The value of rank ceil(p * count), 1 at least; the first and the last rank are exact. 0 when empty.
+  double quantile(double p) const;
+
+  std::uint64_t count() const { return count_; }
+  double sum_ms() const { return sum_; }
+  double min_ms() const { return min_; }  // 0 when empty
+  double max_ms() const { return max_; }
+
+ private:
+  // The bits of a positive double, seen as an integer, grow with it: exponent and upper mantissa are the bucket.
+  static constexpr int kShift = 52 - 5;
+  static constexpr std::uint64_t kFirst = std::bit_cast<std::uint64_t>(kMinMs) >> kShift;
+  static constexpr std::size_t kBuckets = (std::bit_cast<std::uint64_t>(kMaxMs) >> kShift) - kFirst + 1;
+
+  std::array<std::uint64_t, kBuckets> counts_{};
+  std::uint64_t count_ = 0;
+  double sum_ = 0, min_ = 0, max_ = 0;
+};
+static_assert(sizeof(LatencySketch) < 9 * 1024);
+
+}  // namespace zinc_rt
