@@ -1,0 +1,62 @@
+#include "engine/timeline.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "engine/timeline_json.h"
+
+namespace zinc_rt {
+
+Status Timeline::start(std::uint32_t capacity) {
+  if (capacity == 0)
+    return fail(StatusCode::kInvalidArgument, "[timeline] a capacity of 0 records; 1 or more, {} by default",
+                kDefaultCapacity);
+  std::vector<Record> ring(capacity);  // before the lock: clearing many records takes its time
+  const std::lock_guard lock(mutex_);
+  ring_.swap(ring);
+  n_added_ = 0;
+  on_.store(true, std::memory_order_relaxed);
+  return {};
+}
+
+void Timeline::stop() {
+  const std::lock_guard lock(mutex_);
+  on_.store(false, std::memory_order_relaxed);
+}
+
+void Timeline::add(const Record& record) {
+  const std::lock_guard lock(mutex_);
+  if (!is_on()) return;  // stopped since record() looked
+  ring_[n_added_++ % ring_.size()] = record;
+}
+
+void Timeline::name_tenant(std::uint32_t tenant, std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  tenant_names_.insert_or_assign(tenant, std::string(name));
+}
+
+std::uint64_t Timeline::n_records() const {
+  const std::lock_guard lock(mutex_);
+  return std::min<std::uint64_t>(n_added_, ring_.size());
+}
+
+std::uint64_t Timeline::n_dropped() const {
+  const std::lock_guard lock(mutex_);
+  return n_added_ - std::min<std::uint64_t>(n_added_, ring_.size());
+}
+
+Status Timeline::write_json(const std::string& path) const {
+  std::vector<Record> records;
+  std::map<std::uint32_t, std::string> names;
+  std::uint64_t n_added = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    n_added = n_added_;
+    const auto n = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_added, ring_.size()));
+    records.assign(ring_.begin(), ring_.begin() + n);
+    names = tenant_names_;
+  }
+  return write_timeline(path, std::move(records), names, n_added);
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,84 @@
+// What the step loop did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what each
+// slot ran, waits and preemptions of requests, admissions and ends by tenant. It keeps the newest records of a fixed
+// number; recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of any one
+// clock. Thread rule: record() is the step thread's; all else from any thread. Recording takes a lock that only start,
+// stop, name_tenant and write_json contend for; write_json holds it while it copies the records (64 bytes each).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+// One step; its phases follow each other from begin_us on, in this order.
+struct StepSpan {
+  std::uint64_t index = 0;
+  std::uint64_t begin_us = 0;
+  std::uint32_t admit_us = 0, plan_us = 0, fill_us = 0, execute_us = 0, commit_us = 0;
+  std::uint32_t n_decode = 0, n_prefill = 0;  // tokens
+  std::uint32_t n_waiting = 0, pages_used = 0;
+};
+
+// What a request did from begin to end: in a slot, or waiting for its first (kWaiting) or next one (kPreempted).
+enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
+struct RequestSpan {
+  std::uint64_t request = 0;
+  std::uint64_t begin_us = 0, end_us = 0;
+  std::uint32_t tenant = 0;
+  std::uint32_t slot = 0;  // of kPrefill and kDecode
+  std::uint32_t n_tokens = 0;
+  RequestState state = RequestState::kWaiting;
+};
+
+enum class RequestMark : std::uint8_t { kAdmitted, kPreempted, kFinished, kRejected };
+struct RequestInstant {
+  std::uint64_t request = 0;
+  std::uint64_t at_us = 0;
+  std::uint32_t tenant = 0;
+  RequestMark mark = RequestMark::kAdmitted;
+};
+
+class Timeline {
+ public:
+  using Record = std::variant<StepSpan, RequestSpan, RequestInstant>;
+  static_assert(sizeof(Record) <= 64 && std::is_trivially_copyable_v<Record>);
+  static constexpr std::uint32_t kDefaultCapacity = 1 << 16;
+
+  // Forgets what was recorded and begins anew, with memory for `capacity` records; 0 is refused.
+  Status start(std::uint32_t capacity = kDefaultCapacity);
+  void stop();  // the records stay, for write_json
+  bool is_on() const { return on_.load(std::memory_order_relaxed); }
+
+  // A span is recorded when it has ended.
+  void record(const Record& record) {
+    if (is_on()) [[unlikely]]
+      add(record);
+  }
+
+  void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
+  std::uint64_t n_records() const;                                // held
+  std::uint64_t n_dropped() const;                                // overwritten by newer ones since start
+
+  // Trace Event JSON, one event a line; the file appears whole or not at all. While recording it is a snapshot.
+  Status write_json(const std::string& path) const;
+
+ private:
+  void add(const Record& record);
+
+  std::atomic<bool> on_{false};
+  mutable std::mutex mutex_;
+  std::vector<Record> ring_;
+  std::uint64_t n_added_ = 0;
+  std::map<std::uint32_t, std::string> tenant_names_;
+};
+
+}  // namespace zinc_rt
