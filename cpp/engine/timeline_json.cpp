@@ -1,5 +1,6 @@
 // Tracks: process 1 is the engine, with a thread for the steps and one a slot; process 2 is the tenants, a thread each.
-// What a request does outside slots overlaps with its tenant's other requests, so it is written as asynchronous events.
+// What a request does outside slots overlaps with its tenant's other requests, so it is written as asynchronous events;
+// their ids are texts, since viewers read numbers as doubles.
 #include "engine/timeline_json.h"
 
 #include <algorithm>
@@ -15,6 +16,14 @@ namespace zinc_rt {
 namespace {
 
 constexpr int kEngine = 1, kTenants = 2;
+// Thread numbers; Perfetto takes 0 for the idle thread.
+constexpr int kStepsThread = 1;
+constexpr std::uint64_t slot_thread(std::uint32_t slot) {
+  return std::uint64_t{slot} + 2;
+}
+constexpr std::uint64_t tenant_thread(std::uint32_t tenant) {
+  return std::uint64_t{tenant} + 1;
+}
 constexpr std::size_t kFlushBytes = 1 << 16;
 
 constexpr const char* name_of(RequestState state) {
@@ -101,14 +110,15 @@ Status TraceWriter::operator()(const StepSpan& step) {
                                                           {"commit", step.commit_us}};
   std::uint64_t whole = 0;
   for (const auto& [name, us] : phases) whole += us;
-  ZRT_CHECK_OK(event(R"({{"ph":"X","name":"step","pid":{},"tid":0,"ts":{},"dur":{},"args":{{"index":{},"decode":{},)"
+  ZRT_CHECK_OK(event(R"({{"ph":"X","name":"step","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"index":{},"decode":{},)"
                      R"("prefill":{},"waiting":{},"pages":{}}}}})",
-                     kEngine, step.begin_us, whole, step.index, step.n_decode, step.n_prefill, step.n_waiting,
-                     step.pages_used));
+                     kEngine, kStepsThread, step.begin_us, whole, step.index, step.n_decode, step.n_prefill,
+                     step.n_waiting, step.pages_used));
   std::uint64_t at = step.begin_us;
   for (const auto& [name, us] : phases) {
     if (us > 0)
-      ZRT_CHECK_OK(event(R"({{"ph":"X","name":"{}","pid":{},"tid":0,"ts":{},"dur":{}}})", name, kEngine, at, us));
+      ZRT_CHECK_OK(
+          event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})", name, kEngine, kStepsThread, at, us));
     at += us;
   }
   const std::pair<const char*, std::uint32_t> counters[] = {{"pages", step.pages_used}, {"waiting", step.n_waiting}};
@@ -123,17 +133,17 @@ Status TraceWriter::operator()(const RequestSpan& span) {
   if (in_slot(span.state))
     return event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"request":{},"tenant":{},)"
                  R"("tokens":{}}}}})",
-                 name, kEngine, std::uint64_t{span.slot} + 1, span.begin_us, duration(span), span.request, span.tenant,
+                 name, kEngine, slot_thread(span.slot), span.begin_us, duration(span), span.request, span.tenant,
                  span.n_tokens);
-  ZRT_CHECK_OK(event(R"({{"ph":"b","cat":"request","name":"{}","id":{},"pid":{},"tid":{},"ts":{}}})", name,
-                     span.request, kTenants, span.tenant, span.begin_us));
-  return event(R"({{"ph":"e","cat":"request","name":"{}","id":{},"pid":{},"tid":{},"ts":{}}})", name, span.request,
-               kTenants, span.tenant, span.begin_us + duration(span));
+  ZRT_CHECK_OK(event(R"({{"ph":"b","cat":"request","name":"{}","id":"{:#x}","pid":{},"tid":{},"ts":{}}})", name,
+                     span.request, kTenants, tenant_thread(span.tenant), span.begin_us));
+  return event(R"({{"ph":"e","cat":"request","name":"{}","id":"{:#x}","pid":{},"tid":{},"ts":{}}})", name, span.request,
+               kTenants, tenant_thread(span.tenant), span.begin_us + duration(span));
 }
 
 Status TraceWriter::operator()(const RequestInstant& instant) {
   return event(R"({{"ph":"i","s":"t","name":"{}","pid":{},"tid":{},"ts":{},"args":{{"request":{}}}}})",
-               name_of(instant.mark), kTenants, instant.tenant, instant.at_us, instant.request);
+               name_of(instant.mark), kTenants, tenant_thread(instant.tenant), instant.at_us, instant.request);
 }
 
 Status write_tracks(TraceWriter& writer, const std::vector<Timeline::Record>& records,
@@ -148,16 +158,16 @@ Status write_tracks(TraceWriter& writer, const std::vector<Timeline::Record>& re
     }
   }
   ZRT_CHECK_OK(writer.process(kEngine, "engine"));
-  ZRT_CHECK_OK(writer.thread(kEngine, 0, R"("steps")"));
+  ZRT_CHECK_OK(writer.thread(kEngine, kStepsThread, R"("steps")"));
   for (const auto slot : slots)
-    ZRT_CHECK_OK(writer.thread(kEngine, std::uint64_t{slot} + 1, fmt::format(R"("slot {}")", slot)));
+    ZRT_CHECK_OK(writer.thread(kEngine, slot_thread(slot), fmt::format(R"("slot {}")", slot)));
   ZRT_CHECK_OK(writer.process(kTenants, "tenants"));
   for (const auto tenant : tenants) {
     const auto found = tenant_names.find(tenant);
     const auto name = found == tenant_names.end() ? fmt::format("tenant {}", tenant) : found->second;
     // Names come from clients and need not be UTF-8.
     const auto text = nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    ZRT_CHECK_OK(writer.thread(kTenants, tenant, text));
+    ZRT_CHECK_OK(writer.thread(kTenants, tenant_thread(tenant), text));
   }
   return {};
 }

@@ -54,24 +54,24 @@ TEST_F(TimelineTest, GoldenText) {
   timeline_.record(RequestSpan{77, 150, 659, 4, 2, 16, RequestState::kPrefill});
   EXPECT_EQ(written(), R"({"displayTimeUnit":"ms","otherData":{"records":4,"dropped_records":0},"traceEvents":[
 {"ph":"M","name":"process_name","pid":1,"args":{"name":"engine"}},
-{"ph":"M","name":"thread_name","pid":1,"tid":0,"args":{"name":"steps"}},
-{"ph":"M","name":"thread_sort_index","pid":1,"tid":0,"args":{"sort_index":0}},
-{"ph":"M","name":"thread_name","pid":1,"tid":3,"args":{"name":"slot 2"}},
-{"ph":"M","name":"thread_sort_index","pid":1,"tid":3,"args":{"sort_index":3}},
+{"ph":"M","name":"thread_name","pid":1,"tid":1,"args":{"name":"steps"}},
+{"ph":"M","name":"thread_sort_index","pid":1,"tid":1,"args":{"sort_index":1}},
+{"ph":"M","name":"thread_name","pid":1,"tid":4,"args":{"name":"slot 2"}},
+{"ph":"M","name":"thread_sort_index","pid":1,"tid":4,"args":{"sort_index":4}},
 {"ph":"M","name":"process_name","pid":2,"args":{"name":"tenants"}},
-{"ph":"M","name":"thread_name","pid":2,"tid":4,"args":{"name":"al\"ice"}},
-{"ph":"M","name":"thread_sort_index","pid":2,"tid":4,"args":{"sort_index":4}},
-{"ph":"b","cat":"request","name":"WAITING","id":77,"pid":2,"tid":4,"ts":100},
-{"ph":"e","cat":"request","name":"WAITING","id":77,"pid":2,"tid":4,"ts":150},
-{"ph":"i","s":"t","name":"admitted","pid":2,"tid":4,"ts":150,"args":{"request":77}},
-{"ph":"X","name":"step","pid":1,"tid":0,"ts":150,"dur":509,"args":{"index":1,"decode":0,"prefill":16,"waiting":1,"pages":9}},
-{"ph":"X","name":"admit","pid":1,"tid":0,"ts":150,"dur":2},
-{"ph":"X","name":"plan","pid":1,"tid":0,"ts":152,"dur":3},
-{"ph":"X","name":"fill","pid":1,"tid":0,"ts":155,"dur":4},
-{"ph":"X","name":"execute","pid":1,"tid":0,"ts":159,"dur":500},
+{"ph":"M","name":"thread_name","pid":2,"tid":5,"args":{"name":"al\"ice"}},
+{"ph":"M","name":"thread_sort_index","pid":2,"tid":5,"args":{"sort_index":5}},
+{"ph":"b","cat":"request","name":"WAITING","id":"0x4d","pid":2,"tid":5,"ts":100},
+{"ph":"e","cat":"request","name":"WAITING","id":"0x4d","pid":2,"tid":5,"ts":150},
+{"ph":"i","s":"t","name":"admitted","pid":2,"tid":5,"ts":150,"args":{"request":77}},
+{"ph":"X","name":"step","pid":1,"tid":1,"ts":150,"dur":509,"args":{"index":1,"decode":0,"prefill":16,"waiting":1,"pages":9}},
+{"ph":"X","name":"admit","pid":1,"tid":1,"ts":150,"dur":2},
+{"ph":"X","name":"plan","pid":1,"tid":1,"ts":152,"dur":3},
+{"ph":"X","name":"fill","pid":1,"tid":1,"ts":155,"dur":4},
+{"ph":"X","name":"execute","pid":1,"tid":1,"ts":159,"dur":500},
 {"ph":"C","name":"pages","pid":1,"ts":150,"args":{"pages":9}},
 {"ph":"C","name":"waiting","pid":1,"ts":150,"args":{"waiting":1}},
-{"ph":"X","name":"PREFILL","pid":1,"tid":3,"ts":150,"dur":509,"args":{"request":77,"tenant":4,"tokens":16}}
+{"ph":"X","name":"PREFILL","pid":1,"tid":4,"ts":150,"dur":509,"args":{"request":77,"tenant":4,"tokens":16}}
 ]}
 )");
 }
@@ -96,7 +96,7 @@ TEST_F(TimelineTest, TracksNestAndAreInOrder) {
   const json trace = json::parse(written());
   std::map<std::pair<int, int>, std::vector<std::pair<std::uint64_t, std::uint64_t>>> open;  // spans under way a track
   std::map<std::pair<int, int>, std::uint64_t> last;
-  std::map<std::uint64_t, std::uint64_t> begun;
+  std::map<std::string, std::uint64_t> begun;
   std::map<std::string, std::uint64_t> counts;
   std::uint64_t step_us = 0, phase_us = 0;
   for (const json& event : trace.at("traceEvents")) {
@@ -119,11 +119,11 @@ TEST_F(TimelineTest, TracksNestAndAreInOrder) {
     }
     if (phase != "X") continue;
     const std::uint64_t dur = event.at("dur"), end = ts + dur;
-    if (track == std::pair(1, 0)) (name == "step" ? step_us : phase_us) += dur;
+    if (track == std::pair(1, 1)) (name == "step" ? step_us : phase_us) += dur;
     auto& stack = open[track];
     while (!stack.empty() && stack.back().second <= ts) stack.pop_back();
     if (!stack.empty()) {
-      ASSERT_EQ(track, std::pair(1, 0)) << "only phases lie in another span";
+      ASSERT_EQ(track, std::pair(1, 1)) << "only phases lie in another span";
       ASSERT_NE(name, "step");
       ASSERT_LE(end, stack.back().second);
     }
@@ -179,7 +179,7 @@ TEST_F(TimelineTest, OddInputs) {
     if (event.at("name") == "DECODE") {
       seen = true;
       EXPECT_EQ(event.at("dur"), 0);
-      EXPECT_EQ(event.at("tid"), 0x100000000ull);
+      EXPECT_EQ(event.at("tid"), 0x100000001ull);
       EXPECT_EQ(event.at("args").at("request"), ~0ull);
     }
   EXPECT_TRUE(seen);
