@@ -55,7 +55,7 @@ void EngineCore::close() {
   steps_.join();
   output_.close();
   drainer_.join();
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   for (const auto& model : models_) model->unload();
 }
 
@@ -70,7 +70,7 @@ std::string EngineCore::stats() {
   using Json = nlohmann::ordered_json;
   Json models = Json::array(), total = Json::object();
   float largest = 0;
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   for (const auto& model : models_) {
     if (!model->is_loaded()) continue;
     const sched::Scheduler& s = model->runner().scheduler();

@@ -83,7 +83,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void run_drainer();
   void handle(const OutputEvent& event);
   void retry_held();
-  void let_go(Generation& generation);
+  void settle(Generation& generation);
+  void forget(Generation& generation);  // nobody but its readers knows it any more
 
   // submit.cpp
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);

@@ -14,7 +14,7 @@ namespace zinc_rt {
 class EngineCore::Lease {
  public:
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
-    const Turn::Guest guest(core.turn_);
+    const Turn::Guard guard(core.turn_);
     ZRT_CHECK_OK(core.check_open());
     if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
     ZRT_TRY(const auto slot, model.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
@@ -26,7 +26,7 @@ class EngineCore::Lease {
   ~Lease() {
     if (slot_ == sched::kNone) return;
     {
-      const Turn::Guest guest(core_.turn_);
+      const Turn::Guard guard(core_.turn_);
       if (model_.is_loaded()) model_.runner().scheduler().give_back_lease(slot_);
     }
     core_.poke();
@@ -76,7 +76,7 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
       const std::size_t n = std::min(step_size, span.end - at), first = std::min(std::max(at, span.begin) - at, n);
       std::vector<std::uint32_t> wanted(n - first);
       std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
-      const Turn::Guest guest(turn_);
+      const Turn::Guard guard(turn_);
       ZRT_CHECK_OK(check_open());
       ZRT_CHECK_OK(model.runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
     }
@@ -91,7 +91,7 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   for (const Span& span : variant_spans(model, ids.size()))
     for (std::size_t at = 0; at < span.end; at += step_size) {
       const std::size_t n = std::min(step_size, span.end - at);
-      const Turn::Guest guest(turn_);
+      const Turn::Guard guard(turn_);
       ZRT_CHECK_OK(check_open());
       ZRT_TRY(const auto part, model.runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
       const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * model.config().model_dim;

@@ -1,5 +1,5 @@
-// The drainer thread: output events to text, stop strings and sinks. It never blocks on a sink; what one has no room for
-// is offered again until it has, and the step thread is told to hold that request up meanwhile.
+// The drainer thread: output events to text, stop strings and sinks. It never blocks on a sink; what one has no room
+// for is offered again until it has, and the step thread is told to hold that request up meanwhile.
 #include <algorithm>
 #include <chrono>
 
@@ -28,15 +28,21 @@ void EngineCore::handle(const OutputEvent& event) {
       break;
     }
   }
-  if (g.is_waiting()) {
-    if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
-  } else if (g.is_done()) {
-    let_go(g);
-  }
+  settle(g);
 }
 
-void EngineCore::let_go(Generation& g) {
+// After something happened to it.
+void EngineCore::settle(Generation& g) {
+  if (const auto reason = g.take_end()) post({Command::kEnd, g.self, *reason});
+  if (g.is_waiting()) {
+    if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
+    return;
+  }
   std::erase(held_, &g);
+  if (g.is_done()) forget(g);
+}
+
+void EngineCore::forget(Generation& g) {
   --g.model().n_open;
   const bool is_last = --n_open_ == 0;
   const bool is_models_last = g.model().n_open.load() == 0;
@@ -50,11 +56,7 @@ void EngineCore::retry_held() {
   for (std::size_t i = held_.size(); i > 0; --i) {
     Generation& g = *held_[i - 1];
     g.retry();
-    if (g.is_waiting()) continue;
-    if (g.is_done())
-      let_go(g);
-    else
-      std::erase(held_, &g);
+    settle(g);
   }
 }
 
@@ -79,7 +81,7 @@ void EngineCore::run_drainer() {
     Generation& g = *held_.back();
     g.abandon();
     g.retry();
-    let_go(g);
+    settle(g);
   }
 }
 

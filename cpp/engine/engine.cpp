@@ -123,10 +123,7 @@ Result<Session> Tenant::session(std::string system) const {
 }
 
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
-    : engine_(std::move(engine)),
-      tenant_(std::move(tenant)),
-      system_(std::move(system)),
-      id_(engine_->new_session()) {}
+    : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
 
 Result<RequestHandle> Session::submit(const Request& request, std::shared_ptr<Sink> sink) const {
   ZRT_TRY(auto generations, engine_->submit(tenant_, request, system_, id_, std::move(sink)));

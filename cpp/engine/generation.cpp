@@ -77,7 +77,6 @@ Result<std::vector<std::int32_t>> Generation::prompt_ids(const Model& model, con
   return ids;
 }
 
-
 Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
                        std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index,
                        std::shared_ptr<Sink> sink)
@@ -159,7 +158,7 @@ void Generation::offer_held() {
     if (result == SinkResult::kFailed) {
       sink_failed_ = true;
       held_.clear();
-      on_text_end(sched::Finish::kSinkFailed);
+      wanted_end_ = sched::Finish::kSinkFailed;
       break;
     }
     if (result == SinkResult::kFull) break;
@@ -217,7 +216,7 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   }
   if (stops_.stopped()) {
     has_text_end_ = true;
-    on_text_end(sched::Finish::kStop);
+    wanted_end_ = sched::Finish::kStop;
   }
   offer(std::move(event));
 }
@@ -306,7 +305,7 @@ void Generation::fail_with(Error error) {
 
 void Generation::cancel() {
   abandon();
-  if (!is_done()) on_text_end(sched::Finish::kCancelled);
+  if (!is_done()) on_cancel();
 }
 
 bool Generation::is_done() const {

@@ -1,7 +1,7 @@
 // One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
 // turns them into text, stops and events, the client reads.
-// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up() and wants_row() from
-// the step thread.
+// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up() and wants_row()
+// from the step thread.
 #pragma once
 
 #include <atomic>
@@ -9,6 +9,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "engine/model.h"
 #include "engine/stop_matcher.h"
@@ -65,10 +67,12 @@ class Generation {
   bool is_waiting() const { return !held_.empty() || has_finish_; }
   void retry();
   void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // nobody reads any more
-  void fail_with(Error error);  // ends it before it reached the scheduler
+  void fail_with(Error error);                                              // ends it before it reached the scheduler
+  // What the scheduler should be told: the text has ended, or its sink failed. Once.
+  std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: how to tell it that the text has ended, and what keeps this alive until its last event.
-  std::function<void(sched::Finish)> on_text_end;
+  // Set by the core: how to tell it of a cancel, and what keeps this alive until its last event.
+  std::function<void()> on_cancel;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;       // the step thread's
   bool was_admitted = false;     // the step thread's
@@ -92,6 +96,7 @@ class Generation {
   Detokenizer detokenizer_;
   StopMatcher stops_;
   std::deque<StreamEvent> held_;  // what the sink had no room for
+  std::optional<sched::Finish> wanted_end_;
   bool has_text_end_ = false, sink_failed_ = false;
   bool has_finish_ = false;  // the scheduler is done with it; the end follows the last held event
   sched::Finish finish_ = sched::Finish::kStop;

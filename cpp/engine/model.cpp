@@ -89,8 +89,7 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
   return model;
 }
 
-void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key,
-                 Timeline& timeline) {
+void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key, Timeline& timeline) {
   name_ = std::move(name);
   sched::Options o;
   o.model_id = id;
@@ -114,7 +113,7 @@ void Model::unload() {
 }
 
 Result<std::string> Model::render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                                       std::string_view extra) const {
+                                  std::string_view extra) const {
   if (!template_) return std::unexpected(template_error_);
   using Json = nlohmann::ordered_json;
   Json context = Json::object();

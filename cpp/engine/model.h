@@ -45,9 +45,9 @@ class Model {
   ModelRunner& runner() { return *runner_; }
   const EngineOptions& options() const { return options_; }
 
-  std::atomic<std::uint32_t> n_queued{0};            // submitted and without a slot
-  std::atomic<std::uint32_t> n_open{0};              // submitted and not ended
-  std::atomic<bool> is_closing{false};               // takes no more requests
+  std::atomic<std::uint32_t> n_queued{0};  // submitted and without a slot
+  std::atomic<std::uint32_t> n_open{0};    // submitted and not ended
+  std::atomic<bool> is_closing{false};     // takes no more requests
   std::atomic<sched::Micros> last_used{0};
   std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
 

@@ -37,7 +37,7 @@ std::vector<std::string> EngineCore::model_names() const {
 }
 
 Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
   ZRT_CHECK_OK(check_open());
   for (const auto& other : models_)
@@ -70,8 +70,8 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
   }
   if (limit > 0 && loaded >= limit) {
     if (oldest.empty())
-      return fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle", loaded,
-                  limit);
+      return fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle",
+                  loaded, limit);
     log().info("model {} makes room for {}: {} allowed (max_models)", oldest, name, limit);
     ZRT_CHECK_OK(remove_model(oldest));
   }
@@ -86,13 +86,14 @@ Status EngineCore::remove_model(const std::string& name) {
     if (models_.size() == 1)
       return fail(StatusCode::kInvalidArgument, "[engine] \"{}\" is the engine's only model; close the engine instead",
                   name);
-    if (model->is_closing.exchange(true)) return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
+    if (model->is_closing.exchange(true))
+      return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
   {
     std::unique_lock lock(inbox_mutex_);
     went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
   }
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
   std::erase(models_, model);
   model->unload();

@@ -68,65 +68,69 @@ int QueueSink::readable_fd() {
 
 namespace {
 
+// What the sink and its thread share. The thread outlives the sink while a call is under way: the sink is let go by the
+// drainer, which must not wait for it.
+struct Callbacks {
+  std::function<void(const StreamEvent&)> callback;
+  std::size_t capacity;
+  std::mutex mutex;
+  std::condition_variable there;
+  std::deque<StreamEvent> events;
+  bool stop = false, failed = false;
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      there.wait(lock, [&] { return stop || !events.empty(); });
+      if (events.empty()) return;  // what is queued is still delivered
+      const StreamEvent event = std::move(events.front());
+      events.pop_front();
+      lock.unlock();
+      bool threw = false;
+      try {
+        callback(event);
+      } catch (...) {
+        threw = true;
+      }
+      lock.lock();
+      if (!threw) continue;
+      failed = true;
+      events.clear();
+    }
+  }
+};
+
 class CallbackSink final : public Sink {
  public:
-  CallbackSink(std::function<void(const StreamEvent&)> callback, std::size_t capacity)
-      : callback_(std::move(callback)), capacity_(capacity), thread_([this] { run(); }) {}
-  ~CallbackSink() override {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    there_.notify_all();
-    // The last reference may be dropped by the callback's own thread.
-    thread_.get_id() == std::this_thread::get_id() ? thread_.detach() : thread_.join();
+  explicit CallbackSink(std::shared_ptr<Callbacks> shared) : shared_(std::move(shared)) {
+    std::thread([shared = shared_] { shared->run(); }).detach();
   }
-
+  ~CallbackSink() override {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->stop = true;
+    shared_->there.notify_all();
+  }
   SinkResult push(const StreamEvent& event) override {
-    const std::lock_guard lock(mutex_);
-    if (failed_) return SinkResult::kFailed;
-    if (events_.size() >= capacity_) return SinkResult::kFull;
-    events_.push_back(event);
-    there_.notify_all();
+    const std::lock_guard lock(shared_->mutex);
+    if (shared_->failed) return SinkResult::kFailed;
+    if (shared_->events.size() >= shared_->capacity) return SinkResult::kFull;
+    shared_->events.push_back(event);
+    shared_->there.notify_all();
     return SinkResult::kTaken;
   }
   void end(std::uint32_t) override {}
 
  private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    for (;;) {
-      there_.wait(lock, [&] { return stop_ || !events_.empty(); });
-      if (events_.empty()) return;  // what is queued is still delivered
-      const StreamEvent event = std::move(events_.front());
-      events_.pop_front();
-      lock.unlock();
-      bool failed = false;
-      try {
-        callback_(event);
-      } catch (...) {
-        failed = true;
-      }
-      lock.lock();
-      if (!failed) continue;
-      failed_ = true;
-      events_.clear();
-    }
-  }
-
-  std::function<void(const StreamEvent&)> callback_;
-  std::size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable there_;
-  std::deque<StreamEvent> events_;
-  bool stop_ = false, failed_ = false;
-  std::thread thread_;
+  std::shared_ptr<Callbacks> shared_;
 };
 
 }  // namespace
 
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity) {
-  return std::make_shared<CallbackSink>(std::move(callback), capacity == 0 ? 1 : capacity);
+  auto shared = std::make_shared<Callbacks>();
+  shared->callback = std::move(callback);
+  shared->capacity = capacity == 0 ? 1 : capacity;
+  return std::make_shared<CallbackSink>(std::move(shared));
 }
 
 }  // namespace zinc_rt

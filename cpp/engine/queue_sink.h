@@ -20,8 +20,8 @@ class QueueSink final : public Sink {
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
 
-  // The next event; nothing once all have ended and been taken. With timeout_ms >= 0, gives up then and sets is_there to
-  // false.
+  // The next event; nothing once all have ended and been taken. With timeout_ms >= 0, gives up then and sets is_there
+  // to false.
   std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
   bool is_over() const;
   int readable_fd();

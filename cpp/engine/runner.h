@@ -1,6 +1,5 @@
-// Runs one model's steps: admit, plan, fill, execute, commit (design 18.4). The scheduler decides, the executor computes,
-// this joins them.
-// Thread rule: whoever holds the engine's turn.
+// Runs one model's steps: admit, plan, fill, execute, commit (design 18.4). The scheduler decides, the executor
+// computes, this joins them. Thread rule: whoever holds the engine's turn.
 #pragma once
 
 #include <functional>
@@ -65,9 +64,9 @@ class ModelRunner {
   StepOutput output_;
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
-  std::vector<std::uint64_t> row_users_;      // by output row
+  std::vector<std::uint64_t> row_users_;  // by output row
   std::vector<std::uint32_t> leased_variants_;
-  StepListener* listener_ = nullptr;          // during a turn
+  StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;
 };
 

@@ -125,7 +125,7 @@ void EngineCore::run_steps() {
     bool ran = false;
     sched::Micros wake_at = sched::kNever;
     {
-      const auto turn = turn_.take();
+      const Turn::Guard guard(turn_);
       take_commands();
       if (Model* model = next_model(); model != nullptr) {
         const auto result = model->runner().turn(*this);
@@ -147,7 +147,7 @@ void EngineCore::run_steps() {
       running = wait_for_work(wake_at);
     }
   }
-  const auto turn = turn_.take();
+  const Turn::Guard guard(turn_);
   take_commands();
   for (const auto& model : models_) model->runner().end_all(*this, sched::Finish::kShutdown);
 }

@@ -26,7 +26,7 @@ class StepTrace {
   void close(const sched::Event& event, std::uint64_t now);
 
   Timeline& timeline_;
-  std::uint32_t first_lane_;   // slots of other models have lanes of their own
+  std::uint32_t first_lane_;  // slots of other models have lanes of their own
   std::vector<Since> since_;  // by slot: when its present state began
 };
 

@@ -11,7 +11,8 @@ Result<sched::Qos> parse_qos(const std::string& name) {
   if (name == "interactive") return sched::Qos::kInteractive;
   if (name == "standard") return sched::Qos::kStandard;
   if (name == "batch") return sched::Qos::kBatch;
-  return fail(StatusCode::kInvalidArgument, "[quota] qos_class \"{}\" is not one of interactive, standard, batch", name);
+  return fail(StatusCode::kInvalidArgument, "[quota] qos_class \"{}\" is not one of interactive, standard, batch",
+              name);
 }
 
 Status check_quota(const TenantQuota& q) {
@@ -19,8 +20,8 @@ Status check_quota(const TenantQuota& q) {
   constexpr double kMostTokens = 1e12, kMostWeight = 1e6;
   for (const double rate : {q.decode_tokens_per_s, q.prefill_tokens_per_s})
     if (!(rate > 0 && rate <= kMostTokens))
-      return fail(StatusCode::kInvalidArgument, "[quota] a rate of {} tokens/s, more than 0 and at most {} allowed", rate,
-                  kMostTokens);
+      return fail(StatusCode::kInvalidArgument, "[quota] a rate of {} tokens/s, more than 0 and at most {} allowed",
+                  rate, kMostTokens);
   if (!(q.weight >= 1 / kMostWeight && q.weight <= kMostWeight))
     return fail(StatusCode::kInvalidArgument, "[quota] weight {}, {} to {} allowed", q.weight, 1 / kMostWeight,
                 kMostWeight);
@@ -63,7 +64,7 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
     if (const auto it = tenants_.find(name); it != tenants_.end()) state = it->second;
   }
   if (!state) {
-    const Turn::Guest guest(turn_);
+    const Turn::Guard guard(turn_);
     const std::lock_guard lock(names_mutex_);
     auto& entry = tenants_[name];
     if (!entry) {
@@ -81,7 +82,7 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
 Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
   ZRT_CHECK_OK(check_open());
   ZRT_CHECK_OK(check_quota(quota));
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
   const std::uint64_t reserved =
       book_.total_reserved() - book_[tenant.id].quota.reserved_kv_pages + quota.reserved_kv_pages;
@@ -102,7 +103,7 @@ Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
 TenantLedger EngineCore::ledger(const TenantState& tenant) {
   TenantUsage usage;
   {
-    const Turn::Guest guest(turn_);
+    const Turn::Guard guard(turn_);
     const sched::Tenant& t = book_[tenant.id];
     usage = {t.slots, t.waiting, t.pages, t.pages_peak, t.service};
   }
@@ -112,7 +113,7 @@ TenantLedger EngineCore::ledger(const TenantState& tenant) {
 
 Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   ZRT_CHECK_OK(check_open());
-  const Turn::Guest guest(turn_);
+  const Turn::Guard guard(turn_);
   std::uint32_t n = 0;
   for (const auto& model : models_)
     if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
@@ -169,10 +170,10 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt, qos, session);
-      g->on_text_end = [core = weak_from_this(), weak = std::weak_ptr(g)](sched::Finish reason) {
+      g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();
-        if (self && generation) self->post({Command::kEnd, std::move(generation), reason});
+        if (self && generation) self->post({Command::kEnd, std::move(generation), sched::Finish::kCancelled});
       };
       if (i > 0) g->leader = generations[0].get();
       generations.push_back(std::move(g));
@@ -209,7 +210,8 @@ void EngineCore::post(Command command) {
   if (!refused) return;
   // Closed between the check and here: neither thread knows of it.
   refused->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
-  refused->self.reset();
+  --refused->model().n_queued;
+  forget(*refused);
 }
 
 }  // namespace zinc_rt

@@ -1,43 +1,36 @@
-// Whose turn it is with the models: the step thread's, step by step, or a guest's, who asks for one between two steps.
-// A guest waits for one step at most, however busy the engine is.
-// Thread rule: any thread.
+// Whose turn it is with the models: the step thread's, step by step, or a guest's who asks for one between two steps.
+// In the order of asking, so a guest waits for one step at most, and guests in a row cannot keep the step thread out.
+// Thread rule: any thread; not recursive.
 #pragma once
 
 #include <atomic>
-#include <mutex>
+#include <cstdint>
 
 namespace zinc_rt {
 
 class Turn {
  public:
-  // The step thread's: lets guests go first.
-  std::unique_lock<std::mutex> take() {
-    for (auto n = guests_.load(std::memory_order_acquire); n > 0; n = guests_.load(std::memory_order_acquire))
-      guests_.wait(n, std::memory_order_acquire);
-    return std::unique_lock(mutex_);
-  }
-
-  class Guest {
+  class Guard {
    public:
-    explicit Guest(Turn& turn) : turn_(turn) {
-      turn_.guests_.fetch_add(1, std::memory_order_acq_rel);
-      turn_.mutex_.lock();
+    explicit Guard(Turn& turn) : turn_(turn) {
+      const std::uint32_t mine = turn_.next_.fetch_add(1, std::memory_order_relaxed);
+      for (auto now = turn_.serving_.load(std::memory_order_acquire); now != mine;
+           now = turn_.serving_.load(std::memory_order_acquire))
+        turn_.serving_.wait(now, std::memory_order_acquire);
     }
-    ~Guest() {
-      turn_.mutex_.unlock();
-      turn_.guests_.fetch_sub(1, std::memory_order_acq_rel);
-      turn_.guests_.notify_all();
+    ~Guard() {
+      turn_.serving_.fetch_add(1, std::memory_order_release);
+      turn_.serving_.notify_all();
     }
-    Guest(const Guest&) = delete;
-    Guest& operator=(const Guest&) = delete;
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
 
    private:
     Turn& turn_;
   };
 
  private:
-  std::mutex mutex_;
-  std::atomic<int> guests_{0};
+  std::atomic<std::uint32_t> next_{0}, serving_{0};
 };
 
 }  // namespace zinc_rt

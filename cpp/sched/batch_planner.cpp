@@ -14,7 +14,7 @@ constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, INFINITY};
 // By how much prefill of a less urgent class may stretch a step while a class decodes.
 constexpr double kStretch[kQosCount] = {1.2, 2.0, INFINITY};
 constexpr std::uint32_t kUnknownCostChunk = 16;
-constexpr Micros kSinkPoll = 10'000;
+constexpr Micros kPoll = 10'000;  // how soon to look again while requests are there and none can run
 
 std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
@@ -26,7 +26,7 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
   if (slot.output_backpressure != 0) {
-    plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
+    plan_.wake_at = std::min(plan_.wake_at, now + kPoll);
     return true;
   }
   const auto& bucket = slot.state == SlotState::kDecode ? tenant.decode : tenant.prefill;
@@ -129,9 +129,11 @@ const StepPlan& Scheduler::plan(Micros now) {
   plan_.saves.clear();
   plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
   plan_.wake_at = kNever;
+  const auto preemptions = stats_.preemptions;
   plan_decodes(now);
   plan_prefills(now);
   if (!plan_.empty()) return plan_;
+  if (!is_idle()) plan_.wake_at = std::min(plan_.wake_at, stats_.preemptions > preemptions ? now : now + kPoll);
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)
       if (r != nullptr) plan_.wake_at = std::min(plan_.wake_at, r->params.deadline);

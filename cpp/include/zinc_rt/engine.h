@@ -44,8 +44,8 @@ class Engine {
   // A further model, with slots and pages of its own; tier and threads are the engine's choice again. Errors also:
   // kInvalidArgument for a name that is taken, kExhausted when max_models are loaded and none is idle.
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
-  // Takes no more requests for it, waits for those that there are, frees it. Errors: kNotFound; kInvalidArgument for the
-  // engine's only one.
+  // Takes no more requests for it, waits for those that there are, frees it. Errors: kNotFound; kInvalidArgument for
+  // the engine's only one.
   Status remove_model(const std::string& name);
   std::vector<std::string> models() const;  // names, the first is the default
   // No request is taken any more; waits until those that there are have ended. False: not all had by then, and they run
@@ -55,8 +55,8 @@ class Engine {
   void close();
   bool is_closed() const;
 
-  std::string tier() const;         // "t_cpu"
-  std::string arithmetic() const;   // what is active: "exact"
+  std::string tier() const;        // "t_cpu"
+  std::string arithmetic() const;  // what is active: "exact"
   // JSON. Here and below `model` is a name, empty for the first model; "{}" for a name that does not exist.
   std::string model_card(const std::string& model = {}) const;
   std::string memory_plan(const std::string& model = {}) const;
@@ -67,10 +67,10 @@ class Engine {
   Status start_trace(std::uint32_t n_records = 1u << 18);
   Status stop_trace(const std::string& path);
 
-  Result<std::vector<std::int32_t>> tokenize(std::string_view text, bool add_special = true,
-                                             bool parse_special = true, const std::string& model = {}) const;
+  Result<std::vector<std::int32_t>> tokenize(std::string_view text, bool add_special = true, bool parse_special = true,
+                                             const std::string& model = {}) const;
   Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
-                                  const std::string& model = {}) const;
+                                 const std::string& model = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
@@ -81,8 +81,7 @@ class Engine {
   Result<std::vector<float>> logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk = 0,
                                     const std::string& model = {}) const;
   // The residual stream after a layer (-1: the embeddings), [n, model_dim].
-  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer,
-                                    const std::string& model = {}) const;
+  Result<std::vector<float>> hidden(std::span<const std::int32_t> ids, int layer, const std::string& model = {}) const;
   std::uint32_t vocab_size(const std::string& model = {}) const;  // 0 for a name that does not exist
   std::uint32_t model_dim(const std::string& model = {}) const;
 

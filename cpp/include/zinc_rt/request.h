@@ -18,8 +18,8 @@ struct Request {
   std::optional<std::string> messages;
   std::optional<std::vector<std::int32_t>> token_ids;
 
-  std::string model;  // by name; empty: the engine's first
-  std::string qos;    // interactive, standard or batch; empty: the tenant's. No class more urgent than the tenant's.
+  std::string model;    // by name; empty: the engine's first
+  std::string qos;      // interactive, standard or batch; empty: the tenant's. No class more urgent than the tenant's.
   std::uint32_t n = 1;  // completions of the prompt, which is computed once; seeds differ
 
   std::uint32_t max_tokens = 128;
@@ -65,8 +65,8 @@ struct Timings {
 };
 
 struct Completion {
-  std::string text;                          // without the end token and without the stop string
-  std::vector<std::int32_t> token_ids;       // all that were picked, the end token too
+  std::string text;                     // without the end token and without the stop string
+  std::vector<std::int32_t> token_ids;  // all that were picked, the end token too
   // stop, length, cancelled, deadline, client_too_slow or sink_failed; empty while it runs
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;        // one a token when asked for
@@ -81,8 +81,8 @@ struct StreamEvent {
   std::int32_t token_id = 0;
   std::string text;  // what became sure with this token; never half a UTF-8 sequence; the end of a text may follow in
                      // an event of its own
-  bool preempted = false;  // the request gave way to another and will go on; no token
-  bool is_token = true;    // false: text alone, held back until the end, or preempted
+  bool preempted = false;   // the request gave way to another and will go on; no token
+  bool is_token = true;     // false: text alone, held back until the end, or preempted
   std::uint32_t index = 0;  // which of n completions
 };
 

@@ -49,8 +49,8 @@ class Stream {
   Result<std::optional<StreamEvent>> next_within(double timeout_ms, bool& is_there);
   void cancel();
   Completion completion() const { return handle_.completion(); }
-  // A file descriptor that is readable while next() would not block, for event loops; the stream owns it. -1: the system
-  // has none left.
+  // A file descriptor that is readable while next() would not block, for event loops; the stream owns it. -1: the
+  // system has none left.
   int readable_fd();
 
  private:

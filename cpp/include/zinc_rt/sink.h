@@ -25,7 +25,7 @@ class Sink {
 };
 
 // Calls `callback` for each event on a thread of its own, with room for `capacity` events that it is behind. A callback
-// that throws ends the request. The sink's destructor waits for the call under way.
+// that throws ends the request. Calls may outlast the request, and the engine: what a callback uses must live as long.
 std::shared_ptr<Sink> make_callback_sink(std::function<void(const StreamEvent&)> callback, std::size_t capacity = 256);
 
 }  // namespace zinc_rt

@@ -16,11 +16,11 @@ struct TenantQuota {
   std::uint32_t max_kv_pages = 4096;       // of 16 tokens; pages that came from the prefix cache are not counted
   std::uint32_t reserved_kv_pages = 0;     // kept free for this tenant whatever others do
   std::uint32_t max_context_tokens = 128000;
-  double decode_tokens_per_s = 1000;     // both rates are smoothed over 5 s; work waits until it is within them
+  double decode_tokens_per_s = 1000;  // both rates are smoothed over 5 s; work waits until it is within them
   double prefill_tokens_per_s = 100000;
-  double weight = 1;                     // of its share against other tenants
-  std::string qos_class = "standard";    // interactive, standard or batch
-  std::string isolation_group;           // tenants of one group share cached prefixes; empty: none
+  double weight = 1;                   // of its share against other tenants
+  std::string qos_class = "standard";  // interactive, standard or batch
+  std::string isolation_group;         // tenants of one group share cached prefixes; empty: none
 };
 
 class Tenant {
