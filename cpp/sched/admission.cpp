@@ -66,7 +66,7 @@ void Scheduler::start(Request& r, Micros now) {
   constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
   const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
   r.protected_until = 0;
-  if (was_unlucky && n_protected_ < slots_.size() / 4) {
+  if (was_unlucky && n_protected_ < std::max(1u, slots_.size() / 4)) {
     r.protected_until = stats_.steps + kQuantum;
     ++n_protected_;
   }
@@ -102,7 +102,7 @@ void Scheduler::start(Request& r, Micros now) {
 // preemption leads.
 Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micros now) {
   if (blocked != nullptr && r.params.qos >= blocked->params.qos) return Outcome::kSkipped;
-  bool must_preempt = blocked != nullptr || slots_.n_free() == 0;
+  bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
   if (must_preempt && victim_for(r, now) == nullptr) return Outcome::kBlocked;
   for (;;) {
     const Bind room = find_room(r);
@@ -113,6 +113,7 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micr
     }
     if (room == Bind::kDone) prefixes_.unpin(match_.node);
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
+    if (room == Bind::kNoPages && r.n_missing > victim_pages(r)) return Outcome::kBlocked;  // none gives way in vain
     Request* victim = victim_for(r, now);
     if (victim == nullptr) return Outcome::kBlocked;
     preempt(*victim, now);
@@ -129,14 +130,14 @@ void Scheduler::admit(Micros now) {
     const Outcome outcome = try_admit(*r, blocked, now);
     if (outcome == Outcome::kAdmitted) continue;
     // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.
-    const bool is_alone =
-        outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0 : tenants_[r->params.tenant].slots == 0;
-    if (is_alone && blocked == nullptr) {
+    const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
+                                                       : blocked == nullptr && tenants_[r->params.tenant].slots == 0;
+    if (is_alone) {
       finish(*r, Finish::kOutOfPages, now);
       continue;
     }
     r->skipped_in = round_;
-    if (outcome == Outcome::kBlocked && blocked == nullptr) blocked = r;
+    if (outcome == Outcome::kBlocked) blocked = r;  // no less urgent than the one before
   }
 }
 
