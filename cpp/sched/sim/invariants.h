@@ -87,6 +87,8 @@ class Invariants {
   const Scheduler& s_;
   const TenantBook& tenants_;
   std::optional<Violation> violation_;
+  bool looks_at_queue_ = true;                                // this turn
+  std::uint64_t n_turns_ = 0;                                 // with a long queue
   std::vector<Waiting> waiting_;                              // before admit, by queue and order
   std::vector<Decoding> decoding_;                            // after admit: what the plan must hold
   std::vector<std::uint32_t> n_listed_;                       // by page: slots that list it

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
+#include <set>
 
 #include "base/error.h"
 #include "sched/sim/mix.h"
@@ -297,6 +297,7 @@ class Parser {
           SubmitFields all{e};
           ZRT_CHECK_OK(assign(4, all));
         }
+        if (!names_.insert(e.request).second) return wrong("request {} is there already", e.request);
         if (e.submit.n_prompt > kMostContext)
           return wrong("prompt={}, at most {} wanted", e.submit.n_prompt, kMostContext);
         if (e.submit.deadline_us < 0 || e.submit.deadline_us > kLatest)
@@ -365,6 +366,7 @@ class Parser {
   Scenario s_;
   Words words_;
   std::vector<std::size_t> event_lines_;
+  std::set<std::uint32_t> names_;  // of requests
   std::size_t line_ = 0;
 };
 

@@ -12,6 +12,7 @@ namespace zinc_rt::sched::sim {
 namespace {
 
 constexpr std::uint64_t kCacheCheckEvery = 64;  // turns
+constexpr std::uint64_t kLeaseTurns = 200;      // that a diagnosis takes at most
 // Turns a token of a scenario's requests may cost before it counts as one that never ends: throttled and held up
 // requests poll, preempted ones compute again.
 constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
@@ -99,18 +100,21 @@ class Simulation {
       case Act::kLease:
         if (const auto slot = scheduler_.lease(e.n_tokens)) {
           invariants_.leases.push_back(*slot);
+          leases_end_ = result_.counts.turns + kLeaseTurns;
           // A diagnosis writes what it likes into its pages.
           for (const auto page : scheduler_.slots().pages(*slot)) kv_.spoil_page(page);
         }
         return;
       case Act::kEndLease:
-        if (!invariants_.leases.empty()) {
-          scheduler_.give_back_lease(invariants_.leases.back());
-          invariants_.leases.pop_back();
-        }
+        if (!invariants_.leases.empty()) end_lease();
         return;
       case Act::kCancelAll: return scheduler_.cancel_all(Finish::kShutdown);
     }
+  }
+
+  void end_lease() {
+    scheduler_.give_back_lease(invariants_.leases.back());
+    invariants_.leases.pop_back();
   }
 
   void submit(const EventLine& e) {
@@ -139,6 +143,8 @@ class Simulation {
   // One turn of the engine; false when all is done.
   bool turn() {
     take_events();
+    if (result_.counts.turns >= leases_end_)
+      while (!invariants_.leases.empty()) end_lease();
     for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
       if (const Request* r = scheduler_.in_slot(slot))
         scheduler_.set_backpressure(r->id, live_[r->params.user].is_blocked);
@@ -170,10 +176,7 @@ class Simulation {
     const Micros until = is_idle ? next_event : std::min(wake_at, next_event);
     if (until == kNever && next_step_ < by_step_.size()) return ++now_, true;
     if (until == kNever && !invariants_.leases.empty()) {  // that is what they wait for
-      while (!invariants_.leases.empty()) {
-        scheduler_.give_back_lease(invariants_.leases.back());
-        invariants_.leases.pop_back();
-      }
+      while (!invariants_.leases.empty()) end_lease();
       return ++now_, true;
     }
     if (until == kNever)
@@ -279,8 +282,7 @@ class Simulation {
   }
 
   void end() {
-    for (const std::uint32_t slot : invariants_.leases) scheduler_.give_back_lease(slot);
-    invariants_.leases.clear();
+    while (!invariants_.leases.empty()) end_lease();
     const Stats& stats = scheduler_.stats();
     SimCounts& counts = result_.counts;
     counts.admissions = stats.admissions;
@@ -343,7 +345,7 @@ class Simulation {
   std::vector<Live> live_;  // by a request's `user`
   std::unordered_map<std::uint32_t, std::size_t> by_name_;
   std::vector<std::int32_t> tokens_;
-  std::uint64_t most_turns_ = 0;
+  std::uint64_t most_turns_ = 0, leases_end_ = 0;
   Micros now_ = 0;
 };
 
