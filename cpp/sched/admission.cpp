@@ -40,7 +40,8 @@ bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) con
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
 }
 
-Request* Scheduler::best_candidate(Micros now) {
+// `blocked`: one that found no room; those no more urgent wait behind it.
+Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
     // A sibling that waits for its leader's prompt does not hold up those behind it.
@@ -49,6 +50,7 @@ Request* Scheduler::best_candidate(Micros now) {
            !get(r->params.after)->prompt_done)
       r = r->next;
     if (r == nullptr || r->skipped_in == round_ || !may_start(*r, now)) return;
+    if (blocked != nullptr && r->params.qos >= blocked->params.qos) return;
     if (best == nullptr || comes_before(*r, *best, now)) best = r;
   });
   return best;
@@ -101,7 +103,6 @@ void Scheduler::start(Request& r, Micros now) {
 // Admits a request, if need be in place of others; `blocked`: an earlier one that found no room, past which only
 // preemption leads.
 Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micros now) {
-  if (blocked != nullptr && r.params.qos >= blocked->params.qos) return Outcome::kSkipped;
   bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
   if (must_preempt && victim_for(r, now) == nullptr) return Outcome::kBlocked;
   for (;;) {
@@ -126,7 +127,7 @@ void Scheduler::admit(Micros now) {
   tenants_.refresh();
   ++round_;
   const Request* blocked = nullptr;
-  while (Request* r = best_candidate(now)) {
+  while (Request* r = best_candidate(blocked, now)) {
     const Outcome outcome = try_admit(*r, blocked, now);
     if (outcome == Outcome::kAdmitted) continue;
     // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.

@@ -153,7 +153,7 @@ class Scheduler {
 
   // admission.cpp
   void apply_cancels(Micros now);
-  Request* best_candidate(Micros now);
+  Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
   bool is_aged(const Request& request, Micros now) const { return request.waited_at(now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
