@@ -89,6 +89,13 @@ void Invariants::check_order(const Request& r, bool is_aged, bool is_last_of_ten
   for (const Waiting& before : waiting_) {
     const Request* w = before.is_head ? s_.find(before.id) : nullptr;
     if (w == nullptr || !w->is_waiting || before.is_admitted || !may_start(*w, now) || may_be_over_quota(*w)) continue;
+    // A sibling before it may have lost its leader in this admission, and be the head of its queue since.
+    const auto is_before_it = [&](const Waiting& other) {
+      if (other.tenant != before.tenant || other.qos != before.qos || other.order >= before.order) return false;
+      const Request* o = s_.find(other.id);
+      return o != nullptr && o->is_waiting && !is_held_by_leader(*o);
+    };
+    if (std::ranges::any_of(waiting_, is_before_it)) continue;
     // Its tenant gave up a slot in this admission: it may have come to be able to start only after others.
     const auto is_of_tenant = [&](const Event& e) {
       return e.kind == EventKind::kPreempted && e.tenant == before.tenant;
