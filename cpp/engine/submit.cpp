@@ -95,8 +95,11 @@ Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
                   model->name(), most);
   }
   book_.set_quota(tenant.id, to_sched(quota), now_us());
-  const std::lock_guard tenant_lock(tenant.mutex);
-  tenant.quota = quota;
+  {
+    const std::lock_guard tenant_lock(tenant.mutex);
+    tenant.quota = quota;
+  }
+  poke();
   return {};
 }
 
@@ -117,6 +120,7 @@ Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   std::uint32_t n = 0;
   for (const auto& model : models_)
     if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
+  poke();
   return n;
 }
 
