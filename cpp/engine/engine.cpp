@@ -2,6 +2,7 @@
 #include "zinc_rt/engine.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/error.h"
 #include "engine/core.h"
@@ -160,6 +161,14 @@ Status RequestHandle::wait() const {
   for (const auto& g : generations_)
     if (auto status = g->wait(); first && !status) first = std::move(status);
   return first;
+}
+
+bool RequestHandle::wait_for(double timeout_ms) const {
+  const auto begin = std::chrono::steady_clock::now();
+  return std::ranges::all_of(generations_, [&](const auto& g) {
+    const std::chrono::duration<double, std::milli> passed = std::chrono::steady_clock::now() - begin;
+    return g->wait_for(timeout_ms - passed.count());
+  });
 }
 
 Completion RequestHandle::completion() const {

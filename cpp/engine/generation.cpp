@@ -3,6 +3,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -325,6 +326,18 @@ Status Generation::wait() const {
     ended_.wait(lock, [&] { return is_done_; });
   }
   return error();
+}
+
+bool Generation::wait_for(double timeout_ms) const {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  const auto begin = std::chrono::steady_clock::now();
+  timeout_ms = std::max(0.0, timeout_ms);
+  {
+    std::unique_lock lock(mutex_);
+    if (!ended_.wait_for(lock, Milliseconds(timeout_ms), [&] { return is_done_; })) return false;
+  }
+  const Milliseconds passed = std::chrono::steady_clock::now() - begin;
+  return sink_->wait_delivered(std::max(0.0, timeout_ms - passed.count()));
 }
 
 Completion Generation::completion() const {

@@ -50,6 +50,7 @@ class Generation {
   void cancel();
   bool is_done() const;
   Status wait() const;
+  bool wait_for(double timeout_ms) const;  // for the end, and for the sink's reader
   Status error() const;
   Completion completion() const;
 
@@ -74,10 +75,10 @@ class Generation {
   // Set by the core: how to tell it of a cancel, and what keeps this alive until its last event.
   std::function<void()> on_cancel;
   std::shared_ptr<Generation> self;
-  sched::RequestId id = 0;       // the step thread's
-  bool was_admitted = false;     // the step thread's
-  Generation* leader = nullptr;  // whose prompt this one shares; the step thread reads leader->id
-  sched::RequestParams pending;  // until the step thread takes it
+  sched::RequestId id = 0;             // the step thread's
+  bool was_admitted = false;           // the step thread's
+  std::shared_ptr<Generation> leader;  // whose prompt this one shares; until the step thread has read its id
+  sched::RequestParams pending;        // until the step thread takes it
 
  private:
   void offer(StreamEvent event);

@@ -74,17 +74,20 @@ struct Callbacks {
   std::function<void(const StreamEvent&)> callback;
   std::size_t capacity;
   std::mutex mutex;
-  std::condition_variable there;
+  std::condition_variable there, delivered;
   std::deque<StreamEvent> events;
-  bool stop = false, failed = false;
+  bool stop = false, failed = false, is_calling = false;
+  std::thread::id caller;
 
   void run() {
     std::unique_lock lock(mutex);
+    caller = std::this_thread::get_id();
     for (;;) {
       there.wait(lock, [&] { return stop || !events.empty(); });
       if (events.empty()) return;  // what is queued is still delivered
       const StreamEvent event = std::move(events.front());
       events.pop_front();
+      is_calling = true;
       lock.unlock();
       bool threw = false;
       try {
@@ -93,10 +96,21 @@ struct Callbacks {
         threw = true;
       }
       lock.lock();
-      if (!threw) continue;
-      failed = true;
-      events.clear();
+      is_calling = false;
+      if (threw) {
+        failed = true;
+        events.clear();
+      }
+      if (events.empty()) delivered.notify_all();
     }
+  }
+
+  bool wait_delivered(double timeout_ms) {
+    std::unique_lock lock(mutex);
+    if (caller == std::this_thread::get_id()) return true;
+    const auto had_all = [&] { return events.empty() && !is_calling; };
+    if (timeout_ms < 0) return delivered.wait(lock, had_all), true;
+    return delivered.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), had_all);
   }
 };
 
@@ -119,6 +133,7 @@ class CallbackSink final : public Sink {
     return SinkResult::kTaken;
   }
   void end(std::uint32_t) override {}
+  bool wait_delivered(double timeout_ms) override { return shared_->wait_delivered(timeout_ms); }
 
  private:
   std::shared_ptr<Callbacks> shared_;

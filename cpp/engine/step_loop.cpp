@@ -19,10 +19,16 @@ void EngineCore::take_commands() {
 
 void EngineCore::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
-  sched::Scheduler& scheduler = g.model().runner().scheduler();
-  if (command.kind == Command::kEnd) return scheduler.cancel(g.id, command.reason);
-  if (g.leader != nullptr) g.pending.after = g.leader->id;
-  auto id = scheduler.submit(std::move(g.pending), now);
+  // The model may have been removed since: between the check of a request and here, or after the request had ended.
+  const bool is_loaded = g.model().is_loaded();
+  if (command.kind == Command::kEnd) {
+    if (is_loaded) g.model().runner().scheduler().cancel(g.id, command.reason);
+    return;
+  }
+  if (const auto leader = std::move(g.leader)) g.pending.after = leader->id;
+  Result<sched::RequestId> id =
+      is_loaded ? g.model().runner().scheduler().submit(std::move(g.pending), now)
+                : fail(StatusCode::kUnavailable, "[engine] model \"{}\" was removed", g.model().name());
   if (id) {
     g.id = *id;
     return;

@@ -179,7 +179,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
         auto generation = weak.lock();
         if (self && generation) self->post({Command::kEnd, std::move(generation), sched::Finish::kCancelled});
       };
-      if (i > 0) g->leader = generations[0].get();
+      if (i > 0) g->leader = generations[0];
       generations.push_back(std::move(g));
     }
     return generations;

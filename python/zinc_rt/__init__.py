@@ -11,6 +11,7 @@ from ._core import (
     Completion,
     Difference,
     Engine,
+    RequestHandle,
     Session,
     Stream,
     StreamEvent,
@@ -24,16 +25,19 @@ from ._core import (
     __version__,
     validate,
 )
-from ._stream import astream as _astream
+from ._stream import install as _install
+from ._trace import trace as _trace
 from .ledger import TenantLedger
 
-Session.astream = _astream
+_install(Stream, Session)
+Engine.trace = _trace
 
 __all__ = [
     "ChatTemplate",
     "Completion",
     "Difference",
     "Engine",
+    "RequestHandle",
     "Session",
     "Stream",
     "StreamEvent",

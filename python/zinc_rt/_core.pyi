@@ -1,6 +1,7 @@
 """Types of the native module. All calls release the GIL while the engine works."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from typing import Any
 
@@ -42,6 +43,7 @@ class Usage:
     cached_tokens: int
 
 class Timings:
+    queue_ms: float
     prefill_ms: float
     decode_ms: float
     prefill_tokens_per_s: float
@@ -57,16 +59,32 @@ class Completion:
     seed: int
     usage: Usage
     timings: Timings
+    choices: list[Completion]
 
 class StreamEvent:
     @property
     def token_id(self) -> int | None: ...
     text: str
     preempted: bool
+    index: int
 
-class Stream(Iterator[StreamEvent]):
+class Stream(Iterator[StreamEvent], AsyncIterator[StreamEvent]):
     def __next__(self) -> StreamEvent: ...
+    async def __anext__(self) -> StreamEvent: ...
+    def __enter__(self) -> Stream: ...
+    def __exit__(self, *args: object) -> None: ...
+    async def __aenter__(self) -> Stream: ...
+    async def __aexit__(self, *args: object) -> None: ...
     def cancel(self) -> None: ...
+    def fileno(self) -> int: ...
+    @property
+    def completion(self) -> Completion: ...
+
+class RequestHandle:
+    def cancel(self) -> None: ...
+    def wait(self, timeout_s: float | None = None) -> bool: ...
+    @property
+    def is_done(self) -> bool: ...
     @property
     def completion(self) -> Completion: ...
 
@@ -77,6 +95,8 @@ class Session:
         messages: Sequence[dict[str, Any]] | None = None,
         token_ids: Sequence[int] | None = None,
         *,
+        model: str | None = None,
+        qos: str | None = None,
         max_tokens: int = 128,
         temperature: float = 0.0,
         top_k: int = 0,
@@ -93,6 +113,7 @@ class Session:
         n: int = 1,
         return_logits_hash: bool = False,
         deadline_ms: float | None = None,
+        stream_capacity: int | None = None,
     ) -> Completion: ...
     def stream(
         self,
@@ -108,6 +129,22 @@ class Session:
         token_ids: Sequence[int] | None = None,
         **parameters: Any,
     ) -> AsyncIterator[StreamEvent]: ...
+    async def agenerate(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[int] | None = None,
+        **parameters: Any,
+    ) -> Completion: ...
+    def submit(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[int] | None = None,
+        *,
+        on_event: Callable[[StreamEvent], object],
+        **parameters: Any,
+    ) -> RequestHandle: ...
 
 class TenantQuota:
     def __init__(
@@ -115,17 +152,21 @@ class TenantQuota:
         *,
         max_concurrent_slots: int = 4,
         max_kv_pages: int = 4096,
+        reserved_kv_pages: int = 0,
         max_context_tokens: int = 128000,
         decode_tokens_per_s: float = 1000.0,
         prefill_tokens_per_s: float = 100000.0,
+        weight: float = 1.0,
         qos_class: str = "standard",
         isolation_group: str | None = None,
     ) -> None: ...
     max_concurrent_slots: int
     max_kv_pages: int
+    reserved_kv_pages: int
     max_context_tokens: int
     decode_tokens_per_s: float
     prefill_tokens_per_s: float
+    weight: float
     qos_class: str
     isolation_group: str | None
 
@@ -134,6 +175,7 @@ class Tenant:
     def name(self) -> str: ...
     quota: TenantQuota
     def ledger(self) -> TenantLedger: ...
+    def flush_prefix_cache(self) -> int: ...
     def session(self, system: str | None = None) -> Session: ...
 
 class Engine:
@@ -141,7 +183,8 @@ class Engine:
         self,
         model: str | PathLike[str],
         tier: str = "auto",
-        max_slots: int = 16,
+        *,
+        max_slots: int = 64,
         kv_pages: int | None = None,
         max_context: int | None = None,
         kv_dtype: str | None = None,
@@ -151,6 +194,9 @@ class Engine:
         chunk_cap: int | None = None,
         fusion: str | None = None,
         mmap: bool = True,
+        prefix_cache: bool = True,
+        queue_cap: int = 1024,
+        max_models: int | None = None,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None: ...
     def __enter__(self) -> Engine: ...
@@ -158,6 +204,33 @@ class Engine:
     def close(self) -> None: ...
     @property
     def closed(self) -> bool: ...
+    def add_model(
+        self,
+        path: str | PathLike[str],
+        name: str,
+        tier: str = "auto",
+        *,
+        max_slots: int = 64,
+        kv_pages: int | None = None,
+        max_context: int | None = None,
+        kv_dtype: str | None = None,
+        threads: int | None = None,
+        arithmetic: str | None = None,
+        activations: str = "int8",
+        chunk_cap: int | None = None,
+        fusion: str | None = None,
+        mmap: bool = True,
+        prefix_cache: bool = True,
+        queue_cap: int = 1024,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None: ...
+    def remove_model(self, name: str) -> None: ...
+    @property
+    def models(self) -> list[str]: ...
+    def drain(self, timeout_s: float | None = None) -> bool: ...
+    def start_trace(self, n_records: int = 1 << 18) -> None: ...
+    def stop_trace(self, path: str | PathLike[str]) -> None: ...
+    def trace(self, path: str | PathLike[str], n_records: int = 1 << 18) -> AbstractContextManager[Engine]: ...
     @property
     def tier(self) -> str: ...
     @property
@@ -166,22 +239,26 @@ class Engine:
     def vocab_size(self) -> int: ...
     @property
     def model_dim(self) -> int: ...
-    def model_card(self) -> dict[str, Any]: ...
-    def memory_plan(self) -> dict[str, Any]: ...
+    # Here and below `model` is a name; None: the first.
+    def model_card(self, model: str | None = None) -> dict[str, Any]: ...
+    def memory_plan(self, model: str | None = None) -> dict[str, Any]: ...
     def stats(self) -> dict[str, Any]: ...
-    def tokenize(self, text: str, add_special: bool = True, parse_special: bool = True) -> list[int]: ...
-    def detokenize(self, ids: Sequence[int], skip_special: bool = False) -> str: ...
+    def tokenize(
+        self, text: str, add_special: bool = True, parse_special: bool = True, model: str | None = None
+    ) -> list[int]: ...
+    def detokenize(self, ids: Sequence[int], skip_special: bool = False, model: str | None = None) -> str: ...
     def apply_template(
         self,
         messages: Sequence[dict[str, Any]],
         tools: Sequence[Any] | None = None,
         add_generation_prompt: bool = True,
+        model: str | None = None,
         **variables: Any,
     ) -> str: ...
     def logits(
-        self, token_ids: Sequence[int], which: str = "all", chunk: int | None = None
+        self, token_ids: Sequence[int], which: str = "all", chunk: int | None = None, model: str | None = None
     ) -> npt.NDArray[np.float32]: ...
-    def hidden(self, token_ids: Sequence[int], layer: int) -> npt.NDArray[np.float32]: ...
+    def hidden(self, token_ids: Sequence[int], layer: int, model: str | None = None) -> npt.NDArray[np.float32]: ...
     def tenant(self, name: str, quota: TenantQuota | None = None) -> Tenant: ...
 
 class Difference:

@@ -28,6 +28,8 @@ class RequestHandle {
   bool is_done() const;
   // Blocks until it ended. Errors: what ended it, if it was not the request itself (device fault, engine closed).
   Status wait() const;
+  // Whether it has ended by then, and a callback has had all events (inside of the callback: whether it has ended).
+  bool wait_for(double timeout_ms) const;
   // What was generated so far, or in all.
   Completion completion() const;
 

@@ -22,6 +22,9 @@ class Sink {
   virtual ~Sink() = default;
   virtual SinkResult push(const StreamEvent& event) = 0;
   virtual void end(std::uint32_t index) = 0;  // no event follows for this one of n
+  // For clients, on any thread: waits until the reader has had all that was taken, or failed; false: not by then.
+  // timeout_ms < 0: for ever. Sinks that a reader takes events from have nothing to wait for.
+  virtual bool wait_delivered([[maybe_unused]] double timeout_ms) { return true; }
 };
 
 // Calls `callback` for each event on a thread of its own, with room for `capacity` events that it is behind. A callback

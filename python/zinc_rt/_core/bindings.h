@@ -3,7 +3,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
+
 #include "zinc_rt/status.h"
+
+namespace zinc_rt {
+struct Request;
+}
 
 namespace zinc_rt::python {
 
@@ -19,8 +25,55 @@ T unwrap(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+template <class Call>
+auto without_gil(Call&& call) {
+  auto result = [&] {
+    const py::gil_scoped_release release;
+    return call();
+  }();
+  return unwrap(std::move(result));
+}
+
+// The last handle of an engine joins its threads, which may take a step: Python goes on meanwhile.
+struct DeleteWithoutGil {
+  template <class T>
+  void operator()(T* object) const {
+    const py::gil_scoped_release release;
+    delete object;
+  }
+};
+template <class T>
+using Held = std::unique_ptr<T, DeleteWithoutGil>;
+
+// How long a call that waits may keep Ctrl-C waiting.
+inline constexpr double kSignalPollMs = 100;
+inline void check_signals() {
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
 py::object from_json(const std::string& text);  // json.loads
 std::string to_json(const py::handle& value);   // json.dumps
+
+// Takes keyword arguments one by one into fields; None leaves the default.
+class Keywords {
+ public:
+  explicit Keywords(const py::kwargs& kwargs) : kwargs_(kwargs) {}
+
+  template <class T>
+  void take(const char* name, T& field) {
+    if (const auto value = find(name); !value.is_none()) field = value.cast<T>();
+  }
+  py::object find(const char* name);  // None: not given
+  void check_all_taken() const;       // TypeError that names one which nobody took
+
+ private:
+  const py::kwargs& kwargs_;
+  py::set taken_;
+};
+
+// The request that the arguments of generate(), stream() and submit() describe.
+Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
+                     const py::kwargs& kwargs);
 
 // __reduce__ of classes that hold native state.
 template <class Class>
@@ -32,7 +85,9 @@ void forbid_pickle(Class& cls) {
 }
 
 void bind_engine(py::module_& m);
+void bind_request(py::module_& m);
 void bind_session(py::module_& m);
+void bind_tenant(py::module_& m);
 void bind_text(py::module_& m);
 void bind_validate(py::module_& m);
 

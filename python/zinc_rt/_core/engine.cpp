@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "bindings.h"
@@ -19,104 +20,159 @@ py::array_t<float> to_array(std::vector<float>&& values, std::size_t width) {
   return py::array_t<float>({owned->size() / width, width}, owned->data(), owner);
 }
 
-template <class Call>
-auto without_gil(Call&& call) {
-  auto result = [&] {
-    const py::gil_scoped_release release;
-    return call();
-  }();
-  return unwrap(std::move(result));
-}
-
-Engine open(const std::filesystem::path& model, const std::string& tier, std::uint32_t max_slots,
-            std::optional<std::uint32_t> kv_pages, std::optional<std::uint32_t> max_context,
-            std::optional<std::string> kv_dtype, std::optional<int> threads, std::optional<std::string> arithmetic,
-            const std::string& activations, std::optional<std::uint32_t> chunk_cap, std::optional<std::string> fusion,
-            bool mmap, std::function<void(std::uint64_t, std::uint64_t)> on_progress) {
+EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   EngineOptions o;
   o.tier = tier;
-  o.max_slots = max_slots;
-  o.kv_pages = kv_pages.value_or(0);
-  o.max_context = max_context.value_or(0);
-  o.kv_dtype = kv_dtype.value_or("");
-  o.threads = threads.value_or(0);
-  o.arithmetic = arithmetic.value_or("");
-  o.activations = activations;
-  o.chunk_cap = chunk_cap.value_or(0);
-  o.fusion = fusion.value_or("");
-  o.mmap = mmap;
-  o.on_progress = std::move(on_progress);
-  return without_gil([&] { return Engine::open(model.string(), o); });
+  Keywords keywords(kwargs);
+  keywords.take("max_slots", o.max_slots);
+  keywords.take("kv_pages", o.kv_pages);
+  keywords.take("max_context", o.max_context);
+  keywords.take("kv_dtype", o.kv_dtype);
+  keywords.take("threads", o.threads);
+  keywords.take("arithmetic", o.arithmetic);
+  keywords.take("activations", o.activations);
+  keywords.take("chunk_cap", o.chunk_cap);
+  keywords.take("fusion", o.fusion);
+  keywords.take("mmap", o.mmap);
+  keywords.take("prefix_cache", o.prefix_cache);
+  keywords.take("queue_cap", o.queue_cap);
+  keywords.take("max_models", o.max_models);
+  keywords.take("on_progress", o.on_progress);
+  keywords.check_all_taken();
+  return o;
+}
+
+Engine open(const std::filesystem::path& model, const std::string& tier, const py::kwargs& kwargs) {
+  const auto options = make_options(tier, kwargs);
+  return without_gil([&] { return Engine::open(model.string(), options); });
+}
+
+void add_model(Engine& self, const std::filesystem::path& path, const std::string& name, const std::string& tier,
+               const py::kwargs& kwargs) {
+  const auto options = make_options(tier, kwargs);
+  without_gil([&] { return self.add_model(path.string(), name, options); });
+}
+
+bool drain(Engine& self, std::optional<double> timeout_s) {
+  for (double left = timeout_s.value_or(0) * 1e3;; left -= kSignalPollMs) {
+    const double slice = timeout_s ? std::clamp(left, 0.0, kSignalPollMs) : kSignalPollMs;
+    if (without_gil([&]() -> Result<bool> { return self.drain(slice); })) return true;
+    if (timeout_s && left <= kSignalPollMs) return false;
+    check_signals();
+  }
+}
+
+// The JSON of a model, which must be there.
+template <class Call>
+py::object describe(const Engine& self, const std::optional<std::string>& model, Call&& call) {
+  if (const auto names = self.models(); model && std::ranges::find(names, *model) == names.end())
+    raise({StatusCode::kNotFound, "[engine] no model \"" + *model + "\" is loaded", 0});
+  return from_json(call(model.value_or("")));
 }
 
 py::array_t<float> logits(const Engine& self, const std::vector<std::int32_t>& ids, const std::string& which,
-                          std::optional<std::uint32_t> chunk) {
+                          std::optional<std::uint32_t> chunk, const std::optional<std::string>& model) {
   if (which != "all" && which != "last")
     raise({StatusCode::kInvalidArgument, "[logits] which \"" + which + "\" is not one of all, last", 0});
   if (chunk && *chunk == 0) raise({StatusCode::kInvalidArgument, "[logits] chunk 0, at least 1 wanted", 0});
   const auto rows = which == "all" ? LogitsRows::kAll : LogitsRows::kLast;
-  return to_array(without_gil([&] { return self.logits(ids, rows, chunk.value_or(0)); }), self.vocab_size());
+  const auto name = model.value_or("");
+  return to_array(without_gil([&] { return self.logits(ids, rows, chunk.value_or(0), name); }), self.vocab_size(name));
 }
 
-py::array_t<float> hidden(const Engine& self, const std::vector<std::int32_t>& ids, int layer) {
-  return to_array(without_gil([&] { return self.hidden(ids, layer); }), self.model_dim());
+py::array_t<float> hidden(const Engine& self, const std::vector<std::int32_t>& ids, int layer,
+                          const std::optional<std::string>& model) {
+  const auto name = model.value_or("");
+  return to_array(without_gil([&] { return self.hidden(ids, layer, name); }), self.model_dim(name));
 }
 
 std::string apply_template(const Engine& self, const py::object& messages, const py::object& tools,
-                           bool add_generation_prompt, const py::kwargs& kwargs) {
+                           bool add_generation_prompt, const std::optional<std::string>& model,
+                           const py::kwargs& kwargs) {
   const auto messages_json = to_json(messages), tools_json = tools.is_none() ? std::string() : to_json(tools),
              extra = kwargs.empty() ? std::string() : to_json(kwargs);
-  return without_gil([&] { return self.apply_template(messages_json, tools_json, add_generation_prompt, extra); });
+  return without_gil(
+      [&] { return self.apply_template(messages_json, tools_json, add_generation_prompt, extra, model.value_or("")); });
 }
 
 }  // namespace
 
 void bind_engine(py::module_& m) {
-  py::class_<Engine> engine(m, "Engine", "One model on one tier. Any thread; steps of the model run one at a time.");
-  engine
-      .def(py::init(&open), py::arg("model"), py::arg("tier") = "auto", py::arg("max_slots") = 16,
-           py::arg("kv_pages") = py::none(), py::arg("max_context") = py::none(), py::arg("kv_dtype") = py::none(),
-           py::arg("threads") = py::none(), py::arg("arithmetic") = py::none(), py::arg("activations") = "int8",
-           py::arg("chunk_cap") = py::none(), py::arg("fusion") = py::none(), py::arg("mmap") = true,
-           py::arg("on_progress") = nullptr)
+  const py::call_guard<py::gil_scoped_release> no_gil;
+  const py::arg_v model_arg = py::arg("model") = py::none();
+  py::class_<Engine, Held<Engine>> engine(
+      m, "Engine", "Models, each on a tier, and the tenants that share them. Any thread; a thread of its own steps.");
+  engine.def(py::init(&open), py::arg("model"), py::arg("tier") = "auto")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__",
            [](Engine& self, const py::args&) {
              const py::gil_scoped_release release;
              self.close();
            })
-      .def("close", &Engine::close, py::call_guard<py::gil_scoped_release>(),
-           "Frees the model; later calls raise Unavailable.")
+      .def("close", &Engine::close, no_gil, "Ends what runs and frees the models; later calls raise Unavailable.")
       .def_property_readonly("closed", &Engine::is_closed)
+      .def("add_model", &add_model, py::arg("path"), py::arg("name"), py::arg("tier") = "auto",
+           "Loads a further model, with slots, pages and options of its own.")
+      .def(
+          "remove_model",
+          [](Engine& self, const std::string& name) { without_gil([&] { return self.remove_model(name); }); },
+          py::arg("name"), "Takes no more requests for it, waits for those that there are, frees it.")
+      .def_property_readonly("models", &Engine::models, "Names; the first is the default.")
+      .def("drain", &drain, py::arg("timeout_s") = py::none(),
+           "Takes no more requests and waits for those that there are; False: not all have ended in this time.")
+      .def(
+          "start_trace", [](Engine& self, std::uint32_t n_records) { unwrap(self.start_trace(n_records)); },
+          py::arg("n_records") = 1u << 18, "Records what the step thread does until stop_trace() writes it.")
+      .def(
+          "stop_trace",
+          [](Engine& self, const std::filesystem::path& path) {
+            without_gil([&] { return self.stop_trace(path.string()); });
+          },
+          py::arg("path"), "Writes Chrome trace JSON, which ui.perfetto.dev shows.")
       .def_property_readonly("tier", &Engine::tier)
       .def_property_readonly("arithmetic", &Engine::arithmetic)
-      .def_property_readonly("vocab_size", &Engine::vocab_size)
-      .def_property_readonly("model_dim", &Engine::model_dim)
-      .def("model_card", [](const Engine& self) { return from_json(self.model_card()); })
-      .def("memory_plan", [](const Engine& self) { return from_json(self.memory_plan()); })
-      .def("stats", [](const Engine& self) { return from_json(self.stats()); })
+      .def_property_readonly("vocab_size", [](const Engine& self) { return self.vocab_size(); })
+      .def_property_readonly("model_dim", [](const Engine& self) { return self.model_dim(); })
+      .def(
+          "model_card",
+          [](const Engine& self, const std::optional<std::string>& model) {
+            return describe(self, model, [&](const std::string& name) { return self.model_card(name); });
+          },
+          model_arg)
+      .def(
+          "memory_plan",
+          [](const Engine& self, const std::optional<std::string>& model) {
+            return describe(self, model, [&](const std::string& name) { return self.memory_plan(name); });
+          },
+          model_arg)
+      .def("stats",
+           [](const Engine& self) {
+             return from_json(without_gil([&]() -> Result<std::string> { return self.stats(); }));
+           })
       .def(
           "tokenize",
-          [](const Engine& self, const std::string& text, bool add_special, bool parse_special) {
-            return unwrap(self.tokenize(text, add_special, parse_special));
+          [](const Engine& self, const std::string& text, bool add_special, bool parse_special,
+             const std::optional<std::string>& model) {
+            return unwrap(self.tokenize(text, add_special, parse_special, model.value_or("")));
           },
-          py::arg("text"), py::arg("add_special") = true, py::arg("parse_special") = true)
+          py::arg("text"), py::arg("add_special") = true, py::arg("parse_special") = true, model_arg)
       .def(
           "detokenize",
-          [](const Engine& self, const std::vector<std::int32_t>& ids, bool skip_special) {
-            return replace_invalid_utf8(unwrap(self.detokenize(ids, skip_special)));
+          [](const Engine& self, const std::vector<std::int32_t>& ids, bool skip_special,
+             const std::optional<std::string>& model) {
+            return replace_invalid_utf8(unwrap(self.detokenize(ids, skip_special, model.value_or(""))));
           },
-          py::arg("ids"), py::arg("skip_special") = false)
+          py::arg("ids"), py::arg("skip_special") = false, model_arg)
       .def("apply_template", &apply_template, py::arg("messages"), py::arg("tools") = py::none(),
-           py::arg("add_generation_prompt") = true)
-      .def("logits", &logits, py::arg("token_ids"), py::arg("which") = "all", py::arg("chunk") = py::none(),
+           py::arg("add_generation_prompt") = true, model_arg)
+      .def("logits", &logits, py::arg("token_ids"), py::arg("which") = "all", py::arg("chunk") = py::none(), model_arg,
            "Logits after each token: float32 [n, vocab_size].")
-      .def("hidden", &hidden, py::arg("token_ids"), py::arg("layer"),
+      .def("hidden", &hidden, py::arg("token_ids"), py::arg("layer"), model_arg,
            "The residual stream after a layer (-1: the embeddings): float32 [n, model_dim].")
       .def(
           "tenant",
           [](Engine& self, const std::string& name, const std::optional<TenantQuota>& quota) {
-            return unwrap(self.tenant(name, quota));
+            return without_gil([&] { return self.tenant(name, quota); });
           },
           py::arg("name"), py::arg("quota") = py::none());
   forbid_pickle(engine);

@@ -21,7 +21,9 @@ PYBIND11_MODULE(_core, m) {
   using namespace zinc_rt::python;
   m.attr("__version__") = zinc_rt::kVersion;
   bind_text(m);
+  bind_request(m);
   bind_session(m);
+  bind_tenant(m);
   bind_engine(m);
   bind_validate(m);
   m.def("cli", &cli, py::arg("arguments"), "Runs the zinc-rt program; returns its exit code.");

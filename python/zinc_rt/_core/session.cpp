@@ -1,195 +1,160 @@
+// Sessions and generations under way. Waits let go of the GIL and come back now and then for Ctrl-C.
+#include "zinc_rt/session.h"
+
 #include <pybind11/stl.h>
 
+#include <chrono>
+
 #include "bindings.h"
-#include "zinc_rt/tenant.h"
 
 namespace zinc_rt::python {
 namespace {
 
-Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
-                     const py::kwargs& kwargs) {
-  Request r;
-  if (!prompt.is_none()) r.prompt = prompt.cast<std::string>();
-  if (!messages.is_none()) r.messages = to_json(messages);
-  if (!token_ids.is_none()) r.token_ids = token_ids.cast<std::vector<std::int32_t>>();
-  for (const auto& [key, value] : kwargs) {
-    const auto name = key.cast<std::string>();
-    const auto take = [&](const char* wanted, auto& field) {
-      if (name != wanted) return false;
-      field = value.cast<std::remove_cvref_t<decltype(field)>>();
-      return true;
-    };
-    if (take("max_tokens", r.max_tokens) || take("temperature", r.temperature) || take("top_k", r.top_k) ||
-        take("top_p", r.top_p) || take("min_p", r.min_p) || take("repetition_penalty", r.repetition_penalty) ||
-        take("presence_penalty", r.presence_penalty) || take("frequency_penalty", r.frequency_penalty) ||
-        take("stop_token_ids", r.stop_token_ids) || take("ignore_eos", r.ignore_eos) || take("logprobs", r.logprobs) ||
-        take("return_logits_hash", r.return_logits_hash))
-      continue;
-    if (name == "seed") {
-      if (!value.is_none()) r.seed = value.cast<std::uint64_t>();
-    } else if (name == "deadline_ms") {
-      if (!value.is_none()) r.deadline_ms = value.cast<double>();
-    } else if (name == "stop") {
-      if (py::isinstance<py::str>(value))
-        r.stop = {value.cast<std::string>()};
-      else if (!value.is_none())
-        r.stop = value.cast<std::vector<std::string>>();
-    } else if (name == "n") {
-      if (const auto n = value.cast<int>(); n != 1)
-        raise({StatusCode::kUnavailable,
-               "[request] n is " + std::to_string(n) + "; this version generates 1 completion a call", 0});
-    } else {
-      throw py::type_error("unexpected keyword argument '" + name + "'");
-    }
-  }
-  return r;
+#if PY_VERSION_HEX < 0x030D0000
+bool is_finalizing() {
+  return _Py_IsFinalizing() != 0;
+}
+#else
+bool is_finalizing() {
+  return Py_IsFinalizing() != 0;
+}
+#endif
+
+struct Taken {
+  std::optional<StreamEvent> event;
+  bool is_there = true;  // false: not within the time
+};
+
+Result<Taken> take(Stream& stream, double timeout_ms) {
+  Taken taken;
+  auto event = stream.next_within(timeout_ms, taken.is_there);
+  if (!event) return std::unexpected(event.error());
+  taken.event = *std::move(event);
+  return taken;
 }
 
 Stream open_stream(const Session& self, const py::object& prompt, const py::object& messages,
                    const py::object& token_ids, const py::kwargs& kwargs) {
   const Request request = make_request(prompt, messages, token_ids, kwargs);
-  auto stream = [&] {
-    const py::gil_scoped_release release;
-    return self.stream(request);
-  }();
-  return unwrap(std::move(stream));
+  return without_gil([&] { return self.stream(request); });
 }
 
-std::optional<StreamEvent> next_event(Stream& stream) {
-  auto event = [&] {
-    const py::gil_scoped_release release;
-    return stream.next();
-  }();
-  return unwrap(std::move(event));
+StreamEvent next_event(Stream& stream) {
+  for (;;) {
+    auto taken = without_gil([&] { return take(stream, kSignalPollMs); });
+    if (taken.is_there && !taken.event) throw py::stop_iteration();
+    if (taken.is_there) return *std::move(taken.event);
+    check_signals();
+  }
 }
 
 Completion generate(const Session& self, const py::object& prompt, const py::object& messages,
                     const py::object& token_ids, const py::kwargs& kwargs) {
   auto stream = open_stream(self, prompt, messages, token_ids, kwargs);
-  while (next_event(stream))
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  // Takes events for a while without the GIL; whether they have ended.
+  const auto drain = [&]() -> Result<bool> {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::duration<double, std::milli>(kSignalPollMs);
+    for (;;) {
+      const auto taken = take(stream, kSignalPollMs);
+      if (!taken) return std::unexpected(taken.error());
+      if (taken->is_there && !taken->event) return true;
+      if (Clock::now() >= until) return false;
+    }
+  };
+  while (!without_gil(drain)) check_signals();
   return stream.completion();
 }
 
-// The dataclass of zinc_rt/ledger.py, which has just these fields.
-py::object to_python(const TenantLedger& l) {
-  py::dict fields;
-  fields["tokens_prompted"] = l.tokens_prompted;
-  fields["tokens_generated"] = l.tokens_generated;
-  fields["tokens_cached"] = l.tokens_cached;
-  fields["slots_admitted"] = l.slots_admitted;
-  fields["slots_preempted"] = l.slots_preempted;
-  fields["requests_finished"] = l.requests_finished;
-  fields["requests_cancelled"] = l.requests_cancelled;
-  fields["requests_failed"] = l.requests_failed;
-  fields["requests_rejected"] = l.requests_rejected;
-  fields["requests_too_slow"] = l.requests_too_slow;
-  fields["p50_ttft_ms"] = l.p50_ttft_ms;
-  fields["p99_ttft_ms"] = l.p99_ttft_ms;
-  fields["p50_decode_ms"] = l.p50_decode_ms;
-  fields["p99_decode_ms"] = l.p99_decode_ms;
-  fields["p50_queue_ms"] = l.p50_queue_ms;
-  fields["p99_queue_ms"] = l.p99_queue_ms;
-  fields["kv_pages_now"] = l.kv_pages_now;
-  fields["kv_pages_peak"] = l.kv_pages_peak;
-  fields["slots_now"] = l.slots_now;
-  fields["waiting_now"] = l.waiting_now;
-  fields["prefix_hit_rate"] = l.prefix_hit_rate;
-  fields["service"] = l.service;
-  return py::module_::import("zinc_rt.ledger").attr("TenantLedger")(**fields);
+// Calls a Python function on the sink's thread. The function is let go with the GIL held, wherever that happens; after
+// the interpreter's end nothing is called or let go.
+std::function<void(const StreamEvent&)> python_callback(py::function function) {
+  const std::shared_ptr<py::function> shared(new py::function(std::move(function)), [](py::function* f) {
+    if (is_finalizing()) return;
+    const py::gil_scoped_acquire acquire;
+    delete f;
+  });
+  return [shared](const StreamEvent& event) {
+    if (is_finalizing()) return;
+    const py::gil_scoped_acquire acquire;
+    try {
+      (*shared)(event);
+    } catch (py::error_already_set& error) {
+      error.discard_as_unraisable(*shared);  // sys.unraisablehook shows it
+      throw std::runtime_error("the callback raised");
+    }
+  };
+}
+
+RequestHandle submit(const Session& self, const py::object& prompt, const py::object& messages,
+                     const py::object& token_ids, py::function on_event, const py::kwargs& kwargs) {
+  const Request request = make_request(prompt, messages, token_ids, kwargs);
+  auto callback = python_callback(std::move(on_event));
+  const std::size_t capacity = request.stream_capacity > 0 ? request.stream_capacity : 256;
+  return without_gil([&] { return self.submit(request, make_callback_sink(std::move(callback), capacity)); });
+}
+
+bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (;;) {
+    const std::chrono::duration<double, std::milli> passed = Clock::now() - begin;
+    const double left = timeout_s ? *timeout_s * 1e3 - passed.count() : kSignalPollMs;
+    const bool ended = without_gil([&]() -> Result<bool> { return self.wait_for(std::min(left, kSignalPollMs)); });
+    if (ended) {
+      without_gil([&] { return self.wait(); });
+      return true;
+    }
+    check_signals();
+    if (timeout_s && left <= kSignalPollMs) return false;
+  }
 }
 
 }  // namespace
 
 void bind_session(py::module_& m) {
-  py::class_<TokenLogprob>(m, "TokenLogprob")
-      .def_readonly("token_id", &TokenLogprob::token_id)
-      .def_readonly("logprob", &TokenLogprob::logprob)
-      .def_readonly("top", &TokenLogprob::top);
-  py::class_<Usage>(m, "Usage")
-      .def_readonly("prompt_tokens", &Usage::prompt_tokens)
-      .def_readonly("completion_tokens", &Usage::completion_tokens)
-      .def_readonly("total_tokens", &Usage::total_tokens)
-      .def_readonly("cached_tokens", &Usage::cached_tokens);
-  py::class_<Timings>(m, "Timings")
-      .def_readonly("prefill_ms", &Timings::prefill_ms)
-      .def_readonly("decode_ms", &Timings::decode_ms)
-      .def_readonly("prefill_tokens_per_s", &Timings::prefill_tokens_per_s)
-      .def_readonly("decode_tokens_per_s", &Timings::decode_tokens_per_s)
-      .def_readonly("clamps", &Timings::clamps);
-  py::class_<Completion>(m, "Completion", "What a generation gave.")
-      .def_readonly("text", &Completion::text)
-      .def_readonly("token_ids", &Completion::token_ids)
-      .def_readonly("finish_reason", &Completion::finish_reason)
-      .def_readonly("logprobs", &Completion::logprobs)
-      .def_readonly("logits_hashes", &Completion::logits_hashes)
-      .def_readonly("seed", &Completion::seed)
-      .def_readonly("usage", &Completion::usage)
-      .def_readonly("timings", &Completion::timings)
-      .def("__repr__", [](const Completion& c) {
-        return py::str("Completion(text={!r}, finish_reason={!r})").format(c.text, c.finish_reason);
-      });
-  py::class_<StreamEvent>(m, "StreamEvent")
-      .def_property_readonly("token_id",
-                             [](const StreamEvent& e) { return e.is_token ? std::optional(e.token_id) : std::nullopt; })
-      .def_readonly("text", &StreamEvent::text)
-      .def_readonly("preempted", &StreamEvent::preempted);
-
-  py::class_<Stream> stream(m, "Stream",
-                            "A generation under way: iterate for its events. One thread at a time; cancel() from any.");
+  const py::call_guard<py::gil_scoped_release> no_gil;
+  py::class_<Stream, Held<Stream>> stream(
+      m, "Stream", "A generation under way: iterate for its events. One thread at a time; cancel() from any.");
   stream.def("__iter__", [](py::object self) { return self; })
-      .def("__next__",
-           [](Stream& self) {
-             auto event = next_event(self);
-             if (!event) throw py::stop_iteration();
-             return *event;
-           })
-      .def("cancel", &Stream::cancel, "Ends the generation at its next event; finish_reason becomes cancelled.")
+      .def("__next__", &next_event)
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](Stream& self, const py::args&) { self.cancel(); })
+      .def("cancel", &Stream::cancel, no_gil, "Ends the generation within a step; finish_reason becomes cancelled.")
+      .def(
+          "fileno", &Stream::readable_fd,
+          "A descriptor that is readable while next() would not block; the stream's own. -1: the system has none left.")
+      .def(
+          "_poll",
+          [](Stream& self, double timeout_ms) {
+            auto taken = without_gil([&] { return take(self, timeout_ms); });
+            return std::pair(taken.is_there, std::move(taken.event));
+          },
+          py::arg("timeout_ms") = 0.0, "Whether next() would not block, and what it gives; None: the end.")
       .def_property_readonly("completion", &Stream::completion, "What was generated so far, or in all.");
   forbid_pickle(stream);
 
-  py::class_<Session> session(m, "Session", "A conversation of one tenant. Any thread.");
+  py::class_<RequestHandle, Held<RequestHandle>> handle(m, "RequestHandle",
+                                                        "A request whose events go to a callback. Any thread.");
+  handle.def("cancel", &RequestHandle::cancel, no_gil, "Ends it within a step; finish_reason becomes cancelled.")
+      .def_property_readonly("is_done", &RequestHandle::is_done)
+      .def("wait", &wait, py::arg("timeout_s") = py::none(),
+           "Until it has ended and the callback has had all events; False: not in this time. Raises what ended it, if "
+           "that was not the request itself.")
+      .def_property_readonly("completion", &RequestHandle::completion, "What was generated so far, or in all.");
+  forbid_pickle(handle);
+
+  py::class_<Session, Held<Session>> session(m, "Session", "A conversation of one tenant. Any thread.");
   session
       .def("generate", &generate, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
            py::arg("token_ids") = py::none(), "Generates and gives the whole Completion.")
       .def("stream", &open_stream, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
-           py::arg("token_ids") = py::none(), "Generates as an iterator of StreamEvent.");
+           py::arg("token_ids") = py::none(), "Generates as an iterator, plain or async, of StreamEvent.")
+      .def("submit", &submit, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
+           py::arg("token_ids") = py::none(), py::kw_only(), py::arg("on_event"),
+           "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
+           "the request as sink_failed.");
   forbid_pickle(session);
-
-  py::class_<TenantQuota>(m, "TenantQuota", "What a tenant may use.")
-      .def(py::init([](std::uint32_t slots, std::uint32_t pages, std::uint32_t context, double decode, double prefill,
-                       std::string qos, std::optional<std::string> group) {
-             return TenantQuota{slots, pages, context, decode, prefill, std::move(qos), group.value_or("")};
-           }),
-           py::kw_only(), py::arg("max_concurrent_slots") = 4, py::arg("max_kv_pages") = 4096,
-           py::arg("max_context_tokens") = 128000, py::arg("decode_tokens_per_s") = 1000.0,
-           py::arg("prefill_tokens_per_s") = 100000.0, py::arg("qos_class") = "standard",
-           py::arg("isolation_group") = py::none())
-      .def_readwrite("max_concurrent_slots", &TenantQuota::max_concurrent_slots)
-      .def_readwrite("max_kv_pages", &TenantQuota::max_kv_pages)
-      .def_readwrite("max_context_tokens", &TenantQuota::max_context_tokens)
-      .def_readwrite("decode_tokens_per_s", &TenantQuota::decode_tokens_per_s)
-      .def_readwrite("prefill_tokens_per_s", &TenantQuota::prefill_tokens_per_s)
-      .def_readwrite("qos_class", &TenantQuota::qos_class)
-      .def_property(
-          "isolation_group",
-          [](const TenantQuota& q) {
-            return q.isolation_group.empty() ? std::nullopt : std::optional(q.isolation_group);
-          },
-          [](TenantQuota& q, std::optional<std::string> group) { q.isolation_group = group.value_or(""); });
-  py::class_<Tenant> tenant(m, "Tenant", "Whose work it is. Any thread.");
-  tenant.def_property_readonly("name", &Tenant::name)
-      .def_property("quota", &Tenant::quota,
-                    [](Tenant& self, const TenantQuota& quota) { unwrap(self.set_quota(quota)); })
-      .def(
-          "ledger", [](const Tenant& self) { return to_python(self.ledger()); }, "A zinc_rt.TenantLedger of now.")
-      .def(
-          "session",
-          [](const Tenant& self, std::optional<std::string> system) {
-            return unwrap(self.session(system.value_or("")));
-          },
-          py::arg("system") = py::none());
-  forbid_pickle(tenant);
 }
 
 }  // namespace zinc_rt::python
