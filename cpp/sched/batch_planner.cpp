@@ -57,12 +57,11 @@ void Scheduler::save_state(Request& r, std::uint32_t at) {
 void Scheduler::plan_decodes(Micros now) {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
-    if (r == nullptr || slots_[slot].state != SlotState::kDecode) continue;
-    if (is_throttled(*r, now)) {
-      if (slots_[slot].output_backpressure != 0 && ++r->n_stalled > options_.slow_sink_steps)
-        cancel(r->id, Finish::kClientTooSlow);
-      continue;
-    }
+    if (r == nullptr) continue;
+    // Also one that computes its text again after a preemption.
+    if (slots_[slot].output_backpressure != 0 && ++r->n_stalled > options_.slow_sink_steps)
+      cancel(r->id, Finish::kClientTooSlow);
+    if (slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
     grow(*r, r->n_done + 1, true, now);  // may preempt, also slots that were passed already
   }
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {

@@ -185,6 +185,7 @@ class Scheduler {
   void bind(Request& request);
   void restart(Request& request);
   void publish_pages(Request& request, std::uint32_t first);
+  void share_page(Request& request, std::uint32_t& own, std::uint32_t cached);
   void publish_tail(Request& request);
   void release_pages(Request& request, bool keep);
   void release_slot(Request& request, bool keep);

@@ -138,12 +138,23 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
     prefixes_.pin(node);
     prefixes_.unpin(r.node);
     r.node = node;
+    if (prefixes_.page(node) != pages[depth]) share_page(r, pages[depth], prefixes_.page(node));
   }
   if (r.checkpoint != kNone && r.n_done <= r.n_prompt && r.checkpoint_pages * kPageTokens == r.n_done) {
     prefixes_.attach_checkpoint(r.node, r.checkpoint);
     r.checkpoint = kNone;
   }
   if (r.n_done == r.n_prompt) publish_tail(r);
+}
+
+// The cache has these tokens in another page, which is pinned now: the slot goes on with that one, or it would hold two
+// pages for one, and more in all than admission found room for.
+void Scheduler::share_page(Request& r, std::uint32_t& own, std::uint32_t cached) {
+  if (!pages_.add_ref(cached) || !pages_.release(own)) ++stats_.internal_errors;
+  own = cached;
+  --r.n_charged;
+  --tenants_[r.params.tenant].pages;
+  ++room_epoch_;
 }
 
 // The page that is not full: what it holds now never changes, so others may copy it.
