@@ -1,6 +1,6 @@
-// Counts what a stretch of code allocates by operator new, on any thread or on one. This header replaces the global operators:
-// one source file of a test program includes it, and the whole program has them. Thread rule: the counter may be read
-// and armed from any thread; one AllocationCount lives at a time.
+// Counts what a stretch of code allocates by operator new, on any thread or on one. This header replaces the global
+// operators: one source file of a test program includes it, and the whole program has them. Thread rule: the counter
+// may be read and armed from any thread; one AllocationCount lives at a time.
 #pragma once
 
 #include <atomic>

@@ -286,7 +286,7 @@ TEST_F(EngineTest, AReaderWhoStaysAwayIsTooSlow) {
     ASSERT_TRUE(session.generate(token_request(prompt(8), 100)));
   ASSERT_TRUE(eventually([&] { return !slow->completion().finish_reason.empty(); }));
   EXPECT_EQ(slow->completion().finish_reason, "client_too_slow");
-  EXPECT_LE(slow->completion().token_ids.size(), 8u);
+  EXPECT_LT(slow->completion().token_ids.size(), 60u);  // what the drainer had not seen yet
   EXPECT_EQ(engine.tenant("slow").ledger().requests_too_slow, 1u);
   expect_all_free(engine);
 }

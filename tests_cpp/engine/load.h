@@ -32,7 +32,7 @@ inline TenantQuota load_quota(std::size_t i) {
   TenantQuota quota;
   constexpr const char* kClasses[] = {"interactive", "standard", "batch", "standard"};
   quota.qos_class = kClasses[i % 4];
-  quota.max_concurrent_slots = 4;
+  quota.max_concurrent_slots = 2;
   quota.reserved_kv_pages = i % 4 == 1 ? 1 : 0;
   quota.isolation_group = i % 3 == 2 ? "group" : "";
   quota.decode_tokens_per_s = 1e6;

@@ -18,12 +18,12 @@ struct Seen {
   std::uint64_t preemptions = 0, evictions = 0, warm_tokens = 0, page_copies = 0, restores = 0, faults = 0;
   std::uint64_t variant_changes = 0;
   void print(std::ostream& out, const std::string& family) const {
-    out << family << ": " << schedules << " schedules, " << requests << " requests (" << finished << " to their length, "
-        << stopped << " stopped, " << cancelled << " cancelled, " << late << " past their deadline, " << too_slow
-        << " too slow, " << failed << " by " << faults << " faults, " << out_of_pages << " out of pages), " << tokens
-        << " tokens; " << preemptions << " preemptions, " << evictions << " evictions, " << warm_tokens
-        << " cached tokens, " << page_copies << " page copies, " << restores << " restores, " << variant_changes
-        << " changes of the position encoding" << std::endl;
+    out << family << ": " << schedules << " schedules, " << requests << " requests (" << finished
+        << " to their length, " << stopped << " stopped, " << cancelled << " cancelled, " << late
+        << " past their deadline, " << too_slow << " too slow, " << failed << " by " << faults << " faults, "
+        << out_of_pages << " out of pages), " << tokens << " tokens; " << preemptions << " preemptions, " << evictions
+        << " evictions, " << warm_tokens << " cached tokens, " << page_copies << " page copies, " << restores
+        << " restores, " << variant_changes << " changes of the position encoding" << std::endl;
   }
 };
 
@@ -50,7 +50,8 @@ class Family {
         ids = beginnings[below(beginnings.size())];
         if (below(2) == 0) ids.resize(1 + below(ids.size()));
       }
-      const std::size_t n = std::max(ids.size() + 1 + below(12), shortest_prompt + below(longest_prompt - shortest_prompt));
+      const std::size_t n =
+          std::max(ids.size() + 1 + below(12), shortest_prompt + below(longest_prompt - shortest_prompt));
       const auto more = prompt(n > ids.size() ? n - ids.size() : 0, static_cast<unsigned>(rng()));
       ids.insert(ids.end(), more.begin(), more.end());
       if (ids.size() > longest_prompt) ids.resize(longest_prompt);
@@ -166,7 +167,8 @@ class Schedule {
     if (below(4) == 0) {
       for (std::size_t n = 1 + below(3); n > 0; --n) faults_.insert(1 + below(60));
       const bool is_late = below(2) == 0;  // the step has run and its logits were seen
-      (is_late ? probe->after : probe->before) = [this, probe = probe.get()](const StepInput& input, std::uint64_t n) -> Status {
+      (is_late ? probe->after : probe->before) = [this, probe = probe.get()](const StepInput& input,
+                                                                             std::uint64_t n) -> Status {
         if (!faults_.contains(n)) return {};
         n_hit_ += std::set(input.slots.begin(), input.slots.end()).size() + probe->n_copied_for;
         ++n_faults_;
@@ -290,7 +292,8 @@ class Schedule {
     EXPECT_TRUE(begins(alone.logits_hashes, got.logits_hashes)) << describe(run, got);
     EXPECT_EQ(got.logits_hashes.size(), ids.size());
     EXPECT_EQ(got.logprobs.size(), run.request.logprobs > 0 ? ids.size() : 0u);
-    if (ids.size() + run.request.token_ids->size() > family_.limit() && run.request.token_ids->size() <= family_.limit())
+    if (ids.size() + run.request.token_ids->size() > family_.limit() &&
+        run.request.token_ids->size() <= family_.limit())
       ++seen_.variant_changes;
     const auto& reason = got.finish_reason;
     const auto& stops = run.request.stop_token_ids;
@@ -369,9 +372,9 @@ struct FamilyCase {
   std::size_t shortest, longest;  // prompts
 };
 inline const FamilyCase kFamilies[] = {
-    {"llama_spm-f32", 128, 1, 80},       // dense
-    {"qwen35-f32", 128, 1, 80},          // recurrent state beside pages
-    {"qwen3moe-Q4_K_M", 128, 1, 80},     // experts
+    {"llama_spm-f32", 128, 1, 80},         // dense
+    {"qwen35-f32", 128, 1, 80},            // recurrent state beside pages
+    {"qwen3moe-Q4_K_M", 128, 1, 80},       // experts
     {"phi3_longrope-f16", 320, 225, 270},  // the position encoding changes at 256 tokens
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {

@@ -46,11 +46,11 @@ TEST(Soak, RandomLoadLeavesNothingBehind) {
     }
     if (now < next_line) continue;
     next_line = now + 10;
-    std::cout << static_cast<int>(now) << " s: " << resident_mib() << " MiB; " << load.length << " length, " << load.stop
-              << " stop, " << load.cancelled << " cancelled, " << load.deadline << " deadline, " << load.too_slow
-              << " too slow, " << load.dropped << " left, " << load.refused << " refused, " << load.exhausted
-              << " out of pages, " << load.tokens << " tokens; " << engine.stat("preemptions") << " preemptions, "
-              << engine.stat("page_evictions") << " evictions" << std::endl;
+    std::cout << static_cast<int>(now) << " s: " << resident_mib() << " MiB; " << load.length << " length, "
+              << load.stop << " stop, " << load.cancelled << " cancelled, " << load.deadline << " deadline, "
+              << load.too_slow << " too slow, " << load.dropped << " left, " << load.refused << " refused, "
+              << load.exhausted << " out of pages, " << load.tokens << " tokens; " << engine.stat("preemptions")
+              << " preemptions, " << engine.stat("page_evictions") << " evictions" << std::endl;
   }
   stop = true;
   for (auto& client : clients) client.join();
