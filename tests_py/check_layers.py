@@ -101,7 +101,8 @@ def kernel_breach(parts, target):
 def tests_breach(parts, target):
     module, to = parts[0], target.split("/")
     if to[0] == "tests_cpp":
-        return None if to[1] in {module, "base"} else f"tests of {module} may not include tests of {to[1]}"
+        allowed = {module, "base", *ALLOWED.get(module, [])}  # helpers of the tests below
+        return None if to[1] in allowed else f"tests of {module} may not include tests of {to[1]}"
     allowed = {PUBLIC, module, *ALLOWED.get(module, []), *TESTS_ALSO.get(module, ())}
     return f"tests of {module} may not include {to[0]}" if to[0] in OURS - allowed else None
 
