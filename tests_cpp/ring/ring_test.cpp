@@ -24,7 +24,7 @@ std::vector<std::string> tier_names() {
 class RingContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { ring_ = make(); }
-  std::unique_ptr<Ring> make() { return *pick_tier(GetParam())->tier->make_ring({3}); }
+  std::unique_ptr<Ring> make() { return *pick_tier(GetParam())->tier->make_ring({3, {}}); }
   bool computes() const { return GetParam() != "null"; }
 
   std::vector<std::byte> add_kernel(bool patched = true) {
@@ -228,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, RingContract, ::testing::ValuesIn(tier_names()),
 // T-CPU alone: its kernels are named by opcode and checked against this build.
 class CpuKernels : public ::testing::Test {
  protected:
-  std::unique_ptr<Ring> ring_ = *pick_tier("t_cpu")->tier->make_ring({1});
+  std::unique_ptr<Ring> ring_ = *pick_tier("t_cpu")->tier->make_ring({1, {}});
   kernel::ZrtFile linear() {
     auto file = ring_->kernels().find(ir::Op::LINEAR, DType::kF32)->file;
     for (const auto& symbol : file.symbols) static_cast<void>(file.patch(symbol.name, 0));
