@@ -13,7 +13,8 @@ const char* to_string(Finish reason) {
 }
 
 void TokenBucket::set_rate(double tokens_per_s, Micros now) {
-  const double before = is_new_ ? 0 : used(now);  // a part of the window, so it holds across a change
+  // A part of the window, so it holds across a change; a debt of a slow rate would be a huge one of a fast rate.
+  const double before = is_new_ ? 0 : std::min(1.0, used(now));
   rate_ = tokens_per_s;
   level_ = (1 - before) * rate_ * kWindowSeconds;
   filled_at_ = now;

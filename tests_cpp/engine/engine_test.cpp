@@ -113,14 +113,14 @@ TEST_F(EngineTest, DeadlinesEndWhatRunsAndWhatWaits) {
   const auto session = engine.session();
   gate_.close();
   auto request = token_request(prompt(8), 100);
-  request.deadline_ms = 40;
+  request.deadline_ms = 1000;
   auto running = session.stream(request);
   ASSERT_TRUE(running && gate_.wait_arrived(1));
   auto waiting = session.stream(request);
   ASSERT_TRUE(waiting);
   gate_.let(3);
   ASSERT_TRUE(gate_.wait_arrived(4));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000));
   gate_.let(1);
   for (auto* stream : {&*running, &*waiting}) EXPECT_EQ(read(*stream).finish_reason, "deadline");
   EXPECT_EQ(running->completion().token_ids.size(), 4u);
@@ -426,10 +426,11 @@ TEST_F(EngineTest, AHigherRateHoldsAtOnce) {
   ASSERT_TRUE(stream && stream->next());
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   EXPECT_LT(stream->completion().token_ids.size(), 6u);
+  // A debt of a token is not made one of seconds' worth of the new rate, which would be ten seconds.
   const auto begin = std::chrono::steady_clock::now();
   ASSERT_TRUE(tenant.set_quota(quota("standard")));
   EXPECT_EQ(read(*stream).token_ids.size(), 6u);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
 }
 
 // Pages that are reserved for another while a request runs may leave too few for it: it ends, it does not hang.
@@ -456,7 +457,7 @@ TEST_F(EngineTest, AReservationThatLeavesTooFewPagesEndsTheRequest) {
 // Two requests of one prompt that start in one step compute the same pages; they come to hold them once.
 TEST_F(EngineTest, PagesComputedTwiceAreHeldOnce) {
   const auto engine = make(3, 24);
-  const auto session = engine.session();
+  const auto session = engine.session("b", quota("batch"));  // whose steps may take any time
   gate_.close();
   auto other = session.stream(token_request(prompt(4, 9), 11));
   ASSERT_TRUE(other && gate_.wait_arrived(1));
