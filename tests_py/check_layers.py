@@ -23,7 +23,7 @@ ALLOWED = {
     "vulkan": ["base", "model", "executor"],
     "engine": ["base", "model", "tokenizer", "mem", "sched", "executor", "vulkan"],
     "server": ["base"],
-    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "executor"],
+    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor"],
 }
 ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
 # kernels/common: constants and structs that host and device share; modules that fill or read them may include it.
@@ -32,7 +32,7 @@ MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring"}
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"
 # Which kernels a tier's folder may include.
-TIER_KERNELS = {"cpu": {"common", "cpu"}}
+TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
     "model": {"kernels"},
@@ -88,10 +88,11 @@ def module_breach(parts, target):
 
 
 def kernel_breach(parts, target):
-    """kernels/common knows itself alone; kernels/<target> knows common, itself and base."""
+    """kernels/common knows itself alone; kernels/<target> knows common, itself and base; cpu_simd the cpu it speeds up."""
     to = target.split("/")
     if to[0] == "kernels":
-        return None if to[1] in {"common", parts[0]} else f"kernels/{parts[0]} may not include kernels/{to[1]}"
+        also = {"cpu"} if parts[0] == "cpu_simd" else set()
+        return None if to[1] in {"common", parts[0]} | also else f"kernels/{parts[0]} may not include kernels/{to[1]}"
     if to[0] in OURS and not (to[0] == "base" and parts[0] != "common"):
         return f"kernels/{parts[0]} may not include {to[0]}"
     return None
@@ -100,7 +101,8 @@ def kernel_breach(parts, target):
 def tests_breach(parts, target):
     module, to = parts[0], target.split("/")
     if to[0] == "tests_cpp":
-        return None if to[1] in {module, "base"} else f"tests of {module} may not include tests of {to[1]}"
+        allowed = {module, "base", *ALLOWED.get(module, [])}  # helpers of the tests below
+        return None if to[1] in allowed else f"tests of {module} may not include tests of {to[1]}"
     allowed = {PUBLIC, module, *ALLOWED.get(module, []), *TESTS_ALSO.get(module, ())}
     return f"tests of {module} may not include {to[0]}" if to[0] in OURS - allowed else None
 

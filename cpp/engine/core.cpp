@@ -25,7 +25,15 @@ Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, co
 }
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model) {
-  const auto core = std::shared_ptr<EngineCore>(new EngineCore);
+  // A sink may own the last handle, and one of the engine's threads let go of it, which cannot wait for itself.
+  const auto destroy = [](EngineCore* core) {
+    const auto here = std::this_thread::get_id();
+    if (core->steps_.get_id() == here || core->drainer_.get_id() == here)
+      std::thread([core] { delete core; }).detach();
+    else
+      delete core;
+  };
+  const auto core = std::shared_ptr<EngineCore>(new EngineCore, destroy);
   core->inbox_.reserve(64);
   core->taken_.reserve(64);
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
@@ -41,6 +49,12 @@ EngineCore::~EngineCore() {
 
 Status EngineCore::check_open() const {
   if (is_closed()) return fail(StatusCode::kUnavailable, "[engine] the engine is closed");
+  return {};
+}
+
+Status EngineCore::check_loaded(const Model& model) const {
+  ZRT_CHECK_OK(check_open());
+  if (!model.is_loaded()) return fail(StatusCode::kUnavailable, "[engine] model \"{}\" has been removed", model.name());
   return {};
 }
 

@@ -51,6 +51,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
+  Status check_loaded(const Model& model) const;  // with the turn: open, and not removed
   std::string stats();
   Timeline& timeline() { return timeline_; }
 
@@ -68,7 +69,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   };
   EngineCore();
   Status join(std::shared_ptr<Model> model, std::string name);
-  void post(Command command);
+  void post(std::vector<Command> commands);  // the step thread sees all of them at once
 
   // step_loop.cpp
   void run_steps();
@@ -108,7 +109,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   mutable Turn turn_;
   sched::TenantBook book_;
   mem::SipKey key_;
-  std::unordered_map<std::uint64_t, TokenDetails*> details_;  // of the step under way, by generation
+  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by generation
   Timeline timeline_;
 
   std::mutex inbox_mutex_;

@@ -15,7 +15,7 @@ class EngineCore::Lease {
  public:
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
     const Turn::Guard guard(core.turn_);
-    ZRT_CHECK_OK(core.check_open());
+    ZRT_CHECK_OK(core.check_loaded(model));
     if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
     ZRT_TRY(const auto slot, model.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
     return Lease(core, model, slot);
@@ -77,7 +77,7 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
       std::vector<std::uint32_t> wanted(n - first);
       std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
       const Turn::Guard guard(turn_);
-      ZRT_CHECK_OK(check_open());
+      ZRT_CHECK_OK(check_loaded(model));
       ZRT_CHECK_OK(model.runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
     }
   return out;
@@ -92,7 +92,7 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
     for (std::size_t at = 0; at < span.end; at += step_size) {
       const std::size_t n = std::min(step_size, span.end - at);
       const Turn::Guard guard(turn_);
-      ZRT_CHECK_OK(check_open());
+      ZRT_CHECK_OK(check_loaded(model));
       ZRT_TRY(const auto part, model.runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
       const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * model.config().model_dim;
       out.insert(out.end(), part.begin() + static_cast<std::ptrdiff_t>(skipped), part.end());

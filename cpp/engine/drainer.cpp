@@ -33,7 +33,7 @@ void EngineCore::handle(const OutputEvent& event) {
 
 // After something happened to it.
 void EngineCore::settle(Generation& g) {
-  if (const auto reason = g.take_end()) post({Command::kEnd, g.self, *reason});
+  if (const auto reason = g.take_end()) post({{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
     if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
     return;

@@ -29,9 +29,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
     return fail(StatusCode::kInvalidArgument, "[engine] threads is {}, 0 to 1024 allowed", options.threads);
   ZRT_TRY(const auto chunk, options::get_int("ZINC_RT_CHUNK_CAP", 0, 1 << 20));
   out.chunk_cap = options.chunk_cap > 0 ? options.chunk_cap : static_cast<std::uint32_t>(chunk);
-  if (const auto kernels = options::get("ZINC_RT_CPU_KERNELS"); kernels != "ref")
-    return fail(StatusCode::kUnavailable, "[options] ZINC_RT_CPU_KERNELS={} is not in this build; it has: ref",
-                kernels);
+  out.cpu_kernels = options.cpu_kernels.empty() ? options::get("ZINC_RT_CPU_KERNELS") : options.cpu_kernels;
   return out;
 }
 

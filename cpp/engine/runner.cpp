@@ -87,6 +87,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   const auto admitted = now_us();
   const sched::StepPlan& plan = scheduler_.plan(admitted);
   Turn result{!plan.empty(), plan.wake_at};
+  report(listener);  // who came and went is not kept waiting by the step
   const auto planned = now_us();
   if (result.ran) {
     const auto n_decode = plan.n_decode, n_prefill = plan.n_tokens - plan.n_decode;

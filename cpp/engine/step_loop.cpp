@@ -1,6 +1,7 @@
 // The step thread: commands of clients, then a turn of the model that was served least; sleeps when there is nothing.
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "engine/clock.h"
 #include "engine/core.h"
@@ -49,7 +50,7 @@ bool EngineCore::is_held_up(std::uint64_t user) const {
 }
 
 void EngineCore::on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) {
-  details_[user] = reinterpret_cast<const Generation*>(user)->make_details(logits, token);
+  details_[user].reset(reinterpret_cast<const Generation*>(user)->make_details(logits, token));
 }
 
 void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
@@ -75,13 +76,14 @@ void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
       out.generated_pos = e.n_generated - 1;
       if (details_.empty()) break;
       if (const auto it = details_.find(e.user); it != details_.end()) {
-        out.payload = reinterpret_cast<std::uint64_t>(it->second);
+        out.payload = reinterpret_cast<std::uint64_t>(it->second.release());
         details_.erase(it);
       }
       break;
     case sched::EventKind::kFinished:
       out.kind = OutputKind::kFinished;
       out.reason = static_cast<std::uint32_t>(e.reason);
+      details_.erase(e.user);  // of a step that failed after its logits were there
       if (!g.was_admitted) --g.model().n_queued;
       break;
   }

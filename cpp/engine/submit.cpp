@@ -1,4 +1,6 @@
 // A request's way in: checks, then the inbox; and tenants.
+#include <algorithm>
+#include <iterator>
 #include <random>
 
 #include "base/error.h"
@@ -95,8 +97,11 @@ Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
                   model->name(), most);
   }
   book_.set_quota(tenant.id, to_sched(quota), now_us());
-  const std::lock_guard tenant_lock(tenant.mutex);
-  tenant.quota = quota;
+  {
+    const std::lock_guard tenant_lock(tenant.mutex);
+    tenant.quota = quota;
+  }
+  poke();
   return {};
 }
 
@@ -117,6 +122,7 @@ Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   std::uint32_t n = 0;
   for (const auto& model : models_)
     if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
+  poke();
   return n;
 }
 
@@ -173,7 +179,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();
-        if (self && generation) self->post({Command::kEnd, std::move(generation), sched::Finish::kCancelled});
+        if (self && generation) self->post({{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
       };
       if (i > 0) g->leader = generations[0];
       generations.push_back(std::move(g));
@@ -186,32 +192,35 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     tenant->accounting.rejected();
     return generations;
   }
+  std::vector<Command> commands;
   for (const auto& g : *generations) {
     ++n_open_;
     ++g->model().n_open;
     ++g->model().n_queued;
     g->model().last_used.store(now_us());
     g->self = g;
-    post({Command::kSubmit, g, {}});
+    commands.push_back({Command::kSubmit, g, {}});
   }
+  post(std::move(commands));  // at once: a leader must be there when its followers come
   return generations;
 }
 
-void EngineCore::post(Command command) {
-  std::shared_ptr<Generation> refused;
+void EngineCore::post(std::vector<Command> commands) {
+  bool is_stopped = false;
   {
     const std::lock_guard lock(inbox_mutex_);
-    if (!stop_)
-      inbox_.push_back(std::move(command));
-    else if (command.kind == Command::kSubmit)
-      refused = std::move(command.generation);
+    is_stopped = stop_;
+    if (!is_stopped) std::ranges::move(commands, std::back_inserter(inbox_));
   }
   inbox_filled_.notify_one();
-  if (!refused) return;
-  // Closed between the check and here: neither thread knows of it.
-  refused->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
-  --refused->model().n_queued;
-  forget(*refused);
+  if (!is_stopped) return;
+  for (Command& command : commands) {
+    if (command.kind != Command::kSubmit) continue;
+    // Closed between the check and here: neither thread knows of it.
+    command.generation->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
+    --command.generation->model().n_queued;
+    forget(*command.generation);
+  }
 }
 
 }  // namespace zinc_rt

@@ -23,6 +23,7 @@ struct ExecutorOptions {
   std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
   std::string kv_dtype = "f16";         // f16, f32 or q8_0
   int threads = 0;                      // T-CPU; 0: what the process may use
+  std::string cpu_kernels;              // T-CPU; ring/tier.h
   std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
   std::string activations =
       "int8";                   // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)

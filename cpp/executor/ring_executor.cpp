@@ -42,7 +42,7 @@ RingExecutor::~RingExecutor() {
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& options) {
   ZRT_TRY(const auto choice, ring::pick_tier(options.tier));
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads}));
+  ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels}));
   // A tier that computes in host memory says so by taking an import.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap;

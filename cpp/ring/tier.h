@@ -9,7 +9,8 @@
 namespace zinc_rt::ring {
 
 struct RingOptions {
-  int threads = 0;  // T-CPU: worker threads, 0 = what the process may use
+  int threads = 0;          // T-CPU: worker threads, 0 = what the process may use
+  std::string cpu_kernels;  // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
 };
 
 struct Tier {

@@ -40,7 +40,8 @@ bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) con
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
 }
 
-Request* Scheduler::best_candidate(Micros now) {
+// `blocked`: one that found no room; those no more urgent wait behind it.
+Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
     // A sibling that waits for its leader's prompt does not hold up those behind it.
@@ -49,6 +50,7 @@ Request* Scheduler::best_candidate(Micros now) {
            !get(r->params.after)->prompt_done)
       r = r->next;
     if (r == nullptr || r->skipped_in == round_ || !may_start(*r, now)) return;
+    if (blocked != nullptr && r->params.qos >= blocked->params.qos) return;
     if (best == nullptr || comes_before(*r, *best, now)) best = r;
   });
   return best;
@@ -66,7 +68,7 @@ void Scheduler::start(Request& r, Micros now) {
   constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
   const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
   r.protected_until = 0;
-  if (was_unlucky && n_protected_ < slots_.size() / 4) {
+  if (was_unlucky && n_protected_ < std::max(1u, slots_.size() / 4)) {
     r.protected_until = stats_.steps + kQuantum;
     ++n_protected_;
   }
@@ -101,8 +103,7 @@ void Scheduler::start(Request& r, Micros now) {
 // Admits a request, if need be in place of others; `blocked`: an earlier one that found no room, past which only
 // preemption leads.
 Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micros now) {
-  if (blocked != nullptr && r.params.qos >= blocked->params.qos) return Outcome::kSkipped;
-  bool must_preempt = blocked != nullptr || slots_.n_free() == 0;
+  bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
   if (must_preempt && victim_for(r, now) == nullptr) return Outcome::kBlocked;
   for (;;) {
     const Bind room = find_room(r);
@@ -113,6 +114,7 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micr
     }
     if (room == Bind::kDone) prefixes_.unpin(match_.node);
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
+    if (room == Bind::kNoPages && r.n_missing > victim_pages(r)) return Outcome::kBlocked;  // none gives way in vain
     Request* victim = victim_for(r, now);
     if (victim == nullptr) return Outcome::kBlocked;
     preempt(*victim, now);
@@ -125,18 +127,18 @@ void Scheduler::admit(Micros now) {
   tenants_.refresh();
   ++round_;
   const Request* blocked = nullptr;
-  while (Request* r = best_candidate(now)) {
+  while (Request* r = best_candidate(blocked, now)) {
     const Outcome outcome = try_admit(*r, blocked, now);
     if (outcome == Outcome::kAdmitted) continue;
     // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.
-    const bool is_alone =
-        outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0 : tenants_[r->params.tenant].slots == 0;
-    if (is_alone && blocked == nullptr) {
+    const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
+                                                       : blocked == nullptr && tenants_[r->params.tenant].slots == 0;
+    if (is_alone) {
       finish(*r, Finish::kOutOfPages, now);
       continue;
     }
     r->skipped_in = round_;
-    if (outcome == Outcome::kBlocked && blocked == nullptr) blocked = r;
+    if (outcome == Outcome::kBlocked) blocked = r;  // no less urgent than the one before
   }
 }
 

@@ -14,7 +14,7 @@ constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, INFINITY};
 // By how much prefill of a less urgent class may stretch a step while a class decodes.
 constexpr double kStretch[kQosCount] = {1.2, 2.0, INFINITY};
 constexpr std::uint32_t kUnknownCostChunk = 16;
-constexpr Micros kPoll = 10'000;  // how soon to look again while requests are there and none can run
+constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 std::size_t index(Qos qos) {
   return static_cast<std::size_t>(qos);
@@ -26,7 +26,7 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
   const Slot& slot = slots_[r.slot];
   const Tenant& tenant = tenants_[r.params.tenant];
   if (slot.output_backpressure != 0) {
-    plan_.wake_at = std::min(plan_.wake_at, now + kPoll);
+    plan_.wake_at = std::min(plan_.wake_at, now + kSinkPoll);
     return true;
   }
   const auto& bucket = slot.state == SlotState::kDecode ? tenant.decode : tenant.prefill;
@@ -54,13 +54,17 @@ void Scheduler::save_state(Request& r, std::uint32_t at) {
   plan_.saves.push_back({r.slot, r.slot, slots_.size() + r.checkpoint});
 }
 
+void Scheduler::note_stall(Request& r) {
+  if (slots_[r.slot].output_backpressure != 0 && ++r.n_stalled > options_.slow_sink_steps)
+    cancel(r.id, Finish::kClientTooSlow);
+}
+
 void Scheduler::plan_decodes(Micros now) {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr || slots_[slot].state != SlotState::kDecode) continue;
     if (is_throttled(*r, now)) {
-      if (slots_[slot].output_backpressure != 0 && ++r->n_stalled > options_.slow_sink_steps)
-        cancel(r->id, Finish::kClientTooSlow);
+      note_stall(*r);
       continue;
     }
     grow(*r, r->n_done + 1, true, now);  // may preempt, also slots that were passed already
@@ -102,9 +106,14 @@ std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
 
 void Scheduler::plan_prefills(Micros now) {
   prefilling_.clear();
-  for (Request* r : slot_requests_)
-    if (r != nullptr && slots_[r->slot].state == SlotState::kPrefill && !is_throttled(*r, now))
+  for (Request* r : slot_requests_) {
+    if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
+    // Its sink can be full before it decodes: it was preempted, or its text is computed again.
+    if (is_throttled(*r, now))
+      note_stall(*r);
+    else
       prefilling_.push_back(r);
+  }
   std::ranges::sort(prefilling_, [&](const Request* a, const Request* b) {
     if (a->params.qos != b->params.qos) return a->params.qos < b->params.qos;
     const double a_service = tenants_[a->params.tenant].service, b_service = tenants_[b->params.tenant].service;
@@ -129,11 +138,14 @@ const StepPlan& Scheduler::plan(Micros now) {
   plan_.saves.clear();
   plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;
   plan_.wake_at = kNever;
-  const auto preemptions = stats_.preemptions;
   plan_decodes(now);
   plan_prefills(now);
+  const bool has_preempted = stats_.preemptions > preemptions_planned_;
+  preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;
-  if (!is_idle()) plan_.wake_at = std::min(plan_.wake_at, stats_.preemptions > preemptions ? now : now + kPoll);
+  // All that could run gave way, here or in admit, and who made it give way may be gone: admission must look again. Not
+  // at once: while throttled slots hold pages it may come to the same.
+  if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)
       if (r != nullptr) plan_.wake_at = std::min(plan_.wake_at, r->params.deadline);

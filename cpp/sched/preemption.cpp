@@ -30,6 +30,15 @@ Request* Scheduler::victim_for(const Request& candidate, Micros now) const {
   return mine < tenants_.standing(victim->params.tenant, victim->params.qos, now) ? victim : nullptr;
 }
 
+// The most pages that could come back if all those gave way.
+std::uint64_t Scheduler::victim_pages(const Request& candidate) const {
+  std::uint64_t n = 0;
+  for (const Request* r : slot_requests_)
+    if (r != nullptr && r->params.qos > candidate.params.qos && r->protected_until <= stats_.steps)
+      n += slots_[r->slot].page_count;
+  return n;
+}
+
 // For a running request that needs a page: of those no more urgent than itself (its tenant's, when the tenant's quota
 // is the limit) the first to give way, which may be itself. Interactive requests yield to none but their own tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {

@@ -42,6 +42,7 @@ struct Request {
   std::uint64_t skipped_in = 0;      // the admission round that passed it over
   std::uint64_t failed_epoch = 0;    // when it last found no room, and why
   Bind failed_bind = Bind::kDone;
+  std::uint32_t n_missing = 0;  // pages, of kNoPages
 
   // in a slot
   std::uint32_t slot = kNone;

@@ -249,6 +249,7 @@ void Scheduler::give_back_lease(std::uint32_t slot) {
   slots_.clear_pages(slot);
   slots_.give_back(slot);
   --n_leases_;
+  tenants_.note_room();
 }
 
 }  // namespace zinc_rt::sched

@@ -153,7 +153,7 @@ class Scheduler {
 
   // admission.cpp
   void apply_cancels(Micros now);
-  Request* best_candidate(Micros now);
+  Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
   bool is_aged(const Request& request, Micros now) const { return request.waited_at(now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
@@ -163,6 +163,7 @@ class Scheduler {
 
   // preemption.cpp
   Request* victim_for(const Request& candidate, Micros now) const;
+  std::uint64_t victim_pages(const Request& candidate) const;
   Request* victim_for_pages(const Request& grower, bool same_tenant, Micros now) const;
   bool is_worse(const Request& a, const Request& b, Micros now) const;
   void preempt(Request& request, Micros now);
@@ -175,6 +176,7 @@ class Scheduler {
   void add_item(Request& request, std::uint32_t n, bool is_decode);
   void save_state(Request& request, std::uint32_t at);
   bool is_throttled(const Request& request, Micros now);
+  void note_stall(Request& request);
 
   // slot_pages.cpp
   mem::PrefixCache::Node root_of(const Request& request);
@@ -185,6 +187,7 @@ class Scheduler {
   void bind(Request& request);
   void restart(Request& request);
   void publish_pages(Request& request, std::uint32_t first);
+  void replace_page(Request& request, std::uint32_t index, std::uint32_t page);
   void publish_tail(Request& request);
   void release_pages(Request& request, bool keep);
   void release_slot(Request& request, bool keep);
@@ -209,7 +212,7 @@ class Scheduler {
   Stats stats_;
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0, page_takes_ = 0;
-  std::uint64_t room_epoch_ = 1;  // grows when pages come back: what found no room before may find some
+  std::uint64_t preemptions_planned_ = 0;  // Stats::preemptions at the last plan
   double finish_interval_us_ = 0;
   Micros last_finish_ = 0;
 };

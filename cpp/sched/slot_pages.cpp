@@ -22,7 +22,7 @@ std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
   std::uint32_t n = 0;
   for (std::uint64_t variant = 0; variant <= options_.rope_limits.size(); ++variant)
     if (const auto it = roots_.find(owner << 16 | variant); it != roots_.end()) n += prefixes_.flush(it->second);
-  ++room_epoch_;
+  tenants_.note_room();
   return n;
 }
 
@@ -60,7 +60,7 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
 
 // Finds the request's prefix and pins it in match_, if there are pages for the rest of its tokens and one more.
 Bind Scheduler::find_room(Request& r) {
-  if (r.failed_epoch == room_epoch_) return r.failed_bind;
+  if (r.failed_epoch == tenants_.room_epoch()) return r.failed_bind;
   const auto known = static_cast<std::uint32_t>(r.tokens.size());
   r.root = root_of(r);
   match_ = {};
@@ -82,10 +82,12 @@ Bind Scheduler::find_room(Request& r) {
   Bind bind = Bind::kDone;
   if (tenant.pages + needed > tenant.quota.max_kv_pages)
     bind = Bind::kOverQuota;
-  else if (needed + kept > available_pages(r.params.tenant))
+  else if (const auto there = available_pages(r.params.tenant); needed + kept > there) {
     bind = Bind::kNoPages;
+    r.n_missing = static_cast<std::uint32_t>(needed - std::min<std::uint64_t>(needed, there));
+  }
   if (bind != Bind::kDone) prefixes_.unpin(match_.node);
-  r.failed_epoch = bind == Bind::kDone ? 0 : room_epoch_;
+  r.failed_epoch = bind == Bind::kDone ? 0 : tenants_.room_epoch();
   r.failed_bind = bind;
   return bind;
 }
@@ -138,12 +140,26 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
     prefixes_.pin(node);
     prefixes_.unpin(r.node);
     r.node = node;
+    if (prefixes_.page(node) != pages[depth]) replace_page(r, depth, prefixes_.page(node));
   }
   if (r.checkpoint != kNone && r.n_done <= r.n_prompt && r.checkpoint_pages * kPageTokens == r.n_done) {
     prefixes_.attach_checkpoint(r.node, r.checkpoint);
     r.checkpoint = kNone;
   }
   if (r.n_done == r.n_prompt) publish_tail(r);
+}
+
+// The cache has the same tokens in another page: the slot goes on with that one, which it keeps there anyway, and lets
+// its own go. With both, a text that was computed again could need twice its pages and never get them.
+void Scheduler::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
+  std::uint32_t& mine = slots_.pages(r.slot)[index];
+  if (!pages_.add_ref(page)) ++stats_.internal_errors;
+  pages_.set_owner(mine, kNone);
+  if (!pages_.release(mine)) ++stats_.internal_errors;
+  mine = page;
+  --r.n_charged;
+  --tenants_[r.params.tenant].pages;
+  tenants_.note_room();
 }
 
 // The page that is not full: what it holds now never changes, so others may copy it.
@@ -187,7 +203,7 @@ void Scheduler::release_pages(Request& r, bool keep) {
   slots_.clear_pages(r.slot);
   tenants_[r.params.tenant].pages -= r.n_charged;
   r.n_charged = r.n_done = r.checkpoint_pages = r.snapshot_pages = 0;
-  ++room_epoch_;
+  tenants_.note_room();
 }
 
 void Scheduler::release_slot(Request& r, bool keep) {

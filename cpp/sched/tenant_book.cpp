@@ -52,6 +52,7 @@ void TenantBook::set_quota(TenantId id, const Quota& quota, Micros now) {
   total_reserved_ += quota.reserved_kv_pages;
   total_reserved_ -= tenant.quota.reserved_kv_pages;
   tenant.quota = quota;
+  note_room();
   tenant.decode.set_rate(quota.decode_tokens_per_s, now);
   tenant.prefill.set_rate(quota.prefill_tokens_per_s, now);
 }

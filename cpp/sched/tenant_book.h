@@ -62,6 +62,9 @@ class TenantBook {
   void note_arrival(TenantId id);
   // Once a step: the least service among active tenants.
   void refresh();
+  // Grows when pages come back, in any model, or a quota changes: what found no room before may find some.
+  std::uint64_t room_epoch() const { return room_epoch_; }
+  void note_room() { ++room_epoch_; }
   std::uint64_t total_reserved() const { return total_reserved_; }
   std::uint64_t reserved_but_unused(TenantId except) const;
 
@@ -71,6 +74,7 @@ class TenantBook {
   std::deque<Tenant> tenants_;
   double least_service_ = 0;
   std::uint64_t total_reserved_ = 0;  // pages
+  std::uint64_t room_epoch_ = 1;
 };
 
 }  // namespace zinc_rt::sched

@@ -44,6 +44,7 @@ void add_tiers(CLI::App& app, int& exit);
 void add_tokenize(CLI::App& app, int& exit);
 void add_convert(CLI::App& app, int& exit);
 void add_validate(CLI::App& app, int& exit);
+void add_sched_test(CLI::App& app, int& exit);
 void add_trace(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools

@@ -11,6 +11,15 @@
 
 namespace zinc_rt::cpu {
 
+struct LinearArgs;
+
+// A set of faster bodies for the work inside kernels, to the same bits (kernels/cpu_simd). Null members: the reference.
+struct KernelSet {
+  const char* name;
+  // Rows [begin, end) of W times the rows of x; false, and nothing done, for what it does not serve.
+  bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
+};
+
 struct CpuArgs {
   void* const* buffers;          // the op's inputs then outputs, in the order of its rule; null: absent
   const std::uint32_t* symbols;  // values of CpuKernel::symbols
@@ -18,6 +27,7 @@ struct CpuArgs {
   std::uint32_t n_tokens, n_outputs;
   std::uint32_t wg[3];  // this workgroup
   std::byte* lds;       // CpuKernel::lds_bytes of memory of this thread, aligned to 64
+  const KernelSet* set = nullptr;
 
   template <class T>
   T* buffer(std::size_t i) const {

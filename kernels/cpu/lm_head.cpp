@@ -23,7 +23,8 @@ void run(const CpuArgs& args) {
                           n,
                           args.buffer<float>(2),
                           v,
-                          reinterpret_cast<float*>(args.lds)};
+                          reinterpret_cast<float*>(args.lds),
+                          args.set};
   linear_rows(linear, args.wg[0] * kTile, std::min(v, (args.wg[0] + 1) * kTile));
 }
 

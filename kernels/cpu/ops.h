@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/dtype.h"
 #include "kernels/common/exact_math.h"
 #include "kernels/common/push.h"
+#include "kernels/cpu/kernel.h"
 
 namespace zinc_rt::cpu {
 
@@ -42,8 +44,22 @@ struct LinearArgs {
   float* y;  // y[t * y_pitch + row]
   std::uint64_t y_pitch;
   float* scratch;
+  const KernelSet* set = nullptr;  // null: the reference's own loop
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+
+// linear.cpp, for the fused ops: h = RMS_NORM(x, norm_w), quantized as a part's format wants if `quantize`; then rows
+// [begin, end) of each part's LINEAR(h). Tokens go in tiles, so that a part's weights meet several at a time.
+struct NormLinearPart {
+  const void* w;
+  DType w_dtype;
+  const float* bias;
+  float* y;  // [n, rows]
+  std::uint32_t rows, begin, end;
+};
+void norm_linear(const CpuArgs& args, const float* x, const float* norm_w, std::uint32_t n, std::uint32_t d, float eps,
+                 bool quantize, std::span<const NormLinearPart> parts);
+std::uint64_t norm_linear_lds(std::uint32_t d);
 
 // moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it; expert 0 also answers for ids that no
 // expert has, with NaN.

@@ -14,40 +14,23 @@ constexpr std::uint32_t kTile = 64;
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::RmsNormFusedQkv>();
-  const std::uint32_t n = args.dim(0), d = args.dim(1);
-  auto* scratch = reinterpret_cast<float*>(args.lds);
-  float* h = scratch + d;
-  auto* quantized = reinterpret_cast<std::byte*>(h + d);
-  const auto* x = args.buffer<const float>(0);
-  const auto* norm_w = args.buffer<const float>(1);
-  for (std::uint32_t t = 0; t < n; ++t) {
-    rms_norm_row(x + std::uint64_t{t} * d, norm_w, h, d, d, c.eps);
-    DType held = DType::kF32;  // what `quantized` holds of h
-    for (std::uint32_t part = 0; part < 3; ++part) {
-      const std::uint32_t rows = args.dim(2 + part);
-      const auto w_dtype = static_cast<DType>(args.symbols[5 + part]);
-      const DType x_dtype = c.quantize != 0 ? act_dtype(w_dtype) : DType::kF32;
-      const std::uint32_t begin = std::min(rows, args.wg[0] * kTile), end = std::min(rows, (args.wg[0] + 1) * kTile);
-      if (begin == end) continue;
-      if (x_dtype != held && x_dtype != DType::kF32) quantize_row(h, quantized, d, held = x_dtype);
-      const LinearArgs linear{args.buffers[2 + part],
-                              w_dtype,
-                              args.buffer<const float>(5 + part),
-                              x_dtype == DType::kF32 ? static_cast<const void*>(h) : quantized,
-                              x_dtype,
-                              0,
-                              d,
-                              1,
-                              args.buffer<float>(8 + part) + std::uint64_t{t} * rows,
-                              rows,
-                              scratch};
-      linear_rows(linear, begin, end);
-    }
+  NormLinearPart parts[3];
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const std::uint32_t rows = args.dim(2 + i);
+    parts[i] = {args.buffers[2 + i],
+                static_cast<DType>(args.symbols[5 + i]),
+                args.buffer<const float>(5 + i),
+                args.buffer<float>(8 + i),
+                rows,
+                std::min(rows, args.wg[0] * kTile),
+                std::min(rows, (args.wg[0] + 1) * kTile)};
   }
+  norm_linear(args, args.buffer<const float>(0), args.buffer<const float>(1), args.dim(0), args.dim(1), c.eps,
+              c.quantize != 0, parts);
 }
 
 std::uint64_t lds(const std::uint32_t* s) {
-  return std::uint64_t{s[1]} * 4 * 2 + std::uint64_t{s[1]} * 2 + 512;
+  return norm_linear_lds(s[1]);
 }
 
 }  // namespace

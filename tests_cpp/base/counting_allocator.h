@@ -1,6 +1,6 @@
-// Counts what a stretch of code allocates by operator new, on any thread. This header replaces the global operators:
-// one source file of a test program includes it, and the whole program has them. Thread rule: the counter may be read
-// and armed from any thread; one AllocationCount lives at a time.
+// Counts what a stretch of code allocates by operator new, on any thread or on one. This header replaces the global
+// operators: one source file of a test program includes it, and the whole program has them. Thread rule: the counter
+// may be read and armed from any thread; one AllocationCount lives at a time.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,7 @@ namespace zinc_rt {
 
 inline std::atomic<bool> count_allocations{false};
 inline std::atomic<std::uint64_t> n_allocations{0};
+inline thread_local std::uint64_t n_thread_allocations = 0;  // of this thread, armed or not
 
 // Counts from its making to its end.
 class AllocationCount {
@@ -39,6 +40,7 @@ namespace zinc_rt {
 
 // Tests have no use for going on without memory.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t bytes, std::size_t alignment) {
+  ++n_thread_allocations;
   if (count_allocations.load(std::memory_order_relaxed)) n_allocations.fetch_add(1, std::memory_order_relaxed);
   const std::size_t size = (bytes + alignment) / alignment * alignment;  // a multiple, as aligned_alloc wants; never 0
   void* memory = std::aligned_alloc(alignment, size);

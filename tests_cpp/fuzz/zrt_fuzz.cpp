@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ring/cpu/cpu_ring.h"
+#include "ring/cpu/kernel_sets.h"
 
 namespace {
 
@@ -15,7 +16,7 @@ void expect(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static auto ring = zinc_rt::ring::CpuRing(1);
+  static auto ring = zinc_rt::ring::CpuRing(1, **zinc_rt::ring::find_kernel_set("ref"));
   const auto bytes = std::as_bytes(std::span(data, size));
   auto file = zinc_rt::kernel::read_zrt(bytes);
   const auto loaded = ring.load_kernel(bytes);

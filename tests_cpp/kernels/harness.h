@@ -1,6 +1,7 @@
 // Runs one op the way an engine does: a graph of one node, verified, lowered and submitted. Each run is done twice, on
-// T-CPU with 3 threads and on a ring that takes the workgroups in random order on exactly sized memory; the bytes must
-// be the same, so every test here also holds "workgroups may run in any order".
+// T-CPU with 3 threads and its fastest kernel set, and by the reference on a ring that takes the workgroups in random
+// order on exactly sized memory; the bytes must be the same, so every test here also holds "workgroups may run in any
+// order".
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,6 +24,7 @@
 #include "lower/lower.h"
 #include "ring/cpu/cpu_ring.h"
 #include "ring/cpu/cpu_table.h"
+#include "ring/cpu/kernel_sets.h"
 
 namespace zinc_rt::kernel_test {
 
@@ -240,7 +242,7 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
 
 // The contents of the outputs after the op has run.
 inline std::vector<Bytes> run(const Case& c) {
-  static ring::CpuRing threaded(3);
+  static ring::CpuRing threaded(3, **ring::find_kernel_set("auto"));
   static unsigned seed = 0;
   ShuffledRing shuffled(++seed);
   auto results = run_on(c, threaded);

@@ -24,6 +24,7 @@ struct EngineOptions {
   std::uint32_t max_context = 0;     // tokens; 0: the model's, at most 32,768
   std::string kv_dtype;              // f16, f32 or q8_0; empty: f32 for models in f32 or with activations f32, else f16
   int threads = 0;                   // ZINC_RT_CPU_WORKERS; 0: what the process may use
+  std::string cpu_kernels;           // ZINC_RT_CPU_KERNELS: auto, or a set that `zinc-rt tiers` lists; same bits
   std::string arithmetic;            // ZINC_RT_ARITH: exact or fast
   std::string activations = "int8";  // f32: a debugging mode of the reference kernels, no activation is quantized
   std::uint32_t chunk_cap = 0;       // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default

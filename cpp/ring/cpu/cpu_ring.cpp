@@ -18,8 +18,9 @@ std::byte* aligned(std::vector<std::byte>& memory) {
 
 }  // namespace
 
-CpuRing::CpuRing(int threads)
-    : table_(make_cpu_table()),
+CpuRing::CpuRing(int threads, const cpu::KernelSet& set)
+    : set_(set),
+      table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
   thread_ = std::thread([this] { run_queue(); });
@@ -162,7 +163,8 @@ void CpuRing::execute(const Work& work) {
                               dims.n_outputs,
                               {static_cast<std::uint32_t>(index % nx), static_cast<std::uint32_t>(index / nx % ny),
                                static_cast<std::uint32_t>(index / nx / ny)},
-                              aligned(lds_[static_cast<std::size_t>(worker)])};
+                              aligned(lds_[static_cast<std::size_t>(worker)]),
+                              &set_};
       kernel.code->run(args);
     };
     pool_.parallel_for(nx * ny * nz, workgroup);
@@ -179,7 +181,7 @@ RingStats CpuRing::stats() const {
 }
 
 std::string CpuRing::describe() const {
-  return fmt::format("host processor, {} threads, kernels ref", pool_.n_threads());
+  return fmt::format("host processor, {} threads, kernels {}", pool_.n_threads(), set_.name);
 }
 
 }  // namespace zinc_rt::ring

@@ -1,5 +1,4 @@
-// T-CPU: walks the packets on a thread of its own and runs each dispatch's workgroups on a pool, by the reference
-// kernels.
+// T-CPU: walks the packets on a thread of its own and runs each dispatch's workgroups on a pool.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +15,7 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  explicit CpuRing(int threads);
+  CpuRing(int threads, const cpu::KernelSet& set);
   ~CpuRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -50,6 +49,7 @@ class CpuRing final : public Ring {
   void run_queue();
   void execute(const Work& work);
 
+  const cpu::KernelSet& set_;
   kernel::KernelTable table_;
   HostMemory memory_;
   std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it

@@ -1,13 +1,16 @@
 #include "ring/tier.h"
 
+#include "base/error.h"
 #include "ring/cpu/cpu_ring.h"
+#include "ring/cpu/kernel_sets.h"
 
 namespace zinc_rt::ring {
 
 extern const Tier kTier_t_cpu;
-const Tier kTier_t_cpu{"t_cpu", "host processor, reference kernels", 0, [] { return std::string(); },
+const Tier kTier_t_cpu{"t_cpu", "host processor", 0, [] { return std::string(); },
                        [](const RingOptions& options) -> Result<std::unique_ptr<Ring>> {
-                         return std::make_unique<CpuRing>(options.threads);
+                         ZRT_TRY(const auto* set, find_kernel_set(options.cpu_kernels));
+                         return std::make_unique<CpuRing>(options.threads, *set);
                        }};
 
 }  // namespace zinc_rt::ring

@@ -1,0 +1,36 @@
+#include "ring/cpu/kernel_sets.h"
+
+#include "base/error.h"
+#if defined(__x86_64__)
+#include "kernels/cpu_simd/panel.h"
+#endif
+
+namespace zinc_rt::ring {
+namespace {
+
+struct Entry {
+  cpu::KernelSet set;
+  bool (*runs_here)();
+};
+
+// The fastest first.
+const Entry kSets[] = {
+#if defined(__x86_64__)
+    {{"avx2", cpu_simd::linear_panel_avx2}, cpu_simd::has_avx2},
+#endif
+    {{"ref", nullptr}, [] { return true; }},
+};
+
+}  // namespace
+
+Result<const cpu::KernelSet*> find_kernel_set(const std::string& name) {
+  std::string usable;
+  for (const Entry& entry : kSets) {
+    if (!entry.runs_here()) continue;
+    if (name.empty() || name == "auto" || name == entry.set.name) return &entry.set;
+    usable += (usable.empty() ? "" : ", ") + std::string(entry.set.name);
+  }
+  return fail(StatusCode::kUnavailable, "[t_cpu] no kernel set \"{}\" runs on this machine; auto, {} do", name, usable);
+}
+
+}  // namespace zinc_rt::ring

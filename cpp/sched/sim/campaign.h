@@ -1,0 +1,28 @@
+// Random scenarios one after the other, until there were enough steps or one fails.
+// Thread rule: one thread.
+#pragma once
+
+#include <functional>
+
+#include "sched/sim/random.h"
+#include "sched/sim/simulator.h"
+
+namespace zinc_rt::sched::sim {
+
+struct CampaignOptions {
+  std::uint64_t seed = 1;  // the first; then seed + 1, ...
+  std::uint64_t n_steps = 1'000'000;
+  RandomOptions random;
+  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // steps
+};
+
+struct CampaignResult {
+  SimCounts counts;
+  std::uint64_t n_scenarios = 0;
+  std::uint64_t failed_seed = 0;
+  std::optional<Violation> violation;  // of failed_seed's scenario
+};
+
+CampaignResult run_campaign(const CampaignOptions& options);
+
+}  // namespace zinc_rt::sched::sim

@@ -1,0 +1,99 @@
+// What must hold of the scheduler at each point of a step. Rules, by the names that a violation carries:
+//
+//   pages       each page's references are those of the slots that list it, plus one if the cache holds it; free pages
+//               are those without any; nothing is owned twice or lost
+//   writes      a page that a step writes is listed by no other slot and belongs to the slot that writes it
+//   content     each item's whole context is in its pages, and in its recurrent state (kv_model.h)
+//   quota       slots and charged pages agree with the book, and do not grow above the tenant's quota (one that was
+//               lowered is reached by waiting)
+//   reserved    no tenant takes a page that is reserved for another
+//   slots       the slot table agrees with the requests in it: states, positions, counts
+//   plan        items are contiguous from what is done, under the caps, one a slot, decoding slots first
+//   decode      every decoding slot that is neither held up by its sink nor out of tokens is in the plan
+//   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
+//               computed its prompt may be passed; a request that its own tenant's page quota holds up may not
+//   class       no first admission of a lower class while an interactive request could start and waits
+//   starvation  a request that has waited `starvation` and could start is not overtaken by the first admission of a
+//               younger one, except of a more urgent class in an admission that preempted
+//   share       of two tenants whose heads of the same class could start, the one of lower standing is admitted. So
+//               right after an admission the winner's standing, less the slot and pages that this admission gave it,
+//               is at most that of any tenant that goes on waiting. That is all that admission can promise: service
+//               differs by more while requests run, since none yields to its own class; the long run is measured
+//   text        the tokens of a request are its own text's, in order, each once, whatever happened to it
+//   progress    while something can run something runs; a scenario ends
+//   end         when all requests have ended every slot is free and every page is free or cached; a flush frees the
+//   rest cache       PrefixCache::check internal    the scheduler counted no internal error
+// Thread rule: one thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched::sim {
+
+struct Violation {
+  std::string rule;
+  std::string text;
+};
+
+class Invariants {
+ public:
+  Invariants(const Scheduler& scheduler, const TenantBook& tenants);
+
+  void before_admit(Micros now);
+  void after_admit(Micros now);
+  void after_plan(const StepPlan& plan);
+  void after_step();
+  // With nothing under way. is_flushed: all prefixes have been flushed.
+  void at_end(bool is_flushed);
+  void check_cache();
+
+  void report(std::string_view rule, std::string text);  // the first one stays
+  const std::optional<Violation>& violation() const { return violation_; }
+
+  std::vector<std::uint32_t> leases;  // slots that a diagnosis has, without a request
+  bool checks_reserved = true;        // not once reservations changed or the pool cannot hold them
+
+ private:
+  struct Waiting {
+    RequestId id = 0;
+    TenantId tenant = 0;
+    Qos qos = Qos::kStandard;
+    std::uint64_t order = 0;
+    bool is_held = false;  // by its leader
+    bool is_head = false;  // of those of its queue that are not held
+    bool is_aged = false;
+    bool is_admitted = false;  // in this admit
+  };
+  struct Decoding {
+    std::uint32_t slot = 0;
+    RequestId id = 0;
+  };
+  bool is_held_by_leader(const Request& r) const;
+  bool may_start(const Request& r, Micros now) const;
+  bool may_be_over_quota(const Request& r) const;
+  void count_listed();
+  void check_write(std::uint32_t slot, std::uint32_t page);
+  void check_pages();
+  void check_slots();
+  void check_tenants();
+  void check_fifo(const Request& admitted);
+  void check_order(const Request& admitted, bool is_aged, bool is_last_of_tenant, bool did_preempt, Micros now);
+  void check_share(const Request& admitted, const Request& waiting, Micros now);
+
+  const Scheduler& s_;
+  const TenantBook& tenants_;
+  std::optional<Violation> violation_;
+  bool looks_at_queue_ = true;                                // this turn
+  std::uint64_t n_turns_ = 0;                                 // with a long queue
+  std::vector<Waiting> waiting_;                              // before admit, by queue and order
+  std::vector<Decoding> decoding_;                            // after admit: what the plan must hold
+  std::vector<std::uint32_t> n_listed_;                       // by page: slots that list it
+  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // by tenant, counted
+  std::vector<std::uint32_t> last_slots_, last_pages_;        // by tenant, after the step before
+};
+
+}  // namespace zinc_rt::sched::sim

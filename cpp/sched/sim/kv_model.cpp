@@ -1,0 +1,75 @@
+#include "sched/sim/kv_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sched/sim/mix.h"
+
+namespace zinc_rt::sched::sim {
+
+using mem::kPageTokens;
+
+KvModel::KvModel(const Options& options)
+    : is_recurrent_(options.is_recurrent),
+      entries_(std::size_t{options.n_pages} * kPageTokens, kSpoilt),
+      states_(std::size_t{options.n_slots} + options.n_checkpoints, kSpoilt),
+      chains_(options.n_slots) {}
+
+void KvModel::copy_page(const PageMove& move) {
+  const auto from = entries_.begin() + static_cast<std::ptrdiff_t>(std::size_t{move.from} * kPageTokens);
+  std::copy_n(from, kPageTokens, entries_.begin() + static_cast<std::ptrdiff_t>(std::size_t{move.to} * kPageTokens));
+}
+
+void KvModel::copy_state(const StateMove& move) {
+  states_[move.to] = states_[move.from];
+}
+
+const KvModel::Chain& KvModel::chain_of(const PlanItem& item, const Request& r, std::uint64_t owner,
+                                        std::uint32_t variant) {
+  Chain& chain = chains_[item.slot];
+  const std::uint64_t begin = mix(owner, variant) | 1;
+  if (chain.request != r.id || chain.begin != begin) {
+    chain.request = r.id;
+    chain.begin = begin;
+    chain.hashes.clear();
+  }
+  while (chain.hashes.size() < item.begin + item.n) {
+    const std::size_t i = chain.hashes.size();
+    chain.hashes.push_back(mix(i == 0 ? begin : chain.hashes.back(), static_cast<std::uint64_t>(r.tokens[i])) | 1);
+  }
+  return chain;
+}
+
+std::string KvModel::run(const PlanItem& item, const Request& r, std::span<const std::uint32_t> pages,
+                         std::uint64_t owner, std::uint32_t variant) {
+  if (std::size_t{item.begin} + item.n > r.tokens.size() || item.begin + item.n > pages.size() * kPageTokens)
+    return fmt::format("tokens {} to {} of {} are to run in {} pages", item.begin, item.begin + item.n, r.tokens.size(),
+                       pages.size());
+  const Chain& chain = chain_of(item, r, owner, variant);
+  for (std::uint32_t position = 0; position < item.begin; ++position)
+    if (entry(pages, position) != chain.hashes[position])
+      return fmt::format(
+          "page {} of the slot (page {} of the pool) does not hold the KV of token {}; {} tokens count "
+          "as computed",
+          position / kPageTokens, pages[position / kPageTokens], position, item.begin);
+  const std::uint32_t end = item.begin + item.n;
+  for (std::uint32_t position = item.begin; position < end; ++position) entry(pages, position) = chain.hashes[position];
+  if (!is_recurrent_) return {};
+  if (item.begin > 0 && states_[item.slot] != chain.hashes[item.begin - 1])
+    return fmt::format("the slot's recurrent state is not that after {} tokens of its text", item.begin);
+  states_[item.slot] = chain.hashes[end - 1];
+  return {};
+}
+
+void KvModel::spoil(const PlanItem& item, std::span<const std::uint32_t> pages) {
+  for (std::uint32_t position = item.begin; position < item.begin + item.n; ++position)
+    if (position / kPageTokens < pages.size()) entry(pages, position) = kSpoilt;
+  states_[item.slot] = kSpoilt;
+}
+
+void KvModel::spoil_page(std::uint32_t page) {
+  std::fill_n(entries_.begin() + static_cast<std::ptrdiff_t>(std::size_t{page} * kPageTokens), kPageTokens, kSpoilt);
+}
+
+}  // namespace zinc_rt::sched::sim

@@ -1,0 +1,388 @@
+#include "sched/sim/simulator.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "sched/sim/mix.h"
+
+namespace zinc_rt::sched::sim {
+namespace {
+
+constexpr std::uint64_t kCacheCheckEvery = 64;  // turns
+constexpr std::uint64_t kLeaseTurns = 200;      // that a diagnosis takes at most
+// Turns a token of a scenario's requests may cost before it counts as one that never ends: throttled and held up
+// requests poll, preempted ones compute again.
+constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
+
+struct Live {
+  const EventLine* line = nullptr;
+  std::size_t outcome = 0;
+  RequestId id = 0;
+  bool is_blocked = false;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario)
+      : scenario_(scenario),
+        scheduler_(scenario.options, add_tenants(scenario)),
+        kv_(scheduler_.options()),
+        invariants_(scheduler_, tenants_),
+        draw_(scenario.cost.seed) {
+    std::uint64_t n_tokens = 0;
+    for (const EventLine& e : scenario.events) {
+      (e.by_step ? by_step_ : by_time_).push_back(&e);
+      if (e.act == Act::kSubmit)
+        n_tokens += e.submit.n_prompt + std::min(e.submit.max_tokens, scenario.options.max_context);
+      if (e.act == Act::kQuota) invariants_.checks_reserved = false;
+    }
+    most_turns_ = kTurnsAtLeast + kTurnsPerToken * n_tokens;
+    if (tenants_.total_reserved() > scenario.options.n_pages) invariants_.checks_reserved = false;
+    const auto by_at = [](const EventLine* a, const EventLine* b) { return a->at < b->at; };
+    std::ranges::stable_sort(by_time_, by_at);
+    std::ranges::stable_sort(by_step_, by_at);
+    live_.reserve(scenario.events.size());
+  }
+
+  SimResult run() {
+    while (!invariants_.violation() && turn()) {
+    }
+    if (!invariants_.violation()) end();
+    if (!invariants_.violation()) check_expected();
+    result_.violation = invariants_.violation();
+    if (result_.violation) result_.violation->text += fmt::format(" (turn {}, {} us)", result_.counts.turns, now_);
+    result_.end = now_;
+    for (TenantId id = 0; id < tenants_.size(); ++id) result_.service.push_back(tenants_[id].service);
+    return std::move(result_);
+  }
+
+ private:
+  TenantBook& add_tenants(const Scenario& scenario) {
+    for (const TenantLine& t : scenario.tenants) ids_.emplace(t.name, tenants_.add(t.quota, 0));
+    return tenants_;
+  }
+
+  // Events whose time or turn has come.
+  void take_events() {
+    for (; next_time_ < by_time_.size() && by_time_[next_time_]->at <= now_; ++next_time_) apply(*by_time_[next_time_]);
+    const auto turn = static_cast<std::int64_t>(result_.counts.turns);
+    for (; next_step_ < by_step_.size() && by_step_[next_step_]->at <= turn; ++next_step_) apply(*by_step_[next_step_]);
+  }
+
+  Live* named(std::uint32_t name) {
+    const auto it = by_name_.find(name);
+    return it == by_name_.end() ? nullptr : &live_[it->second];
+  }
+
+  void apply(const EventLine& e) {
+    Live* live = named(e.request);
+    switch (e.act) {
+      case Act::kSubmit: return submit(e);
+      case Act::kCancel:
+        if (live != nullptr) scheduler_.cancel(live->id);
+        return;
+      case Act::kFailSink:
+        if (live != nullptr) scheduler_.cancel(live->id, Finish::kSinkFailed);
+        return;
+      case Act::kBlock:
+      case Act::kUnblock:
+        if (live != nullptr) live->is_blocked = e.act == Act::kBlock;
+        return;
+      case Act::kQuota: {
+        Quota quota = e.quota;
+        quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;  // prefixes stay where they are
+        return tenants_.set_quota(ids_.at(e.tenant), quota, now_);
+      }
+      case Act::kFlush: scheduler_.flush_prefixes(ids_.at(e.tenant)); return;
+      case Act::kLease:
+        if (const auto slot = scheduler_.lease(e.n_tokens)) {
+          invariants_.leases.push_back(*slot);
+          leases_end_ = result_.counts.turns + kLeaseTurns;
+          // A diagnosis writes what it likes into its pages.
+          for (const auto page : scheduler_.slots().pages(*slot)) kv_.spoil_page(page);
+        }
+        return;
+      case Act::kEndLease:
+        if (!invariants_.leases.empty()) end_lease();
+        return;
+      case Act::kCancelAll: return scheduler_.cancel_all(Finish::kShutdown);
+    }
+  }
+
+  void end_lease() {
+    scheduler_.give_back_lease(invariants_.leases.back());
+    invariants_.leases.pop_back();
+  }
+
+  void submit(const EventLine& e) {
+    if (by_name_.contains(e.request)) return;
+    const SubmitLine& s = e.submit;
+    RequestParams p;
+    p.tenant = ids_.at(e.tenant);
+    p.qos = s.qos;
+    p.prompt.resize(s.n_prompt);
+    for (std::uint32_t i = 0; i < s.n_prompt; ++i) p.prompt[i] = token_at(s, i);
+    p.max_tokens = s.max_tokens;
+    p.stop_tokens = {kStopToken};
+    if (s.deadline_us > 0) p.deadline = now_ + s.deadline_us;
+    if (const Live* leader = named(s.after)) p.after = leader->id;
+    p.user = live_.size();
+    Outcome outcome;
+    outcome.name = e.request;
+    const auto id = scheduler_.submit(std::move(p), now_);
+    outcome.was_refused = !id;
+    result_.counts.refused += !id;
+    by_name_.emplace(e.request, live_.size());
+    live_.push_back({&e, result_.outcomes.size(), id ? *id : 0, false});
+    result_.outcomes.push_back(outcome);
+  }
+
+  // One turn of the engine; false when all is done.
+  bool turn() {
+    take_events();
+    if (result_.counts.turns >= leases_end_)
+      while (!invariants_.leases.empty()) end_lease();
+    for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
+      if (const Request* r = scheduler_.in_slot(slot))
+        scheduler_.set_backpressure(r->id, live_[r->params.user].is_blocked);
+    invariants_.before_admit(now_);
+    scheduler_.admit(now_);
+    invariants_.after_admit(now_);
+    const StepPlan& plan = scheduler_.plan(now_);
+    invariants_.after_plan(plan);
+    const Micros wake_at = plan.wake_at;
+    const bool has_work = !plan.empty();
+    if (invariants_.violation()) return false;
+    if (has_work) step(plan);
+    take_results();
+    ++result_.counts.turns;
+    if (result_.counts.turns % kCacheCheckEvery == 0) invariants_.check_cache();
+    invariants_.after_step();
+    if (result_.counts.turns > most_turns_) invariants_.report("progress", "the scenario does not end");
+    return has_work || sleep(wake_at);
+  }
+
+  // Until something happens; false when all is done.
+  bool sleep(Micros wake_at) {
+    const Micros next_event = next_time_ < by_time_.size() ? by_time_[next_time_]->at : kNever;
+    const bool is_idle = scheduler_.is_idle();
+    if (is_idle && next_event == kNever) {
+      if (next_step_ >= by_step_.size()) return false;
+      return ++now_, true;  // turns go by until the events by step have come
+    }
+    const Micros until = is_idle ? next_event : std::min(wake_at, next_event);
+    if (until == kNever && next_step_ < by_step_.size()) return ++now_, true;
+    if (until == kNever && !invariants_.leases.empty()) {  // that is what they wait for
+      while (!invariants_.leases.empty()) end_lease();
+      return ++now_, true;
+    }
+    if (until == kNever)
+      invariants_.report("progress", fmt::format("{} requests wait and {} are in slots, nothing runs and nobody will "
+                                                 "look again",
+                                                 scheduler_.n_waiting(), scheduler_.n_running()));
+    now_ = std::max(now_ + 1, std::min(until, kNever - 1));
+    return true;
+  }
+
+  std::uint64_t owner_of(const Request& r) const {
+    const std::uint32_t group = tenants_[r.params.tenant].quota.isolation_group;
+    return group == kNone ? r.params.tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
+  }
+
+  double step_us(const StepPlan& plan) {
+    double us = scenario_.cost.base_us + scenario_.cost.token_us * plan.n_tokens;
+    if (scenario_.cost.context_us > 0)
+      for (const PlanItem& item : plan.items) us += scenario_.cost.context_us * (item.begin + item.n);
+    if (const auto percent = scenario_.cost.jitter_percent; percent > 0)
+      us *= 1 + 0.01 * percent * (static_cast<double>(draw_.next() % 2001) / 1000 - 1);
+    return std::max(1.0, us);
+  }
+
+  void step(const StepPlan& plan) {
+    SimCounts& counts = result_.counts;
+    ++counts.steps;
+    counts.page_copies += plan.page_copies.size();
+    counts.restores += plan.restores.size();
+    counts.saves += plan.saves.size();
+    const double us = step_us(plan);
+    now_ += static_cast<Micros>(us);
+    if (std::ranges::find(scenario_.faults, counts.steps) != scenario_.faults.end()) return fault(plan);
+    for (const PageMove& copy : plan.page_copies) kv_.copy_page(copy);
+    for (const StateMove& move : plan.restores) kv_.copy_state(move);
+    tokens_.clear();
+    for (const PlanItem& item : plan.items) {
+      const Request& r = *scheduler_.in_slot(item.slot);
+      const Slot& slot = scheduler_.slots()[item.slot];
+      if (auto wrong = kv_.run(item, r, scheduler_.slots().pages(item.slot), owner_of(r), slot.rope_variant);
+          !wrong.empty())
+        return invariants_.report("content", fmt::format("request {}, slot {}: {}", name_of(r), item.slot, wrong));
+      if (item.samples) tokens_.push_back(next_token(r));
+    }
+    for (const StateMove& move : plan.saves) kv_.copy_state(move);
+    scheduler_.commit(tokens_, now_, us);
+  }
+
+  void fault(const StepPlan& plan) {
+    ++result_.counts.faults;
+    for (const PageMove& copy : plan.page_copies) kv_.spoil_page(copy.to);
+    for (const StateMove& move : plan.restores) kv_.spoil_state(move.to);
+    for (const StateMove& move : plan.saves) kv_.spoil_state(move.to);
+    for (const PlanItem& item : plan.items) kv_.spoil(item, scheduler_.slots().pages(item.slot));
+    scheduler_.fail_step(now_);
+  }
+
+  std::uint32_t name_of(const Request& r) const { return live_[r.params.user].line->request; }
+
+  std::int32_t next_token(const Request& r) const {
+    const SubmitLine& s = live_[r.params.user].line->submit;
+    const std::uint32_t n = r.n_generated() + 1;
+    return n == s.stop_after ? kStopToken : token_at(s, r.n_prompt + n - 1);
+  }
+
+  // Events, as the engine's listener gets them.
+  void take_results() {
+    for (const Event& e : scheduler_.events()) {
+      const Live& live = live_[e.user];
+      Outcome& outcome = result_.outcomes[live.outcome];
+      if (outcome.has_ended || live.id != e.request)
+        invariants_.report("text", fmt::format("request {} has an event after its end", outcome.name));
+      switch (e.kind) {
+        case EventKind::kAdmitted:
+          if (e.is_first) result_.admitted.push_back(outcome.name);
+          outcome.cached_tokens = e.cached_tokens;
+          break;
+        case EventKind::kPreempted: result_.preempted.push_back(outcome.name); break;
+        case EventKind::kToken: take_token(e, live.line->submit, outcome); break;
+        case EventKind::kFinished: take_end(e, live.line->submit, outcome); break;
+      }
+    }
+    scheduler_.clear_events();
+  }
+
+  void take_token(const Event& e, const SubmitLine& s, Outcome& outcome) {
+    ++outcome.n_generated;
+    const auto wanted =
+        outcome.n_generated == s.stop_after ? kStopToken : token_at(s, s.n_prompt + outcome.n_generated - 1);
+    if (e.n_generated != outcome.n_generated || e.token != wanted || e.is_first != (e.n_generated == 1))
+      invariants_.report("text", fmt::format("request {}: token {} is {} as number {}, {} wanted", outcome.name,
+                                             outcome.n_generated, e.token, e.n_generated, wanted));
+  }
+
+  void take_end(const Event& e, const SubmitLine& s, Outcome& outcome) {
+    outcome.has_ended = true;
+    outcome.reason = e.reason;
+    ++result_.counts.finished;
+    const bool has_stopped = s.stop_after > 0 && outcome.n_generated == s.stop_after;
+    if (e.n_generated != outcome.n_generated || (e.reason == Finish::kStop) != has_stopped)
+      invariants_.report("text", fmt::format("request {} ends with {} after {} tokens, {} were given", outcome.name,
+                                             to_string(e.reason), e.n_generated, outcome.n_generated));
+  }
+
+  void end() {
+    while (!invariants_.leases.empty()) end_lease();
+    const Stats& stats = scheduler_.stats();
+    SimCounts& counts = result_.counts;
+    counts.admissions = stats.admissions;
+    counts.preemptions = stats.preemptions;
+    counts.evictions = stats.page_evictions;
+    counts.decode_tokens = stats.decode_tokens;
+    counts.prefill_tokens = stats.prefill_tokens;
+    counts.prompt_tokens = stats.prompt_tokens;
+    counts.cached_tokens = stats.cached_tokens;
+    invariants_.at_end(false);
+    for (TenantId id = 0; id < tenants_.size(); ++id) scheduler_.flush_prefixes(id);
+    invariants_.at_end(true);
+    for (const Outcome& outcome : result_.outcomes)
+      if (!outcome.was_refused && !outcome.has_ended)
+        invariants_.report("progress", fmt::format("request {} has not ended", outcome.name));
+  }
+
+  void check_expected() {
+    const auto outcome_of = [&](std::uint32_t name) -> const Outcome* {
+      const auto it = std::ranges::find(result_.outcomes, name, &Outcome::name);
+      return it == result_.outcomes.end() ? nullptr : &*it;
+    };
+    const auto expect = [&](bool holds, const std::string& text) {
+      if (!holds) invariants_.report("expect", text);
+    };
+    for (const ExpectLine& e : scenario_.expected) {
+      if (e.what == What::kAdmitted) {
+        expect(e.requests == result_.admitted, fmt::format("admitted {}", fmt::join(result_.admitted, " ")));
+      } else if (e.what == What::kPreempted) {
+        expect(e.requests == result_.preempted, fmt::format("preempted {}", fmt::join(result_.preempted, " ")));
+      } else if (e.what == What::kCount) {
+        const std::uint64_t* count = count_named(result_.counts, e.counter);
+        expect(count != nullptr && *count == e.value,
+               count != nullptr ? fmt::format("{} is {}, {} expected", e.counter, *count, e.value)
+                                : fmt::format("there is no count \"{}\"", e.counter));
+      } else if (const Outcome* o = outcome_of(e.requests[0]); o == nullptr) {
+        expect(false, fmt::format("there is no request {}", e.requests[0]));
+      } else if (e.what == What::kFinish) {
+        expect(o->has_ended && o->reason == e.reason,
+               fmt::format("request {} ended with {}, {} expected", o->name,
+                           o->has_ended ? to_string(o->reason) : "nothing", to_string(e.reason)));
+      } else {
+        const std::uint32_t n = e.what == What::kTokens ? o->n_generated : o->cached_tokens;
+        expect(n == e.value, fmt::format("request {} has {} tokens {}, {} expected", o->name, n,
+                                         e.what == What::kTokens ? "generated" : "from the cache", e.value));
+      }
+    }
+  }
+
+  const Scenario& scenario_;
+  std::unordered_map<std::uint32_t, TenantId> ids_;  // by name
+  TenantBook tenants_;
+  Scheduler scheduler_;
+  KvModel kv_;
+  Invariants invariants_;
+  Draw draw_;
+  SimResult result_;
+  std::vector<const EventLine*> by_time_, by_step_;
+  std::size_t next_time_ = 0, next_step_ = 0;
+  std::vector<Live> live_;  // by a request's `user`
+  std::unordered_map<std::uint32_t, std::size_t> by_name_;
+  std::vector<std::int32_t> tokens_;
+  std::uint64_t most_turns_ = 0, leases_end_ = 0;
+  Micros now_ = 0;
+};
+
+struct NamedCount {
+  std::string_view name;
+  std::uint64_t SimCounts::* count;
+};
+constexpr NamedCount kCounts[] = {{"turns", &SimCounts::turns},
+                                  {"steps", &SimCounts::steps},
+                                  {"admissions", &SimCounts::admissions},
+                                  {"preemptions", &SimCounts::preemptions},
+                                  {"evictions", &SimCounts::evictions},
+                                  {"decode_tokens", &SimCounts::decode_tokens},
+                                  {"prefill_tokens", &SimCounts::prefill_tokens},
+                                  {"prompt_tokens", &SimCounts::prompt_tokens},
+                                  {"cached_tokens", &SimCounts::cached_tokens},
+                                  {"page_copies", &SimCounts::page_copies},
+                                  {"restores", &SimCounts::restores},
+                                  {"saves", &SimCounts::saves},
+                                  {"refused", &SimCounts::refused},
+                                  {"finished", &SimCounts::finished},
+                                  {"faults", &SimCounts::faults}};
+
+}  // namespace
+
+std::uint64_t* count_named(SimCounts& counts, std::string_view name) {
+  for (const NamedCount& one : kCounts)
+    if (one.name == name) return &(counts.*one.count);
+  return nullptr;
+}
+
+void add(SimCounts& to, const SimCounts& counts) {
+  for (const NamedCount& one : kCounts) to.*one.count += counts.*one.count;
+}
+
+SimResult simulate(const Scenario& scenario) {
+  return Simulation(scenario).run();
+}
+
+}  // namespace zinc_rt::sched::sim

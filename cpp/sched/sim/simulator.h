@@ -1,0 +1,45 @@
+// Runs a scenario: drives the scheduler as engine/runner.cpp does, with simulated time, a simulated device (kv_model.h)
+// and all invariants after every step.
+// Thread rule: one thread; each simulator has a world of its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "sched/sim/invariants.h"
+#include "sched/sim/kv_model.h"
+#include "sched/sim/scenario.h"
+
+namespace zinc_rt::sched::sim {
+
+// What `expect count` can name.
+struct SimCounts {
+  std::uint64_t turns = 0;  // admit and plan
+  std::uint64_t steps = 0;  // with something to compute, those that failed among them
+  std::uint64_t admissions = 0, preemptions = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
+  std::uint64_t refused = 0, finished = 0, faults = 0;
+};
+std::uint64_t* count_named(SimCounts& counts, std::string_view name);  // null: there is none
+void add(SimCounts& to, const SimCounts& counts);
+
+struct Outcome {
+  std::uint32_t name = 0;
+  bool was_refused = false, has_ended = false;
+  Finish reason = Finish::kStop;
+  std::uint32_t n_generated = 0, cached_tokens = 0;
+};
+
+struct SimResult {
+  std::optional<Violation> violation;
+  SimCounts counts;
+  Micros end = 0;
+  std::vector<Outcome> outcomes;                   // by order of the submits
+  std::vector<std::uint32_t> admitted, preempted;  // names, in order: first admissions, preemptions
+  std::vector<double> service;                     // by tenant: what the book says at the end
+};
+
+// Runs it to its end, then checks what it expects (rule "expect").
+SimResult simulate(const Scenario& scenario);
+
+}  // namespace zinc_rt::sched::sim

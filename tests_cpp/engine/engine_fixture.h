@@ -1,0 +1,162 @@
+// An engine over a small model whose steps a test can watch, hold up and break.
+// Thread rule: Probe's counters and Gate from any thread; Probe's functions are set before the engine starts and run
+// where the steps run.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/core.h"
+#include "tests_cpp/executor/model_fixture.h"
+
+namespace zinc_rt {
+
+struct Probe {
+  std::atomic<std::uint64_t> n_steps{0}, n_page_copies{0}, n_restores{0};
+  std::atomic<std::uint64_t> n_copied_for{0};  // slots for which something was copied since the step before, at most
+  // Around the n-th step, n from 1; what fails, fails the step. `after` has the step done already.
+  std::function<Status(const StepInput&, std::uint64_t n)> before, after;
+};
+
+class ProbeExecutor final : public Executor {
+ public:
+  ProbeExecutor(std::unique_ptr<Executor> inner, std::shared_ptr<Probe> probe)
+      : inner_(std::move(inner)), probe_(std::move(probe)) {}
+  const ExecutorInfo& info() const override { return inner_->info(); }
+  const ModelConfig& config() const override { return inner_->config(); }
+  const Weights& weights() const override { return inner_->weights(); }
+  const mem::MemoryPlan& plan() const override { return inner_->plan(); }
+  std::uint64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
+  std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return inner_->rope_variant(n_tokens); }
+  Result<std::vector<float>> hidden(const StepInput& input, int layer) override { return inner_->hidden(input, layer); }
+  Status step(const StepInput& input, StepOutput& output) override {
+    const std::uint64_t n = ++probe_->n_steps;
+    if (probe_->before)
+      if (auto status = probe_->before(input, n); !status) return status;
+    if (auto status = inner_->step(input, output); !status) return status;
+    auto status = probe_->after ? probe_->after(input, n) : Status{};
+    probe_->n_copied_for = 0;
+    return status;
+  }
+  Status copy_state(std::span<const StateCopy> copies) override {
+    const auto n = std::ranges::count_if(copies, [&](const auto& copy) { return copy.from >= info().max_slots; });
+    probe_->n_restores += std::uint64_t(n);
+    probe_->n_copied_for += std::uint64_t(n);
+    return inner_->copy_state(copies);
+  }
+  Status copy_pages(std::span<const PageCopy> copies) override {
+    probe_->n_page_copies += copies.size();
+    probe_->n_copied_for += copies.size();
+    return inner_->copy_pages(copies);
+  }
+
+ private:
+  std::unique_ptr<Executor> inner_;
+  std::shared_ptr<Probe> probe_;
+};
+
+// Lets as many through as it was told to; open for all at first.
+class Gate {
+ public:
+  void close() {
+    const std::lock_guard lock(mutex_);
+    n_free_ = 0;
+  }
+  void let(std::uint64_t n) {
+    const std::lock_guard lock(mutex_);
+    n_free_ = n_free_ > UINT64_MAX - n ? UINT64_MAX : n_free_ + n;
+    changed_.notify_all();
+  }
+  void open() { let(UINT64_MAX); }
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++n_arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return n_free_ > 0; });
+    if (n_free_ != UINT64_MAX) --n_free_;
+  }
+  // Until the n-th has come, n from 1; false when it has not in ten seconds.
+  bool wait_arrived(std::uint64_t n) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return n_arrived_ >= n; });
+  }
+  std::uint64_t n_arrived() {
+    const std::lock_guard lock(mutex_);
+    return n_arrived_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t n_free_ = UINT64_MAX, n_arrived_ = 0;
+};
+
+struct TestEngine {
+  std::shared_ptr<Probe> probe;
+  std::shared_ptr<EngineCore> core;
+
+  Tenant tenant(const std::string& name, const std::optional<TenantQuota>& quota = {}) const {
+    auto state = core->tenant(name, quota);
+    EXPECT_TRUE(state) << (state ? "" : state.error().message);
+    return {core, std::move(*state)};
+  }
+  Session session(const std::string& name = "alice", const std::optional<TenantQuota>& quota = {}) const {
+    return *tenant(name, quota).session();
+  }
+  nlohmann::json stats() const { return nlohmann::json::parse(core->stats()); }
+  std::uint64_t stat(const char* key) const { return stats()[key].get<std::uint64_t>(); }
+};
+
+inline TestEngine start_engine(const std::string& model, const ExecutorOptions& executor_options,
+                               const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {}) {
+  TestEngine engine;
+  engine.probe = probe ? std::move(probe) : std::make_shared<Probe>();
+  auto executor = open(model, executor_options);
+  if (!executor) return engine;
+  auto made = Model::make(std::make_unique<ProbeExecutor>(std::move(executor), engine.probe), options);
+  EXPECT_TRUE(made) << (made ? "" : made.error().message);
+  if (!made) return engine;
+  auto core = EngineCore::start(std::move(*made));
+  EXPECT_TRUE(core) << (core ? "" : core.error().message);
+  if (core) engine.core = std::move(*core);
+  return engine;
+}
+
+inline Request token_request(std::vector<std::int32_t> ids, std::uint32_t max_tokens) {
+  Request request;
+  request.token_ids = std::move(ids);
+  request.max_tokens = max_tokens;
+  request.ignore_eos = true;
+  request.return_logits_hash = true;
+  return request;
+}
+
+// What holds when no request is under way: everything came back, and nobody saw a bug.
+inline void expect_all_free(const TestEngine& engine) {
+  const auto stats = engine.stats();
+  EXPECT_EQ(stats["running"], 0);
+  EXPECT_EQ(stats["waiting"], 0);
+  EXPECT_EQ(stats["slots_free"], stats["slots"]);
+  EXPECT_EQ(stats["pages_free"], stats["pages"]);
+  EXPECT_EQ(stats["internal_errors"], 0);
+}
+
+// Waits for what another thread brings about; false when it has not in ten seconds.
+template <class Condition>
+bool eventually(Condition&& condition) {
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);;) {
+    if (condition()) return true;
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace zinc_rt

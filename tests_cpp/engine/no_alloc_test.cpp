@@ -1,0 +1,63 @@
+// The step thread allocates nothing while no request comes or goes: no token waits for the heap. The drainer and the
+// clients may.
+#include "engine_fixture.h"
+#include "tests_cpp/base/counting_allocator.h"
+
+namespace zinc_rt {
+namespace {
+
+class NoAllocation : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
+  ZRT_NEED_ALLOCATION_COUNT();
+  ZRT_NEED_FIXTURES();
+  struct Seen {
+    std::uint64_t n_allocated = 0;
+    std::size_t n_tokens = 0;
+  };
+  std::vector<Seen> seen;  // at each step's beginning, by the step thread
+  seen.reserve(1000);
+  auto probe = std::make_shared<Probe>();
+  probe->before = [&](const StepInput& input, std::uint64_t) {
+    if (seen.size() < seen.capacity()) seen.push_back({n_thread_allocations, input.token_ids.size()});
+    return Status{};
+  };
+  auto options = small_options();
+  options.max_slots = 4;
+  options.state_checkpoints = 8;
+  {
+    const auto engine = start_engine(GetParam(), options, {}, probe);
+    const auto session = engine.session();
+    std::vector<Stream> streams;
+    for (unsigned i = 0; i < 4; ++i) {
+      auto request = token_request(prompt(10 + i, i), 100);
+      request.return_logits_hash = false;
+      streams.push_back(*session.stream(request));
+    }
+    for (Stream& stream : streams)
+      for (auto event = stream.next(); event && *event;) event = stream.next();
+    expect_all_free(engine);
+    engine.core->close();
+  }
+  // Steps in a row that decode all four, each with what lies between it and the next; a few to warm up.
+  constexpr std::size_t kWarmUp = 4;
+  std::size_t n_steady = 0, n_in_row = 0;
+  for (std::size_t i = 0; i + 1 < seen.size(); ++i) {
+    n_in_row = seen[i].n_tokens == 4 && seen[i + 1].n_tokens == 4 ? n_in_row + 1 : 0;
+    if (n_in_row <= kWarmUp) continue;
+    ++n_steady;
+    EXPECT_EQ(seen[i + 1].n_allocated - seen[i].n_allocated, 0u) << "after step " << i;
+  }
+  EXPECT_GE(n_steady, 50u);
+  EXPECT_GT(seen[0].n_allocated, 0u);  // the count works
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, NoAllocation, ::testing::Values("llama_spm-f32", "qwen35-f32", "qwen3moe-Q4_K_M"),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace zinc_rt

@@ -1,0 +1,71 @@
+// Random load from 64 sessions of 8 tenants for ZINC_RT_SOAK_SECONDS (20), with cancels, readers that leave and slow
+// sinks. Nothing may leak, hang or get lost: ZINC_RT_SOAK_SECONDS=1800 engine_slow --gtest_filter='Soak.*'
+#include <cstdlib>
+
+#include "load.h"
+
+namespace zinc_rt {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+TEST(Soak, RandomLoadLeavesNothingBehind) {
+  ZRT_NEED_FIXTURES();
+  const char* text = std::getenv("ZINC_RT_SOAK_SECONDS");
+  const double seconds = text != nullptr ? std::strtod(text, nullptr) : 20;
+  ASSERT_GT(seconds, 0);
+  auto options = small_options();
+  options.max_slots = 8;
+  options.kv_pages = 48;
+  options.state_checkpoints = 16;
+  const auto engine = start_engine("qwen35-f32", options);
+  std::atomic<bool> stop = false;
+  Load load;
+  std::vector<std::thread> clients;
+  std::vector<Tenant> tenants;
+  for (std::size_t i = 0; i < 8; ++i) tenants.push_back(engine.tenant("tenant " + std::to_string(i), load_quota(i)));
+  for (unsigned i = 0; i < 64; ++i)
+    clients.emplace_back([&, i] { run_client(engine, i, tenants[i % 8], i % 8, stop, load); });
+  const auto begin = Clock::now();
+  const double warm_up = std::min(60.0, seconds / 2);
+  double warm_mib = 0, next_line = 0;
+  std::uint64_t last_done = 0;
+  auto last_progress = begin;
+  while (seconds_since(begin) < seconds) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    const double now = seconds_since(begin);
+    if (now >= warm_up && warm_mib == 0) warm_mib = resident_mib();
+    if (load.n_done() != last_done) last_done = load.n_done(), last_progress = Clock::now();
+    if (seconds_since(last_progress) > 60) {
+      ADD_FAILURE() << "no request ended for 60 s: " << engine.core->stats();
+      std::_Exit(1);  // its clients would never be joined
+    }
+    if (now < next_line) continue;
+    next_line = now + 10;
+    std::cout << static_cast<int>(now) << " s: " << resident_mib() << " MiB; " << load.length << " length, "
+              << load.stop << " stop, " << load.cancelled << " cancelled, " << load.deadline << " deadline, "
+              << load.too_slow << " too slow, " << load.dropped << " left, " << load.refused << " refused, "
+              << load.exhausted << " out of pages, " << load.tokens << " tokens; " << engine.stat("preemptions")
+              << " preemptions, " << engine.stat("page_evictions") << " evictions" << std::endl;
+  }
+  stop = true;
+  for (auto& client : clients) client.join();
+  EXPECT_TRUE(engine.core->drain(60'000)) << engine.core->stats();
+  EXPECT_EQ(load.wrong, 0u);
+  EXPECT_GT(load.length, 0u);
+  EXPECT_GT(load.cancelled, 0u);
+  EXPECT_LT(resident_mib() - warm_mib, 8) << "MiB more than after " << warm_up << " s, " << warm_mib << " then";
+  expect_all_free(engine);
+  for (auto& tenant : tenants) {
+    EXPECT_TRUE(tenant.flush_prefix_cache());
+    EXPECT_EQ(tenant.ledger().kv_pages_now + tenant.ledger().slots_now + tenant.ledger().waiting_now, 0u);
+  }
+  EXPECT_EQ(engine.stat("pages_cached"), 0u);
+}
+
+}  // namespace
+}  // namespace zinc_rt

@@ -1,0 +1,109 @@
+// The AVX2 panel kernel gives the reference's bits: every format, sizes around its tiles, and blocks of random bytes.
+#if defined(__x86_64__)
+#include "kernels/cpu_simd/panel.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "harness.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::kernel_test {
+namespace {
+
+class Panel : public ::testing::TestWithParam<const cpu::QuantFormat*> {};
+
+std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::uint32_t m) {
+  std::vector<float> y(std::size_t{args.n} * m), scratch(args.k);
+  args.y = y.data();
+  args.y_pitch = m;
+  args.scratch = scratch.data();
+  args.set = set;
+  // In two parts, so that a tile does not begin at row 0 alone.
+  linear_rows(args, 0, m / 3);
+  linear_rows(args, m / 3, m);
+  return y;
+}
+
+void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Bytes& x, std::uint32_t n, std::uint32_t k,
+                      std::uint32_t m, const std::vector<float>& bias, const std::string& what) {
+  static const cpu::KernelSet kSet{"avx2", cpu_simd::linear_panel_avx2};
+  const cpu::LinearArgs args{w.data(),
+                             format.dtype,
+                             bias.empty() ? nullptr : bias.data(),
+                             x.data(),
+                             format.act,
+                             row_bytes(format.act, k),
+                             k,
+                             n,
+                             nullptr,
+                             m,
+                             nullptr};
+  const auto expected = linear(args, nullptr, m), got = linear(args, &kSet, m);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
+        << what << ", token " << i / m << " row " << i % m << ": " << expected[i] << " and " << got[i];
+  }
+}
+
+TEST_P(Panel, HasTheBitsOfTheReference) {
+  if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const cpu::QuantFormat& format = *GetParam();
+  const std::uint32_t block = traits(format.dtype).block_elems;
+  Random random(static_cast<unsigned>(format.dtype) + 1);
+  for (const std::uint32_t k : {block, 256u, 256u + block, 1024u})
+    for (const std::uint32_t n : {cpu_simd::kFewestRows, 4u, 63u, 65u})
+      for (const std::uint32_t m : {1u, 15u, 16u, 17u, 50u}) {
+        const auto w = weights(random, format.dtype, {m, k});
+        const auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
+        const auto bias = m % 2 != 0 ? random.normal(m) : std::vector<float>();
+        expect_same_bits(format, w.bytes, x, n, k, m, bias,
+                         fmt::format("{} n {} k {} m {}", to_string(format.dtype), n, k, m));
+      }
+}
+
+// Any bytes are a block: scales at their extremes, infinities, subnormals; and activations at -128, which QUANTIZE
+// never makes.
+TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
+  if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  const cpu::QuantFormat& format = *GetParam();
+  std::mt19937 bytes(static_cast<unsigned>(format.dtype) + 7);
+  const std::uint32_t n = 5, k = 512, m = 33;
+  Random random(3);
+  for (int round = 0; round < 40; ++round) {
+    Bytes w(row_bytes(format.dtype, k) * m);
+    for (auto& b : w) b = static_cast<std::byte>(round == 0 ? 0xFF : round == 1 ? 0x80 : bytes());
+    auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
+    const int extreme = round % 3 == 0 ? -128 : round % 3 == 1 ? 127 : -127;
+    for (std::uint32_t t = 0; t < n; ++t) {
+      std::byte* row = x.data() + t * row_bytes(format.act, k);
+      for (std::uint32_t i = 0; i < k; ++i) {
+        if (format.act == DType::kQ8A32) {
+          auto& b = reinterpret_cast<ActBlockQ8A32*>(row)[i / 32];
+          b.sum += extreme - b.qs[i % 32];
+          b.qs[i % 32] = static_cast<std::int8_t>(extreme);
+        } else {
+          auto& b = reinterpret_cast<ActBlockQ8A256*>(row)[i / 256];
+          b.sums[i % 256 / 16] = static_cast<std::int16_t>(b.sums[i % 256 / 16] + extreme - b.qs[i % 256]);
+          b.qs[i % 256] = static_cast<std::int8_t>(extreme);
+        }
+      }
+    }
+    expect_same_bits(format, w, x, n, k, m, {}, fmt::format("{} round {}", to_string(format.dtype), round));
+  }
+}
+
+std::vector<const cpu::QuantFormat*> integer_formats() {
+  std::vector<const cpu::QuantFormat*> formats;
+  for (const auto* format : cpu::quant_formats())
+    if (format->act != DType::kF32) formats.push_back(format);
+  return formats;
+}
+INSTANTIATE_TEST_SUITE_P(Formats, Panel, ::testing::ValuesIn(integer_formats()),
+                         [](const auto& info) { return std::string(to_string(info.param->dtype)); });
+
+}  // namespace
+}  // namespace zinc_rt::kernel_test
+#endif
