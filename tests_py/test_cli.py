@@ -9,7 +9,7 @@ import pytest
 
 import zinc_rt
 
-COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate"]
+COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate", "trace"]
 
 
 def zinc(*arguments, stdin="", env=None):
@@ -121,3 +121,18 @@ def test_tokenize(tiny_model):
     assert out == zinc_rt.Tokenizer(str(tiny_model)).encode("the <|end|>")
     plain = json.loads(zinc("tokenize", tiny_model, "the <|end|>", "--json", "--no-parse-special").stdout)
     assert len(plain) > len(out)
+
+
+def test_trace(tiny_model, tmp_path):
+    path = tmp_path / "trace.json"
+    load = ("--tenants", 3, "--requests", 3, "-n", 8, "--max-slots", 2)
+    result = zinc("trace", tiny_model, "--out", path, *load, "--json")
+    assert result.returncode == 0, result.stderr
+    out = json.loads(result.stdout)
+    assert [t["qos_class"] for t in out["tenants"]] == ["batch", "standard", "interactive"]
+    assert [(t["requests_finished"], t["tokens_generated"]) for t in out["tenants"]] == [(3, 24)] * 3
+    assert any(event["name"] == "execute" for event in json.loads(path.read_text())["traceEvents"])
+    table = zinc("trace", tiny_model, "--out", path, *load)
+    assert table.returncode == 0 and "tenant-3     interactive" in table.stdout
+    assert zinc("trace", tiny_model, "--out", tmp_path / "nowhere" / "a.json", *load).returncode in (1, 3)
+    assert zinc("trace", tiny_model, "--tenants", 0).returncode == 2

@@ -12,6 +12,8 @@ import pytest
 
 import zinc_rt
 
+SLOW = zinc_rt.TenantQuota(max_concurrent_slots=1, decode_tokens_per_s=0.1)
+
 
 def test_open_reports_what_it_runs(tiny_engine):
     assert tiny_engine.tier == "t_cpu"
@@ -128,11 +130,13 @@ def test_stop_token_id(tiny_engine):
 
 def test_cancel_frees_the_slot(tiny_engine):
     free = tiny_engine.stats()["pages_free"]
-    stream = tiny_engine.tenant("t").session().stream(token_ids=[1, 2, 3], max_tokens=100, ignore_eos=True)
+    # The engine does not wait for readers; such a rate makes the request stay after its first tokens.
+    session = tiny_engine.tenant("slow", quota=SLOW).session()
+    stream = session.stream(token_ids=[1, 2, 3] * 12, max_tokens=100, ignore_eos=True)
     next(stream)
     assert tiny_engine.stats()["pages_free"] < free
     stream.cancel()
-    assert len(list(stream)) <= 1
+    assert len(list(stream)) <= 2
     assert stream.completion.finish_reason == "cancelled"
     assert tiny_engine.stats()["pages_free"] == free
 
@@ -201,13 +205,25 @@ def test_ledger_fields_are_those_of_the_header():
 def test_quota_refuses(tiny_engine):
     quota = zinc_rt.TenantQuota(max_concurrent_slots=1, max_kv_pages=2, max_context_tokens=40)
     session = tiny_engine.tenant("small", quota=quota).session()
-    with pytest.raises(zinc_rt.errors.InvalidArgument, match="42 context tokens wanted, 40 allowed"):
-        session.generate(token_ids=[1], max_tokens=41)
-    stream = session.stream(token_ids=[1], max_tokens=4)
-    with pytest.raises(zinc_rt.errors.Exhausted, match="2 slots wanted, 1 allowed"):
-        session.generate(token_ids=[1], max_tokens=4)
-    del stream
-    session.generate(token_ids=[1], max_tokens=4)
+    with pytest.raises(zinc_rt.errors.InvalidArgument, match="a prompt of 40 tokens and one to generate.* has 40 "):
+        session.generate(token_ids=[1] * 40, max_tokens=1)
+    with pytest.raises(zinc_rt.errors.InvalidArgument, match="may need 3 KV pages, the tenant's quota is 2"):
+        session.generate(token_ids=[1], max_tokens=32)
+    session.generate(token_ids=[1], max_tokens=31)
+
+
+def test_a_used_up_slot_quota_makes_requests_wait(tiny_engine):
+    tenant = tiny_engine.tenant("one at a time", quota=SLOW)
+    first = tenant.session().stream(token_ids=[1], max_tokens=10, ignore_eos=True)
+    next(first)
+    second = tenant.session().stream(token_ids=[2], max_tokens=4, ignore_eos=True)
+    assert second._poll(50) == (False, None)
+    ledger = tenant.ledger()
+    assert (ledger.slots_now, ledger.waiting_now) == (1, 1)
+    tenant.quota = zinc_rt.TenantQuota(max_concurrent_slots=1)
+    assert len(list(first)) >= 9
+    assert len(list(second)) >= 4
+    assert second.completion.timings.queue_ms >= 50
 
 
 @pytest.mark.parametrize(
@@ -249,24 +265,29 @@ def test_deadline(tiny_engine):
 
 
 def test_pages_run_out_and_come_back(tiny_model):
-    with zinc_rt.Engine(tiny_model, kv_pages=4, max_context=64) as engine:
+    with zinc_rt.Engine(tiny_model, kv_pages=4, max_context=128, max_slots=2, prefix_cache=False) as engine:
         session = engine.tenant("t").session()
-        stream = session.stream(token_ids=[1] * 40, max_tokens=8, ignore_eos=True)
-        with pytest.raises(zinc_rt.errors.Exhausted, match="needs 3 pages, 1 free of 4"):
-            session.generate(token_ids=[1] * 40, max_tokens=8)
-        assert len(list(stream)) >= 8
-        session.generate(token_ids=[1] * 40, max_tokens=8)
+        with pytest.raises(zinc_rt.errors.InvalidArgument, match="may need 5 KV pages, there are 4"):
+            session.generate(token_ids=[1] * 40, max_tokens=40)
+        slow = engine.tenant("slow", quota=SLOW)
+        first = slow.session().stream(token_ids=[1] * 40, max_tokens=8, ignore_eos=True)
+        next(first)
+        second = session.stream(token_ids=[2] * 40, max_tokens=8, ignore_eos=True)
+        assert second._poll(50) == (False, None)  # 3 of 4 pages are taken
+        slow.quota = zinc_rt.TenantQuota()
+        assert len(list(first)) >= 7
+        assert len(list(second)) >= 8
 
 
 def test_close(tiny_model):
     engine = zinc_rt.Engine(tiny_model)
-    session = engine.tenant("t").session()
+    session = engine.tenant("t", quota=SLOW).session()
     stream = session.stream(token_ids=[1], max_tokens=50, ignore_eos=True)
     next(stream)
     engine.close()
     assert engine.closed
     for call in (
-        lambda: next(stream),
+        lambda: list(stream),
         lambda: session.generate("a"),
         lambda: engine.logits([1]),
         lambda: engine.tenant("u"),

@@ -13,10 +13,12 @@ const char* to_string(Finish reason) {
 }
 
 void TokenBucket::set_rate(double tokens_per_s, Micros now) {
-  // A part of the window, so it holds across a change; a debt of a slow rate would be a huge one of a fast rate.
-  const double before = is_new_ ? 0 : std::min(1.0, used(now));
+  // What is left is a part of the window, so it holds across a change; a debt is of tokens, to be made up at the new
+  // rate.
+  const double before = is_new_ ? 0 : used(now);
+  const double debt = is_new_ ? 0 : std::max(0.0, -level(now));
   rate_ = tokens_per_s;
-  level_ = (1 - before) * rate_ * kWindowSeconds;
+  level_ = before > 1 ? -debt : (1 - before) * rate_ * kWindowSeconds;
   filled_at_ = now;
   is_new_ = false;
 }

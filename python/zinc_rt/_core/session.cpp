@@ -4,21 +4,54 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 
 #include "bindings.h"
 
 namespace zinc_rt::python {
 namespace {
 
-#if PY_VERSION_HEX < 0x030D0000
-bool is_finalizing() {
-  return _Py_IsFinalizing() != 0;
+// Calls into Python on threads of the engine's. The interpreter's end waits for those under way, as it does for
+// Python's own threads; later ones are not made.
+class Calls {
+ public:
+  bool enter() {
+    const std::lock_guard lock(mutex_);
+    if (!is_over_) ++n_;
+    return !is_over_;
+  }
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    if (--n_ == 0) none_.notify_all();
+  }
+  bool end(double timeout_ms) {  // whether none is under way
+    std::unique_lock lock(mutex_);
+    is_over_ = true;
+    return none_.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), [&] { return n_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable none_;
+  bool is_over_ = false;
+  int n_ = 0;
+};
+Calls& calls() {
+  static auto* const calls = new Calls;  // threads use it to the very end
+  return *calls;
 }
-#else
-bool is_finalizing() {
-  return Py_IsFinalizing() != 0;
+
+// Calls `f` with the GIL, unless the interpreter has ended.
+template <class F>
+void in_python(F&& f) {
+  if (!calls().enter()) return;
+  struct Leave {
+    ~Leave() { calls().leave(); }
+  } leave;
+  const py::gil_scoped_acquire acquire;
+  f();
 }
-#endif
 
 struct Taken {
   std::optional<StreamEvent> event;
@@ -66,23 +99,19 @@ Completion generate(const Session& self, const py::object& prompt, const py::obj
   return stream.completion();
 }
 
-// Calls a Python function on the sink's thread. The function is let go with the GIL held, wherever that happens; after
-// the interpreter's end nothing is called or let go.
+// The function is let go with the GIL held, wherever that happens.
 std::function<void(const StreamEvent&)> python_callback(py::function function) {
-  const std::shared_ptr<py::function> shared(new py::function(std::move(function)), [](py::function* f) {
-    if (is_finalizing()) return;
-    const py::gil_scoped_acquire acquire;
-    delete f;
-  });
+  const std::shared_ptr<py::function> shared(new py::function(std::move(function)),
+                                             [](py::function* f) { in_python([&] { delete f; }); });
   return [shared](const StreamEvent& event) {
-    if (is_finalizing()) return;
-    const py::gil_scoped_acquire acquire;
-    try {
-      (*shared)(event);
-    } catch (py::error_already_set& error) {
-      error.discard_as_unraisable(*shared);  // sys.unraisablehook shows it
-      throw std::runtime_error("the callback raised");
-    }
+    in_python([&] {
+      try {
+        (*shared)(event);
+      } catch (py::error_already_set& error) {
+        error.discard_as_unraisable(*shared);  // sys.unraisablehook shows it
+        throw std::runtime_error("the callback raised");
+      }
+    });
   };
 }
 
@@ -155,6 +184,10 @@ void bind_session(py::module_& m) {
            "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
            "the request as sink_failed.");
   forbid_pickle(session);
+
+  py::module_::import("atexit").attr("register")(py::cpp_function([] {
+    while (!without_gil([]() -> Result<bool> { return calls().end(kSignalPollMs); })) check_signals();
+  }));
 }
 
 }  // namespace zinc_rt::python
