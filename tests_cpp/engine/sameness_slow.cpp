@@ -1,18 +1,19 @@
-// Nobody's bits depend on who else is there: 324 random schedules over four families (few of LongRoPE, whose texts are long).
+// Nobody's bits depend on who else is there: 324 random schedules over four families (few of LongRoPE, whose texts are
+// long).
 #include "schedule.h"
 
 namespace zinc_rt {
 namespace {
 
-class Sameness : public ::testing::TestWithParam<FamilyCase> {};
+class SamenessAtLength : public ::testing::TestWithParam<FamilyCase> {};
 
-TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
+TEST_P(SamenessAtLength, OfRequestsAloneAndAmongOthers) {
   ZRT_NEED_FIXTURES();
   const bool is_long = GetParam().model.contains("longrope");
   play_schedules(GetParam(), 50, 1000, is_long ? 24 : 100);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Sameness, ::testing::ValuesIn(kFamilies), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Families, SamenessAtLength, ::testing::ValuesIn(kFamilies), [](const auto& info) {
   auto name = info.param.model;
   std::ranges::replace(name, '-', '_');
   return name;

@@ -75,10 +75,17 @@ TEST(TokenBucket, HoldsFiveSecondsAndPaysBackDebt) {
 TEST(TokenBucket, KeepsThePartUsedWhenTheRateChanges) {
   TokenBucket bucket;
   bucket.set_rate(10, 0);
-  bucket.take(75, 0);
+  bucket.take(20, 0);
   bucket.set_rate(1000, 0);
-  EXPECT_DOUBLE_EQ(bucket.used(0), 1.5);
-  EXPECT_NEAR(static_cast<double>(bucket.ready_at(0)), 2.5e6, 2);
+  EXPECT_DOUBLE_EQ(bucket.used(0), 0.4);
+}
+
+TEST(TokenBucket, MakesUpADebtAtTheNewRate) {
+  TokenBucket bucket;
+  bucket.set_rate(10, 0);
+  bucket.take(75, 0);  // 25 more than there were
+  bucket.set_rate(1000, 0);
+  EXPECT_NEAR(static_cast<double>(bucket.ready_at(0)), 25'000, 2);
 }
 
 TEST(TenantBook, DominantShareIsTheLargestOverWeight) {
