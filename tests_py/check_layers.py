@@ -88,7 +88,7 @@ def module_breach(parts, target):
 
 
 def kernel_breach(parts, target):
-    """kernels/common knows itself alone, kernels/<target> also common and base, and cpu_simd the cpu that it speeds up."""
+    """kernels/common knows itself alone; a target also common and base, cpu_simd the cpu that it speeds up."""
     to = target.split("/")
     if to[0] == "kernels":
         also = {"cpu"} if parts[0] == "cpu_simd" else set()
