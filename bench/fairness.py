@@ -3,7 +3,7 @@
 Example: python bench/fairness.py model.gguf --slots 16 --plot fairness.png
 
 Three experiments on one engine, each with fresh tenants:
-  jitter   an interactive stream among slots - 1 batch requests that come and go: p99 and p50 of its decode intervals
+  jitter   one interactive stream among slots - 1 batch requests that come and go: p99 and p50 of its decode intervals
   flood    time to first token of interactive requests, one after the other, alone and with --flood batch requests in
            the queue; the difference is given in milliseconds and beside the time of a step and of a chunk
   service  two backlogged tenants whose requests differ in size, and a third of double weight: tokens served to each
@@ -67,24 +67,30 @@ def quota(args, qos, slots=None, weight=1.0):
 def measure_jitter(engine, args, rng):
     fast = engine.tenant("jitter-interactive", quota(args, "interactive"))
     slow = engine.tenant("jitter-batch", quota(args, "batch", slots=args.slots - 1))
-    load = Load(slow, 2 * args.slots, rng, engine.vocab_size, (args.prompt // 2, args.prompt), (16, 128))
-    intervals = []
-    while len(intervals) < args.tokens:
-        load.keep_up()
-        last = None
-        stream = fast.session().stream(token_ids=[1, 2, 3], max_tokens=args.tokens // 4, ignore_eos=True)
-        for n, _ in enumerate(stream):
-            now = time.perf_counter()
-            # The first tokens come while batch requests are still being admitted.
-            if last is not None and n > 8:
-                intervals.append(1e3 * (now - last))
-            last = now
-            if n % 8 == 0:
-                load.keep_up()
+    load = Load(slow, 2 * args.slots, rng, engine.vocab_size, (args.prompt // 4, args.prompt // 2), (128, 512))
+    load.keep_up()
+    intervals, last = [], None
+    # The first tokens come while the batch slots are still filling up.
+    total = args.warm + args.tokens
+    for n, _ in enumerate(fast.session().stream(token_ids=[1, 2, 3], max_tokens=total, ignore_eos=True)):
+        now = time.perf_counter()
+        if n > args.warm:
+            intervals.append(1e3 * (now - last))
+        last = now
+        if n % 4 == 0:
+            load.keep_up()
+    requests = slow.ledger().requests_finished
     load.stop()
     wait_until_idle(engine)
     p50, p99 = quantile(intervals, 0.5), quantile(intervals, 0.99)
-    return {"n": len(intervals), "p50_ms": p50, "p99_ms": p99, "ratio": p99 / p50, "intervals_ms": intervals}
+    return {
+        "n": len(intervals),
+        "batch_requests": requests,
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "ratio": p99 / p50,
+        "intervals_ms": intervals,
+    }
 
 
 def times_to_first_token(tenant, args, rng, vocab_size):
@@ -185,7 +191,8 @@ def main():
     parser.add_argument("--threads", type=int, help="of the engine; default: all")
     parser.add_argument("--prompt", type=int, default=128, help="tokens of the longest usual batch prompt")
     parser.add_argument("--chunk", type=int, default=256, help="the engine's chunk_cap, for the flood's yardstick")
-    parser.add_argument("--tokens", type=int, default=800, help="intervals to take in jitter")
+    parser.add_argument("--tokens", type=int, default=600, help="intervals to take in jitter")
+    parser.add_argument("--warm", type=int, default=300, help="tokens before them")
     parser.add_argument("--interactive", type=int, default=60, help="interactive requests in flood, each time")
     parser.add_argument("--flood", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60, help="of service")

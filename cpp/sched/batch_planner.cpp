@@ -12,7 +12,7 @@ namespace {
 // How long a step may be while a class decodes (design 18.5: decode jitter under 30 ms for interactive).
 constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, INFINITY};
 // By how much prefill of a less urgent class may stretch a step while a class decodes.
-constexpr double kStretch[kQosCount] = {1.2, 2.0, INFINITY};
+constexpr double kStretch[kQosCount] = {1.15, 2.0, INFINITY};
 constexpr std::uint32_t kUnknownCostChunk = 16;
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
