@@ -9,10 +9,12 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How long a step may be while a class decodes (design 18.5: decode jitter under 30 ms for interactive).
-constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, INFINITY};
-// By how much prefill of a less urgent class may stretch a step while a class decodes.
-constexpr double kStretch[kQosCount] = {1.15, 2.0, INFINITY};
+// How long a step may become by prefill while a class decodes (design 18.5: decode jitter under 30 ms for interactive);
+// batch: also while nobody does, since whoever comes next waits for the step.
+constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, 250'000};
+// By how much prefill may stretch a step in which a more urgent class decodes or computes its prompt.
+constexpr double kStretch[kQosCount] = {1.15, 2.0, 1.0};
+constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
 constexpr std::uint32_t kUnknownCostChunk = 16;
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
@@ -77,17 +79,26 @@ void Scheduler::plan_decodes(Micros now) {
 }
 
 // Prompt tokens that a class may add to a step.
-std::uint32_t Scheduler::prefill_allowed(Qos qos, std::uint32_t n_planned) const {
-  if (plan_.n_decode == 0) return options_.chunk_cap;
-  Qos urgent = Qos::kBatch;
-  for (std::uint32_t i = 0; i < plan_.n_decode; ++i)
-    urgent = std::min(urgent, slot_requests_[plan_.items[i].slot]->params.qos);
-  if (urgent == Qos::kBatch) return options_.chunk_cap;
-  if (!cost_.is_known()) return kUnknownCostChunk;
-  double budget = kStretch[index(urgent)] * cost_.step_us(plan_.n_decode);
-  if (qos <= urgent) budget = std::max(budget, kStepBudgetUs[index(urgent)]);
-  const std::uint32_t fits = cost_.tokens_within(budget, n_planned);
-  return n_planned == plan_.n_decode ? std::max(1u, fits) : fits;  // a prompt always gets on
+std::uint32_t Scheduler::prefill_allowed(Qos qos) const {
+  Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
+  for (const PlanItem& item : plan_.items) {
+    const Qos other = slot_requests_[item.slot]->params.qos;
+    planned = std::min(planned, other);
+    if (item.is_decode) decoding = std::min(decoding, other);
+  }
+  const bool is_first = plan_.n_tokens == plan_.n_decode;
+  if (!cost_.is_known()) return decoding == Qos::kBatch && qos <= planned ? options_.chunk_cap : kUnknownCostChunk;
+  if (qos <= planned) {
+    const double budget =
+        std::max(kStepBudgetUs[index(decoding)], kStretch[index(decoding)] * cost_.step_us(plan_.n_decode));
+    const std::uint32_t least = decoding == Qos::kBatch ? kLeastChunk : 1;  // a prompt always gets on
+    return std::max(is_first ? least : 0, cost_.tokens_within(budget, plan_.n_tokens));
+  }
+  std::uint32_t n_urgent = 0;  // tokens that would be there without this class
+  for (const PlanItem& item : plan_.items)
+    if (item.is_decode || slot_requests_[item.slot]->params.qos < qos) n_urgent += item.n;
+  const double budget = kStretch[index(planned)] * cost_.step_us(n_urgent);
+  return std::max(is_first ? 1u : 0u, cost_.tokens_within(budget, plan_.n_tokens));
 }
 
 // Where a chunk of at most n tokens ends. Models with recurrent state stop at the last page that ends inside the text,
@@ -122,7 +133,7 @@ void Scheduler::plan_prefills(Micros now) {
   for (std::size_t i = 0; i < prefilling_.size(); ++i) {
     Request& r = *prefilling_[i];
     const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
-    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r.params.qos, plan_.n_tokens)});
+    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r.params.qos)});
     if (allowed == 0) continue;
     // Pages may have gone to decoding slots since it was admitted. It preempts for them only when nothing else runs.
     const std::uint32_t wanted = chunk_end(r, allowed);

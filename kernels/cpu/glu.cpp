@@ -1,18 +1,25 @@
 // GLU: y = act(gate) * up, act = silu (0) or gelu in its tanh form (1). Shapes: [n, f]. y may be gate.
 // Order: element by element.
+#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+ZRT_MULTIVERSION void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
+  if (act == push::kGeluTanh) {
+    for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::gelu_tanh(gate[i]) * up[i];
+  } else {
+    for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::silu(gate[i]) * up[i];
+  }
+}
+
 void run(const CpuArgs& args) {
   const std::uint32_t width = args.dim(0);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
-  const std::uint32_t act = args.constants<push::Glu>().act;
-  const float *gate = args.buffer<const float>(0) + at, *up = args.buffer<const float>(1) + at;
-  float* y = args.buffer<float>(2) + at;
-  for (std::uint32_t i = 0; i < width; ++i) y[i] = activate(act, gate[i]) * up[i];
+  glu_row(args.constants<push::Glu>().act, args.buffer<const float>(0) + at, args.buffer<const float>(1) + at,
+          args.buffer<float>(2) + at, width);
 }
 
 }  // namespace
