@@ -13,7 +13,7 @@ namespace {
 // batch: also while nobody does, since whoever comes next waits for the step.
 constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, 250'000};
 // By how much prefill may stretch a step in which a more urgent class decodes or computes its prompt.
-constexpr double kStretch[kQosCount] = {1.25, 2.0, 1.0};
+constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
 constexpr std::uint32_t kUnknownCostChunk = 16;
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
