@@ -252,7 +252,7 @@ TEST_F(EngineTest, SinksThatBlockOrThrowDisturbNobodyElse) {
   const auto request = token_request(prompt(20), 40);
   const auto alone = session.generate(request);
   ASSERT_TRUE(alone);
-  Gate blocked;
+  static Gate blocked;  // static: a callback may still be leaving it when the test ends
   blocked.close();
   auto held = *session.submit(request, make_callback_sink([&](const StreamEvent&) { blocked.pass(); }, 2));
   ASSERT_TRUE(blocked.wait_arrived(1));
