@@ -67,7 +67,7 @@ ZRT_SIMD __m256i two_bits(__m256i bytes, int part) {
 
 struct Small {  // 32-blocks
   static constexpr bool kIsK = false, kHasMin = false, kIsWide = false;
-  static constexpr int kOffset = 0, kSub = 32;
+  static constexpr int kOffset = 0;
 };
 struct Q4_0 : Small {
   using Block = BlockQ4_0;
