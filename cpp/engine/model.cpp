@@ -20,6 +20,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   out.kv_dtype = options.kv_dtype;
   out.activations = options.activations;
   out.mmap = options.mmap;
+  out.repack = options.repack;
   out.state_checkpoints = 2 * options.max_slots;
   out.on_progress = options.on_progress;
   out.fusion = options.fusion.empty() ? options::get("ZINC_RT_FUSION") : options.fusion;

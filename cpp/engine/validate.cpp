@@ -38,6 +38,7 @@ bool set_option(EngineOptions& o, std::string_view key, std::string_view value) 
   if (key == "cpu_kernels") return o.cpu_kernels = value, !value.empty();
   if (key == "chunk_cap") return parse_number(value, o.chunk_cap);
   if (key == "threads") return parse_number(value, o.threads);
+  if (key == "repack") return o.repack = value == "1", value == "0" || value == "1";
   if (key == "mmap") return o.mmap = value == "1", value == "0" || value == "1";
   if (key != "fusion") return false;
   o.fusion = value;
@@ -155,11 +156,11 @@ Result<ValidateSide> parse_validate_side(std::string_view text) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     const std::size_t equals = std::min(parts[i].find('='), parts[i].size());
     if (equals == parts[i].size() || !set_option(side.options, parts[i].substr(0, equals), parts[i].substr(equals + 1)))
-      return fail(
-          StatusCode::kInvalidArgument,
-          "[validate] side \"{}\": option \"{}\" is not one of activations=int8|f32, arithmetic=exact|fast, "
-          "chunk_cap=N, cpu_kernels=SET, fusion=1|0|LIST with / between, kv_dtype=f16|f32|q8_0, mmap=0|1, threads=N",
-          text, parts[i]);
+      return fail(StatusCode::kInvalidArgument,
+                  "[validate] side \"{}\": option \"{}\" is not one of activations=int8|f32, arithmetic=exact|fast, "
+                  "chunk_cap=N, cpu_kernels=SET, fusion=1|0|LIST with / between, kv_dtype=f16|f32|q8_0, mmap=0|1, "
+                  "repack=0|1, threads=N",
+                  text, parts[i]);
   }
   return side;
 }

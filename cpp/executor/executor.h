@@ -30,7 +30,8 @@ struct ExecutorOptions {
   std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
   std::string fusion = "1";     // lower::parse_fusion
   bool aliasing = true;         // activations share memory where they can
-  bool mmap = true;  // use weights where the file is mapped, on tiers that can; false: copy them to buffer objects
+  bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
+  bool mmap = true;  // else use weights where the file is mapped, on tiers that can; false: copy them to buffer objects
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 

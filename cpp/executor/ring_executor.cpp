@@ -14,8 +14,9 @@ namespace {
 // Where a weight's rows lie in its tensor, in bytes.
 struct WeightView {
   explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
-    const std::uint64_t rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
-    row = row_bytes(buffer.dtype, buffer.dims[rank - 1u].n);
+    rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
+    k = buffer.dims[rank - 1u].n;
+    row = row_bytes(buffer.dtype, k);
     for (std::size_t i = 0; i + 2 < rank; ++i) n_matrices *= buffer.dims[i].n;
     matrix = rows * row;
     pitch = buffer.tensor_rows > 0 ? buffer.tensor_rows * row : matrix;
@@ -23,7 +24,8 @@ struct WeightView {
     span = (n_matrices - 1) * pitch + matrix;
   }
   std::size_t rank;
-  std::uint64_t row, n_matrices = 1;
+  std::uint32_t k;
+  std::uint64_t row, rows, n_matrices = 1;
   std::uint64_t matrix, pitch;  // of the view's part of a matrix; from one matrix to the next
   std::uint64_t offset, span;
 };
@@ -42,10 +44,11 @@ RingExecutor::~RingExecutor() {
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& options) {
   ZRT_TRY(const auto choice, ring::pick_tier(options.tier));
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels}));
+  ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels,
+                                                   options.repack && options.activations == "int8"}));
   // A tier that computes in host memory says so by taking an import.
   static constexpr std::byte kProbe[1]{};
-  bool mapped = options.mmap;
+  bool mapped = options.mmap && !executor->ring_->repacks_weights();
   if (mapped) {
     const auto probe = executor->ring_->import_host(kProbe);
     mapped = probe.has_value();
@@ -94,7 +97,8 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   const auto add = [&](const ir::Buffer& buffer) -> Status {
     if (buffer.buffer_class != ir::BufferClass::kWeight || weight_locations_.contains(buffer.name)) return {};
     const WeightView view(buffer);
-    const auto data = weights.find(buffer.tensor)->data.subspan(view.offset, view.span);
+    const Tensor& tensor = *weights.find(buffer.tensor);
+    const auto data = tensor.data.subspan(view.offset, view.span);
     if (mapped) {
       ZRT_TRY(const auto bo, ring_->import_host(data));
       weight_locations_[buffer.name] = {{bo.id, 0, view.span}, view.rank > 2 ? view.pitch : view.row};
@@ -104,9 +108,11 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
         ZRT_TRY(regions_[place.region],
                 ring_->alloc_bo(prepared_.layout.plan.find(place.region)->bytes, Heap::kDeviceLocal));
       }
-      ZRT_TRY(const auto memory, ring_->map(regions_[place.region]));
       for (std::uint64_t i = 0; i < view.n_matrices; ++i)
-        std::memcpy(memory.data() + place.offset + i * view.matrix, data.data() + i * view.pitch, view.matrix);
+        ZRT_CHECK_OK(ring_->upload(
+            regions_[place.region], place.offset + i * view.matrix,
+            {buffer.dtype, static_cast<std::uint32_t>(view.rows), view.k, data.subspan(i * view.pitch, view.matrix)}));
+      weights.release(tensor);
       weight_locations_[buffer.name] = {{regions_[place.region].id, place.offset, view.n_matrices * view.matrix},
                                         view.rank > 2 ? view.matrix : view.row};
     }

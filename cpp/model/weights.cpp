@@ -29,7 +29,8 @@ Weights::Weights(Source source)
       file_bytes_(source.file_bytes),
       metadata_(std::move(source.metadata)),
       infos_(std::move(source.infos)),
-      owner_(std::move(source.owner)) {
+      owner_(std::move(source.owner)),
+      is_mapped_(source.is_mapped) {
   tensors_.reserve(infos_.size());
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     const gguf::TensorInfo& info = infos_[i];
@@ -47,7 +48,8 @@ Weights::Source source_of(gguf::GgufFile opened) {
                          .metadata = file->take_metadata(),
                          .infos = {file->tensors().begin(), file->tensors().end()},
                          .data = {},
-                         .owner = file};
+                         .owner = file,
+                         .is_mapped = true};
   for (const gguf::TensorInfo& info : source.infos) source.data.push_back(file->data(info));
   return source;
 }
@@ -55,6 +57,10 @@ Weights::Source source_of(gguf::GgufFile opened) {
 }  // namespace
 
 Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
+
+void Weights::release(const Tensor& tensor) const {
+  if (is_mapped_) release_pages(tensor.data);
+}
 
 const Tensor* Weights::find(std::string_view name) const {
   const auto it = index_.find(name);

@@ -40,6 +40,7 @@ class Weights {
     std::vector<gguf::TensorInfo> infos;           // names are unique; shard and offset are not used
     std::vector<std::span<const std::byte>> data;  // of infos[i]: row_bytes of its type times its rows
     std::shared_ptr<const void> owner;             // keeps the memory of `data`
+    bool is_mapped = false;                        // `data` are parts of mapped files
   };
 
   // `path` is a GGUF file (of a split model the first) or an MLC folder.
@@ -60,6 +61,9 @@ class Weights {
   // The tensor, if it is there with just these dimensions (trailing ones may be left out).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
+  // The tensor's bytes were copied: pages that a file can give again leave this process's memory.
+  void release(const Tensor& tensor) const;
+
   std::uint64_t total_bytes() const;
   std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;  // in the order of DType, absent ones left out
 
@@ -71,6 +75,7 @@ class Weights {
   std::vector<Tensor> tensors_;                              // tensors_[i] is infos_[i]
   std::unordered_map<std::string_view, std::size_t> index_;  // keys point into infos_, whose elements never move
   std::shared_ptr<const void> owner_;
+  bool is_mapped_ = false;
 };
 
 }  // namespace zinc_rt

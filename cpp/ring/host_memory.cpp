@@ -64,6 +64,14 @@ Result<std::span<std::byte>> HostMemory::map(const Buffer& buffer) const {
   return std::span(object->data, object->bytes);
 }
 
+void HostMemory::mark_packed(const Buffer& buffer) {
+  Object& object = objects_[buffer.id - 1];
+  if (object.packed) return;
+  object.packed = true;
+  // Advice only: where the kernel has none to give, small pages serve as well.
+  if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
+}
+
 std::unexpected<Error> HostMemory::refuse(const Binding& binding) const {
   const Object* object = find(binding.bo);
   if (object == nullptr)

@@ -26,6 +26,11 @@ class HostMemory {
     return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
   }
   std::unexpected<Error> refuse(const Binding& binding) const;
+  // The object's quantized matrices lie in row panels (kernels/cpu/quant/panels.h); it is written once and read often,
+  // so large pages are asked for.
+  void mark_packed(const Buffer& buffer);
+  // Of a binding that it holds.
+  bool is_packed(const Binding& binding) const { return binding.bo != 0 && objects_[binding.bo - 1].packed; }
   // The address of a binding that it holds; null for an absent one.
   void* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
@@ -43,6 +48,7 @@ class HostMemory {
     std::unique_ptr<std::byte, Unmap> owned;  // null: imported
     std::byte* data = nullptr;
     std::uint64_t bytes = 0;
+    bool packed = false;
   };
   Buffer add(Object object, Heap heap);
   const Object* find(std::uint32_t id) const {

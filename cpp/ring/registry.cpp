@@ -1,6 +1,7 @@
 #include "ring/registry.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 
@@ -10,6 +11,15 @@ extern const std::span<const Tier* const> kBuiltTiers;  // generated: ring_tiers
 
 Result<Buffer> Ring::import_host(std::span<const std::byte>) {
   return fail(StatusCode::kUnavailable, "[ring] this tier computes in memory of its own; allocate and copy instead");
+}
+
+Status Ring::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
+  ZRT_TRY(const auto memory, map(to));
+  if (offset > memory.size() || matrix.data.size() > memory.size() - offset)
+    return fail(StatusCode::kInvalidArgument, "[ring] a matrix of {} bytes at {} leaves buffer object {} of {} bytes",
+                matrix.data.size(), offset, to.id, memory.size());
+  std::memcpy(memory.data() + offset, matrix.data.data(), matrix.data.size());
+  return {};
 }
 
 std::span<const Tier* const> tiers() {

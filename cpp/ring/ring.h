@@ -15,6 +15,13 @@
 
 namespace zinc_rt::ring {
 
+// A matrix as a file has it: `rows` rows of k values.
+struct WeightMatrix {
+  DType dtype;
+  std::uint32_t rows, k;
+  std::span<const std::byte> data;
+};
+
 struct RingStats {
   std::uint64_t allocated_bytes = 0;  // live buffer objects that the ring allocated (imports not counted)
   std::uint64_t imported_bytes = 0;
@@ -45,6 +52,12 @@ class Ring {
   // memory must outlive the buffer. Errors: kUnavailable on tiers with memory of their own, whose caller then allocates
   // and copies.
   virtual Result<Buffer> import_host(std::span<const std::byte> memory);
+
+  // Whether this tier's kernels want weights in a form of its own, which upload writes; import_host gives plain ones.
+  virtual bool repacks_weights() const { return false; }
+  // Writes a matrix to a buffer object, in the form that the kernels read; it takes row_bytes * rows bytes in any form.
+  // Matrices of one buffer object all come this way. Errors: kInvalidArgument when it does not fit.
+  virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
   virtual const kernel::KernelTable& kernels() const = 0;
   virtual RingStats stats() const = 0;

@@ -11,6 +11,7 @@ namespace zinc_rt::ring {
 struct RingOptions {
   int threads = 0;          // T-CPU: worker threads, 0 = what the process may use
   std::string cpu_kernels;  // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
+  bool repack = true;       // weights in the form that the kernels like best; false: as in the file
 };
 
 struct Tier {

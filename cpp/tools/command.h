@@ -25,7 +25,7 @@ Progress progress_bar(std::string verb, bool always);
 struct ModelOptions {
   std::string model;
   EngineOptions engine;
-  bool no_mmap = false, progress = false;
+  bool no_repack = false, no_mmap = false, progress = false;
 };
 void add_model_options(CLI::App& app, ModelOptions& options);
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.

@@ -45,11 +45,14 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("--chunk-cap", e.chunk_cap, "most prompt tokens in one step; 0: the tier's default");
   app.add_option("--arithmetic", e.arithmetic, "exact or fast");
   app.add_option("--fusion", e.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
-  app.add_flag("--no-mmap", options.no_mmap, "copy the weights instead of using the mapped file");
+  app.add_flag("--no-repack", options.no_repack,
+               "use the weights as the file has them, where it is mapped: no second copy in memory, slower");
+  app.add_flag("--no-mmap", options.no_mmap, "with --no-repack: copy the weights instead of using the mapped file");
   app.add_flag("--progress", options.progress, "show the progress bar even where stderr is no terminal");
 }
 
 Result<Engine> open_engine(ModelOptions& options) {
+  options.engine.repack = !options.no_repack;
   options.engine.mmap = !options.no_mmap;
   options.engine.on_progress = progress_bar("loading", options.progress);
   return Engine::open(options.model, options.engine);

@@ -50,7 +50,7 @@ void add_validate(CLI::App& app, int& exit) {
       "all\n"
       "A side is a tier and options that differ from the defaults: t_cpu+kv_dtype=f32+chunk_cap=7. Options:\n"
       "  activations=int8|f32  arithmetic=exact|fast  chunk_cap=N  fusion=1|0|qkv/gate_up  kv_dtype=f16|f32|q8_0\n"
-      "  mmap=0|1  threads=N\n"
+      "  mmap=0|1  repack=0|1  threads=N\n"
       "Arrays for --against, stored with numpy.savez (float16/32/64, int32/64):\n"
       "  logits [rows, vocab] or [vocab]   prompt [n]: token ids, instead of --prompt and --ids\n"
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"

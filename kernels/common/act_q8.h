@@ -6,6 +6,8 @@
 
 namespace zinc_rt {
 
+// qs run from -127 to 127: kernels rely on it.
+
 // One 32-element block: value = d * qs[i].
 struct ActBlockQ8A32 {
   float d;

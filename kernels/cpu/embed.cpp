@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/panels.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::cpu {
@@ -19,8 +20,11 @@ void run(const CpuArgs& args) {
     for (std::uint32_t i = 0; i < d; ++i) y[i] = NAN;
     return;
   }
-  const auto* row = args.buffer<const std::byte>(1) + static_cast<std::uint64_t>(id) * row_bytes(dtype, d);
-  quant_format(dtype)->dequantize_row(row, y, d);
+  const auto* table = args.buffer<const std::byte>(1);
+  if (args.is_packed(1) && has_panels(dtype))
+    dequantize_packed_row(dtype, v, d, table, static_cast<std::uint32_t>(id), y);
+  else
+    quant_format(dtype)->dequantize_row(table + static_cast<std::uint64_t>(id) * row_bytes(dtype, d), y, d);
   if (scale != 1.0f)
     for (std::uint32_t i = 0; i < d; ++i) y[i] = y[i] * scale;
 }

@@ -16,6 +16,7 @@ struct LinearArgs;
 // A set of faster bodies for the work inside kernels, to the same bits (kernels/cpu_simd). Null members: the reference.
 struct KernelSet {
   const char* name;
+  bool reads_panels = false;  // whether quantized weights should lie in row panels (quant/panels.h)
   // Rows [begin, end) of W times the rows of x; false, and nothing done, for what it does not serve.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
 };
@@ -27,8 +28,11 @@ struct CpuArgs {
   std::uint32_t n_tokens, n_outputs;
   std::uint32_t wg[3];  // this workgroup
   std::byte* lds;       // CpuKernel::lds_bytes of memory of this thread, aligned to 64
+  std::byte* shared;    // CpuKernel::shared_bytes a token, the same for all workgroups, aligned to 64
   const KernelSet* set = nullptr;
+  std::uint32_t packed = 0;  // bit i: buffer i is memory whose quantized matrices lie in row panels
 
+  bool is_packed(std::size_t i) const { return (packed >> i & 1) != 0; }
   template <class T>
   T* buffer(std::size_t i) const {
     return static_cast<T*>(buffers[i]);
@@ -66,6 +70,10 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
+  // Optional: what all workgroups need of a token is computed once, into args.shared, before the first of them runs:
+  // prepare is called for each token (wg[0]; dim(0) of them) as run is for each workgroup.
+  void (*prepare)(const CpuArgs& args) = nullptr;
+  std::uint64_t (*shared_bytes)(const std::uint32_t* symbols) = nullptr;  // a token
 };
 
 std::span<const CpuKernel* const> cpu_kernels();

@@ -6,22 +6,28 @@
 
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/panels.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::cpu {
 
-void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
-  if (args.set != nullptr && args.set->linear_rows != nullptr && args.set->linear_rows(args, begin, end)) return;
+namespace {
+
+void linear_reference(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
   const QuantFormat& format = *quant_format(args.w_dtype);
   const QuantFormat& f32 = *quant_format(DType::kF32);
   const auto* x = static_cast<const std::byte*>(args.x);
+  const auto* w = static_cast<const std::byte*>(args.w);
   const std::uint64_t w_row = row_bytes(args.w_dtype, args.k);
   const bool integer = args.x_dtype != DType::kF32;
   for (std::uint32_t m = begin; m < end; ++m) {
-    const void* row = static_cast<const std::byte*>(args.w) + m * w_row;
+    const void* row = w + m * w_row;
     const auto dot = integer ? format.dot : f32.dot;
     if (!integer && args.w_dtype != DType::kF32) {
-      format.dequantize_row(row, args.scratch, args.k);
+      if (args.packed && has_panels(args.w_dtype))
+        dequantize_packed_row(args.w_dtype, args.rows, args.k, w, m, args.scratch);
+      else
+        format.dequantize_row(row, args.scratch, args.k);
       row = args.scratch;
     }
     for (std::uint32_t t = 0; t < args.n; ++t) {
@@ -31,48 +37,68 @@ void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end)
   }
 }
 
+}  // namespace
+
+void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  const auto fast = [&args](std::uint32_t from, std::uint32_t to, bool packed) {
+    if (args.set == nullptr || args.set->linear_rows == nullptr) return false;
+    LinearArgs part = args;
+    part.packed = packed;
+    return args.set->linear_rows(part, from, to);
+  };
+  // Of a packed matrix the last rows lie after the panels, as in a file.
+  const bool packed = args.packed && has_panels(args.w_dtype);
+  const std::uint32_t in_panels = packed ? std::clamp(rows_in_panels(args.rows), begin, end) : begin;
+  if (begin < in_panels && !fast(begin, in_panels, true)) linear_reference(args, begin, in_panels);
+  if (in_panels < end && !fast(in_panels, end, false)) linear_reference(args, in_panels, end);
+}
+
 namespace {
 
-constexpr std::uint32_t kNormTile = 32;  // tokens
+std::uint64_t align64(std::uint64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
 
-// Of an activation row in the widest of the quantized types.
-std::uint64_t quantized_row(std::uint32_t d) {
-  return std::uint64_t{d} + d / 4 + 64;
+DType type_of(const NormArgs& norm, const NormLinearPart& part) {
+  return norm.quantize ? act_dtype(part.w_dtype) : DType::kF32;
+}
+
+// A token's memory holds h as float, or in the quantized types, each of which has its place.
+std::uint64_t place_of(const NormArgs& norm, DType type) {
+  return type == DType::kQ8A256 ? align64(row_bytes(DType::kQ8A32, norm.d)) : 0;
 }
 
 }  // namespace
 
 std::uint64_t norm_linear_lds(std::uint32_t d) {
-  return std::uint64_t{d} * 4 * 2 + kNormTile * quantized_row(d);
+  return std::uint64_t{d} * 4;
 }
 
-void norm_linear(const CpuArgs& args, const float* x, const float* norm_w, std::uint32_t n, std::uint32_t d, float eps,
-                 bool quantize, std::span<const NormLinearPart> parts) {
-  auto* scratch = reinterpret_cast<float*>(args.lds);
-  float* h = scratch + d;
-  auto* quantized = reinterpret_cast<std::byte*>(h + d);
-  const auto normalize = [&](std::uint32_t t) { rms_norm_row(x + std::uint64_t{t} * d, norm_w, h, d, d, eps); };
-  for (std::uint32_t first = 0; first < n; first += kNormTile) {
-    const std::uint32_t count = std::min(kNormTile, n - first);
-    DType held = DType::kF32;  // what `quantized` holds of the tile
-    for (const NormLinearPart& part : parts) {
-      if (part.begin >= part.end) continue;
-      const DType x_dtype = quantize ? act_dtype(part.w_dtype) : DType::kF32;
-      const bool is_float = x_dtype == DType::kF32;
-      const std::uint64_t pitch = is_float ? 0 : row_bytes(x_dtype, d);
-      for (std::uint32_t t = 0; t < count && !is_float && held != x_dtype; ++t) {
-        normalize(first + t);
-        quantize_row(h, quantized + t * pitch, d, x_dtype);
-      }
-      if (!is_float) held = x_dtype;
-      for (std::uint32_t t = 0; t < count; t += is_float ? 1 : count) {
-        if (is_float) normalize(first + t);
-        linear_rows(
-            {part.w, part.w_dtype, part.bias, is_float ? static_cast<const void*>(h) : quantized, x_dtype, pitch, d,
-             is_float ? 1 : count, part.y + std::uint64_t{first + t} * part.rows, part.rows, scratch, args.set},
-            part.begin, part.end);
-      }
-    }
+std::uint64_t norm_linear_shared(std::uint32_t d) {
+  return align64(std::uint64_t{d} * 4);  // more than both quantized types take
+}
+
+void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
+  const std::uint64_t t = args.wg[0];
+  std::byte* token = args.shared + t * norm_linear_shared(norm.d);
+  const bool is_float = type_of(norm, parts[0]) == DType::kF32;
+  float* h = reinterpret_cast<float*>(is_float ? token : args.lds);
+  rms_norm_row(norm.x + t * norm.d, norm.w, h, norm.d, norm.d, norm.eps);
+  for (std::size_t i = 0; i < parts.size() && !is_float; ++i) {
+    const DType type = type_of(norm, parts[i]);
+    const bool is_made = std::ranges::any_of(parts.first(i), [&](const auto& p) { return type_of(norm, p) == type; });
+    if (!is_made) quantize_row(h, token + place_of(norm, type), norm.d, type);
+  }
+}
+
+void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
+  for (const NormLinearPart& part : parts) {
+    if (part.begin >= part.end) continue;
+    const DType type = type_of(norm, part);
+    linear_rows(
+        {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(norm, type), type,
+         norm_linear_shared(norm.d), norm.d, norm.n, part.y, part.rows, reinterpret_cast<float*>(args.lds), args.set},
+        part.begin, part.end);
   }
 }
 
@@ -85,6 +111,8 @@ void run(const CpuArgs& args) {
   const auto x_dtype = static_cast<DType>(args.symbols[4]);
   const LinearArgs linear{args.buffers[1],
                           static_cast<DType>(args.symbols[3]),
+                          args.is_packed(1),
+                          m,
                           args.buffer<const float>(2),
                           args.buffers[0],
                           x_dtype,

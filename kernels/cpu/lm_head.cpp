@@ -15,6 +15,8 @@ void run(const CpuArgs& args) {
   const auto x_dtype = static_cast<DType>(args.symbols[4]);
   const LinearArgs linear{args.buffers[1],
                           static_cast<DType>(args.symbols[3]),
+                          args.is_packed(1),
+                          v,
                           nullptr,
                           args.buffers[0],
                           x_dtype,

@@ -17,8 +17,8 @@ void run(const CpuArgs& args) {
   auto* scratch = reinterpret_cast<float*>(args.lds);
   float* a = scratch + k;
   quant_format(DType::kF16)->dequantize_row(args.buffer<const std::byte>(0) + t * row_bytes(DType::kF16, k), a, k);
-  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), nullptr, a, DType::kF32, 0, k, 1,
-               args.buffer<float>(2) + std::uint64_t{t} * m, m, scratch},
+  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), false, m, nullptr, a, DType::kF32, 0, k, 1,
+               args.buffer<float>(2) + std::uint64_t{t} * m, m, scratch, args.set},
               args.wg[1] * kTile, std::min(m, (args.wg[1] + 1) * kTile));
 }
 

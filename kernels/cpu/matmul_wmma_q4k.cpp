@@ -13,8 +13,8 @@ constexpr std::uint32_t kTile = 64;
 
 void run(const CpuArgs& args) {
   const std::uint32_t n = args.dim(0), k = args.dim(1), m = args.dim(2);
-  linear_rows({args.buffers[1], DType::kQ4_K, nullptr, args.buffers[0], DType::kQ8A256, row_bytes(DType::kQ8A256, k), k,
-               n, args.buffer<float>(2), m, nullptr},
+  linear_rows({args.buffers[1], DType::kQ4_K, args.is_packed(1), m, nullptr, args.buffers[0], DType::kQ8A256,
+               row_bytes(DType::kQ8A256, k), k, n, args.buffer<float>(2), m, nullptr, args.set},
               args.wg[0] * kTile, std::min(m, (args.wg[0] + 1) * kTile));
 }
 

@@ -25,11 +25,10 @@ void run(const CpuArgs& args) {
     if (id >= e) {
       std::fill_n(y, kTile, NAN);
     } else {
-      const std::uint64_t w_row = row_bytes(w_dtype, f);
-      linear_rows({args.buffer<const std::byte>(1) + std::uint64_t{id} * args.symbols[6] + begin * w_row, w_dtype,
+      linear_rows({args.buffer<const std::byte>(1) + std::uint64_t{id} * args.symbols[6], w_dtype, args.is_packed(1), d,
                    nullptr, args.buffer<const std::byte>(0) + (std::uint64_t{t} * k + j) * row_bytes(x_dtype, f),
-                   x_dtype, 0, f, 1, y, kTile, reinterpret_cast<float*>(args.lds)},
-                  0, end - begin);
+                   x_dtype, 0, f, 1, y - begin, d, reinterpret_cast<float*>(args.lds), args.set},
+                  begin, end);
     }
     for (std::uint32_t i = 0; i < end - begin; ++i) acc[i] = __builtin_fmaf(weight, y[i], acc[i]);
   }

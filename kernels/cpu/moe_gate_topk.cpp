@@ -28,9 +28,10 @@ void run(const CpuArgs& args) {
   float* logits = args.buffer<float>(2) + std::uint64_t{t} * e;
   auto* ids = args.buffer<std::int32_t>(3) + std::uint64_t{t} * c.n_used;
   float* weights = args.buffer<float>(4) + std::uint64_t{t} * c.n_used;
-  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), nullptr,
-               args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, logits, e, scratch},
-              0, e);
+  linear_rows(
+      {args.buffers[1], static_cast<DType>(args.symbols[2]), args.is_packed(1), e, nullptr,
+       args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, logits, e, scratch, args.set},
+      0, e);
   const float max = logits[argmax_row(logits, e)];
   for (std::uint32_t i = 0; i < e; ++i) p[i] = exact::exp(logits[i] - max);
   const float inverse = exact::rcp(sum_lanes(p, e));

@@ -9,13 +9,12 @@
 namespace zinc_rt::cpu {
 namespace {
 
-constexpr std::uint32_t kTile = 64;
-
 void run(const CpuArgs& args) {
   const std::uint32_t f = args.dim(3);
   for (std::uint32_t part = 0; part < 2; ++part) {
     const MoeLinearArgs linear{args.buffers[1 + part],
                                static_cast<DType>(args.symbols[5 + part]),
+                               args.is_packed(1 + part),
                                args.symbols[8 + part],
                                args.buffers[0],
                                static_cast<DType>(args.symbols[7]),
@@ -27,8 +26,9 @@ void run(const CpuArgs& args) {
                                f,
                                args.dim(1),
                                args.buffer<float>(4 + part),
-                               reinterpret_cast<float*>(args.lds)};
-    moe_linear_tile(linear, args.wg[0], args.wg[1] * kTile, std::min(f, (args.wg[1] + 1) * kTile));
+                               args.lds,
+                               args.set};
+    moe_linear_tile(linear, args.wg[0], args.wg[1] * kMoeTile, std::min(f, (args.wg[1] + 1) * kMoeTile));
   }
 }
 
@@ -39,8 +39,8 @@ const CpuKernel kCpuKernel_moe_gate_up{"MOE_GATE_UP",
                                        run,
                                        {"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:gate_w", "dtype:up_w",
                                         "dtype:x", "pitch:gate_w", "pitch:up_w"},
-                                       {{"e"}, {"f", kTile}},
+                                       {{"e"}, {"f", kMoeTile}},
                                        KeyTypes::kWeights,
-                                       [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; }};
+                                       [](const std::uint32_t* s) { return moe_linear_lds(s[1]); }};
 
 }  // namespace zinc_rt::cpu

@@ -4,37 +4,61 @@
 // tokens, so that each expert's weights are read once a step.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 
+namespace {
+
+constexpr std::uint32_t kGather = 32;  // choices of one expert that are computed together
+
+// Of an activation row in the widest of its types.
+std::uint64_t widest_row(std::uint32_t d) {
+  return (std::uint64_t{d} * 4 + 63) / 64 * 64;
+}
+
+}  // namespace
+
+std::uint64_t moe_linear_lds(std::uint32_t d) {
+  return kGather * (widest_row(d) + kMoeTile * 4) + std::uint64_t{d} * 4;
+}
+
 void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint32_t begin, std::uint32_t end) {
-  const std::uint64_t x_row = row_bytes(args.x_dtype, args.d), w_row = row_bytes(args.w_dtype, args.d);
+  const std::uint64_t x_row = row_bytes(args.x_dtype, args.d), pitch = widest_row(args.d);
+  std::byte* x = args.scratch;
+  auto* y = reinterpret_cast<float*>(x + kGather * pitch);
+  float* linear_scratch = y + kGather * kMoeTile;
+  const auto out = [&](std::uint32_t choice) { return args.y + std::uint64_t{choice} * args.f + begin; };
+  std::uint32_t choices[kGather], n = 0;
+  const auto compute = [&] {
+    linear_rows({static_cast<const std::byte*>(args.w) + expert * args.w_pitch, args.w_dtype, args.packed, args.f,
+                 nullptr, x, args.x_dtype, pitch, args.d, n, y - begin, kMoeTile, linear_scratch, args.set},
+                begin, end);
+    for (std::uint32_t i = 0; i < n; ++i) std::copy_n(y + i * kMoeTile, end - begin, out(choices[i]));
+    n = 0;
+  };
   for (std::uint32_t i = 0; i < args.n * args.k; ++i) {
     const auto id = static_cast<std::uint32_t>(args.ids[i]);
-    float* y = args.y + std::uint64_t{i} * args.f + begin;
-    if (id >= args.e) {
-      if (expert == 0) std::fill_n(y, end - begin, NAN);
-    } else if (id == expert) {
-      const std::uint64_t row = args.rows == 1 ? i / args.k : i;
-      linear_rows({static_cast<const std::byte*>(args.w) + expert * args.w_pitch + begin * w_row, args.w_dtype, nullptr,
-                   static_cast<const std::byte*>(args.x) + row * x_row, args.x_dtype, x_row, args.d, 1, y, args.f,
-                   args.scratch},
-                  0, end - begin);
-    }
+    if (id >= args.e && expert == 0) std::fill_n(out(i), end - begin, NAN);
+    if (id != expert || id >= args.e) continue;
+    const std::uint64_t row = args.rows == 1 ? i / args.k : i;
+    std::memcpy(x + n * pitch, static_cast<const std::byte*>(args.x) + row * x_row, x_row);
+    choices[n++] = i;
+    if (n == kGather) compute();
   }
+  if (n > 0) compute();
 }
 
 namespace {
-
-constexpr std::uint32_t kTile = 64;
 
 void run(const CpuArgs& args) {
   const std::uint32_t f = args.dim(3);
   const MoeLinearArgs linear{args.buffers[1],
                              static_cast<DType>(args.symbols[5]),
+                             args.is_packed(1),
                              args.symbols[7],
                              args.buffers[0],
                              static_cast<DType>(args.symbols[6]),
@@ -46,8 +70,9 @@ void run(const CpuArgs& args) {
                              f,
                              args.dim(1),
                              args.buffer<float>(3),
-                             reinterpret_cast<float*>(args.lds)};
-  moe_linear_tile(linear, args.wg[0], args.wg[1] * kTile, std::min(f, (args.wg[1] + 1) * kTile));
+                             args.lds,
+                             args.set};
+  moe_linear_tile(linear, args.wg[0], args.wg[1] * kMoeTile, std::min(f, (args.wg[1] + 1) * kMoeTile));
 }
 
 }  // namespace
@@ -56,8 +81,8 @@ extern const CpuKernel kCpuKernel_moe_linear;
 const CpuKernel kCpuKernel_moe_linear{"MOE_LINEAR",
                                       run,
                                       {"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
-                                      {{"e"}, {"f", kTile}},
+                                      {{"e"}, {"f", kMoeTile}},
                                       KeyTypes::kWeights,
-                                      [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; }};
+                                      [](const std::uint32_t* s) { return moe_linear_lds(s[1]); }};
 
 }  // namespace zinc_rt::cpu

@@ -31,11 +31,13 @@ inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t 
          pos % 16 * cell_bytes;
 }
 
-// linear.cpp: y[t * y_pitch + row - row_begin...]: rows [begin, end) of W times n rows of x. `x` has type x_dtype and
-// x_pitch bytes a row; scratch holds k floats. bias may be null.
+// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x. `x` has type x_dtype and x_pitch bytes a row; scratch
+// holds k floats. bias may be null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
+  bool packed;  // W lies in row panels (quant/panels.h), but for its last rows
+  std::uint32_t rows;
   const float* bias;
   const void* x;
   DType x_dtype;
@@ -48,24 +50,34 @@ struct LinearArgs {
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// linear.cpp, for the fused ops: h = RMS_NORM(x, norm_w), quantized as a part's format wants if `quantize`; then rows
-// [begin, end) of each part's LINEAR(h). Tokens go in tiles, so that a part's weights meet several at a time.
+// linear.cpp, for the fused ops: h = RMS_NORM(x, norm_w), quantized as each part's format wants if `quantize`, is made
+// once a token by prepare; then rows [begin, end) of each part's LINEAR(h).
 struct NormLinearPart {
   const void* w;
   DType w_dtype;
+  bool packed;
   const float* bias;
   float* y;  // [n, rows]
   std::uint32_t rows, begin, end;
 };
-void norm_linear(const CpuArgs& args, const float* x, const float* norm_w, std::uint32_t n, std::uint32_t d, float eps,
-                 bool quantize, std::span<const NormLinearPart> parts);
+struct NormArgs {
+  const float* x;
+  const float* w;
+  std::uint32_t n, d;
+  float eps;
+  bool quantize;
+};
+void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts);
+void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts);
 std::uint64_t norm_linear_lds(std::uint32_t d);
+std::uint64_t norm_linear_shared(std::uint32_t d);
 
-// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it; expert 0 also answers for ids that no
-// expert has, with NaN.
+// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it, several tokens at a time; expert 0 also
+// answers for ids that no expert has, with NaN. scratch: moe_linear_lds bytes.
 struct MoeLinearArgs {
   const void* w;
   DType w_dtype;
+  bool packed;
   std::uint64_t w_pitch;  // bytes from one expert to the next
   const void* x;
   DType x_dtype;
@@ -73,8 +85,11 @@ struct MoeLinearArgs {
   const std::int32_t* ids;  // [n, k]
   std::uint32_t n, k, e, f, d;
   float* y;  // [n, k * f]
-  float* scratch;
+  std::byte* scratch;
+  const KernelSet* set;
 };
+constexpr std::uint32_t kMoeTile = 64;  // rows of an expert a workgroup
+std::uint64_t moe_linear_lds(std::uint32_t d);
 void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint32_t begin, std::uint32_t end);
 
 // moe_sum.cpp: the weight of choice i (of all tokens' choices).

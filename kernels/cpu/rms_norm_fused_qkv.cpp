@@ -3,6 +3,7 @@
 // d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv]. Order: that of the three ops, so the bits are theirs.
 // A workgroup holds a tile of rows of q, k and v laid end to end.
 #include <algorithm>
+#include <array>
 
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
@@ -12,25 +13,41 @@ namespace {
 
 constexpr std::uint32_t kTile = 64;
 
-void run(const CpuArgs& args) {
+NormArgs norm_of(const CpuArgs& args) {
   const auto& c = args.constants<push::RmsNormFusedQkv>();
-  NormLinearPart parts[3];
+  return {args.buffer<const float>(0), args.buffer<const float>(1), args.dim(0), args.dim(1), c.eps, c.quantize != 0};
+}
+
+std::array<NormLinearPart, 3> parts_of(const CpuArgs& args) {
+  std::array<NormLinearPart, 3> parts;
   for (std::uint32_t i = 0; i < 3; ++i) {
     const std::uint32_t rows = args.dim(2 + i);
     parts[i] = {args.buffers[2 + i],
                 static_cast<DType>(args.symbols[5 + i]),
+                args.is_packed(2 + i),
                 args.buffer<const float>(5 + i),
                 args.buffer<float>(8 + i),
                 rows,
                 std::min(rows, args.wg[0] * kTile),
                 std::min(rows, (args.wg[0] + 1) * kTile)};
   }
-  norm_linear(args, args.buffer<const float>(0), args.buffer<const float>(1), args.dim(0), args.dim(1), c.eps,
-              c.quantize != 0, parts);
+  return parts;
+}
+
+void prepare(const CpuArgs& args) {
+  norm_linear_prepare(args, norm_of(args), parts_of(args));
+}
+
+void run(const CpuArgs& args) {
+  norm_linear(args, norm_of(args), parts_of(args));
 }
 
 std::uint64_t lds(const std::uint32_t* s) {
   return norm_linear_lds(s[1]);
+}
+
+std::uint64_t shared(const std::uint32_t* s) {
+  return norm_linear_shared(s[1]);
 }
 
 }  // namespace
@@ -42,6 +59,8 @@ const CpuKernel kCpuKernel_rms_norm_fused_qkv{
     {"dim:n", "dim:d", "dim:nq", "dim:nk", "dim:nv", "dtype:q_w", "dtype:k_w", "dtype:v_w"},
     {{"nq", kTile}, {}},
     KeyTypes::kWeights,
-    lds};
+    lds,
+    prepare,
+    shared};
 
 }  // namespace zinc_rt::cpu

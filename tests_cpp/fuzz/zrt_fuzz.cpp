@@ -16,7 +16,7 @@ void expect(bool holds) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static auto ring = zinc_rt::ring::CpuRing(1, **zinc_rt::ring::find_kernel_set("ref"));
+  static auto ring = zinc_rt::ring::CpuRing(1, **zinc_rt::ring::find_kernel_set("ref"), false);
   const auto bytes = std::as_bytes(std::span(data, size));
   auto file = zinc_rt::kernel::read_zrt(bytes);
   const auto loaded = ring.load_kernel(bytes);

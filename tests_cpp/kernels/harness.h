@@ -52,6 +52,7 @@ struct Tensor {
   Bytes bytes;
   std::uint64_t pitch = 0;  // bytes between two entries of the outermost dimension; 0: densely packed
   bool absent = false;
+  bool is_weight = false;  // a matrix or a stack of them
 };
 inline Tensor f32(std::vector<Dim> dims, const std::vector<float>& values) {
   return {DType::kF32, std::move(dims), to_bytes(values)};
@@ -146,16 +147,27 @@ class ShuffledRing final : public ring::Ring {
     std::ranges::shuffle(groups, rng_);
     Loaded& kernel = kernels_[p.kernel.id - 1];
     auto* lds = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(kernel.lds.data()) + 63) / 64 * 64);
-    for (const auto& g : groups) {
+    cpu::CpuArgs args{addresses.data(),
+                      kernel.symbols.data(),
+                      batch.push.data() + p.first_push,
+                      dims.n_tokens,
+                      dims.n_outputs,
+                      {},
+                      lds,
+                      nullptr};
+    const auto run = [&](void (*code)(const cpu::CpuArgs&), const std::array<std::uint32_t, 3>& g) {
       std::ranges::fill(kernel.lds, std::byte{0xff});  // local memory holds nothing of use: NaN
-      kernel.code->run({addresses.data(),
-                        kernel.symbols.data(),
-                        batch.push.data() + p.first_push,
-                        dims.n_tokens,
-                        dims.n_outputs,
-                        {g[0], g[1], g[2]},
-                        lds});
+      std::ranges::copy(g, args.wg);
+      code(args);
+    };
+    std::vector<std::byte> shared;
+    if (kernel.code->prepare != nullptr) {
+      const std::uint32_t n = args.dim(0);
+      shared.resize(n * kernel.code->shared_bytes(args.symbols) + 64, std::byte{0xff});
+      args.shared = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(shared.data()) + 63) / 64 * 64);
+      for (std::uint32_t t = n; t-- > 0;) run(kernel.code->prepare, {t, 0, 0});
     }
+    for (const auto& g : groups) run(kernel.code->run, g);
   }
   kernel::KernelTable table_;
   std::mt19937 rng_;
@@ -186,8 +198,14 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
     memory.push_back(bytes > 0 ? std::optional(ring.alloc_bo(bytes, Heap::kDeviceLocal).value()) : std::nullopt);
     if (from != nullptr) {
       EXPECT_EQ(from->bytes.size(), bytes) << to_string(c.op) << " " << name;
-      if (bytes > 0)
+      if (from->is_weight) {  // comes in the form that the ring wants
+        const std::uint32_t rows = dims[dims.size() - 2].n, k = dims.back().n;
+        const std::uint64_t matrix = rows * row_bytes(dtype, k), pitch = dims.size() > 2 ? pitches.back() : matrix;
+        for (std::uint64_t at = 0; matrix > 0 && at < bytes; at += pitch)
+          EXPECT_TRUE(ring.upload(*memory.back(), at, {dtype, rows, k, std::span(from->bytes).subspan(at, matrix)}));
+      } else if (bytes > 0) {
         std::memcpy(ring.map(*memory.back()).value().data(), from->bytes.data(), std::min(bytes, from->bytes.size()));
+      }
     }
     return graph.add_buffer(buffer);
   };
@@ -242,7 +260,8 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
 
 // The contents of the outputs after the op has run.
 inline std::vector<Bytes> run(const Case& c) {
-  static ring::CpuRing threaded(3, **ring::find_kernel_set("auto"));
+  static const cpu::KernelSet& set = **ring::find_kernel_set("auto");
+  static ring::CpuRing threaded(3, set, set.reads_panels);
   static unsigned seed = 0;
   ShuffledRing shuffled(++seed);
   auto results = run_on(c, threaded);
@@ -289,6 +308,7 @@ class Random {
 inline Tensor weights(Random& random, DType dtype, std::vector<std::uint32_t> dims, double scale = 0.02) {
   Tensor t;
   t.dtype = dtype;
+  t.is_weight = dims.size() > 1;
   std::uint64_t n = 1;
   for (const auto dim : dims) t.dims.push_back(dim), n *= dim;
   if (dtype == DType::kF32) {

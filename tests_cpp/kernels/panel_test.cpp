@@ -1,6 +1,7 @@
-// The AVX2 panel kernel gives the reference's bits: every format, sizes around its tiles, and blocks of random bytes.
+// The fast sets' LINEAR gives the reference's bits, on row panels and on plain matrices: every format, sizes around its
+// tiles, and blocks of random bytes.
 #if defined(__x86_64__)
-#include "kernels/cpu_simd/panel.h"
+#include "kernels/cpu_simd/units.h"
 
 #include <bit>
 
@@ -8,43 +9,55 @@
 
 #include "harness.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/panels.h"
 
 namespace zinc_rt::kernel_test {
 namespace {
 
 class Panel : public ::testing::TestWithParam<const cpu::QuantFormat*> {};
 
-std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::uint32_t m) {
+std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::uint32_t m, std::uint32_t cut) {
   std::vector<float> y(std::size_t{args.n} * m), scratch(args.k);
   args.y = y.data();
   args.y_pitch = m;
   args.scratch = scratch.data();
   args.set = set;
   // In two parts, so that a tile does not begin at row 0 alone.
-  linear_rows(args, 0, m / 3);
-  linear_rows(args, m / 3, m);
+  linear_rows(args, 0, cut);
+  linear_rows(args, cut, m);
   return y;
 }
 
 void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Bytes& x, std::uint32_t n, std::uint32_t k,
                       std::uint32_t m, const std::vector<float>& bias, const std::string& what) {
-  static const cpu::KernelSet kSet{"avx2", cpu_simd::linear_panel_avx2};
-  const cpu::LinearArgs args{w.data(),
-                             format.dtype,
-                             bias.empty() ? nullptr : bias.data(),
-                             x.data(),
-                             format.act,
-                             row_bytes(format.act, k),
-                             k,
-                             n,
-                             nullptr,
-                             m,
-                             nullptr};
-  const auto expected = linear(args, nullptr, m), got = linear(args, &kSet, m);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
-    ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
-        << what << ", token " << i / m << " row " << i % m << ": " << expected[i] << " and " << got[i];
+  static const cpu::KernelSet kSet{"avx2", true, cpu_simd::linear_rows_avx2};
+  const cpu::LinearArgs plain{w.data(),
+                              format.dtype,
+                              false,
+                              m,
+                              bias.empty() ? nullptr : bias.data(),
+                              x.data(),
+                              format.act,
+                              row_bytes(format.act, k),
+                              k,
+                              n,
+                              nullptr,
+                              m,
+                              nullptr};
+  Bytes panels(w.size());
+  cpu::pack_matrix(format.dtype, m, k, w.data(), panels.data());
+  cpu::LinearArgs packed = plain;
+  packed.w = panels.data();
+  packed.packed = true;
+  const auto expected = linear(plain, nullptr, m, m / 3);
+  for (const auto& args : {plain, packed}) {
+    const auto got = linear(args, &kSet, m, m / 3);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
+          << what << (args.packed ? ", packed" : "") << ", token " << i / m << " row " << i % m << ": " << expected[i]
+          << " and " << got[i];
+    }
   }
 }
 
@@ -54,7 +67,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
   const std::uint32_t block = traits(format.dtype).block_elems;
   Random random(static_cast<unsigned>(format.dtype) + 1);
   for (const std::uint32_t k : {block, 256u, 256u + block, 1024u})
-    for (const std::uint32_t n : {cpu_simd::kFewestRows, 4u, 63u, 65u})
+    for (const std::uint32_t n : {1u, 2u, 3u, 4u, 5u, 7u, 9u, 63u, 65u})
       for (const std::uint32_t m : {1u, 15u, 16u, 17u, 50u}) {
         const auto w = weights(random, format.dtype, {m, k});
         const auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
@@ -64,8 +77,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
       }
 }
 
-// Any bytes are a block: scales at their extremes, infinities, subnormals; and activations at -128, which QUANTIZE
-// never makes.
+// Any bytes are a block: scales at their extremes, infinities, subnormals. Activations end at -127 (act_q8.h).
 TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
   if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
   const cpu::QuantFormat& format = *GetParam();
@@ -76,7 +88,7 @@ TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
     Bytes w(row_bytes(format.dtype, k) * m);
     for (auto& b : w) b = static_cast<std::byte>(round == 0 ? 0xFF : round == 1 ? 0x80 : bytes());
     auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
-    const int extreme = round % 3 == 0 ? -128 : round % 3 == 1 ? 127 : -127;
+    const int extreme = round % 2 == 0 ? 127 : -127;
     for (std::uint32_t t = 0; t < n; ++t) {
       std::byte* row = x.data() + t * row_bytes(format.act, k);
       for (std::uint32_t i = 0; i < k; ++i) {
@@ -92,6 +104,23 @@ TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
       }
     }
     expect_same_bits(format, w, x, n, k, m, {}, fmt::format("{} round {}", to_string(format.dtype), round));
+  }
+}
+
+TEST_P(Panel, IsReadBackRowByRow) {
+  const cpu::QuantFormat& format = *GetParam();
+  const std::uint32_t block = traits(format.dtype).block_elems, m = 37;
+  Random random(5);
+  for (const std::uint32_t k : {block, 256u + block, 512u}) {
+    const auto w = weights(random, format.dtype, {m, k});
+    Bytes panels(w.bytes.size());
+    cpu::pack_matrix(format.dtype, m, k, w.bytes.data(), panels.data());
+    std::vector<float> expected(k), got(k);
+    for (std::uint32_t row = 0; row < m; ++row) {
+      format.dequantize_row(w.bytes.data() + row * row_bytes(format.dtype, k), expected.data(), k);
+      cpu::dequantize_packed_row(format.dtype, m, k, panels.data(), row, got.data());
+      ASSERT_EQ(std::memcmp(expected.data(), got.data(), k * sizeof(float)), 0) << k << ", row " << row;
+    }
   }
 }
 

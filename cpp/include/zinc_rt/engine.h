@@ -29,7 +29,8 @@ struct EngineOptions {
   std::string activations = "int8";  // f32: a debugging mode of the reference kernels, no activation is quantized
   std::uint32_t chunk_cap = 0;       // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
   std::string fusion;                // ZINC_RT_FUSION
-  bool mmap = true;                  // use the weights where the file is mapped; false: copy them at load
+  bool repack = true;                // weights in the form that the tier's kernels read fastest, made at load
+  bool mmap = true;                  // with repack off: use the weights where the file is mapped; false: copy them
   bool prefix_cache = true;          // keep the KV of what was computed, for prompts that begin the same way
   std::uint32_t queue_cap = 1024;    // requests of a model that may wait; more are refused with a time to try again
   std::uint32_t max_models = 0;      // 0: no limit; else add_model unloads the one that was idle longest

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "kernels/cpu/quant/panels.h"
 #include "ring/cpu/cpu_table.h"
 
 namespace zinc_rt::ring {
@@ -18,8 +19,9 @@ std::byte* aligned(std::vector<std::byte>& memory) {
 
 }  // namespace
 
-CpuRing::CpuRing(int threads, const cpu::KernelSet& set)
+CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack)
     : set_(set),
+      repack_(repack),
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
@@ -33,6 +35,31 @@ CpuRing::~CpuRing() {
   }
   submitted_.notify_all();
   thread_.join();
+}
+
+Status CpuRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
+  if (!repack_) return Ring::upload(to, offset, matrix);
+  ZRT_TRY(const auto memory, map(to));
+  const std::uint64_t bytes = matrix.rows * row_bytes(matrix.dtype, matrix.k);
+  if (matrix.data.size() != bytes || offset > memory.size() || bytes > memory.size() - offset)
+    return fail(StatusCode::kInvalidArgument,
+                "[t_cpu] a matrix of {} bytes, {} given, at {} leaves buffer object {} of {} bytes", bytes,
+                matrix.data.size(), offset, to.id, memory.size());
+  memory_.mark_packed(to);
+  if (!cpu::has_panels(matrix.dtype)) return Ring::upload(to, offset, matrix);
+  // Whole panels a piece; the rows beyond the last one stay in the last piece.
+  const std::uint32_t n_panels = std::max(1u, matrix.rows / cpu::kPanelRows);
+  const std::uint32_t n_pieces = std::min(n_panels, 4u * static_cast<std::uint32_t>(pool_.n_threads()));
+  const auto first_row = [&](std::uint64_t piece) {
+    return piece == n_pieces ? matrix.rows : static_cast<std::uint32_t>(piece * n_panels / n_pieces) * cpu::kPanelRows;
+  };
+  const std::uint64_t row = row_bytes(matrix.dtype, matrix.k);
+  pool_.parallel_for(n_pieces, [&](std::uint64_t piece, int) {
+    const std::uint32_t begin = first_row(piece), end = first_row(piece + 1);
+    cpu::pack_matrix(matrix.dtype, end - begin, matrix.k, matrix.data.data() + begin * row,
+                     memory.data() + offset + begin * row);
+  });
+  return {};
 }
 
 Result<Kernel> CpuRing::load_kernel(std::span<const std::byte> zrt) {
@@ -72,6 +99,7 @@ Status CpuRing::fill(Work& work) const {
   const auto& batch = *work.submission.batch;
   work.kernels.clear();
   work.addresses.clear();
+  work.packed.clear();
   work.lds_bytes = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {
     const Packet& packet = batch.packets[work.submission.first + i];
@@ -88,11 +116,14 @@ Status CpuRing::fill(Work& work) const {
                   packet.n_bindings, kernel.n_bindings);
     work.kernels.push_back(&kernel);
     work.lds_bytes = std::max(work.lds_bytes, kernel.lds_bytes);
+    std::uint32_t packed = 0;
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
       const Binding& binding = batch.bindings[packet.first_binding + b];
       if (!memory_.holds(binding)) return memory_.refuse(binding);
       work.addresses.push_back(memory_.address(binding));
+      if (b < 32 && memory_.is_packed(binding)) packed |= 1u << b;
     }
+    work.packed.push_back(packed);
   }
   return {};
 }
@@ -144,6 +175,7 @@ void CpuRing::run_queue() {
 void CpuRing::execute(const Work& work) {
   const auto& batch = *work.submission.batch;
   const StepDims dims = work.submission.dims;
+  const std::uint32_t* packed = work.packed.data();
   void* const* addresses = work.addresses.data();
   // For every thread at once: which of them will run a kernel that wants it is chance.
   for (auto& lds : lds_)
@@ -155,20 +187,29 @@ void CpuRing::execute(const Work& work) {
     const LoadedKernel& kernel = *work.kernels[dispatched];
     const std::uint64_t nx = packet.grid[0].count(dims), ny = packet.grid[1].count(dims),
                         nz = packet.grid[2].count(dims);
-    const auto workgroup = [&](std::uint64_t index, int worker) {
-      const cpu::CpuArgs args{addresses,
-                              kernel.symbols.data(),
-                              batch.push.data() + packet.first_push,
-                              dims.n_tokens,
-                              dims.n_outputs,
-                              {static_cast<std::uint32_t>(index % nx), static_cast<std::uint32_t>(index / nx % ny),
-                               static_cast<std::uint32_t>(index / nx / ny)},
-                              aligned(lds_[static_cast<std::size_t>(worker)]),
-                              &set_};
-      kernel.code->run(args);
+    const auto args_of = [&](std::uint64_t x, std::uint64_t y, std::uint64_t z, int worker) {
+      return cpu::CpuArgs{addresses,
+                          kernel.symbols.data(),
+                          batch.push.data() + packet.first_push,
+                          dims.n_tokens,
+                          dims.n_outputs,
+                          {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), static_cast<std::uint32_t>(z)},
+                          aligned(lds_[static_cast<std::size_t>(worker)]),
+                          aligned(shared_),
+                          &set_,
+                          *packed};
     };
-    pool_.parallel_for(nx * ny * nz, workgroup);
+    if (kernel.code->prepare != nullptr) {
+      const std::uint64_t n_rows = args_of(0, 0, 0, 0).dim(0);
+      const std::uint64_t bytes = n_rows * kernel.code->shared_bytes(kernel.symbols.data());
+      if (shared_.size() < bytes + kLdsAlign) shared_.resize(bytes + kLdsAlign);
+      pool_.parallel_for(n_rows, [&](std::uint64_t t, int worker) { kernel.code->prepare(args_of(t, 0, 0, worker)); });
+    }
+    pool_.parallel_for(nx * ny * nz, [&](std::uint64_t i, int worker) {
+      kernel.code->run(args_of(i % nx, i / nx % ny, i / nx / ny, worker));
+    });
     addresses += packet.n_bindings;
+    ++packed;
     ++dispatched;
   }
   const std::lock_guard lock(mutex_);

@@ -15,7 +15,8 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  CpuRing(int threads, const cpu::KernelSet& set);
+  // repack: quantized weights are uploaded as row panels, which the set must read.
+  CpuRing(int threads, const cpu::KernelSet& set, bool repack);
   ~CpuRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -23,6 +24,8 @@ class CpuRing final : public Ring {
   Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
   Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return memory_.alloc(bytes, heap); }
   void free_bo(const Buffer& buffer) override { memory_.free(buffer); }
+  bool repacks_weights() const override { return repack_; }
+  Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
   const kernel::KernelTable& kernels() const override { return table_; }
@@ -39,6 +42,7 @@ class CpuRing final : public Ring {
     Submission submission;
     std::vector<const LoadedKernel*> kernels;  // one a dispatch
     std::vector<void*> addresses;              // one a binding of the dispatches
+    std::vector<std::uint32_t> packed;         // CpuArgs::packed of each dispatch
     std::uint32_t lds_bytes = 0;               // the most that one of them wants
     std::uint64_t fence = 0;
     Work* next = nullptr;  // in the queue, or among the spare ones
@@ -50,11 +54,13 @@ class CpuRing final : public Ring {
   void execute(const Work& work);
 
   const cpu::KernelSet& set_;
+  const bool repack_;
   kernel::KernelTable table_;
   HostMemory memory_;
   std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it
   ThreadPool pool_;
   std::vector<std::vector<std::byte>> lds_;  // one a pool thread
+  std::vector<std::byte> shared_;            // CpuArgs::shared of the dispatch that runs
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;

@@ -34,6 +34,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   keywords.take("chunk_cap", o.chunk_cap);
   keywords.take("fusion", o.fusion);
   keywords.take("cpu_kernels", o.cpu_kernels);
+  keywords.take("repack", o.repack);
   keywords.take("mmap", o.mmap);
   keywords.take("prefix_cache", o.prefix_cache);
   keywords.take("queue_cap", o.queue_cap);

@@ -1,0 +1,46 @@
+// Row panels: the form in which the fast kernel sets read quantized weights. 16 rows of a matrix are interleaved so
+// that a vector of 16 lanes holds one 32-bit word of each row (lane = row) and no sum crosses lanes. Bytes are
+// permuted, never changed: a matrix takes as many bytes as in its file, and panel p begins where row 16 p would.
+//
+// A panel is its groups of 256 values in order, the last one possibly shorter. In a group each field of the format's
+// block (below) lies for all blocks of the group: block, then element of the field, then 16 rows. Rows beyond the last
+// full panel lie after the panels, as in the file.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+
+namespace zinc_rt::cpu {
+
+constexpr std::uint32_t kPanelRows = 16;
+
+struct PanelField {
+  std::uint8_t offset;  // in the block
+  std::uint8_t bytes;   // of an element: 1, 2 or 4
+  std::uint8_t count;   // elements
+};
+
+// The fields of a format's block, in the order in which a panel holds them; empty for formats that have no panel form.
+std::span<const PanelField> panel_fields(DType dtype);
+inline bool has_panels(DType dtype) {
+  return !panel_fields(dtype).empty();
+}
+
+// The rows of a matrix of `rows` that lie in panels.
+constexpr std::uint32_t rows_in_panels(std::uint32_t rows) {
+  return rows / kPanelRows * kPanelRows;
+}
+
+// One group of n_blocks blocks a row: rows[r] points at the first block of row r's group, null: zeros.
+void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_blocks, std::byte* to);
+// A whole matrix [rows, k] as in a file; `to` holds as many bytes and does not overlap.
+void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to);
+// One row of a packed matrix as floats.
+void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* matrix, std::uint32_t row,
+                           float* to);
+
+}  // namespace zinc_rt::cpu

@@ -1,0 +1,19 @@
+#include <cpuid.h>
+
+#include "kernels/cpu_simd/ints_avx2.h"
+// The vectors first: the body is written in their names.
+#include "kernels/cpu_simd/linear_body.h"
+#include "kernels/cpu_simd/units.h"
+
+namespace zinc_rt::cpu_simd {
+
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;  // leaf 7.1: bit 4 of eax
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
+}
+
+bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  return panel_linear(args, begin, end);
+}
+
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,262 @@
+// How each format's codes, scales and minimums are read from a group of a row panel (kernels/cpu/quant/panels.h): a
+// vector holds one word of each of 16 rows. Included by the units of kernels/cpu_simd after their ints_<isa>.h.
+//
+// A format F has
+//   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
+//   kSigned           codes are signed bytes; else unsigned, of value code - kOffset, at most kLargest
+//   kSub              K-quants: values that share a scale, 16 or 32
+//   each_word(g, s, fn)  fn(word, codes) for the 8 words (4 values of k each) of sub-block s of 32 values
+//   d(g, s), m(g, s)  scale and minimum as the reference multiplies them (K-quants: of the group, m = -dmin)
+//   sc(g, j)          K-quants: scale j in each lane;  min(g, j): minimum j
+// where g is the group: its first byte, and its blocks of 32.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "kernels/cpu/quant/value_tables.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+struct Group {
+  const std::byte* at;
+  int n_blocks;  // of 32 values, 1 to 8
+};
+
+template <int... kAt, class Fn>
+ZRT_SIMD void repeat_each(std::integer_sequence<int, kAt...>, Fn&& fn) {
+  (fn(std::integral_constant<int, kAt>{}), ...);
+}
+// fn(0) to fn(n - 1), each with a constant the compiler knows.
+template <int kN, class Fn>
+ZRT_SIMD void repeat(Fn&& fn) {
+  repeat_each(std::make_integer_sequence<int, kN>{}, fn);
+}
+#define ZRT_INLINE_LAMBDA __attribute__((always_inline))
+
+constexpr int kVector = 64;  // bytes of a word of 16 rows
+constexpr int kHalfVector = 32;
+
+ZRT_SIMD Ints every_byte(int value) {
+  return splat(static_cast<std::int32_t>(0x01010101u * static_cast<unsigned>(value)));
+}
+ZRT_SIMD Ints low_nibbles(const Ints& bytes) {
+  return bytes & every_byte(15);
+}
+ZRT_SIMD Ints high_nibbles(const Ints& bytes) {
+  return shift_right(bytes, 4) & every_byte(15);
+}
+// Blocks of 32 values whose byte i holds values i and i + 16: word i's low nibbles are word i of the values.
+template <class Fn>
+ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
+  repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {
+    const Ints bytes = load(qs + kVector * i);
+    fn(i, low_nibbles(bytes));
+    fn(std::integral_constant<int, i + 4>{}, high_nibbles(bytes));
+  });
+}
+// Bits 4 w to 4 w + 3 of each lane as 0 or 16 in bytes 0 to 3.
+ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
+  const Ints four = shift_right(bits, 4 * w);
+  return (shift_left(four, 4) & splat(0x10)) | (shift_left(four, 11) & splat(0x1000)) |
+         (shift_left(four, 18) & splat(0x100000)) | (shift_left(four, 25) & splat(0x10000000));
+}
+
+// ---- blocks of 32 values; kHalves16: f16 numbers at the head of a block, kWords: words of codes after the rest ----
+
+struct Small {
+  static constexpr bool kIsK = false, kHasMin = false, kSigned = false;
+  static constexpr int kOffset = 0, kSub = 32;
+  ZRT_SIMD Floats d(const Group& g, int s) { return load_f16(g.at + kHalfVector * s); }
+};
+struct WithMin : Small {
+  static constexpr bool kHasMin = true;
+  ZRT_SIMD Floats m(const Group& g, int s) { return load_f16(g.at + kHalfVector * (g.n_blocks + s)); }
+};
+struct Q4_0 : Small {
+  static constexpr int kOffset = 8, kLargest = 15;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    each_nibble_word(g.at + kHalfVector * g.n_blocks + 4 * kVector * s, fn);
+  }
+};
+struct Q4_1 : WithMin {
+  static constexpr int kLargest = 15;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    each_nibble_word(g.at + 2 * kHalfVector * g.n_blocks + 4 * kVector * s, fn);
+  }
+};
+template <class Fn>
+ZRT_SIMD void each_five_bit_word(const std::byte* qh, const std::byte* qs, Fn&& fn) {
+  const Ints bits = load(qh);
+  each_nibble_word(qs, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, codes | fifth_bits(bits, w)); });
+}
+struct Q5_0 : Small {
+  static constexpr int kOffset = 16, kLargest = 31;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qh = g.at + kHalfVector * g.n_blocks;
+    each_five_bit_word(qh + kVector * s, qh + kVector * (g.n_blocks + 4 * s), fn);
+  }
+};
+struct Q5_1 : WithMin {
+  static constexpr int kLargest = 31;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qh = g.at + 2 * kHalfVector * g.n_blocks;
+    each_five_bit_word(qh + kVector * s, qh + kVector * (g.n_blocks + 4 * s), fn);
+  }
+};
+struct Q8_0 : Small {
+  static constexpr bool kSigned = true;
+  static constexpr int kLargest = 128;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qs = g.at + kHalfVector * g.n_blocks + 8 * kVector * s;
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load(qs + kVector * w)); });
+  }
+};
+struct Iq4Nl : Small {
+  static constexpr bool kSigned = true;
+  static constexpr int kLargest = 128;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    each_nibble_word(g.at + kHalfVector * g.n_blocks + 4 * kVector * s,
+                     [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, look_up(codes, kIq4Values)); });
+  }
+};
+struct Mxfp4 : Small {
+  static constexpr int kOffset = 12, kLargest = 24;
+  ZRT_SIMD Floats d(const Group& g, int s) {  // 2^(e - 128); e of 0 and 1 are subnormal
+    const Ints e = load_u8(g.at + 16 * s), two = splat(2);
+    const Ints subnormal = where_less(e, two, shift_left(splat(0x00200000), e & splat(1)));
+    const Ints normal = where_less(splat(1), e, shift_left(e - splat(1), 23));
+    return as_floats(subnormal | normal);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    each_nibble_word(g.at + 16 * g.n_blocks + 4 * kVector * s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
+      fn(w, add_bytes(look_up(codes, kFp4Values), every_byte(kOffset)));
+    });
+  }
+};
+
+// ---- K-quants: one block of 256 values a group ----
+
+struct Super {
+  static constexpr bool kIsK = true, kHasMin = false, kSigned = false;
+  static constexpr int kOffset = 0;
+  ZRT_SIMD Floats d(const Group& g, int) { return load_f16(g.at); }
+  ZRT_SIMD Floats m(const Group& g, int) { return negative(load_f16(g.at + kHalfVector)); }
+  // Byte j % 4 of a word as an unsigned number.
+  ZRT_SIMD Ints byte_of(const Ints& word, int j) { return shift_right(word, 8 * (j % 4)) & splat(255); }
+};
+// The packed scales of Q4_K and Q5_K are described in kernels/cpu/quant/k_scales.h.
+struct SixBitScales : Super {
+  static constexpr bool kHasMin = true;
+  static constexpr int kSub = 32;
+  static constexpr int kScales = 2 * kHalfVector;
+  ZRT_SIMD Ints sc(const Group& g, int j) { return number(g, 0, j); }
+  ZRT_SIMD Ints min(const Group& g, int j) { return number(g, 1, j); }
+
+ private:
+  ZRT_SIMD Ints number(const Group& g, int which, int j) {
+    const Ints first = load(g.at + kScales + kVector * which);
+    if (j < 4) return byte_of(first, j) & splat(63);
+    const Ints rest = load(g.at + kScales + 2 * kVector);
+    return (shift_right(rest, 8 * (j - 4) + 4 * which) & splat(15)) |
+           shift_left(shift_right(first, 8 * (j - 4) + 6) & splat(3), 4);
+  }
+};
+struct Q4K : SixBitScales {
+  static constexpr int kLargest = 15;
+  static constexpr int kQs = kScales + 3 * kVector;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qs = g.at + kQs + 8 * kVector * (s / 2);
+    repeat<8>([&](auto w)
+                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load(qs + kVector * w), 4 * (s % 2)) & every_byte(15)); });
+  }
+};
+struct Q5K : SixBitScales {
+  static constexpr int kLargest = 31;
+  static constexpr int kQh = kScales + 3 * kVector, kQs = kQh + 8 * kVector;
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte *qh = g.at + kQh, *qs = g.at + kQs + 8 * kVector * (s / 2);
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      const Ints low = shift_right(load(qs + kVector * w), 4 * (s % 2)) & every_byte(15);
+      fn(w, low | shift_left(shift_right(load(qh + kVector * w), s) & every_byte(1), 4));
+    });
+  }
+};
+struct Q6K : Super {
+  static constexpr int kSub = 16, kOffset = 32, kLargest = 63;
+  static constexpr int kScales = kHalfVector, kQh = kScales + 4 * kVector, kQl = kQh + 16 * kVector;
+  ZRT_SIMD Ints sc(const Group& g, int j) {
+    return shift_right_signed(shift_left(load(g.at + kScales + kVector * (j / 4)), 24 - 8 * (j % 4)), 24);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const int half = s / 4, part = s % 4;
+    const std::byte *ql = g.at + kQl + kVector * (16 * half + 8 * (part % 2)), *qh = g.at + kQh + 8 * kVector * half;
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      const Ints low = shift_right(load(ql + kVector * w), 4 * (part / 2)) & every_byte(15);
+      fn(w, low | shift_left(shift_right(load(qh + kVector * w), 2 * part) & every_byte(3), 4));
+    });
+  }
+};
+struct Q2K : Super {
+  static constexpr bool kHasMin = true;
+  static constexpr int kSub = 16, kLargest = 3;
+  static constexpr int kScales = 2 * kHalfVector, kQs = kScales + 4 * kVector;
+  ZRT_SIMD Ints sc(const Group& g, int j) { return byte_of(load(g.at + kScales + kVector * (j / 4)), j) & splat(15); }
+  ZRT_SIMD Ints min(const Group& g, int j) {
+    return shift_right(byte_of(load(g.at + kScales + kVector * (j / 4)), j), 4);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte* qs = g.at + kQs + 8 * kVector * (s / 4);
+    repeat<8>([&](auto w)
+                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load(qs + kVector * w), 2 * (s % 4)) & every_byte(3)); });
+  }
+};
+struct Q3K : Super {
+  static constexpr int kSub = 16, kOffset = 4, kLargest = 7;
+  static constexpr int kScales = kHalfVector, kMask = kScales + 3 * kVector, kQs = kMask + 8 * kVector;
+  ZRT_SIMD Ints sc(const Group& g, int j) {
+    const std::byte* scales = g.at + kScales;
+    const Ints low = shift_right(byte_of(load(scales + kVector * (j / 4 % 2)), j), 4 * (j / 8)) & splat(15);
+    const Ints high = shift_right(byte_of(load(scales + 2 * kVector), j), 2 * (j / 4)) & splat(3);
+    return (low | shift_left(high, 4)) - splat(32);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    const std::byte *mask = g.at + kMask, *qs = g.at + kQs + 8 * kVector * (s / 4);
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
+      const Ints low = shift_right(load(qs + kVector * w), 2 * (s % 4)) & every_byte(3);
+      fn(w, low | shift_left(shift_right(load(mask + kVector * w), s) & every_byte(1), 2));
+    });
+  }
+};
+struct Iq4Xs : Super {
+  static constexpr bool kSigned = true;
+  static constexpr int kSub = 32, kLargest = 128;
+  static constexpr int kHigh = kHalfVector, kLow = 2 * kHalfVector, kQs = kLow + kVector;
+  ZRT_SIMD Ints sc(const Group& g, int j) {
+    const Ints low = shift_right(load(g.at + kLow), 4 * j) & splat(15);
+    const Ints high = shift_right(load_u16(g.at + kHigh), 2 * j) & splat(3);
+    return (low | shift_left(high, 4)) - splat(32);
+  }
+  template <class Fn>
+  ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
+    each_nibble_word(g.at + kQs + 4 * kVector * s,
+                     [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, look_up(codes, kIq4Values)); });
+  }
+};
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,22 @@
+// What each instruction set's unit offers; cpp/ring/cpu/kernel_sets.cpp makes the kernel sets of it.
+// Thread rule: pure functions. A unit's functions may be called only where its has_<isa>() is true.
+#pragma once
+
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu_simd {
+
+// AVX2, FMA and F16C, and the system saves their registers.
+bool has_avx2();
+// These and the dot product of bytes on 256 bits.
+bool has_avx_vnni();
+// AVX-512 F, BW, VL, DQ and VNNI.
+bool has_avx512_vnni();
+
+// KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. False, and nothing done, for what the
+// reference does as well: float activations, and plain matrices of fewer than 3 rows of x.
+bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+
+}  // namespace zinc_rt::cpu_simd
