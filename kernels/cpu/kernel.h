@@ -12,12 +12,14 @@
 namespace zinc_rt::cpu {
 
 struct LinearArgs;
+struct AttendTile;
 
 // A set of faster bodies for the work inside kernels, to the same bits (kernels/cpu_simd). Null members: the reference.
 struct KernelSet {
   const char* name;
   // Rows [begin, end) of W times the rows of x; false, and nothing done, for what it does not serve.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
+  void (*attend)(const AttendTile& tile) = nullptr;
 };
 
 struct CpuArgs {

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #if defined(__x86_64__)
+#include "kernels/cpu_simd/attend.h"
 #include "kernels/cpu_simd/panel.h"
 #endif
 
@@ -16,9 +17,9 @@ struct Entry {
 // The fastest first.
 const Entry kSets[] = {
 #if defined(__x86_64__)
-    {{"avx2", cpu_simd::linear_panel_avx2}, cpu_simd::has_avx2},
+    {{"avx2", cpu_simd::linear_panel_avx2, cpu_simd::attend_avx2}, cpu_simd::has_avx2},
 #endif
-    {{"ref", nullptr}, [] { return true; }},
+    {{"ref"}, [] { return true; }},
 };
 
 }  // namespace

@@ -1,0 +1,125 @@
+// 16 float lanes for AVX2, FMA and F16C: the lane width of docs/arithmetic.md (rules 4 and 5), so that a body written
+// over them has the reference's order. A header for another instruction set gives the same names. Everything is static
+// and always inlined: a file that includes this is compiled for AVX2, and no copy may serve code that is not.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+#define ZRT_SIMD static inline __attribute__((always_inline))
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+struct Lanes {
+  __m256 lo, hi;  // lanes 0..7, 8..15
+};
+struct Ints {
+  __m256i lo, hi;
+};
+
+ZRT_SIMD Lanes set1(float x) {
+  return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
+}
+ZRT_SIMD Lanes load(const float* p) {
+  return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)};
+}
+ZRT_SIMD void store(float* p, Lanes x) {
+  _mm256_storeu_ps(p, x.lo);
+  _mm256_storeu_ps(p + 8, x.hi);
+}
+ZRT_SIMD Lanes load_f16(const void* p) {
+  const auto* at = static_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(at)), _mm256_cvtph_ps(_mm_loadu_si128(at + 1))};
+}
+ZRT_SIMD float f16_to_float(std::uint16_t h) {
+  return _cvtsh_ss(h);
+}
+ZRT_SIMD Lanes load_i8(const void* p) {
+  const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+          _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
+// 0, 1 .. 15
+ZRT_SIMD Lanes lane_index() {
+  return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};
+}
+
+ZRT_SIMD Lanes add(Lanes a, Lanes b) {
+  return {_mm256_add_ps(a.lo, b.lo), _mm256_add_ps(a.hi, b.hi)};
+}
+ZRT_SIMD Lanes sub(Lanes a, Lanes b) {
+  return {_mm256_sub_ps(a.lo, b.lo), _mm256_sub_ps(a.hi, b.hi)};
+}
+ZRT_SIMD Lanes mul(Lanes a, Lanes b) {
+  return {_mm256_mul_ps(a.lo, b.lo), _mm256_mul_ps(a.hi, b.hi)};
+}
+ZRT_SIMD Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {_mm256_fmadd_ps(a.lo, b.lo, c.lo), _mm256_fmadd_ps(a.hi, b.hi, c.hi)};
+}
+ZRT_SIMD Lanes negate(Lanes a) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  return {_mm256_xor_ps(a.lo, sign), _mm256_xor_ps(a.hi, sign)};
+}
+// a > b ? a : b, also where one is NaN.
+ZRT_SIMD Lanes max(Lanes a, Lanes b) {
+  return {_mm256_max_ps(a.lo, b.lo), _mm256_max_ps(a.hi, b.hi)};
+}
+// a > b ? x : y
+ZRT_SIMD Lanes select_gt(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GT_OQ)),
+          _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GT_OQ))};
+}
+// a >= b ? x : y
+ZRT_SIMD Lanes select_ge(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return {_mm256_blendv_ps(y.lo, x.lo, _mm256_cmp_ps(a.lo, b.lo, _CMP_GE_OQ)),
+          _mm256_blendv_ps(y.hi, x.hi, _mm256_cmp_ps(a.hi, b.hi, _CMP_GE_OQ))};
+}
+
+ZRT_SIMD Ints ints(std::int32_t n) {
+  return {_mm256_set1_epi32(n), _mm256_set1_epi32(n)};
+}
+ZRT_SIMD Ints bits(Lanes x) {
+  return {_mm256_castps_si256(x.lo), _mm256_castps_si256(x.hi)};
+}
+ZRT_SIMD Lanes from_bits(Ints x) {
+  return {_mm256_castsi256_ps(x.lo), _mm256_castsi256_ps(x.hi)};
+}
+ZRT_SIMD Ints add(Ints a, Ints b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+ZRT_SIMD Ints sub(Ints a, Ints b) {
+  return {_mm256_sub_epi32(a.lo, b.lo), _mm256_sub_epi32(a.hi, b.hi)};
+}
+template <int kCount>
+ZRT_SIMD Ints shift_left(Ints a) {
+  return {_mm256_slli_epi32(a.lo, kCount), _mm256_slli_epi32(a.hi, kCount)};
+}
+template <int kCount>
+ZRT_SIMD Ints shift_right(Ints a) {  // keeps the sign
+  return {_mm256_srai_epi32(a.lo, kCount), _mm256_srai_epi32(a.hi, kCount)};
+}
+
+// fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then l + 4,
+// l + 2 and l + 1. A Pair holds sums j and j + 4 after the first two steps.
+struct Pair {
+  __m256 lanes;  // four of sum j, four of sum j + 4
+};
+ZRT_SIMD Pair fold_pair(Lanes a, Lanes b) {
+  const __m256 a8 = _mm256_add_ps(a.lo, a.hi), b8 = _mm256_add_ps(b.lo, b.hi);
+  return {_mm256_add_ps(_mm256_blend_ps(a8, b8, 0xF0), _mm256_permute2f128_ps(a8, b8, 0x21))};
+}
+// y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
+ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
+  const auto two = [](__m256 a, __m256 b) __attribute__((always_inline)) {
+    return _mm256_add_ps(_mm256_blend_ps(a, b, 0xCC), _mm256_shuffle_ps(a, b, 0x4E));
+  };
+  const __m256 a = two(pairs[0].lanes, pairs[1].lanes), b = two(pairs[2].lanes, pairs[3].lanes);
+  const __m256 sums = _mm256_add_ps(_mm256_shuffle_ps(a, b, 0x88), _mm256_shuffle_ps(a, b, 0xDD));
+  _mm256_storeu_ps(y, _mm256_add_ps(_mm256_loadu_ps(y), sums));
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
