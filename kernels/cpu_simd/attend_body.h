@@ -74,48 +74,61 @@ ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
     store(to + i + kLanes, mul(scale, load_i8(from + 18)));
   }
 }
+ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
+  return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
+}
+// Pages lie apart, so that nothing but this brings the next one in time.
+ZRT_SIMD void prefetch(const Cache& cache, std::uint32_t at, std::uint32_t n) {
+  const std::byte* from = page_at(cache, at);
+  const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
+  for (std::uint32_t j = 0; j < n; ++j, from += cache.cell)
+    for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
 // The first n tokens of the page that holds position `at`.
-ZRT_SIMD WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
-  const std::byte* from = cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
-  const std::uint32_t width = padded(cache.dim);
-  if (cache.kv == DType::kF32 && width == cache.dim) return {reinterpret_cast<const float*>(from), cache.cell / 4};
-  for (std::uint32_t j = 0; j < n; ++j, from += cache.cell) {
-    float* to = scratch + j * width;
-    if (cache.kv == DType::kF32)
-      widen_f32(from, to, cache.dim);
-    else if (cache.kv == DType::kF16)
-      widen_f16(from, to, cache.dim);
-    else
-      widen_q8_0(from, to, cache.dim);
-  }
+__attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
+  const std::byte* from = page_at(cache, at);
+  const std::uint32_t width = padded(cache.dim), dim = cache.dim;
+  const std::uint64_t cell = cache.cell;
+  if (cache.kv == DType::kF32 && width == dim) return {reinterpret_cast<const float*>(from), cell / 4};
+  float* to = scratch;
+  if (cache.kv == DType::kF32)
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_f32(from, to, dim);
+  else if (cache.kv == DType::kF16)
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_f16(from, to, dim);
+  else
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_q8_0(from, to, dim);
   return {scratch, width};
 }
 
-// scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, n 8 or 16.
+// scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, n 8 or 16. Not inlined, like add_columns:
+// the registers are for its sums.
 template <int kQ>
-ZRT_SIMD void page_dots(const float* const* q, WidePage k, std::uint32_t width, std::uint32_t n, float* const* scores) {
+__attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std::uint64_t width, std::uint64_t n,
+                                         float* const* scores) {
   constexpr int kPairs = kQ == 1 ? 2 : 1;  // of keys, at once
   for (int r = 0; r < kQ; ++r)
-    for (std::uint32_t j = 0; j < n; ++j) scores[r][j] = 0.0f;
-  for (std::uint32_t group = 0; group < width; group += 256) {
-    const std::uint32_t end = least(group + 256, width);
-    for (std::uint32_t j = 0; j < n; j += 8) {
+    for (std::uint64_t j = 0; j < n; j += 8) std::memset(scores[r] + j, 0, 8 * sizeof(float));
+  for (std::uint64_t group = 0; group < width; group += 256) {
+    const std::uint64_t end = width - group < 256 ? width - group : 256;
+    const float* x[kQ];
+    for (int r = 0; r < kQ; ++r) x[r] = q[r] + group;
+    for (std::uint64_t j = 0; j < n; j += 8) {
       Pair pairs[kQ][4];
       for (int first = 0; first < 4; first += kPairs) {
         Lanes acc[kQ][2 * kPairs];
         const float* key[2 * kPairs];
         for (int i = 0; i < kPairs; ++i) {
-          key[2 * i] = k.floats + (j + static_cast<std::uint32_t>(first + i)) * k.pitch;
+          key[2 * i] = k.floats + (j + static_cast<std::uint64_t>(first + i)) * k.pitch + group;
           key[2 * i + 1] = key[2 * i] + 4 * k.pitch;
         }
         for (int r = 0; r < kQ; ++r)
           for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = set1(0.0f);
-        for (std::uint32_t at = group; at < end; at += kLanes) {
-          Lanes x[kQ];
-          for (int r = 0; r < kQ; ++r) x[r] = load(q[r] + at);
-          for (int i = 0; i < 2 * kPairs; ++i) {
-            const Lanes w = load(key[i] + at);
-            for (int r = 0; r < kQ; ++r) acc[r][i] = fma(w, x[r], acc[r][i]);
+        for (std::uint64_t at = 0; at < end; at += kLanes) {
+          Lanes w[2 * kPairs];
+          for (int i = 0; i < 2 * kPairs; ++i) w[i] = load(key[i] + at);
+          for (int r = 0; r < kQ; ++r) {
+            const Lanes v = load(x[r] + at);
+            for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = fma(w[i], v, acc[r][i]);
           }
         }
         for (int r = 0; r < kQ; ++r)
@@ -126,34 +139,41 @@ ZRT_SIMD void page_dots(const float* const* q, WidePage k, std::uint32_t width, 
   }
 }
 
-// o[r] = fma(p[r][j], v_j, o[r]) for tokens [begin, end) of a page, in kRowsAtOnce rows and kColumns lanes at once.
+// o[r] = fma(p[r][j], v_j, o[r]) for n tokens from v on, in kRowsAtOnce rows and kColumns lanes at once.
 template <int kRowsAtOnce, int kColumns>
-ZRT_SIMD void add_columns(const float* const* p, WidePage v, std::uint32_t at, std::uint32_t begin, std::uint32_t end,
-                          float* const* o) {
+__attribute__((noinline)) void add_columns(const float* const* p, const float* v, std::uint64_t pitch, std::uint64_t n,
+                                           float* const* o, std::uint64_t at) {
   Lanes acc[kRowsAtOnce][kColumns];
-  for (int r = 0; r < kRowsAtOnce; ++r)
-    for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o[r] + at + kLanes * static_cast<std::uint32_t>(c));
-  for (std::uint32_t j = begin; j < end; ++j) {
-    const float* row = v.floats + j * v.pitch + at;
+  const float* weight[kRowsAtOnce];
+  for (int r = 0; r < kRowsAtOnce; ++r) {
+    weight[r] = p[r];
+    for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o[r] + at + kLanes * static_cast<std::uint64_t>(c));
+  }
+  v += at;
+  for (std::uint64_t j = 0; j < n; ++j, v += pitch) {
     Lanes x[kColumns];
-    for (int c = 0; c < kColumns; ++c) x[c] = load(row + kLanes * static_cast<std::uint32_t>(c));
+    for (int c = 0; c < kColumns; ++c) x[c] = load(v + kLanes * static_cast<std::uint64_t>(c));
     for (int r = 0; r < kRowsAtOnce; ++r) {
-      const Lanes weight = set1(p[r][j]);
-      for (int c = 0; c < kColumns; ++c) acc[r][c] = fma(weight, x[c], acc[r][c]);
+      const Lanes scale = set1(weight[r][j]);
+      for (int c = 0; c < kColumns; ++c) acc[r][c] = fma(scale, x[c], acc[r][c]);
     }
   }
   for (int r = 0; r < kRowsAtOnce; ++r)
-    for (int c = 0; c < kColumns; ++c) store(o[r] + at + kLanes * static_cast<std::uint32_t>(c), acc[r][c]);
+    for (int c = 0; c < kColumns; ++c) store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
 }
+// Tokens [begin, end) of a page.
 template <int kRowsAtOnce>
 ZRT_SIMD void add_values(const float* const* p, WidePage v, std::uint32_t width, std::uint32_t begin, std::uint32_t end,
                          float* const* o) {
   constexpr int kColumns = kRowsAtOnce == 1 ? 4 : kRowsAtOnce == 2 ? 2 : 1;  // what the registers hold
+  const float* weights[kRowsAtOnce];
+  for (int r = 0; r < kRowsAtOnce; ++r) weights[r] = p[r] + begin;
+  const float* from = v.floats + begin * v.pitch;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= width; at += kColumns * kLanes)
-    add_columns<kRowsAtOnce, kColumns>(p, v, at, begin, end, o);
+    add_columns<kRowsAtOnce, kColumns>(weights, from, v.pitch, end - begin, o, at);
   if constexpr (kColumns > 1)
-    for (; at < width; at += kLanes) add_columns<kRowsAtOnce, 1>(p, v, at, begin, end, o);
+    for (; at < width; at += kLanes) add_columns<kRowsAtOnce, 1>(weights, from, v.pitch, end - begin, o, at);
 }
 
 // One query token and head.
@@ -191,6 +211,22 @@ ZRT_SIMD void soften(Row& row, float scale, float softcap) {
   }
   store(lane, sum);
   row.sum = fold16(lane);
+}
+
+ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
+  return row.lo < page + kPage && row.hi > page;
+}
+template <int kTogether>
+ZRT_SIMD void score_page(Row* const* rows, WidePage k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
+  const float* q[kTogether];
+  float* scores[kTogether];
+  bool is_seen = false;
+  for (int r = 0; r < kTogether; ++r) {
+    q[r] = rows[r]->q;
+    scores[r] = rows[r]->scores + page;
+    is_seen = is_seen || sees(*rows[r], page);
+  }
+  if (is_seen) page_dots<kTogether>(q, k, width, n, scores);
 }
 
 // Rows lie in pieces of up to kTogether that take their common tokens at once, and their other ones alone.
@@ -242,22 +278,15 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
   std::uint32_t lo = kChunk, hi = 0;
   for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  const auto sees = [&](const Row& row, std::uint32_t page)
-                        __attribute__((always_inline)) { return row.lo < page + kPage && row.hi > page; };
   for (std::uint32_t page = lo / kPage * kPage; page < hi; page += kPage) {
     const std::uint32_t tokens = least(hi - page, kPage), keys = tokens > 8 ? 16 : 8;
     const WidePage floats = widen(k, at + page, tokens, wide);
+    page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
+                      : prefetch(v, at + lo, least(hi, (lo / kPage + 1) * kPage) - lo);
     std::uint32_t r = 0;
-    for (; r + 2 <= n; r += 2) {
-      if (!sees(*rows[r], page) && !sees(*rows[r + 1], page)) continue;
-      const float* q[2] = {rows[r]->q, rows[r + 1]->q};
-      float* scores[2] = {rows[r]->scores + page, rows[r + 1]->scores + page};
-      page_dots<2>(q, floats, k_width, keys, scores);
-    }
-    if (r < n && sees(*rows[r], page)) {
-      float* scores = rows[r]->scores + page;
-      page_dots<1>(&rows[r]->q, floats, k_width, keys, &scores);
-    }
+
+    for (; r + 2 <= n; r += 2) score_page<2>(rows + r, floats, k_width, page, keys);
+    if (r < n) score_page<1>(rows + r, floats, k_width, page, keys);
   }
   for (std::uint32_t r = 0; r < n; ++r) {
     soften(*rows[r], scale, softcap);
@@ -265,7 +294,9 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
   for (std::uint32_t page = lo / kPage * kPage; page < hi; page += kPage) {
     const WidePage floats = widen(v, at + page, least(hi - page, kPage), wide);
+    if (page + kPage < hi) prefetch(v, at + page + kPage, least(hi - page - kPage, kPage));
     std::uint32_t r = 0;
+
     for (; r + 4 <= n; r += 4) add_page<4>(rows + r, floats, v_width, page);
     if (n - r == 3) add_page<3>(rows + r, floats, v_width, page);
     if (n - r == 2) add_page<2>(rows + r, floats, v_width, page);
