@@ -11,16 +11,30 @@
 
 namespace zinc_rt::cpu {
 
+// The row functions that a kernel set may have bodies of its own for, to the same bits. `set` null: the reference.
+struct RowKernels {
+  void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
+  void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
+  void (*rope)(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
+               std::uint32_t n_rot, bool neox);
+  void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
+};
+
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
-void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
+void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,
+                  const KernelSet* set = nullptr);
 
 // quantize.cpp: k floats to blocks of the activation type.
-void quantize_row(const float* x, void* y, std::uint32_t k, DType act);
+void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set = nullptr);
 
 // rope.cpp: rotates the first n_rot of each head's head_dim by the angles of one position: table_row = n_rot/2 pairs
 // (cos, sin). y may be x.
 void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
-              std::uint32_t n_rot, bool neox);
+              std::uint32_t n_rot, bool neox, const KernelSet* set = nullptr);
+
+// glu.cpp: y = act(gate) * up; act as in push::Glu. y may be gate.
+void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
+             const KernelSet* set = nullptr);
 
 // kv_write_batched.cpp: one token's K or V row into its cell of a page.
 void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv);

@@ -102,6 +102,57 @@ ZRT_SIMD Ints shift_right(Ints a) {  // keeps the sign
   return {_mm256_srai_epi32(a.lo, kCount), _mm256_srai_epi32(a.hi, kCount)};
 }
 
+template <int kCount>
+ZRT_SIMD Ints shift_right_logical(Ints a) {
+  return {_mm256_srli_epi32(a.lo, kCount), _mm256_srli_epi32(a.hi, kCount)};
+}
+ZRT_SIMD Ints bit_and(Ints a, Ints b) {
+  return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
+}
+ZRT_SIMD Ints max(Ints a, Ints b) {
+  return {_mm256_max_epi32(a.lo, b.lo), _mm256_max_epi32(a.hi, b.hi)};
+}
+ZRT_SIMD std::int32_t reduce_max(Ints a) {
+  const __m256i eight = _mm256_max_epi32(a.lo, a.hi);
+  __m128i four = _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_max_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+  return _mm_cvtsi128_si32(_mm_max_epi32(four, _mm_shuffle_epi32(four, 0xB1)));
+}
+ZRT_SIMD std::int32_t reduce_add(Ints a) {
+  const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
+  __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+  four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4E));
+  return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xB1)));
+}
+// 16 bytes of integers that a signed byte holds.
+ZRT_SIMD void store_i8(void* p, Ints a) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
+}
+
+// 32 floats as 16 pairs: the first of each, the second of each.
+struct LanePairs {
+  Lanes first, second;
+};
+template <int kMask>
+ZRT_SIMD __m256 every_other(const float* p) {
+  const __m256 both = _mm256_shuffle_ps(_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8), kMask);
+  return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(both), 0xD8));
+}
+ZRT_SIMD LanePairs load_pairs(const float* p) {
+  return {{every_other<0x88>(p), every_other<0x88>(p + 16)}, {every_other<0xDD>(p), every_other<0xDD>(p + 16)}};
+}
+ZRT_SIMD void store_pairs(float* p, LanePairs x) {
+  const auto put = [](float* at, __m256 a, __m256 b) __attribute__((always_inline)) {
+    const __m256 low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+    _mm256_storeu_ps(at, _mm256_permute2f128_ps(low, high, 0x20));
+    _mm256_storeu_ps(at + 8, _mm256_permute2f128_ps(low, high, 0x31));
+  };
+  put(p, x.first.lo, x.second.lo);
+  put(p + 16, x.first.hi, x.second.hi);
+}
+
 // fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then l + 4,
 // l + 2 and l + 1. A Pair holds sums j and j + 4 after the first two steps.
 struct Pair {

@@ -4,6 +4,7 @@
 #if defined(__x86_64__)
 #include "kernels/cpu_simd/attend.h"
 #include "kernels/cpu_simd/panel.h"
+#include "kernels/cpu_simd/rows.h"
 #endif
 
 namespace zinc_rt::ring {
@@ -17,7 +18,7 @@ struct Entry {
 // The fastest first.
 const Entry kSets[] = {
 #if defined(__x86_64__)
-    {{"avx2", cpu_simd::linear_panel_avx2, cpu_simd::attend_avx2}, cpu_simd::has_avx2},
+    {{"avx2", cpu_simd::linear_panel_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2}, cpu_simd::has_avx2},
 #endif
     {{"ref"}, [] { return true; }},
 };
