@@ -240,13 +240,26 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
   return results;
 }
 
+// Outputs with one NaN for all: which NaN an operation on NaN gives is the compiler's choice.
+inline std::vector<Bytes> with_one_nan(const Case& c, std::vector<Bytes> outputs) {
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Output& out = c.outputs[o];
+    if ((out.updates >= 0 ? c.inputs[static_cast<std::size_t>(out.updates)].dtype : out.dtype) != DType::kF32) continue;
+    auto floats = as<float>(outputs[o]);
+    for (float& x : floats) x = std::isnan(x) ? NAN : x;
+    outputs[o] = to_bytes(floats);
+  }
+  return outputs;
+}
+
 // The contents of the outputs after the op has run.
 inline std::vector<Bytes> run(const Case& c) {
   static ring::CpuRing threaded(3, **ring::find_kernel_set("auto"));
   static unsigned seed = 0;
   ShuffledRing shuffled(++seed);
   auto results = run_on(c, threaded);
-  EXPECT_EQ(results, run_on(c, shuffled)) << to_string(c.op) << " depends on the order of its workgroups";
+  EXPECT_EQ(with_one_nan(c, results), with_one_nan(c, run_on(c, shuffled)))
+      << to_string(c.op) << " depends on the order of its workgroups, or its kernel set has other bits";
   return results;
 }
 
