@@ -316,24 +316,29 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
     return memory;
   };
   float* wide = take(kPage * most(k_width, v_width));
+  // Each kind of row lies together: rows of a power of two bytes, one of every kind, would share few cache sets.
+  const std::uint32_t n_rows = (end - begin) * (h_end - h_begin);
+  float *all_q = take(n_rows * k_width), *all_scores = take(n_rows * kChunk), *all_totals = take(n_rows * v_width),
+        *all_o = take(n_rows * v_width);
   Row rows[kRows];
   std::uint32_t n = 0, first = ~0u, last = 0;
   for (std::uint32_t t = begin; t < end; ++t) {
     const auto pos = static_cast<std::uint32_t>(tile.pos[t]);
     for (std::uint32_t h = h_begin; h < h_end; ++h) {
-      Row& row = rows[n++];
+      Row& row = rows[n];
       row.begin = c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
       row.end = pos + 1;
-      float* q = take(k_width);
+      float* q = all_q + n * k_width;
       std::memcpy(q, tile.q + (std::uint64_t{t} * c.n_heads + h) * c.head_dim, 4 * std::uint64_t{c.head_dim});
       for (std::uint32_t i = c.head_dim; i < k_width; ++i) q[i] = -0.0f;
       row.q = q;
-      row.scores = take(kChunk);
-      row.total = take(v_width);
-      row.o = take(v_width);
+      row.scores = all_scores + n * kChunk;
+      row.total = all_totals + n * v_width;
+      row.o = all_o + n * v_width;
       row.y = tile.y + (std::uint64_t{t} * c.n_heads + h) * c.v_head_dim;
       first = least(first, row.begin);
       last = most(last, pos);
+      ++n;
     }
   }
   const std::int32_t slot = tile.slot[begin];
