@@ -17,7 +17,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-constexpr std::uint32_t kChunk = 128;
+constexpr std::uint32_t kChunk = kAttendChunk;
 
 ZRT_MULTIVERSION void add_scaled(float p, const float* v, float* o, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) o[i] = __builtin_fmaf(p, v[i], o[i]);
@@ -36,20 +36,28 @@ const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uin
   return wide;
 }
 
+// One query token of a tile.
+struct Query {
+  const AttendTile& tile;
+  const float* q;  // n_heads * head_dim
+  const std::int32_t* pages;
+  std::uint32_t pos;
+};
+
 // One chunk [begin, end) of absolute positions for one head.
-void attend_chunk(const AttendArgs& args, std::uint32_t head, std::uint32_t begin, std::uint32_t end, float* wide,
+void attend_chunk(const Query& query, std::uint32_t head, std::uint32_t begin, std::uint32_t end, float* wide,
                   Head& out) {
-  const auto& c = args.shape;
-  const std::uint32_t kv_head = head / (c.n_heads / c.n_kv_heads);
+  const auto& tile = query.tile;
+  const auto& c = tile.shape;
   const QuantFormat& f32 = *quant_format(DType::kF32);
-  const float* q = args.q + std::uint64_t{head} * c.head_dim;
+  const float* q = query.q + std::uint64_t{head} * c.head_dim;
   float scores[kChunk];
   float lanes[16] = {};
   out.max = -__builtin_inff();
   for (std::uint32_t j = begin; j < end; ++j) {
-    const auto* cell = kv_cell(const_cast<void*>(args.kv_k), args.pages, j, args.k_pitch,
-                               row_bytes(args.kv, std::uint64_t{c.n_kv_heads} * c.head_dim));
-    float s = f32.dot(widen(cell, args.kv, kv_head, c.head_dim, wide), q, c.head_dim) * c.scale;
+    const auto* cell = kv_cell(const_cast<void*>(tile.kv_k), query.pages, j, tile.k_pitch,
+                               row_bytes(tile.kv, std::uint64_t{c.n_kv_heads} * c.head_dim));
+    float s = f32.dot(widen(cell, tile.kv, tile.kv_head, c.head_dim, wide), q, c.head_dim) * c.scale;
     if (c.softcap > 0.0f) s = c.softcap * exact::tanh(s * exact::rcp(c.softcap));
     scores[j - begin] = s;
     out.max = s > out.max ? s : out.max;
@@ -58,78 +66,81 @@ void attend_chunk(const AttendArgs& args, std::uint32_t head, std::uint32_t begi
   for (std::uint32_t j = begin; j < end; ++j) {
     const float p = exact::exp(scores[j - begin] - out.max);
     lanes[j % 16] = lanes[j % 16] + p;
-    const auto* cell = kv_cell(const_cast<void*>(args.kv_v), args.pages, j, args.v_pitch,
-                               row_bytes(args.kv, std::uint64_t{c.n_kv_heads} * c.v_head_dim));
-    add_scaled(p, widen(cell, args.kv, kv_head, c.v_head_dim, wide), out.o, c.v_head_dim);
+    const auto* cell = kv_cell(const_cast<void*>(tile.kv_v), query.pages, j, tile.v_pitch,
+                               row_bytes(tile.kv, std::uint64_t{c.n_kv_heads} * c.v_head_dim));
+    add_scaled(p, widen(cell, tile.kv, tile.kv_head, c.v_head_dim, wide), out.o, c.v_head_dim);
   }
   out.sum = fold16(lanes);
 }
 
-}  // namespace
-
-std::uint64_t attend_scratch_floats(const push::FlashAttn& shape) {
-  return std::uint64_t{2} * shape.v_head_dim + std::max(shape.head_dim, shape.v_head_dim);
+void attend_head(const Query& query, std::uint32_t head, float* y) {
+  const auto& c = query.tile.shape;
+  float* scratch = query.tile.scratch;
+  float* wide = scratch + 2 * c.v_head_dim;
+  const std::uint32_t first = c.window > 0 && query.pos >= c.window ? query.pos - c.window + 1 : 0;
+  Head total{0, 0, scratch}, chunk{0, 0, scratch + c.v_head_dim};
+  bool is_first = true;
+  for (std::uint32_t at = first / kChunk * kChunk; at <= query.pos; at += kChunk) {
+    attend_chunk(query, head, std::max(at, first), std::min(at + kChunk, query.pos + 1), wide,
+                 is_first ? total : chunk);
+    if (!is_first) {
+      const float max = chunk.max > total.max ? chunk.max : total.max;
+      const float a = exact::exp(total.max - max), b = exact::exp(chunk.max - max);
+      total.sum = __builtin_fmaf(chunk.sum, b, total.sum * a);
+      for (std::uint32_t i = 0; i < c.v_head_dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
+      total.max = max;
+    }
+    is_first = false;
+  }
+  const float r = exact::rcp(total.sum);
+  for (std::uint32_t i = 0; i < c.v_head_dim; ++i) y[i] = total.o[i] * r;
 }
 
-void attend(const AttendArgs& args, std::uint32_t h_begin, std::uint32_t h_end) {
-  const auto& c = args.shape;
-  float* wide = args.scratch + 2 * c.v_head_dim;
-  const std::uint32_t first = c.window > 0 && args.pos >= c.window ? args.pos - c.window + 1 : 0;
-  for (std::uint32_t head = h_begin; head < h_end; ++head) {
-    Head total{0, 0, args.scratch}, chunk{0, 0, args.scratch + c.v_head_dim};
-    bool is_first = true;
-    for (std::uint32_t at = first / kChunk * kChunk; at <= args.pos; at += kChunk) {
-      attend_chunk(args, head, std::max(at, first), std::min(at + kChunk, args.pos + 1), wide,
-                   is_first ? total : chunk);
-      if (!is_first) {
-        const float max = chunk.max > total.max ? chunk.max : total.max;
-        const float a = exact::exp(total.max - max), b = exact::exp(chunk.max - max);
-        total.sum = __builtin_fmaf(chunk.sum, b, total.sum * a);
-        for (std::uint32_t i = 0; i < c.v_head_dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
-        total.max = max;
-      }
-      is_first = false;
-    }
-    const float r = exact::rcp(total.sum);
-    float* y = args.y + std::uint64_t{head} * c.v_head_dim;
-    for (std::uint32_t i = 0; i < c.v_head_dim; ++i) y[i] = total.o[i] * r;
+}  // namespace
+
+void attend(const AttendTile& tile) {
+  const auto& c = tile.shape;
+  const std::uint32_t group = c.n_heads / c.n_kv_heads;
+  for (std::uint32_t t = 0; t < tile.n; ++t) {
+    const Query query{tile, tile.q + std::uint64_t{t} * c.n_heads * c.head_dim,
+                      tile.page_table + static_cast<std::int64_t>(tile.slot[t]) * tile.pages_per_slot,
+                      static_cast<std::uint32_t>(tile.pos[t])};
+    for (std::uint32_t head = tile.kv_head * group; head < (tile.kv_head + 1) * group; ++head)
+      attend_head(query, head, tile.y + (std::uint64_t{t} * c.n_heads + head) * c.v_head_dim);
   }
 }
 
-namespace {
-
-void run(const CpuArgs& args) {
+void run_attend(const CpuArgs& args, std::uint32_t tile) {
   const auto& c = args.constants<push::FlashAttn>();
-  const std::uint32_t t = args.wg[0];
-  const auto slot = args.buffer<const std::int32_t>(4)[t];
-  const AttendArgs one{c,
-                       args.buffer<const float>(0) + std::uint64_t{t} * c.n_heads * c.head_dim,
-                       args.buffers[1],
-                       args.buffers[2],
-                       static_cast<DType>(args.symbols[1]),
-                       args.symbols[2],
-                       args.symbols[3],
-                       args.buffer<const std::int32_t>(5) + static_cast<std::uint64_t>(slot) * args.dim(0),
-                       static_cast<std::uint32_t>(args.buffer<const std::int32_t>(3)[t]),
-                       args.buffer<float>(6) + std::uint64_t{t} * c.n_heads * c.v_head_dim,
-                       reinterpret_cast<float*>(args.lds)};
-  const std::uint32_t group = c.n_heads / c.n_kv_heads;
-  attend(one, args.wg[1] * group, (args.wg[1] + 1) * group);
+  const std::uint32_t begin = args.wg[0] * tile;
+  const AttendTile work{c,
+                        args.buffer<const float>(0) + std::uint64_t{begin} * c.n_heads * c.head_dim,
+                        args.buffers[1],
+                        args.buffers[2],
+                        static_cast<DType>(args.symbols[1]),
+                        args.symbols[2],
+                        args.symbols[3],
+                        args.buffer<const std::int32_t>(3) + begin,
+                        args.buffer<const std::int32_t>(4) + begin,
+                        args.buffer<const std::int32_t>(5),
+                        args.dim(0),
+                        std::min(args.n_tokens - begin, tile),
+                        args.wg[1],
+                        args.buffer<float>(6) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
+                        reinterpret_cast<float*>(args.lds)};
+  if (args.set != nullptr && args.set->attend != nullptr)
+    args.set->attend(work);
+  else
+    attend(work);
 }
-
-std::uint64_t lds(const std::uint32_t* s) {
-  return (std::uint64_t{3} * s[5] + s[4]) * 4;
-}
-
-}  // namespace
 
 extern const CpuKernel kCpuKernel_flash_attn;
 const CpuKernel kCpuKernel_flash_attn{
     "FLASH_ATTN",
-    run,
+    [](const CpuArgs& args) { run_attend(args, 1); },
     {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
     {{"n"}, {"n_kv_heads"}},
     KeyTypes::kKv,
-    lds};
+    [](const std::uint32_t* s) { return attend_scratch_floats(s[4], s[5]) * 4; }};
 
 }  // namespace zinc_rt::cpu

@@ -1,17 +1,24 @@
 // FLASH_ATTN_BATCHED: FLASH_ATTN for many query tokens, of one slot or of several: each query sees its own slot's
 // history up to its own position. Shapes and order are those of FLASH_ATTN, chunk borders too, so a token's bits do not
-// depend on how a prompt was cut.
+// depend on how a prompt was cut. A workgroup has a tile of tokens, so that a kernel set may read a page once for all
+// of them that are of one slot.
 #include "kernels/cpu/kernel.h"
+#include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
+namespace {
+
+constexpr std::uint32_t kTile = 16;
+
+}  // namespace
 
 extern const CpuKernel kCpuKernel_flash_attn;
 extern const CpuKernel kCpuKernel_flash_attn_batched;
 const CpuKernel kCpuKernel_flash_attn_batched{
     "FLASH_ATTN_BATCHED",
-    [](const CpuArgs& args) { kCpuKernel_flash_attn.run(args); },
+    [](const CpuArgs& args) { run_attend(args, kTile); },
     {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
-    {{"n"}, {"n_kv_heads"}},
+    {{"n", kTile}, {"n_kv_heads"}},
     KeyTypes::kKv,
     [](const std::uint32_t* s) { return kCpuKernel_flash_attn.lds_bytes(s); }};
 

@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-ZRT_MULTIVERSION void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
+ZRT_MULTIVERSION void reference(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
   if (act == push::kGeluTanh) {
     for (std::uint32_t i = 0; i < n; ++i) y[i] = exact::gelu_tanh(gate[i]) * up[i];
   } else {
@@ -19,10 +19,15 @@ void run(const CpuArgs& args) {
   const std::uint32_t width = args.dim(0);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
   glu_row(args.constants<push::Glu>().act, args.buffer<const float>(0) + at, args.buffer<const float>(1) + at,
-          args.buffer<float>(2) + at, width);
+          args.buffer<float>(2) + at, width, args.set);
 }
 
 }  // namespace
+
+void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n, const KernelSet* set) {
+  if (set != nullptr && set->rows != nullptr) return set->rows->glu(act, gate, up, y, n);
+  reference(act, gate, up, y, n);
+}
 
 extern const CpuKernel kCpuKernel_glu;
 const CpuKernel kCpuKernel_glu{"GLU", run, {"dim:f"}, {{"n"}, {}}};

@@ -12,6 +12,8 @@
 namespace zinc_rt::cpu {
 
 struct LinearArgs;
+struct AttendTile;
+struct RowKernels;
 
 // A set of faster bodies for the work inside kernels, to the same bits (kernels/cpu_simd). Null members: the reference.
 struct KernelSet {
@@ -19,6 +21,8 @@ struct KernelSet {
   bool reads_panels = false;  // whether quantized weights should lie in row panels (quant/panels.h)
   // Rows [begin, end) of W times the rows of x; false, and nothing done, for what it does not serve.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
+  void (*attend)(const AttendTile& tile) = nullptr;
+  const RowKernels* rows = nullptr;
 };
 
 struct CpuArgs {

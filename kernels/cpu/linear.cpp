@@ -4,6 +4,7 @@
 // Order: the dot's own, written in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
 #include <algorithm>
 
+#include "kernels/common/act_q8.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/panels.h"
@@ -63,9 +64,11 @@ DType type_of(const NormArgs& norm, const NormLinearPart& part) {
   return norm.quantize ? act_dtype(part.w_dtype) : DType::kF32;
 }
 
-// A token's memory holds h as float, or in the quantized types, each of which has its place.
-std::uint64_t place_of(const NormArgs& norm, DType type) {
-  return type == DType::kQ8A256 ? align64(row_bytes(DType::kQ8A32, norm.d)) : 0;
+// A token's memory has a place for h in each of the types that parts may want.
+std::uint64_t place_of(DType type, std::uint32_t d) {
+  const std::uint64_t quantized = align64(std::uint64_t{d} * 4);
+  if (type == DType::kQ8A32) return quantized;
+  return type == DType::kQ8A256 ? quantized + align64(std::uint64_t{d} / 32 * sizeof(ActBlockQ8A32)) : 0;
 }
 
 }  // namespace
@@ -75,19 +78,18 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 }
 
 std::uint64_t norm_linear_shared(std::uint32_t d) {
-  return align64(std::uint64_t{d} * 4);  // more than both quantized types take
+  return place_of(DType::kQ8A256, d) + align64(std::uint64_t{d} / 256 * sizeof(ActBlockQ8A256));
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
   const std::uint64_t t = args.wg[0];
   std::byte* token = args.shared + t * norm_linear_shared(norm.d);
-  const bool is_float = type_of(norm, parts[0]) == DType::kF32;
-  float* h = reinterpret_cast<float*>(is_float ? token : args.lds);
-  rms_norm_row(norm.x + t * norm.d, norm.w, h, norm.d, norm.d, norm.eps);
-  for (std::size_t i = 0; i < parts.size() && !is_float; ++i) {
+  auto* h = reinterpret_cast<float*>(token);
+  rms_norm_row(norm.x + t * norm.d, norm.w, h, norm.d, norm.d, norm.eps, args.set);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
     const DType type = type_of(norm, parts[i]);
     const bool is_made = std::ranges::any_of(parts.first(i), [&](const auto& p) { return type_of(norm, p) == type; });
-    if (!is_made) quantize_row(h, token + place_of(norm, type), norm.d, type);
+    if (type != DType::kF32 && !is_made) quantize_row(h, token + place_of(type, norm.d), norm.d, type, args.set);
   }
 }
 
@@ -96,7 +98,7 @@ void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const Norm
     if (part.begin >= part.end) continue;
     const DType type = type_of(norm, part);
     linear_rows(
-        {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(norm, type), type,
+        {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(type, norm.d), type,
          norm_linear_shared(norm.d), norm.d, norm.n, part.y, part.rows, reinterpret_cast<float*>(args.lds), args.set},
         part.begin, part.end);
   }

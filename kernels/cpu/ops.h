@@ -11,16 +11,30 @@
 
 namespace zinc_rt::cpu {
 
+// The row functions that a kernel set may have bodies of its own for, to the same bits. `set` null: the reference.
+struct RowKernels {
+  void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
+  void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
+  void (*rope)(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
+               std::uint32_t n_rot, bool neox);
+  void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
+};
+
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
-void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
+void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,
+                  const KernelSet* set = nullptr);
 
 // quantize.cpp: k floats to blocks of the activation type.
-void quantize_row(const float* x, void* y, std::uint32_t k, DType act);
+void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set = nullptr);
 
 // rope.cpp: rotates the first n_rot of each head's head_dim by the angles of one position: table_row = n_rot/2 pairs
 // (cos, sin). y may be x.
 void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
-              std::uint32_t n_rot, bool neox);
+              std::uint32_t n_rot, bool neox, const KernelSet* set = nullptr);
+
+// glu.cpp: y = act(gate) * up; act as in push::Glu. y may be gate.
+void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
+             const KernelSet* set = nullptr);
 
 // kv_write_batched.cpp: one token's K or V row into its cell of a page.
 void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv);
@@ -96,21 +110,31 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
 
-// flash_attn.cpp: one query token's heads [h_begin, h_end).
-struct AttendArgs {
+// flash_attn.cpp: query tokens [0, n) of a tile, which may be of several slots, for the query heads of one kv head.
+constexpr std::uint32_t kAttendChunk = 128;  // positions (docs/arithmetic.md, rule 5)
+constexpr std::uint32_t kAttendRows = 64;    // pairs of a query token and a head that scratch memory is for
+struct AttendTile {
   push::FlashAttn shape;
-  const float* q;  // the token's n_heads * head_dim
+  const float* q;  // [n, n_heads * head_dim]
   const void* kv_k;
   const void* kv_v;
   DType kv;
   std::uint64_t k_pitch, v_pitch;  // bytes between pages
-  const std::int32_t* pages;
-  std::uint32_t pos;
-  float* y;        // the token's n_heads * v_head_dim
-  float* scratch;  // attend_scratch_floats(shape)
+  const std::int32_t* pos;         // [n]
+  const std::int32_t* slot;        // [n]
+  const std::int32_t* page_table;  // [slots, pages_per_slot]
+  std::uint32_t pages_per_slot, n, kv_head;
+  float* y;        // [n, n_heads * v_head_dim]
+  float* scratch;  // attend_scratch_floats, aligned to 64 bytes
 };
-std::uint64_t attend_scratch_floats(const push::FlashAttn& shape);
-void attend(const AttendArgs& args, std::uint32_t h_begin, std::uint32_t h_end);
+void attend(const AttendTile& tile);
+// Of every kernel set: a page of K or V, and for each row its query, a chunk's scores, and two rows of values.
+inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
+  const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
+  return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);
+}
+// The workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads}.
+void run_attend(const CpuArgs& args, std::uint32_t tile);
 
 // argmax.cpp: the index of the largest value, the lower one on a tie; NaN never wins.
 std::uint32_t argmax_row(const float* x, std::uint32_t n);

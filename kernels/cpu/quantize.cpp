@@ -36,12 +36,14 @@ void run(const CpuArgs& args) {
   const std::uint32_t k = args.dim(0);
   const auto act = static_cast<DType>(args.symbols[1]);
   const std::uint64_t t = args.wg[0];
-  quantize_row(args.buffer<const float>(0) + t * k, args.buffer<std::byte>(1) + t * row_bytes(act, k), k, act);
+  quantize_row(args.buffer<const float>(0) + t * k, args.buffer<std::byte>(1) + t * row_bytes(act, k), k, act,
+               args.set);
 }
 
 }  // namespace
 
-void quantize_row(const float* x, void* y, std::uint32_t k, DType act) {
+void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set) {
+  if (set != nullptr && set->rows != nullptr) return set->rows->quantize(x, y, k, act);
   if (act == DType::kQ8A32) {
     auto* blocks = static_cast<ActBlockQ8A32*>(y);
     for (std::uint32_t b = 0; b < k / 32; ++b) {

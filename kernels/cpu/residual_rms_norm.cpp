@@ -13,7 +13,7 @@ void run(const CpuArgs& args) {
   const float* x = args.buffer<const float>(1) + at;
   for (std::uint32_t i = 0; i < d; ++i) residual[i] = residual[i] + x[i];
   rms_norm_row(residual, args.buffer<const float>(2), args.buffer<float>(3) + at, d, d,
-               args.constants<push::ResidualRmsNorm>().eps);
+               args.constants<push::ResidualRmsNorm>().eps, args.set);
 }
 
 }  // namespace

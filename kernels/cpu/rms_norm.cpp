@@ -8,7 +8,9 @@
 
 namespace zinc_rt::cpu {
 
-void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps) {
+void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,
+                  const KernelSet* set) {
+  if (set != nullptr && set->rows != nullptr) return set->rows->rms_norm(x, w, y, d, group, eps);
   const QuantFormat& f32 = *quant_format(DType::kF32);
   const float inverse = 1.0f / static_cast<float>(group);
   for (std::uint32_t g = 0; g < d; g += group) {
@@ -27,7 +29,7 @@ void run(const CpuArgs& args) {
   const std::uint32_t d = args.dim(0);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * d;
   rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(1), args.buffer<float>(2) + at, d, c.group,
-               c.eps);
+               c.eps, args.set);
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ void run(const CpuArgs& args) {
   float* q_out = args.buffer<float>(11) + std::uint64_t{t} * nq;
   const float* table = pos < rows ? args.buffer<const float>(7) + std::uint64_t{pos} * c.n_rot : nullptr;
   const auto norm_and_rotate = [&](const float* x, const float* w, float* y, std::uint32_t d) {
-    if (w != nullptr) rms_norm_row(x, w, y, d, c.head_dim, c.eps);
+    if (w != nullptr) rms_norm_row(x, w, y, d, c.head_dim, c.eps, args.set);
     if (table != nullptr) {
-      rope_row(w != nullptr ? y : x, table, y, d, c.head_dim, c.n_rot, c.neox != 0);
+      rope_row(w != nullptr ? y : x, table, y, d, c.head_dim, c.n_rot, c.neox != 0, args.set);
     } else {
       for (std::uint32_t i = 0; i < d; ++i) y[i] = NAN;
     }

@@ -10,7 +10,8 @@
 namespace zinc_rt::cpu {
 
 void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
-              std::uint32_t n_rot, bool neox) {
+              std::uint32_t n_rot, bool neox, const KernelSet* set) {
+  if (set != nullptr && set->rows != nullptr) return set->rows->rope(x, table_row, y, d, head_dim, n_rot, neox);
   const std::uint32_t half = n_rot / 2;
   for (std::uint32_t h = 0; h < d; h += head_dim) {
     for (std::uint32_t i = 0; i < half; ++i) {
@@ -36,7 +37,7 @@ void run(const CpuArgs& args) {
   }
   rope_row(args.buffer<const float>(0) + std::uint64_t{t} * d,
            args.buffer<const float>(2) + static_cast<std::uint64_t>(pos) * c.n_rot, y, d, c.head_dim, c.n_rot,
-           c.neox != 0);
+           c.neox != 0, args.set);
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void run(const CpuArgs& args) {
   const auto project = [&](const float* in, std::uint32_t k, std::size_t w, std::uint32_t rows, float* out) {
     const auto w_dtype = static_cast<DType>(args.symbols[1 + w]);
     const DType x_dtype = c.quantize != 0 ? act_dtype(w_dtype) : DType::kF32;
-    if (x_dtype != DType::kF32) quantize_row(in, quantized, k, x_dtype);
+    if (x_dtype != DType::kF32) quantize_row(in, quantized, k, x_dtype, args.set);
     linear_rows({args.buffers[w], w_dtype, args.is_packed(w), rows, nullptr,
                  x_dtype == DType::kF32 ? static_cast<const void*>(in) : quantized, x_dtype, 0, k, 1, out, rows,
                  scratch, args.set},

@@ -12,7 +12,7 @@ void run(const CpuArgs& args) {
   const std::uint64_t at = std::uint64_t{args.wg[0]} * d;
   const float* z = args.buffer<const float>(1) + at;
   float* y = args.buffer<float>(3) + at;
-  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(2), y, d, c.group, c.eps);
+  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(2), y, d, c.group, c.eps, args.set);
   for (std::uint32_t i = 0; i < d; ++i) y[i] = y[i] * exact::silu(z[i]);
 }
 

@@ -1,5 +1,5 @@
-// 16 lanes of integers or floats, and dots of codes, for AVX-512 (F, BW, VL, VNNI): the names of ints_avx2.h. Included by
-// one unit that is compiled for the instruction set: all is static.
+// 16 lanes of integers or floats, and dots of codes, for AVX-512 (F, BW, VL, VNNI): the names of ints_avx2.h. Included
+// by one unit that is compiled for the instruction set: all is static.
 #pragma once
 
 #include <immintrin.h>

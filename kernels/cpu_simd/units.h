@@ -19,4 +19,10 @@ bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uin
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
+// KernelSet::attend.
+void attend_avx2(const cpu::AttendTile& tile);
+
+// KernelSet::rows.
+extern const cpu::RowKernels kRowsAvx2;
+
 }  // namespace zinc_rt::cpu_simd

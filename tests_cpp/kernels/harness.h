@@ -198,7 +198,7 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
     memory.push_back(bytes > 0 ? std::optional(ring.alloc_bo(bytes, Heap::kDeviceLocal).value()) : std::nullopt);
     if (from != nullptr) {
       EXPECT_EQ(from->bytes.size(), bytes) << to_string(c.op) << " " << name;
-      if (from->is_weight) {  // comes in the form that the ring wants
+      if (from->is_weight && dims[0].is_const()) {  // comes in the form that the ring wants
         const std::uint32_t rows = dims[dims.size() - 2].n, k = dims.back().n;
         const std::uint64_t matrix = rows * row_bytes(dtype, k), pitch = dims.size() > 2 ? pitches.back() : matrix;
         for (std::uint64_t at = 0; matrix > 0 && at < bytes; at += pitch)
@@ -258,6 +258,18 @@ inline std::vector<Bytes> run_on(const Case& c, ring::Ring& ring) {
   return results;
 }
 
+// Outputs with one NaN for all: which NaN an operation on NaN gives is the compiler's choice.
+inline std::vector<Bytes> with_one_nan(const Case& c, std::vector<Bytes> outputs) {
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    const Output& out = c.outputs[o];
+    if ((out.updates >= 0 ? c.inputs[static_cast<std::size_t>(out.updates)].dtype : out.dtype) != DType::kF32) continue;
+    auto floats = as<float>(outputs[o]);
+    for (float& x : floats) x = std::isnan(x) ? NAN : x;
+    outputs[o] = to_bytes(floats);
+  }
+  return outputs;
+}
+
 // The contents of the outputs after the op has run.
 inline std::vector<Bytes> run(const Case& c) {
   static const cpu::KernelSet& set = **ring::find_kernel_set("auto");
@@ -265,7 +277,8 @@ inline std::vector<Bytes> run(const Case& c) {
   static unsigned seed = 0;
   ShuffledRing shuffled(++seed);
   auto results = run_on(c, threaded);
-  EXPECT_EQ(results, run_on(c, shuffled)) << to_string(c.op) << " depends on the order of its workgroups";
+  EXPECT_EQ(with_one_nan(c, results), with_one_nan(c, run_on(c, shuffled)))
+      << to_string(c.op) << " depends on the order of its workgroups, or its kernel set has other bits";
   return results;
 }
 

@@ -1,7 +1,5 @@
 // The fast sets' LINEAR gives the reference's bits, on row panels and on plain matrices: every format, sizes around its
 // tiles, and blocks of random bytes.
-#if defined(__x86_64__)
-#include "kernels/cpu_simd/units.h"
 
 #include <bit>
 
@@ -13,6 +11,17 @@
 
 namespace zinc_rt::kernel_test {
 namespace {
+
+// Those of this processor.
+const std::vector<const cpu::KernelSet*>& sets() {
+  static const std::vector<const cpu::KernelSet*> found = [] {
+    std::vector<const cpu::KernelSet*> list;
+    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni"})
+      if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
+    return list;
+  }();
+  return found;
+}
 
 class Panel : public ::testing::TestWithParam<const cpu::QuantFormat*> {};
 
@@ -30,7 +39,6 @@ std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::
 
 void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Bytes& x, std::uint32_t n, std::uint32_t k,
                       std::uint32_t m, const std::vector<float>& bias, const std::string& what) {
-  static const cpu::KernelSet kSet{"avx2", true, cpu_simd::linear_rows_avx2};
   const cpu::LinearArgs plain{w.data(),
                               format.dtype,
                               false,
@@ -50,19 +58,20 @@ void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Byte
   packed.w = panels.data();
   packed.packed = true;
   const auto expected = linear(plain, nullptr, m, m / 3);
-  for (const auto& args : {plain, packed}) {
-    const auto got = linear(args, &kSet, m, m / 3);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
-          << what << (args.packed ? ", packed" : "") << ", token " << i / m << " row " << i % m << ": " << expected[i]
-          << " and " << got[i];
+  for (const cpu::KernelSet* set : sets())
+    for (const auto& args : {plain, packed}) {
+      const auto got = linear(args, set, m, m / 3);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
+            << set->name << " " << what << (args.packed ? ", packed" : "") << ", token " << i / m << " row " << i % m
+            << ": " << expected[i] << " and " << got[i];
+      }
     }
-  }
 }
 
 TEST_P(Panel, HasTheBitsOfTheReference) {
-  if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   const std::uint32_t block = traits(format.dtype).block_elems;
   Random random(static_cast<unsigned>(format.dtype) + 1);
@@ -79,7 +88,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
 
 // Any bytes are a block: scales at their extremes, infinities, subnormals. Activations end at -127 (act_q8.h).
 TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
-  if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   std::mt19937 bytes(static_cast<unsigned>(format.dtype) + 7);
   const std::uint32_t n = 5, k = 512, m = 33;
@@ -135,4 +144,3 @@ INSTANTIATE_TEST_SUITE_P(Formats, Panel, ::testing::ValuesIn(integer_formats()),
 
 }  // namespace
 }  // namespace zinc_rt::kernel_test
-#endif

@@ -16,9 +16,11 @@ struct Entry {
 // The fastest first.
 const Entry kSets[] = {
 #if defined(__x86_64__)
-    {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni}, cpu_simd::has_avx512_vnni},
-    {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni}, cpu_simd::has_avx_vnni},
-    {{"avx2", true, cpu_simd::linear_rows_avx2}, cpu_simd::has_avx2},
+    {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
+     cpu_simd::has_avx512_vnni},
+    {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
+     cpu_simd::has_avx_vnni},
+    {{"avx2", true, cpu_simd::linear_rows_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2}, cpu_simd::has_avx2},
 #endif
     {{"ref"}, [] { return true; }},
 };

@@ -1,0 +1,131 @@
+// The AVX2 row functions give the reference's bits: lengths around 16 and 256, values of all sizes, and what is no
+// number.
+#if defined(__x86_64__)
+#include "kernels/cpu_simd/units.h"
+
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "harness.h"
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::kernel_test {
+namespace {
+
+const cpu::KernelSet kSet{.name = "avx2", .rows = &cpu_simd::kRowsAvx2};
+
+class Rows : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+  }
+
+  // Kinds 0 to 3 are numbers of one size; the others have all sizes, and what is no number.
+  std::vector<float> row(std::uint32_t n, int kind) {
+    static constexpr float kScale[] = {1.0f, 1e-20f, 1e10f, 30.0f};
+    auto x = random_.normal(n);
+    for (float& v : x) {
+      if (kind < 4) {
+        v *= kScale[kind];
+      } else if (random_.below(kind == 4 ? 1 : 8) == 0) {
+        v = std::bit_cast<float>(static_cast<std::uint32_t>(random_.rng()));
+      } else if (kind == 6 && random_.below(40) == 0) {
+        v = random_.below(2) != 0 ? INFINITY : -0.0f;
+      }
+    }
+    return x;
+  }
+
+  static void expect_same(const std::vector<float>& expected, const std::vector<float>& got, const std::string& what) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
+          << what << " at " << i << ": " << expected[i] << " and " << got[i];
+    }
+  }
+
+  Random random_{5};
+};
+
+TEST_F(Rows, RmsNorm) {
+  for (const std::uint32_t group : {1u, 15u, 16u, 17u, 64u, 128u, 255u, 256u, 257u, 300u, 576u, 2048u})
+    for (const bool has_weight : {false, true})
+      for (int kind = 0; kind < 7; ++kind) {
+        const auto x = row(3 * group, kind), w = row(group, 0);
+        std::vector<float> expected(x.size()), got = x;
+        cpu::rms_norm_row(x.data(), has_weight ? w.data() : nullptr, expected.data(), 3 * group, group, 1e-6f);
+        cpu::rms_norm_row(got.data(), has_weight ? w.data() : nullptr, got.data(), 3 * group, group, 1e-6f, &kSet);
+        expect_same(expected, got, fmt::format("group {} kind {}", group, kind));
+      }
+}
+
+TEST_F(Rows, Quantize) {
+  for (const DType act : {DType::kQ8A32, DType::kQ8A256})
+    for (const std::uint32_t blocks : {1u, 2u, 15u, 16u, 17u, 48u})
+      for (int kind = 0; kind < 7; ++kind)
+        for (int round = 0; round < 20; ++round) {
+          const std::uint32_t k = blocks * (act == DType::kQ8A32 ? 32 : 256);
+          auto x = row(k, kind);
+          if (round % 4 == 1) std::ranges::fill(x, 0.0f);
+          if (round % 4 == 2) x[random_.below(k)] = std::bit_cast<float>(0x0D800000u + random_.below(3) - 1);  // 2^-100
+          if (round % 4 == 3) x[random_.below(k)] = std::bit_cast<float>(0x7B800000u + random_.below(3) - 1);  // 2^120
+          Bytes expected(row_bytes(act, k)), got(row_bytes(act, k));
+          cpu::quantize_row(x.data(), expected.data(), k, act);
+          cpu::quantize_row(x.data(), got.data(), k, act, &kSet);
+          ASSERT_EQ(expected, got) << to_string(act) << " " << k << " kind " << kind;
+        }
+}
+
+TEST_F(Rows, QuantizeRoundsTiesToEven) {
+  std::vector<float> x(32);
+  for (int i = 0; i < 32; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i) - 15.5f;
+  x[0] = 127.0f;
+  Bytes expected(row_bytes(DType::kQ8A32, 32)), got(expected.size());
+  cpu::quantize_row(x.data(), expected.data(), 32, DType::kQ8A32);
+  cpu::quantize_row(x.data(), got.data(), 32, DType::kQ8A32, &kSet);
+  EXPECT_EQ(expected, got);
+}
+
+TEST_F(Rows, Rope) {
+  for (const auto& [head_dim, n_rot] :
+       {std::pair{2u, 2u}, {20u, 20u}, {32u, 32u}, {64u, 64u}, {80u, 32u}, {128u, 128u}, {128u, 70u}, {256u, 64u}})
+    for (const bool neox : {false, true})
+      for (int kind = 0; kind < 7; ++kind) {
+        const auto x = row(3 * head_dim, kind), table = row(n_rot, 0);
+        std::vector<float> expected(x.size()), got = x;
+        cpu::rope_row(x.data(), table.data(), expected.data(), 3 * head_dim, head_dim, n_rot, neox);
+        cpu::rope_row(got.data(), table.data(), got.data(), 3 * head_dim, head_dim, n_rot, neox, &kSet);
+        expect_same(expected, got, fmt::format("head_dim {} n_rot {} kind {}", head_dim, n_rot, kind));
+      }
+}
+
+TEST_F(Rows, Glu) {
+  for (const std::uint32_t act : {std::uint32_t{push::kSilu}, std::uint32_t{push::kGeluTanh}})
+    for (const std::uint32_t n : {1u, 15u, 16u, 17u, 1536u})
+      for (int kind = 0; kind < 7; ++kind)
+        for (int round = 0; round < 10; ++round) {
+          auto got = row(n, kind);
+          const auto gate = got, up = row(n, round % 7);
+          std::vector<float> expected(n);
+          cpu::glu_row(act, gate.data(), up.data(), expected.data(), n);
+          cpu::glu_row(act, got.data(), up.data(), got.data(), n, &kSet);
+          expect_same(expected, got, fmt::format("act {} n {} kind {}", act, n, kind));
+        }
+}
+
+// One of a few thousand of all floats.
+TEST_F(Rows, ActivationsOverAllFloats) {
+  std::vector<float> x(1 << 20), ones(x.size(), 1.0f), expected(x.size()), got(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 4096 + i % 4093));
+  for (const std::uint32_t act : {std::uint32_t{push::kSilu}, std::uint32_t{push::kGeluTanh}}) {
+    cpu::glu_row(act, x.data(), ones.data(), expected.data(), std::uint32_t(x.size()));
+    cpu::glu_row(act, x.data(), ones.data(), got.data(), std::uint32_t(x.size()), &kSet);
+    expect_same(expected, got, fmt::format("act {}", act));
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::kernel_test
+#endif
