@@ -107,9 +107,8 @@ class Clients {
     for (std::size_t i = 0; i < n_tenants; ++i)
       tenants_.push_back(engine.tenant("tenant " + std::to_string(i), load_quota(i)));
     for (unsigned i = 0; i < n_clients; ++i)
-      threads_.emplace_back([this, i, index = i % n_tenants] {
-        run_client(engine_, i, tenants_[index], index, stop_, load_);
-      });
+      threads_.emplace_back(
+          [this, i, index = i % n_tenants] { run_client(engine_, i, tenants_[index], index, stop_, load_); });
   }
   ~Clients() { join(); }
   Clients(const Clients&) = delete;
