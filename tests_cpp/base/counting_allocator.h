@@ -13,7 +13,7 @@ namespace zinc_rt {
 
 inline std::atomic<bool> count_allocations{false};
 inline std::atomic<std::uint64_t> n_allocations{0};
-inline std::atomic<std::size_t> largest_allocation{0};  // bytes; of what is counted
+inline std::atomic<std::size_t> largest_allocation{0};       // bytes; of what is counted
 inline thread_local std::uint64_t n_thread_allocations = 0;  // of this thread, armed or not
 
 // Counts from its making to its end.

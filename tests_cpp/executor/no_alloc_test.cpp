@@ -88,15 +88,16 @@ TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
   EXPECT_EQ(n_logits_, 202 * 3 * executor_->config().vocab_size);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, NoAlloc,
-                         ::testing::Values(TierAndModel{"t_cpu", "llama_k-Q4_K_M"}, TierAndModel{"t_cpu", "qwen35moe-Q4_K_M"},
-                                           TierAndModel{"t_cpu", "gemma4_moe-f16"}, TierAndModel{"t_cpu", "phi3_longrope-f16"},
-                                           TierAndModel{"null", "llama_k-Q4_K_M"}, TierAndModel{"null", "qwen35moe-Q4_K_M"}),
-                         [](const auto& info) {
-                           auto name = info.param.tier + "_" + info.param.model;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiers, NoAlloc,
+    ::testing::Values(TierAndModel{"t_cpu", "llama_k-Q4_K_M"}, TierAndModel{"t_cpu", "qwen35moe-Q4_K_M"},
+                      TierAndModel{"t_cpu", "gemma4_moe-f16"}, TierAndModel{"t_cpu", "phi3_longrope-f16"},
+                      TierAndModel{"null", "llama_k-Q4_K_M"}, TierAndModel{"null", "qwen35moe-Q4_K_M"}),
+    [](const auto& info) {
+      auto name = info.param.tier + "_" + info.param.model;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 TEST(AllocationCount, CountsWhatAnyThreadAllocates) {
   ZRT_NEED_ALLOCATION_COUNT();
