@@ -6,16 +6,17 @@ marks=(-m "not slow")
 case "${1:-}" in
   --help | -h)
     cat <<'HELP'
-usage: bash scripts/test.sh [--slow]
+usage: bash scripts/test.sh [--slow | --only-slow]
 
 Installs what is missing, builds the C++ tests (build/release) and the Python package (.venv), and runs the fast tests; --slow adds
-the slow ones. Tests that need the demo model or the reference fixtures are skipped by name where these are absent.
+the slow ones, --only-slow runs these alone. Tests that need the demo model or the reference fixtures are skipped by name where these are absent.
 HELP
     exit 0
     ;;
   --slow) labels=() marks=() ;;
+  --only-slow) labels=(-L slow) marks=(-m slow) ;;
   '') ;;
-  *) echo "usage: bash scripts/test.sh [--slow]" >&2; exit 2 ;;
+  *) echo "usage: bash scripts/test.sh [--slow | --only-slow]" >&2; exit 2 ;;
 esac
 source "$(dirname "$0")/lib.sh"
 
@@ -24,7 +25,7 @@ need_model || say "the demo model could not be fetched; its tests will be skippe
 build release all -- -DZRT_TESTS=ON
 need_package
 # For the notebooks, which the slow tests run.
-[ ${#marks[@]} -gt 0 ] || need_python nbclient nbformat ipykernel matplotlib
+[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib
 
 # Both runners run, whatever the first one finds.
 failed=0

@@ -110,6 +110,9 @@ def test_ir(tiny_model):
 def test_tiers():
     out = json.loads(zinc("tiers", "--json").stdout)
     assert out["chosen"] == "t_cpu" and {t["name"] for t in out["tiers"]} == {"t_cpu", "null"}
+    threads = out["threads"]
+    assert 1 <= threads["default"] <= threads["cores"] <= threads["processors"]
+    assert f"t_cpu takes {threads['default']} thread" in zinc("tiers").stdout
     assert any("t_cuda" in line for line in out["rejected"])
     names = {v["name"] for v in json.loads(zinc("tiers", "--env", "--json").stdout)}
     assert {"ZINC_RT_TIER", "ZINC_RT_ARITH", "ZINC_RT_CPU_KERNELS", "ZINC_RT_CPU_WORKERS", "ZINC_RT_CHUNK_CAP"} <= names

@@ -1,54 +1,103 @@
 #include "base/thread_pool.h"
 
-#include <sched.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <string>
+#include <chrono>
+#include <climits>
+
+#include "base/processors.h"
 
 namespace zinc_rt {
 namespace {
 
-constexpr int kSpins = 2000;
+// Longer than the gaps between the ranges of a step, far shorter than a time slice of another process.
+constexpr double kSpinMicros = 20;
 
 inline void pause_once() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
 #endif
 }
 
-// Returns once `value` differs from `old`.
-template <class T>
-void wait_for_change(const std::atomic<T>& value, T old) {
-  for (int i = 0; i < kSpins; ++i) {
-    if (value.load(std::memory_order_acquire) != old) return;
+// Turns of wait_while in kSpinMicros. A pause is some 10 to 150 cycles, by processor. The fastest of several tries is
+// one in which no other thread ran.
+int calibrated_spins() {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kTurns = 200;
+  const std::atomic<std::uint32_t> value{0};
+  double least = 1e9;
+  for (int i = 0; i < 8; ++i) {
+    const auto begin = Clock::now();
+    for (int turn = 0; turn < kTurns && value.load(std::memory_order_acquire) == 0; ++turn) pause_once();
+    least = std::min(least, std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
+  }
+  return static_cast<int>(kSpinMicros * kTurns / std::max(least, 0.1));
+}
+
+// Spins; false when `value` is still `old` after that.
+bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int n_spins) {
+  for (int i = 0; i < n_spins; ++i) {
+    if (value.load(std::memory_order_acquire) != old) return true;
     pause_once();
   }
-  while (value.load(std::memory_order_acquire) == old) value.wait(old, std::memory_order_acquire);
+  return value.load(std::memory_order_acquire) != old;
+}
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Returns when woken, at once when `value` is not `old`, and sometimes without a reason.
+void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+}
+
+void wake(std::atomic<std::uint32_t>& value, int n) {
+  syscall(SYS_futex, &value, FUTEX_WAKE_PRIVATE, n, nullptr, nullptr, 0);
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int n_threads) {
+ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_t>(std::max(n_threads, 1))]) {
+  // Who spins on a processor that another thread of the range needs keeps it from its end.
+  static const int n_spins = calibrated_spins();
+  if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
+  workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
   for (int i = 1; i < n_threads; ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
 ThreadPool::~ThreadPool() {
   stop_.store(true, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  wake(epoch_, INT_MAX);
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::take_items(int worker) {
-  std::uint64_t done = 0;
-  for (auto left = unclaimed_.load(std::memory_order_acquire); left > 0;) {
-    if (!unclaimed_.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;
-    call_(context_, n_ - left, worker);
-    ++done;
-    left = unclaimed_.load(std::memory_order_acquire);
+// Calls the body for what is unclaimed of a block; returns how often. Once it holds a claim the range stays the same.
+std::uint64_t ThreadPool::take_block(int block, int worker) {
+  auto& unclaimed = blocks_[static_cast<std::size_t>(block)].unclaimed;
+  std::uint64_t done = 0, end = 0;
+  for (auto left = unclaimed.load(std::memory_order_acquire); left > 0;) {
+    if (!unclaimed.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel)) continue;
+    if (done++ == 0) end = block_begin(static_cast<std::uint64_t>(block) + 1);
+    call_(context_, end - left, worker);
+    left = unclaimed.load(std::memory_order_acquire);
   }
-  if (done > 0 && unfinished_.fetch_sub(done, std::memory_order_acq_rel) == done) unfinished_.notify_all();
+  return done;
+}
+
+void ThreadPool::take_items(int worker) {
+  const int n = n_threads();
+  std::uint64_t done = 0;
+  for (int i = 0; i < n; ++i) done += take_block(worker + i < n ? worker + i : worker + i - n, worker);
+  if (done == 0) return;
+  const auto range = range_;  // not the caller's to change before what follows
+  if (unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return;
+  ended_.store(range, std::memory_order_seq_cst);
+  if (caller_sleeps_.load(std::memory_order_seq_cst)) wake(ended_, 1);
 }
 
 void ThreadPool::run(std::uint64_t n, Call call, void* context) {
@@ -57,41 +106,49 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
     return;
   }
   n_ = n;
+  n_blocks_ = std::min(n, static_cast<std::uint64_t>(n_threads()));
   call_ = call;
   context_ = context;
+  ++range_;
   unfinished_.store(n, std::memory_order_relaxed);
-  unclaimed_.store(n, std::memory_order_release);
-  epoch_.fetch_add(1, std::memory_order_release);
-  epoch_.notify_all();
+  for (std::uint64_t b = 0; b < n_blocks_; ++b)
+    blocks_[b].unclaimed.store(block_begin(b + 1) - block_begin(b), std::memory_order_release);
+  epoch_.store(range_, std::memory_order_seq_cst);
+  // Either a worker that goes to sleep is counted here, or the kernel shows it the new epoch.
+  if (const auto asleep = n_asleep_.load(std::memory_order_seq_cst); asleep > 0)
+    wake(epoch_, static_cast<int>(std::min<std::uint64_t>(asleep, n - 1)));
   take_items(0);
-  for (auto left = unfinished_.load(std::memory_order_acquire); left != 0;
-       left = unfinished_.load(std::memory_order_acquire))
-    wait_for_change(unfinished_, left);
+  wait_for_end();
+}
+
+void ThreadPool::wait_for_end() {
+  const auto before = range_ - 1;
+  if (spin_while(ended_, before, n_spins_)) return;
+  caller_sleeps_.store(true, std::memory_order_seq_cst);
+  while (ended_.load(std::memory_order_seq_cst) == before) sleep_while(ended_, before);
+  caller_sleeps_.store(false, std::memory_order_relaxed);
+}
+
+// Returns the epoch that comes after one that was seen.
+std::uint32_t ThreadPool::wait_for_range(std::uint32_t seen) {
+  if (!spin_while(epoch_, seen, n_spins_)) {
+    n_asleep_.fetch_add(1, std::memory_order_seq_cst);
+    while (epoch_.load(std::memory_order_seq_cst) == seen) sleep_while(epoch_, seen);
+    n_asleep_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  return epoch_.load(std::memory_order_acquire);
 }
 
 void ThreadPool::work(int worker) {
-  std::uint32_t seen = 0;
-  for (;;) {
-    wait_for_change(epoch_, seen);
-    seen = epoch_.load(std::memory_order_acquire);
+  for (std::uint32_t seen = 0;;) {
+    seen = wait_for_range(seen);
     if (stop_.load(std::memory_order_relaxed)) return;
     take_items(worker);
   }
 }
 
 int usable_threads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set)
-                                                       : static_cast<int>(std::thread::hardware_concurrency());
-  std::ifstream file("/sys/fs/cgroup/cpu.max");  // "quota period", quota "max" when unlimited
-  std::string quota;
-  double period = 0;
-  if (file >> quota >> period && quota != "max" && period > 0) {
-    const double limit = std::strtod(quota.c_str(), nullptr) / period;
-    if (limit > 0) n = std::min(n, std::max(1, static_cast<int>(limit + 0.5)));
-  }
-  return std::max(n, 1);
+  return find_processors().n_threads();
 }
 
 }  // namespace zinc_rt

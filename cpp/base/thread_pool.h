@@ -1,10 +1,12 @@
 // Worker threads for one caller at a time: parallel_for splits a range over them and over the caller.
-// Waiting workers spin for a bounded number of turns, then sleep in the kernel: an idle pool costs no processor time.
+// Waiting threads spin for some 20 us, then sleep in the kernel: an idle pool costs no processor time.
 // Thread rule: parallel_for may be called from one thread at a time; the body is called from several at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -20,6 +22,7 @@ class ThreadPool {
   int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(index, worker) once for each index in [0, n), worker in [0, n_threads); returns when all calls have.
+  // A worker begins with a block of its own, the same for the same n, and goes on with what others have left.
   template <class Body>
   void parallel_for(std::uint64_t n, Body&& body) {
     run(
@@ -31,24 +34,48 @@ class ThreadPool {
   }
 
  private:
+  // Two lines of 64 bytes: processors fetch them in pairs.
+  static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
+  struct alignas(kLine) Block {
+    std::atomic<std::uint64_t> unclaimed{0};  // its last indices
+  };
+
   void run(std::uint64_t n, Call call, void* context);
   void work(int worker);
   void take_items(int worker);
+  std::uint64_t take_block(int block, int worker);
+  std::uint32_t wait_for_range(std::uint32_t seen);
+  void wait_for_end();
+  // The first n_ % n_blocks_ blocks have one index more than the others.
+  std::uint64_t block_begin(std::uint64_t block) const {
+    return block * (n_ / n_blocks_) + std::min(block, n_ % n_blocks_);
+  }
 
   std::vector<std::thread> workers_;
-  std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
-  // Indices that nobody has claimed, and those whose calls have not returned. A range is over when the second is 0, so
-  // a worker that was not scheduled in time holds nobody up: it finds nothing to claim. What follows is written while
-  // both are 0, and read by those who hold a claim.
-  std::atomic<std::uint64_t> unclaimed_{0}, unfinished_{0};
+  std::unique_ptr<Block[]> blocks_;  // one a thread
+  int n_spins_ = 0;
+
+  // Written by the caller. What is not atomic is written while nothing is unfinished, and read by those who hold a
+  // claim of the range.
+  alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
   std::atomic<bool> stop_{false};
-  std::uint64_t n_ = 0;
+  std::uint32_t range_ = 0;  // the epoch of the range, before the epoch says so
+  std::uint64_t n_ = 0, n_blocks_ = 1;
   Call call_ = nullptr;
   void* context_ = nullptr;
+
+  // Written by workers that go to sleep, or wake.
+  alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
+
+  // Indices whose calls have not returned. A range is over when this is 0, so a worker that was not scheduled in time
+  // holds nobody up: it finds nothing to claim. Who brings it to 0 tells the caller which range has ended.
+  alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
+  std::atomic<std::uint32_t> ended_{0};
+  std::atomic<bool> caller_sleeps_{false};
 };
 
-// Threads that this process may use: its affinity mask, bounded by the cgroup's processor quota.
+// Threads for heavy work, by what this process may use (base/processors.h).
 int usable_threads();
 
 }  // namespace zinc_rt

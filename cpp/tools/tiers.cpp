@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/options.h"
+#include "base/processors.h"
 #include "ring/registry.h"
 #include "tools/command.h"
 
@@ -38,16 +39,24 @@ int print_tiers(bool json) {
         {{"name", tier->name}, {"available", reason.empty()}, {"reason", reason}, {"description", tier->description}});
   }
   if (!choice) return report(choice.error());
+  const auto processors = find_processors();
   if (json) {
-    fmt::print(
-        "{}\n",
-        nlohmann::ordered_json{
-            {"tiers", list}, {"chosen", choice->tier->name}, {"why", choice->why}, {"rejected", choice->rejected}}
-            .dump());
+    auto threads = nlohmann::ordered_json{{"default", processors.n_threads()},
+                                          {"processors", processors.ids.size()},
+                                          {"cores", processors.n_cores},
+                                          {"quota", nullptr}};
+    if (processors.quota) threads["quota"] = *processors.quota;
+    fmt::print("{}\n", nlohmann::ordered_json{{"tiers", list},
+                                              {"chosen", choice->tier->name},
+                                              {"why", choice->why},
+                                              {"rejected", choice->rejected},
+                                              {"threads", threads}}
+                           .dump());
     return kDone;
   }
   fmt::print("chosen: {} ({})\n", choice->tier->name, choice->why);
   for (const auto& line : choice->rejected) fmt::print("  not {}\n", line);
+  fmt::print("t_cpu takes {}\n", processors.explain());
   return kDone;
 }
 

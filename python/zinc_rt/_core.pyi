@@ -3,10 +3,11 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Unpack
 
 from .ledger import TenantLedger
 
@@ -178,28 +179,32 @@ class Tenant:
     def flush_prefix_cache(self) -> int: ...
     def session(self, system: str | None = None) -> Session: ...
 
+# Of a model, when it is opened; the defaults are beside them, None where nothing is said.
+class _ModelOptions(TypedDict, total=False):
+    max_slots: int  # 64
+    kv_pages: int | None
+    max_context: int | None
+    kv_dtype: str | None
+    threads: int | None
+    arithmetic: str | None
+    activations: str  # "int8"
+    chunk_cap: int | None
+    fusion: str | None
+    cpu_kernels: str | None
+    repack: bool  # True
+    mmap: bool  # True
+    prefix_cache: bool  # True
+    queue_cap: int  # 1024
+    on_progress: Callable[[int, int], None] | None
+
 class Engine:
     def __init__(
         self,
         model: str | PathLike[str],
         tier: str = "auto",
         *,
-        max_slots: int = 64,
-        kv_pages: int | None = None,
-        max_context: int | None = None,
-        kv_dtype: str | None = None,
-        threads: int | None = None,
-        arithmetic: str | None = None,
-        activations: str = "int8",
-        chunk_cap: int | None = None,
-        fusion: str | None = None,
-        cpu_kernels: str | None = None,
-        repack: bool = True,
-        mmap: bool = True,
-        prefix_cache: bool = True,
-        queue_cap: int = 1024,
         max_models: int | None = None,
-        on_progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[_ModelOptions],
     ) -> None: ...
     def __enter__(self) -> Engine: ...
     def __exit__(self, *args: object) -> None: ...
@@ -211,22 +216,7 @@ class Engine:
         path: str | PathLike[str],
         name: str,
         tier: str = "auto",
-        *,
-        max_slots: int = 64,
-        kv_pages: int | None = None,
-        max_context: int | None = None,
-        kv_dtype: str | None = None,
-        threads: int | None = None,
-        arithmetic: str | None = None,
-        activations: str = "int8",
-        chunk_cap: int | None = None,
-        fusion: str | None = None,
-        cpu_kernels: str | None = None,
-        repack: bool = True,
-        mmap: bool = True,
-        prefix_cache: bool = True,
-        queue_cap: int = 1024,
-        on_progress: Callable[[int, int], None] | None = None,
+        **options: Unpack[_ModelOptions],
     ) -> None: ...
     def remove_model(self, name: str) -> None: ...
     @property

@@ -13,6 +13,7 @@ namespace zinc_rt {
 
 inline std::atomic<bool> count_allocations{false};
 inline std::atomic<std::uint64_t> n_allocations{0};
+inline std::atomic<std::size_t> largest_allocation{0};       // bytes; of what is counted
 inline thread_local std::uint64_t n_thread_allocations = 0;  // of this thread, armed or not
 
 // Counts from its making to its end.
@@ -20,12 +21,14 @@ class AllocationCount {
  public:
   AllocationCount() {
     n_allocations.store(0);
+    largest_allocation.store(0);
     count_allocations.store(true);
   }
   ~AllocationCount() { count_allocations.store(false); }
   AllocationCount(const AllocationCount&) = delete;
   AllocationCount& operator=(const AllocationCount&) = delete;
   std::uint64_t so_far() const { return n_allocations.load(); }
+  std::size_t largest() const { return largest_allocation.load(); }
 };
 
 }  // namespace zinc_rt
@@ -41,7 +44,12 @@ namespace zinc_rt {
 // Tests have no use for going on without memory.
 [[gnu::noinline]] inline void* counted_allocation(std::size_t bytes, std::size_t alignment) {
   ++n_thread_allocations;
-  if (count_allocations.load(std::memory_order_relaxed)) n_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (count_allocations.load(std::memory_order_relaxed)) {
+    n_allocations.fetch_add(1, std::memory_order_relaxed);
+    auto seen = largest_allocation.load(std::memory_order_relaxed);
+    while (bytes > seen && !largest_allocation.compare_exchange_weak(seen, bytes)) {
+    }
+  }
   const std::size_t size = (bytes + alignment) / alignment * alignment;  // a multiple, as aligned_alloc wants; never 0
   void* memory = std::aligned_alloc(alignment, size);
   if (memory == nullptr) std::abort();

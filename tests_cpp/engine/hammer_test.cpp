@@ -11,22 +11,10 @@ TEST(Hammer, EightThreadsOnOneEngine) {
   options.kv_pages = 24;
   options.chunk_cap = 32;
   const auto engine = start_engine("llama_spm-f32", options);
-  std::atomic<bool> stop = false;
-  Load load;
-  std::vector<std::thread> clients;
-  for (unsigned i = 0; i < 8; ++i) {
-    const std::size_t index = i % 4;
-    auto tenant = engine.tenant("tenant " + std::to_string(index), load_quota(index));
-    clients.emplace_back([&, i, index, tenant] { run_client(engine, i, tenant, index, stop, load); });
-  }
+  Clients clients(engine, 8, 4);
   std::this_thread::sleep_for(std::chrono::seconds(3));
-  stop = true;
-  for (auto& client : clients) client.join();
-  EXPECT_TRUE(engine.core->drain(10'000));
-  EXPECT_EQ(load.wrong, 0u);
-  EXPECT_GT(load.length, 0u);
-  std::cout << load.n_done() << " requests, " << load.tokens << " tokens" << std::endl;
-  expect_all_free(engine);
+  clients.stop(10'000);
+  std::cout << clients.load().n_done() << " requests, " << clients.load().tokens << " tokens" << std::endl;
 }
 
 }  // namespace

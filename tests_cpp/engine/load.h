@@ -100,6 +100,44 @@ inline void run_client(const TestEngine& engine, unsigned seed, Tenant tenant, s
   }
 }
 
+// Clients from the making to stop(), client i of tenant i % n_tenants. `engine` outlives it.
+class Clients {
+ public:
+  Clients(const TestEngine& engine, unsigned n_clients, std::size_t n_tenants) : engine_(engine) {
+    for (std::size_t i = 0; i < n_tenants; ++i)
+      tenants_.push_back(engine.tenant("tenant " + std::to_string(i), load_quota(i)));
+    for (unsigned i = 0; i < n_clients; ++i)
+      threads_.emplace_back(
+          [this, i, index = i % n_tenants] { run_client(engine_, i, tenants_[index], index, stop_, load_); });
+  }
+  ~Clients() { join(); }
+  Clients(const Clients&) = delete;
+  Clients& operator=(const Clients&) = delete;
+
+  // Ends the load and expects of the engine what holds after any.
+  void stop(std::uint64_t drain_ms) {
+    join();
+    EXPECT_TRUE(engine_.core->drain(drain_ms)) << engine_.core->stats();
+    EXPECT_EQ(load_.wrong, 0u);
+    EXPECT_GT(load_.length, 0u);
+    expect_all_free(engine_);
+  }
+  const Load& load() const { return load_; }
+  std::vector<Tenant>& tenants() { return tenants_; }
+
+ private:
+  void join() {
+    stop_ = true;
+    for (auto& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  const TestEngine& engine_;
+  Load load_;
+  std::atomic<bool> stop_ = false;
+  std::vector<Tenant> tenants_;
+  std::vector<std::thread> threads_;
+};
+
 inline double resident_mib() {
   std::ifstream statm("/proc/self/statm");
   std::uint64_t total = 0, resident = 0;

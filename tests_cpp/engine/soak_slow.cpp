@@ -23,13 +23,8 @@ TEST(Soak, RandomLoadLeavesNothingBehind) {
   options.kv_pages = 48;
   options.state_checkpoints = 16;
   const auto engine = start_engine("qwen35-f32", options);
-  std::atomic<bool> stop = false;
-  Load load;
-  std::vector<std::thread> clients;
-  std::vector<Tenant> tenants;
-  for (std::size_t i = 0; i < 8; ++i) tenants.push_back(engine.tenant("tenant " + std::to_string(i), load_quota(i)));
-  for (unsigned i = 0; i < 64; ++i)
-    clients.emplace_back([&, i] { run_client(engine, i, tenants[i % 8], i % 8, stop, load); });
+  Clients clients(engine, 64, 8);
+  const Load& load = clients.load();
   const auto begin = Clock::now();
   const double warm_up = std::min(60.0, seconds / 2);
   double warm_mib = 0, next_line = 0;
@@ -52,15 +47,10 @@ TEST(Soak, RandomLoadLeavesNothingBehind) {
               << load.exhausted << " out of pages, " << load.tokens << " tokens; " << engine.stat("preemptions")
               << " preemptions, " << engine.stat("page_evictions") << " evictions" << std::endl;
   }
-  stop = true;
-  for (auto& client : clients) client.join();
-  EXPECT_TRUE(engine.core->drain(60'000)) << engine.core->stats();
-  EXPECT_EQ(load.wrong, 0u);
-  EXPECT_GT(load.length, 0u);
+  clients.stop(60'000);
   EXPECT_GT(load.cancelled, 0u);
   EXPECT_LT(resident_mib() - warm_mib, 8) << "MiB more than after " << warm_up << " s, " << warm_mib << " then";
-  expect_all_free(engine);
-  for (auto& tenant : tenants) {
+  for (auto& tenant : clients.tenants()) {
     EXPECT_TRUE(tenant.flush_prefix_cache());
     EXPECT_EQ(tenant.ledger().kv_pages_now + tenant.ledger().slots_now + tenant.ledger().waiting_now, 0u);
   }

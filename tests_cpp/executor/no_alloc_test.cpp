@@ -7,14 +7,14 @@
 namespace zinc_rt {
 namespace {
 
-struct Case {
+struct TierAndModel {
   std::string tier, model;
 };
-void PrintTo(const Case& c, std::ostream* out) {
+void PrintTo(const TierAndModel& c, std::ostream* out) {
   *out << c.model << " on " << c.tier;
 }
 
-class NoAlloc : public ::testing::TestWithParam<Case> {
+class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
  protected:
   static constexpr std::uint32_t kWidth = 8;
   void SetUp() override {
@@ -88,15 +88,16 @@ TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
   EXPECT_EQ(n_logits_, 202 * 3 * executor_->config().vocab_size);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, NoAlloc,
-                         ::testing::Values(Case{"t_cpu", "llama_k-Q4_K_M"}, Case{"t_cpu", "qwen35moe-Q4_K_M"},
-                                           Case{"t_cpu", "gemma4_moe-f16"}, Case{"t_cpu", "phi3_longrope-f16"},
-                                           Case{"null", "llama_k-Q4_K_M"}, Case{"null", "qwen35moe-Q4_K_M"}),
-                         [](const auto& info) {
-                           auto name = info.param.tier + "_" + info.param.model;
-                           std::ranges::replace(name, '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiers, NoAlloc,
+    ::testing::Values(TierAndModel{"t_cpu", "llama_k-Q4_K_M"}, TierAndModel{"t_cpu", "qwen35moe-Q4_K_M"},
+                      TierAndModel{"t_cpu", "gemma4_moe-f16"}, TierAndModel{"t_cpu", "phi3_longrope-f16"},
+                      TierAndModel{"null", "llama_k-Q4_K_M"}, TierAndModel{"null", "qwen35moe-Q4_K_M"}),
+    [](const auto& info) {
+      auto name = info.param.tier + "_" + info.param.model;
+      std::ranges::replace(name, '-', '_');
+      return name;
+    });
 
 TEST(AllocationCount, CountsWhatAnyThreadAllocates) {
   ZRT_NEED_ALLOCATION_COUNT();

@@ -4,33 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <cstdlib>
 #include <map>
-#include <new>
 #include <numeric>
 #include <random>
 
-namespace {
-
-std::atomic<std::size_t> n_allocations{0};
-
-}  // namespace
-
-// Not inlined: the compiler would otherwise take malloc and delete for a mismatch.
-#ifndef ZRT_SANITIZED
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  ++n_allocations;
-  if (void* p = std::malloc(n)) return p;
-  std::abort();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
-}
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-#endif
+#include "tests_cpp/base/counting_allocator.h"
 
 namespace zinc_rt::mem {
 namespace {
@@ -331,8 +309,8 @@ TEST(PrefixCacheCollisions, ManyPagesOfOneHashStayApart) {
   }
 }
 
-#ifndef ZRT_SANITIZED
 TEST(PrefixCacheAllocations, NoneAfterConstruction) {
+  ZRT_NEED_ALLOCATION_COUNT();
   constexpr std::uint32_t kPages = 256;
   PagePool pool(kPages);
   PrefixCache cache(pool, {1, 2}, 4);
@@ -340,7 +318,7 @@ TEST(PrefixCacheAllocations, NoneAfterConstruction) {
   std::mt19937 rng(4);
   std::array<std::int32_t, 96> ids;
   std::uint32_t n_evicted = 0, n_matched = 0;
-  const std::size_t n_before = n_allocations.load();
+  const AllocationCount allocations;
   for (int i = 0; i < 20000; ++i) {
     for (std::size_t k = 0; k < ids.size(); ++k) ids[k] = static_cast<std::int32_t>(k % 16 == 3 ? rng() % 4 : k);
     auto match = cache.match(root, ids);
@@ -362,12 +340,11 @@ TEST(PrefixCacheAllocations, NoneAfterConstruction) {
     if (i % 1000 == 999) cache.flush(root);
   }
   cache.drop_scope(root), cache.drop_scope(other);
-  EXPECT_EQ(n_allocations.load(), n_before);
+  EXPECT_EQ(allocations.so_far(), 0u);
   EXPECT_GT(n_evicted, 1000u);
   EXPECT_GT(n_matched, 1000u);
   EXPECT_EQ(cache.check(), "");
 }
-#endif
 
 }  // namespace
 }  // namespace zinc_rt::mem

@@ -2,36 +2,10 @@
 // allocation beyond what the file's own size explains.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "gguf_builder.h"
 #include "model/config.h"
 #include "model/gguf/reader.h"
-
-namespace {
-
-std::atomic<std::size_t> largest_allocation{0};
-
-}  // namespace
-
-// Not inlined: the compiler would otherwise take malloc and delete for a mismatch.
-#ifndef ZRT_SANITIZED
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  std::size_t seen = largest_allocation.load();
-  while (n > seen && !largest_allocation.compare_exchange_weak(seen, n)) {
-  }
-  if (void* p = std::malloc(n)) return p;
-  std::abort();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
-}
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-#endif
+#include "tests_cpp/base/counting_allocator.h"
 
 namespace zinc_rt::gguf {
 namespace {
@@ -51,9 +25,9 @@ class GgufMutation : public testing::Test {
 
   // True when the file is accepted.
   bool check(std::span<const std::byte> bytes) {
-    largest_allocation = 0;
+    const AllocationCount allocations;
     const auto parsed = parse(bytes, "damaged.gguf");
-    EXPECT_LE(largest_allocation, 16 * bytes.size() + 4096);
+    EXPECT_LE(allocations.largest(), 16 * bytes.size() + 4096);
     if (!parsed) {
       EXPECT_FALSE(parsed.error().message.empty());
       return false;

@@ -1,32 +1,8 @@
 // A step of a steady state allocates nothing.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "sched/scheduler.h"
-
-namespace {
-
-std::atomic<std::size_t> n_allocations{0};
-
-}  // namespace
-
-// Not inlined: the compiler would otherwise take malloc and delete for a mismatch.
-#ifndef ZRT_SANITIZED
-[[gnu::noinline]] void* operator new(std::size_t n) {
-  ++n_allocations;
-  if (void* p = std::malloc(n)) return p;
-  std::abort();
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept {
-  std::free(p);
-}
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-#endif
+#include "tests_cpp/base/counting_allocator.h"
 
 namespace zinc_rt::sched {
 namespace {
@@ -42,9 +18,7 @@ void run_step(Scheduler& scheduler, Micros& now) {
 }
 
 void expect_no_allocation(bool is_recurrent, std::uint32_t n_waiting) {
-#ifdef ZRT_SANITIZED
-  GTEST_SKIP() << "the sanitizer has its own operator new";
-#endif
+  ZRT_NEED_ALLOCATION_COUNT();
   Options options;
   options.n_pages = 64 * 32;
   options.max_context = 512;
@@ -66,9 +40,9 @@ void expect_no_allocation(bool is_recurrent, std::uint32_t n_waiting) {
     ASSERT_TRUE(scheduler.submit(std::move(params), now));
   }
   while (scheduler.stats().decode_tokens < 64 * 10) run_step(scheduler, now);
-  const std::size_t before = n_allocations;
+  const AllocationCount allocations;
   for (int i = 0; i < 100; ++i) run_step(scheduler, now);
-  EXPECT_EQ(n_allocations, before);
+  EXPECT_EQ(allocations.so_far(), 0u);
   EXPECT_EQ(scheduler.n_running(), 64u);
 }
 

@@ -1,0 +1,116 @@
+#include "base/processors.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fstream>
+#include <set>
+#include <thread>
+
+namespace zinc_rt {
+namespace {
+
+// The mask of any machine: the kernel refuses one that is shorter than its own.
+std::vector<int> affinity() {
+  std::vector<int> ids;
+  for (int n = 1024; n <= 1 << 20; n *= 4) {
+    cpu_set_t* mask = CPU_ALLOC(static_cast<std::size_t>(n));
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(n));
+    const bool known = sched_getaffinity(0, bytes, mask) == 0;
+    for (int id = 0; known && id < n; ++id)
+      if (CPU_ISSET_S(static_cast<std::size_t>(id), bytes, mask)) ids.push_back(id);
+    CPU_FREE(mask);
+    if (known) break;
+  }
+  for (int id = 0; ids.empty() && id < std::max(1, static_cast<int>(std::thread::hardware_concurrency())); ++id)
+    ids.push_back(id);
+  return ids;
+}
+
+int count_cores(const std::vector<int>& ids, const std::string& root) {
+  std::set<std::string> cores;  // by the list of their processors
+  for (const int id : ids) {
+    std::ifstream file(fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", root, id));
+    std::string siblings;
+    if (!std::getline(file, siblings) || siblings.empty()) siblings = fmt::format("only {}", id);
+    cores.insert(std::move(siblings));
+  }
+  return static_cast<int>(cores.size());
+}
+
+// 0: not a number, or no limit ("max", -1).
+double to_number(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? static_cast<double>(value) : 0;
+}
+
+// quota / period, of one folder of a cgroup; none where there is no limit or no file.
+std::optional<double> quota_of(const std::string& folder, bool v2) {
+  std::string quota, period;
+  if (v2) {
+    std::ifstream(folder + "/cpu.max") >> quota >> period;
+  } else {
+    std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
+    std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+  }
+  const double q = to_number(quota), p = to_number(period);
+  if (q == 0 || p == 0) return {};
+  return q / p;
+}
+
+// A line of /proc/self/cgroup is "id:controllers:path"; id 0 without controllers is v2. In a container the path may be
+// the host's, of which only the end, as the root of the mount, is to be seen: so each folder above it is asked, and
+// those that are not there say nothing.
+std::optional<double> find_quota(const std::string& root) {
+  std::optional<double> least;
+  std::ifstream file(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool v2 = controllers == ",,";
+    if (!v2 && controllers.find(",cpu,") == std::string::npos) continue;
+    const std::string mount = root + (v2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/cpu");
+    for (std::string path = line.substr(second + 1);;) {
+      if (const auto quota = quota_of(mount + path, v2)) least = std::min(least.value_or(*quota), *quota);
+      if (path.empty()) break;
+      path.resize(path.find_last_of('/') == std::string::npos ? 0 : path.find_last_of('/'));
+    }
+  }
+  return least;
+}
+
+int bounded(std::size_t n, const std::optional<double>& quota) {
+  const double most = std::min(static_cast<double>(n), quota.value_or(static_cast<double>(n)));
+  return std::max(1, static_cast<int>(most));
+}
+
+}  // namespace
+
+int Processors::n_usable() const {
+  return bounded(ids.size(), quota);
+}
+
+int Processors::n_threads() const {
+  return bounded(static_cast<std::size_t>(n_cores), quota);
+}
+
+std::string Processors::explain() const {
+  return fmt::format("{} thread{}: {} processor{} in the affinity mask, {} core{}, {}", n_threads(),
+                     n_threads() == 1 ? "" : "s", ids.size(), ids.size() == 1 ? "" : "s", n_cores,
+                     n_cores == 1 ? "" : "s", quota ? fmt::format("quota of {:.4g} processors", *quota) : "no quota");
+}
+
+Processors find_processors(const std::string& root) {
+  Processors processors;
+  processors.ids = affinity();
+  processors.n_cores = count_cores(processors.ids, root);
+  processors.quota = find_quota(root);
+  return processors;
+}
+
+}  // namespace zinc_rt
