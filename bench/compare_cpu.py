@@ -6,7 +6,8 @@ The peer is the package llama-cpp-python, built from its source distribution for
 of its own (it is never imported here; bench/llama_peer.py runs there):
 
     python3 -m venv /tmp/peer
-    CMAKE_ARGS="-DGGML_NATIVE=ON" /tmp/peer/bin/pip install --no-binary llama-cpp-python llama-cpp-python
+    CMAKE_ARGS="-DGGML_NATIVE=ON -DLLAVA_BUILD=OFF" /tmp/peer/bin/pip install \\
+        --no-binary llama-cpp-python llama-cpp-python
 
 Each figure comes from a process of its own, ours and the peer's in turn, the order changing with each round; each
 warms up first. Ours is `zinc-rt bench`: the engine as a client has it, scheduler, greedy sampling and text included, in
@@ -69,14 +70,16 @@ class Row:
 def run_json(command) -> str:
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
     if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
+        last = "\n".join(done.stderr.splitlines()[-8:])  # the peer says a lot before
+        sys.exit(f"{' '.join(map(str, command))}\n{last}")
     return done.stdout
 
 
 def measure_ours(args, model, threads, m: Measurement):
     """The round's figure, and what it was run with. The context may be less than asked: the model's end."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as out:
-        command = [*args.zinc, "bench", model, "--only", m.phase, "--threads", threads, "--json", out.name]
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "speed.json"
+        command = [*args.zinc, "bench", model, "--only", m.phase, "--threads", threads, "--json", out]
         command += ["--reps", WINDOWS if m.phase == "context" else 1]
         command += {
             "prefill": ["--prompt", m.tokens],
@@ -88,7 +91,7 @@ def measure_ours(args, model, threads, m: Measurement):
             if getattr(args, name):
                 command += [f"--{name.replace('_', '-')}", getattr(args, name)]
         run_json(command)
-        result = json.load(out)
+        result = json.loads(out.read_text())
     row = result["rows"][0]
     return row["tokens_per_s"]["median"], row["context"], result["ran"]
 
@@ -195,7 +198,7 @@ def markdown(ran, rows) -> str:
 
 
 def draw(path, rows):
-    """A panel a model and number of threads: bars of both sides, whiskers from the least to the largest round."""
+    """A panel a model and number of threads: speed by the peer's median; whiskers: the least and the largest round."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -206,20 +209,18 @@ def draw(path, rows):
     for axis, panel in zip(axes[:, 0], panels, strict=True):
         inside = [r for r in rows if (r.model, r.threads, r.is_busy) == panel]
         for side, (name, offset) in enumerate((("ours", -0.2), ("llama.cpp", 0.2))):
-            values = [(r.ours, r.peer)[side] for r in inside]
-            heights = [statistics.median(v) for v in values]
-            spread = [[h - min(v) for h, v in zip(heights, values, strict=True)]]
-            spread.append([max(v) - h for h, v in zip(heights, values, strict=True)])
-            at = [i + offset for i in range(len(inside))]
-            axis.bar(at, heights, 0.38, yerr=spread, capsize=3, label=name)
-        for i, r in enumerate(inside):
-            top = max(*r.ours, *r.peer)
-            axis.annotate(f"{r.ratio():.2f}x", (i, top), ha="center", va="bottom")
+            for i, r in enumerate(inside):
+                values, unit = (r.ours, r.peer)[side], statistics.median(r.peer)
+                median = statistics.median(values)
+                spread = [[(median - min(values)) / unit], [(max(values) - median) / unit]]
+                label = name if i == 0 else None
+                axis.bar(i + offset, median / unit, 0.38, yerr=spread, capsize=3, color=f"C{side}", label=label)
+                axis.annotate(f"{median:.1f}", (i + offset, max(values) / unit), ha="center", va="bottom", fontsize=8)
         axis.set_xticks(range(len(inside)), [r.measurement.label() for r in inside])
-        axis.set(ylabel="tokens/s", yscale="log")
+        axis.set_ylabel("speed by llama.cpp's\n(numbers: tokens/s)")
         axis.margins(y=0.15)
         axis.set_title(f"{panel[0]}, threads: {panel[1]}{', every core busy' if panel[2] else ''}", fontsize=10)
-        axis.legend(fontsize=8)
+        axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     figure.savefig(path, dpi=120)
 
@@ -265,10 +266,8 @@ def main():
                 for is_busy in (False, True) if args.busy else (False,):
                     row = compare(args, model, threads, m, is_busy, ran)
                     rows.append(row)
-                    state = " busy" if is_busy else ""
-                    print(
-                        f"{row.model} x{threads}{state} {row.measurement.label()}: {row.ratio():.2f}", file=sys.stderr
-                    )
+                    setting = f"{row.model}, threads: {threads}{', every core busy' if is_busy else ''}"
+                    print(f"{setting}, {row.measurement.label()}: {row.ratio():.2f}", file=sys.stderr)
     text = markdown(ran, rows)
     print(text, end="")
     (out / "results.md").write_text(text)

@@ -95,11 +95,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     is_prefill = args.what == "prefill"
-    longest = args.tokens if is_prefill else args.context + 8 + args.windows * args.tokens
+    longest = args.tokens if is_prefill else args.context + args.windows * args.tokens
     # Room of 256 tokens is the least that the peer gives a stream.
     peer = Peer(args, args.streams * max(256, (longest + 255) // 256 * 256))
-    peer.prefill(min(64, longest))  # warm-up, as zinc-rt bench has it
-    peer.decode(1, min(64, longest - 8), 8)
+    peer.prefill(64)  # warm-up, as zinc-rt bench has it
+    peer.decode(1, 64, 8)
     peer.forget()
     if is_prefill:
         rates = [args.tokens / peer.prefill(args.tokens)]
