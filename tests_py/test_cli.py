@@ -9,7 +9,7 @@ import pytest
 
 import zinc_rt
 
-COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate", "trace"]
+COMMANDS = ["run", "chat", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate", "trace", "bench"]
 
 
 def zinc(*arguments, stdin="", env=None):
@@ -139,3 +139,45 @@ def test_trace(tiny_model, tmp_path):
     assert table.returncode == 0 and "tenant-3     interactive" in table.stdout
     assert zinc("trace", tiny_model, "--out", tmp_path / "nowhere" / "a.json", *load).returncode in (1, 3)
     assert zinc("trace", tiny_model, "--tenants", 0).returncode == 2
+
+
+def positive(samples, n):
+    return len(samples["values"]) == n and 0 < samples["min"] <= samples["median"] <= samples["max"]
+
+
+def test_bench(tiny_model, tmp_path):
+    out, page = tmp_path / "speed.json", tmp_path / "speed.md"
+    load = ("--prompt", 40, "--gen", 6, "--batch", "1,3", "--context", "24,100000", "--reps", 2, "--threads", 1)
+    result = zinc("bench", tiny_model, *load, "--kernels", "ref", "--roofline", "--json", out, "--markdown", page)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(out.read_text())
+    ran = report["ran"]
+    assert (ran["tier"], ran["arithmetic"], ran["threads"], ran["kv_dtype"]) == ("t_cpu", "exact", 1, "f16")
+    assert "kernels ref" in ran["device"] and ran["file_bytes"] == tiny_model.stat().st_size
+    assert (ran["clamps"], ran["reps"]) == ([], 2)
+    # The model holds 512 tokens, of which 2 * 6 + 1 are decoded.
+    wanted = [("prefill", 1, 0), ("decode", 1, 16), ("batch", 1, 16), ("batch", 3, 16)]
+    wanted += [("context", 1, 24), ("context", 1, 499)]
+    assert [(r["phase"], r["streams"], r["context"]) for r in report["rows"]] == wanted
+    assert all(positive(r["tokens_per_s"], 2) for r in report["rows"])
+    roof = report["roofline"]
+    assert [r["threads"] for r in roof["read_rates"]] == [1, 1]
+    assert all(positive(r["gb_per_s"], 2) for r in roof["read_rates"])
+    assert [r["row"] for r in roof["rows"]] == list(range(len(wanted)))
+    card = json.loads(zinc("info", tiny_model, "--json").stdout)
+    for r, row in zip(report["rows"], roof["rows"], strict=True):
+        assert row["step_ms"] > 0 and row["gop_per_s"] > 0
+        if r["phase"] == "prefill":
+            continue
+        assert row["weight_bytes"] == card["weight_bytes_read_per_token"] and row["of_large"] > 0
+        assert row["kv_bytes"] == card["kv_bytes_per_token"] * r["streams"] * (r["context"] + r["tokens"] // 2)
+    for text in (result.stdout, page.read_text()):
+        assert "kernels ref" in text and "clamps: none" in text and "6 tokens at a context of 499" in text
+
+
+def test_bench_refuses_what_it_cannot_measure(tiny_model, tmp_path):
+    assert zinc("bench", tiny_model, "--only", "sampling").returncode == 2
+    assert zinc("bench", tiny_model, "--batch", 0).returncode == 2
+    too_long = zinc("bench", tiny_model, "--only", "prefill", "--prompt", 4000)
+    assert too_long.returncode == 3 and "4000" in too_long.stderr
+    assert zinc("bench", tmp_path / "none.gguf").returncode == 3

@@ -96,8 +96,11 @@ std::string make_model_card(const Executor& executor, const Tokenizer& tokenizer
             {"weight_bytes_read_per_token", read_bytes},
             {"kv_bytes_per_token", executor.info().kv_bytes_per_token},
             {"tier", executor.info().tier},
+            {"device", executor.info().device},
             {"arithmetic", executor.info().arithmetic},
-            {"activations", executor.info().activations}};
+            {"activations", executor.info().activations},
+            {"kv_dtype", executor.info().kv_dtype},
+            {"fusion", executor.info().fusion}};
   add_family_keys(card, c, executor.info());
   return card.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -199,6 +199,7 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   if (has_text_end_) return;  // made before the step thread heard of the end
   StreamEvent event;
   event.token_id = token;
+  event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
   if (!is_end) event.text = stops_.push(detokenizer_.push(token));

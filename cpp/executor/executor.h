@@ -42,6 +42,7 @@ struct ExecutorInfo {
   std::string device;       // of the ring, for people
   std::string arithmetic;   // "exact"
   std::string activations, fusion;
+  std::string kv_dtype;  // "f16"
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;

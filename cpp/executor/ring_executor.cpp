@@ -63,6 +63,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      "exact",
                      options.activations,
                      options.fusion,
+                     std::string(to_string(p.graph_options.kv_dtype)),
                      p.graph_options.max_slots,
                      p.graph_options.max_context,
                      p.graph_options.n_pages,

@@ -29,7 +29,7 @@ int cli_main(int argc, const char* const* argv) {
   app.require_subcommand(1);
   int exit = kDone;
   for (const auto add : {add_run, add_chat, add_info, add_plan, add_ir, add_tiers, add_tokenize, add_convert,
-                         add_validate, add_trace, add_sched_test})
+                         add_validate, add_trace, add_bench, add_sched_test})
     add(app, exit);
   try {
     app.parse(argc, argv);

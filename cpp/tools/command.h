@@ -46,5 +46,6 @@ void add_convert(CLI::App& app, int& exit);
 void add_validate(CLI::App& app, int& exit);
 void add_sched_test(CLI::App& app, int& exit);
 void add_trace(CLI::App& app, int& exit);
+void add_bench(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools

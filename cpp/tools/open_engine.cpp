@@ -37,6 +37,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   app.add_option("model", options.model, "a GGUF file (of a split model, the first) or an MLC folder")->required();
   app.add_option("--tier", e.tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
   app.add_option("--threads", e.threads, "worker threads of T-CPU; 0: what the process may use");
+  app.add_option("--kernels", e.cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits");
   app.add_option("--max-context", e.max_context, "tokens a request may have; 0: the model's, at most 32768");
   app.add_option("--max-slots", e.max_slots, "requests that may be under way at once");
   app.add_option("--kv-pages", e.kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");

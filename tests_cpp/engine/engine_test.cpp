@@ -369,6 +369,25 @@ TEST_F(EngineTest, APreemptedRequestHearsOfItAndGoesOn) {
   expect_all_free(engine);
 }
 
+TEST_F(EngineTest, EventsCarryTheTimeOfTheirStep) {
+  const auto engine = make(1);
+  auto stream = engine.session().stream(token_request(prompt(8), 6));
+  ASSERT_TRUE(stream);
+  ASSERT_TRUE(
+      eventually([&] { return !stream->completion().finish_reason.empty(); }));  // all was made before it is read
+  std::vector<std::uint64_t> times;
+  for (;;) {
+    const auto event = stream->next();
+    ASSERT_TRUE(event);
+    if (!*event) break;
+    if ((*event)->is_token) times.push_back((*event)->time_us);
+  }
+  ASSERT_EQ(times.size(), 6u);
+  EXPECT_GT(times.front(), 0u);
+  EXPECT_TRUE(std::ranges::is_sorted(times));
+  EXPECT_NEAR(static_cast<double>(times.back() - times.front()) * 1e-3, stream->completion().timings.decode_ms, 1e-6);
+}
+
 TEST_F(EngineTest, AStreamThatIsDestroyedIsCancelled) {
   const auto engine = make(2);
   {

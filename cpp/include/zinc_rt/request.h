@@ -81,9 +81,10 @@ struct StreamEvent {
   std::int32_t token_id = 0;
   std::string text;  // what became sure with this token; never half a UTF-8 sequence; the end of a text may follow in
                      // an event of its own
-  bool preempted = false;   // the request gave way to another and will go on; no token
-  bool is_token = true;     // false: text alone, held back until the end, or preempted
-  std::uint32_t index = 0;  // which of n completions
+  bool preempted = false;     // the request gave way to another and will go on; no token
+  bool is_token = true;       // false: text alone, held back until the end, or preempted
+  std::uint32_t index = 0;    // which of n completions
+  std::uint64_t time_us = 0;  // of tokens: when the step that made it ended, on a clock that only runs forward
 };
 
 }  // namespace zinc_rt

@@ -1,0 +1,66 @@
+// zinc-rt bench: speed of prefill, of decoding alone, in batches and at long contexts.
+#include "tools/bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.h"
+#include "base/output_file.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+Status write_whole(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  ZRT_TRY(auto file, OutputFile::create(path));
+  ZRT_CHECK_OK(file.write(text));
+  return file.commit();
+}
+
+Result<int> bench(BenchOptions& o) {
+  ZRT_TRY(const auto result, measure_engine(o));
+  std::optional<Roofline> roofline;
+  if (o.roofline) {
+    ZRT_TRY(roofline, measure_roofline(result));
+  }
+  fmt::print("{}", bench_text(result, roofline));
+  const auto json = bench_json(result, roofline).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  ZRT_CHECK_OK(write_whole(o.json_path, json + '\n'));
+  ZRT_CHECK_OK(write_whole(o.markdown_path, bench_markdown(result, roofline)));
+  return kDone;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit) {
+  auto o = std::make_shared<BenchOptions>();
+  o->model.engine.max_slots = 1;  // and as many as --batch asks for
+  auto& command = *app.add_subcommand("bench", "speed of prefill and decoding, alone, in batches, at long contexts");
+  command.footer("Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md");
+  add_model_options(command, o->model);
+  const CLI::Range tokens(1, 1 << 24), streams(1, 1 << 10);
+  command.add_option("--prompt", o->prompt, "tokens of the prompt in prefill")->check(tokens)->capture_default_str();
+  command.add_option("--gen", o->gen, "tokens that a stream decodes in a repetition; at long contexts 32 at most")
+      ->check(tokens)
+      ->capture_default_str();
+  command.add_option("--batch", o->batch, "streams at once")->delimiter(',')->check(streams)->capture_default_str();
+  command.add_option("--context", o->context, "tokens that a stream holds; what the model cannot hold is cut")
+      ->delimiter(',')
+      ->check(tokens)
+      ->capture_default_str();
+  command.add_option("--reps", o->reps, "repetitions")->check(CLI::Range(1, 1000))->capture_default_str();
+  command.add_option("--only", o->only, "one part of it")
+      ->check(CLI::IsMember({"prefill", "decode", "batch", "context"}));
+  command.add_flag("--roofline", o->roofline, "set beside it the rate at which this machine reads memory");
+  command.add_option("--seed", o->seed, "of the token ids")->capture_default_str();
+  command.add_option("--json", o->json_path, "a file to write");
+  command.add_option("--markdown", o->markdown_path, "a file to write");
+  command.callback([o, &exit] {
+    const auto done = bench(*o);
+    exit = done ? *done : report(done.error());
+  });
+}
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,235 @@
+// The load of zinc-rt bench: requests of random token ids through the engine, timed by the steps that make their
+// tokens.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <random>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "base/thread_pool.h"
+#include "tools/bench.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+using Moments = std::vector<std::uint64_t>;  // microseconds; when the steps that made a stream's tokens ended
+
+constexpr std::uint32_t kShortPrompt = 16;  // of streams whose decoding is measured
+constexpr std::uint32_t kWindow = 32;  // most tokens of a repetition in the context sweep: the context hardly grows
+
+double seconds_between(std::uint64_t from, std::uint64_t to) {
+  return static_cast<double>(std::max<std::uint64_t>(to - from, 1)) * 1e-6;
+}
+
+// Writes down when each token was made; no reader takes processor time from the engine.
+class MomentSink final : public Sink {
+ public:
+  explicit MomentSink(std::size_t n_tokens) { moments_.reserve(n_tokens); }
+  SinkResult push(const StreamEvent& event) override {
+    if (event.is_token) moments_.push_back(event.time_us);
+    return SinkResult::kTaken;
+  }
+  void end(std::uint32_t) override {}
+  // Once the request has ended.
+  const Moments& moments() const { return moments_; }
+
+ private:
+  Moments moments_;
+};
+
+struct LoadRun {
+  std::vector<Moments> streams;
+  double prefill_s = 0;  // of the first stream, from the call to the end of the step that gave its first token
+  std::vector<std::string> clamps;
+};
+
+// Tokens a second of all streams while all of them decode: from the last first token to the first last one.
+Result<double> decode_rate(const LoadRun& run) {
+  auto from = run.streams[0].front(), to = run.streams[0].back();
+  for (const Moments& stream : run.streams) {
+    from = std::max(from, stream.front());
+    to = std::min(to, stream.back());
+  }
+  std::int64_t n = 0;
+  for (const Moments& stream : run.streams)
+    n += std::ranges::count_if(stream, [&](auto moment) { return moment > from && moment <= to; });
+  if (n == 0)
+    return fail(StatusCode::kInvalidArgument, "[bench] {} streams were never decoding at once; give a larger --gen",
+                run.streams.size());
+  return static_cast<double>(n) / seconds_between(from, to);
+}
+
+class Load {
+ public:
+  static Result<Load> open(BenchOptions& o) {
+    const auto& e = o.model.engine;
+    ZRT_TRY(auto engine, open_engine(o.model));
+    TenantQuota quota;
+    quota.qos_class = "batch";
+    quota.max_concurrent_slots = e.max_slots;
+    quota.max_kv_pages = quota.max_context_tokens = 1u << 30;
+    quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
+    ZRT_TRY(auto tenant, engine.tenant("bench", quota));
+    ZRT_TRY(auto session, tenant.session());
+    return Load(std::move(engine), std::move(session), o.seed);
+  }
+
+  // Runs so many requests at once until each has made its tokens.
+  Result<LoadRun> run(std::uint32_t n_streams, std::uint32_t prompt, std::uint32_t gen) {
+    std::uniform_int_distribution<std::int32_t> any(0, static_cast<std::int32_t>(engine_.vocab_size()) - 1);
+    std::vector<Request> requests(n_streams);
+    for (Request& request : requests) {
+      auto& ids = request.token_ids.emplace(prompt);
+      for (auto& id : ids) id = any(random_);
+      request.max_tokens = gen;
+      request.ignore_eos = true;
+    }
+    LoadRun run;
+    std::vector<std::shared_ptr<MomentSink>> sinks;
+    std::vector<RequestHandle> handles;
+    for (std::uint32_t i = 0; i < n_streams; ++i) sinks.push_back(std::make_shared<MomentSink>(gen));
+    for (std::uint32_t i = 0; i < n_streams; ++i) {
+      ZRT_TRY(auto handle, session_.submit(requests[i], sinks[i]));
+      handles.push_back(std::move(handle));
+    }
+    for (std::uint32_t i = 0; i < n_streams; ++i) {
+      ZRT_CHECK_OK(handles[i].wait());
+      const auto completion = handles[i].completion();
+      if (sinks[i]->moments().size() != gen)
+        return fail(StatusCode::kInternal, "[bench] a request of {} tokens made {} and ended as \"{}\"", gen,
+                    sinks[i]->moments().size(), completion.finish_reason);
+      run.streams.push_back(sinks[i]->moments());
+      if (i == 0) run.prefill_s = completion.timings.prefill_ms * 1e-3;
+      for (const auto& clamp : completion.timings.clamps)
+        if (std::ranges::find(run.clamps, clamp) == run.clamps.end()) run.clamps.push_back(clamp);
+    }
+    return run;
+  }
+
+  std::uint64_t n_steps() const { return nlohmann::json::parse(engine_.stats())["steps"].get<std::uint64_t>(); }
+  const Engine& engine() const { return engine_; }
+
+ private:
+  Load(Engine engine, Session session, std::uint64_t seed)
+      : engine_(std::move(engine)), session_(std::move(session)), random_(seed) {}
+
+  Engine engine_;
+  Session session_;
+  std::mt19937_64 random_;
+};
+
+// A line on stderr that is rewritten, where there is somebody to read it.
+class StatusLine {
+ public:
+  explicit StatusLine(bool always) : on_(always || isatty(STDERR_FILENO) != 0) {}
+  ~StatusLine() { show(""); }
+  void show(const std::string& text) const {
+    if (on_) fmt::print(stderr, "\r{:60}\r{}", "", text);
+    if (on_) std::fflush(stderr);
+  }
+
+ private:
+  bool on_;
+};
+
+bool wants(const BenchOptions& o, BenchPhase phase) {
+  return o.only.empty() || o.only == to_string(phase);
+}
+
+std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_context) {
+  std::vector<BenchRow> rows;
+  if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0});
+  if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0});
+  for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, kShortPrompt, {}, 0});
+  // A row a context; those that the model cannot hold are taken as near to its end as the tokens to decode allow.
+  const std::uint32_t window = std::min(o.gen, kWindow), all = o.reps * window + 1;
+  for (const auto wanted : o.context) {
+    const std::uint32_t context = std::min(wanted, max_context > all ? max_context - all : 1);
+    if (rows.empty() || rows.back().phase != BenchPhase::kContext || rows.back().context != context)
+      rows.push_back({BenchPhase::kContext, 1, window, context, {}, 0});
+  }
+  return rows;
+}
+
+// The engine of this run: slots and pages for what is asked, nothing from a cache.
+void size_engine(BenchOptions& o) {
+  auto& e = o.model.engine;
+  if (!wants(o, BenchPhase::kBatch)) o.batch.clear();
+  if (!wants(o, BenchPhase::kContext)) o.context.clear();
+  e.prefix_cache = false;
+  const auto pages = [](std::uint32_t tokens) { return tokens / 16 + 2; };
+  std::uint32_t most = pages(o.prompt + 1);
+  for (const auto n : o.batch) most = std::max(most, n * pages(kShortPrompt + o.gen));
+  for (const auto n : o.context) most = std::max(most, pages(n + o.reps * std::min(o.gen, kWindow) + 1));
+  if (e.kv_pages == 0) e.kv_pages = most;
+  for (const auto n : o.batch) e.max_slots = std::max(e.max_slots, n);
+}
+
+Status repeat_row(Load& load, BenchRow& row, BenchResult& result) {
+  const bool is_prefill = row.phase == BenchPhase::kPrefill;
+  const std::uint64_t before = is_prefill ? load.n_steps() : 0;
+  // The first token comes out of the prompt; the tokens that are timed follow it.
+  ZRT_TRY(const auto run,
+          is_prefill ? load.run(1, row.n_tokens, 1) : load.run(row.n_streams, row.context, row.n_tokens + 1));
+  if (is_prefill) {
+    row.n_steps = load.n_steps() - before;
+    row.tokens_per_s.values.push_back(row.n_tokens / std::max(run.prefill_s, 1e-6));
+  } else {
+    ZRT_TRY(const double rate, decode_rate(run));
+    row.tokens_per_s.values.push_back(rate);
+  }
+  for (const auto& clamp : run.clamps)
+    if (std::ranges::find(result.clamps, clamp) == result.clamps.end()) result.clamps.push_back(clamp);
+  return {};
+}
+
+// Fills the context once; the repetitions are stretches of one generation.
+Status measure_context(Load& load, BenchRow& row, std::uint32_t reps) {
+  ZRT_TRY(const auto run, load.run(1, row.context, reps * row.n_tokens + 1));
+  for (std::uint32_t rep = 0; rep < reps; ++rep) {
+    const auto& moments = run.streams[0];
+    const double s = seconds_between(moments[rep * row.n_tokens], moments[(rep + 1) * row.n_tokens]);
+    row.tokens_per_s.values.push_back(row.n_tokens / s);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<BenchResult> measure_engine(BenchOptions& o) {
+  size_engine(o);
+  ZRT_TRY(auto load, Load::open(o));
+  BenchResult result;
+  result.card = nlohmann::ordered_json::parse(load.engine().model_card());
+  result.plan = nlohmann::ordered_json::parse(load.engine().memory_plan());
+  result.n_threads = o.model.engine.threads;
+  if (result.n_threads == 0) {
+    ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));
+    result.n_threads = threads > 0 ? static_cast<int>(threads) : usable_threads();
+  }
+  result.n_reps = o.reps;
+  result.rows = planned_rows(o, result.plan["max_context"]);
+  const StatusLine status(o.model.progress);
+  status.show("warming up");
+  ZRT_CHECK_OK(load.run(1, std::min(o.prompt, 64u), 8));
+  // Repetitions take turns, so that what else the machine does falls on all rows alike.
+  for (std::uint32_t rep = 0; rep < o.reps; ++rep)
+    for (BenchRow& row : result.rows) {
+      if (row.phase == BenchPhase::kContext) continue;
+      status.show(
+          fmt::format("repetition {} of {}: {}, {} streams", rep + 1, o.reps, to_string(row.phase), row.n_streams));
+      ZRT_CHECK_OK(repeat_row(load, row, result));
+    }
+  for (BenchRow& row : result.rows) {
+    if (row.phase != BenchPhase::kContext) continue;
+    status.show(fmt::format("context of {} tokens", row.context));
+    ZRT_CHECK_OK(measure_context(load, row, o.reps));
+  }
+  return result;
+}
+
+}  // namespace zinc_rt::tools
