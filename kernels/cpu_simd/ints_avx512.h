@@ -30,6 +30,9 @@ ZRT_SIMD Ints splat(std::int32_t x) {
 ZRT_SIMD Ints load(const void* p) {
   return {_mm512_loadu_si512(p)};
 }
+ZRT_SIMD void store(void* p, const Ints& a) {
+  _mm512_storeu_si512(p, a.v);
+}
 ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
   return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
 }
@@ -89,6 +92,9 @@ ZRT_SIMD Floats zero_floats() {
 }
 ZRT_SIMD Floats splat(float x) {
   return {_mm512_set1_ps(x)};
+}
+ZRT_SIMD Floats load_floats(const float* p) {
+  return {_mm512_loadu_ps(p)};
 }
 ZRT_SIMD void store(float* p, const Floats& a) {
   _mm512_storeu_ps(p, a.v);

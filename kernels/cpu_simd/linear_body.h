@@ -52,57 +52,58 @@ struct Packed : Group {
   ZRT_SIMD Ints as_scale(const Ints& sc) { return kScalesArePairs ? as_pairs(sc, sc) : sc; }
 };
 
-// A group whose codes and scales are ready for use.
+// A group whose codes and scales are ready for use. It is kept in plain memory and read by whole vectors: a copy of a
+// struct of vectors would go by halves, whose reload waits for both.
 template <class Format>
 struct Unpacked {
   using F = Format;
   static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
   static constexpr int kFloats = F::kIsK ? 1 : 8;
-  Ints words[kGroupValues / 4];
-  Ints scales[kScales], factors[kScales / 2];
-  Floats ds[kFloats], ms[kFloats];
+  alignas(64) std::int32_t words[kGroupValues / 4][16];
+  alignas(64) std::int32_t scales[kScales][16], factors[kScales / 2][16];
+  alignas(64) float ds[kFloats][16], ms[kFloats][16];
   int n_blocks;
 
   void fill(const Packed<F>& group) {
     n_blocks = group.n_blocks;
     for (int s = 0; s < n_blocks; ++s) {
-      group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { words[8 * s + w] = codes; });
+      group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { store(words[8 * s + w], codes); });
       if (F::kIsK && s > 0) continue;
-      ds[F::kIsK ? 0 : s] = group.d(s);
-      if constexpr (F::kHasMin) ms[F::kIsK ? 0 : s] = group.m(s);
+      store(ds[F::kIsK ? 0 : s], group.d(s));
+      if constexpr (F::kHasMin) store(ms[F::kIsK ? 0 : s], group.m(s));
     }
     if constexpr (F::kIsK) {
-      for (int j = 0; j < kScales; ++j) scales[j] = group.scale(j);
+      for (int j = 0; j < kScales; ++j) store(scales[j], group.scale(j));
       if constexpr (F::kHasMin || kOffsetOf<F> != 0)
-        for (int p = 0; p < kScales / 2; ++p) factors[p] = group.sum_factors(p);
+        for (int p = 0; p < kScales / 2; ++p) store(factors[p], group.sum_factors(p));
     }
   }
   template <class Fn>
   __attribute__((always_inline)) void each_word(int s, Fn&& fn) const {
-    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, words[8 * s + w]); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load(words[8 * s + w])); });
   }
-  __attribute__((always_inline)) Floats d(int s) const { return ds[F::kIsK ? 0 : s]; }
-  __attribute__((always_inline)) Floats m(int s) const { return ms[F::kIsK ? 0 : s]; }
-  __attribute__((always_inline)) Ints scale(int j) const { return scales[j]; }
-  __attribute__((always_inline)) Ints sum_factors(int p) const { return factors[p]; }
+  __attribute__((always_inline)) Floats d(int s) const { return load_floats(ds[F::kIsK ? 0 : s]); }
+  __attribute__((always_inline)) Floats m(int s) const { return load_floats(ms[F::kIsK ? 0 : s]); }
+  __attribute__((always_inline)) Ints scale(int j) const { return load(scales[j]); }
+  __attribute__((always_inline)) Ints sum_factors(int p) const { return load(factors[p]); }
 };
 
 template <class F>
 using SumOf = Sum<steps_of(F::kLargest, F::kSigned, F::kSub / 4), F::kSigned && kTakesSignedCodes>;
 
-// kT rows of x, of q8a32, on one group of 32-blocks; x[t] at the group.
+// kT rows of x, of q8a32, on one group of 32-blocks; x[t] at the group. acc: 16 floats a row.
 template <class Source, int kT>
-ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, Floats* acc) {
+ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, float (*acc)[16]) {
   using F = typename Source::F;
   Floats v[kT];
-  for (int t = 0; t < kT; ++t) v[t] = zero_floats();
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { v[t] = zero_floats(); });
   for (int s = 0; s < group.n_blocks; ++s) {
     SumOf<F> sum[kT];
     Ints isum[kT];
-    for (int t = 0; t < kT; ++t) {
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
       sum[t].n = 0;
       isum[t] = kOffsetOf<F> != 0 ? splat(-kOffsetOf<F> * x[t][s].sum) : zero_ints();
-    }
+    });
     group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
       repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
         sum[t].add(codes, x[t][s].qs + 4 * w,
@@ -110,39 +111,36 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, Flo
       });
     });
     const Floats d = group.d(s);
-    for (int t = 0; t < kT; ++t) {
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
       const Floats d_x = splat(x[t][s].d);
       v[t] = fma(to_floats(isum[t]) * d, d_x, v[t]);
       if constexpr (F::kHasMin) v[t] = fma(splat(static_cast<float>(x[t][s].sum)) * group.m(s), d_x, v[t]);
-    }
+    });
   }
-  for (int t = 0; t < kT; ++t) acc[t] = acc[t] + v[t];
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { store(acc[t], load_floats(acc[t]) + v[t]); });
 }
 
 // kT rows of x, of q8a256, on one group of a K-quant.
 template <class Source, int kT>
-ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, Floats* acc) {
+ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, float (*acc)[16]) {
   using F = typename Source::F;
-  constexpr int kOffset = kOffsetOf<F>;
+  constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // scales of 32 values
   Ints isum[kT];
-  for (int t = 0; t < kT; ++t) isum[t] = zero_ints();
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { isum[t] = zero_ints(); });
   for (int s = 0; s < 8; ++s) {
-    constexpr int kParts = 32 / F::kSub;  // scales of 32 values
     SumOf<F> sum[kT];
-    for (int t = 0; t < kT; ++t) sum[t].n = 0;
-    Ints scale[kParts];
-    for (int i = 0; i < kParts; ++i) scale[i] = group.scale(kParts * s + i);
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { sum[t].n = 0; });
     // Formats with two scales give the words in order, so that a sum never holds codes of both.
     group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
       repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
         sum[t].add(codes, x[t]->qs + 32 * s + 4 * w, [&](const Ints& full) ZRT_INLINE_LAMBDA {
-          isum[t] = isum[t] + scaled_sum(full, scale[kParts == 1 ? 0 : w / 4]);
+          isum[t] = isum[t] + scaled_sum(full, group.scale(kParts * s + (kParts == 1 ? 0 : w / 4)));
         });
       });
     });
   }
   const Floats d = group.d(0);
-  for (int t = 0; t < kT; ++t) {
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
     [[maybe_unused]] Ints msum = zero_ints();
     if constexpr (F::kHasMin || kOffset != 0) {
       alignas(16) std::int16_t sums[16];
@@ -161,14 +159,14 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, Fl
       v = to_floats(isum[t] - splat(kOffset) * msum) * d;
     else
       v = to_floats(isum[t]) * d;
-    acc[t] = fma(v, splat(x[t]->d), acc[t]);
-  }
+    store(acc[t], fma(v, splat(x[t]->d), load_floats(acc[t])));
+  });
 }
 
 // Rows [first, first + n) of x in tiles; `at` is the byte of the group in a row of x.
 template <class Source>
 ZRT_SIMD void tiles(const Source& group, const cpu::LinearArgs& a, std::uint32_t first, std::uint32_t n,
-                    std::uint64_t at, Floats* acc) {
+                    std::uint64_t at, float (*acc)[16]) {
   using F = typename Source::F;
   using Act = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
   const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch + at;
@@ -189,13 +187,11 @@ ZRT_SIMD void tiles(const Source& group, const cpu::LinearArgs& a, std::uint32_t
 
 // Adds the bias and stores rows [begin, end) of a panel whose first is `panel`.
 void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, std::uint32_t begin, std::uint32_t end,
-                const Floats& acc) {
+                const float* acc) {
   float* y = a.y + t * a.y_pitch + panel;
-  if (a.bias == nullptr && end - begin == cpu::kPanelRows) return store(y, acc);
-  alignas(64) float row[cpu::kPanelRows];
-  store(row, acc);
+  if (a.bias == nullptr && end - begin == cpu::kPanelRows) return store(y, load_floats(acc));
   for (std::uint32_t m = begin; m < end; ++m)
-    y[m - panel] = a.bias != nullptr ? row[m - panel] + a.bias[m] : row[m - panel];
+    y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
 }
 
 template <class F>
@@ -211,8 +207,8 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t m = begin; m < end;) {
       const std::uint32_t panel = a.packed ? m / cpu::kPanelRows * cpu::kPanelRows : m;
       const std::uint32_t stop = end - panel < cpu::kPanelRows ? end : panel + cpu::kPanelRows;
-      Floats acc[kTokens];
-      for (std::uint32_t t = 0; t < n; ++t) acc[t] = zero_floats();
+      alignas(64) float acc[kTokens][16];
+      for (std::uint32_t t = 0; t < n; ++t) store(acc[t], zero_floats());
       for (std::uint32_t g = 0; g < n_groups; ++g) {
         const std::uint32_t left = (a.k - g * kGroupValues) / 32;
         Packed<F> group{{w + panel * w_row + g * w_group * cpu::kPanelRows, static_cast<int>(left < 8 ? left : 8)}};

@@ -149,6 +149,7 @@ TEST_F(Limits, PlanIsWhatIsAllocated) {
       for (const bool aliasing : {true, false}) {
         auto options = small_options();
         options.max_slots = aliasing ? 64 : 3;
+        options.repack = false;
         options.mmap = mmap;
         options.aliasing = aliasing;
         const auto executor = open(model, options);
@@ -184,8 +185,8 @@ TEST_F(Limits, HiddenTap) {
     std::vector<float> norm(d), logits(v), scratch(d);
     cpu::rms_norm_row(last->data() + t * d, reinterpret_cast<const float*>(norm_w.data()), norm.data(), d, d,
                       float(config.norm_eps));
-    cpu::linear_rows({head_w.data(), DType::kF32, nullptr, norm.data(), DType::kF32, 0, std::uint32_t(d), 1,
-                      logits.data(), v, scratch.data()},
+    cpu::linear_rows({head_w.data(), DType::kF32, false, std::uint32_t(v), nullptr, norm.data(), DType::kF32, 0,
+                      std::uint32_t(d), 1, logits.data(), v, scratch.data()},
                      0, std::uint32_t(v));
     EXPECT_EQ(std::memcmp(logits.data(), outcome.logits.data() + t * v, v * 4), 0) << "token " << t;
   }

@@ -97,7 +97,7 @@ class Attend : public ::testing::Test {
   std::vector<std::int32_t> pages_;
 };
 
-const Tokens kEdges{{0, 1, 7, 8, 15, 16, 127, 128, 129, 255, 256, 1000}, std::vector<std::int32_t>(12, 0)};
+const Tokens kEdgeTokens{{0, 1, 7, 8, 15, 16, 127, 128, 129, 255, 256, 1000}, std::vector<std::int32_t>(12, 0)};
 
 Tokens prefill(std::int32_t first, std::int32_t n) {
   Tokens tokens;
@@ -118,7 +118,7 @@ TEST_F(Attend, Widths) {
                                {288u, 32u},
                                {520u, 512u}}) {
       if (kv == DType::kQ8_0 && (k % 32 != 0 || v % 32 != 0)) continue;
-      check({.kv = kv, .head_dim = k, .v_head_dim = v}, kEdges, fmt::format("{} {} {}", to_string(kv), k, v));
+      check({.kv = kv, .head_dim = k, .v_head_dim = v}, kEdgeTokens, fmt::format("{} {} {}", to_string(kv), k, v));
     }
 }
 
@@ -126,7 +126,7 @@ TEST_F(Attend, GroupsOfHeads) {
   for (const std::uint32_t group : {1u, 2u, 3u, 4u, 5u, 8u, 70u})
     for (const std::uint32_t n_kv_heads : {1u, 3u}) {
       const Shape s{.n_heads = group * n_kv_heads, .n_kv_heads = n_kv_heads, .head_dim = 32, .v_head_dim = 32};
-      check(s, kEdges, fmt::format("{} of {}", group, n_kv_heads));
+      check(s, kEdgeTokens, fmt::format("{} of {}", group, n_kv_heads));
       check(s, {{300}, {0}}, fmt::format("{} of {}, one token", group, n_kv_heads));
     }
 }
@@ -142,13 +142,13 @@ TEST_F(Attend, TilesOfAPromptCrossPagesAndChunks) {
 TEST_F(Attend, Windows) {
   for (const DType kv : {DType::kF32, DType::kQ8_0})
     for (const std::uint32_t window : {1u, 2u, 15u, 16u, 17u, 127u, 128u, 129u, 300u, 5000u})
-      check({.kv = kv, .window = window}, kEdges, fmt::format("{} window {}", to_string(kv), window));
+      check({.kv = kv, .window = window}, kEdgeTokens, fmt::format("{} window {}", to_string(kv), window));
 }
 
 TEST_F(Attend, Softcap) {
   for (const float softcap : {0.01f, 0.5f, 3.0f, 50.0f})
     for (const float scale : {0.17f, 2.0f, -1.0f})
-      check({.window = 60, .softcap = softcap, .scale = scale}, kEdges, fmt::format("softcap {} {}", softcap, scale));
+      check({.window = 60, .softcap = softcap, .scale = scale}, kEdgeTokens, fmt::format("softcap {} {}", softcap, scale));
 }
 
 TEST_F(Attend, SeveralSlotsInATile) {
