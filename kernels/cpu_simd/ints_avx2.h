@@ -184,6 +184,8 @@ struct Sum {
     const __m256i four = _mm256_set1_epi32(word);
     sums.lo = added(sums.lo, n == 0, codes.lo, four);
     sums.hi = added(sums.hi, n == 0, codes.hi, four);
+    // Added here and now: GCC would keep all products for one expression at the end, and spill them.
+    asm("" : "+x"(sums.lo), "+x"(sums.hi));
     if (++n == kSteps) {
       n = 0;
       total(sums);
