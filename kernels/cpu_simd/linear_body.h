@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kGroupValues = 256;
 constexpr std::uint32_t kTokens = 64;      // that sweep over a group before it is unpacked again
 constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
+constexpr std::uint64_t kAhead = 2;        // groups that are asked for before they are needed
 constexpr std::size_t kLargestGroup = std::size_t{kGroupValues} / 32 * 34 * cpu::kPanelRows;
 
 template <class F>
@@ -219,6 +220,10 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
           group.at = interleaved;
         }
         if (n <= kTile) {
+          // Few rows of x wait for memory: a panel is read on across the pages at which the processor's own look-ahead
+          // ends.
+          for (std::uint64_t at = 0; at < cpu::kPanelRows * w_group; at += 64)
+            __builtin_prefetch(group.at + kAhead * cpu::kPanelRows * w_group + at);
           tiles(group, a, first, n, g * x_group, acc);
         } else {
           unpacked.fill(group);
