@@ -113,6 +113,8 @@ def test_tiers():
     threads = out["threads"]
     assert 1 <= threads["default"] <= threads["cores"] <= threads["processors"]
     assert f"t_cpu takes {threads['default']} thread" in zinc("tiers").stdout
+    (details,) = [t["details"] for t in out["tiers"] if t["name"] == "t_cpu"]
+    assert details.startswith("kernels ") and "ref" in details
     assert any("t_cuda" in line for line in out["rejected"])
     names = {v["name"] for v in json.loads(zinc("tiers", "--env", "--json").stdout)}
     assert {"ZINC_RT_TIER", "ZINC_RT_ARITH", "ZINC_RT_CPU_KERNELS", "ZINC_RT_CPU_WORKERS", "ZINC_RT_CHUNK_CAP"} <= names

@@ -21,6 +21,8 @@ struct Tier {
   // Empty when the tier can run here, else why not and what to do about it.
   std::string (*unavailable_reason)();
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
+  // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
+  std::string (*details)() = nullptr;
 };
 
 }  // namespace zinc_rt::ring

@@ -35,8 +35,13 @@ int print_tiers(bool json) {
     if (!json)
       fmt::print("{:10} {:12} {}{}\n", tier->name, reason.empty() ? "available" : "absent", tier->description,
                  reason.empty() ? "" : ": " + reason);
-    list.push_back(
-        {{"name", tier->name}, {"available", reason.empty()}, {"reason", reason}, {"description", tier->description}});
+    const auto details = reason.empty() && tier->details != nullptr ? tier->details() : std::string();
+    if (!json && !details.empty()) fmt::print("{:10} {}\n", "", details);
+    list.push_back({{"name", tier->name},
+                    {"available", reason.empty()},
+                    {"reason", reason},
+                    {"description", tier->description},
+                    {"details", details}});
   }
   if (!choice) return report(choice.error());
   const auto processors = find_processors();

@@ -1,5 +1,7 @@
 #include "ring/cpu/kernel_sets.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #if defined(__x86_64__)
 #include "kernels/cpu_simd/units.h"
@@ -35,6 +37,16 @@ Result<const cpu::KernelSet*> find_kernel_set(const std::string& name) {
     usable += (usable.empty() ? "" : ", ") + std::string(entry.set.name);
   }
   return fail(StatusCode::kUnavailable, "[t_cpu] no kernel set \"{}\" runs on this machine; auto, {} do", name, usable);
+}
+
+std::string describe_kernel_sets() {
+  std::string chosen, others, absent;
+  for (const Entry& entry : kSets) {
+    std::string& list = !entry.runs_here() ? absent : chosen.empty() ? chosen : others;
+    list += (list.empty() ? "" : ", ") + std::string(entry.set.name);
+  }
+  return fmt::format("kernels {}{}{}", chosen, others.empty() ? "" : "; also run here: " + others,
+                     absent.empty() ? "" : "; this processor or system lacks: " + absent);
 }
 
 }  // namespace zinc_rt::ring

@@ -9,7 +9,11 @@
 
 namespace zinc_rt::ring {
 
-// By name (ref, avx2); empty or "auto": the fastest that runs here. Errors: kUnavailable with the names that there are.
+// By name (ref, avx2, avx_vnni, avx512_vnni); empty or "auto": the fastest that runs here. Errors: kUnavailable with
+// the names that there are.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
+
+// The sets of this build by name: the one that "auto" takes, others that run here, those that do not.
+std::string describe_kernel_sets();
 
 }  // namespace zinc_rt::ring

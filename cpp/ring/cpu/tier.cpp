@@ -7,10 +7,14 @@
 namespace zinc_rt::ring {
 
 extern const Tier kTier_t_cpu;
-const Tier kTier_t_cpu{"t_cpu", "host processor", 0, [] { return std::string(); },
+const Tier kTier_t_cpu{"t_cpu",
+                       "host processor",
+                       0,
+                       [] { return std::string(); },
                        [](const RingOptions& options) -> Result<std::unique_ptr<Ring>> {
                          ZRT_TRY(const auto* set, find_kernel_set(options.cpu_kernels));
                          return std::make_unique<CpuRing>(options.threads, *set, options.repack && set->reads_panels);
-                       }};
+                       },
+                       describe_kernel_sets};
 
 }  // namespace zinc_rt::ring
