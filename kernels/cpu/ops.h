@@ -18,6 +18,8 @@ struct RowKernels {
   void (*rope)(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
                std::uint32_t n_rot, bool neox);
   void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
+  // linear_rows where w is f32, f16 or bf16 and x is f32.
+  void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 };
 
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.

@@ -7,6 +7,6 @@
 
 namespace zinc_rt::cpu_simd {
 
-const cpu::RowKernels kRowsAvx2{rms_norm, quantize, rope, glu};
+const cpu::RowKernels kRowsAvx2{rms_norm, quantize, rope, glu, float_linear_avx2};
 
 }  // namespace zinc_rt::cpu_simd

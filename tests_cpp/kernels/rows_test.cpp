@@ -126,6 +126,72 @@ TEST_F(Rows, ActivationsOverAllFloats) {
   }
 }
 
+class FloatLinear : public Rows {
+ protected:
+  // Weights of all sizes: bytes of an f16 or bf16 are one for any kind but NaN.
+  Bytes matrix(DType type, std::uint32_t m, std::uint32_t k, int kind) {
+    if (type == DType::kF32) return to_bytes(row(m * k, kind));
+    if (kind < 4) return weights(random_, type, {m, k}).bytes;
+    std::vector<std::uint16_t> halves(std::size_t{m} * k);
+    for (auto& h : halves) h = static_cast<std::uint16_t>(random_.rng());
+    return to_bytes(halves);
+  }
+
+  static std::vector<float> product(cpu::LinearArgs args, const cpu::KernelSet* set) {
+    std::vector<float> y(std::size_t{args.n} * args.rows), scratch(args.k);
+    args.y = y.data();
+    args.y_pitch = args.rows;
+    args.scratch = scratch.data();
+    args.set = set;
+    // In two parts, so that a tile does not begin at row 0 alone.
+    cpu::linear_rows(args, 0, args.rows / 3);
+    cpu::linear_rows(args, args.rows / 3, args.rows);
+    return y;
+  }
+
+  void check(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, int kind, std::uint32_t gap) {
+    const Bytes w = matrix(type, m, k, kind);
+    const auto x = row(n * (k + gap), kind), bias = row(m, 0);
+    cpu::LinearArgs args{.w = w.data(),
+                         .w_dtype = type,
+                         .packed = false,
+                         .rows = m,
+                         .bias = m % 2 != 0 ? bias.data() : nullptr,
+                         .x = x.data(),
+                         .x_dtype = DType::kF32,
+                         .x_pitch = (k + gap) * sizeof(float),
+                         .k = k,
+                         .n = n,
+                         .y = nullptr,
+                         .y_pitch = m,
+                         .scratch = nullptr};
+    expect_same(product(args, nullptr), product(args, &kSet),
+                fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
+  }
+};
+
+TEST_F(FloatLinear, HasTheBitsOfTheReference) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const std::uint32_t k : {1u, 15u, 16u, 17u, 255u, 256u, 257u, 1000u})
+      for (const std::uint32_t m : {1u, 3u, 4u, 5u, 8u, 17u})
+        for (const std::uint32_t n : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 65u})
+          for (const int kind : {0, 4, 6}) check(type, n, k, m, kind, m % 3);
+}
+
+// Each of the 65,536 halves times one.
+TEST_F(FloatLinear, WidensEveryHalf) {
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    std::vector<std::uint16_t> halves(1 << 16);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+    const std::vector<float> one(4, 1.0f);
+    for (const std::uint32_t n : {1u, 4u}) {
+      const cpu::LinearArgs args{halves.data(), type, false, 1 << 16, nullptr, one.data(), DType::kF32,
+                                 sizeof(float), 1,    n,     nullptr, 1 << 16, nullptr};
+      expect_same(product(args, nullptr), product(args, &kSet), fmt::format("{} n {}", to_string(type), n));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zinc_rt::kernel_test
 #endif
