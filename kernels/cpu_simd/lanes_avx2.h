@@ -42,6 +42,11 @@ ZRT_SIMD Lanes load_i8(const void* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
+// p[0], p[stride] .. p[15 * stride]
+ZRT_SIMD Lanes gather(const float* p, std::int32_t stride) {
+  const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(stride));
+  return {_mm256_i32gather_ps(p, at, 4), _mm256_i32gather_ps(p + 8 * stride, at, 4)};
+}
 
 // What one register holds, for loops that must count registers: lanes 8 p to 8 p + 7.
 using Part = __m256;
