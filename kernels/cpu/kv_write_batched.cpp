@@ -5,13 +5,18 @@
 // -127..127, all 0 where d is 0. A NaN or an infinity in the block, or a d beyond f16, makes d NaN. Order: none; every
 // cell has one writer.
 #include "kernels/common/half.h"
+#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
-void store_q8_0(const float* row, std::byte* cell, std::uint32_t n) {
+ZRT_MULTIVERSION void store_f16(const float* row, std::uint16_t* cell, std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; ++i) cell[i] = f32_to_f16(row[i]);
+}
+
+ZRT_MULTIVERSION void store_q8_0(const float* row, std::byte* cell, std::uint32_t n) {
   for (std::uint32_t b = 0; b < n; b += 32, cell += 34) {
     float amax = 0.0f;
     float finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
@@ -50,9 +55,7 @@ void run(const CpuArgs& args) {
 void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv) {
   switch (kv) {
     case DType::kF32: __builtin_memcpy(cell, row, std::uint64_t{n} * 4); break;
-    case DType::kF16:
-      for (std::uint32_t i = 0; i < n; ++i) static_cast<std::uint16_t*>(cell)[i] = f32_to_f16(row[i]);
-      break;
+    case DType::kF16: store_f16(row, static_cast<std::uint16_t*>(cell), n); break;
     default: store_q8_0(row, static_cast<std::byte*>(cell), n); break;
   }
 }

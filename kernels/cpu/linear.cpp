@@ -14,6 +14,10 @@ namespace zinc_rt::cpu {
 
 namespace {
 
+bool is_float(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
+}
+
 void linear_reference(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
   const QuantFormat& format = *quant_format(args.w_dtype);
   const QuantFormat& f32 = *quant_format(DType::kF32);
@@ -41,6 +45,8 @@ void linear_reference(const LinearArgs& args, std::uint32_t begin, std::uint32_t
 }  // namespace
 
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  if (args.set != nullptr && args.set->rows != nullptr && is_float(args.w_dtype) && is_float(args.x_dtype))
+    return args.set->rows->float_linear(args, begin, end);
   const auto fast = [&args](std::uint32_t from, std::uint32_t to, bool packed) {
     if (args.set == nullptr || args.set->linear_rows == nullptr) return false;
     LinearArgs part = args;

@@ -11,6 +11,21 @@
 
 namespace zinc_rt::cpu {
 
+// ssm_delta_net.cpp: one token of one v head. S = state is [k_dim, v_dim] and is updated; u and y have v_dim.
+struct DeltaStep {
+  const float *q, *k, *v;
+  float decay, beta;
+  std::uint32_t k_dim, v_dim;
+  float *state, *u, *y;
+};
+// ssm_conv1d.cpp: one token of n channels, of which the pointers are at the first; the rows of state, `taps` of them,
+// lie pitch floats apart, and are updated.
+struct ConvStep {
+  const float *x, *w;
+  std::uint32_t width, taps, n, pitch;
+  float *state, *y;
+};
+
 // The row functions that a kernel set may have bodies of its own for, to the same bits. `set` null: the reference.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
@@ -18,6 +33,10 @@ struct RowKernels {
   void (*rope)(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
                std::uint32_t n_rot, bool neox);
   void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
+  void (*delta_step)(const DeltaStep& step);
+  void (*conv_step)(const ConvStep& step);
+  // linear_rows where w is f32, f16 or bf16 and x is f32.
+  void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 };
 
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.

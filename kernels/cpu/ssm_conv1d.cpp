@@ -6,6 +6,7 @@
 // then fma tap by tap, oldest first; tokens in order (rule 8). A workgroup owns a tile of channels for all tokens.
 #include <algorithm>
 
+#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -14,28 +15,36 @@ namespace {
 
 constexpr std::uint32_t kTile = 256;
 
+ZRT_MULTIVERSION void conv_step(const ConvStep& step) {
+  const std::uint64_t pitch = step.pitch;
+  for (std::uint32_t ch = 0; ch < step.n; ++ch) {
+    const float now = step.x[ch];
+    const float* w = step.w + std::uint64_t{ch} * step.width;
+    float* state = step.state + ch;
+    float acc = w[0] * (step.taps > 0 ? state[0] : now);
+    for (std::uint32_t i = 1; i < step.width; ++i)
+      acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
+    for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
+    if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
+    step.y[ch] = exact::silu(acc);
+  }
+}
+
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::SsmConv1d>();
   const std::uint32_t n = args.dim(0), channels = args.dim(1);
   const std::uint32_t begin = args.wg[0] * kTile, end = std::min(channels, begin + kTile);
   const float *x = args.buffer<const float>(0), *w = args.buffer<const float>(1);
+  const auto step = args.set != nullptr && args.set->rows != nullptr ? args.set->rows->conv_step : conv_step;
   for (std::uint32_t t = 0; t < n; ++t) {
     const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(3)[t]);
     float* state = args.buffer<float>(4) + slot * c.taps * channels;
     if (args.buffer<const std::int32_t>(2)[t] == 0)
       for (std::uint32_t i = 0; i < c.taps; ++i)
         std::fill(state + std::uint64_t{i} * channels + begin, state + std::uint64_t{i} * channels + end, 0.0f);
-    for (std::uint32_t ch = begin; ch < end; ++ch) {
-      const float now = x[std::uint64_t{t} * channels + ch];
-      const float* taps = w + std::uint64_t{ch} * c.width;
-      float acc = taps[0] * (c.taps > 0 ? state[ch] : now);
-      for (std::uint32_t i = 1; i < c.width; ++i)
-        acc = __builtin_fmaf(taps[i], i < c.taps ? state[std::uint64_t{i} * channels + ch] : now, acc);
-      for (std::uint32_t i = 0; i + 1 < c.taps; ++i)
-        state[std::uint64_t{i} * channels + ch] = state[std::uint64_t{i + 1} * channels + ch];
-      if (c.taps > 0) state[std::uint64_t{c.taps - 1} * channels + ch] = now;
-      args.buffer<float>(5)[std::uint64_t{t} * channels + ch] = exact::silu(acc);
-    }
+    const std::uint64_t at = std::uint64_t{t} * channels + begin;
+    step({x + at, w + std::uint64_t{begin} * c.width, c.width, c.taps, end - begin, channels, state + begin,
+          args.buffer<float>(5) + at});
   }
 }
 

@@ -9,12 +9,37 @@
 // rows ascending from 0; tokens in order (rule 8).
 #include <algorithm>
 
+#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+ZRT_MULTIVERSION void delta_step(const DeltaStep& step) {
+  const std::uint32_t k_dim = step.k_dim, v_dim = step.v_dim;
+  const float decay = step.decay, beta = step.beta, *q = step.q, *k = step.k, *v = step.v;
+  float* __restrict u = step.u;
+  float* __restrict y = step.y;
+  std::fill_n(u, v_dim, 0.0f);
+  for (std::uint32_t i = 0; i < k_dim; ++i) {
+    float* __restrict row = step.state + i * v_dim;
+    for (std::uint32_t j = 0; j < v_dim; ++j) {
+      row[j] = row[j] * decay;
+      u[j] = __builtin_fmaf(k[i], row[j], u[j]);
+    }
+  }
+  for (std::uint32_t j = 0; j < v_dim; ++j) u[j] = (v[j] - u[j]) * beta;
+  std::fill_n(y, v_dim, 0.0f);
+  for (std::uint32_t i = 0; i < k_dim; ++i) {
+    float* __restrict row = step.state + i * v_dim;
+    for (std::uint32_t j = 0; j < v_dim; ++j) {
+      row[j] = __builtin_fmaf(k[i], u[j], row[j]);
+      y[j] = __builtin_fmaf(q[i], row[j], y[j]);
+    }
+  }
+}
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::SsmDeltaNet>();
@@ -23,6 +48,7 @@ void run(const CpuArgs& args) {
   const std::uint32_t columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
   const QuantFormat& f32 = *quant_format(DType::kF32);
   float *q = reinterpret_cast<float*>(args.lds), *k = q + c.k_dim, *u = k + c.k_dim;
+  const auto step = args.set != nullptr && args.set->rows != nullptr ? args.set->rows->delta_step : delta_step;
   const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
   for (std::uint32_t t = 0; t < n; ++t) {
     const float* x = args.buffer<const float>(0) + std::uint64_t{t} * columns;
@@ -40,22 +66,8 @@ void run(const CpuArgs& args) {
     const float alpha = args.buffer<const float>(2)[t * c.n_v_heads + h] + args.buffer<const float>(4)[h];
     const float decay = exact::exp(args.buffer<const float>(3)[h] * exact::softplus(alpha));
     const float beta = exact::sigmoid(args.buffer<const float>(1)[t * c.n_v_heads + h]);
-    std::fill_n(u, c.v_dim, 0.0f);
-    for (std::uint32_t i = 0; i < c.k_dim; ++i)
-      for (std::uint32_t j = 0; j < c.v_dim; ++j) {
-        float& s = state[i * c.v_dim + j];
-        s = s * decay;
-        u[j] = __builtin_fmaf(k[i], s, u[j]);
-      }
-    for (std::uint32_t j = 0; j < c.v_dim; ++j) u[j] = (v[j] - u[j]) * beta;
     float* y = args.buffer<float>(8) + (std::uint64_t{t} * c.n_v_heads + h) * c.v_dim;
-    std::fill_n(y, c.v_dim, 0.0f);
-    for (std::uint32_t i = 0; i < c.k_dim; ++i)
-      for (std::uint32_t j = 0; j < c.v_dim; ++j) {
-        float& s = state[i * c.v_dim + j];
-        s = __builtin_fmaf(k[i], u[j], s);
-        y[j] = __builtin_fmaf(q[i], s, y[j]);
-      }
+    step({q, k, v, decay, beta, c.k_dim, c.v_dim, state, u, y});
   }
 }
 

@@ -42,6 +42,40 @@ ZRT_SIMD Lanes load_i8(const void* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
           _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
 }
+// p[0], p[stride] .. p[15 * stride]
+ZRT_SIMD Lanes gather(const float* p, std::int32_t stride) {
+  const __m256i at = _mm256_mullo_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(stride));
+  return {_mm256_i32gather_ps(p, at, 4), _mm256_i32gather_ps(p + 8 * stride, at, 4)};
+}
+
+// What one register holds, for loops that must count registers: lanes 8 p to 8 p + 7.
+using Part = __m256;
+constexpr int kParts = 2, kPartLanes = 8;
+ZRT_SIMD Part& part(Lanes& x, int p) {
+  return p == 0 ? x.lo : x.hi;
+}
+ZRT_SIMD Part load_part(const float* p) {
+  return _mm256_loadu_ps(p);
+}
+ZRT_SIMD Part load_part_f16(const void* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+}
+ZRT_SIMD Part load_part_bf16(const void* p) {
+  const __m256i halves = _mm256_cvtepu16_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(halves, 16));
+}
+// Loaded once for several uses: GCC would read memory again for each.
+ZRT_SIMD Part hold(Part x) {
+  asm("" : "+x"(x));
+  return x;
+}
+ZRT_SIMD void store_part(float* p, Part x) {
+  _mm256_storeu_ps(p, x);
+}
+ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
+  return _mm256_fmadd_ps(a, b, c);
+}
+
 // 0, 1 .. 15
 ZRT_SIMD Lanes lane_index() {
   return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7), _mm256_setr_ps(8, 9, 10, 11, 12, 13, 14, 15)};

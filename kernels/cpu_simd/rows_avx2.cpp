@@ -4,9 +4,11 @@
 #include "kernels/cpu_simd/units.h"
 // The lanes come first.
 #include "kernels/cpu_simd/rows_body.h"
+// The rows too: kLanes.
+#include "kernels/cpu_simd/ssm_body.h"
 
 namespace zinc_rt::cpu_simd {
 
-const cpu::RowKernels kRowsAvx2{rms_norm, quantize, rope, glu};
+const cpu::RowKernels kRowsAvx2{rms_norm, quantize, rope, glu, delta_step, conv_step, float_linear_avx2};
 
 }  // namespace zinc_rt::cpu_simd

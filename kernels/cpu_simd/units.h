@@ -14,13 +14,16 @@ bool has_avx_vnni();
 bool has_avx512_vnni();
 
 // KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. False, and nothing done, for what the
-// reference does as well: float activations, and plain matrices of fewer than 3 rows of x.
+// reference does as well: float activations (see float_linear), and plain matrices of fewer than 3 rows of x.
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // KernelSet::attend.
 void attend_avx2(const cpu::AttendTile& tile);
+
+// RowKernels::float_linear.
+void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2;

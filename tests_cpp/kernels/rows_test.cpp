@@ -126,6 +126,132 @@ TEST_F(Rows, ActivationsOverAllFloats) {
   }
 }
 
+// The reference and the set, through the op: two tokens of slot 0 of which the second goes on from the first.
+class Recurrent : public Rows {
+ protected:
+  static void check(const char* op, const void* push, std::vector<std::uint32_t> symbols, std::uint32_t workgroups,
+                    std::vector<const void*> inputs, const std::vector<float>& state, std::size_t n_y,
+                    const std::string& what) {
+    const auto kernel =
+        *std::ranges::find_if(cpu::cpu_kernels(), [&](const auto* k) { return k->op == std::string(op); });
+    std::vector<float> states[2], ys[2];
+    for (const bool is_fast : {false, true}) {
+      auto& s = states[is_fast] = state;
+      auto& y = ys[is_fast];
+      y.resize(n_y);
+      std::vector<void*> buffers;
+      for (const void* input : inputs) buffers.push_back(const_cast<void*>(input));
+      buffers.insert(buffers.end(), {s.data(), y.data(), s.data()});
+      std::vector<std::byte> lds(kernel->lds_bytes != nullptr ? kernel->lds_bytes(symbols.data()) : 0);
+      for (std::uint32_t wg = 0; wg < workgroups; ++wg)
+        kernel->run({.buffers = buffers.data(),
+                     .symbols = symbols.data(),
+                     .push = push,
+                     .n_tokens = 2,
+                     .n_outputs = 0,
+                     .wg = {wg, 0, 0},
+                     .lds = lds.data(),
+                     .shared = nullptr,
+                     .set = is_fast ? &kSet : nullptr});
+    }
+    expect_same(ys[0], ys[1], what);
+    expect_same(states[0], states[1], what + ", state");
+  }
+
+  const std::int32_t pos_[2] = {4, 5}, slot_[2] = {0, 0};
+};
+
+TEST_F(Recurrent, DeltaNet) {
+  for (const std::uint32_t k_dim : {1u, 16u, 100u, 128u})
+    for (const std::uint32_t v_dim : {1u, 8u, 15u, 16u, 17u, 32u, 50u, 63u, 128u})
+      for (const int kind : {0, 4, 6}) {
+        const push::SsmDeltaNet push{1, 2, k_dim, v_dim, 0, 1e-6f};
+        const auto x = row(2 * (2 * k_dim + 2 * v_dim), kind == 6 ? 6 : 0), beta = row(4, 0), alpha = row(4, 0),
+                   a = row(2, 0), dt = row(2, 0), state = row(2 * k_dim * v_dim, kind);
+        check("SSM_DELTA_NET", &push, {2, k_dim, v_dim}, 2,
+              {x.data(), beta.data(), alpha.data(), a.data(), dt.data(), pos_, slot_}, state, 4 * v_dim,
+              fmt::format("k_dim {} v_dim {} kind {}", k_dim, v_dim, kind));
+      }
+}
+
+TEST_F(Recurrent, Conv1d) {
+  for (const std::uint32_t channels : {1u, 15u, 16u, 17u, 255u, 256u, 257u, 300u})
+    for (const std::uint32_t width : {1u, 2u, 3u, 4u, 5u})
+      for (int kind = 0; kind < 7; ++kind) {
+        const push::SsmConv1d push{width, width - 1};
+        const auto x = row(2 * channels, kind), w = row(channels * width, kind == 6 ? 6 : 0),
+                   state = row((width - 1) * channels, kind);
+        check("SSM_CONV1D", &push, {2, channels}, (channels + 255) / 256, {x.data(), w.data(), pos_, slot_}, state,
+              2 * channels, fmt::format("channels {} width {} kind {}", channels, width, kind));
+      }
+}
+
+class FloatLinear : public Rows {
+ protected:
+  // Weights of all sizes: bytes of an f16 or bf16 are one for any kind but NaN.
+  Bytes matrix(DType type, std::uint32_t m, std::uint32_t k, int kind) {
+    if (type == DType::kF32) return to_bytes(row(m * k, kind));
+    if (kind < 4) return weights(random_, type, {m, k}).bytes;
+    std::vector<std::uint16_t> halves(std::size_t{m} * k);
+    for (auto& h : halves) h = static_cast<std::uint16_t>(random_.rng());
+    return to_bytes(halves);
+  }
+
+  static std::vector<float> product(cpu::LinearArgs args, const cpu::KernelSet* set) {
+    std::vector<float> y(std::size_t{args.n} * args.rows), scratch(args.k);
+    args.y = y.data();
+    args.y_pitch = args.rows;
+    args.scratch = scratch.data();
+    args.set = set;
+    // In two parts, so that a tile does not begin at row 0 alone.
+    cpu::linear_rows(args, 0, args.rows / 3);
+    cpu::linear_rows(args, args.rows / 3, args.rows);
+    return y;
+  }
+
+  void check(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, int kind, std::uint32_t gap) {
+    const Bytes w = matrix(type, m, k, kind);
+    const auto x = row(n * (k + gap), kind), bias = row(m, 0);
+    cpu::LinearArgs args{.w = w.data(),
+                         .w_dtype = type,
+                         .packed = false,
+                         .rows = m,
+                         .bias = m % 2 != 0 ? bias.data() : nullptr,
+                         .x = x.data(),
+                         .x_dtype = DType::kF32,
+                         .x_pitch = (k + gap) * sizeof(float),
+                         .k = k,
+                         .n = n,
+                         .y = nullptr,
+                         .y_pitch = m,
+                         .scratch = nullptr};
+    expect_same(product(args, nullptr), product(args, &kSet),
+                fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
+  }
+};
+
+TEST_F(FloatLinear, HasTheBitsOfTheReference) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16})
+    for (const std::uint32_t k : {1u, 15u, 16u, 17u, 255u, 256u, 257u, 1000u})
+      for (const std::uint32_t m : {1u, 3u, 4u, 5u, 8u, 17u})
+        for (const std::uint32_t n : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u, 9u, 65u})
+          for (const int kind : {0, 4, 6}) check(type, n, k, m, kind, m % 3);
+}
+
+// Each of the 65,536 halves times one.
+TEST_F(FloatLinear, WidensEveryHalf) {
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    std::vector<std::uint16_t> halves(1 << 16);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<std::uint16_t>(i);
+    const std::vector<float> one(4, 1.0f);
+    for (const std::uint32_t n : {1u, 4u}) {
+      const cpu::LinearArgs args{halves.data(), type, false, 1 << 16, nullptr, one.data(), DType::kF32,
+                                 sizeof(float), 1,    n,     nullptr, 1 << 16, nullptr};
+      expect_same(product(args, nullptr), product(args, &kSet), fmt::format("{} n {}", to_string(type), n));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace zinc_rt::kernel_test
 #endif

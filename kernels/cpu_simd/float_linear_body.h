@@ -1,0 +1,171 @@
+// LINEAR on float weights and float activations on 16 lanes, included by one file an instruction set after its lanes
+// header. The order is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows and up to three rows of x meet
+// in a group of 256 values of k, so that each load serves several sums and eight sums are folded at once. Lanes past
+// the end of k take +0 * -0, which leaves them as they are.
+#pragma once
+
+#include "kernels/cpu/ops.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr std::uint32_t kLanes = 16, kGroup = 256;
+constexpr std::uint32_t kTileRows = 8;  // of W
+constexpr std::uint32_t kTileX = 3;     // rows of x: what the registers hold
+constexpr std::uint32_t kDirect = 12;   // rows of x up to which f32 weights are read where they lie
+constexpr std::uint32_t kTokens = 64;   // that sweep over a group before the next one
+
+struct WeightF32 {
+  static constexpr std::uint32_t kBytes = 4;
+  ZRT_SIMD Part load(const std::byte* p) { return load_part(reinterpret_cast<const float*>(p)); }
+};
+struct WeightF16 {
+  static constexpr std::uint32_t kBytes = 2;
+  ZRT_SIMD Part load(const std::byte* p) { return load_part_f16(p); }
+};
+struct WeightBF16 {
+  static constexpr std::uint32_t kBytes = 2;
+  ZRT_SIMD Part load(const std::byte* p) { return load_part_bf16(p); }
+};
+
+// n <= 256 values of k.
+struct WeightGroup {
+  const std::byte* row[kTileRows];
+  std::uint32_t n;
+};
+struct XGroup {
+  const std::byte* first;
+  std::uint64_t pitch;  // bytes
+};
+ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
+  return reinterpret_cast<const float*>(x.first + r * x.pitch);
+}
+
+// y[r][j] = y[r][j] + v of weight row j and x row r; w.n is a multiple of 16. Not inlined: the registers are for its
+// sums.
+template <class W, int kX>
+__attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
+  constexpr int kPairs = kX == 1 ? 2 : 1;  // of weight rows j and j + 4, at once
+  const std::uint64_t n = w.n;
+  const float* from[kX];
+  for (int r = 0; r < kX; ++r) from[r] = row_of(x, static_cast<std::uint64_t>(r));
+  Pair pairs[kX][4];
+  for (int first = 0; first < 4; first += kPairs) {
+    const std::byte* row[2 * kPairs];
+    for (int i = 0; i < kPairs; ++i) {
+      row[2 * i] = w.row[first + i];
+      row[2 * i + 1] = w.row[first + i + 4];
+    }
+    Lanes sum[kX][2 * kPairs];
+    for (int r = 0; r < kX; ++r)
+      for (int i = 0; i < 2 * kPairs; ++i) sum[r][i] = set1(0.0f);
+    for (std::uint64_t k = 0; k < n; k += kLanes)
+      for (int p = 0; p < kParts; ++p) {
+        const std::uint64_t at = k + static_cast<std::uint64_t>(p * kPartLanes);
+        Part weight[2 * kPairs];
+        for (int i = 0; i < 2 * kPairs; ++i) weight[i] = W::load(row[i] + at * W::kBytes);
+        for (int r = 0; r < kX; ++r) {
+          const Part v = hold(load_part(from[r] + at));
+          for (int i = 0; i < 2 * kPairs; ++i) part(sum[r][i], p) = fma_part(weight[i], v, part(sum[r][i], p));
+        }
+      }
+    for (int r = 0; r < kX; ++r)
+      for (int i = 0; i < kPairs; ++i) pairs[r][first + i] = fold_pair(sum[r][2 * i], sum[r][2 * i + 1]);
+  }
+  for (int r = 0; r < kX; ++r) add_folds(pairs[r], y[r]);
+}
+
+// Up to kTileX rows of x.
+template <class W>
+ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
+  switch (n) {
+    case 1: return add_dots<W, 1>(w, x, y);
+    case 2: return add_dots<W, 2>(w, x, y);
+    default: return add_dots<W, 3>(w, x, y);
+  }
+}
+
+// A group as floats, filled up to a multiple of 16 values. Its rows lie side by side: f32 rows of a power of two bytes
+// share few cache sets, so that many sweeps over them repay the copy. 16-bit weights are widened as fast as read.
+struct WideGroup {
+  alignas(64) float w[kTileRows][kGroup];
+  alignas(64) float x[kTileX][kGroup];
+};
+template <class W>
+ZRT_SIMD WeightGroup widen(const WeightGroup& from, WideGroup& to) {
+  WeightGroup wide;
+  wide.n = (from.n + kLanes - 1) / kLanes * kLanes;
+  for (std::uint32_t j = 0; j < kTileRows; ++j) {
+    wide.row[j] = reinterpret_cast<const std::byte*>(to.w[j]);
+    std::uint32_t k = 0;
+    for (; k + kPartLanes <= from.n; k += kPartLanes) store_part(to.w[j] + k, W::load(from.row[j] + k * W::kBytes));
+    for (; k < wide.n; k += kPartLanes) {
+      std::byte last[kPartLanes * W::kBytes] = {};
+      if (k < from.n) std::memcpy(last, from.row[j] + k * W::kBytes, (from.n - k) * W::kBytes);
+      store_part(to.w[j] + k, W::load(last));
+    }
+  }
+  return wide;
+}
+ZRT_SIMD XGroup fill_up(const XGroup& from, std::uint32_t rows, std::uint32_t n, WideGroup& to) {
+  for (std::uint32_t r = 0; r < rows; ++r) {
+    std::memcpy(to.x[r], row_of(from, r), n * sizeof(float));
+    for (std::uint32_t k = n; k < kGroup; ++k) to.x[r][k] = -0.0f;
+  }
+  return {reinterpret_cast<const std::byte*>(to.x), sizeof(to.x[0])};
+}
+
+// y[t] for n <= kTokens rows of x.
+template <class W>
+ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
+  const bool is_full = w.n % kLanes == 0;
+  const bool is_direct = is_full && (W::kBytes < 4 || n <= kDirect);
+  WideGroup scratch;
+  const WeightGroup wide = is_direct ? w : widen<W>(w, scratch);
+  for (std::uint32_t t = 0; t < n; t += kTileX, x.first += kTileX * x.pitch) {
+    const std::uint32_t rows = n - t < kTileX ? n - t : kTileX;
+    if (is_direct)
+      add_tile<W>(w, x, rows, y + t);
+    else
+      add_tile<WeightF32>(wide, is_full ? x : fill_up(x, rows, w.n, scratch), rows, y + t);
+  }
+}
+
+// Rows [m, m + n_rows) of W, n_rows <= 8: the last one stands in for those that are not there.
+template <class W>
+void row_tile(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows) {
+  const auto* w = static_cast<const std::byte*>(a.w);
+  const auto* x = static_cast<const std::byte*>(a.x);
+  const std::uint64_t w_pitch = std::uint64_t{a.k} * W::kBytes;
+  for (std::uint32_t first = 0; first < a.n; first += kTokens) {
+    const std::uint32_t n = a.n - first < kTokens ? a.n - first : kTokens;
+    float y[kTokens][kTileRows] = {};
+    for (std::uint32_t k = 0; k < a.k; k += kGroup) {
+      WeightGroup group;
+      group.n = a.k - k < kGroup ? a.k - k : kGroup;
+      for (std::uint32_t j = 0; j < kTileRows; ++j)
+        group.row[j] = w + (m + (j < n_rows ? j : n_rows - 1)) * w_pitch + std::uint64_t{k} * W::kBytes;
+      add_group<W>(group, {x + first * a.x_pitch + std::uint64_t{k} * sizeof(float), a.x_pitch}, n, y);
+    }
+    for (std::uint32_t t = 0; t < n; ++t)
+      for (std::uint32_t j = 0; j < n_rows; ++j)
+        a.y[(first + t) * a.y_pitch + m + j] = a.bias != nullptr ? y[t][j] + a.bias[m + j] : y[t][j];
+  }
+}
+
+template <class W>
+void all_rows(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t m = begin; m < end; m += kTileRows) row_tile<W>(a, m, end - m < kTileRows ? end - m : kTileRows);
+}
+
+// RowKernels::float_linear.
+void float_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
+  switch (a.w_dtype) {
+    case DType::kF16: return all_rows<WeightF16>(a, begin, end);
+    case DType::kBF16: return all_rows<WeightBF16>(a, begin, end);
+    default: return all_rows<WeightF32>(a, begin, end);
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,95 @@
+// The steps of SSM_DELTA_NET and SSM_CONV1D on 16 lanes, included by one file an instruction set after its lanes
+// header. The orders are those of kernels/cpu/{ssm_delta_net,ssm_conv1d}.cpp: a lane is a column or a channel, which
+// never meets another.
+#pragma once
+
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu_simd/lanes_math.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+// Columns [at, at + 16 * kColumns), whose sums stay in registers. S is written once: g S is made again for the update.
+template <int kColumns>
+__attribute__((noinline)) void delta_columns(const cpu::DeltaStep& step, std::uint64_t at) {
+  const auto column = [at](float* p, int c)
+                          __attribute__((always_inline)) { return p + at + kLanes * static_cast<std::uint64_t>(c); };
+  const std::uint64_t k_dim = step.k_dim, pitch = step.v_dim;
+  const Lanes decay = set1(step.decay), beta = set1(step.beta);
+  Lanes u[kColumns], y[kColumns];
+  for (int c = 0; c < kColumns; ++c) u[c] = set1(0.0f);
+  float* row = step.state;
+  for (std::uint64_t i = 0; i < k_dim; ++i, row += pitch) {
+    const Lanes k = set1(step.k[i]);
+    for (int c = 0; c < kColumns; ++c) u[c] = fma(k, mul(load(column(row, c)), decay), u[c]);
+  }
+  for (int c = 0; c < kColumns; ++c) {
+    u[c] = mul(sub(load(step.v + at + kLanes * static_cast<std::uint64_t>(c)), u[c]), beta);
+    y[c] = set1(0.0f);
+  }
+  row = step.state;
+  for (std::uint64_t i = 0; i < k_dim; ++i, row += pitch) {
+    const Lanes k = set1(step.k[i]), q = set1(step.q[i]);
+    for (int c = 0; c < kColumns; ++c) {
+      const Lanes s = fma(k, u[c], mul(load(column(row, c)), decay));
+      store(column(row, c), s);
+      y[c] = fma(q, s, y[c]);
+    }
+  }
+  for (int c = 0; c < kColumns; ++c) store(column(step.y, c), y[c]);
+}
+
+void delta_step(const cpu::DeltaStep& step) {
+  const std::uint32_t v_dim = step.v_dim;
+  std::uint32_t j = 0;
+  for (; j + 2 * kLanes <= v_dim; j += 2 * kLanes) delta_columns<2>(step, j);
+  for (; j + kLanes <= v_dim; j += kLanes) delta_columns<1>(step, j);
+  for (; j < v_dim; ++j) {
+    float u = 0.0f, y = 0.0f;
+    for (std::uint32_t i = 0; i < step.k_dim; ++i)
+      u = __builtin_fmaf(step.k[i], step.state[i * v_dim + j] * step.decay, u);
+    u = (step.v[j] - u) * step.beta;
+    for (std::uint32_t i = 0; i < step.k_dim; ++i) {
+      float& s = step.state[i * v_dim + j];
+      s = __builtin_fmaf(step.k[i], u, s * step.decay);
+      y = __builtin_fmaf(step.q[i], s, y);
+    }
+    step.y[j] = y;
+  }
+}
+
+// 16 channels.
+ZRT_SIMD void conv_lanes(const float* x, const float* w, const cpu::ConvStep& step, std::uint64_t pitch, float* state,
+                         float* y) {
+  const Lanes now = load(x);
+  const auto stride = static_cast<std::int32_t>(step.width);
+  Lanes acc = mul(gather(w, stride), step.taps > 0 ? load(state) : now);
+  for (std::uint32_t i = 1; i < step.width; ++i)
+    acc = fma(gather(w + i, stride), i < step.taps ? load(state + i * pitch) : now, acc);
+  for (std::uint32_t i = 0; i + 1 < step.taps; ++i) store(state + i * pitch, load(state + (i + 1) * pitch));
+  if (step.taps > 0) store(state + (step.taps - 1) * pitch, now);
+  store(y, silu(acc));
+}
+
+void conv_step(const cpu::ConvStep& step) {
+  const std::uint64_t pitch = step.pitch;
+  std::uint32_t ch = 0;
+  for (; ch + kLanes <= step.n; ch += kLanes)
+    conv_lanes(step.x + ch, step.w + std::uint64_t{ch} * step.width, step, pitch, step.state + ch, step.y + ch);
+  for (; ch < step.n; ++ch) {
+    const float now = step.x[ch];
+    const float* w = step.w + std::uint64_t{ch} * step.width;
+    float* state = step.state + ch;
+    float acc = w[0] * (step.taps > 0 ? state[0] : now);
+    for (std::uint32_t i = 1; i < step.width; ++i)
+      acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
+    for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
+    if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
+    float lane[kLanes] = {acc};
+    store(lane, silu(load(lane)));
+    step.y[ch] = lane[0];
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
