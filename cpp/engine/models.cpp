@@ -89,15 +89,20 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  {
-    std::unique_lock lock(inbox_mutex_);
-    went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
+  for (;;) {
+    {
+      std::unique_lock lock(inbox_mutex_);
+      went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
+    }
+    const Turn::Guard guard(turn_);
+    // One that was checked before is_closing may have reached the scheduler meanwhile; what comes from here on is
+    // refused by the step thread.
+    if (model->n_open.load() > 0) continue;
+    const std::lock_guard lock(names_mutex_);
+    std::erase(models_, model);
+    model->unload();
+    return {};
   }
-  const Turn::Guard guard(turn_);
-  const std::lock_guard lock(names_mutex_);
-  std::erase(models_, model);
-  model->unload();
-  return {};
 }
 
 }  // namespace zinc_rt
