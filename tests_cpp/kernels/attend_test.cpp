@@ -1,6 +1,6 @@
 // The AVX2 attention gives the reference's bits: widths, groups of heads, cache types, windows, tiles of one slot and
 // of several, and histories at the borders of pages and chunks.
-#if defined(__x86_64__)
+#if defined(ZRT_CPU_SIMD)
 #include "kernels/cpu_simd/units.h"
 
 #include <bit>
@@ -148,7 +148,8 @@ TEST_F(Attend, Windows) {
 TEST_F(Attend, Softcap) {
   for (const float softcap : {0.01f, 0.5f, 3.0f, 50.0f})
     for (const float scale : {0.17f, 2.0f, -1.0f})
-      check({.window = 60, .softcap = softcap, .scale = scale}, kEdgeTokens, fmt::format("softcap {} {}", softcap, scale));
+      check({.window = 60, .softcap = softcap, .scale = scale}, kEdgeTokens,
+            fmt::format("softcap {} {}", softcap, scale));
 }
 
 TEST_F(Attend, SeveralSlotsInATile) {

@@ -1,6 +1,6 @@
 // The AVX2 row functions give the reference's bits: lengths around 16 and 256, values of all sizes, and what is no
 // number.
-#if defined(__x86_64__)
+#if defined(ZRT_CPU_SIMD)
 #include "kernels/cpu_simd/units.h"
 
 #include <bit>

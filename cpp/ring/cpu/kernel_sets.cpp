@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#if defined(__x86_64__)
+#if defined(ZRT_CPU_SIMD)
 #include "kernels/cpu_simd/units.h"
 #endif
 
@@ -17,11 +17,13 @@ struct Entry {
 
 // The fastest first.
 const Entry kSets[] = {
-#if defined(__x86_64__)
+#if defined(ZRT_CPU_SIMD_VNNI)
     {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx512_vnni},
     {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx_vnni},
+#endif
+#if defined(ZRT_CPU_SIMD)
     {{"avx2", true, cpu_simd::linear_rows_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2}, cpu_simd::has_avx2},
 #endif
     {{"ref"}, [] { return true; }},
