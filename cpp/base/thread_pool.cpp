@@ -24,7 +24,7 @@ inline void pause_once() {
 #endif
 }
 
-// Turns of wait_while in kSpinMicros. A pause is some 10 to 150 cycles, by processor. The fastest of several tries is
+// Turns of spin_while in kSpinMicros. A pause is some 10 to 150 cycles, by processor. The fastest of several tries is
 // one in which no other thread ran.
 int calibrated_spins() {
   using Clock = std::chrono::steady_clock;

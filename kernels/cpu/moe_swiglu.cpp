@@ -9,10 +9,8 @@ namespace {
 void run(const CpuArgs& args) {
   const std::uint32_t width = args.dim(0);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
-  const std::uint32_t act = args.constants<push::MoeSwiglu>().act;
-  const float *gate = args.buffer<const float>(0) + at, *up = args.buffer<const float>(1) + at;
-  float* y = args.buffer<float>(2) + at;
-  for (std::uint32_t i = 0; i < width; ++i) y[i] = activate(act, gate[i]) * up[i];
+  glu_row(args.constants<push::MoeSwiglu>().act, args.buffer<const float>(0) + at, args.buffer<const float>(1) + at,
+          args.buffer<float>(2) + at, width, args.set);
 }
 
 }  // namespace

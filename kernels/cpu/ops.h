@@ -26,6 +26,21 @@ struct ConvStep {
   float *state, *y;
 };
 
+// One channel of it: the sum before the activation; the state moves on by the token. Inlined, since units for
+// instruction sets have it for the channels that no whole vector takes.
+static inline __attribute__((always_inline)) float conv_channel(const ConvStep& step, std::uint32_t ch) {
+  const std::uint64_t pitch = step.pitch;
+  const float now = step.x[ch];
+  const float* w = step.w + std::uint64_t{ch} * step.width;
+  float* state = step.state + ch;
+  float acc = w[0] * (step.taps > 0 ? state[0] : now);
+  for (std::uint32_t i = 1; i < step.width; ++i)
+    acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
+  for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
+  if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
+  return acc;
+}
+
 // The row functions that a kernel set may have bodies of its own for, to the same bits. `set` null: the reference.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
@@ -160,9 +175,5 @@ std::uint32_t argmax_row(const float* x, std::uint32_t n);
 
 // The sum of n values in 16 lanes (lane = index mod 16) folded by the tree of docs/arithmetic.md.
 float sum_lanes(const float* x, std::uint32_t n);
-
-inline float activate(std::uint32_t act, float x) {
-  return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
-}
 
 }  // namespace zinc_rt::cpu

@@ -29,7 +29,7 @@ void run(const CpuArgs& args) {
   };
   project(x, d, 1, f, gate);
   project(x, d, 2, f, up);
-  for (std::uint32_t i = 0; i < f; ++i) gate[i] = activate(c.act, gate[i]) * up[i];
+  glu_row(c.act, gate, up, gate, f, args.set);
   project(gate, f, 3, d, y);
   const float* gate_inp = args.buffer<const float>(4);
   const float factor = gate_inp != nullptr ? exact::sigmoid(quant_format(DType::kF32)->dot(gate_inp, x, d)) : 1.0f;

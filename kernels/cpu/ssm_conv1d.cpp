@@ -16,18 +16,7 @@ namespace {
 constexpr std::uint32_t kTile = 256;
 
 ZRT_MULTIVERSION void conv_step(const ConvStep& step) {
-  const std::uint64_t pitch = step.pitch;
-  for (std::uint32_t ch = 0; ch < step.n; ++ch) {
-    const float now = step.x[ch];
-    const float* w = step.w + std::uint64_t{ch} * step.width;
-    float* state = step.state + ch;
-    float acc = w[0] * (step.taps > 0 ? state[0] : now);
-    for (std::uint32_t i = 1; i < step.width; ++i)
-      acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
-    for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
-    if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
-    step.y[ch] = exact::silu(acc);
-  }
+  for (std::uint32_t ch = 0; ch < step.n; ++ch) step.y[ch] = exact::silu(conv_channel(step, ch));
 }
 
 void run(const CpuArgs& args) {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
-#define ZRT_SIMD static inline __attribute__((always_inline))
+#include "kernels/cpu_simd/simd.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {

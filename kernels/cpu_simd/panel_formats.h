@@ -64,7 +64,7 @@ ZRT_SIMD Ints fifth_bits(const Ints& bits, int w) {
          (shift_left(four, 18) & splat(0x100000)) | (shift_left(four, 25) & splat(0x10000000));
 }
 
-// ---- blocks of 32 values; kHalves16: f16 numbers at the head of a block, kWords: words of codes after the rest ----
+// ---- blocks of 32 values ----
 
 struct Small {
   static constexpr bool kIsK = false, kHasMin = false, kSigned = false;

@@ -77,15 +77,7 @@ void conv_step(const cpu::ConvStep& step) {
   for (; ch + kLanes <= step.n; ch += kLanes)
     conv_lanes(step.x + ch, step.w + std::uint64_t{ch} * step.width, step, pitch, step.state + ch, step.y + ch);
   for (; ch < step.n; ++ch) {
-    const float now = step.x[ch];
-    const float* w = step.w + std::uint64_t{ch} * step.width;
-    float* state = step.state + ch;
-    float acc = w[0] * (step.taps > 0 ? state[0] : now);
-    for (std::uint32_t i = 1; i < step.width; ++i)
-      acc = __builtin_fmaf(w[i], i < step.taps ? state[i * pitch] : now, acc);
-    for (std::uint32_t i = 0; i + 1 < step.taps; ++i) state[i * pitch] = state[(i + 1) * pitch];
-    if (step.taps > 0) state[(step.taps - 1) * pitch] = now;
-    float lane[kLanes] = {acc};
+    float lane[kLanes] = {cpu::conv_channel(step, ch)};
     store(lane, silu(load(lane)));
     step.y[ch] = lane[0];
   }
