@@ -23,7 +23,8 @@ class RequestHandle {
  public:
   explicit RequestHandle(std::vector<std::shared_ptr<Generation>> generations);
 
-  // The request ends as cancelled; its slot and pages are free within one step.
+  // The request ends as cancelled, unless it had ended by itself; its slot and pages are free within one step. Events
+  // that its reader has not taken by then may be lost; the completion has all.
   void cancel();
   bool is_done() const;
   // Blocks until it ended. Errors: what ended it, if it was not the request itself (device fault, engine closed).
