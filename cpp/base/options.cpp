@@ -22,6 +22,10 @@ constexpr Variable kVariables[] = {
      "1: prompts in chunks; 0: token by token; validate: both ways, reports the largest difference of the logits"},
     {"ZINC_RT_FUSION", "1",
      "1: all fused kernels; 0: none; or a list of qkv, gate_up, rope_kv, residual. Never changes a result"},
+    {"ZINC_RT_API_KEY", "", "zinc-rt serve: the one key of the tenant \"default\"; empty: none"},
+    {"ZINC_RT_ADMIN_KEY", "", "zinc-rt serve: the key for tenants, metrics and loading models; empty: none"},
+    {"ZINC_RT_STATE", "",
+     "zinc-rt serve: file of the usage ledger, or none; empty: zinc_rt/state.db in XDG_STATE_HOME or ~/.local/state"},
     {"ZINC_RT_LOG", "warn", "log level on stderr: trace, debug, info, warn, error or off"},
 };
 
@@ -42,6 +46,16 @@ bool is_set(std::string_view name) {
 
 std::string get(std::string_view name) {
   return is_set(name) ? std::getenv(std::string(name).c_str()) : std::string(find(name).fallback);
+}
+
+std::string state_folder() {
+  const auto of = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (const auto folder = of("XDG_STATE_HOME"); !folder.empty()) return folder + "/zinc_rt";
+  const auto home = of("HOME");
+  return home.empty() ? "" : home + "/.local/state/zinc_rt";
 }
 
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high) {

@@ -22,6 +22,8 @@ std::span<const Variable> variables();
 // The value, or the fallback of the table. REQUIRES: the table has the name.
 std::string get(std::string_view name);
 bool is_set(std::string_view name);
+// Where files of the program's own go that outlive it; empty: the user has no such place.
+std::string state_folder();
 // The value as a number in [low, high]. Errors: kInvalidArgument with name, value and range.
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);
 

@@ -110,6 +110,8 @@ std::string EngineCore::stats() {
                       {"prompt_tokens", stats.prompt_tokens},
                       {"cached_tokens", stats.cached_tokens},
                       {"internal_errors", stats.internal_errors},
+                      {"failed_steps", model->runner().failed_steps()},
+                      {"failed_steps_in_a_row", model->runner().failed_in_a_row()},
                       {"allocated_bytes", model->allocated_bytes()}});
   }
   // The first model gives the words; numbers are sums over all.

@@ -78,6 +78,10 @@ Result<std::string> Engine::detokenize(std::span<const std::int32_t> ids, bool s
   ZRT_TRY(const auto found, core_->known_model(model));
   return found->tokenizer().decode(ids, skip_special);
 }
+std::string Engine::token_bytes(std::int32_t id, const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? std::string(found->tokenizer().token_bytes(id)) : std::string();
+}
 Result<std::string> Engine::apply_template(std::string_view messages, std::string_view tools,
                                            bool add_generation_prompt, std::string_view extra,
                                            const std::string& model) const {

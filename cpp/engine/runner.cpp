@@ -98,9 +98,11 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     const auto used_us = static_cast<double>(executed - filled);
     busy_us_ += used_us;
     if (status) {
+      failed_in_a_row_ = 0;
       scheduler_.commit(output_.tokens, executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
+      ++failed_steps_, ++failed_in_a_row_;
       scheduler_.fail_step(executed);
     }
     if (trace_.is_on()) {

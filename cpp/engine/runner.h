@@ -49,6 +49,9 @@ class ModelRunner {
 
   double busy_us() const { return busy_us_; }  // spent in steps, for turns between models
   void set_busy_us(double us) { busy_us_ = us; }
+  // Steps that the device failed; in a row: since the last one that it did not.
+  std::uint64_t failed_steps() const { return failed_steps_; }
+  std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
 
  private:
   void report(StepListener& listener);
@@ -68,6 +71,7 @@ class ModelRunner {
   std::vector<std::uint32_t> leased_variants_;
   StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;
+  std::uint64_t failed_steps_ = 0, failed_in_a_row_ = 0;
 };
 
 }  // namespace zinc_rt

@@ -23,13 +23,14 @@ int cli_main(int argc, const char* const* argv) {
       "Examples:\n"
       "  zinc-rt run model.gguf -p \"The capital of France is\" -n 32\n"
       "  zinc-rt chat model.gguf\n"
+      "  zinc-rt serve model.gguf\n"
       "  zinc-rt info model.gguf\n"
       "Exit codes: 0 done, 1 failed, 2 bad usage, 3 the input is refused.");
   app.set_version_flag("--version", std::string("zinc-rt ") + kVersion);
   app.require_subcommand(1);
   int exit = kDone;
-  for (const auto add : {add_run, add_chat, add_info, add_plan, add_ir, add_tiers, add_tokenize, add_convert,
-                         add_validate, add_trace, add_bench, add_sched_test})
+  for (const auto add : {add_run, add_chat, add_serve, add_key, add_info, add_plan, add_ir, add_tiers, add_tokenize,
+                         add_convert, add_validate, add_trace, add_bench, add_sched_test})
     add(app, exit);
   try {
     app.parse(argc, argv);

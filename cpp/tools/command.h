@@ -47,5 +47,7 @@ void add_validate(CLI::App& app, int& exit);
 void add_sched_test(CLI::App& app, int& exit);
 void add_trace(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);
+void add_serve(CLI::App& app, int& exit);
+void add_key(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools

@@ -73,6 +73,8 @@ class Engine {
                                              const std::string& model = {}) const;
   Result<std::string> detokenize(std::span<const std::int32_t> ids, bool skip_special = false,
                                  const std::string& model = {}) const;
+  // The bytes that one token adds to a text, which may be part of a character. Empty for ids that have none.
+  std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},

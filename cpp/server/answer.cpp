@@ -1,0 +1,163 @@
+#include "server/answer.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
+
+std::string http_date() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[40];
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &utc);
+  return text;
+}
+
+}  // namespace
+
+Answer::Answer(const AnswerOptions& options, std::function<void()> wake)
+    : options_(options),
+      wake_(std::move(wake)),
+      keep_alive_(options.keep_alive),
+      last_write_(std::chrono::steady_clock::now()) {}
+
+void Answer::put_head(const HttpResponse& r, bool has_length) {
+  if (!has_length && options_.is_http_1_0) keep_alive_ = false;
+  auto out = std::back_inserter(out_);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason_phrase(r.status), http_date());
+  if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
+  if (has_length)
+    fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
+  else if (!options_.is_http_1_0)
+    fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
+  for (const auto& [name, value] : r.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
+  fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
+}
+
+void Answer::put_piece(std::string_view piece) {
+  if (options_.is_http_1_0)
+    out_.append(piece);
+  else
+    fmt::format_to(std::back_inserter(out_), "{:x}\r\n{}\r\n", piece.size(), piece);
+}
+
+void Answer::respond(HttpResponse response) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_started_) return;
+    is_started_ = is_over_ = true;
+    put_head(response, true);
+    if (!options_.is_head) out_ += response.body;
+    left_ = nullptr;
+  }
+  wake_();
+}
+
+void Answer::start_stream(HttpResponse head) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_started_) return;
+    is_started_ = is_stream_ = true;
+    has_events_ = head.content_type.starts_with("text/event-stream");
+    put_head(head, false);
+    last_write_ = std::chrono::steady_clock::now();
+  }
+  wake_();
+}
+
+bool Answer::write(std::string_view piece) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_started_) return false;
+    if (!is_stream_ || is_over_ || is_gone_ || piece.empty()) return true;
+    // A piece larger than the bound goes when nothing else waits.
+    if (!out_.empty() && out_.size() + piece.size() > options_.max_unsent_bytes) return false;
+    put_piece(piece);
+    last_write_ = std::chrono::steady_clock::now();
+  }
+  wake_();
+  return true;
+}
+
+void Answer::close_stream(std::string_view last, bool is_whole) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_stream_ || is_over_) return;
+    is_over_ = true;
+    if (!last.empty()) put_piece(last);
+    if (is_whole && !options_.is_http_1_0) out_ += "0\r\n\r\n";
+    if (!is_whole) keep_alive_ = false;
+    left_ = nullptr;
+  }
+  wake_();
+}
+
+void Answer::finish(std::string_view last) {
+  close_stream(last, true);
+}
+void Answer::abort() {
+  close_stream({}, false);
+}
+
+void Answer::on_gone(std::function<void()> left) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_over_) return;
+    if (!has_left_) {
+      left_ = std::move(left);
+      return;
+    }
+  }
+  left();
+}
+
+Answer::Taken Answer::take() {
+  const std::lock_guard lock(mutex_);
+  Taken taken;
+  taken.bytes.swap(out_);
+  taken.is_over = is_over_;
+  taken.keep_alive = keep_alive_;
+  return taken;
+}
+
+void Answer::set_gone(bool is_certain) {
+  std::function<void()> left;
+  {
+    const std::lock_guard lock(mutex_);
+    has_left_ = true;
+    is_gone_ = is_gone_ || is_certain;
+    left.swap(left_);
+  }
+  if (left) left();
+}
+
+void Answer::drop() {
+  bool is_started = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_started = is_started_;
+  }
+  if (is_started) return abort();
+  HttpResponse response;
+  response.status = 500;
+  response.body =
+      R"({"error":{"message":"the request was dropped without an answer","type":"server_error","param":null,"code":null}})";
+  respond(std::move(response));
+}
+
+void Answer::beat(std::chrono::steady_clock::time_point before) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!has_events_ || is_over_ || is_gone_ || !out_.empty() || last_write_ > before) return;
+    put_piece(kHeartbeat);
+    last_write_ = std::chrono::steady_clock::now();
+  }
+  wake_();
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,65 @@
+// One answer on its way out: bytes that handlers put in from any thread, and the I/O thread takes out.
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "server/http.h"
+
+namespace zinc_rt::server {
+
+struct AnswerOptions {
+  std::size_t max_unsent_bytes = 0;
+  bool is_head = false;      // the request was HEAD: no body
+  bool keep_alive = false;   // what the client wants
+  bool is_http_1_0 = false;  // no chunked coding: the end of the connection is the end of the body
+};
+
+class Answer final : public Connection {
+ public:
+  // `wake` tells the I/O thread that there is something to take; it is called without a lock held.
+  Answer(const AnswerOptions& options, std::function<void()> wake);
+  ~Answer() override = default;
+
+  void respond(HttpResponse response) override;
+  void start_stream(HttpResponse head) override;
+  bool write(std::string_view piece) override;
+  void finish(std::string_view last) override;
+  void abort() override;
+  void on_gone(std::function<void()> left) override;
+
+  // For the I/O side.
+  struct Taken {
+    std::string bytes;
+    bool is_over = false;     // nothing follows
+    bool keep_alive = false;  // with is_over: another request may come
+  };
+  Taken take();
+  // The client has left; not `is_certain` when it may have closed its sending side alone, so that an answer may reach
+  // it still.
+  void set_gone(bool is_certain);
+  // No handler will say more.
+  void drop();
+  // Puts in a heartbeat if this is a stream in which nothing happened since `before`.
+  void beat(std::chrono::steady_clock::time_point before);
+
+ private:
+  void put_head(const HttpResponse& response, bool has_length);
+  void put_piece(std::string_view piece);
+  void close_stream(std::string_view last, bool is_whole);
+
+  const AnswerOptions options_;
+  const std::function<void()> wake_;
+  std::mutex mutex_;
+  std::string out_;
+  std::function<void()> left_;
+  bool is_started_ = false, is_stream_ = false, is_over_ = false, has_events_ = false;
+  bool has_left_ = false, is_gone_ = false;  // the second: nothing can be sent any more
+  bool keep_alive_;
+  std::chrono::steady_clock::time_point last_write_;
+};
+
+}  // namespace zinc_rt::server

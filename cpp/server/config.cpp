@@ -1,0 +1,214 @@
+#include "server/config.h"
+
+#include <fmt/format.h>
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/error.h"
+
+namespace zinc_rt::server {
+
+const char* const kExampleConfig = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants and keys again.
+
+# Keys are kept as hashes: `zinc-rt key` makes a key and prints both.
+admin_keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000000"]
+
+[server]
+host = "127.0.0.1"
+port = 8080
+# tls_cert = "/etc/zinc_rt/cert.pem"
+# tls_key = "/etc/zinc_rt/key.pem"
+state = "/var/lib/zinc_rt/state.db"  # the ledger, and tenants made at run time
+drain_timeout_s = 30
+max_body_bytes = 16777216
+max_connections = 16384
+max_connections_per_address = 8192
+
+[[models]]
+path = "/models/smollm2-135m-instruct.gguf"
+id = "smollm2"
+# max_context = 8192
+# max_slots = 64
+# kv_pages = 0
+# kv_dtype = "f16"
+# threads = 0
+
+[[tenants]]
+name = "team-a"
+keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000001"]
+qos_class = "interactive"      # interactive, standard or batch
+weight = 1.0
+max_concurrent_slots = 4
+max_kv_pages = 4096
+reserved_kv_pages = 0
+max_context_tokens = 128000
+decode_tokens_per_s = 1000.0
+prefill_tokens_per_s = 100000.0
+isolation_group = ""           # tenants of one group share cached prefixes
+requests_per_minute = 0.0      # 0: no limit
+tokens_per_minute = 0.0
+max_open_requests = 4096
+proxy = false                  # its x-gateway-inference-fairness-id is believed
+)";
+
+namespace {
+
+// A table whose keys are taken one by one; what is left over is an error.
+class Table {
+ public:
+  Table(const toml::table& table, std::string at, Status& status)
+      : table_(table), at_(std::move(at)), status_(status) {}
+  ~Table() {
+    for (const auto& [key, value] : table_)
+      if (!known_.contains(std::string(key.str()))) complain(value, std::string(key.str()), "no such key is known");
+  }
+  template <class T>
+  void take(const char* key, T& out) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return;
+    using Wide = std::conditional_t<std::is_same_v<T, bool> || std::is_same_v<T, std::string>, T,
+                                    std::conditional_t<std::is_floating_point_v<T>, double, std::int64_t>>;
+    const auto value = node->value<Wide>();
+    bool fits = value.has_value();
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) fits = fits && std::in_range<T>(*value);
+    if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
+    out = static_cast<T>(*value);
+  }
+  const toml::node* get(const char* key) {
+    known_.insert(key);
+    return table_.get(key);
+  }
+  void complain(const toml::node& node, const std::string& key, const std::string& what) {
+    if (!status_) return;
+    status_ = fail(StatusCode::kInvalidArgument, "line {}: {}{}: {}", node.source().begin.line, at_, key, what);
+  }
+  // "sha256:" and 64 hex digits each.
+  void take_hashes(const char* key, std::vector<std::string>& out) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return;
+    const auto* list = node->as_array();
+    if (list == nullptr) return complain(*node, key, "a list wanted");
+    for (const toml::node& one : *list) {
+      const auto text = one.value<std::string>().value_or("");
+      const bool is_hash = text.size() == 71 && text.starts_with("sha256:") &&
+                           text.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
+      if (!is_hash)
+        return complain(one, key, "\"sha256:\" and 64 hex digits wanted; `zinc-rt key` makes a key and its hash");
+      out.push_back(text.substr(7));
+    }
+  }
+
+ private:
+  const toml::table& table_;
+  const std::string at_;
+  Status& status_;
+  std::set<std::string> known_;
+};
+
+template <class Each>
+void for_tables(Table& parent, const char* key, Status& status, Each each) {
+  const toml::node* node = parent.get(key);
+  if (node == nullptr) return;
+  const auto* list = node->as_array();
+  if (list == nullptr) return parent.complain(*node, key, "[[" + std::string(key) + "]] wanted");
+  for (const toml::node& one : *list) {
+    if (!one.is_table()) return parent.complain(one, key, "[[" + std::string(key) + "]] wanted");
+    Table table(*one.as_table(), std::string(key) + ".", status);
+    each(table, one);
+  }
+}
+
+void read_server(Table& t, Config& config) {
+  auto& o = config.options.transport;
+  t.take("host", o.host);
+  t.take("port", o.port);
+  t.take("tls_cert", o.tls_cert);
+  t.take("tls_key", o.tls_key);
+  t.take("max_body_bytes", o.max_body_bytes);
+  t.take("max_connections", o.max_connections);
+  t.take("max_connections_per_address", o.max_connections_per_address);
+  t.take("state", config.options.state_path);
+  t.take("drain_timeout_s", config.drain_timeout_s);
+}
+
+void read_model(Table& t, const toml::node& node, Config& config) {
+  ModelSpec spec;
+  auto& o = spec.options;
+  t.take("path", spec.path);
+  t.take("id", spec.id);
+  t.take("max_context", o.max_context);
+  t.take("max_slots", o.max_slots);
+  t.take("kv_pages", o.kv_pages);
+  t.take("kv_dtype", o.kv_dtype);
+  t.take("threads", o.threads);
+  t.take("tier", o.tier);
+  t.take("arithmetic", o.arithmetic);
+  t.take("chunk_cap", o.chunk_cap);
+  if (spec.path.empty()) t.complain(node, "path", "it is missing");
+  config.models.push_back(std::move(spec));
+}
+
+void read_tenant(Table& t, const toml::node& node, Config& config) {
+  TenantRegistry::Configured tenant;
+  auto& s = tenant.settings;
+  auto& q = s.quota;
+  t.take("name", tenant.name);
+  t.take_hashes("keys", tenant.key_hashes);
+  t.take("qos_class", q.qos_class);
+  t.take("weight", q.weight);
+  t.take("max_concurrent_slots", q.max_concurrent_slots);
+  t.take("max_kv_pages", q.max_kv_pages);
+  t.take("reserved_kv_pages", q.reserved_kv_pages);
+  t.take("max_context_tokens", q.max_context_tokens);
+  t.take("decode_tokens_per_s", q.decode_tokens_per_s);
+  t.take("prefill_tokens_per_s", q.prefill_tokens_per_s);
+  t.take("isolation_group", q.isolation_group);
+  t.take("requests_per_minute", s.requests_per_minute);
+  t.take("tokens_per_minute", s.tokens_per_minute);
+  t.take("max_open_requests", s.max_open_requests);
+  t.take("proxy", s.is_proxy);
+  if (tenant.name.empty()) t.complain(node, "name", "it is missing");
+  for (const auto& other : config.options.tenants)
+    if (other.name == tenant.name) t.complain(node, "name", "two tenants have it");
+  // The same ranges as for tenants made at run time.
+  if (const auto good = TenantSettings().change(s.to_json()); !good)
+    t.complain(node, good.error().param, good.error().message);
+  config.options.tenants.push_back(std::move(tenant));
+}
+
+}  // namespace
+
+Result<Config> load_config(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return fail(StatusCode::kNotFound, "[config] {}: it cannot be read", path);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  const auto parsed = toml::parse(text, path);
+  if (!parsed)
+    return fail(StatusCode::kInvalidArgument, "[config] {}: line {}: {}", path, parsed.error().source().begin.line,
+                parsed.error().description());
+  Config config;
+  Status status;
+  {
+    Table root(parsed.table(), "", status);
+    root.take_hashes("admin_keys", config.options.admin_key_hashes);
+    if (const toml::node* node = root.get("server"); node != nullptr) {
+      if (node->is_table()) {
+        Table table(*node->as_table(), "server.", status);
+        read_server(table, config);
+      } else {
+        root.complain(*node, "server", "[server] wanted");
+      }
+    }
+    for_tables(root, "models", status, [&](Table& t, const toml::node& node) { read_model(t, node, config); });
+    for_tables(root, "tenants", status, [&](Table& t, const toml::node& node) { read_tenant(t, node, config); });
+  }
+  if (!status) return fail(StatusCode::kInvalidArgument, "[config] {}: {}", path, status.error().message);
+  return config;
+}
+
+}  // namespace zinc_rt::server

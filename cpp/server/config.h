@@ -1,0 +1,25 @@
+// The server's configuration file, TOML.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/server.h"
+
+namespace zinc_rt::server {
+
+struct Config {
+  ServerOptions options;
+  std::vector<ModelSpec> models;
+  double drain_timeout_s = 30;
+};
+
+// Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for one that cannot be used: a
+// key that is not known, a value of the wrong kind, a secret that is not hashed.
+Result<Config> load_config(const std::string& path);
+
+// An example with every key, for --example-config.
+extern const char* const kExampleConfig;
+
+}  // namespace zinc_rt::server

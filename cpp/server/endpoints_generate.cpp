@@ -1,0 +1,86 @@
+// /v1/chat/completions, /v1/completions, /generate.
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "base/error.h"
+#include "server/core.h"
+#include "server/generation_job.h"
+#include "zinc_rt/version.h"
+
+namespace zinc_rt::server {
+namespace {
+
+using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&);
+
+ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, Parse parse,
+                                                   const char* prefix) {
+  ApiError wrong;
+  if (const auto why = core.why_not_ready(); !why.empty()) {
+    core.metrics.refused("not_ready");
+    wrong.status = 503;
+    wrong.message = "[server] " + why;
+    wrong.retry_after_s = 5;
+    return std::unexpected(std::move(wrong));
+  }
+  if (!exchange.caller.tenant) {
+    wrong.status = 403;
+    wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
+    return std::unexpected(std::move(wrong));
+  }
+  ZRT_TRY(const auto body, parse_json(exchange.request.body));
+  if (!body.is_object()) {
+    wrong.message = fmt::format("[request] {} is given, an object wanted", show(body));
+    return std::unexpected(std::move(wrong));
+  }
+  Request defaults;
+  defaults.temperature = 1;
+  JobCall call;
+  ZRT_TRY(call.call, parse(body, defaults));
+  ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
+  call.engine_model = model.engine_name;
+  call.endpoint = exchange.request.path;
+  call.head.api = call.call.api;
+  call.head.id = prefix + exchange.id;
+  call.head.model = model.id;
+  call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
+  call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, core.engine.arithmetic());
+  const auto& tier = call.call.service_tier;
+  if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
+  if (call.call.split_reasoning)
+    call.prompt_opens_reasoning =
+        core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
+  call.headers.emplace_back("x-request-id", exchange.id);
+  if (const auto open = exchange.caller.tenant->open_request(call.headers); !open) {
+    core.metrics.refused("rate");
+    return std::unexpected(open.error());
+  }
+  call.tenant = exchange.caller.tenant;
+  call.connection = exchange.connection;
+  return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.work},
+                                         std::move(call));
+}
+
+void add(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
+  router.add({"POST", path, Access::kKey, false, [&core, parse, prefix](Exchange& exchange) {
+                const auto job = make_job(core, exchange, parse, prefix);
+                if (!job) return answer(core, exchange, job.error());
+                if (const auto started = (*job)->start(); !started) {
+                  exchange.caller.tenant->close_request(0);
+                  core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
+                  answer(core, exchange, started.error());
+                }
+              }});
+}
+
+}  // namespace
+
+void add_generation_routes(Router& router, ServerCore& core) {
+  add(router, core, "/v1/chat/completions", parse_chat, "chatcmpl-");
+  add(router, core, "/chat/completions", parse_chat, "chatcmpl-");
+  add(router, core, "/v1/completions", parse_completion, "cmpl-");
+  add(router, core, "/completions", parse_completion, "cmpl-");
+  add(router, core, "/generate", parse_generate, "gen-");
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,144 @@
+// /livez, /readyz, /health, /health_generate, /version, /metrics, and traces of the engine's steps.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/error.h"
+#include "server/core.h"
+#include "server/json_out.h"
+#include "zinc_rt/version.h"
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr double kProbeMs = 2000;
+
+// One token of one request through the engine; answers within kProbeMs whatever the engine does.
+class Probe final : public Sink {
+ public:
+  SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
+  void end(std::uint32_t) override {}
+};
+
+void answer_probe(ServerCore& core, Exchange& exchange) {
+  const auto start = steady_ms();
+  std::string wrong;
+  const auto tenant = core.engine.tenant("health");
+  const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
+  if (!session) {
+    wrong = session.error().message;
+  } else {
+    Request request;
+    request.token_ids = std::vector<std::int32_t>{0};
+    request.max_tokens = 1;
+    request.ignore_eos = true;
+    auto handle = session->submit(request, std::make_shared<Probe>());
+    if (!handle) {
+      wrong = handle.error().message;
+    } else if (!handle->wait_for(kProbeMs)) {
+      wrong = fmt::format("[health] no token within {:.0f} ms", kProbeMs);
+      handle->cancel();
+    } else if (const auto status = handle->wait(); !status) {
+      wrong = status.error().message;
+    }
+  }
+  const auto took = steady_ms() - start;
+  if (wrong.empty()) return answer(core, exchange, fmt::format(R"({{"status":"ok","token_ms":{}}})", took));
+  answer(core, exchange, fmt::format(R"({{"status":"failing","reason":{},"waited_ms":{}}})", json_string(wrong), took),
+         503);
+}
+
+// Blocks while a step runs; with a hung one, readers of /metrics must not take all workers.
+std::string scrape(ServerCore& core) {
+  std::vector<Metrics::TenantNow> tenants;
+  for (const auto& entry : core.tenants.list())
+    tenants.push_back({entry->name, entry->settings().quota.qos_class, entry->tenant.ledger()});
+  std::map<std::string, std::string> ids;
+  for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
+  return core.metrics.scrape(core.engine.stats(), ids, tenants, core.transport->counts());
+}
+
+ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
+  std::uint32_t n_records = 1u << 18;
+  if (!exchange.request.body.empty()) {
+    ZRT_TRY(const auto body, parse_json(exchange.request.body));
+    ApiError wrong;
+    wrong.message = "[request] an object wanted";
+    if (!body.is_object()) return std::unexpected(std::move(wrong));
+    Fields fields(body);
+    ZRT_TRY(const auto n, fields.get_int("n_records", 1, 1 << 24));
+    if (n) n_records = static_cast<std::uint32_t>(*n);
+    ZRT_CHECK_OK(fields.expect_no_others());
+  }
+  if (const auto status = core.engine.start_trace(n_records); !status)
+    return std::unexpected(to_api_error(status.error()));
+  return fmt::format(R"({{"tracing":true,"n_records":{}}})", n_records);
+}
+
+// The trace itself, for ui.perfetto.dev.
+ApiResult<std::string> stop_trace(ServerCore& core, const Exchange&) {
+  char path[] = "/tmp/zinc_rt_trace_XXXXXX";
+  const int fd = ::mkstemp(path);
+  ApiError error;
+  error.status = 500;
+  error.message = "[trace] no temporary file could be made";
+  if (fd < 0) return std::unexpected(std::move(error));
+  ::close(fd);
+  const auto status = core.engine.stop_trace(path);
+  std::string text;
+  if (status) {
+    std::ifstream in(path, std::ios::binary);
+    text.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  ::unlink(path);
+  if (!status) return std::unexpected(to_api_error(status.error()));
+  return text;
+}
+
+}  // namespace
+
+void add_health_routes(Router& router, ServerCore& core) {
+  router.add({"GET", "/livez", Access::kOpen, true,
+              [&core](Exchange& exchange) { answer(core, exchange, R"({"status":"ok"})"); }});
+  const auto ready = [&core](Exchange& exchange) {
+    const auto why = core.why_not_ready();
+    if (why.empty())
+      answer(core, exchange, R"({"status":"ok"})");
+    else
+      answer(core, exchange, fmt::format(R"({{"status":"unavailable","reason":{}}})", json_string(why)), 503);
+  };
+  router.add({"GET", "/readyz", Access::kOpen, true, ready});
+  router.add({"GET", "/health", Access::kOpen, true, ready});
+  router.add({"GET", "/ping", Access::kOpen, true, ready});
+  router.add({"GET", "/health_generate", Access::kOpen, true, [&core](Exchange& exchange) {
+                core.slow.post(
+                    [&core, held = std::make_shared<Exchange>(std::move(exchange))] { answer_probe(core, *held); });
+              }});
+  router.add({"GET", "/version", Access::kOpen, true, [&core](Exchange& exchange) {
+                answer(core, exchange,
+                       fmt::format(R"({{"version":"{}","tier":"{}","arithmetic":"{}"}})", kVersion, core.engine.tier(),
+                                   core.engine.arithmetic()));
+              }});
+  router.add({"GET", "/metrics", Access::kAdmin, false, [&core](Exchange& exchange) {
+                HttpResponse response;
+                response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+                response.body = scrape(core);
+                core.metrics.answered(200);
+                exchange.connection->respond(std::move(response));
+              }});
+  const auto add = [&](const char* path, ApiResult<std::string> (*work)(ServerCore&, const Exchange&)) {
+    router.add({"POST", path, Access::kAdmin, false, [&core, work](Exchange& exchange) {
+                  auto result = work(core, exchange);
+                  if (result)
+                    answer(core, exchange, std::move(*result));
+                  else
+                    answer(core, exchange, result.error());
+                }});
+  };
+  add("/v1/trace/start", start_trace);
+  add("/v1/trace/stop", stop_trace);
+}
+
+}  // namespace zinc_rt::server

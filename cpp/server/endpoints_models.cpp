@@ -1,0 +1,193 @@
+// /v1/models, loading and unloading; /tokenize, /detokenize, /apply-template.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "server/core.h"
+#include "server/openai_request.h"
+
+namespace zinc_rt::server {
+namespace {
+
+ApiError bad(std::string message, std::string param = {}) {
+  ApiError error;
+  error.message = std::move(message);
+  error.param = std::move(param);
+  return error;
+}
+
+ApiResult<Json> read_object(const Exchange& exchange) {
+  ZRT_TRY(auto body, parse_json(exchange.request.body));
+  if (!body.is_object())
+    return std::unexpected(bad(fmt::format("[request] {} is given, an object wanted", show(body))));
+  return body;
+}
+
+Json describe(const ServedModel& model) {
+  const auto card = Json::parse(model.card, nullptr, false);
+  const auto plan = Json::parse(model.plan, nullptr, false);
+  Json out{{"id", model.id},
+           {"object", "model"},
+           {"created", model.created_s},
+           {"owned_by", "zinc_rt"},
+           {"max_model_len", model.max_context}};
+  if (card.is_object()) {
+    out["name"] = card.value("name", "");
+    for (const char* key :
+         {"architecture", "n_parameters", "context_length", "file_bytes", "weight_bytes", "weight_bytes_by_format",
+          "kv_bytes_per_token", "tier", "device", "arithmetic", "activations", "kv_dtype"})
+      if (card.contains(key)) out[key] = card[key];
+  }
+  if (plan.is_object())
+    for (const char* key : {"max_slots", "max_context", "chunk_cap", "kv_pages", "kv_page_bytes"})
+      if (plan.contains(key)) out[key] = plan[key];
+  out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
+  return out;
+}
+
+// The prompt of a body: text as it is, or messages through the template.
+ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fields, const ServedModel& model) {
+  ZRT_TRY(auto prompt, fields.get_string("prompt", 64u << 20));
+  ZRT_TRY(auto content, fields.get_string("content", 64u << 20));
+  const Json* messages = fields.get("messages");
+  const Json* tools = fields.get("tools");
+  const Json* variables = fields.get("chat_template_kwargs");
+  ZRT_TRY(const auto add_prompt, fields.get_bool("add_generation_prompt"));
+  if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
+    return std::unexpected(bad("[request] just one of prompt, content and messages wanted", "prompt"));
+  if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
+  ZRT_TRY(const auto read, read_messages(*messages));
+  if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
+  if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
+  auto text = core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(true),
+                                         variables != nullptr ? variables->dump() : "", model.engine_name);
+  if (!text) {
+    auto error = to_api_error(text.error());
+    error.param = "messages";
+    return std::unexpected(std::move(error));
+  }
+  return std::pair(std::move(*text), false);
+}
+
+ApiResult<std::string> tokenize(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  Fields fields(body);
+  ZRT_TRY(const auto name, fields.get_string("model"));
+  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+  ZRT_TRY(const auto text, read_text(core, fields, model));
+  ZRT_TRY(auto special, fields.get_bool("add_special_tokens"));
+  ZRT_TRY(const auto special_too, fields.get_bool("add_special"));
+  if (!special) special = special_too;
+  ZRT_TRY(const auto strings, fields.get_bool("return_token_strs"));
+  ZRT_CHECK_OK(fields.expect_no_others());
+  const auto ids = core.engine.tokenize(text.first, special.value_or(text.second), true, model.engine_name);
+  if (!ids) return std::unexpected(to_api_error(ids.error()));
+  Json out{{"count", ids->size()}, {"max_model_len", model.max_context}, {"tokens", *ids}};
+  if (strings.value_or(false)) {
+    auto& list = out["token_strs"] = Json::array();
+    for (const auto id : *ids) list.push_back(core.engine.token_bytes(id, model.engine_name));
+  }
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  Fields fields(body);
+  ZRT_TRY(const auto name, fields.get_string("model"));
+  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+  ZRT_TRY(const auto ids, fields.get_ids("tokens", 1 << 22));
+  if (!ids) return fields.wrong("tokens", "it is missing");
+  ZRT_CHECK_OK(fields.expect_no_others());
+  const auto text = core.engine.detokenize(*ids, false, model.engine_name);
+  if (!text) {
+    auto error = to_api_error(text.error());
+    error.param = "tokens";
+    return std::unexpected(std::move(error));
+  }
+  return Json{{"prompt", *text}, {"content", *text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  Fields fields(body);
+  ZRT_TRY(const auto name, fields.get_string("model"));
+  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+  if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
+  ZRT_TRY(const auto text, read_text(core, fields, model));
+  ZRT_CHECK_OK(fields.expect_no_others());
+  return Json{{"prompt", text.first}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  Fields fields(body);
+  ModelSpec spec;
+  ZRT_TRY(const auto path, fields.get_string("path", 4096));
+  if (!path) return fields.wrong("path", "it is missing");
+  spec.path = *path;
+  ZRT_TRY(const auto id, fields.get_string("id", 256));
+  spec.id = id.value_or("");
+  ZRT_TRY(const auto slots, fields.get_int("max_slots", 1, 4096));
+  if (slots) spec.options.max_slots = static_cast<std::uint32_t>(*slots);
+  ZRT_TRY(const auto context, fields.get_int("max_context", 1, 1 << 24));
+  if (context) spec.options.max_context = static_cast<std::uint32_t>(*context);
+  ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
+  if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
+  ZRT_CHECK_OK(fields.expect_no_others());
+  ZRT_CHECK_OK(core.models.load(spec));
+  ZRT_TRY(const auto model, core.models.find(spec.id.empty() ? Models::default_id(spec.path) : spec.id));
+  return describe(model).dump();
+}
+
+ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  Fields fields(body);
+  ZRT_TRY(const auto id, fields.get_string("id", 256));
+  if (!id) return fields.wrong("id", "it is missing");
+  ZRT_CHECK_OK(fields.expect_no_others());
+  ZRT_CHECK_OK(core.models.unload(*id));
+  return Json{{"id", *id}, {"unloaded", true}}.dump();
+}
+
+using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
+
+std::function<void(Exchange&)> answering(ServerCore& core, Work work) {
+  return [&core, work](Exchange& exchange) {
+    auto result = work(core, exchange);
+    if (result)
+      answer(core, exchange, std::move(*result));
+    else
+      answer(core, exchange, result.error());
+  };
+}
+
+// On the slow queue: other requests do not wait for it.
+std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
+  return [&core, work](Exchange& exchange) {
+    core.slow.post(
+        [&core, work, held = std::make_shared<Exchange>(std::move(exchange))] { answering(core, work)(*held); });
+  };
+}
+
+}  // namespace
+
+void add_model_routes(Router& router, ServerCore& core) {
+  router.add({"GET", "/v1/models", Access::kKey, false, [&core](Exchange& exchange) {
+                Json list = Json::array();
+                for (const auto& model : core.models.list()) list.push_back(describe(model));
+                answer(core, exchange, Json{{"object", "list"}, {"data", std::move(list)}}.dump());
+              }});
+  router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});
+  router.add({"POST", "/v1/models/unload", Access::kAdmin, false, answering_slowly(core, unload)});
+  router.add({"GET", "/v1/models/{id*}", Access::kKey, false, [&core](Exchange& exchange) {
+                const auto model = core.models.find(exchange.params.at("id"));
+                if (model)
+                  answer(core, exchange, describe(*model).dump());
+                else
+                  answer(core, exchange, model.error());
+              }});
+  router.add({"POST", "/tokenize", Access::kKey, false, answering(core, tokenize)});
+  router.add({"POST", "/detokenize", Access::kKey, false, answering(core, detokenize)});
+  router.add({"POST", "/apply-template", Access::kKey, false, answering(core, apply_template)});
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,169 @@
+// /v1/tenants: who may do what, and who used what.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "server/core.h"
+
+namespace zinc_rt::server {
+namespace {
+
+ApiError refused(int status, std::string message) {
+  ApiError error;
+  error.status = status;
+  error.message = std::move(message);
+  return error;
+}
+
+// The tenant of the path, which is the caller's own, or anyone's for an admin.
+ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchange& exchange) {
+  const auto& id = exchange.params.at("id");
+  const bool is_own = exchange.caller.tenant && (id == "me" || exchange.caller.tenant->name == id);
+  if (is_own) return exchange.caller.tenant;
+  if (!exchange.caller.is_admin)
+    return std::unexpected(refused(403, "[tenants] a tenant sees itself alone; an admin's key sees all"));
+  if (auto entry = core.tenants.find(id)) return entry;
+  return std::unexpected(refused(404, fmt::format("[tenants] there is no \"{}\"", id)));
+}
+
+Json describe(const TenantEntry& entry) {
+  return Json{{"id", entry.name},
+              {"object", "tenant"},
+              {"configured", entry.is_configured},
+              {"open_requests", entry.n_open()},
+              {"settings", entry.settings().to_json()}};
+}
+
+Json to_json(const TenantLedger& l) {
+  return Json{{"slots_now", l.slots_now},
+              {"waiting_now", l.waiting_now},
+              {"kv_pages_now", l.kv_pages_now},
+              {"kv_pages_peak", l.kv_pages_peak},
+              {"tokens_prompted", l.tokens_prompted},
+              {"tokens_cached", l.tokens_cached},
+              {"tokens_generated", l.tokens_generated},
+              {"requests_finished", l.requests_finished},
+              {"requests_cancelled", l.requests_cancelled},
+              {"requests_failed", l.requests_failed},
+              {"requests_rejected", l.requests_rejected},
+              {"requests_too_slow", l.requests_too_slow},
+              {"slots_preempted", l.slots_preempted},
+              {"prefix_hit_rate", l.prefix_hit_rate},
+              {"service", l.service},
+              {"ttft_ms", {{"p50", l.p50_ttft_ms}, {"p99", l.p99_ttft_ms}}},
+              {"decode_ms", {{"p50", l.p50_decode_ms}, {"p99", l.p99_decode_ms}}},
+              {"queue_ms", {{"p50", l.p50_queue_ms}, {"p99", l.p99_queue_ms}}}};
+}
+
+// Sums that the ledger has for good, and what the engine has counted since it started.
+ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto entry, tenant_of(core, exchange));
+  const auto totals = core.store->totals(entry->name);
+  if (!totals) return std::unexpected(to_api_error(totals.error()));
+  UsageTotal sum;
+  Json days = Json::array();
+  for (const auto& t : *totals) {
+    sum.requests += t.requests;
+    sum.prompt_tokens += t.prompt_tokens;
+    sum.cached_tokens += t.cached_tokens;
+    sum.completion_tokens += t.completion_tokens;
+    days.push_back({{"day", t.day},
+                    {"model", t.model},
+                    {"finish_reason", t.finish},
+                    {"requests", t.requests},
+                    {"prompt_tokens", t.prompt_tokens},
+                    {"cached_tokens", t.cached_tokens},
+                    {"completion_tokens", t.completion_tokens}});
+  }
+  return Json{{"tenant", entry->name},
+              {"requests", sum.requests},
+              {"prompt_tokens", sum.prompt_tokens},
+              {"cached_tokens", sum.cached_tokens},
+              {"completion_tokens", sum.completion_tokens},
+              {"total_tokens", sum.prompt_tokens + sum.completion_tokens},
+              {"by_day", std::move(days)},
+              {"since_start", to_json(entry->tenant.ledger())}}
+      .dump();
+}
+
+ApiResult<std::string> list(ServerCore& core, const Exchange&) {
+  Json all = Json::array();
+  for (const auto& entry : core.tenants.list()) all.push_back(describe(*entry));
+  return Json{{"object", "list"}, {"data", std::move(all)}}.dump();
+}
+
+ApiResult<std::string> show_one(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto entry, tenant_of(core, exchange));
+  return describe(*entry).dump();
+}
+
+ApiResult<Json> read_object(const Exchange& exchange) {
+  ZRT_TRY(auto body, parse_json(exchange.request.body));
+  if (!body.is_object())
+    return std::unexpected(refused(400, fmt::format("[request] {} is given, an object wanted", show(body))));
+  return body;
+}
+
+// {"id": ..., settings...}
+ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(auto body, read_object(exchange));
+  if (!body.contains("id") || !body["id"].is_string())
+    return std::unexpected(refused(400, "[request] id: a name wanted"));
+  const auto id = body["id"].get<std::string>();
+  body.erase("id");
+  ZRT_TRY(const auto key, core.tenants.create(id, body));
+  auto out = describe(*core.tenants.find(id));
+  out["api_key"] = key;  // shown this once
+  return out.dump();
+}
+
+ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto body, read_object(exchange));
+  const auto& id = exchange.params.at("id");
+  ZRT_CHECK_OK(core.tenants.change(id, body));
+  return describe(*core.tenants.find(id)).dump();
+}
+
+ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
+  const auto& id = exchange.params.at("id");
+  ZRT_CHECK_OK(core.tenants.remove(id));
+  return Json{{"id", id}, {"deleted", true}}.dump();
+}
+
+ApiResult<std::string> add_key(ServerCore& core, const Exchange& exchange) {
+  const auto& id = exchange.params.at("id");
+  ZRT_TRY(const auto key, core.tenants.add_key(id));
+  return Json{{"id", id}, {"api_key", key}}.dump();
+}
+
+ApiResult<std::string> flush(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto entry, tenant_of(core, exchange));
+  const auto pages = entry->tenant.flush_prefix_cache();
+  if (!pages) return std::unexpected(to_api_error(pages.error()));
+  return Json{{"id", entry->name}, {"pages_freed", *pages}}.dump();
+}
+
+void add(Router& router, ServerCore& core, const char* method, const char* path, Access access,
+         ApiResult<std::string> (*work)(ServerCore&, const Exchange&), int status = 200) {
+  router.add({method, path, access, false, [&core, work, status](Exchange& exchange) {
+                auto result = work(core, exchange);
+                if (result)
+                  answer(core, exchange, std::move(*result), status);
+                else
+                  answer(core, exchange, result.error());
+              }});
+}
+
+}  // namespace
+
+void add_tenant_routes(Router& router, ServerCore& core) {
+  add(router, core, "GET", "/v1/tenants", Access::kAdmin, list);
+  add(router, core, "POST", "/v1/tenants", Access::kAdmin, create, 201);
+  add(router, core, "GET", "/v1/tenants/{id}", Access::kKey, show_one);
+  add(router, core, "PATCH", "/v1/tenants/{id}", Access::kAdmin, change);
+  add(router, core, "DELETE", "/v1/tenants/{id}", Access::kAdmin, remove);
+  add(router, core, "GET", "/v1/tenants/{id}/usage", Access::kKey, usage);
+  add(router, core, "POST", "/v1/tenants/{id}/keys", Access::kAdmin, add_key, 201);
+  add(router, core, "POST", "/v1/tenants/{id}/flush_prefix_cache", Access::kKey, flush);
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,88 @@
+// One API call that generates: its prompts as requests of the engine, their events as an answer, whole or streamed, and
+// its line in the ledger. Thread rule: start() once; the rest is called by the engine's drainer, the work queue and the
+// I/O threads.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/metrics.h"
+#include "server/openai_response.h"
+#include "server/reasoning.h"
+#include "server/state_store.h"
+#include "server/tenants.h"
+#include "server/work_queue.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt::server {
+
+// What a job works with; all of it outlives every job.
+struct JobServices {
+  Engine& engine;
+  StateStore& store;
+  Metrics& metrics;
+  WorkQueue& work;
+};
+
+struct JobCall {
+  GenerationCall call;
+  AnswerHead head;           // model: as clients name it
+  std::string engine_model;  // as the engine names it
+  std::string endpoint;
+  bool prompt_opens_reasoning = false;
+  std::shared_ptr<TenantEntry> tenant;
+  std::shared_ptr<Connection> connection;
+  Headers headers;  // of the answer
+};
+
+class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
+ public:
+  GenerationJob(const JobServices& services, JobCall call);
+  // Submits all prompts; on an error nothing runs and the connection has not been answered. On a work queue's thread.
+  ApiResult<void> start();
+
+ private:
+  class PromptSink;
+  // One of n completions of one prompt. While it runs the drainer's, then the work queue's.
+  struct Choice {
+    explicit Choice(bool begins_inside) : splitter(begins_inside) {}
+    ReasoningSplitter splitter;
+    std::string waiting;  // an event that the connection had no room for
+    bool is_waiting = false, has_begun = false;
+    std::uint64_t last_us = 0;
+    std::uint32_t n_reasoning = 0;   // tokens
+    std::uint32_t n_characters = 0;  // that were sent
+  };
+
+  SinkResult push(std::uint32_t prompt, const StreamEvent& event);
+  void end(std::uint32_t prompt, std::uint32_t index);
+  void finish_choice(std::uint32_t prompt, std::uint32_t index);
+  void conclude();
+  void record(const Usage& usage, const std::string& finish);
+  void send_rest();
+  void send_whole(const Usage& usage, std::uint32_t n_reasoning, const Timings& timings);
+  void cancel();
+  std::string event_of(const ChoiceText& text) const;
+  ChoiceText begin_text(std::uint32_t prompt, std::uint32_t index) const;
+  std::string echo_of(std::uint32_t prompt) const;
+
+  const JobServices services_;
+  const JobCall call_;
+  const TokenNames names_;
+  Metrics::Series& series_;
+  const std::chrono::steady_clock::time_point started_;
+  std::vector<Choice> choices_;  // prompt by prompt
+  std::uint32_t n_ = 1;          // choices of each prompt
+
+  std::mutex mutex_;  // handles_ while they come, and the ends of choices
+  std::vector<RequestHandle> handles_;
+  std::uint32_t n_open_ = 0;
+  std::atomic<bool> is_cancelled_{false}, is_refused_{false};
+  std::string last_events_;  // of the stream, once the ledger has it
+  HttpResponse whole_;
+};
+
+}  // namespace zinc_rt::server

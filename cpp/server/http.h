@@ -1,0 +1,60 @@
+// What the server's handlers see of HTTP: a whole request, and the connection that its answer goes to.
+// Thread rule: HttpRequest and HttpResponse are plain values; a Connection may be used from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace zinc_rt::server {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;   // as sent: GET, POST, ...
+  std::string path;     // percent-decoded, without the query
+  std::string query;    // behind the '?', as sent
+  Headers headers;      // names in lower case, in the order of the message
+  std::string body;     // whole, transfer coding removed
+  std::string address;  // of the peer, without its port
+
+  // The first of that name (in lower case); empty when there is none.
+  std::string_view header(std::string_view name) const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  Headers headers;  // besides Content-Type, Content-Length, Connection and Date
+  std::string content_type = "application/json";
+  std::string body;
+};
+
+// The answer to one request, made once: respond(), or start_stream(), any number of write() and finish(). Dropping it
+// unanswered gives the client a 500. What is called after the client has left does nothing.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  virtual void respond(HttpResponse response) = 0;
+
+  // Status and headers now; the body follows in pieces. Server-sent events get a heartbeat comment when nothing was
+  // written for a while.
+  virtual void start_stream(HttpResponse head) = 0;
+  // False: the stream has not started, or so much waits to be sent, that nothing was taken; try again later. Never
+  // blocks.
+  virtual bool write(std::string_view piece) = 0;
+  // `last` is taken whatever waits.
+  virtual void finish(std::string_view last) = 0;
+  // Ends the stream without its closing piece, so that the client sees that something is missing.
+  virtual void abort() = 0;
+
+  // Calls `left` once, on an I/O thread, if the client goes away before the answer is complete (at once, if it has).
+  // It must not block.
+  virtual void on_gone(std::function<void()> left) = 0;
+};
+
+const char* reason_phrase(int status);
+
+}  // namespace zinc_rt::server

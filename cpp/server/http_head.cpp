@@ -1,0 +1,189 @@
+#include "server/http_head.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::size_t kMaxHeaders = 100;
+
+bool is_token(std::string_view text) {
+  constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
+  return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
+    return std::isalnum(c) != 0 || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
+  });
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+HeadScan bad(std::string complaint, int status = 400) {
+  return {HeadScan::kBad, 0, status, std::move(complaint)};
+}
+
+// method SP target SP HTTP/1.x; empty: good
+std::string check_request_line(std::string_view line) {
+  const auto first = line.find(' '), last = line.rfind(' ');
+  if (first == std::string_view::npos || first == last) return "the request line is not \"METHOD target HTTP/1.1\"";
+  const auto method = line.substr(0, first), target = line.substr(first + 1, last - first - 1),
+             version = line.substr(last + 1);
+  if (!is_token(method)) return "the method is not a token";
+  if (version != "HTTP/1.1" && version != "HTTP/1.0") return "the version is not HTTP/1.1 or HTTP/1.0";
+  if (target.empty() || (target[0] != '/' && target != "*")) return "the request target does not begin with '/'";
+  for (const unsigned char c : target)
+    if (c <= 0x20 || c >= 0x7F) return "the request target has a byte that must be percent-encoded";
+  return {};
+}
+
+struct Seen {
+  std::size_t n_headers = 0, n_hosts = 0, n_lengths = 0, n_codings = 0;
+};
+
+std::string check_header_line(std::string_view line, Seen& seen) {
+  if (line[0] == ' ' || line[0] == '\t') return "a header line is folded";
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos) return "a header line has no ':'";
+  const auto name = lower(line.substr(0, colon));
+  if (!is_token(name)) return "a header name is not a token";
+  auto value = line.substr(colon + 1);
+  while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
+  while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
+  for (const unsigned char c : value)
+    if ((c < 0x20 && c != '\t') || c == 0x7F) return fmt::format("header {} has a control character", name);
+  if (++seen.n_headers > kMaxHeaders) return fmt::format("more than {} header lines", kMaxHeaders);
+  if (name == "host" && (++seen.n_hosts > 1 || value.empty())) return "Host is empty or given twice";
+  if (name == "content-length") {
+    if (++seen.n_lengths > 1) return "Content-Length is given twice";
+    if (value.empty() || value.size() > 18 ||
+        !std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c); }))
+      return "Content-Length is not a plain number";
+  }
+  if (name == "transfer-encoding") {
+    if (++seen.n_codings > 1) return "Transfer-Encoding is given twice";
+    if (lower(value) != "chunked") return "Transfer-Encoding is not \"chunked\"";
+  }
+  if (seen.n_lengths > 0 && seen.n_codings > 0) return "both Content-Length and Transfer-Encoding are given";
+  return {};
+}
+
+}  // namespace
+
+HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
+  std::size_t at = 0;
+  if (bytes.starts_with("\r\n")) at = 2;  // left over behind an earlier body by some clients
+  Seen seen;
+  std::string_view request_line;
+  for (bool is_first = true;; is_first = false) {
+    const auto end = bytes.find('\n', at);
+    const auto line = bytes.substr(at, end == std::string_view::npos ? std::string_view::npos : end - at);
+    if (is_first)
+      for (const unsigned char c : line)
+        if ((c < 0x20 && c != '\r') || c >= 0x7F)
+          return bad("this is not HTTP: the request line has a byte outside of printable ASCII");
+    if (end == std::string_view::npos) {
+      if (bytes.size() > max_bytes) return bad(fmt::format("the head has more than {} bytes", max_bytes), 431);
+      return {};
+    }
+    if (line.empty() || line.back() != '\r') return bad("a line ends with a bare line feed");
+    const auto text = line.substr(0, line.size() - 1);
+    if (text.find('\r') != std::string_view::npos) return bad("a bare carriage return");
+    at = end + 1;
+    if (at > max_bytes) return bad(fmt::format("the head has more than {} bytes", max_bytes), 431);
+    if (is_first) {
+      if (auto complaint = check_request_line(text); !complaint.empty()) return bad(std::move(complaint));
+      request_line = text;
+      continue;
+    }
+    if (text.empty()) break;
+    if (auto complaint = check_header_line(text, seen); !complaint.empty()) return bad(std::move(complaint));
+  }
+  const bool is_1_1 = request_line.ends_with("1.1");
+  if (is_1_1 && seen.n_hosts == 0) return bad("Host is missing");
+  if (!is_1_1 && seen.n_codings > 0) return bad("Transfer-Encoding in an HTTP/1.0 message");
+  HeadScan whole;
+  whole.state = HeadScan::kWhole;
+  whole.size = at;
+  return whole;
+}
+
+bool is_utf8(std::string_view text) {
+  std::size_t i = 0;
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  while (i < text.size()) {
+    const unsigned c = byte(i);
+    std::size_t n = 0;
+    unsigned low = 0x80, high = 0xBF;  // of the second byte
+    if (c < 0x80)
+      n = 1;
+    else if (c >= 0xC2 && c <= 0xDF)
+      n = 2;
+    else if (c >= 0xE0 && c <= 0xEF)
+      n = 3, low = c == 0xE0 ? 0xA0 : 0x80, high = c == 0xED ? 0x9F : 0xBF;
+    else if (c >= 0xF0 && c <= 0xF4)
+      n = 4, low = c == 0xF0 ? 0x90 : 0x80, high = c == 0xF4 ? 0x8F : 0xBF;
+    if (n == 0 || i + n > text.size()) return false;
+    for (std::size_t k = 1; k < n; ++k, low = 0x80, high = 0xBF)
+      if (byte(i + k) < low || byte(i + k) > high) return false;
+    i += n;
+  }
+  return true;
+}
+
+bool percent_decode(std::string_view text, std::string& out) {
+  const auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    const int l = std::tolower(static_cast<unsigned char>(c));
+    return l >= 'a' && l <= 'f' ? l - 'a' + 10 : -1;
+  };
+  out.clear();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return false;
+    const int high = digit(text[i + 1]), low = digit(text[i + 2]);
+    if (high < 0 || low < 0 || high + low == 0) return false;
+    out += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return is_utf8(out);
+}
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  const auto it = std::ranges::find(headers, name, [](const auto& h) -> std::string_view { return h.first; });
+  return it == headers.end() ? std::string_view() : std::string_view(it->second);
+}
+
+const char* reason_phrase(int status) {
+  switch (status) {
+    case 200: return "OK";
+    case 201: return "Created";
+    case 204: return "No Content";
+    case 304: return "Not Modified";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 413: return "Content Too Large";
+    case 415: return "Unsupported Media Type";
+    case 417: return "Expectation Failed";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 503: return "Service Unavailable";
+    default: return "Unknown";
+  }
+}
+
+}  // namespace zinc_rt::server

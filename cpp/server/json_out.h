@@ -1,0 +1,14 @@
+// Text as JSON, for answers that are written many times a second.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::server {
+
+// Appends `text` with JSON's escapes and no quotes. REQUIRES: UTF-8.
+void append_escaped(std::string& out, std::string_view text);
+std::string json_string(std::string_view text);
+
+}  // namespace zinc_rt::server

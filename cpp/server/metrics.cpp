@@ -1,0 +1,180 @@
+#include "server/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+#include <nlohmann/json.hpp>
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::size_t kMaxTenantLabels = 200;
+const prometheus::Histogram::BucketBoundaries kFirstToken{0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5,
+                                                          0.75,  1,     2.5,  5,    7.5,  10,   20,   40,  80,   160};
+const prometheus::Histogram::BucketBoundaries kInterval{0.001, 0.0025, 0.005, 0.01,  0.015, 0.02, 0.025,
+                                                        0.03,  0.04,   0.05,  0.075, 0.1,   0.15, 0.2,
+                                                        0.3,   0.4,    0.5,   0.75,  1,     2.5,  5};
+const prometheus::Histogram::BucketBoundaries kWhole{0.01, 0.05, 0.1, 0.3, 0.5, 0.8, 1,   1.5, 2,   2.5,
+                                                     5,    10,   15,  20,  30,  60,  120, 240, 480, 960};
+
+}  // namespace
+
+Metrics::Metrics(std::string version) {
+  gauge("zinc:build_info", "the version that runs", {{"version", std::move(version)}}).Set(1);
+}
+
+std::string Metrics::label_of(const std::string& tenant) {
+  if (labels_.contains(tenant)) return tenant;
+  if (labels_.size() >= kMaxTenantLabels) return "other";
+  labels_[tenant] = true;
+  return tenant;
+}
+
+prometheus::Gauge& Metrics::gauge(const char* name, const char* help, const prometheus::Labels& labels) {
+  auto& family = gauges_[name];
+  if (family == nullptr) family = &prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
+  return family->Add(labels);
+}
+
+prometheus::Counter& Metrics::counter(const char* name, const char* help, const prometheus::Labels& labels) {
+  auto& family = counters_[name];
+  if (family == nullptr) family = &prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
+  return family->Add(labels);
+}
+
+// A counter whose value is kept elsewhere.
+void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, double value) {
+  auto& c = counter(name, help, labels);
+  if (value > c.Value()) c.Increment(value - c.Value());
+}
+
+Metrics::Series& Metrics::series(const std::string& tenant, const std::string& model) {
+  const std::lock_guard lock(mutex_);
+  const auto label = label_of(tenant);
+  auto& series = series_[{label, model}];
+  if (series) return *series;
+  series = std::make_unique<Series>();
+  const prometheus::Labels labels{{"tenant", label}, {"model_name", model}};
+  const auto histogram = [&](const char* name, const char* help,
+                             const prometheus::Histogram::BucketBoundaries& bounds) {
+    auto& family = histograms_[name];
+    if (family == nullptr) family = &prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
+    return &family->Add(labels, bounds);
+  };
+  series->time_to_first_token =
+      histogram("zinc:time_to_first_token_seconds", "from the request to its first token", kFirstToken);
+  series->token_interval =
+      histogram("zinc:inter_token_latency_seconds", "from one token of a choice to the next", kInterval);
+  series->request_time = histogram("zinc:e2e_request_latency_seconds", "from the request to its end", kWhole);
+  series->queue_time = histogram("zinc:request_queue_time_seconds", "waiting for a slot", kWhole);
+  series->prompt_tokens = &counter("zinc:prompt_tokens_total", "tokens of prompts", labels);
+  series->cached_tokens = &counter("zinc:prompt_tokens_cached_total", "of those, taken from the prefix cache", labels);
+  series->generated_tokens = &counter("zinc:generation_tokens_total", "tokens that were generated", labels);
+  return *series;
+}
+
+void Metrics::finished(Series& series, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  auto& c = series.finished[reason];
+  if (c == nullptr) {
+    prometheus::Labels labels{{"finished_reason", reason}};
+    for (const auto& [key, one] : series_)
+      if (one.get() == &series) labels["tenant"] = key.first, labels["model_name"] = key.second;
+    c = &counter("zinc:request_success_total", "requests that ended, by how", labels);
+  }
+  c->Increment();
+}
+
+void Metrics::answered(int status) {
+  const std::lock_guard lock(mutex_);
+  counter("zinc:http_responses_total", "HTTP answers by status", {{"status", std::to_string(status)}}).Increment();
+}
+
+void Metrics::refused(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  counter("zinc:admission_rejections_total", "requests that were not taken, by why", {{"reason", why}}).Increment();
+}
+
+std::string Metrics::scrape(const std::string& stats_text, const std::map<std::string, std::string>& ids,
+                            const std::vector<TenantNow>& tenants, const TransportCounts& transport) {
+  const auto stats = nlohmann::json::parse(stats_text, nullptr, false);
+  const std::lock_guard lock(mutex_);
+  for (const auto& m : stats.value("models", nlohmann::json::array())) {
+    const auto known = ids.find(m.value("name", ""));
+    const std::string id = known == ids.end() ? m.value("name", "") : known->second;
+    const prometheus::Labels labels{{"model_name", id}, {"engine", "0"}};
+    const auto of = [&](const char* key) { return m.value(key, 0.0); };
+    const double used = of("pages") > 0 ? 1 - of("pages_free") / of("pages") : 0;
+    gauge("vllm:num_requests_running", "requests with a slot", labels).Set(of("running"));
+    gauge("vllm:num_requests_waiting", "requests that wait for a slot", labels).Set(of("waiting"));
+    gauge("vllm:kv_cache_usage_perc", "share of the KV pages that is in use, 0 to 1", labels).Set(used);
+    raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, of("preemptions"));
+    raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, of("prompt_tokens"));
+    raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, of("decode_tokens"));
+    raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, of("prompt_tokens"));
+    raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, of("cached_tokens"));
+    auto info = labels;
+    info["block_size"] = "16";
+    info["num_gpu_blocks"] = std::to_string(static_cast<std::uint64_t>(of("pages")));
+    gauge("vllm:cache_config_info", "the KV cache", info).Set(1);
+    const prometheus::Labels ours{{"model_name", id}};
+    gauge("zinc:kv_pages_free", "KV pages that nobody uses", ours).Set(of("pages_free"));
+    gauge("zinc:kv_pages_cached", "KV pages that hold prefixes alone", ours).Set(of("pages_cached"));
+    gauge("zinc:slots_free", "slots that nobody uses", ours).Set(of("slots_free"));
+    raise_to("zinc:engine_steps_total", "steps of the engine", ours, of("steps"));
+    raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, of("page_evictions"));
+    gauge("zinc:allocated_bytes", "memory that the model has asked for", ours).Set(of("allocated_bytes"));
+  }
+  for (const auto& t : tenants) {
+    const prometheus::Labels labels{{"tenant", label_of(t.name)}, {"qos", t.qos_class}};
+    gauge("zinc:tenant_slots", "slots of the tenant", labels).Set(t.ledger.slots_now);
+    gauge("zinc:tenant_waiting", "its requests without a slot", labels).Set(t.ledger.waiting_now);
+    gauge("zinc:tenant_kv_pages", "its KV pages", labels).Set(t.ledger.kv_pages_now);
+    gauge("zinc:tenant_service", "what it was charged for fair sharing", labels).Set(t.ledger.service);
+    raise_to("zinc:tenant_preemptions_total", "slots that were taken from it", labels,
+             static_cast<double>(t.ledger.slots_preempted));
+  }
+  gauge("zinc:http_connections", "connections that are open", {}).Set(transport.open);
+  raise_to("zinc:http_connections_total", "connections that were taken", {}, static_cast<double>(transport.accepted));
+  raise_to("zinc:http_connections_refused_total", "connections past a limit", {},
+           static_cast<double>(transport.refused));
+  raise_to("zinc:http_bad_requests_total", "messages that broke HTTP", {}, static_cast<double>(transport.bad_requests));
+  raise_to("zinc:http_timeouts_total", "connections that took too long", {}, static_cast<double>(transport.timed_out));
+  auto families = registry_.Collect();
+  // The same histograms under vLLM's names and labels, all tenants together.
+  const std::map<std::string, std::string> kAlias{
+      {"zinc:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
+      {"zinc:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},
+      {"zinc:e2e_request_latency_seconds", "vllm:e2e_request_latency_seconds"},
+      {"zinc:request_queue_time_seconds", "vllm:request_queue_time_seconds"},
+      {"zinc:request_success_total", "vllm:request_success_total"}};
+  const std::size_t n = families.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto alias = kAlias.find(families[i].name);
+    if (alias == kAlias.end()) continue;
+    prometheus::MetricFamily sum{alias->second, families[i].help, families[i].type, {}};
+    std::map<std::string, prometheus::ClientMetric> by_labels;
+    for (const auto& metric : families[i].metric) {
+      prometheus::ClientMetric like;
+      std::string key;
+      for (const auto& label : metric.label)
+        if (label.name != "tenant") like.label.push_back(label), key += label.value + '\0';
+      like.label.push_back({"engine", "0"});
+      auto [it, is_new] = by_labels.try_emplace(key, like);
+      auto& into = it->second;
+      into.counter.value += metric.counter.value;
+      into.histogram.sample_count += metric.histogram.sample_count;
+      into.histogram.sample_sum += metric.histogram.sample_sum;
+      if (into.histogram.bucket.empty()) {
+        into.histogram.bucket = metric.histogram.bucket;
+        continue;
+      }
+      for (std::size_t b = 0; b < metric.histogram.bucket.size(); ++b)
+        into.histogram.bucket[b].cumulative_count += metric.histogram.bucket[b].cumulative_count;
+    }
+    for (auto& [key, metric] : by_labels) sum.metric.push_back(std::move(metric));
+    families.push_back(std::move(sum));
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,59 @@
+// What is counted and timed, as Prometheus reads it: under zinc: with a tenant label, and under vLLM's names for the
+// dashboards and gateways that know those.
+// Thread rule: any thread.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/transport.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt::server {
+
+class Metrics {
+ public:
+  explicit Metrics(std::string version);
+
+  // Of one tenant and model; valid as long as the Metrics.
+  struct Series {
+    prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
+    prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
+    std::map<std::string, prometheus::Counter*> finished;  // by finish reason
+  };
+  Series& series(const std::string& tenant, const std::string& model);
+  void finished(Series& series, const std::string& reason);
+  void answered(int status);             // an HTTP answer
+  void refused(const std::string& why);  // a request that was not taken: rate, queue, draining, invalid
+
+  struct TenantNow {
+    std::string name, qos_class;
+    TenantLedger ledger;
+  };
+  // The text that a scrape gets. `stats` is Engine::stats(); `ids` has the id of each model by the engine's name.
+  std::string scrape(const std::string& stats, const std::map<std::string, std::string>& ids,
+                     const std::vector<TenantNow>& tenants, const TransportCounts& transport);
+
+ private:
+  std::string label_of(const std::string& tenant);  // the first 200 names, then "other"
+  prometheus::Gauge& gauge(const char* name, const char* help, const prometheus::Labels& labels);
+  prometheus::Counter& counter(const char* name, const char* help, const prometheus::Labels& labels);
+  void raise_to(const char* name, const char* help, const prometheus::Labels& labels, double value);
+
+  std::mutex mutex_;
+  prometheus::Registry registry_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<Series>> series_;
+  std::map<std::string, bool> labels_;
+  std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
+  std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
+  std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
+};
+
+}  // namespace zinc_rt::server

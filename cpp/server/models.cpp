@@ -1,0 +1,100 @@
+#include "server/models.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace zinc_rt::server {
+
+std::string Models::default_id(const std::string& path) {
+  auto name = std::filesystem::path(path).filename();
+  if (name.empty()) name = std::filesystem::path(path).parent_path().filename();
+  return name.extension() == ".gguf" ? name.stem().string() : name.string();
+}
+
+void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
+  ServedModel model;
+  model.id = spec.id.empty() ? default_id(spec.path) : spec.id;
+  model.engine_name = engine_name;
+  model.path = spec.path;
+  model.created_s = static_cast<std::int64_t>(std::time(nullptr));
+  model.card = engine_.model_card(engine_name);
+  model.plan = engine_.memory_plan(engine_name);
+  const auto plan = nlohmann::json::parse(model.plan, nullptr, false);
+  if (plan.is_object()) model.max_context = plan.value("max_context", 0u);
+  const std::lock_guard lock(mutex_);
+  models_.push_back(std::move(model));
+}
+
+ApiResult<void> Models::load(const ModelSpec& spec) {
+  const auto id = spec.id.empty() ? default_id(spec.path) : spec.id;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& model : models_) {
+      if (model.id != id) continue;
+      ApiError error;
+      error.status = 409;
+      error.message = fmt::format("[models] \"{}\" is loaded already", id);
+      return std::unexpected(std::move(error));
+    }
+  }
+  if (const auto status = engine_.add_model(spec.path, id, spec.options); !status)
+    return std::unexpected(to_api_error(status.error()));
+  add_loaded(spec, id);
+  return {};
+}
+
+ApiResult<void> Models::unload(const std::string& id) {
+  const auto model = find(id);
+  if (!model) return std::unexpected(model.error());
+  if (const auto status = engine_.remove_model(model->engine_name); !status)
+    return std::unexpected(to_api_error(status.error()));
+  const std::lock_guard lock(mutex_);
+  std::erase_if(models_, [&](const auto& m) { return m.id == model->id; });
+  return {};
+}
+
+ApiResult<ServedModel> Models::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  if (name.empty() && !models_.empty()) return models_.front();
+  std::string ids;
+  for (const auto& model : models_) {
+    if (model.id == name || model.engine_name == name) return model;
+    ids += (ids.empty() ? "" : ", ") + model.id;
+  }
+  ApiError error;
+  error.status = 404;
+  error.param = "model";
+  error.code = "model_not_found";
+  error.message = fmt::format("[models] there is no model \"{}\"; these are served: {}", name.substr(0, 200), ids);
+  return std::unexpected(std::move(error));
+}
+
+std::vector<ServedModel> Models::list() const {
+  const std::lock_guard lock(mutex_);
+  return models_;
+}
+
+bool Models::prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = opens_reasoning_.find({model.id, template_kwargs});
+    if (known != opens_reasoning_.end()) return known->second;
+  }
+  const auto text =
+      engine_.apply_template(R"([{"role":"user","content":"a"}])", {}, true, template_kwargs, model.engine_name);
+  bool opens = false;
+  if (text) {
+    const auto open = text->rfind("<think>"), close = text->rfind("</think>");
+    opens = open != std::string::npos && (close == std::string::npos || close < open);
+  }
+  const std::lock_guard lock(mutex_);
+  constexpr std::size_t kMost = 1024;  // kwargs come from clients
+  if (opens_reasoning_.size() < kMost) opens_reasoning_[{model.id, template_kwargs}] = opens;
+  return opens;
+}
+
+}  // namespace zinc_rt::server

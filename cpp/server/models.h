@@ -1,0 +1,53 @@
+// The models that are served: the ids that clients use, and the engine's names behind them.
+// Thread rule: any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/api_error.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt::server {
+
+struct ModelSpec {
+  std::string path;
+  std::string id;  // empty: the file's name without its ending
+  EngineOptions options;
+};
+
+struct ServedModel {
+  std::string id, engine_name, path;
+  std::int64_t created_s = 0;
+  std::uint32_t max_context = 0;
+  std::string card, plan;  // Engine::model_card and memory_plan
+};
+
+class Models {
+ public:
+  explicit Models(Engine engine) : engine_(std::move(engine)) {}
+
+  // What the engine has loaded already under `engine_name`.
+  void add_loaded(const ModelSpec& spec, const std::string& engine_name);
+  // Loads it, which takes its time. Errors: the engine's; 409 for an id that is taken.
+  ApiResult<void> load(const ModelSpec& spec);
+  ApiResult<void> unload(const std::string& id);
+  // By id or by the engine's name; empty: the first. Errors: 404 with the ids that there are.
+  ApiResult<ServedModel> find(const std::string& name) const;
+  std::vector<ServedModel> list() const;
+  // Whether the model's template opens the reasoning itself when it asks for an answer.
+  bool prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs);
+
+  static std::string default_id(const std::string& path);
+
+ private:
+  Engine engine_;
+  mutable std::mutex mutex_;
+  std::vector<ServedModel> models_;
+  std::map<std::pair<std::string, std::string>, bool> opens_reasoning_;
+};
+
+}  // namespace zinc_rt::server

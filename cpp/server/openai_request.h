@@ -1,0 +1,40 @@
+// Bodies of /v1/chat/completions, /v1/completions and /generate, read into the engine's requests. Every field is
+// honoured, or refused by its name. Thread rule: pure functions on plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/json_in.h"
+#include "zinc_rt/request.h"
+
+namespace zinc_rt::server {
+
+enum class Api : std::uint8_t { kChat, kText, kTokens };
+
+struct GenerationCall {
+  Api api = Api::kChat;
+  std::vector<Request> requests;  // one a prompt; choices of prompt i have the indices i n to i n + n - 1
+  bool stream = false, include_usage = false;
+  bool echo = false;            // the prompt is part of the text
+  bool wants_logprobs = false;  // of what is generated, and with echo of the prompt
+  bool return_token_ids = false;
+  bool wants_timings = false;
+  bool split_reasoning = true;  // <think>...</think> apart from the answer
+  bool include_reasoning = true;
+  std::string service_tier;  // as asked for; empty: not
+};
+
+// Sampling fields that are absent keep the values of `defaults`.
+ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults);
+ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults);
+ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults);
+
+// The messages of a chat as the templates take them: parts of text joined by line feeds, developer as system. Errors:
+// 400 naming the message and the field.
+ApiResult<Json> read_messages(const Json& messages);
+// A list of functions. Errors: 400.
+ApiResult<void> check_tools(const Json& tools);
+
+}  // namespace zinc_rt::server

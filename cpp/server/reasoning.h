@@ -1,0 +1,33 @@
+// Splits what a thinking model writes into its reasoning, between <think> and </think>, and its answer.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::server {
+
+class ReasoningSplitter {
+ public:
+  // begins_inside: the prompt has opened the reasoning already.
+  explicit ReasoningSplitter(bool begins_inside) : state_(begins_inside ? kInside : kStart) {}
+
+  struct Parts {
+    std::string reasoning, answer;
+  };
+  // What became sure with this piece; a possible beginning of a tag is held back.
+  Parts push(std::string_view piece);
+  // The text has ended.
+  Parts finish();
+  bool is_inside() const { return state_ == kInside; }
+
+ private:
+  // kStart: nothing but spaces so far; kBehind: spaces after the reasoning, which belong to neither.
+  enum State { kStart, kInside, kBehind, kAnswer } state_;
+  std::string held_;
+};
+
+// Of a whole text.
+ReasoningSplitter::Parts split_reasoning(std::string_view text, bool begins_inside);
+
+}  // namespace zinc_rt::server

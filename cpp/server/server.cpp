@@ -1,0 +1,199 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "server/core.h"
+#include "zinc_rt/version.h"
+
+namespace zinc_rt::server {
+
+std::int64_t steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool ServerCore::is_hung() const {
+  return steady_ms() - last_alive_ms.load() > kHungMs;
+}
+
+std::string ServerCore::why_not_ready() const {
+  if (is_failed) return "the device fails every step";
+  if (is_draining) return "the server is shutting down";
+  if (is_hung()) return fmt::format("the engine's step has not ended for {} ms", steady_ms() - last_alive_ms.load());
+  if (!store->is_good()) return "the ledger cannot be written";
+  return {};
+}
+
+void answer(ServerCore& core, Exchange& exchange, std::string body, int status) {
+  core.metrics.answered(status);
+  HttpResponse response;
+  response.status = status;
+  response.body = std::move(body);
+  response.headers.emplace_back("x-request-id", exchange.id);
+  exchange.connection->respond(std::move(response));
+}
+
+void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
+  core.metrics.answered(error.status);
+  auto response = error_response(error);
+  response.headers.emplace_back("x-request-id", exchange.id);
+  exchange.connection->respond(std::move(response));
+}
+
+namespace {
+
+std::string new_id() {
+  thread_local std::mt19937_64 rng{std::random_device{}()};
+  return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
+}
+
+// The client's own id, where it is one that can go into headers and logs.
+std::string id_of(const HttpRequest& request) {
+  const auto given = request.header("x-request-id");
+  const bool is_good = !given.empty() && given.size() <= 128 && std::ranges::all_of(given, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  return is_good ? std::string(given) : new_id();
+}
+
+// What a page of another site makes a browser send must not reach a server that trusts who can reach it.
+std::string breach_of(const HttpRequest& request) {
+  const auto origin = request.header("origin");
+  if (const auto at = origin.find("://");
+      !origin.empty() && origin.substr(at == std::string_view::npos ? 0 : at + 3) != request.header("host"))
+    return fmt::format("[http] Origin {} is another site than this server", origin.substr(0, 100));
+  const auto type = request.header("content-type");
+  if (request.method == "GET" || request.method == "HEAD" || type.empty() || type.starts_with("application/json"))
+    return {};
+  return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
+}
+
+class ServerImpl final : public Server {
+ public:
+  ServerImpl(Engine engine, std::unique_ptr<StateStore> store) : core_(std::move(engine), std::move(store), kVersion) {
+    add_health_routes(router_, core_);
+    add_generation_routes(router_, core_);
+    add_model_routes(router_, core_);
+    add_tenant_routes(router_, core_);
+  }
+
+  ~ServerImpl() override {
+    core_.is_draining = true;
+    {
+      const std::lock_guard lock(watch_mutex_);
+      is_stopped_ = true;
+    }
+    watch_wake_.notify_all();
+    if (watch_.joinable()) watch_.join();
+    core_.engine.close();  // ends what is under way; the answers are made by the work queue
+    core_.slow.stop();
+    core_.work.stop();
+    core_.store.reset();  // after the last line of the ledger, and the answers that wait for it
+    if (core_.transport) core_.transport->drain(1);
+    core_.transport.reset();
+  }
+
+  Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
+    core_.last_alive_ms = steady_ms();
+    core_.models.add_loaded(models.front(), core_.engine.models().front());
+    for (std::size_t i = 1; i < models.size(); ++i)
+      if (const auto loaded = core_.models.load(models[i]); !loaded)
+        return fail(StatusCode::kInvalidArgument, "{}", loaded.error().message);
+    ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    ZRT_TRY(core_.transport,
+            Transport::listen(options.transport, [this](HttpRequest request, std::shared_ptr<Connection> to) {
+              take(std::move(request), std::move(to));
+            }));
+    watch_ = std::thread([this] { watch(); });
+    return {};
+  }
+
+  std::uint16_t port() const override { return core_.transport->port(); }
+  bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
+  Status reconfigure(const std::vector<TenantRegistry::Configured>& tenants,
+                     const std::vector<std::string>& admin_key_hashes) override {
+    return core_.tenants.configure(tenants, admin_key_hashes);
+  }
+  bool is_failed() const override { return core_.is_failed; }
+
+  bool drain(double timeout_s) override {
+    core_.is_draining = true;
+    const auto start = steady_ms();
+    const bool has_ended = core_.engine.drain(1e3 * timeout_s);
+    const double left = timeout_s - 1e-3 * static_cast<double>(steady_ms() - start);
+    return core_.transport->drain(std::max(0.5, left)) && has_ended;
+  }
+
+ private:
+  // On an I/O thread.
+  void take(HttpRequest request, std::shared_ptr<Connection> to) {
+    Exchange exchange;
+    exchange.request = std::move(request);
+    exchange.connection = std::move(to);
+    exchange.id = id_of(exchange.request);
+    if (auto breach = breach_of(exchange.request); !breach.empty()) {
+      ApiError error;
+      error.status = breach.starts_with("[http] Origin") ? 403 : 415;
+      error.message = std::move(breach);
+      return answer(core_, exchange, error);
+    }
+    const auto route = router_.find(exchange.request, exchange.params);
+    if (!route) return answer(core_, exchange, route.error());
+    if ((*route)->access != Access::kOpen) {
+      auto caller = core_.tenants.authenticate(exchange.request);
+      if (!caller) return answer(core_, exchange, caller.error());
+      exchange.caller = std::move(*caller);
+      if ((*route)->access == Access::kAdmin && !exchange.caller.is_admin) {
+        ApiError error;
+        error.status = 403;
+        error.message = "[keys] this path is for admins, and the key is of a tenant";
+        return answer(core_, exchange, error);
+      }
+    }
+    if ((*route)->is_quick) return (*route)->handle(exchange);
+    core_.work.post([route = *route, held = std::make_shared<Exchange>(std::move(exchange))] { route->handle(*held); });
+  }
+
+  // Sees whether the engine's steps end, and end well.
+  void watch() {
+    constexpr std::uint64_t kMostFailures = 3;
+    std::unique_lock lock(watch_mutex_);
+    while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(500), [&] { return is_stopped_; })) {
+      lock.unlock();
+      const auto stats = nlohmann::json::parse(core_.engine.stats(), nullptr, false);  // waits for the step
+      core_.last_alive_ms = steady_ms();
+      for (const auto& model : stats.value("models", nlohmann::json::array()))
+        if (model.value("failed_steps_in_a_row", std::uint64_t{0}) >= kMostFailures && !core_.is_failed.exchange(true))
+          log().error("model {}: {} steps in a row failed; the server is of no use any more", model.value("name", ""),
+                      model.value("failed_steps_in_a_row", std::uint64_t{0}));
+      lock.lock();
+    }
+  }
+
+  ServerCore core_;
+  Router router_;
+  std::mutex watch_mutex_;
+  std::condition_variable watch_wake_;
+  bool is_stopped_ = false;
+  std::thread watch_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(Engine engine, const std::vector<ModelSpec>& models,
+                                              const ServerOptions& options) {
+  ZRT_TRY(auto store, StateStore::open(options.state_path));
+  auto server = std::make_unique<ServerImpl>(std::move(engine), std::move(store));
+  ZRT_CHECK_OK(server->start(models, options));
+  return server;
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,51 @@
+// What outlives the process: who used how much, and the tenants and keys that were made at run time. SQLite in WAL
+// mode, so that what was committed survives a kill at any moment; one writer thread commits all that waits at once.
+// Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::server {
+
+// One API request that has ended; token counts are those of its `usage`.
+struct UsageRow {
+  std::string id, tenant, model, endpoint, finish;
+  std::int64_t time_s = 0;  // since 1970
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+
+struct UsageTotal {
+  std::string model, day, finish;  // day: 2026-11-21, UTC
+  std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
+};
+
+struct StoredTenant {
+  std::string name, settings;           // JSON, as PATCH /v1/tenants takes it
+  std::vector<std::string> key_hashes;  // of run-time keys, SHA-256 in hex
+};
+
+class StateStore {
+ public:
+  // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written, kCorrupt for one that is
+  // no state file or of a later version.
+  static Result<std::unique_ptr<StateStore>> open(const std::string& path);
+  virtual ~StateStore() = default;  // after all that was recorded is committed
+
+  // `committed` is called once it would survive a kill, or when the disk refused it, which is logged and makes
+  // is_good() false until a later row could be written.
+  virtual void record(UsageRow row, std::function<void()> committed) = 0;
+  virtual bool is_good() const = 0;
+  virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
+
+  virtual Status put_tenant(const StoredTenant& tenant) = 0;
+  virtual Status remove_tenant(const std::string& name) = 0;
+  virtual Result<std::vector<StoredTenant>> tenants() = 0;
+};
+
+}  // namespace zinc_rt::server

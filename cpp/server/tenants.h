@@ -1,0 +1,118 @@
+// Who calls: API keys to tenants, with what the engine and the server allow each. Keys are kept as SHA-256 hashes.
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/json_in.h"
+#include "server/state_store.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt::server {
+
+// Of one tenant: the engine's quota and the limits that the server itself keeps. 0: none.
+struct TenantSettings {
+  TenantQuota quota;
+  double requests_per_minute = 0, tokens_per_minute = 0;
+  std::uint32_t max_open_requests = 4096;
+  bool is_proxy = false;  // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
+
+  Json to_json() const;
+  // `json` changes some of the fields. Errors: 400 naming the field.
+  ApiResult<void> change(const Json& json);
+};
+
+// So many a minute, saved up for a minute; may be overdrawn by what is known only afterwards.
+class MinuteBucket {
+ public:
+  using Clock = std::chrono::steady_clock;
+  void set_rate(double per_minute);
+  // Seconds until it has `amount`; 0: it has.
+  double wait_s(double amount, Clock::time_point now);
+  void take(double amount, Clock::time_point now);
+  double rate() const { return rate_; }
+  double level(Clock::time_point now);
+
+ private:
+  double rate_ = 0, level_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+class TenantEntry {
+ public:
+  TenantEntry(std::string name, Tenant tenant, TenantSettings settings, bool is_configured);
+  const std::string name;
+  const bool is_configured;  // in the configuration file, else made at run time
+  const Tenant tenant;
+
+  TenantSettings settings() const;
+  ApiResult<void> set_settings(const TenantSettings& settings);
+  // A request comes; it counts as open until `close_request`. Errors: 429 with the time to wait.
+  ApiResult<void> open_request(Headers& rate_headers);
+  void close_request(std::uint64_t tokens);
+  std::uint32_t n_open() const;
+
+ private:
+  mutable std::mutex mutex_;
+  TenantSettings settings_;
+  MinuteBucket requests_, tokens_;
+  std::uint32_t n_open_ = 0;
+};
+
+struct Caller {
+  std::shared_ptr<TenantEntry> tenant;
+  bool is_admin = false;
+};
+
+std::string sha256_hex(std::string_view text);
+// "zrt-" and 43 random characters. Errors: kUnavailable when the system has no randomness.
+Result<std::string> make_api_key();
+
+class TenantRegistry {
+ public:
+  struct Configured {
+    std::string name;
+    TenantSettings settings;
+    std::vector<std::string> key_hashes;
+  };
+  // Without any key, every caller is the tenant "default", and an admin.
+  TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
+
+  // The whole configuration; called again on reload. Tenants that are gone lose their keys.
+  Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
+  // Of the Authorization header. Errors: 401.
+  ApiResult<Caller> authenticate(const HttpRequest& request);
+
+  std::vector<std::shared_ptr<TenantEntry>> list() const;
+  std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null: there is none
+  // Run-time tenants. The new key, shown once. Errors: 400, 409 for a name that is taken.
+  ApiResult<std::string> create(const std::string& name, const Json& settings);
+  ApiResult<void> change(const std::string& name, const Json& settings);
+  ApiResult<std::string> add_key(const std::string& name);
+  ApiResult<void> remove(const std::string& name);
+  bool is_open_to_all() const;
+
+ private:
+  struct Key {
+    std::string hash, tenant;  // tenant empty: an admin
+  };
+  ApiResult<std::shared_ptr<TenantEntry>> on_behalf_of(const std::shared_ptr<TenantEntry>& proxy, std::string_view id);
+  Result<std::shared_ptr<TenantEntry>> make(const std::string& name, const TenantSettings& settings,
+                                            bool is_configured);
+  ApiResult<void> store(const TenantEntry& entry);
+
+  Engine engine_;
+  StateStore& store_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
+  std::vector<Key> configured_keys_, stored_keys_;
+  bool has_stored_ = false;
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,195 @@
+// zinc-rt serve: the OpenAI API over HTTP; zinc-rt key: an API key and its hash.
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/log.h"
+#include "base/options.h"
+#include "server/config.h"
+#include "server/tenants.h"
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+namespace {
+
+struct ServeOptions {
+  ModelOptions model;
+  std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
+  int port = -1;
+  bool example = false;
+};
+
+// The file, then the command line over it.
+Result<server::Config> configuration(const ServeOptions& o) {
+  server::Config config;
+  if (!o.config.empty()) {
+    auto loaded = server::load_config(o.config);
+    if (!loaded) return loaded;
+    config = std::move(*loaded);
+  }
+  auto& transport = config.options.transport;
+  if (!o.host.empty()) transport.host = o.host;
+  if (o.port >= 0) transport.port = static_cast<std::uint16_t>(o.port);
+  if (!o.tls_cert.empty()) transport.tls_cert = o.tls_cert;
+  if (!o.tls_key.empty()) transport.tls_key = o.tls_key;
+  if (!o.state.empty())
+    config.options.state_path = o.state;
+  else if (config.options.state_path.empty())
+    config.options.state_path = options::get("ZINC_RT_STATE");
+  if (config.options.state_path.empty()) {
+    const auto folder = options::state_folder();
+    if (!folder.empty()) config.options.state_path = folder + "/state.db";
+  }
+  if (config.options.state_path == "none") config.options.state_path.clear();
+  if (!o.model.model.empty()) {
+    server::ModelSpec spec{o.model.model, o.id, o.model.engine};
+    config.models.insert(config.models.begin(), std::move(spec));
+  }
+  const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
+  const auto admin_key = !o.admin_key.empty() ? o.admin_key : options::get("ZINC_RT_ADMIN_KEY");
+  if (!key.empty()) {
+    server::TenantRegistry::Configured tenant;
+    tenant.name = "default";
+    tenant.settings.quota.max_concurrent_slots = INT32_MAX;
+    tenant.settings.quota.max_kv_pages = INT32_MAX;
+    tenant.settings.quota.decode_tokens_per_s = tenant.settings.quota.prefill_tokens_per_s = 1e9;
+    tenant.key_hashes = {server::sha256_hex(key)};
+    config.options.tenants.push_back(std::move(tenant));
+  }
+  if (!admin_key.empty()) config.options.admin_key_hashes.push_back(server::sha256_hex(admin_key));
+  return config;
+}
+
+// As many descriptors as the system lets the process have: each stream is one.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int reload(server::Server& server, const ServeOptions& o) {
+  const auto config = configuration(o);
+  const auto done = config ? server.reconfigure(config->options.tenants, config->options.admin_key_hashes)
+                           : std::unexpected(config.error());
+  if (done)
+    log().info("tenants and keys were read again");
+  else
+    log().error("nothing was changed: {}", done.error().message);
+  return kDone;
+}
+
+Result<int> serve(ServeOptions& o) {
+  // Blocked before any thread is there, so that this one alone takes them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  raise_descriptor_limit();
+  o.model.engine.repack = !o.model.no_repack;
+  o.model.engine.mmap = !o.model.no_mmap;
+  auto config = configuration(o);
+  if (!config) return std::unexpected(config.error());
+  if (config->models.empty())
+    return std::unexpected(
+        Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
+  for (auto& model : config->models)
+    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = 16384;
+  config->models.front().options.on_progress = progress_bar("loading", o.model.progress);
+  auto engine = Engine::open(config->models.front().path, config->models.front().options);
+  if (!engine) return std::unexpected(engine.error());
+  auto server = server::Server::start(*engine, config->models, config->options);
+  if (!server) return std::unexpected(server.error());
+  const auto& transport = config->options.transport;
+  const bool is_local = transport.host == "127.0.0.1" || transport.host == "::1" || transport.host == "localhost";
+  if (!(*server)->has_keys() && !is_local)
+    log().warn("everyone who can reach {} may use this server: it has no keys (--api-key, or [[tenants]] in --config)",
+               transport.host);
+  fmt::print(
+      "{}://{}:{} serves {} on {}, arithmetic {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
+      transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]", (*server)->port(),
+      config->models.front().id.empty() ? server::Models::default_id(config->models.front().path)
+                                        : config->models.front().id,
+      engine->tier(), engine->arithmetic(),
+      config->options.state_path.empty() ? "in memory" : config->options.state_path,
+      (*server)->has_keys() ? "API keys wanted" : "no API keys");
+  std::fflush(stdout);
+  constexpr timespec kLook{0, 200'000'000};
+  for (;;) {
+    const int signal = sigtimedwait(&signals, nullptr, &kLook);
+    if ((*server)->is_failed())
+      return std::unexpected(Error{StatusCode::kInternal, "[serve] the device fails every step", 0});
+    if (signal == SIGHUP) reload(**server, o);
+    if (signal != SIGTERM && signal != SIGINT) continue;
+    log().info("draining, at most {} s; a second signal ends at once", config->drain_timeout_s);
+    std::atomic<bool> is_drained{false};
+    std::thread drainer([&] {
+      if (!(*server)->drain(config->drain_timeout_s)) log().warn("some requests had not ended, and are cut off");
+      is_drained = true;
+    });
+    while (!is_drained) {
+      const int again = sigtimedwait(&signals, nullptr, &kLook);
+      if (again == SIGTERM || again == SIGINT) _exit(kDone);
+    }
+    drainer.join();
+    server->reset();
+    return kDone;
+  }
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit) {
+  auto o = std::make_shared<ServeOptions>();
+  auto& command = *app.add_subcommand("serve", "the OpenAI API over HTTP, for many tenants");
+  command.footer(
+      "Examples:\n"
+      "  zinc-rt serve model.gguf\n"
+      "  zinc-rt serve model.gguf --host 0.0.0.0 --api-key \"$KEY\"\n"
+      "  zinc-rt serve --example-config > zinc.toml; zinc-rt serve --config zinc.toml\n"
+      "SIGTERM ends it when all requests have been answered, SIGHUP reads tenants and keys again. docs/server.md has "
+      "the API.");
+  add_model_options(command, o->model);
+  command.get_option("model")->required(false);
+  command.add_option("--id", o->id, "the model's name for clients; else the file's");
+  command.add_option("--config", o->config, "a TOML file; what is given beside it goes before it")
+      ->check(CLI::ExistingFile);
+  command.add_option("--host", o->host, "address to listen on; 127.0.0.1 unless given");
+  command.add_option("--port", o->port, "8080 unless given; 0: any that is free")->check(CLI::Range(0, 65535));
+  command.add_option("--api-key", o->api_key, "the one key of the tenant \"default\" (or ZINC_RT_API_KEY)");
+  command.add_option("--admin-key", o->admin_key,
+                     "key for /v1/tenants, /metrics and loading models (or ZINC_RT_ADMIN_KEY)");
+  command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
+  command.add_option("--tls-cert", o->tls_cert, "PEM file of the certificate chain");
+  command.add_option("--tls-key", o->tls_key, "PEM file of its key");
+  command.add_flag("--example-config", o->example, "print a configuration with every key");
+  command.callback([o, &exit] {
+    if (o->example) {
+      fmt::print("{}", server::kExampleConfig);
+      return;
+    }
+    const auto done = serve(*o);
+    exit = done ? *done : report(done.error());
+  });
+}
+
+void add_key(CLI::App& app, int& exit) {
+  auto& command = *app.add_subcommand("key", "make an API key, and the hash of it that a configuration holds");
+  command.callback([&exit] {
+    const auto key = server::make_api_key();
+    if (!key) {
+      exit = report(key.error());
+      return;
+    }
+    fmt::print("key   {}\nhash  sha256:{}\n", *key, server::sha256_hex(*key));
+  });
+}
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,221 @@
+"""The server as OpenAI's own Python client sees it."""
+
+import asyncio
+
+import pytest
+from server_process import serving
+
+openai = pytest.importorskip("openai")
+
+MODEL = "tiny"
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model):
+    with serving(tiny_model, "--id", MODEL, "--max-slots", 8) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    return openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0)
+
+
+def chat(client, **more):
+    arguments = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 12, "seed": 7, **more}
+    return client.chat.completions.create(**arguments)
+
+
+def test_a_chat_is_answered_with_its_usage(client):
+    answer = chat(client)
+    assert answer.object == "chat.completion" and answer.id.startswith("chatcmpl-") and answer.model == MODEL
+    assert answer.choices[0].message.role == "assistant"
+    assert answer.choices[0].finish_reason in ("stop", "length")
+    usage = answer.usage
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    assert 0 < usage.completion_tokens <= 12
+
+
+def test_the_same_seed_gives_the_same_text(client):
+    assert chat(client).choices[0].message.content == chat(client).choices[0].message.content
+    texts = {chat(client, seed=seed, temperature=1.5).choices[0].message.content for seed in range(6)}
+    assert len(texts) > 1
+
+
+def test_a_stream_says_what_the_whole_answer_says(client):
+    whole = chat(client)
+    role, text, reasons, usage = None, "", [], None
+    for chunk in chat(client, stream=True, stream_options={"include_usage": True}):
+        assert chunk.object == "chat.completion.chunk"
+        if chunk.usage:
+            assert not chunk.choices
+            usage = chunk.usage
+        for choice in chunk.choices:
+            role = choice.delta.role or role
+            text += choice.delta.content or ""
+            reasons += [choice.finish_reason] if choice.finish_reason else []
+    assert role == "assistant"
+    assert text == whole.choices[0].message.content
+    assert reasons == [whole.choices[0].finish_reason]
+    assert usage.completion_tokens == whole.usage.completion_tokens
+
+
+def test_n_choices_have_their_own_texts(client):
+    answer = chat(client, n=3, temperature=1.2)
+    assert [choice.index for choice in answer.choices] == [0, 1, 2]
+    assert len({choice.message.content for choice in answer.choices}) > 1
+    streamed = ["", "", ""]
+    for chunk in chat(client, n=3, temperature=1.2, stream=True):
+        for choice in chunk.choices:
+            streamed[choice.index] += choice.delta.content or ""
+    assert streamed == [choice.message.content for choice in answer.choices]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_of_a_chat(client, stream):
+    answer = chat(client, logprobs=True, top_logprobs=3, temperature=0, stream=stream)
+    if stream:
+        entries = [e for chunk in answer for c in chunk.choices if c.logprobs for e in c.logprobs.content]
+    else:
+        entries = answer.choices[0].logprobs.content
+        assert len(entries) == answer.usage.completion_tokens
+    for entry in entries:
+        assert entry.logprob <= 0 and len(entry.top_logprobs) == 3
+        assert entry.logprob == pytest.approx(entry.top_logprobs[0].logprob)  # greedy
+        if not entry.token.startswith("bytes:"):
+            assert bytes(entry.bytes).decode() == entry.token
+
+
+def test_completions_take_texts_ids_and_lists_of_them(client):
+    ids = [5, 6, 7]
+    one = client.completions.create(model=MODEL, prompt=ids, max_tokens=4, temperature=0)
+    many = client.completions.create(model=MODEL, prompt=[ids, [9, 8]], max_tokens=4, temperature=0, n=2)
+    assert one.object == "text_completion"
+    assert [choice.index for choice in many.choices] == [0, 1, 2, 3]
+    assert many.choices[0].text == many.choices[1].text == one.choices[0].text
+    assert many.usage.prompt_tokens == 5 and many.usage.completion_tokens == 16
+    text = client.completions.create(model=MODEL, prompt=["the", "than"], max_tokens=3)
+    assert len(text.choices) == 2
+
+
+def test_echo_with_logprobs_scores_the_prompt(client):
+    answer = client.completions.create(model=MODEL, prompt="the hat", max_tokens=1, temperature=0, echo=True, logprobs=2)
+    choice = answer.choices[0]
+    scored = choice.logprobs
+    assert len(scored.tokens) == answer.usage.total_tokens
+    assert choice.text.startswith("the hat")
+    assert scored.token_logprobs[0] is None and all(value <= 0 for value in scored.token_logprobs[1:])
+    assert scored.text_offset == sorted(scored.text_offset) and scored.text_offset[0] == 0
+    assert all(len(top) in (1, 2) for top in scored.top_logprobs[1:])
+
+
+def test_a_stop_text_ends_it_and_is_left_out(client):
+    whole = chat(client, temperature=0, max_tokens=20).choices[0].message.content
+    printable = [i for i in range(2, len(whole)) if whole[i].isascii() and whole[i] not in whole[:i]]
+    if not printable:
+        pytest.skip("the random model said nothing to stop at")
+    stop = whole[printable[0]]
+    answer = chat(client, temperature=0, max_tokens=20, stop=[stop])
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.choices[0].message.content == whole[: printable[0]]
+
+
+def test_models_are_listed(client):
+    models = client.models.list().data
+    assert [model.id for model in models] == [MODEL]
+    assert client.models.retrieve(MODEL).arithmetic == "exact"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("nobody")
+
+
+BAD = {
+    "temperature": [3, -1, "hot", True, [], {}],
+    "top_p": [1.5, -0.1, "x"],
+    "top_k": [-2, 1.5, "x"],
+    "min_p": [2, -1],
+    "n": [0, 129, 1.5, "two"],
+    "max_tokens": [0, -1, 1.5, "many", 10**12],
+    "max_completion_tokens": [0, "x"],
+    "presence_penalty": [3, "x"],
+    "frequency_penalty": [-3, "x"],
+    "repetition_penalty": [0, "x"],
+    "seed": [1.5, "x"],
+    "stop": [5, [""], ["a"] * 17, {"a": 1}, ""],
+    "stop_token_ids": [5, ["x"], [-1]],
+    "logit_bias": [[], {"x": 1}, {"1": 101}, {"1": "x"}, 5],
+    "logprobs": ["x", 2],
+    "top_logprobs": [5, -1, 21, "x"],
+    "stream": ["yes", 1],
+    "stream_options": [5, {"include_usage": True}],
+    "messages": [[], 5, "hi", [5], [{}], [{"role": "user"}], [{"role": "king", "content": "x"}], [{"role": "user", "content": 5}]],
+    "tools": [5, [5], [{}], [{"type": "function"}], [{"type": "function", "function": {}}], {}],
+    "tool_choice": ["required", {"type": "function", "function": {"name": "f"}}, 5],
+    "response_format": [{"type": "json_object"}, {"type": "json_schema", "json_schema": {}}, 5],
+    "reasoning_effort": ["extreme", 5],
+    "service_tier": ["gold", 5],
+    "functions": [[{"name": "f"}]],
+    "function_call": ["f", {"name": "f"}],
+    "parallel_tool_calls": [False, "x"],
+    "modalities": [["audio"], "text"],
+    "audio": [{"voice": "x", "format": "wav"}],
+    "prediction": [{"type": "content", "content": "x"}],
+    "web_search_options": [{}],
+    "store": [True],
+    "metadata": [5],
+    "min_tokens": [-1, "x", 13],
+    "deadline_ms": [-1, "x"],
+    "cache_salt": [5],
+    "chat_template_kwargs": [5, []],
+    "echo": [True],
+    "guided_json": [{}],
+    "no_such_field": [1],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(field, value) for field, values in BAD.items() for value in values])
+def test_a_bad_field_is_refused_by_its_name(client, field, value):
+    body = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 12, field: value}
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.post("/chat/completions", cast_to=object, body=body)
+    error = caught.value.body
+    assert error["type"] == "invalid_request_error"
+    assert (error["param"] or "").split(".")[0].split("[")[0] == field
+    assert field in error["message"]
+
+
+def test_errors_are_typed(client):
+    with pytest.raises(openai.NotFoundError) as caught:
+        chat(client, model="nobody")
+    assert caught.value.body["code"] == "model_not_found" and MODEL in caught.value.body["message"]
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.completions.create(model=MODEL, prompt=[1] * 600, max_tokens=4)
+    assert caught.value.body["code"] == "context_length_exceeded"
+    assert "600" in caught.value.body["message"] and "512" in caught.value.body["message"]
+
+
+def test_what_is_not_served_says_so_by_name(client):
+    with pytest.raises(openai.APIStatusError) as caught:
+        client.embeddings.create(model=MODEL, input="x")
+    assert caught.value.status_code == 501 and "embeddings" in caught.value.body["message"]
+
+
+def test_many_at_once_each_get_their_own(server, client):
+    alone = [chat(client, seed=seed, temperature=1).choices[0].message.content for seed in range(12)]
+
+    async def together():
+        async with openai.AsyncOpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0) as many:
+            answers = await asyncio.gather(
+                *(
+                    many.chat.completions.create(
+                        model=MODEL,
+                        messages=[{"role": "user", "content": "hello"}],
+                        max_tokens=12,
+                        seed=seed,
+                        temperature=1,
+                    )
+                    for seed in range(12)
+                )
+            )
+            return [answer.choices[0].message.content for answer in answers]
+
+    assert asyncio.run(together()) == alone
