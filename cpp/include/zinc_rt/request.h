@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,23 +19,47 @@ struct Request {
   std::optional<std::string> messages;
   std::optional<std::vector<std::int32_t>> token_ids;
 
+  // Of messages alone; with prompt or token_ids they are refused.
+  std::optional<std::string> tools;                 // a JSON list, for the template
+  std::optional<std::string> chat_template_kwargs;  // a JSON object: further variables of the template
+  std::optional<bool> add_generation_prompt;        // absent: yes, unless continue_final_message
+  // The prompt ends with the last message's content, a text, which the generation goes on. Refused with
+  // add_generation_prompt.
+  bool continue_final_message = false;
+
   std::string model;    // by name; empty: the engine's first
   std::string qos;      // interactive, standard or batch; empty: the tenant's. No class more urgent than the tenant's.
   std::uint32_t n = 1;  // completions of the prompt, which is computed once; seeds differ
+  // Up to 256 bytes. Requests share cached prefixes only with those of the same salt, within their tenant (or its
+  // isolation group). Tenant::flush_prefix_cache drops those of all salts.
+  std::string cache_salt;
+  std::string request_id;  // up to 256 bytes: the request's name in the step timeline
 
-  std::uint32_t max_tokens = 128;
-  float temperature = 0;                     // 0: greedy
-  std::uint32_t top_k = 0;                   // 0: off
-  float top_p = 1;                           // 1: off
-  float min_p = 0;                           // 0: off
-  float repetition_penalty = 1;              // 1: off; prompt and generated tokens
-  float presence_penalty = 0;                // 0: off; generated tokens
-  float frequency_penalty = 0;               // 0: off; generated tokens
+  std::uint32_t max_tokens = 128;  // 0, with prompt_logprobs alone: nothing is generated
+  // So many tokens come before a stop token or the model's end token can be picked; stop strings are looked for in the
+  // text of later tokens. Up to max_tokens.
+  std::uint32_t min_tokens = 0;
+  float temperature = 0;         // 0: greedy
+  std::uint32_t top_k = 0;       // 0: off
+  float top_p = 1;               // 1: off
+  float min_p = 0;               // 0: off
+  float typical_p = 1;           // 1: off; of what the above leave, after them
+  float repetition_penalty = 1;  // 1: off; prompt and generated tokens
+  float presence_penalty = 0;    // 0: off; generated tokens
+  float frequency_penalty = 0;   // 0: off; generated tokens
+  // By token id, -100 to 100: added to the model's logits before all else that this request asks for. Logprobs are
+  // those of the model, without it. Up to 1024 entries.
+  std::map<std::int32_t, float> logit_bias;
   std::optional<std::uint64_t> seed;         // absent: drawn at random and reported in Completion::seed
   std::vector<std::string> stop;             // the text ends before the first of them
-  std::vector<std::int32_t> stop_token_ids;  // besides the model's own end tokens
+  bool include_stop_str_in_output = false;   // the text ends behind it instead
+  std::vector<std::int32_t> stop_token_ids;  // besides the model's own end tokens; up to 1024
   bool ignore_eos = false;                   // go on past the model's end tokens
+  bool skip_special_tokens = true;           // false: special tokens are text too, but not the one that ends it
   std::uint32_t logprobs = 0;                // 0: none; n: of the token and of the n most likely, at most 128
+  // Of each prompt token given those before it, and of the n most likely in its place, 0 to 20; absent: none. The
+  // prefix cache is then read only for what was scored before a preemption. With n > 1: the first choice has them.
+  std::optional<std::uint32_t> prompt_logprobs;
   bool return_logits_hash = false;
   double deadline_ms = 0;  // 0: none; counted from the call
   // Events that a stream holds for a reader who is behind; past that the request is held up, and ends as
@@ -44,7 +69,7 @@ struct Request {
 
 struct TokenLogprob {
   std::int32_t token_id = 0;
-  double logprob = 0;
+  double logprob = 0;  // natural; NaN for a prompt's first token, which has nothing before it
   std::vector<std::pair<std::int32_t, double>> top;  // most likely first
 };
 
@@ -65,12 +90,13 @@ struct Timings {
 };
 
 struct Completion {
-  std::string text;                     // without the end token and without the stop string
+  std::string text;                     // without the end token; of the stop string: include_stop_str_in_output
   std::vector<std::int32_t> token_ids;  // all that were picked, the end token too
   // stop, length, cancelled, deadline, client_too_slow or sink_failed; empty while it runs
   std::string finish_reason;
-  std::vector<TokenLogprob> logprobs;        // one a token when asked for
-  std::vector<std::uint64_t> logits_hashes;  // one a token when asked for: XXH3-64 of the logit row's float32 bytes
+  std::vector<TokenLogprob> logprobs;         // one a token when asked for
+  std::vector<TokenLogprob> prompt_logprobs;  // one a prompt token when asked for; there with the first token's event
+  std::vector<std::uint64_t> logits_hashes;   // one a token when asked for: XXH3-64 of the logit row's float32 bytes
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;
@@ -85,6 +111,7 @@ struct StreamEvent {
   bool is_token = true;       // false: text alone, held back until the end, or preempted
   std::uint32_t index = 0;    // which of n completions
   std::uint64_t time_us = 0;  // of tokens: when the step that made it ended, on a clock that only runs forward
+  std::optional<TokenLogprob> logprob;  // of tokens, when logprobs are asked for
 };
 
 }  // namespace zinc_rt
