@@ -58,6 +58,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   // StepListener
   bool wants_logits(std::uint64_t user) const override;
   void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
+  void on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
   bool is_held_up(std::uint64_t user) const override;
   void on_event(const sched::Event& event, sched::Micros now) override;
 

@@ -156,7 +156,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     ZRT_TRY(const auto model, this->model(request.model));
     if (model->is_closing.load())
       return fail(StatusCode::kUnavailable, "[engine] model \"{}\" is being removed", model->name());
-    ZRT_CHECK_OK(Generation::check(request, model->config().vocab_size));
+    ZRT_CHECK_OK(Generation::check(request, *model));
     sched::Qos qos;
     {
       const std::lock_guard lock(tenant->mutex);
