@@ -201,6 +201,7 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   const BufferId output_slots = request("output_slots", DType::kI32, {ir::kOutputs});
   const BufferId sampling = request("sampling", DType::kU32, {ir::kOutputs, 16});
   const BufferId history = request("history", DType::kI32, {options_.history_tokens});
+  const BufferId bias = request("bias", DType::kU32, {options_.bias_entries, 2});
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});
   push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
   const BufferId norm = rms_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps), width(hidden));
@@ -214,7 +215,7 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   if (logit_scale != 1.0f) in_place(Op::SCALE, "scale", logit_scale);
   if (cap > 0.0f) in_place(Op::SOFTCAP, "cap", cap);
   const BufferId token = activation("next_token", {ir::kOutputs}, DType::kI32);
-  push(node(Op::SAMPLE, {logits, sampling, history}, {token}));
+  push(node(Op::SAMPLE, {logits, sampling, history, bias}, {token}));
   const BufferId ring = output("tokens", DType::kU32, {options_.ring_entries, 4});
   push(node(Op::STREAM_OUT, {token, output_slots, ring}, {ring}));
 }

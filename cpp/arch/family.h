@@ -21,6 +21,7 @@ struct GraphOptions {
   std::uint32_t max_context = 0;     // tokens a slot can hold, a multiple of the page
   std::uint32_t n_pages = 0;         // of the KV pool
   std::uint32_t history_tokens = 0;  // extent of request.history
+  std::uint32_t bias_entries = 0;    // extent of request.bias
   std::uint32_t ring_entries = 0;    // extent of host_ring.tokens
   DType kv_dtype = DType::kF16;
 };

@@ -6,12 +6,19 @@
 
 namespace zinc_rt {
 
+// Added to the logit of a token.
+struct TokenBias {
+  std::int32_t token_id = 0;
+  float bias = 0;
+};
+
 struct Sampling {
   std::uint64_t seed = 0;
   float temperature = 0;
   std::uint32_t top_k = 0;
   float top_p = 1;
   float min_p = 0;
+  float typical_p = 1;
   float repetition_penalty = 1;
   float presence_penalty = 0;
   float frequency_penalty = 0;

@@ -58,6 +58,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   // StepListener
   bool wants_logits(std::uint64_t user) const override;
   void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
+  void on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
   bool is_held_up(std::uint64_t user) const override;
   void on_event(const sched::Event& event, sched::Micros now) override;
 
@@ -88,6 +89,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void forget(Generation& generation);  // nobody but its readers knows it any more
 
   // submit.cpp
+  static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   sched::Quota to_sched(const TenantQuota& quota);
 

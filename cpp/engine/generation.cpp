@@ -4,79 +4,20 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <nlohmann/json.hpp>
-#include <numeric>
+#include <limits>
 
 #include "base/error.h"
 #include "engine/clock.h"
+#include "engine/logprobs.h"
 
 namespace zinc_rt {
 namespace {
-
-constexpr std::uint32_t kMaxLogprobs = 128;
-constexpr std::uint32_t kMaxChoices = 128;
 
 double milliseconds(sched::Micros us) {
   return static_cast<double>(us) * 1e-3;
 }
 
-std::unexpected<Error> refuse(const std::string& message) {
-  return fail(StatusCode::kInvalidArgument, "[request] {}", message);
-}
-
 }  // namespace
-
-Status Generation::check(const Request& r, std::uint32_t vocab_size) {
-  const auto between = [](const char* name, float value, float low, float high) -> Status {
-    if (value >= low && value <= high) return {};  // false for NaN
-    return refuse(fmt::format("{} is {}, {} to {} allowed", name, value, low, high));
-  };
-  ZRT_CHECK_OK(between("temperature", r.temperature, 0, 100));
-  ZRT_CHECK_OK(between("top_p", r.top_p, 0, 1));
-  ZRT_CHECK_OK(between("min_p", r.min_p, 0, 1));
-  ZRT_CHECK_OK(between("repetition_penalty", r.repetition_penalty, 0.01f, 100));
-  ZRT_CHECK_OK(between("presence_penalty", r.presence_penalty, -100, 100));
-  ZRT_CHECK_OK(between("frequency_penalty", r.frequency_penalty, -100, 100));
-  if (r.temperature > 0 && r.temperature < 1e-4f)
-    return refuse(fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
-  if (r.n < 1 || r.n > kMaxChoices) return refuse(fmt::format("n is {}, 1 to {} allowed", r.n, kMaxChoices));
-  if (r.max_tokens < 1) return refuse("max_tokens is 0, at least 1 wanted");
-  if (r.logprobs > kMaxLogprobs)
-    return refuse(fmt::format("logprobs is {}, at most {} allowed", r.logprobs, kMaxLogprobs));
-  if (!(r.deadline_ms >= 0)) return refuse(fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
-  for (const auto id : r.stop_token_ids)
-    if (id < 0 || static_cast<std::uint32_t>(id) >= vocab_size)
-      return refuse(fmt::format("stop token id {}, the vocabulary has {}", id, vocab_size));
-  return {};
-}
-
-Result<std::vector<std::int32_t>> Generation::prompt_ids(const Model& model, const Request& request,
-                                                         const std::string& system) {
-  const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
-  if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
-  if (request.token_ids) {
-    for (const auto id : *request.token_ids)
-      if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
-        return refuse(fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
-    return *request.token_ids;
-  }
-  if (request.prompt) return model.tokenizer().encode(*request.prompt, true, true);
-  std::string messages = *request.messages;
-  if (!system.empty()) {
-    auto list = nlohmann::ordered_json::parse(messages, nullptr, false);
-    if (list.is_array() && (list.empty() || !list[0].is_object() || list[0].value("role", "") != "system")) {
-      list.insert(list.begin(), nlohmann::ordered_json{{"role", "system"}, {"content", system}});
-      messages = list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-    }
-  }
-  ZRT_TRY(const auto text, model.render(messages, {}, true, {}));
-  // The template writes the special tokens itself; a BOS that it wrote is not doubled.
-  ZRT_TRY(auto ids, model.tokenizer().encode(text, false, true));
-  const auto bos = model.tokenizer().bos_id();
-  if (model.tokenizer().adds_bos() && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
-  return ids;
-}
 
 Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
                        std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index,
@@ -89,15 +30,21 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
       started_(now_us()),
       last_(started_),
       sink_(std::move(sink)),
-      detokenizer_(model_->tokenizer(), true, prompt.empty() ? std::nullopt : std::optional(prompt.back())),
-      stops_(request_.stop) {
+      detokenizer_(model_->tokenizer(), request_.skip_special_tokens,
+                   prompt.empty() ? std::nullopt : std::optional(prompt.back())),
+      stops_(request_.stop, request_.include_stop_str_in_output) {
   completion_.seed = seed;
   completion_.usage.prompt_tokens = n_prompt_;
+  if (scores_prompt()) {
+    prompt_logprobs_.reserve(n_prompt_);
+    prompt_logprobs_.push_back({prompt[0], std::numeric_limits<double>::quiet_NaN(), {}});
+  }
   sampling_ = {seed,
                request_.temperature,
                request_.top_k,
                request_.top_p,
                request_.min_p,
+               request_.typical_p,
                request_.repetition_penalty,
                request_.presence_penalty,
                request_.frequency_penalty};
@@ -112,6 +59,10 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   p.prompt.assign(prompt.begin(), prompt.end());
   p.max_tokens = request_.max_tokens;
   p.sampling = sampling_;
+  for (const auto& [id, bias] : request_.logit_bias) p.bias.push_back({id, bias});
+  p.min_tokens = request_.min_tokens;
+  p.scores_prompt = scores_prompt();
+  p.cache_salt = request_.cache_salt;
   p.stop_tokens = request_.stop_token_ids;
   if (!request_.ignore_eos)
     p.stop_tokens.insert(p.stop_tokens.end(), model_->end_tokens().begin(), model_->end_tokens().end());
@@ -125,21 +76,16 @@ TokenDetails* Generation::make_details(std::span<const float> logits, std::int32
   auto details = std::make_unique<TokenDetails>();
   if (request_.return_logits_hash) details->logits_hash = XXH3_64bits(logits.data(), logits.size_bytes());
   if (request_.logprobs == 0) return details.release();
-  const double max = *std::ranges::max_element(logits);
-  double sum = 0;
-  for (const float l : logits) sum += std::exp(l - max);
-  const double log_sum = max + std::log(sum);
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const std::size_t n = std::min<std::size_t>(request_.logprobs, logits.size());
-  const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(n), [&](std::int32_t a, std::int32_t b) {
-    return logit(a) > logit(b) || (logit(a) == logit(b) && a < b);
-  });
-  auto& entry = details->logprob;
-  entry = {token, logit(token) - log_sum, {}};
-  for (std::size_t i = 0; i < n; ++i) entry.top.emplace_back(order[i], logit(order[i]) - log_sum);
+  details->logprob = logprob_of(logits, token, request_.logprobs);
   return details.release();
+}
+
+void Generation::add_prompt_logprob(std::int32_t token, std::span<const float> logits) {
+  prompt_logprobs_.push_back(logprob_of(logits, token, *request_.prompt_logprobs));
+}
+
+void Generation::publish_prompt_logprobs() {
+  if (scores_prompt()) completion_.prompt_logprobs = std::move(prompt_logprobs_);
 }
 
 void Generation::offer(StreamEvent event) {
@@ -202,10 +148,13 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
-  if (!is_end) event.text = stops_.push(detokenizer_.push(token));
+  if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
   {
     const std::lock_guard lock(mutex_);
     const bool is_first = completion_.token_ids.empty();
+    if (is_first) publish_prompt_logprobs();
+    if (!is_end) event.text = detokenizer_.push(token);
+    if (!is_end && completion_.token_ids.size() >= request_.min_tokens) event.text = stops_.push(event.text);
     const double ms = milliseconds(time - (is_first ? started_ : last_));
     (is_first ? completion_.timings.prefill_ms : completion_.timings.decode_ms) += ms;
     last_ = time;
@@ -241,7 +190,7 @@ void Generation::on_finished(sched::Finish finish) {
         const std::lock_guard lock(mutex_);
         completion_.text += rest;
       }
-      offer({0, rest, false, false, 0});
+      offer({0, rest, false, false, 0, 0, {}});
     }
   }
   retry();
@@ -274,6 +223,7 @@ void Generation::end() {
   {
     const std::lock_guard lock(mutex_);
     completion_.finish_reason = has_stopped ? "stop" : to_string(finish_);
+    if (finish_ == Finish::kLength && request_.max_tokens == 0) publish_prompt_logprobs();
     if (finish_ == Finish::kLength && !has_stopped) note_clamps();
     const auto failed = [&](StatusCode code, const char* message) {
       if (has_stopped || has_error_) return;

@@ -1,7 +1,7 @@
 // One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
 // turns them into text, stops and events, the client reads.
-// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up() and wants_row()
-// from the step thread.
+// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up(), wants_row() and
+// add_prompt_logprob() from the step thread.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,12 @@ struct TokenDetails {
 
 class Generation {
  public:
+  // generation_request.cpp
   // The prompt's ids. Errors: those of the template and the tokenizer, and kInvalidArgument.
   static Result<std::vector<std::int32_t>> prompt_ids(const Model& model, const Request& request,
                                                       const std::string& system);
   // Every number that a client gives, checked once.
-  static Status check(const Request& request, std::uint32_t vocab_size);
+  static Status check(const Request& request, const Model& model);
 
   // `index`: which of the request's n.
   Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
@@ -58,6 +59,8 @@ class Generation {
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
   TokenDetails* make_details(std::span<const float> logits, std::int32_t token) const;
+  // The prompt's tokens from the second on, in order, before the request's first token or end.
+  void add_prompt_logprob(std::int32_t token, std::span<const float> logits);
 
   // Drainer.
   void on_admitted(bool is_first, double waited_ms, std::uint32_t cached_tokens);
@@ -81,10 +84,12 @@ class Generation {
   sched::RequestParams pending;        // until the step thread takes it
 
  private:
+  bool scores_prompt() const { return request_.prompt_logprobs.has_value() && index_ == 0; }
   void offer(StreamEvent event);
   void offer_held();
   void end();
   void note_clamps();
+  void publish_prompt_logprobs();  // REQUIRES: mutex_
 
   std::shared_ptr<Model> model_;
   std::shared_ptr<TenantState> tenant_;
@@ -93,6 +98,7 @@ class Generation {
   sched::Micros started_, last_;
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
+  std::vector<TokenLogprob> prompt_logprobs_;  // the step thread's until it says that the prompt is done
   // the drainer's
   Detokenizer detokenizer_;
   StopMatcher stops_;

@@ -16,19 +16,24 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     input->token_ids.reserve(n_tokens);
     input->positions.reserve(n_tokens);
     input->slots.reserve(n_tokens);
-    input->outputs.reserve(n_slots);
+    input->outputs.reserve(n_slots + n_tokens);
   }
   input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
     const std::size_t width = executor_.config().vocab_size;
-    for (std::size_t i = 0; i * width < logits.size(); ++i)
-      if (const auto user = row_users_[first + i]; listener_->wants_logits(user))
-        listener_->on_logits(user, output_.tokens[first + i], logits.subspan(i * width, width));
+    for (std::size_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
+      const auto values = logits.subspan(i * width, width);
+      if (row >= n_picks_)
+        listener_->on_prompt_logits(row_users_[row], score_tokens_[row - n_picks_], values);
+      else if (const auto user = row_users_[row]; listener_->wants_logits(user))
+        listener_->on_logits(user, output_.tokens[row], values);
+    }
   };
-  output_.tokens.reserve(n_slots);
+  output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
-  row_users_.reserve(n_slots);
+  row_users_.reserve(n_slots + n_tokens);
+  score_tokens_.reserve(n_tokens);
   leased_variants_.resize(n_slots);
 }
 
@@ -59,8 +64,31 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
       row.history = request.tokens;
       row.n_prompt = request.n_prompt;
     }
+    row.bias = request.params.bias;
+    if (request.bans_stops()) row.banned = request.params.stop_tokens;
     input_.outputs.push_back(row);
     row_users_.push_back(request.params.user);
+  }
+  n_picks_ = row_users_.size();
+  fill_scores(plan);
+}
+
+// Rows that pick nothing: their tokens are thrown away.
+void ModelRunner::fill_scores(const sched::StepPlan& plan) {
+  score_tokens_.clear();
+  std::uint32_t first = 0;  // of the item, in the step
+  for (const sched::PlanItem& item : plan.items) {
+    const sched::Request& request = *scheduler_.in_slot(item.slot);
+    for (std::uint32_t i = item.begin; request.params.scores_prompt && i < item.begin + item.n; ++i) {
+      if (!request.wants_score(i)) continue;
+      OutputRow row;
+      row.token_index = first + i - item.begin;
+      row.position = i + 1;
+      input_.outputs.push_back(row);
+      row_users_.push_back(request.params.user);
+      score_tokens_.push_back(request.tokens[i + 1]);
+    }
+    first += item.n;
   }
 }
 
@@ -99,7 +127,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     busy_us_ += used_us;
     if (status) {
       failed_in_a_row_ = 0;
-      scheduler_.commit(output_.tokens, executed, used_us);
+      scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
       ++failed_steps_, ++failed_in_a_row_;
@@ -151,7 +179,7 @@ Status ModelRunner::run(std::uint32_t slot, std::span<const std::int32_t> ids, s
                         std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits) {
   fill_leased(slot, ids, begin, n, rope_variant);
   for (const std::uint32_t row : rows)
-    leased_input_.outputs.push_back({row, static_cast<std::uint32_t>(begin + row + 1), {}, {}, 0});
+    leased_input_.outputs.push_back({row, static_cast<std::uint32_t>(begin + row + 1), {}, {}, 0, {}, {}});
   leased_input_.on_logits = on_logits;
   StepOutput output;
   return executor_.step(leased_input_, output);

@@ -18,6 +18,8 @@ class StepListener {
   // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
   virtual bool wants_logits(std::uint64_t user) const = 0;
   virtual void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) = 0;
+  // The row that foretells `token` of the request's prompt, its second token first; of requests that score it.
+  virtual void on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) = 0;
   // Whether the request's sink is full.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
@@ -56,6 +58,7 @@ class ModelRunner {
  private:
   void report(StepListener& listener);
   void fill(const sched::StepPlan& plan, StepListener& listener);
+  void fill_scores(const sched::StepPlan& plan);
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
@@ -67,7 +70,9 @@ class ModelRunner {
   StepOutput output_;
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
-  std::vector<std::uint64_t> row_users_;  // by output row
+  std::vector<std::uint64_t> row_users_;    // by output row: those that pick, then those of prompts to be scored
+  std::vector<std::int32_t> score_tokens_;  // by row of the latter
+  std::size_t n_picks_ = 0;
   std::vector<std::uint32_t> leased_variants_;
   StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;

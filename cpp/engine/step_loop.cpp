@@ -53,6 +53,10 @@ void EngineCore::on_logits(std::uint64_t user, std::int32_t token, std::span<con
   details_[user].reset(reinterpret_cast<const Generation*>(user)->make_details(logits, token));
 }
 
+void EngineCore::on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) {
+  reinterpret_cast<Generation*>(user)->add_prompt_logprob(token, logits);
+}
+
 void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
   auto& g = *reinterpret_cast<Generation*>(e.user);
   OutputEvent out;

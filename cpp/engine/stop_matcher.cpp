@@ -5,18 +5,20 @@
 
 namespace zinc_rt {
 
-StopMatcher::StopMatcher(std::vector<std::string> stops) : stops_(std::move(stops)) {
+StopMatcher::StopMatcher(std::vector<std::string> stops, bool include) : stops_(std::move(stops)), include_(include) {
   std::erase_if(stops_, [](const std::string& stop) { return stop.empty(); });
+  std::ranges::sort(stops_, {}, &std::string::size);
 }
 
 std::string StopMatcher::push(const std::string& text) {
   if (stopped_) return {};
   held_ += text;
-  std::size_t found = std::string::npos;
-  for (const auto& stop : stops_) found = std::min(found, held_.find(stop));
+  std::size_t found = std::string::npos, found_bytes = 0;
+  for (const auto& stop : stops_)
+    if (const auto at = held_.find(stop); at < found) found = at, found_bytes = stop.size();
   if (found != std::string::npos) {
     stopped_ = true;
-    auto sure = held_.substr(0, found);
+    auto sure = held_.substr(0, found + (include_ ? found_bytes : 0));
     held_.clear();
     return sure;
   }

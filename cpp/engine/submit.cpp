@@ -126,6 +126,19 @@ Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   return n;
 }
 
+// What is left to generate where as much is wanted as fits: at least 1, so that a prompt that is too long is refused by
+// its own numbers.
+std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt) {
+  std::uint64_t context = model.info().max_context;
+  {
+    const std::lock_guard lock(tenant.mutex);
+    context = std::min<std::uint64_t>(context, tenant.quota.max_context_tokens);
+    context = std::min(context, std::uint64_t{tenant.quota.max_kv_pages} * mem::kPageTokens);
+  }
+  context = std::min(context, std::uint64_t{model.info().n_pages} * mem::kPageTokens);
+  return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
+}
+
 Status EngineCore::check_request(const Model& model, const TenantState& tenant, const Request& request,
                                  std::size_t n_prompt) {
   sched::Quota quota;
@@ -148,15 +161,16 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
 }
 
 Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
-                                                                    const Request& request, const std::string& system,
+                                                                    const Request& asked, const std::string& system,
                                                                     std::uint32_t session, std::shared_ptr<Sink> sink) {
+  Request request = asked;
   const auto prepare = [&]() -> Result<std::vector<std::shared_ptr<Generation>>> {
     ZRT_CHECK_OK(check_open());
     if (is_draining_.load()) return fail(StatusCode::kUnavailable, "[engine] the engine takes no more requests");
     ZRT_TRY(const auto model, this->model(request.model));
     if (model->is_closing.load())
       return fail(StatusCode::kUnavailable, "[engine] model \"{}\" is being removed", model->name());
-    ZRT_CHECK_OK(Generation::check(request, model->config().vocab_size));
+    ZRT_CHECK_OK(Generation::check(request, *model));
     sched::Qos qos;
     {
       const std::lock_guard lock(tenant->mutex);
@@ -167,6 +181,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       qos = std::max(qos, wanted);
     }
     ZRT_TRY(const auto prompt, Generation::prompt_ids(*model, request, system));
+    if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.size());
     ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.size()));
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt));
     const std::uint64_t seed =

@@ -55,6 +55,7 @@ Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, P
     return fail(StatusCode::kInvalidArgument, "[executor] {} slots of {} tokens exceed {} tokens in all", g.max_slots,
                 g.max_context, UINT32_MAX);
   g.history_tokens = g.max_slots * g.max_context;
+  g.bias_entries = g.max_slots * kMaxBias;
   const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : kDefaultChunk;
   p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step
   p.limits.max_outputs = std::max(std::min(p.limits.max_tokens, kMaxOutputs), g.max_slots);

@@ -191,6 +191,7 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind(views_.output_rows, "request.output_rows"));
   ZRT_CHECK_OK(bind(views_.output_slots, "request.output_slots"));
   ZRT_CHECK_OK(bind(views_.history, "request.history"));
+  ZRT_CHECK_OK(bind(views_.bias, "request.bias"));
   ZRT_CHECK_OK(bind(views_.sampling, "request.sampling"));
   ZRT_CHECK_OK(bind(views_.tokens, "host_ring.tokens"));
   ZRT_CHECK_OK(bind(views_.logits, "out.logits"));

@@ -78,6 +78,7 @@ class RingExecutor final : public Executor {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: the graph takes positions
     std::int32_t *output_rows = nullptr, *output_slots = nullptr, *history = nullptr;
+    std::uint32_t* bias = nullptr;  // pairs
     SampleParams* sampling = nullptr;
     std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring

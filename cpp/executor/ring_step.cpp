@@ -1,7 +1,9 @@
 // A step over the ring: fills the step descriptor, submits, drains what came out. Nothing here allocates once the
 // caller's input and output have grown, except hidden().
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <limits>
 
 #include "base/error.h"
 #include "executor/ring_executor.h"
@@ -30,13 +32,20 @@ void RingExecutor::fill_body(const StepInput& input) {
 }
 
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
-  std::size_t history_end = 0;
+  std::size_t history_end = 0, bias_end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];
     const Sampling& s = row.sampling;
     views_.output_rows[i] = static_cast<std::int32_t>(row.token_index);
     views_.output_slots[i] = input.slots[row.token_index];
     std::ranges::copy(row.history, views_.history + history_end);
+    std::uint32_t* entry = views_.bias + 2 * bias_end;
+    const auto add_bias = [&](std::int32_t id, float bias) {
+      *entry++ = static_cast<std::uint32_t>(id);
+      *entry++ = std::bit_cast<std::uint32_t>(bias);
+    };
+    for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
+    for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
     views_.sampling[i] = {static_cast<std::uint32_t>(s.seed),
                           static_cast<std::uint32_t>(s.seed >> 32),
                           row.position,
@@ -50,8 +59,11 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
                           static_cast<std::uint32_t>(history_end),
                           row.n_prompt,
                           static_cast<std::uint32_t>(row.history.size()),
-                          {}};
+                          s.typical_p,
+                          static_cast<std::uint32_t>(bias_end),
+                          static_cast<std::uint32_t>(row.bias.size() + row.banned.size())};
     history_end += row.history.size();
+    bias_end += row.bias.size() + row.banned.size();
   }
 }
 

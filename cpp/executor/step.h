@@ -17,7 +17,11 @@ struct OutputRow {
   Sampling sampling;
   std::span<const std::int32_t> history;  // the row's tokens so far, prompt first; needed by penalties only
   std::uint32_t n_prompt = 0;             // of them
+  std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
+  std::span<const std::int32_t> banned;   // never picked while the vocabulary has others
 };
+// Entries of bias and banned together that a row may have.
+inline constexpr std::uint32_t kMaxBias = 2048;
 
 // The pages of all slots as a device reads them: slot s has the counts[s] pages from ids[s * width]. The memory is the
 // caller's and must live during the call.

@@ -82,16 +82,23 @@ Status RingExecutor::check_slot(const StepInput& input, std::size_t slot, std::u
 }
 
 Status RingExecutor::check_outputs(const StepInput& input) const {
-  std::size_t group_history = 0;  // of the output rows that run together
+  std::size_t group_history = 0, group_bias = 0;  // of the output rows that run together
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];
-    if (i % prepared_.limits.max_outputs == 0) group_history = 0;
+    if (i % prepared_.limits.max_outputs == 0) group_history = group_bias = 0;
     group_history += row.history.size();
     if (group_history > prepared_.graph_options.history_tokens)
       return refuse(fmt::format("histories of {} tokens in one group of output rows, {} fit", group_history,
                                 prepared_.graph_options.history_tokens));
+    if (row.bias.size() + row.banned.size() > kMaxBias)
+      return refuse(fmt::format("{} biased and {} banned tokens in an output row, {} in all allowed", row.bias.size(),
+                                row.banned.size(), kMaxBias));
     if (row.token_index >= input.token_ids.size())
       return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
+    group_bias += row.bias.size() + row.banned.size();
+    if (group_bias > prepared_.graph_options.bias_entries)
+      return refuse(fmt::format("{} biased and banned tokens in one group of output rows, {} fit", group_bias,
+                                prepared_.graph_options.bias_entries));
     if (row.n_prompt > row.history.size())
       return refuse(fmt::format("{} prompt tokens in a history of {}", row.n_prompt, row.history.size()));
     if (row.history.size() > info_.max_context)

@@ -62,7 +62,7 @@ constexpr Row kRows[] = {
     {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
     {Op::LM_HEAD, "x:A[n,d] !w:W[v,d] -> logits:f32[n,v]"},
     {Op::ARGMAX, "logits:f32[n,v] -> token:i32[n]"},
-    {Op::SAMPLE, "logits:f32[n,v] params:u32[n,16] history:i32[h] -> token:i32[n]"},
+    {Op::SAMPLE, "logits:f32[n,v] params:u32[n,16] history:i32[h] bias:u32[b,2] -> token:i32[n]"},
     {Op::KV_WRITE_BATCHED,
      "k:f32[n,nk] v:f32[n,nv] pos:i32[n] slot:i32[n] page_table:i32[s,m] !kv_k:KV[pages,16,nk] kv_v:KV[pages,16,nv] -> "
      "k_cache=kv_k v_cache=kv_v ; head_dim:u32"},

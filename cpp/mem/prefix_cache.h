@@ -51,6 +51,9 @@ class PrefixCache {
   // flush, then the root may be given out again. REQUIRES: no node of it is pinned.
   void drop_scope(Node root);
 
+  // Whether a scope holds nothing and nobody has pinned its root.
+  bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
+
   // The longest match of a prefix of `tokens`. Counts as a use of the nodes on the way, of the partial page and of the
   // checkpoint that it names. Of the children that may match partly, the kPartialLooks used last are looked at.
   Match match(Node root, std::span<const std::int32_t> tokens);

@@ -82,6 +82,7 @@ void Scheduler::start(Request& r, Micros now) {
   slot.position = r.n_done;
   slot.priority = static_cast<std::uint32_t>(r.params.qos);
   slot.set_sampling(r.params.sampling);
+  slot.min_tokens = r.params.min_tokens;
   slot.stop_token_count =
       static_cast<std::uint32_t>(std::min<std::size_t>(r.params.stop_tokens.size(), kSlotStopTokens));
   std::copy_n(r.params.stop_tokens.begin(), slot.stop_token_count, slot.stop_token_ids);

@@ -38,7 +38,7 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
 }
 
 void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
-  const bool samples = n == r.n_left();
+  const bool samples = n == r.n_left() && r.picks();
   plan_.items.push_back({r.slot, r.n_done, n, samples, is_decode});
   plan_.n_tokens += n;
   plan_.n_decode += is_decode ? 1 : 0;
@@ -101,11 +101,15 @@ std::uint32_t Scheduler::prefill_allowed(Qos qos) const {
   return std::max(is_first ? 1u : 0u, cost_.tokens_within(budget, plan_.n_tokens));
 }
 
-// Where a chunk of at most n tokens ends. Models with recurrent state stop at the last page that ends inside the text,
-// and at the place where others branched off, and otherwise where pages end, since state can be copied only there.
+// Where a chunk of at most n tokens ends. While its prompt is scored, logits are those of the text up to their token,
+// so a chunk stops where the encoding of longer texts begins. Models with recurrent state stop at the last page that
+// ends inside the text, and at the place where others branched off, and otherwise where pages end, since state can be
+// copied only there.
 std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
   const auto total = static_cast<std::uint32_t>(r.tokens.size());
   std::uint32_t end = std::min(total, r.n_done + n);
+  if (const std::uint32_t variant = slots_[r.slot].rope_variant; variant < options_.rope_limits.size())
+    end = std::min(end, options_.rope_limits[variant]);
   if (!options_.is_recurrent) return end;
   const std::uint32_t last = (total - 1) / mem::kPageTokens * mem::kPageTokens;
   const std::uint32_t branch = r.snapshot_pages * mem::kPageTokens;

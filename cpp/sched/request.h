@@ -2,6 +2,7 @@
 // Thread rule: the step thread.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "base/sampling.h"
@@ -17,9 +18,13 @@ struct RequestParams {
   std::uint32_t session = 0;
   Qos qos = Qos::kStandard;
   std::vector<std::int32_t> prompt;
-  std::uint32_t max_tokens = 128;
+  std::uint32_t max_tokens = 128;  // 0: it ends when its prompt is computed
   Sampling sampling;
+  std::vector<TokenBias> bias;            // of all its picks
   std::vector<std::int32_t> stop_tokens;  // picking one ends the request
+  std::uint32_t min_tokens = 0;           // stop tokens are banned from so many picks
+  bool scores_prompt = false;             // the logits of each prompt token are wanted once, but for the last one's
+  std::string cache_salt;                 // prefixes are shared within a salt
   Micros deadline = kNever;
   RequestId after = 0;     // not before this request has its prompt computed: its pages are then shared
   std::uint64_t user = 0;  // given back in events
@@ -49,6 +54,7 @@ struct Request {
   std::uint64_t admitted_order = 0;
   std::uint64_t protected_until = 0;                       // step
   std::uint32_t n_done = 0;                                // tokens whose KV (and state) is there
+  std::uint32_t n_scored = 0;                              // prompt tokens whose logits were there, of scores_prompt
   std::uint32_t n_charged = 0;                             // pages on the tenant's account
   mem::PrefixCache::Node root = kNone, node = kNone;       // node: pinned; its path holds the first full pages' tokens
   bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
@@ -64,6 +70,11 @@ struct Request {
 
   std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
+  bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
+  // Whether the logits of the i-th token are wanted besides those that it picks by.
+  bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
+  bool bans_stops() const { return n_generated() < params.min_tokens; }
+  bool picks() const { return n_limit > n_prompt; }
   Micros waited_at(Micros now) const { return waited + (is_waiting ? now - queued_at : 0); }
 };
 

@@ -32,16 +32,20 @@ std::uint32_t Scheduler::variant_of(std::size_t n_tokens) const {
   return static_cast<std::uint32_t>(std::ranges::lower_bound(limits, n_tokens) - limits.begin());
 }
 
+std::uint32_t Scheduler::variant_of(const Request& r) const {
+  return variant_of(r.is_scoring() ? r.n_scored + 1 : r.tokens.size());
+}
+
 Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quota& quota, const Options& options,
                      std::uint64_t reserved_for_others) {
   const auto refuse = [](const std::string& message) {
     return fail(StatusCode::kInvalidArgument, "[admission] {}", message);
   };
   if (n_prompt == 0) return refuse("the prompt has no tokens");
-  if (max_tokens == 0) return refuse("max_tokens is 0, at least 1 wanted");
   const std::uint32_t context = std::min(options.max_context, quota.max_context_tokens);
-  if (n_prompt + 1 > context)
-    return refuse(fmt::format("a prompt of {} tokens and one to generate, the context has {}{}", n_prompt, context,
+  if (n_prompt + (max_tokens > 0) > context)
+    return refuse(fmt::format("a prompt of {} tokens{}, the context has {}{}", n_prompt,
+                              max_tokens > 0 ? " and one to generate" : "", context,
                               context < options.max_context ? " (the tenant's max_context_tokens)" : ""));
   const std::uint32_t needed = mem::pages_for(std::min<std::uint64_t>(n_prompt + max_tokens, context));
   if (needed > quota.max_kv_pages)
@@ -167,6 +171,7 @@ void Scheduler::finish(Request& r, Finish reason, Micros now) {
 void Scheduler::commit_item(const PlanItem& item, Micros now) {
   Request& r = *slot_requests_[item.slot];
   r.n_done = item.begin + item.n;
+  if (r.params.scores_prompt) r.n_scored = std::max(r.n_scored, std::min(r.n_done, r.n_prompt - 1));
   slots_[item.slot].position = r.n_done;
   publish_pages(r, item.begin);
   const auto& p = r.params;
@@ -187,7 +192,7 @@ void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, 
   if (std::ranges::find(r.params.stop_tokens, token) != r.params.stop_tokens.end())
     return finish(r, Finish::kStop, now);
   if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
-  if (variant_of(r.tokens.size()) != slot.rope_variant) restart(r);
+  if (variant_of(r) != slot.rope_variant) restart(r);
 }
 
 void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
@@ -201,11 +206,16 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   plan_.saves.clear();
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
-    if (!item.samples) continue;
     Request& r = *slot_requests_[item.slot];
-    r.prompt_done = true;
-    accept_token(r, tokens[row], row, now);
-    ++row;
+    if (item.samples) {
+      r.prompt_done = true;
+      accept_token(r, tokens[row], row, now);
+      ++row;
+    } else if (r.n_left() == 0) {
+      finish(r, Finish::kLength, now);
+    } else if (variant_of(r) != slots_[item.slot].rope_variant) {
+      restart(r);
+    }
   }
   if (plan_.n_tokens > 0) {
     ++stats_.steps;

@@ -11,8 +11,9 @@
 // Thread rule: one thread at a time. Nothing allocates from admit to commit while no request comes or goes.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <unordered_map>
+#include <string>
 
 #include "mem/prefix_cache.h"
 #include "sched/cost_model.h"
@@ -135,6 +136,7 @@ class Scheduler {
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_; }
   const mem::PrefixCache& prefixes() const { return prefixes_; }
+  std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
   const Options& options() const { return options_; }
   const Stats& stats() const { return stats_; }
   const CostModel& cost() const { return cost_; }
@@ -150,6 +152,7 @@ class Scheduler {
   void move(std::uint32_t slot, SlotState to);
   Event event(EventKind kind, const Request& request) const;
   std::uint32_t variant_of(std::size_t n_tokens) const;
+  std::uint32_t variant_of(const Request& request) const;  // for the logits that it wants next
 
   // admission.cpp
   void apply_cancels(Micros now);
@@ -179,7 +182,9 @@ class Scheduler {
   void note_stall(Request& request);
 
   // slot_pages.cpp
+  std::uint64_t owner_of(TenantId tenant) const;
   mem::PrefixCache::Node root_of(const Request& request);
+  void drop_unused_roots();
   std::uint64_t available_pages(TenantId tenant) const;
   std::uint32_t take_page(const Request& request);
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
@@ -203,8 +208,15 @@ class Scheduler {
   std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;
-  std::unordered_map<std::uint64_t, mem::PrefixCache::Node> roots_;  // by owner and variant
-  std::vector<Request*> prefilling_;                                 // scratch of the planner
+  struct Scope {
+    std::uint64_t owner = 0;
+    std::uint32_t variant = 0;
+    std::string salt;
+    auto operator<=>(const Scope&) const = default;
+  };
+  std::map<Scope, mem::PrefixCache::Node> roots_;
+  std::size_t most_roots_ = 1024;     // past which the unused ones are looked for
+  std::vector<Request*> prefilling_;  // scratch of the planner
   std::vector<RequestId> cancelled_;
   std::vector<Event> events_;
   StepPlan plan_;

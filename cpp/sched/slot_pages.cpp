@@ -8,20 +8,37 @@ namespace zinc_rt::sched {
 using mem::kPageTokens;
 using Node = mem::PrefixCache::Node;
 
+// Tenants of an isolation group are one owner.
+std::uint64_t Scheduler::owner_of(TenantId tenant) const {
+  const std::uint32_t group = tenants_[tenant].quota.isolation_group;
+  return group == kNone ? tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
+}
+
 Node Scheduler::root_of(const Request& r) {
-  const std::uint32_t group = tenants_[r.params.tenant].quota.isolation_group;
-  const std::uint64_t owner = group == kNone ? r.params.tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
-  const auto [it, is_new] = roots_.try_emplace(owner << 16 | variant_of(r.tokens.size()), kNone);
-  if (is_new) it->second = prefixes_.add_scope();
-  return it->second;
+  const auto [it, is_new] = roots_.try_emplace({owner_of(r.params.tenant), variant_of(r), r.params.cache_salt}, kNone);
+  if (!is_new) return it->second;
+  const Node root = it->second = prefixes_.add_scope();
+  prefixes_.pin(root);
+  if (roots_.size() > most_roots_) drop_unused_roots();
+  prefixes_.unpin(root);
+  return root;
+}
+
+// Clients choose the salts, so scopes must not outlive what they hold.
+void Scheduler::drop_unused_roots() {
+  std::erase_if(roots_, [&](const auto& scope) {
+    if (!prefixes_.is_unused(scope.second)) return false;
+    prefixes_.drop_scope(scope.second);
+    return true;
+  });
+  most_roots_ = std::max<std::size_t>(1024, 2 * roots_.size());
 }
 
 std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
-  const std::uint32_t group = tenants_[tenant].quota.isolation_group;
-  const std::uint64_t owner = group == kNone ? tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
+  const std::uint64_t owner = owner_of(tenant);
   std::uint32_t n = 0;
-  for (std::uint64_t variant = 0; variant <= options_.rope_limits.size(); ++variant)
-    if (const auto it = roots_.find(owner << 16 | variant); it != roots_.end()) n += prefixes_.flush(it->second);
+  for (auto it = roots_.lower_bound({owner, 0, {}}); it != roots_.end() && it->first.owner == owner; ++it)
+    n += prefixes_.flush(it->second);
   tenants_.note_room();
   return n;
 }
@@ -65,8 +82,9 @@ Bind Scheduler::find_room(Request& r) {
   r.root = root_of(r);
   match_ = {};
   match_.node = r.root;
-  // The last token is always computed: its logits are wanted.
-  if (options_.prefix_cache) match_ = prefixes_.match(r.root, std::span(r.tokens).first(known - 1));
+  // The last token is always computed, and a token whose score is missing: their logits are wanted.
+  const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
+  if (options_.prefix_cache) match_ = prefixes_.match(r.root, std::span(r.tokens).first(n_known_logits));
   if (options_.is_recurrent) {
     r.snapshot_pages = match_.n_pages > match_.state_pages ? match_.n_pages : 0;
     match_.node = match_.state_node != kNone ? match_.state_node : r.root;
@@ -97,7 +115,7 @@ void Scheduler::bind(Request& r) {
   r.slot = slots_.take();
   slot_requests_[r.slot] = &r;
   r.node = match_.node;
-  slots_.set_rope_variant(r.slot, variant_of(r.tokens.size()));
+  slots_.set_rope_variant(r.slot, variant_of(r));
   for (std::uint32_t i = 0; i < match_.n_pages; ++i) slots_.push_page(r.slot, 0);
   const auto pages = slots_.pages(r.slot);
   prefixes_.path(r.node, pages);
@@ -221,11 +239,11 @@ void Scheduler::release_slot(Request& r, bool keep) {
 // A text that outgrew the range of its position encoding is computed again with the next one (Options::rope_limits).
 void Scheduler::restart(Request& r) {
   release_pages(r, true);
-  slots_.set_rope_variant(r.slot, variant_of(r.tokens.size()));
+  slots_.set_rope_variant(r.slot, variant_of(r));
   slots_[r.slot].position = slots_[r.slot].prefix_match_pages = 0;
   r.root = r.node = root_of(r);
   prefixes_.pin(r.node);
-  move(r.slot, SlotState::kPrefill);
+  if (slots_[r.slot].state != SlotState::kPrefill) move(r.slot, SlotState::kPrefill);
 }
 
 }  // namespace zinc_rt::sched

@@ -33,6 +33,7 @@ void Slot::set_sampling(const Sampling& s) {
   temperature = s.temperature;
   top_p = s.top_p;
   min_p = s.min_p;
+  typical_p = s.typical_p;
   repetition_penalty = s.repetition_penalty;
   presence_penalty = s.presence_penalty;
   frequency_penalty = s.frequency_penalty;
@@ -45,6 +46,7 @@ Sampling Slot::sampling() const {
           top_k,
           top_p,
           min_p,
+          typical_p,
           repetition_penalty,
           presence_penalty,
           frequency_penalty};

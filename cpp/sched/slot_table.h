@@ -49,7 +49,10 @@ struct Slot {
   // flags, set by the host between steps
   std::uint32_t output_backpressure = 0;  // its sink is full: not to be decoded
   std::uint32_t cancel_flag = 0;
-  std::uint32_t reserved[14] = {};
+  // more of sampling
+  float typical_p = 1;
+  std::uint32_t min_tokens = 0;  // no stop token before so many; what is banned and biased lies with the request
+  std::uint32_t reserved[12] = {};
 
   void set_sampling(const Sampling& sampling);
   Sampling sampling() const;

@@ -19,7 +19,9 @@ struct SampleParams {
   uint32_t history_begin;    // of this row's tokens in request.history
   uint32_t n_prompt;         // the first n_prompt of them are the prompt
   uint32_t n_history;        // all of them
-  uint32_t reserved[3];
+  float typical_p;           // 1: off
+  uint32_t bias_begin;       // of this row's entries (token id, bits of a float) in request.bias
+  uint32_t n_bias;           // 0: none
 };
 static_assert(sizeof(SampleParams) == 64, "16 words a row");
 

@@ -1,14 +1,20 @@
-// SAMPLE: one token a row from logits [n, v], by SampleParams [n, 16 words] and the row's tokens so far in history [h].
-//   1 penalties, once for each token seen: repetition (positive logits times 1/p, others times p; prompt and generated
+// SAMPLE: one token a row from logits [n, v], by SampleParams [n, 16 words], the row's tokens so far in history [h] and
+// its entries (token id, float) in bias [b, 2].
+//   1 bias: each entry is added to its token's logit, in their order; minus infinity forbids a token
+//   2 penalties, once for each token seen: repetition (positive logits times 1/p, others times p; prompt and generated
 //   tokens), then presence
 //     and count * frequency (generated tokens)
-//   2 temperature 0 (or below 2^-20, where it comes to the same): the largest, ties to the lower id. Else l = l *
-//   (1/temperature), and candidates in the order (l descending, id ascending) 3 top_k keeps the first k; p_i = exp(l_i
+//   3 temperature 0 (or below 2^-20, where it comes to the same): the largest, ties to the lower id. Else l = l *
+//   (1/temperature), and candidates in the order (l descending, id ascending)
+//   4 top_k keeps the first k; p_i = exp(l_i
 //   - l_0); top_p keeps the shortest prefix whose sum reaches top_p of the total;
-//     min_p drops those with p_i < min_p (p_0 = 1)
-//   4 u = Philox(seed, position) in [0, 1); the first i whose running sum exceeds u * total of what is left
+//     min_p drops those with p_i < min_p (p_0 = 1); typical_p keeps those whose surprise is nearest to the mean, until
+//     their sum reaches typical_p of the total of those left: with d_i = l_i - l_0 and m = sum(p_i d_i) / sum(p_i), in
+//     the order (|m - d_i| ascending, as before)
+//   5 u = Philox(seed, position) in [0, 1); the first i whose running sum exceeds u * total of what is left
 // Order: sums run serially in candidate order. NaN logits sort last and are never drawn.
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
@@ -22,6 +28,13 @@ struct Candidate {
   float logit;
   std::uint32_t id;
 };
+
+void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits, std::uint32_t v) {
+  for (std::uint32_t i = 0; i < p.n_bias; ++i) {
+    const std::uint32_t id = entries[2 * i];
+    if (id < v) logits[id] = logits[id] + ZRT_BITS_FLOAT(entries[2 * i + 1]);
+  }
+}
 
 void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t* counts, float* logits,
               std::uint32_t v) {
@@ -42,7 +55,33 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v) {
+// Keeps the typical ones of n candidates, whose `logit` is their p_i by now; how many. distance: their d_i.
+std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
+  float total = 0.0f, sum = 0.0f;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    order[i] = i;
+    total = total + all[i].logit;
+    if (all[i].logit > 0.0f) sum = __builtin_fmaf(all[i].logit, distance[i], sum);
+  }
+  if (!(total > 0.0f)) return n;
+  const float mean = sum * exact::rcp(total);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const float d = mean - distance[i];
+    distance[i] = all[i].logit > 0.0f ? (d < 0.0f ? -d : d) : INFINITY;
+  }
+  std::sort(order, order + n, [&](std::uint32_t a, std::uint32_t b) {
+    return distance[a] < distance[b] || (distance[a] == distance[b] && a < b);
+  });
+  const float wanted = total * typical_p;
+  std::uint32_t kept = 0;
+  for (sum = 0.0f; kept < n && (kept == 0 || sum < wanted); ++kept) sum = sum + all[order[kept]].logit;
+  std::sort(order, order + kept);
+  for (std::uint32_t i = 0; i < kept; ++i) all[i] = all[order[i]];
+  return kept;
+}
+
+// distance and order: scratch of v.
+std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, float* distance, std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);
   for (std::uint32_t i = 0; i < v; ++i) all[i].logit = all[i].logit * inverse;
   const auto rank = [](const Candidate& a, const Candidate& b) {
@@ -55,7 +94,8 @@ std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v) {
   const float top = all[0].logit;
   float total = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
-    const float probability = exact::exp(all[i].logit - top);
+    distance[i] = all[i].logit - top;
+    const float probability = exact::exp(distance[i]);
     all[i].logit = probability == probability ? probability : 0.0f;
     total = total + all[i].logit;
   }
@@ -67,6 +107,7 @@ std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v) {
     n = kept;
   }
   while (n > 1 && all[n - 1].logit < p.min_p) --n;
+  if (p.typical_p < 1.0f) n = keep_typical(p.typical_p, all, n, distance, order);
   total = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) total = total + all[i].logit;
   const float u = philox::uniform(p.seed_lo, p.seed_hi, p.position) * total;
@@ -82,10 +123,10 @@ void run(const CpuArgs& args) {
   const std::uint32_t v = args.dim(0), r = args.wg[0];
   const SampleParams p = args.buffer<const SampleParams>(1)[r];
   const float* logits = args.buffer<const float>(0) + std::uint64_t{r} * v;
-  auto* out = args.buffer<std::int32_t>(3) + r;
+  auto* out = args.buffer<std::int32_t>(4) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
-  if (is_greedy && !has_penalties) {
+  if (is_greedy && !has_penalties && p.n_bias == 0) {
     *out = static_cast<std::int32_t>(argmax_row(logits, v));
     return;
   }
@@ -93,13 +134,14 @@ void run(const CpuArgs& args) {
   auto* work = reinterpret_cast<float*>(all + v);
   auto* counts = reinterpret_cast<std::uint32_t*>(work + v);
   std::copy_n(logits, v, work);
+  if (p.n_bias > 0) add_bias(p, args.buffer<const std::uint32_t>(3) + std::size_t{2} * p.bias_begin, work, v);
   if (has_penalties) penalize(p, args.buffer<const std::int32_t>(2) + p.history_begin, counts, work, v);
   if (is_greedy) {
     *out = static_cast<std::int32_t>(argmax_row(work, v));
     return;
   }
   for (std::uint32_t i = 0; i < v; ++i) all[i] = {work[i], i};
-  *out = static_cast<std::int32_t>(draw(p, all, v));
+  *out = static_cast<std::int32_t>(draw(p, all, v, work, counts));
 }
 
 }  // namespace

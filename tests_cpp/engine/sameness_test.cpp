@@ -8,7 +8,7 @@ class Sameness : public ::testing::TestWithParam<FamilyCase> {};
 
 TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
   ZRT_NEED_FIXTURES();
-  play_schedules(GetParam(), 16, 1, 6);
+  play_schedules(GetParam(), 16, 1, 9);
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Sameness, ::testing::ValuesIn(kFamilies), [](const auto& info) {

@@ -3,6 +3,7 @@
 // Thread rule: one thread drives a Family and its schedules.
 #pragma once
 
+#include <bit>
 #include <map>
 #include <ostream>
 #include <set>
@@ -16,14 +17,15 @@ struct Seen {
   std::uint64_t schedules = 0, requests = 0, tokens = 0;
   std::uint64_t finished = 0, stopped = 0, cancelled = 0, late = 0, too_slow = 0, failed = 0, out_of_pages = 0;
   std::uint64_t preemptions = 0, evictions = 0, warm_tokens = 0, page_copies = 0, restores = 0, faults = 0;
-  std::uint64_t variant_changes = 0;
+  std::uint64_t variant_changes = 0, biased = 0, banned = 0, scored = 0;
   void print(std::ostream& out, const std::string& family) const {
     out << family << ": " << schedules << " schedules, " << requests << " requests (" << finished
         << " to their length, " << stopped << " stopped, " << cancelled << " cancelled, " << late
         << " past their deadline, " << too_slow << " too slow, " << failed << " by " << faults << " faults, "
         << out_of_pages << " out of pages), " << tokens << " tokens; " << preemptions << " preemptions, " << evictions
         << " evictions, " << warm_tokens << " cached tokens, " << page_copies << " page copies, " << restores
-        << " restores, " << variant_changes << " changes of the position encoding" << std::endl;
+        << " restores, " << variant_changes << " changes of the position encoding; " << biased << " with a bias, "
+        << banned << " with banned tokens, " << scored << " prompts scored" << std::endl;
   }
 };
 
@@ -71,6 +73,13 @@ class Family {
         c.request.presence_penalty = 0.3f;
         c.request.frequency_penalty = 0.2f;
       }
+      if (below(4) == 0) c.request.typical_p = 0.8f;
+      for (std::size_t i = below(3) == 0 ? 60 : 0; i > 0; --i)
+        c.request.logit_bias[static_cast<std::int32_t>(below(300))] = float(below(400)) / 100 - 2;
+      if (below(4) == 0) {  // banned all the time
+        for (int i = 0; i < 60; ++i) c.request.stop_token_ids.push_back(static_cast<std::int32_t>(below(300)));
+        c.request.min_tokens = c.request.max_tokens;
+      }
       run_alone(c);
       cases_.push_back(std::move(c));
     }
@@ -101,6 +110,7 @@ class Family {
       Request request = c.request;
       request.n = 1;
       request.seed = *request.seed + i * 0x9E3779B97F4A7C15u;
+      request.prompt_logprobs = 2;
       auto result = engine.session().generate(request);
       ASSERT_TRUE(result) << result.error().message;
       ASSERT_EQ(result->token_ids.size(), request.max_tokens);
@@ -207,13 +217,21 @@ class Schedule {
     run.request = run.wanted->request;
     Request& r = run.request;
     if (below(3) == 0) r.max_tokens = static_cast<std::uint32_t>(1 + below(r.max_tokens));
+    if (below(5) == 0) r.prompt_logprobs = 2;
+    if (r.prompt_logprobs && below(4) == 0) r.max_tokens = 0;
+    r.min_tokens = std::min(r.min_tokens, r.max_tokens);
+    if (below(6) == 0) r.cache_salt = below(2) == 0 ? "salt" : "pepper";
     const auto& alone = run.wanted->alone[0];
-    if (below(6) == 0) r.stop_token_ids = {alone.token_ids[below(alone.token_ids.size())], 7};
+    if (below(6) == 0 && r.stop_token_ids.empty())
+      r.stop_token_ids = {alone.token_ids[below(alone.token_ids.size())], 7};
     if (below(6) == 0 && alone.text.size() > 4) {
       // Of printable text, since broken UTF-8 may be put together differently.
       const auto stop = alone.text.substr(below(alone.text.size() - 2), 2);
       if (std::ranges::all_of(stop, [](char c) { return c >= 0x20 && c < 0x7F; })) r.stop = {stop};
     }
+    if (!r.stop.empty() && r.stop_token_ids.empty() && below(4) == 0)
+      r.min_tokens = static_cast<std::uint32_t>(below(r.max_tokens + 1));
+    r.include_stop_str_in_output = below(4) == 0;
     if (below(10) == 0) r.deadline_ms = double(1 + below(40));
     if (below(4) == 0) r.stream_capacity = static_cast<std::uint32_t>(1 + below(3));
     if (below(3) == 0) r.logprobs = 2;
@@ -239,7 +257,10 @@ class Schedule {
     if (!is_there) return false;
     if (!event) run.error = event.error();
     if (!event || !*event) return run.is_over = true;
-    if ((*event)->is_token) run.tokens[(*event)->index].push_back((*event)->token_id);
+    if ((*event)->is_token) {
+      run.tokens[(*event)->index].push_back((*event)->token_id);
+      EXPECT_EQ((*event)->logprob.has_value(), run.request.logprobs > 0);
+    }
     run.text[(*event)->index] += (*event)->text;
     return true;
   }
@@ -292,11 +313,14 @@ class Schedule {
     EXPECT_TRUE(begins(alone.logits_hashes, got.logits_hashes)) << describe(run, got);
     EXPECT_EQ(got.logits_hashes.size(), ids.size());
     EXPECT_EQ(got.logprobs.size(), run.request.logprobs > 0 ? ids.size() : 0u);
+    check_scores(run, index, got, alone);
+    seen_.biased += !run.request.logit_bias.empty() && !ids.empty();
     if (ids.size() + run.request.token_ids->size() > family_.limit() &&
         run.request.token_ids->size() <= family_.limit())
       ++seen_.variant_changes;
     const auto& reason = got.finish_reason;
     const auto& stops = run.request.stop_token_ids;
+    seen_.banned += run.request.min_tokens > 0 && !stops.empty() && !ids.empty();
     const auto is_stop = [&](std::int32_t id) { return std::ranges::find(stops, id) != stops.end(); };
     const auto n_stops = std::ranges::count_if(ids, is_stop);
     if (reason == "length") {
@@ -312,7 +336,13 @@ class Schedule {
       ++seen_.stopped;
       EXPECT_TRUE(!stops.empty() || !run.request.stop.empty());
     }
-    for (const auto& stop : run.request.stop) EXPECT_EQ(got.text.find(stop), std::string::npos) << got.text;
+    for (const auto& stop : run.request.stop) {
+      if (run.request.min_tokens > 0) continue;
+      const auto at = got.text.find(stop);
+      EXPECT_EQ(at, run.request.include_stop_str_in_output && reason == "stop" ? got.text.size() - stop.size()
+                                                                               : std::string::npos)
+          << got.text;
+    }
     if (reason == "cancelled") ++seen_.cancelled;
     if (reason == "deadline") ++seen_.late;
     if (reason == "client_too_slow") ++seen_.too_slow;
@@ -324,6 +354,22 @@ class Schedule {
     EXPECT_EQ(events, ids);
     const auto text = run.text.find(index);
     EXPECT_EQ(text == run.text.end() ? std::string() : text->second, got.text);
+  }
+  // They are there with the first token, or with the end of a request that wants none, and have the bits of the request
+  // alone.
+  void check_scores(const Run& run, std::uint32_t index, const Completion& got, const Completion& alone) {
+    const bool is_scored = run.request.prompt_logprobs && index == 0 &&
+                           (run.request.max_tokens > 0 ? !got.token_ids.empty() : got.finish_reason == "length");
+    ASSERT_EQ(got.prompt_logprobs.size(), is_scored ? alone.prompt_logprobs.size() : 0u) << describe(run, got);
+    if (!is_scored) return;
+    ++seen_.scored;
+    const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+    for (std::size_t i = 0; i < got.prompt_logprobs.size(); ++i) {
+      const auto &a = got.prompt_logprobs[i], &b = alone.prompt_logprobs[i];
+      EXPECT_EQ(a.token_id, (*run.request.token_ids)[i]);
+      EXPECT_EQ(bits(a.logprob), bits(b.logprob)) << "prompt token " << i << ", " << describe(run, got);
+      EXPECT_EQ(a.top, b.top) << "prompt token " << i;
+    }
   }
   static std::string describe(const Run& run, const Completion& got) {
     std::string out = "prompt of " + std::to_string(run.request.token_ids->size()) + ", " +
@@ -402,6 +448,9 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   EXPECT_GT(seen.evictions, 0u);
   EXPECT_GT(seen.warm_tokens, 0u);
   EXPECT_GT(seen.faults, 0u);
+  EXPECT_GT(seen.biased, 0u);
+  EXPECT_GT(seen.banned, 0u);
+  EXPECT_GT(seen.scored, 0u);
   const bool is_recurrent = c.model.starts_with("qwen35");
   EXPECT_EQ(seen.restores > 0, is_recurrent);
   EXPECT_EQ(seen.page_copies > 0, !is_recurrent);

@@ -119,6 +119,31 @@ TEST_F(Limits, Histories) {
       {"512", "384"});
 }
 
+TEST_F(Limits, Biases) {
+  const std::vector<TokenBias> bias(1025), most(2048);
+  const std::vector<std::int32_t> banned(1024);
+  refused([&](TestStep& in) { in.outputs[0].bias = bias, in.outputs[0].banned = banned; }, {"1025", "1024", "2048"});
+  refused(  // 5 x 2048 of 3 x 2048
+      [&](TestStep& in) {
+        for (auto& row : in.outputs) row.bias = most;
+      },
+      {"8192", "6144"});
+}
+TEST_F(Limits, BiasesAreOfTheirRowAlone) {
+  const std::vector<TokenBias> bias{{7, 1e30f}, {-1, 1e30f}, {1 << 30, 1e30f}};
+  const std::vector<std::int32_t> banned{7, 8};
+  auto biased = good();
+  biased.outputs[1].bias = bias;
+  biased.outputs[2].bias = bias, biased.outputs[2].banned = banned;
+  Outcome got, wanted;
+  step(*executor_, biased, got);
+  step(*executor_, good(), wanted);
+  wanted.tokens[1] = 7;
+  EXPECT_NE(got.tokens[2], 7);
+  wanted.tokens[2] = got.tokens[2];
+  EXPECT_EQ(got, wanted);
+}
+
 TEST_F(Limits, MoreOutputRowsThanAGroupRunInGroups) {
   const auto ids = prompt(128);
   const auto whole = run_prompt(*executor_, ids, 128);  // 128 rows, 64 a group

@@ -1,4 +1,6 @@
 // SAMPLE and its random numbers.
+#include <bit>
+
 #include "harness.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
@@ -23,32 +25,42 @@ TEST(Philox, PublishedVectors) {  // Random123's kat_vectors, philox4x32 with 10
 
 SampleParams params() {
   SampleParams p{};
-  p.top_p = 1, p.repetition_penalty = 1, p.temperature = 1;
+  p.top_p = 1, p.typical_p = 1, p.repetition_penalty = 1, p.temperature = 1;
   return p;
 }
 
+using Bias = std::vector<std::pair<std::int32_t, float>>;
+
 std::vector<std::int32_t> sample(std::uint32_t v, const std::vector<float>& logits,
-                                 const std::vector<SampleParams>& rows,
-                                 const std::vector<std::int32_t>& history = {0}) {
+                                 const std::vector<SampleParams>& rows, const std::vector<std::int32_t>& history = {0},
+                                 const Bias& bias = {{0, 0.0f}}) {
   const auto n = static_cast<std::uint32_t>(rows.size());
   std::vector<std::uint32_t> words(16 * n);
   std::memcpy(words.data(), rows.data(), 64 * n);
+  std::vector<std::uint32_t> entries;
+  for (const auto& [id, value] : bias) {
+    entries.push_back(std::uint32_t(id));
+    entries.push_back(std::bit_cast<std::uint32_t>(value));
+  }
   return as<std::int32_t>(
       run({Op::SAMPLE,
-           {f32({kOutputs, v}, logits), u32({kOutputs, 16}, words), i32({std::uint32_t(history.size())}, history)},
+           {f32({kOutputs, v}, logits), u32({kOutputs, 16}, words), i32({std::uint32_t(history.size())}, history),
+            u32({std::uint32_t(bias.size()), 2}, entries)},
            {{DType::kI32, {kOutputs}}},
            {},
            {0, n}})[0]);
 }
 std::int32_t sample_one(const std::vector<float>& logits, SampleParams p,
-                        const std::vector<std::int32_t>& history = {0}) {
-  return sample(std::uint32_t(logits.size()), logits, {p}, history)[0];
+                        const std::vector<std::int32_t>& history = {0}, const Bias& bias = {{0, 0.0f}}) {
+  return sample(std::uint32_t(logits.size()), logits, {p}, history, bias)[0];
 }
 
 // The chances by the documented steps in float64.
 std::vector<double> chances(const std::vector<float>& logits, const SampleParams& p,
-                            const std::vector<std::int32_t>& history) {
+                            const std::vector<std::int32_t>& history, const Bias& bias = {}) {
   std::vector<double> l(logits.begin(), logits.end());
+  for (std::uint32_t i = p.bias_begin; i < p.bias_begin + p.n_bias; ++i)
+    if (std::size_t(bias[i].first) < l.size()) l[std::size_t(bias[i].first)] += bias[i].second;
   std::map<std::int32_t, int> generated;
   std::map<std::int32_t, bool> seen;
   for (std::uint32_t i = 0; i < p.n_history; ++i) {
@@ -72,6 +84,20 @@ std::vector<double> chances(const std::vector<float>& logits, const SampleParams
     if (i != order[0] && (running >= p.top_p * total || e < p.min_p)) break;
     running += e;
     chance[i] = e;
+  }
+  if (p.typical_p < 1) {
+    double entropy = 0;
+    for (const double c : chance) entropy -= c > 0 ? c / running * std::log(c / running) : 0;
+    const auto oddness = [&](std::size_t i) {
+      return chance[i] > 0 ? std::fabs(-std::log(chance[i] / running) - entropy) : INFINITY;
+    };
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return oddness(a) < oddness(b); });
+    const double wanted = p.typical_p * running;
+    running = 0;
+    for (const auto i : order) {
+      if (running > 0 && running >= wanted) chance[i] = 0;
+      running += chance[i];
+    }
   }
   for (double& c : chance) c /= running;
   return chance;
@@ -146,6 +172,15 @@ const Setting kSettings[] = {
     {"top_p", [](SampleParams& p) { p.top_p = 0.7f; }},
     {"min_p", [](SampleParams& p) { p.min_p = 0.2f; }},
     {"all", [](SampleParams& p) { p.temperature = 1.3f, p.top_k = 8, p.top_p = 0.9f, p.min_p = 0.05f; }},
+    {"typical_p", [](SampleParams& p) { p.typical_p = 0.6f; }},
+    {"little typical_p", [](SampleParams& p) { p.typical_p = 0; }},
+    {"typical_p of the rest",
+     [](SampleParams& p) { p.typical_p = 0.8f, p.top_k = 9, p.top_p = 0.95f, p.min_p = 0.05f; }},
+    {"bias", [](SampleParams& p) { p.bias_begin = 1, p.n_bias = 6; }},
+    {"bias and penalties",
+     [](SampleParams& p) {
+       p.bias_begin = 2, p.n_bias = 4, p.repetition_penalty = 1.3f, p.frequency_penalty = 0.5f, p.typical_p = 0.9f;
+     }},
     {"repetition", [](SampleParams& p) { p.repetition_penalty = 1.5f; }},
     {"presence", [](SampleParams& p) { p.presence_penalty = 1.0f; }},
     {"frequency", [](SampleParams& p) { p.frequency_penalty = 0.5f; }},
@@ -159,6 +194,7 @@ TEST(Sample, DrawsFollowTheChances) {
   const std::uint32_t v = 12, draws = 20000;
   const std::vector<float> logits{0.3f, 2.0f, -1.0f, 1.5f, 0.0f, 2.0f, -3.0f, 0.7f, 1.0f, -0.5f, 0.2f, 1.8f};
   const std::vector<std::int32_t> history{99, 1, 2, 1, 3, 5, 5, 5, 40, -1, 6};
+  const Bias bias{{4, 50.0f}, {0, 1.5f}, {1, -INFINITY}, {6, 3.0f}, {12, 9.0f}, {-1, 9.0f}, {3, -1.25f}, {5, 80.0f}};
   for (const Setting& setting : kSettings) {
     auto p = params();
     p.history_begin = 1, p.n_prompt = 3, p.n_history = 7;
@@ -171,9 +207,9 @@ TEST(Sample, DrawsFollowTheChances) {
       rows.push_back(p);
       all.insert(all.end(), logits.begin(), logits.end());
     }
-    const auto expected = chances(logits, p, history);
+    const auto expected = chances(logits, p, history, bias);
     std::vector<double> count(v, 0.0);
-    for (const auto id : sample(v, all, rows, history)) ++count[std::size_t(id)];
+    for (const auto id : sample(v, all, rows, history, bias)) ++count[std::size_t(id)];
     double chi = 0;
     int free = -1;
     for (std::size_t i = 0; i < v; ++i) {
@@ -200,6 +236,56 @@ TEST(Sample, GreedyWithPenaltiesFollowsTheChances) {
     const auto chance = chances(logits, p, history);
     p.temperature = 0;
     EXPECT_EQ(sample_one(logits, p, history), std::ranges::max_element(chance) - chance.begin());
+  }
+}
+
+TEST(Sample, GreedyWithBiasTakesTheLargestSum) {
+  auto p = params();
+  p.temperature = 0, p.n_bias = 3;
+  EXPECT_EQ(sample_one({1, 5, 5, 2}, p, {0}, {{3, 3.5f}, {1, -0.5f}, {9, 100.0f}}), 3);
+  EXPECT_EQ(sample_one({1, 5, 5, 2}, p, {0}, {{1, -INFINITY}, {2, -INFINITY}, {2, 100.0f}}), 3);
+  p.presence_penalty = 2, p.n_history = 1, p.bias_begin = 1, p.n_bias = 1;
+  EXPECT_EQ(sample_one({1, 5, 4, 2}, p, {1}, {{1, 100.0f}, {0, 2.5f}}), 2);
+  p.n_bias = 2;  // all are forbidden
+  EXPECT_EQ(sample_one({1, 5}, p, {1}, {{1, 100.0f}, {0, -INFINITY}, {1, -INFINITY}}), 0);
+  p.temperature = 1;
+  EXPECT_EQ(sample_one({1, 5}, p, {1}, {{1, 100.0f}, {0, -INFINITY}, {1, -INFINITY}}), 0);
+}
+
+TEST(Sample, TypicalPHandlesWhatIsNoNumber) {
+  auto p = params();
+  p.typical_p = 0.5f;
+  for (p.position = 0; p.position < 50; ++p.position) {
+    const auto id = sample_one({NAN, 1, 1, NAN, -INFINITY}, p);
+    EXPECT_TRUE(id == 1 || id == 2) << id;
+    EXPECT_EQ(sample_one({1, 2, INFINITY, 3}, p), 2);
+    EXPECT_EQ(sample_one({NAN, NAN, NAN}, p), 0);
+    EXPECT_EQ(sample_one({-INFINITY, -INFINITY}, p), 0);
+  }
+}
+
+// Rows of one call with a bias of their own each, or none, pick what they pick alone.
+TEST(Sample, BiasOfOneRowLeavesTheOthersAlone) {
+  Random random(4);
+  const std::uint32_t v = 200;
+  std::vector<float> logits;
+  std::vector<SampleParams> rows;
+  Bias bias;
+  for (std::uint32_t r = 0; r < 9; ++r) {
+    const auto row = random.normal(v, 2.0);
+    logits.insert(logits.end(), row.begin(), row.end());
+    auto p = params();
+    p.seed_lo = r, p.temperature = float(r % 2), p.typical_p = r % 4 < 2 ? 0.9f : 1.0f;
+    p.bias_begin = std::uint32_t(bias.size()), p.n_bias = r % 3 == 0 ? 0 : 5 * r;
+    for (std::uint32_t i = 0; i < p.n_bias; ++i) bias.emplace_back(random.below(v), float(random.normal(1)[0]) * 5);
+    rows.push_back(p);
+  }
+  const auto together = sample(v, logits, rows, {0}, bias);
+  for (std::size_t r = 0; r < 9; ++r) {
+    const std::vector<float> row(logits.begin() + std::ptrdiff_t(r * v), logits.begin() + std::ptrdiff_t((r + 1) * v));
+    EXPECT_EQ(sample_one(row, rows[r], {0}, bias), together[r]) << r;
+    if (rows[r].n_bias > 0) continue;
+    EXPECT_EQ(sample_one(row, rows[r]), together[r]) << r;
   }
 }
 

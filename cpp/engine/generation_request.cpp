@@ -1,0 +1,146 @@
+// What a generation checks and makes of its request before it exists: every number, and the prompt's tokens.
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "engine/generation.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::uint32_t kMaxLogprobs = 128;
+constexpr std::uint32_t kMaxPromptLogprobs = 20;
+constexpr std::uint32_t kMaxChoices = 128;
+constexpr std::size_t kMaxLogitBias = 1024, kMaxStopTokens = 1024, kMaxName = 256;
+
+std::unexpected<Error> refuse(const std::string& message) {
+  return fail(StatusCode::kInvalidArgument, "[request] {}", message);
+}
+
+Status check_template_fields(const Request& r) {
+  if (r.add_generation_prompt.value_or(false) && r.continue_final_message)
+    return refuse("add_generation_prompt and continue_final_message are both given, at most one of them allowed");
+  if (r.messages) return {};
+  const char* given = r.tools                    ? "tools"
+                      : r.chat_template_kwargs   ? "chat_template_kwargs"
+                      : r.add_generation_prompt  ? "add_generation_prompt"
+                      : r.continue_final_message ? "continue_final_message"
+                                                 : nullptr;
+  return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
+}
+
+// Stands behind the last message's content in the rendered text, and ends the prompt.
+constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
+
+bool begins_with_system(const nlohmann::ordered_json& messages) {
+  if (messages.empty() || !messages[0].is_object()) return false;
+  const auto role = messages[0].find("role");
+  return role != messages[0].end() && *role == "system";
+}
+
+Result<std::string> render(const Model& model, const Request& request, const std::string& system) {
+  using Json = nlohmann::ordered_json;
+  const auto text = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  if (request.chat_template_kwargs) {
+    const auto kwargs = Json::parse(*request.chat_template_kwargs, nullptr, false);
+    if (!kwargs.is_object()) return refuse("chat_template_kwargs is not a JSON object");
+    for (const char* name : {"messages", "tools", "add_generation_prompt"})
+      if (kwargs.contains(name))
+        return refuse(fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
+  }
+  std::string messages = *request.messages;
+  const bool has_mark = request.continue_final_message;
+  if (!system.empty() || has_mark) {
+    auto list = Json::parse(messages, nullptr, false);
+    if (has_mark) {
+      if (!list.is_array() || list.empty() || !list.back().is_object() || !list.back().contains("content") ||
+          !list.back()["content"].is_string())
+        return refuse("continue_final_message wants a last message whose content is a text");
+      auto& content = list.back()["content"].get_ref<std::string&>();
+      content += kEndMark;
+    }
+    if (!system.empty() && list.is_array() && !begins_with_system(list))
+      list.insert(list.begin(), Json{{"role", "system"}, {"content", system}});
+    messages = text(list);
+  }
+  const bool adds_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
+  ZRT_TRY(auto rendered,
+          model.render(messages, request.tools.value_or(""), adds_prompt, request.chat_template_kwargs.value_or("")));
+  if (!has_mark) return rendered;
+  const auto end = rendered.rfind(kEndMark);
+  if (end == std::string::npos)
+    return refuse("continue_final_message: the chat template does not write the last message's content as it is");
+  rendered.resize(end);
+  return rendered;
+}
+
+}  // namespace
+
+Status Generation::check(const Request& r, const Model& model) {
+  const std::uint32_t vocab_size = model.config().vocab_size;
+  const auto between = [](const char* name, float value, float low, float high) -> Status {
+    if (value >= low && value <= high) return {};  // false for NaN
+    return refuse(fmt::format("{} is {}, {} to {} allowed", name, value, low, high));
+  };
+  ZRT_CHECK_OK(between("temperature", r.temperature, 0, 100));
+  ZRT_CHECK_OK(between("top_p", r.top_p, 0, 1));
+  ZRT_CHECK_OK(between("min_p", r.min_p, 0, 1));
+  ZRT_CHECK_OK(between("typical_p", r.typical_p, 0, 1));
+  ZRT_CHECK_OK(between("repetition_penalty", r.repetition_penalty, 0.01f, 100));
+  ZRT_CHECK_OK(between("presence_penalty", r.presence_penalty, -100, 100));
+  ZRT_CHECK_OK(between("frequency_penalty", r.frequency_penalty, -100, 100));
+  if (r.temperature > 0 && r.temperature < 1e-4f)
+    return refuse(fmt::format("temperature is {}, 0 (greedy) or at least 0.0001 allowed", r.temperature));
+  if (r.n < 1 || r.n > kMaxChoices) return refuse(fmt::format("n is {}, 1 to {} allowed", r.n, kMaxChoices));
+  if (r.max_tokens < 1 && !r.prompt_logprobs)
+    return refuse("max_tokens is 0, at least 1 wanted where prompt_logprobs is not given");
+  if (r.min_tokens > r.max_tokens)
+    return refuse(fmt::format("min_tokens is {}, 0 to {} (max_tokens) allowed", r.min_tokens, r.max_tokens));
+  if (r.logprobs > kMaxLogprobs)
+    return refuse(fmt::format("logprobs is {}, at most {} allowed", r.logprobs, kMaxLogprobs));
+  if (r.prompt_logprobs && *r.prompt_logprobs > kMaxPromptLogprobs)
+    return refuse(fmt::format("prompt_logprobs is {}, 0 to {} allowed", *r.prompt_logprobs, kMaxPromptLogprobs));
+  if (!(r.deadline_ms >= 0)) return refuse(fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
+  const auto is_known = [&](std::int32_t id) { return id >= 0 && static_cast<std::uint32_t>(id) < vocab_size; };
+  if (r.stop_token_ids.size() > kMaxStopTokens)
+    return refuse(
+        fmt::format("stop_token_ids has {} entries, 0 to {} allowed", r.stop_token_ids.size(), kMaxStopTokens));
+  for (const auto id : r.stop_token_ids)
+    if (!is_known(id))
+      return refuse(fmt::format("stop token id {}, the vocabulary has {} (stop_token_ids)", id, vocab_size));
+  if (r.logit_bias.size() > kMaxLogitBias)
+    return refuse(fmt::format("logit_bias has {} entries, 0 to {} allowed", r.logit_bias.size(), kMaxLogitBias));
+  for (const auto& [id, bias] : r.logit_bias) {
+    if (!is_known(id)) return refuse(fmt::format("logit_bias of token id {}, the vocabulary has {}", id, vocab_size));
+    ZRT_CHECK_OK(between("logit_bias", bias, -100, 100));
+  }
+  if (const std::size_t n_end = r.stop_token_ids.size() + (r.ignore_eos ? 0 : model.end_tokens().size());
+      r.min_tokens > 0 && r.logit_bias.size() + n_end > kMaxBias)
+    return refuse(
+        fmt::format("min_tokens bans {} tokens that end the text, and logit_bias has {} entries; {} together allowed",
+                    n_end, r.logit_bias.size(), kMaxBias));
+  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id)})
+    if (text->size() > kMaxName)
+      return refuse(fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
+  return check_template_fields(r);
+}
+
+Result<std::vector<std::int32_t>> Generation::prompt_ids(const Model& model, const Request& request,
+                                                         const std::string& system) {
+  const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
+  if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
+  if (request.token_ids) {
+    for (const auto id : *request.token_ids)
+      if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
+        return refuse(fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
+    return *request.token_ids;
+  }
+  if (request.prompt) return model.tokenizer().encode(*request.prompt, true, true);
+  ZRT_TRY(const auto text, render(model, request, system));
+  // The template writes the special tokens itself; a BOS that it wrote is not doubled.
+  ZRT_TRY(auto ids, model.tokenizer().encode(text, false, true));
+  const auto bos = model.tokenizer().bos_id();
+  if (model.tokenizer().adds_bos() && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
+  return ids;
+}
+
+}  // namespace zinc_rt
