@@ -187,7 +187,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
       bool is_good = false;
       if constexpr (kIsTls) {
         std::string piece(4096, '\0');
-        auto [ec, n] = co_await stream_.async_read_some(asio::buffer(piece), kAwait);
+        const auto buffer = asio::buffer(piece);
+        auto [ec, n] = co_await stream_.async_read_some(buffer, kAwait);
         is_good = !ec;
         if (is_good) in_.append(piece, 0, n);
       } else {
@@ -210,18 +211,21 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     return !ec && n > 0;
   }
 
-  // The answer to a message that is no request.
-  Task refuse(int status, const std::string& complaint) {
+  // The answer to a message that is no request. Arguments of coroutines are named variables throughout: g++ 12 destroys
+  // some temporaries of a co_await expression twice.
+  Task refuse(HeadScan bad) {
     ++shared_->bad_requests;
     auto answer = std::make_shared<Answer>(AnswerOptions{}, [] {});
     HttpResponse response;
-    response.status = status;
-    response.body = error_body("[http] " + complaint);
+    response.status = bad.status;
+    response.body = error_body("[http] " + bad.complaint);
     answer->respond(std::move(response));
     allow(shared_->options.write_timeout_s);
     const auto bytes = answer->take().bytes;
-    co_await asio::async_write(stream_, asio::buffer(bytes), kAwait);
+    const auto buffer = asio::buffer(bytes);
+    co_await asio::async_write(stream_, buffer, kAwait);
   }
+  static HeadScan complaint(std::string text, int status = 400) { return {HeadScan::kBad, 0, status, std::move(text)}; }
 
   // False: the connection ends.
   TaskOf<bool> serve_one() {
@@ -244,11 +248,12 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
       if (is_new) scan = scan_head(in_, o.max_head_bytes);
       if (scan.state == HeadScan::kWhole) break;
       if (scan.state == HeadScan::kBad) {
-        co_await refuse(scan.status, scan.complaint);
+        co_await refuse(scan);
         co_return false;
       }
       if (is_eof_) {
-        if (has_begun) co_await refuse(400, "the connection ended within the head of a request");
+        const auto bad = complaint("the connection ended within the head of a request");
+        if (has_begun) co_await refuse(bad);
         co_return false;
       }
       if (is_quitting_ && !has_begun) co_return false;
@@ -272,10 +277,11 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     if (!ec && !parser.is_done()) co_await read_body(parser, ec);
     if (is_closed_) co_return false;
     if (ec) {
-      const bool is_long = ec == http::error::body_limit;
-      co_await refuse(is_long ? 413 : 400, is_long   ? fmt::format("the body has more than {} bytes", o.max_body_bytes)
-                                           : is_eof_ ? "the connection ended within the body of a request"
-                                                     : "the message breaks HTTP: " + ec.message());
+      auto bad = complaint("the message breaks HTTP: " + ec.message());
+      if (is_eof_) bad.complaint = "the connection ended within the body of a request";
+      if (ec == http::error::body_limit)
+        bad = complaint(fmt::format("the body has more than {} bytes", o.max_body_bytes), 413);
+      co_await refuse(bad);
       co_return false;
     }
     auto& message = parser.get();
@@ -286,7 +292,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     const auto mark = target.find('?');
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
     if (!percent_decode(target.substr(0, mark), request.path)) {
-      co_await refuse(400, "the request target has a broken percent escape, or is not UTF-8");
+      const auto bad = complaint("the request target has a broken percent escape, or is not UTF-8");
+      co_await refuse(bad);
       co_return false;
     }
     for (const auto& field : message) {
@@ -321,7 +328,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     const auto expect = parser.get()[http::field::expect];
     if (!expect.empty()) {
       static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
-      co_await asio::async_write(stream_, asio::buffer(kGoOn), kAwait);
+      const auto buffer = asio::buffer(kGoOn);
+      co_await asio::async_write(stream_, buffer, kAwait);
     }
     while (!ec && !parser.is_done() && !is_closed_) {
       if (in_.empty()) {
@@ -354,7 +362,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
       auto taken = answer_->take();
       if (!taken.bytes.empty()) {
         allow(shared_->options.write_timeout_s);
-        auto [ec, n] = co_await asio::async_write(stream_, asio::buffer(taken.bytes), kAwait);
+        const auto buffer = asio::buffer(taken.bytes);
+        auto [ec, n] = co_await asio::async_write(stream_, buffer, kAwait);
         deadline_ = Clock::time_point::max();
         if (ec) co_return false;
       }

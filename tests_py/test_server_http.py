@@ -1,0 +1,299 @@
+"""HTTP as clients break it: each bad message gets a 4xx that says what is wrong, and the server goes on."""
+
+import concurrent.futures
+import contextlib
+import json
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+from server_process import serving
+
+GOOD = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model):
+    with serving(tiny_model, "--id", "tiny", "--max-slots", 4) as server:
+        yield server
+
+
+def status(answer):
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
+
+
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+BODY = json.dumps(GOOD).encode()
+SIZE = str(len(BODY)).encode()
+
+# Two programs could read these in two ways, or they are no HTTP at all.
+BROKEN = {
+    "two lengths": HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    "two equal lengths": HEAD + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    "list of lengths": HEAD + b"Content-Length: 2, 2\r\n\r\n{}",
+    "signed length": HEAD + b"Content-Length: +2\r\n\r\n{}",
+    "negative length": HEAD + b"Content-Length: -2\r\n\r\n{}",
+    "hexadecimal length": HEAD + b"Content-Length: 0x2\r\n\r\n{}",
+    "length of words": HEAD + b"Content-Length: two\r\n\r\n{}",
+    "empty length": HEAD + b"Content-Length:\r\n\r\n{}",
+    "length past 64 bits": HEAD + b"Content-Length: 99999999999999999999\r\n\r\n{}",
+    "length and chunks": HEAD + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "chunks and length": HEAD + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    "unknown coding": HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
+    "coding twice": HEAD + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "coding with a mark": HEAD + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "coding in HTTP/1.0": b"POST /tokenize HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunk size of words": HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "chunk size with a sign": HEAD + b"Transfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n0\r\n\r\n",
+    "chunk size with 0x": HEAD + b"Transfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+    "chunk size past 64 bits": HEAD + b"Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+    "chunk without its end": HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}XX0\r\n\r\n",
+    "bare line feeds": b"GET /livez HTTP/1.1\nHost: x\n\n",
+    "one bare line feed": b"GET /livez HTTP/1.1\r\nHost: x\nA: b\r\n\r\n",
+    "bare carriage return": b"GET /livez HTTP/1.1\r\nHost: x\rA: b\r\n\r\n",
+    "folded header": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+    "folded first header": b"GET /livez HTTP/1.1\r\n Host: x\r\n\r\n",
+    "space before the colon": b"GET /livez HTTP/1.1\r\nHost : x\r\n\r\n",
+    "no colon": b"GET /livez HTTP/1.1\r\nHost: x\r\nabc\r\n\r\n",
+    "empty name": b"GET /livez HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n",
+    "name with a byte past ASCII": b"GET /livez HTTP/1.1\r\nHost: x\r\n\xc3\xa9: y\r\n\r\n",
+    "zero byte in a value": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n",
+    "no host": b"GET /livez HTTP/1.1\r\n\r\n",
+    "empty host": b"GET /livez HTTP/1.1\r\nHost:\r\n\r\n",
+    "two hosts": b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    "HTTP/0.9": b"GET /livez\r\n\r\n",
+    "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/1.2": b"GET /livez HTTP/1.2\r\nHost: x\r\n\r\n",
+    "lower case": b"GET /livez http/1.1\r\nHost: x\r\n\r\n",
+    "no target": b"GET HTTP/1.1\r\nHost: x\r\n\r\n",
+    "whole address": b"GET http://x/livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target with a space": b"GET /li vez HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target with a raw byte": b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target with a broken escape": b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target with a cut escape": b"GET /%4 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target with an escaped zero": b"GET /a%00b HTTP/1.1\r\nHost: x\r\n\r\n",
+    "target that is not UTF-8": b"GET /%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n",
+    "method that is no token": b"G@T /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    "TLS hello": bytes.fromhex("16030100c5010000c10303") + bytes(range(64)),
+    "random bytes": bytes(range(128, 256)),
+    "zeros": b"\x00" * 64,
+    "long target": b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "long header": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 40000 + b"\r\n\r\n",
+    "many headers": b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+    "long body": HEAD + b"Content-Length: 99999999\r\n\r\n",
+    "long chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5f5e0ff\r\n" + b"x" * 1000,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_message_that_breaks_http_is_refused_and_the_connection_closed(server, name):
+    answer = server.raw(BROKEN[name])
+    assert status(answer) in (400, 413, 431), answer[:200]
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"Connection: close" in head
+    error = json.loads(body)["error"]
+    assert error["message"].startswith("[http] ") and error["type"] == "invalid_request_error"
+    assert server.request("GET", "/livez")[0] == 200
+
+
+@pytest.mark.parametrize("name", list(BROKEN)[:20])
+def test_it_is_refused_byte_by_byte_too(server, name):
+    data = BROKEN[name][:2000]
+    with socket.create_connection((server.host, server.port), timeout=20) as s:
+        s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with contextlib.suppress(ConnectionError):
+            for i in range(len(data)):
+                s.sendall(data[i : i + 1])
+        assert status(s.recv(4096)) in (400, 413, 431)
+
+
+def test_a_request_in_pieces_is_as_good_as_whole(server):
+    data = b"\r\n" + HEAD + b"Content-Length: " + SIZE + b"\r\nConnection: close\r\n\r\n" + BODY
+    assert status(server.raw(None, pieces=[data[i : i + 1] for i in range(len(data))])) == 200
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(BODY[i : i + 3]), BODY[i : i + 3]) for i in range(0, len(BODY), 3))
+    data = HEAD + b"Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked + b"0\r\n\r\n"
+    assert status(server.raw(data)) == 200
+
+
+def test_a_connection_takes_many_requests_and_pipelined_ones(server):
+    one = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = server.raw(one * 99 + last)
+    assert answer.count(b"HTTP/1.1 200 OK") == 100
+
+
+def test_a_connection_lives_on_after_a_stream(server):
+    body = json.dumps({**GOOD, "stream": True}).encode()
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    last = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = server.raw(request * 3 + last)
+    assert answer.count(b"HTTP/1.1 200 OK") == 4 and answer.count(b"data: [DONE]") == 3
+
+
+def test_an_old_client_gets_a_stream_without_chunks(server):
+    body = json.dumps({**GOOD, "stream": True}).encode()
+    head = HEAD.replace(b"HTTP/1.1", b"HTTP/1.0")
+    answer = server.raw(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert b"chunked" not in answer and answer.endswith(b"data: [DONE]\n\n")
+
+
+def test_expect_100_is_answered(server):
+    with socket.create_connection((server.host, server.port), timeout=20) as s:
+        s.sendall(HEAD + b"Expect: 100-continue\r\nContent-Length: " + SIZE + b"\r\n\r\n")
+        assert s.recv(100).startswith(b"HTTP/1.1 100 ")
+        s.sendall(BODY)
+        assert status(s.recv(4096)) == 200
+
+
+def test_pages_of_other_sites_are_refused(server):
+    there = {"Host": f"{server.host}:{server.port}"}
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Origin": "http://evil.example"})[0] == 403
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Content-Type": "text/plain"})[0] == 415
+    own = f"http://{server.host}:{server.port}"
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Origin": own, **there})[0] == 200
+
+
+BAD_JSON = [
+    b"", b"{", b"}", b"[", b"nul", b"{]", b'{"a"}', b'{"a":}', b'{"a":1,}', b"{'a':1}", b'{"a":1}x', b'{"a":01}', b"NaN",
+    b'{"temperature":NaN}', b'{"temperature":Infinity}', b'{"temperature":1e400}', b'{"temperature":-1e400}',
+    b'{"seed":99999999999999999999999999}', b'{"a":"\xff"}', b'{"a":"\xc0\xaf"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\\ud800"}',
+    b'{"a":"\\x"}', b'{"a":"\n"}', b'{"a":"', b"\xef\xbb\xbf{", b"\xff\xfe{\x00", b"[" * 100000, b'{"a":' * 100000,
+    b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}", b'{"max_tokens":1,"max_tokens":2}', b"5", b'"x"', b"null", b"true", b"[]",
+    b'{"prompt":"a","prompt":"b"}', b"\x00", b"{}\x00", b'{"\\u0000":1}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/generate", "/tokenize", "/detokenize", "/apply-template"])
+@pytest.mark.parametrize("body", BAD_JSON)
+def test_bad_json_is_a_400(server, path, body):
+    code, _, answer = server.request("POST", path, body)
+    assert code == 400, answer
+    assert answer["error"]["type"] == "invalid_request_error" and answer["error"]["message"]
+
+
+def test_a_client_that_sends_nothing_or_slowly_is_let_go(server):
+    """Half-open connections cost no thread, and end by themselves."""
+    n = 200
+    with contextlib.ExitStack() as stack:
+        idle = [stack.enter_context(socket.create_connection((server.host, server.port))) for _ in range(n)]
+        for s in idle[: n // 2]:
+            s.sendall(b"GET /livez HTTP/1.1\r\nHost:")
+        server.wait(lambda: server.gauge("zinc:http_connections") >= n)
+        assert server.request("GET", "/health")[0] == 200
+        server.wait(lambda: server.gauge("zinc:http_connections") < 5, seconds=40)
+
+
+def stream(server, body, read=1):
+    """An open stream that has sent `read` events."""
+    s = socket.create_connection((server.host, server.port), timeout=30)
+    data = json.dumps({**body, "stream": True}).encode()
+    s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data)
+    got = b""
+    while got.count(b"data: ") < read:
+        piece = s.recv(4096)
+        assert piece
+        got += piece
+    return s
+
+
+def idle(server):
+    return server.gauge("zinc:slots_free") == 4 and server.gauge("vllm:num_requests_waiting") == 0
+
+
+def test_who_hangs_up_frees_the_slot(server):
+    long = {**GOOD, "max_tokens": 400, "ignore_eos": True, "min_tokens": 400}
+    pages = server.gauge("zinc:kv_pages_free")
+    streams = [stream(server, long, read=1) for _ in range(3)]
+    for s in streams:
+        s.close()
+    server.wait(lambda: idle(server), seconds=5)
+    assert server.gauge("zinc:kv_pages_free") == pages
+    assert server.request("POST", "/v1/chat/completions", GOOD)[0] == 200
+
+
+def test_hanging_up_at_any_moment_leaves_nothing_behind(server):
+    pages = server.gauge("zinc:kv_pages_free")
+    bodies = [{**GOOD, "max_tokens": 60, "n": n, "stream": s} for n in (1, 3) for s in (False, True)]
+
+    def drop(i):
+        data = json.dumps(bodies[i % len(bodies)]).encode()
+        message = HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data
+        with socket.create_connection((server.host, server.port), timeout=30) as s:
+            s.sendall(message[: len(message) if i % 7 else i % len(message)])
+            time.sleep((i * 37 % 50) / 1000)
+            if i % 3 == 0:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # a reset
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        list(pool.map(drop, range(400)))
+    server.wait(lambda: idle(server), seconds=10)
+    assert server.gauge("zinc:kv_pages_free") == pages
+
+
+def test_a_reader_who_is_behind_gets_all_of_it(server):
+    long = {**GOOD, "max_tokens": 300, "ignore_eos": True}
+    with stream(server, long) as s:
+        time.sleep(1)
+        got = b""
+        while b"[DONE]" not in got:
+            piece = s.recv(100)
+            assert piece
+            got += piece
+
+
+def test_health_answers_while_the_engine_is_busy(server):
+    long = {**GOOD, "max_tokens": 400, "ignore_eos": True}
+    done = threading.Event()
+
+    def work():
+        while not done.is_set():
+            server.request("POST", "/v1/chat/completions", long)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    assert [server.request("GET", path)[0] for path in ("/health", "/livez", "/readyz") * 20] == [200] * 60
+    assert server.request("GET", "/health_generate")[0] == 200
+    done.set()
+    for worker in workers:
+        worker.join()
+
+
+def test_sigterm_finishes_what_runs(tiny_model):
+    long = {**GOOD, "max_tokens": 400, "ignore_eos": True}
+    with serving(tiny_model, "--id", "tiny") as server:
+        s = stream(server, long)
+        server.process.terminate()
+        got = b""
+        while piece := s.recv(65536):
+            got += piece
+        assert b"data: [DONE]" in got
+        assert server.process.wait(30) == 0
+
+
+def test_tls(tiny_model, tmp_path):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert], capture_output=True,
+    )  # fmt: skip
+    if made.returncode != 0:
+        pytest.skip("no openssl program to make a certificate with")
+    with serving(tiny_model, "--tls-cert", cert, "--tls-key", key) as server:
+        context = ssl.create_default_context(cafile=cert)
+        body = json.dumps({**GOOD, "stream": True}).encode()
+        with (
+            socket.create_connection((server.host, server.port), timeout=30) as plain,
+            context.wrap_socket(plain, server_hostname="127.0.0.1") as s,
+        ):
+            s.sendall(HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            got = b""
+            while piece := s.recv(65536):
+                got += piece
+        assert status(got) == 200 and b"data: [DONE]" in got
+        answer = server.raw(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")  # not TLS
+        assert not answer.startswith(b"HTTP")
+        assert server.process.poll() is None
