@@ -11,7 +11,8 @@ export CXX=${CXX:-c++}
 export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
-                libpcre2-dev libxxhash-dev libedit-dev)
+                libpcre2-dev libxxhash-dev libedit-dev libssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev
+                'libboost1.81-dev|libboost1.83-dev')
 TEST_PACKAGES=(libgtest-dev libgmock-dev)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
 
@@ -27,13 +28,18 @@ assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")
 PY
 }
 
-# need_packages NAME...: installs those that are missing.
+is_installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
+# need_packages NAME...: installs those that are missing. "a|b": either; the first that the system's lists have is installed.
 need_packages() {
   command -v dpkg-query >/dev/null || die "this script installs packages with apt (Debian 12, Ubuntu 24.04); elsewhere install: $*"
   local wanted=("$@") missing=()
   python_is_complete || wanted+=(python3 python3-venv python3-dev ca-certificates)
   for package in "${wanted[@]}"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+    local either found=
+    IFS='|' read -ra either <<<"$package"
+    for name in "${either[@]}"; do is_installed "$name" && found=1; done
+    [ -n "$found" ] || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return
   say "installing system packages: ${missing[*]}"
@@ -43,6 +49,11 @@ need_packages() {
     sudo=(sudo)
   fi
   "${sudo[@]}" apt-get update -qq
+  for i in "${!missing[@]}"; do
+    for name in ${missing[$i]//|/ }; do
+      apt-cache show "$name" >/dev/null 2>&1 && { missing[i]=$name; break; }
+    done
+  done
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null ||
     die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }

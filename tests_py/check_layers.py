@@ -23,7 +23,7 @@ ALLOWED = {
     "vulkan": ["base", "model", "executor"],
     "engine": ["base", "model", "tokenizer", "mem", "sched", "executor", "vulkan"],
     "server": ["base"],
-    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor"],
+    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor", "server"],
 }
 ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
 # kernels/common: constants and structs that host and device share; modules that fill or read them may include it.
@@ -41,7 +41,7 @@ TESTS_ALSO = {
     "lower": {"executor"},
     "executor": {"kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
-    "fuzz": {"model", "tokenizer", "ir", "kernel", "ring"},
+    "fuzz": {"model", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
 BINDINGS_MAY_SEE = {"model", "tokenizer", "tools"}

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+
 from server_process import serving
 
 openai = pytest.importorskip("openai")
@@ -22,7 +23,13 @@ def client(server):
 
 
 def chat(client, **more):
-    arguments = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 12, "seed": 7, **more}
+    arguments = {
+        "model": MODEL,
+        "messages": [{"role": "user", "content": "hello"}],
+        "max_tokens": 12,
+        "seed": 7,
+        **more,
+    }
     return client.chat.completions.create(**arguments)
 
 
@@ -99,7 +106,9 @@ def test_completions_take_texts_ids_and_lists_of_them(client):
 
 
 def test_echo_with_logprobs_scores_the_prompt(client):
-    answer = client.completions.create(model=MODEL, prompt="the hat", max_tokens=1, temperature=0, echo=True, logprobs=2)
+    answer = client.completions.create(
+        model=MODEL, prompt="the hat", max_tokens=1, temperature=0, echo=True, logprobs=2
+    )
     choice = answer.choices[0]
     scored = choice.logprobs
     assert len(scored.tokens) == answer.usage.total_tokens
@@ -147,7 +156,16 @@ BAD = {
     "top_logprobs": [5, -1, 21, "x"],
     "stream": ["yes", 1],
     "stream_options": [5, {"include_usage": True}],
-    "messages": [[], 5, "hi", [5], [{}], [{"role": "user"}], [{"role": "king", "content": "x"}], [{"role": "user", "content": 5}]],
+    "messages": [
+        [],
+        5,
+        "hi",
+        [5],
+        [{}],
+        [{"role": "user"}],
+        [{"role": "king", "content": "x"}],
+        [{"role": "user", "content": 5}],
+    ],
     "tools": [5, [5], [{}], [{"type": "function"}], [{"type": "function", "function": {}}], {}],
     "tool_choice": ["required", {"type": "function", "function": {"name": "f"}}, 5],
     "response_format": [{"type": "json_object"}, {"type": "json_schema", "json_schema": {}}, 5],

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+
 from server_process import serving
 
 GOOD = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
@@ -157,16 +158,52 @@ def test_pages_of_other_sites_are_refused(server):
 
 
 BAD_JSON = [
-    b"", b"{", b"}", b"[", b"nul", b"{]", b'{"a"}', b'{"a":}', b'{"a":1,}', b"{'a':1}", b'{"a":1}x', b'{"a":01}', b"NaN",
-    b'{"temperature":NaN}', b'{"temperature":Infinity}', b'{"temperature":1e400}', b'{"temperature":-1e400}',
-    b'{"seed":99999999999999999999999999}', b'{"a":"\xff"}', b'{"a":"\xc0\xaf"}', b'{"a":"\xed\xa0\x80"}', b'{"a":"\\ud800"}',
-    b'{"a":"\\x"}', b'{"a":"\n"}', b'{"a":"', b"\xef\xbb\xbf{", b"\xff\xfe{\x00", b"[" * 100000, b'{"a":' * 100000,
-    b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}", b'{"max_tokens":1,"max_tokens":2}', b"5", b'"x"', b"null", b"true", b"[]",
-    b'{"prompt":"a","prompt":"b"}', b"\x00", b"{}\x00", b'{"\\u0000":1}',
-]  # fmt: skip
+    b"",
+    b"{",
+    b"}",
+    b"[",
+    b"nul",
+    b"{]",
+    b'{"a"}',
+    b'{"a":}',
+    b'{"a":1,}',
+    b"{'a':1}",
+    b'{"a":1}x',
+    b'{"a":01}',
+    b"NaN",
+    b'{"temperature":NaN}',
+    b'{"temperature":Infinity}',
+    b'{"temperature":1e400}',
+    b'{"temperature":-1e400}',
+    b'{"seed":99999999999999999999999999}',
+    b'{"a":"\xff"}',
+    b'{"a":"\xc0\xaf"}',
+    b'{"a":"\xed\xa0\x80"}',
+    b'{"a":"\\ud800"}',
+    b'{"a":"\\x"}',
+    b'{"a":"\n"}',
+    b'{"a":"',
+    b"\xef\xbb\xbf{",
+    b"\xff\xfe{\x00",
+    b"[" * 100000,
+    b'{"a":' * 100000,
+    b'{"messages":' + b"[" * 500 + b"]" * 500 + b"}",
+    b'{"max_tokens":1,"max_tokens":2}',
+    b"5",
+    b'"x"',
+    b"null",
+    b"true",
+    b"[]",
+    b'{"prompt":"a","prompt":"b"}',
+    b"\x00",
+    b"{}\x00",
+    b'{"\\u0000":1}',
+]
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions", "/generate", "/tokenize", "/detokenize", "/apply-template"])
+@pytest.mark.parametrize(
+    "path", ["/v1/chat/completions", "/v1/completions", "/generate", "/tokenize", "/detokenize", "/apply-template"]
+)
 @pytest.mark.parametrize("body", BAD_JSON)
 def test_bad_json_is_a_400(server, path, body):
     code, _, answer = server.request("POST", path, body)

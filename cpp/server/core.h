@@ -48,6 +48,8 @@ struct ServerCore {
 };
 
 std::int64_t steady_ms();
+// 24 random hex digits.
+std::string new_id();
 
 // Each adds its paths.
 void add_generation_routes(Router& router, ServerCore& core);

@@ -28,11 +28,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
     return std::unexpected(std::move(wrong));
   }
-  ZRT_TRY(const auto body, parse_json(exchange.request.body));
-  if (!body.is_object()) {
-    wrong.message = fmt::format("[request] {} is given, an object wanted", show(body));
-    return std::unexpected(std::move(wrong));
-  }
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Request defaults;
   defaults.temperature = 1;
   JobCall call;
@@ -41,7 +37,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   call.engine_model = model.engine_name;
   call.endpoint = exchange.request.path;
   call.head.api = call.call.api;
-  call.head.id = prefix + exchange.id;
+  call.head.id = prefix + new_id();  // the ledger's key: never what a client made up
   call.head.model = model.id;
   call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
   call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, core.engine.arithmetic());
@@ -61,7 +57,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
                                          std::move(call));
 }
 
-void add(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
+void add_generation_route(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
   router.add({"POST", path, Access::kKey, false, [&core, parse, prefix](Exchange& exchange) {
                 const auto job = make_job(core, exchange, parse, prefix);
                 if (!job) return answer(core, exchange, job.error());
@@ -76,11 +72,11 @@ void add(Router& router, ServerCore& core, const char* path, Parse parse, const 
 }  // namespace
 
 void add_generation_routes(Router& router, ServerCore& core) {
-  add(router, core, "/v1/chat/completions", parse_chat, "chatcmpl-");
-  add(router, core, "/chat/completions", parse_chat, "chatcmpl-");
-  add(router, core, "/v1/completions", parse_completion, "cmpl-");
-  add(router, core, "/completions", parse_completion, "cmpl-");
-  add(router, core, "/generate", parse_generate, "gen-");
+  add_generation_route(router, core, "/v1/chat/completions", parse_chat, "chatcmpl-");
+  add_generation_route(router, core, "/chat/completions", parse_chat, "chatcmpl-");
+  add_generation_route(router, core, "/v1/completions", parse_completion, "cmpl-");
+  add_generation_route(router, core, "/completions", parse_completion, "cmpl-");
+  add_generation_route(router, core, "/generate", parse_generate, "gen-");
 }
 
 }  // namespace zinc_rt::server

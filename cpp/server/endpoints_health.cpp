@@ -63,10 +63,7 @@ std::string scrape(ServerCore& core) {
 ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
   std::uint32_t n_records = 1u << 18;
   if (!exchange.request.body.empty()) {
-    ZRT_TRY(const auto body, parse_json(exchange.request.body));
-    ApiError wrong;
-    wrong.message = "[request] an object wanted";
-    if (!body.is_object()) return std::unexpected(std::move(wrong));
+    ZRT_TRY(const auto body, read_object(exchange.request));
     Fields fields(body);
     ZRT_TRY(const auto n, fields.get_int("n_records", 1, 1 << 24));
     if (n) n_records = static_cast<std::uint32_t>(*n);

@@ -15,14 +15,7 @@ ApiError bad(std::string message, std::string param = {}) {
   return error;
 }
 
-ApiResult<Json> read_object(const Exchange& exchange) {
-  ZRT_TRY(auto body, parse_json(exchange.request.body));
-  if (!body.is_object())
-    return std::unexpected(bad(fmt::format("[request] {} is given, an object wanted", show(body))));
-  return body;
-}
-
-Json describe(const ServedModel& model) {
+Json describe_model(const ServedModel& model) {
   const auto card = Json::parse(model.card, nullptr, false);
   const auto plan = Json::parse(model.plan, nullptr, false);
   Json out{{"id", model.id},
@@ -69,7 +62,7 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
 }
 
 ApiResult<std::string> tokenize(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ZRT_TRY(const auto name, fields.get_string("model"));
   ZRT_TRY(const auto model, core.models.find(name.value_or("")));
@@ -90,7 +83,7 @@ ApiResult<std::string> tokenize(ServerCore& core, const Exchange& exchange) {
 }
 
 ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ZRT_TRY(const auto name, fields.get_string("model"));
   ZRT_TRY(const auto model, core.models.find(name.value_or("")));
@@ -107,7 +100,7 @@ ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
 }
 
 ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ZRT_TRY(const auto name, fields.get_string("model"));
   ZRT_TRY(const auto model, core.models.find(name.value_or("")));
@@ -118,7 +111,7 @@ ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange
 }
 
 ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ModelSpec spec;
   ZRT_TRY(const auto path, fields.get_string("path", 4096));
@@ -135,11 +128,11 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   ZRT_CHECK_OK(fields.expect_no_others());
   ZRT_CHECK_OK(core.models.load(spec));
   ZRT_TRY(const auto model, core.models.find(spec.id.empty() ? Models::default_id(spec.path) : spec.id));
-  return describe(model).dump();
+  return describe_model(model).dump();
 }
 
 ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ZRT_TRY(const auto id, fields.get_string("id", 256));
   if (!id) return fields.wrong("id", "it is missing");
@@ -173,7 +166,7 @@ std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
 void add_model_routes(Router& router, ServerCore& core) {
   router.add({"GET", "/v1/models", Access::kKey, false, [&core](Exchange& exchange) {
                 Json list = Json::array();
-                for (const auto& model : core.models.list()) list.push_back(describe(model));
+                for (const auto& model : core.models.list()) list.push_back(describe_model(model));
                 answer(core, exchange, Json{{"object", "list"}, {"data", std::move(list)}}.dump());
               }});
   router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});
@@ -181,7 +174,7 @@ void add_model_routes(Router& router, ServerCore& core) {
   router.add({"GET", "/v1/models/{id*}", Access::kKey, false, [&core](Exchange& exchange) {
                 const auto model = core.models.find(exchange.params.at("id"));
                 if (model)
-                  answer(core, exchange, describe(*model).dump());
+                  answer(core, exchange, describe_model(*model).dump());
                 else
                   answer(core, exchange, model.error());
               }});

@@ -25,7 +25,7 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(refused(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-Json describe(const TenantEntry& entry) {
+Json describe_tenant(const TenantEntry& entry) {
   return Json{{"id", entry.name},
               {"object", "tenant"},
               {"configured", entry.is_configured},
@@ -33,7 +33,7 @@ Json describe(const TenantEntry& entry) {
               {"settings", entry.settings().to_json()}};
 }
 
-Json to_json(const TenantLedger& l) {
+Json ledger_json(const TenantLedger& l) {
   return Json{{"slots_now", l.slots_now},
               {"waiting_now", l.waiting_now},
               {"kv_pages_now", l.kv_pages_now},
@@ -81,46 +81,39 @@ ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
               {"completion_tokens", sum.completion_tokens},
               {"total_tokens", sum.prompt_tokens + sum.completion_tokens},
               {"by_day", std::move(days)},
-              {"since_start", to_json(entry->tenant.ledger())}}
+              {"since_start", ledger_json(entry->tenant.ledger())}}
       .dump();
 }
 
-ApiResult<std::string> list(ServerCore& core, const Exchange&) {
+ApiResult<std::string> list_tenants(ServerCore& core, const Exchange&) {
   Json all = Json::array();
-  for (const auto& entry : core.tenants.list()) all.push_back(describe(*entry));
+  for (const auto& entry : core.tenants.list()) all.push_back(describe_tenant(*entry));
   return Json{{"object", "list"}, {"data", std::move(all)}}.dump();
 }
 
 ApiResult<std::string> show_one(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
-  return describe(*entry).dump();
-}
-
-ApiResult<Json> read_object(const Exchange& exchange) {
-  ZRT_TRY(auto body, parse_json(exchange.request.body));
-  if (!body.is_object())
-    return std::unexpected(refused(400, fmt::format("[request] {} is given, an object wanted", show(body))));
-  return body;
+  return describe_tenant(*entry).dump();
 }
 
 // {"id": ..., settings...}
 ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(auto body, read_object(exchange));
+  ZRT_TRY(auto body, read_object(exchange.request));
   if (!body.contains("id") || !body["id"].is_string())
     return std::unexpected(refused(400, "[request] id: a name wanted"));
   const auto id = body["id"].get<std::string>();
   body.erase("id");
   ZRT_TRY(const auto key, core.tenants.create(id, body));
-  auto out = describe(*core.tenants.find(id));
+  auto out = describe_tenant(*core.tenants.find(id));
   out["api_key"] = key;  // shown this once
   return out.dump();
 }
 
 ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange));
+  ZRT_TRY(const auto body, read_object(exchange.request));
   const auto& id = exchange.params.at("id");
   ZRT_CHECK_OK(core.tenants.change(id, body));
-  return describe(*core.tenants.find(id)).dump();
+  return describe_tenant(*core.tenants.find(id)).dump();
 }
 
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
@@ -142,8 +135,8 @@ ApiResult<std::string> flush(ServerCore& core, const Exchange& exchange) {
   return Json{{"id", entry->name}, {"pages_freed", *pages}}.dump();
 }
 
-void add(Router& router, ServerCore& core, const char* method, const char* path, Access access,
-         ApiResult<std::string> (*work)(ServerCore&, const Exchange&), int status = 200) {
+void add_tenant_route(Router& router, ServerCore& core, const char* method, const char* path, Access access,
+                      ApiResult<std::string> (*work)(ServerCore&, const Exchange&), int status = 200) {
   router.add({method, path, access, false, [&core, work, status](Exchange& exchange) {
                 auto result = work(core, exchange);
                 if (result)
@@ -156,14 +149,14 @@ void add(Router& router, ServerCore& core, const char* method, const char* path,
 }  // namespace
 
 void add_tenant_routes(Router& router, ServerCore& core) {
-  add(router, core, "GET", "/v1/tenants", Access::kAdmin, list);
-  add(router, core, "POST", "/v1/tenants", Access::kAdmin, create, 201);
-  add(router, core, "GET", "/v1/tenants/{id}", Access::kKey, show_one);
-  add(router, core, "PATCH", "/v1/tenants/{id}", Access::kAdmin, change);
-  add(router, core, "DELETE", "/v1/tenants/{id}", Access::kAdmin, remove);
-  add(router, core, "GET", "/v1/tenants/{id}/usage", Access::kKey, usage);
-  add(router, core, "POST", "/v1/tenants/{id}/keys", Access::kAdmin, add_key, 201);
-  add(router, core, "POST", "/v1/tenants/{id}/flush_prefix_cache", Access::kKey, flush);
+  add_tenant_route(router, core, "GET", "/v1/tenants", Access::kAdmin, list_tenants);
+  add_tenant_route(router, core, "POST", "/v1/tenants", Access::kAdmin, create, 201);
+  add_tenant_route(router, core, "GET", "/v1/tenants/{id}", Access::kKey, show_one);
+  add_tenant_route(router, core, "PATCH", "/v1/tenants/{id}", Access::kAdmin, change);
+  add_tenant_route(router, core, "DELETE", "/v1/tenants/{id}", Access::kAdmin, remove);
+  add_tenant_route(router, core, "GET", "/v1/tenants/{id}/usage", Access::kKey, usage);
+  add_tenant_route(router, core, "POST", "/v1/tenants/{id}/keys", Access::kAdmin, add_key, 201);
+  add_tenant_route(router, core, "POST", "/v1/tenants/{id}/flush_prefix_cache", Access::kKey, flush);
 }
 
 }  // namespace zinc_rt::server

@@ -98,6 +98,14 @@ ApiResult<Json> parse_json(std::string_view text) {
   return std::unexpected(std::move(error));
 }
 
+ApiResult<Json> read_object(const HttpRequest& request) {
+  auto body = parse_json(request.body);
+  if (!body || body->is_object()) return body;
+  ApiError error;
+  error.message = fmt::format("[request] {} is given, an object wanted", show(*body));
+  return std::unexpected(std::move(error));
+}
+
 std::string show(const Json& value) {
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";

@@ -19,6 +19,8 @@ using Json = nlohmann::ordered_json;
 // One whole JSON value. Errors, with the byte they are at: broken JSON, invalid UTF-8, numbers out of range, a key
 // given twice in an object, nesting deeper than 64.
 ApiResult<Json> parse_json(std::string_view text);
+// The body as an object.
+ApiResult<Json> read_object(const HttpRequest& request);
 
 // An object of a client. Each get_* marks its field as known; null is as good as absent. Errors: 400 naming the field,
 // what was given and what is wanted.

@@ -18,7 +18,7 @@ struct Exchange {
   std::shared_ptr<Connection> connection;
   Caller caller;                              // of kKey and kAdmin routes
   std::map<std::string, std::string> params;  // of the path's {names}
-  std::string id;                             // the client's x-request-id, or one of ours
+  std::string id;                             // of x-request-id: the client's own, or one of ours
 };
 
 enum class Access : std::uint8_t {

@@ -32,6 +32,11 @@ std::string ServerCore::why_not_ready() const {
   return {};
 }
 
+std::string new_id() {
+  thread_local std::mt19937_64 rng{std::random_device{}()};
+  return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
+}
+
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status) {
   core.metrics.answered(status);
   HttpResponse response;
@@ -49,11 +54,6 @@ void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
 }
 
 namespace {
-
-std::string new_id() {
-  thread_local std::mt19937_64 rng{std::random_device{}()};
-  return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
-}
 
 // The client's own id, where it is one that can go into headers and logs.
 std::string id_of(const HttpRequest& request) {

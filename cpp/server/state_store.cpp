@@ -55,10 +55,10 @@ class Statement {
   }
   bool step() { return sqlite3_step(statement_) == SQLITE_ROW; }
   bool run() {
-    const bool done = sqlite3_step(statement_) == SQLITE_DONE;
+    if (sqlite3_step(statement_) != SQLITE_DONE) return false;  // the database says why until the next call
     sqlite3_reset(statement_);
     n_ = 0;
-    return done;
+    return true;
   }
   std::string text(int column) const {
     const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_, column));
@@ -212,15 +212,17 @@ class Store final : public StateStore {
       Statement request(db_, "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
       Statement total(
           db_,
-          "INSERT INTO totals VALUES (?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests + 1, "
-          "prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + "
+          "INSERT INTO totals VALUES (?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests "
+          "+ 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + "
           "excluded.cached_tokens, completion_tokens = completion_tokens + excluded.completion_tokens");
       for (const auto& [row, committed] : rows) {
         const auto time = static_cast<std::uint64_t>(row.time_s);
         request.bind(row.id).bind(time).bind(row.tenant).bind(row.model).bind(row.endpoint).bind(row.finish);
         good = good && request.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
+        if (!good) break;
         total.bind(row.tenant).bind(row.model).bind(utc_day(row.time_s)).bind(row.finish);
-        good = good && total.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
+        good = total.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
+        if (!good) break;
       }
     }
     const auto status = end(good);

@@ -1,0 +1,321 @@
+"""What a zinc-rt server (or another that speaks OpenAI's API) does under load: many open streams, half-open
+connections, a noisy neighbour, long prompts beside a running stream. Prints Markdown; --json FILE writes the numbers.
+
+    python bench/server_load.py --model model.gguf                    # starts zinc-rt itself
+    python bench/server_load.py --url http://127.0.0.1:8081 --pid N   # a server that runs already, as a peer
+"""
+
+import argparse
+import asyncio
+import contextlib
+import http.client
+import json
+import multiprocessing
+import os
+import pathlib
+import re
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+import urllib.parse
+
+
+def quantile(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(p * len(values)))] if values else float("nan")
+
+
+class Target:
+    """The server under test: where it is, and what its process uses."""
+
+    def __init__(self, url, pid):
+        parts = urllib.parse.urlsplit(url)
+        self.host, self.port, self.pid = parts.hostname, parts.port, pid
+
+    def rss_mb(self):
+        text = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+)", text)[1]) / 1024
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.pid}/task"))
+
+    def message(self, path, body, key=None):
+        data = json.dumps(body).encode()
+        auth = f"Authorization: Bearer {key}\r\n" if key else ""
+        return (
+            f"POST {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n{auth}"
+            f"Content-Length: {len(data)}\r\n\r\n"
+        ).encode() + data
+
+
+def health_process(host, port, results, stop):
+    """Times /health on connections of its own, in a process of its own, so that the load's client does not count."""
+    took = []
+    while not stop.is_set():
+        start = time.perf_counter()
+        try:
+            connection = http.client.HTTPConnection(host, port, timeout=5)
+            connection.request("GET", "/health")
+            good = connection.getresponse().status == 200
+            connection.close()
+        except OSError:
+            good = False
+        took.append((time.perf_counter() - start) * 1e3 if good else float("inf"))
+        time.sleep(0.02)
+    results.put(took)
+
+
+@contextlib.contextmanager
+def timing_health(target, into):
+    results, stop = multiprocessing.Queue(), multiprocessing.Event()
+    process = multiprocessing.Process(target=health_process, args=(target.host, target.port, results, stop))
+    process.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        took = results.get(timeout=30)
+        process.join()
+        into["health_n"] = len(took)
+        into["health_failed"] = sum(t == float("inf") for t in took)
+        into["health_p50_ms"] = quantile(took, 0.5)
+        into["health_p99_ms"] = quantile(took, 0.99)
+
+
+class Stream:
+    """One answer in server-sent events; when its head and each of its tokens came."""
+
+    def __init__(self, target, body, key=None):
+        self.target, self.body, self.key = target, {**body, "stream": True}, key
+        self.head_at = self.start = None
+        self.tokens, self.heartbeats, self.status, self.is_whole = [], 0, None, False
+
+    async def run(self):
+        self.start = time.perf_counter()
+        try:
+            reader, writer = await asyncio.open_connection(self.target.host, self.target.port)
+        except OSError:
+            return self
+        writer.write(self.target.message("/v1/completions", self.body, self.key))
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.head_at = time.perf_counter()
+            self.status = int(head.split(b" ")[1])
+            while self.status == 200:
+                line = await reader.readline()
+                if not line:
+                    break
+                if line.startswith(b"data: {"):
+                    if b'"finish_reason":null' in line:
+                        self.tokens.append(time.perf_counter())
+                elif line.startswith(b": "):
+                    self.heartbeats += 1
+                elif line.startswith(b"data: [DONE]"):
+                    self.is_whole = True
+                    break
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+        return self
+
+    @property
+    def ttft_ms(self):
+        return (self.tokens[0] - self.start) * 1e3 if self.tokens else float("inf")
+
+    @property
+    def gaps_ms(self):
+        return [(b - a) * 1e3 for a, b in zip(self.tokens, self.tokens[1:], strict=False)]
+
+
+def prompt(n_words, seed=0):
+    return " ".join(f"word{(i * 7919 + seed) % 1000}" for i in range(n_words))
+
+
+async def many_streams(target, n_open):
+    """n_open streams: as many are computed as the server has slots, the others wait with their heads; all leave."""
+    out = {}
+    rss, threads = target.rss_mb(), target.threads()
+    with timing_health(target, out):
+        bodies = [{"prompt": prompt(4, i), "max_tokens": 400, "ignore_eos": True} for i in range(n_open)]
+        streams = [Stream(target, body) for body in bodies]
+        tasks = []
+        for stream in streams:
+            tasks.append(asyncio.create_task(stream.run()))
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(35)
+        out["heads"] = sum(s.status == 200 for s in streams)
+        out["streaming"] = sum(len(s.tokens) > 1 for s in streams)
+        out["heartbeats"] = sum(s.heartbeats for s in streams)
+        out["rss_mb_more"] = target.rss_mb() - rss
+        out["threads_more"] = target.threads() - threads
+    out["head_p99_ms"] = quantile([(s.head_at - s.start) * 1e3 for s in streams if s.head_at], 0.99)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return out
+
+
+async def half_open(target, n):
+    out = {}
+    rss = target.rss_mb()
+    writers = []
+    for _ in range(n):
+        _, writer = await asyncio.open_connection(target.host, target.port)
+        writer.write(b"GET /health HTTP/1.1\r\nHos")
+        writers.append(writer)
+        if len(writers) % 100 == 0:
+            await asyncio.sleep(0.005)
+    with timing_health(target, out):
+        await asyncio.sleep(5)
+        out["rss_mb_more"] = target.rss_mb() - rss
+    for writer in writers:
+        writer.close()
+    return out
+
+
+async def noisy_neighbour(target, keys):
+    """One tenant sends 40 requests at once, another one."""
+    flood = [
+        Stream(target, {"prompt": prompt(60, i), "max_tokens": 64, "ignore_eos": True}, keys[0]) for i in range(40)
+    ]
+    tasks = [asyncio.create_task(stream.run()) for stream in flood]
+    await asyncio.sleep(1)
+    times = []
+    for i in range(5):
+        one = Stream(target, {"prompt": prompt(20, 1000 + i), "max_tokens": 8}, keys[1])
+        times.append((await one.run()).ttft_ms)
+    await asyncio.gather(*tasks)
+    alone = (await Stream(target, {"prompt": prompt(20, 2000), "max_tokens": 8}, keys[1]).run()).ttft_ms
+    return {"ttft_ms": max(times), "ttft_median_ms": statistics.median(times), "alone_ttft_ms": alone}
+
+
+async def long_prompts(target):
+    """A stream runs; four prompts of about 1,100 tokens come."""
+    solo = await Stream(target, {"prompt": "hello", "max_tokens": 100, "ignore_eos": True}).run()
+    victim = Stream(target, {"prompt": "hello", "max_tokens": 250, "ignore_eos": True})
+    task = asyncio.create_task(victim.run())
+    while len(victim.tokens) < 20:
+        await asyncio.sleep(0.01)
+    others = [Stream(target, {"prompt": prompt(370, 50 + i), "max_tokens": 8}) for i in range(4)]
+    await asyncio.gather(*(other.run() for other in others))
+    await task
+    return {
+        "solo_p50_ms": quantile(solo.gaps_ms, 0.5),
+        "solo_max_ms": max(solo.gaps_ms),
+        "worst_gap_ms": max(victim.gaps_ms),
+        "p99_gap_ms": quantile(victim.gaps_ms, 0.99),
+        "long_ttft_ms": max(other.ttft_ms for other in others),
+    }
+
+
+async def drops(target, n):
+    """Streams that hang up at random moments; how long until everything is free again."""
+
+    async def drop(i):
+        reader, writer = await asyncio.open_connection(target.host, target.port)
+        body = {"prompt": prompt(10, i), "max_tokens": 64, "ignore_eos": True, "n": 1 + i % 2, "stream": i % 3 > 0}
+        writer.write(target.message("/v1/completions", body))
+        await asyncio.sleep((i * 7919 % 400) / 1000)
+        writer.transport.abort()
+
+    def gauges():
+        connection = http.client.HTTPConnection(target.host, target.port, timeout=30)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        return {m[1]: float(m[2]) for m in re.finditer(r"^([\w:]+)\{[^}]*\} (\S+)$", text, re.M) if "free" in m[1]}
+
+    before = gauges()
+    for start in range(0, n, 100):
+        await asyncio.gather(*(drop(i) for i in range(start, min(n, start + 100))))
+    begin = time.perf_counter()
+    while gauges() != before:
+        if time.perf_counter() - begin > 60:
+            break
+        await asyncio.sleep(0.02)
+    return {"n": n, "free_after_ms": (time.perf_counter() - begin) * 1e3, "free_again": gauges() == before}
+
+
+@contextlib.contextmanager
+def zinc(model, program, keys, more):
+    arguments = [*program, "serve", str(model), "--port", "0", "--state", "none", *more]
+    config = None
+    if keys:
+        import hashlib
+        import tempfile
+
+        config = tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False)
+        for name, key in keys.items():
+            digest = hashlib.sha256(key.encode()).hexdigest()
+            config.write(f'[[tenants]]\nname = "{name}"\nkeys = ["sha256:{digest}"]\nqos_class = "interactive"\n')
+        config.close()
+        arguments += ["--config", config.name]
+    process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        line = process.stdout.readline().decode()
+        url = re.match(r"http://\S+", line)
+        if not url:
+            sys.exit(f"the server did not start: {line}")
+        yield Target(url[0], process.pid), line.strip()
+    finally:
+        process.terminate()
+        process.wait()
+        if config:
+            os.unlink(config.name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="a GGUF file, served by zinc-rt")
+    parser.add_argument("--program", default=f"{sys.executable} -m zinc_rt", help="the zinc-rt to start")
+    parser.add_argument("--url", help="a server that runs already")
+    parser.add_argument("--pid", type=int, help="its process")
+    parser.add_argument("--streams", type=int, default=2000)
+    parser.add_argument("--slots", type=int, default=100, help="of zinc-rt: streams that are computed at once")
+    parser.add_argument("--half-open", type=int, default=5000)
+    parser.add_argument("--drops", type=int, default=1000)
+    parser.add_argument("--only", nargs="*", help="streams, half_open, neighbour, long_prompts, drops")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    if (options.model is None) == (options.url is None or options.pid is None):
+        parser.error("--model, or --url and --pid")
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+
+    program, keys = shlex.split(options.program), {"a": "key-a", "b": "key-b"}
+    cases = {
+        "streams": ({}, lambda t: many_streams(t, options.streams)),
+        "half_open": ({}, lambda t: half_open(t, options.half_open)),
+        "neighbour": (keys, lambda t: noisy_neighbour(t, list(keys.values()))),
+        "long_prompts": ({}, long_prompts),
+        "drops": ({}, lambda t: drops(t, options.drops)),
+    }
+    results = {}
+    for name, (wanted_keys, run) in cases.items():
+        if options.only and name not in options.only:
+            continue
+        context = (
+            zinc(options.model, program, wanted_keys, ["--max-slots", str(options.slots)])
+            if options.model
+            else contextlib.nullcontext((Target(options.url, options.pid), options.url))
+        )
+        with context as (target, line):
+            if not results:
+                print(f"{line}; load average {os.getloadavg()[0]:.1f}; clamps: none\n")
+                print("| case | " + "what | value |\n|---|---|---|")
+            results[name] = asyncio.run(run(target))
+            for what, value in results[name].items():
+                print(
+                    f"| {name} | {what} | {value:.1f} |"
+                    if isinstance(value, float)
+                    else f"| {name} | {what} | {value} |"
+                )
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(results, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+// What clients send: heads of messages, JSON, and the bodies of requests.
+#include <gtest/gtest.h>
+
+#include "server/http_head.h"
+#include "server/openai_request.h"
+#include "server/reasoning.h"
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::size_t kMax = 1024;
+
+TEST(HttpHead, IsWholeAtItsEmptyLineAndNotBefore) {
+  const std::string head = "POST /v1/x?y=1 HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-A:\t b \r\n\r\n";
+  for (std::size_t n = 0; n < head.size(); ++n)
+    EXPECT_EQ(scan_head(std::string_view(head).substr(0, n), kMax).state, HeadScan::kMore) << n;
+  const auto whole = scan_head(head + "abc", kMax);
+  EXPECT_EQ(whole.state, HeadScan::kWhole);
+  EXPECT_EQ(whole.size, head.size());
+  EXPECT_EQ(scan_head("\r\n" + head, kMax).size, head.size() + 2);
+}
+
+TEST(HttpHead, WhatIsBadStaysBadAndIsSaidAtOnce) {
+  for (const std::string bad :
+       {"\x16\x03\x01", "GET / HTTP/1.1\n", "GET /\x01", "GET  HTTP/1.1\r\n", "GET / HTTP/3.0\r\n",
+        "GET / HTTP/1.1\r\n a: b\r\n", "GET / HTTP/1.1\r\nContent-Length: 1\r\ncontent-length: 1\r\n",
+        "GET / HTTP/1.1\r\nTransfer-Encoding: identity\r\n", "GET / HTTP/1.1\r\na b: c\r\n"}) {
+    const auto scan = scan_head(bad, kMax);
+    EXPECT_EQ(scan.state, HeadScan::kBad) << bad;
+    EXPECT_EQ(scan.status, 400);
+    EXPECT_FALSE(scan.complaint.empty());
+    EXPECT_EQ(scan_head(bad + "Host: x\r\n\r\n", kMax).state, HeadScan::kBad) << bad;
+  }
+  const auto full = scan_head("GET /" + std::string(kMax, 'a'), kMax);
+  EXPECT_EQ(full.state, HeadScan::kBad);
+  EXPECT_EQ(full.status, 431);
+  EXPECT_NE(full.complaint.find("1024"), std::string::npos);
+}
+
+TEST(HttpHead, PercentEscapesAreDecodedOrRefused) {
+  std::string out;
+  EXPECT_TRUE(percent_decode("/a%2Fb%C3%A9", out));
+  EXPECT_EQ(out, "/a/b\xC3\xA9");
+  for (const char* bad : {"%", "%4", "%zz", "%00", "%ff", "%c3%28", "%ed%a0%80"})
+    EXPECT_FALSE(percent_decode(bad, out)) << bad;
+}
+
+TEST(Json, KeepsTheOrderOfKeysAndTellsWhatIsWrong) {
+  const auto good = parse_json(R"({"b":[1,{"c":null}],"a":-2.5e3,"d":{"a":"x"}})");
+  ASSERT_TRUE(good);
+  EXPECT_EQ(good->dump(), R"({"b":[1,{"c":null}],"a":-2500.0,"d":{"a":"x"}})");
+  const auto complaint = [](std::string_view text) {
+    const auto result = parse_json(text);
+    return result ? "taken" : result.error().message;
+  };
+  EXPECT_NE(complaint(R"({"a":1,"b":{"a":1,"a":2}})").find("\"a\" is given twice"), std::string::npos);
+  EXPECT_NE(complaint(std::string(65, '[')).find("64"), std::string::npos);
+  EXPECT_EQ(complaint(std::string(64, '[') + std::string(64, ']')), "taken");
+  EXPECT_NE(complaint("{\"a\": nope}").find("byte "), std::string::npos);
+  for (const char* bad : {"", "1e999", "\"\xff\"", "\"\\ud800\"", "{} {}", "NaN", "[1,]"})
+    EXPECT_NE(complaint(bad), "taken") << bad;
+}
+
+GenerationCall chat(std::string_view more) {
+  const auto body = parse_json(R"({"messages":[{"role":"user","content":"hi"}])" + std::string(more) + "}");
+  if (!body) throw std::runtime_error(body.error().message);
+  const auto call = parse_chat(*body, {});
+  if (!call) throw std::runtime_error(call.error().message);
+  return *call;
+}
+
+TEST(ChatBody, EveryFieldArrivesInTheRequest) {
+  const auto call =
+      chat(R"(,"model":"m","temperature":0.5,"top_p":0.9,"top_k":7,"min_p":0.1,"typical_p":0.8,"seed":-1,"n":3,
+    "stop":["a","b"],"stop_token_ids":[4],"max_completion_tokens":9,"min_tokens":2,"logit_bias":{"12":-3.5},"logprobs":true,
+    "top_logprobs":4,"presence_penalty":1,"frequency_penalty":-1,"repetition_penalty":1.1,"ignore_eos":true,"stream":true,
+    "stream_options":{"include_usage":true},"service_tier":"flex","cache_salt":"s","deadline_ms":50,"reasoning_effort":"none",
+    "chat_template_kwargs":{"x":1},"tools":[{"type":"function","function":{"name":"f"}}],"return_token_ids":true,"timings":true,
+    "prompt_logprobs":2,"include_stop_str_in_output":true,"skip_special_tokens":false,"user":"u","metadata":{"a":"b"})");
+  const Request& q = call.requests.at(0);
+  EXPECT_EQ(q.model, "m");
+  EXPECT_FLOAT_EQ(q.temperature, 0.5f);
+  EXPECT_FLOAT_EQ(q.top_p, 0.9f);
+  EXPECT_EQ(q.top_k, 7u);
+  EXPECT_FLOAT_EQ(q.min_p, 0.1f);
+  EXPECT_FLOAT_EQ(q.typical_p, 0.8f);
+  EXPECT_EQ(q.seed, static_cast<std::uint64_t>(-1));
+  EXPECT_EQ(q.n, 3u);
+  EXPECT_EQ(q.stop, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(q.stop_token_ids, std::vector<std::int32_t>{4});
+  EXPECT_EQ(q.max_tokens, 9u);
+  EXPECT_EQ(q.min_tokens, 2u);
+  EXPECT_EQ(q.logit_bias, (std::map<std::int32_t, float>{{12, -3.5f}}));
+  EXPECT_EQ(q.logprobs, 4u);
+  EXPECT_FLOAT_EQ(q.presence_penalty, 1);
+  EXPECT_FLOAT_EQ(q.frequency_penalty, -1);
+  EXPECT_FLOAT_EQ(q.repetition_penalty, 1.1f);
+  EXPECT_TRUE(q.ignore_eos);
+  EXPECT_TRUE(call.stream && call.include_usage && call.wants_logprobs && call.return_token_ids && call.wants_timings);
+  EXPECT_EQ(q.qos, "batch");
+  EXPECT_EQ(q.cache_salt, "s");
+  EXPECT_EQ(q.deadline_ms, 50);
+  EXPECT_EQ(q.chat_template_kwargs, R"({"x":1,"enable_thinking":false,"reasoning_effort":"none"})");
+  EXPECT_EQ(q.tools, R"([{"type":"function","function":{"name":"f"}}])");
+  EXPECT_EQ(q.prompt_logprobs, 2u);
+  EXPECT_TRUE(q.include_stop_str_in_output);
+  EXPECT_FALSE(q.skip_special_tokens);
+}
+
+TEST(ChatBody, LengthThatIsNotGivenIsAllThatFits) {
+  EXPECT_EQ(chat("").requests[0].max_tokens, Request::kAllThatFit);
+  EXPECT_EQ(chat(R"(,"max_tokens":null)").requests[0].max_tokens, Request::kAllThatFit);
+}
+
+TEST(ChatBody, PartsOfTextAreJoinedAndDevelopersAreTheSystem) {
+  const auto body = parse_json(
+      R"([{"role":"developer","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},{"role":"user","content":"c"}])");
+  const auto messages = read_messages(*body);
+  ASSERT_TRUE(messages);
+  EXPECT_EQ(messages->dump(), R"([{"role":"system","content":"a\nb"},{"role":"user","content":"c"}])");
+  const auto picture =
+      parse_json(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"file:///x"}}]}])");
+  const auto refused = read_messages(*picture);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().param, "messages[0].content[0].type");
+}
+
+TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
+  const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), {}); };
+  EXPECT_EQ(parse(R"({"prompt":"a"})")->requests.size(), 1u);
+  EXPECT_EQ(parse(R"({"prompt":[1,2]})")->requests.at(0).token_ids, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(parse(R"({"prompt":["a","b"]})")->requests.size(), 2u);
+  EXPECT_EQ(parse(R"({"prompt":[[1],[2,3]]})")->requests.size(), 2u);
+  EXPECT_EQ(parse(R"({"prompt":"a"})")->requests[0].max_tokens, 16u);
+  for (const char* bad : {R"({})", R"({"prompt":[]})", R"({"prompt":[1,"a"]})", R"({"prompt":["a",1]})",
+                          R"({"prompt":[[]]})", R"({"prompt":[-1]})", R"({"prompt":5})", R"({"prompt":[1.5]})"}) {
+    const auto result = parse(bad);
+    ASSERT_FALSE(result) << bad;
+    EXPECT_EQ(result.error().param, "prompt") << bad;
+  }
+}
+
+TEST(Reasoning, IsSplitTheSameWayInAnyPieces) {
+  struct Case {
+    const char *text, *reasoning, *answer;
+    bool begins_inside;
+  };
+  const Case cases[] = {{"<think>a b</think>\n\nc", "a b", "c", false},
+                        {" \n<think>a</think>", "a", "", false},
+                        {"a</think> b", "a", "b", true},
+                        {"no tags < here </think>", "", "no tags < here </think>", false},
+                        {"<think>never ends </thi", "never ends </thi", "", false},
+                        {"<thin", "", "<thin", false},
+                        {"", "", "", false},
+                        {"</think>x", "", "x", true}};
+  for (const Case& c : cases) {
+    const auto whole = split_reasoning(c.text, c.begins_inside);
+    EXPECT_EQ(whole.reasoning, c.reasoning) << c.text;
+    EXPECT_EQ(whole.answer, c.answer) << c.text;
+    ReasoningSplitter splitter(c.begins_inside);
+    ReasoningSplitter::Parts parts;
+    for (const char* at = c.text; *at != 0; ++at) {
+      const auto part = splitter.push(std::string_view(at, 1));
+      parts.reasoning += part.reasoning;
+      parts.answer += part.answer;
+    }
+    const auto rest = splitter.finish();
+    EXPECT_EQ(parts.reasoning + rest.reasoning, c.reasoning) << c.text;
+    EXPECT_EQ(parts.answer + rest.answer, c.answer) << c.text;
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::server

@@ -1,0 +1,95 @@
+// The ledger: sums, what was made at run time, files of others.
+#include "server/state_store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+namespace zinc_rt::server {
+namespace {
+
+class StateStoreTest : public ::testing::Test {
+ protected:
+  StateStoreTest() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "zrt_state_XXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~StateStoreTest() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return (folder_ / "deep" / "state.db").string(); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(StateStoreTest, SumsAreThoseOfTheRowsAfterAllIsOpenedAgain) {
+  constexpr int kThreads = 4, kRows = 200;
+  std::atomic<int> n_committed{0};
+  {
+    auto store = StateStore::open(file());
+    ASSERT_TRUE(store) << store.error().message;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < kThreads; ++t)
+      threads.emplace_back([&, t] {
+        for (int i = 0; i < kRows; ++i)
+          (*store)->record({std::to_string(t) + "-" + std::to_string(i), i % 2 == 0 ? "a" : "b", "m", "/x", "stop",
+                            1000000 + i, 10, 3, 2},
+                           [&] { ++n_committed; });
+      });
+    for (auto& thread : threads) thread.join();
+  }
+  EXPECT_EQ(n_committed, kThreads * kRows);  // none is left behind when it closes
+  auto store = StateStore::open(file());
+  ASSERT_TRUE(store);
+  for (const char* tenant : {"a", "b"}) {
+    const auto totals = (*store)->totals(tenant);
+    ASSERT_TRUE(totals);
+    ASSERT_EQ(totals->size(), 1u);
+    EXPECT_EQ(totals->front().requests, kThreads * kRows / 2u);
+    EXPECT_EQ(totals->front().prompt_tokens, 10u * kThreads * kRows / 2);
+    EXPECT_EQ(totals->front().cached_tokens, 3u * kThreads * kRows / 2);
+    EXPECT_EQ(totals->front().completion_tokens, 2u * kThreads * kRows / 2);
+    EXPECT_EQ(totals->front().day, "1970-01-12");
+  }
+  EXPECT_TRUE((*store)->totals("nobody")->empty());
+}
+
+TEST_F(StateStoreTest, ATenantKeepsItsSettingsAndKeysUntilItIsRemoved) {
+  {
+    auto store = StateStore::open(file());
+    ASSERT_TRUE((*store)->put_tenant({"t", "{}", {"k1", "k2"}}));
+    ASSERT_TRUE((*store)->put_tenant({"t", "{\"a\":1}", {"k2", "k3"}}));
+    ASSERT_TRUE((*store)->put_tenant({"u", "{}", {}}));
+    ASSERT_TRUE((*store)->remove_tenant("u"));
+  }
+  auto store = StateStore::open(file());
+  const auto tenants = (*store)->tenants();
+  ASSERT_EQ(tenants->size(), 1u);
+  EXPECT_EQ(tenants->front().settings, "{\"a\":1}");
+  EXPECT_EQ(tenants->front().key_hashes, (std::vector<std::string>{"k2", "k3"}));
+}
+
+TEST_F(StateStoreTest, AFileThatIsNoneOfOursIsRefused) {
+  std::filesystem::create_directories(folder_ / "deep");
+  std::ofstream(file()) << std::string(5000, 'x');
+  const auto store = StateStore::open(file());
+  ASSERT_FALSE(store);
+  EXPECT_EQ(store.error().code, StatusCode::kCorrupt);
+  EXPECT_NE(store.error().message.find("--state"), std::string::npos);
+}
+
+TEST_F(StateStoreTest, ARowThatCannotBeWrittenIsToldAndTheServerGoesOn) {
+  auto store = StateStore::open("");
+  std::atomic<int> n{0};
+  const UsageRow row{"same", "a", "m", "/x", "stop", 0, 1, 0, 1};
+  (*store)->record(row, [&] { ++n; });
+  while (n < 1) std::this_thread::yield();
+  EXPECT_TRUE((*store)->is_good());
+  (*store)->record(row, [&] { ++n; });  // the id is taken
+  while (n < 2) std::this_thread::yield();
+  EXPECT_FALSE((*store)->is_good());
+  EXPECT_EQ((*store)->totals("a")->front().requests, 1u);  // nor half of it
+}
+
+}  // namespace
+}  // namespace zinc_rt::server

@@ -1,0 +1,260 @@
+"""Keys, quotas and the ledger of the server."""
+
+import concurrent.futures
+import hashlib
+import json
+import random
+import signal
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from server_process import serving
+
+KEYS = {"alice": "key-of-alice", "bob": "key-of-bob", "gate": "key-of-the-gate"}
+ADMIN = "key-of-the-admin"
+
+
+def hashed(key):
+    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
+
+
+def config(path, model, more="", extra_tenants=""):
+    tenants = "".join(
+        f'[[tenants]]\nname = "{name}"\nkeys = ["{hashed(key)}"]\n{"proxy = true" if name == "gate" else ""}\n{more}\n'
+        for name, key in KEYS.items()
+    )
+    path.write_text(
+        f'admin_keys = ["{hashed(ADMIN)}"]\n[[models]]\npath = "{model}"\nid = "tiny"\nmax_slots = 8\n'
+        f"{tenants}{extra_tenants}"
+    )
+    return path
+
+
+@pytest.fixture(scope="module")
+def server(tiny_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("server")
+    with serving("--config", config(folder / "zinc.toml", tiny_model), state=folder / "state.db") as server:
+        server.config = folder / "zinc.toml"
+        yield server
+
+
+def ask(server, key, n_tokens=4, **more):
+    body = {"prompt": [5, 6, 7, 8], "max_tokens": n_tokens, "ignore_eos": True, **more}
+    headers = body.pop("headers", None)
+    return server.request("POST", "/v1/completions", body, key=key, headers=headers)
+
+
+def usage(server, tenant):
+    return server.request("GET", f"/v1/tenants/{tenant}/usage", key=ADMIN)[2]
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/tenants", "/v1/tenants/alice/usage", "/metrics"])
+def test_without_a_key_nothing_is_told(server, path):
+    for key in (None, "wrong", KEYS["alice"] + "x", ""):
+        code, headers, answer = server.request("GET", path, key=key)
+        assert code == 401 and answer["error"]["code"] == "invalid_api_key"
+        assert headers["WWW-Authenticate"] == "Bearer"
+    assert server.request("GET", "/health")[0] == 200
+
+
+def test_a_tenant_sees_itself_alone(server):
+    assert server.request("GET", "/v1/tenants/alice/usage", key=KEYS["alice"])[0] == 200
+    assert server.request("GET", "/v1/tenants/me", key=KEYS["alice"])[2]["id"] == "alice"
+    for method, path in [
+        ("GET", "/v1/tenants/bob"),
+        ("GET", "/v1/tenants"),
+        ("GET", "/metrics"),
+        ("PATCH", "/v1/tenants/alice"),
+    ]:
+        assert server.request(method, path, {} if method == "PATCH" else None, key=KEYS["alice"])[0] == 403
+    assert {t["id"] for t in server.request("GET", "/v1/tenants", key=ADMIN)[2]["data"]} >= set(KEYS)
+
+
+def test_an_admins_key_generates_nothing(server):
+    assert ask(server, ADMIN)[0] == 403
+
+
+def test_usage_is_the_sum_of_the_answers(server):
+    before = usage(server, "bob")
+    total = {"prompt_tokens": 0, "completion_tokens": 0}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for code, _, answer in pool.map(lambda i: ask(server, KEYS["bob"], 1 + i % 5, n=1 + i % 3, seed=i), range(24)):
+            assert code == 200
+            for name in total:
+                total[name] += answer["usage"][name]
+    after = usage(server, "bob")
+    assert after["requests"] == before["requests"] + 24
+    for name, value in total.items():
+        assert after[name] - before[name] == value
+
+
+def test_prefixes_are_not_shared_between_tenants(server):
+    prompt = [random.randrange(5, 250) for _ in range(100)]
+    cached = [
+        ask(server, KEYS[name], prompt=prompt, **more)[2]["usage"]["prompt_tokens_details"]["cached_tokens"]
+        for name, more in [
+            ("alice", {}),
+            ("bob", {}),
+            ("alice", {}),
+            ("alice", {"cache_salt": "a"}),
+            ("alice", {"cache_salt": "a"}),
+        ]
+    ]
+    assert cached[0] == cached[1] == cached[3] == 0 and cached[2] > 0 and cached[4] > 0
+
+
+def test_a_tenant_is_made_changed_and_removed(server):
+    code, _, made = server.request("POST", "/v1/tenants", {"id": "carol", "qos_class": "batch", "weight": 2}, key=ADMIN)
+    assert code == 201 and made["settings"]["qos_class"] == "batch"
+    key = made["api_key"]
+    assert ask(server, key)[0] == 200
+    assert server.request("POST", "/v1/tenants", {"id": "carol"}, key=ADMIN)[0] == 409
+    code, _, answer = server.request("PATCH", "/v1/tenants/carol", {"weight": -1}, key=ADMIN)
+    assert code == 400 and answer["error"]["param"] == "weight"
+    assert server.request("PATCH", "/v1/tenants/carol", {"max_context_tokens": 6}, key=ADMIN)[0] == 200
+    assert ask(server, key, prompt=[5] * 10)[0] == 400
+    second = server.request("POST", "/v1/tenants/carol/keys", {}, key=ADMIN)[2]["api_key"]
+    assert ask(server, second, 1)[0] == 200
+    assert server.request("DELETE", "/v1/tenants/carol", key=ADMIN)[0] == 200
+    assert ask(server, key)[0] == ask(server, second)[0] == 401
+    assert server.request("DELETE", "/v1/tenants/alice", key=ADMIN)[0] == 409
+
+
+def test_a_rate_is_kept_and_told(server):
+    key = server.request("POST", "/v1/tenants", {"id": "rated", "requests_per_minute": 3}, key=ADMIN)[2]["api_key"]
+    answers = [ask(server, key, 1) for _ in range(4)]
+    assert [code for code, _, _ in answers] == [200, 200, 200, 429]
+    remaining = [headers["x-ratelimit-remaining-requests"] for _, headers, _ in answers[:3]]
+    assert remaining == ["2", "1", "0"]
+    code, headers, answer = answers[3]
+    assert 1 <= int(headers["Retry-After"]) <= 20 and answer["error"]["type"] == "rate_limit_error"
+    assert ask(server, KEYS["alice"], 1)[0] == 200
+
+
+def test_a_bound_on_open_requests_is_a_429(server):
+    made = server.request("POST", "/v1/tenants", {"id": "narrow", "max_open_requests": 2}, key=ADMIN)[2]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        codes = [code for code, _, _ in pool.map(lambda _: ask(server, made["api_key"], 200), range(6))]
+    assert set(codes) == {200, 429}
+
+
+def test_a_proxy_speaks_for_others_and_nobody_else_does(server):
+    name = "x-gateway-inference-fairness-id"
+    before = usage(server, "alice")["requests"]
+    assert ask(server, KEYS["gate"], headers={name: "alice"})[0] == 200
+    assert usage(server, "alice")["requests"] == before + 1
+    assert ask(server, KEYS["gate"], headers={name: "someone"})[0] == 200
+    assert server.request("GET", "/v1/tenants/gate%2Fsomeone/usage", key=ADMIN)[0] in (200, 404)
+    assert ask(server, KEYS["bob"], headers={name: "alice"})[0] == 200
+    assert usage(server, "alice")["requests"] == before + 1
+    assert ask(server, KEYS["gate"], headers={name: "no good name"})[0] == 400
+
+
+def test_what_was_made_outlives_a_kill(tiny_model, tmp_path):
+    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
+    with serving("--config", file, state=state) as server:
+        key = server.request("POST", "/v1/tenants", {"id": "carol", "weight": 3}, key=ADMIN)[2]["api_key"]
+        assert ask(server, key)[0] == 200
+        server.stop(signal.SIGKILL)
+    with serving("--config", file, state=state) as server:
+        assert ask(server, key)[0] == 200
+        assert usage(server, "carol")["requests"] == 2
+        assert server.request("GET", "/v1/tenants/carol", key=ADMIN)[2]["settings"]["weight"] == 3
+
+
+def kill_somewhere(model, folder, seed):
+    """Kills a server under load; each answer that a client had must be in the ledger, to the token."""
+    rng = random.Random(seed)
+    state = folder / f"state{seed}.db"
+    had, over = [], threading.Event()
+    with serving(model, "--max-slots", 8, state=state) as server:
+
+        def work(i):
+            while not over.is_set():
+                try:
+                    stream = i % 2 == 0
+                    more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+                    code, _, answer = ask(server, None, 1 + i % 7, n=1 + i % 2, **more)
+                except OSError:
+                    return
+                except Exception:  # cut off in the middle of an answer
+                    if server.process.poll() is not None or over.is_set():
+                        return
+                    raise
+                if code != 200:
+                    continue
+                if stream:
+                    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
+                    answer = next((e for e in events if e.get("usage")), None)
+                    if answer is None:
+                        continue
+                had.append((answer["id"], answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
+
+        workers = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+        for worker in workers:
+            worker.start()
+        time.sleep(rng.uniform(0.02, 0.4))
+        server.process.kill()
+        over.set()
+        for worker in workers:
+            worker.join(20)
+    with sqlite3.connect(state) as db:
+        rows = {row[0]: row[1:] for row in db.execute("SELECT id, prompt_tokens, completion_tokens FROM requests")}
+        sums = db.execute("SELECT SUM(requests), SUM(prompt_tokens), SUM(completion_tokens) FROM totals").fetchone()
+    for key, *tokens in had:
+        assert list(rows.get(key, ())) == tokens, key
+    if rows:
+        assert sums == (len(rows), sum(r[0] for r in rows.values()), sum(r[1] for r in rows.values()))
+    return len(had)
+
+
+def test_a_kill_loses_no_answered_token(tiny_model, tmp_path):
+    assert sum(kill_somewhere(tiny_model, tmp_path, seed) for seed in range(4)) > 0
+
+
+@pytest.mark.slow
+def test_a_kill_at_100_moments_loses_no_answered_token(tiny_model, tmp_path):
+    assert sum(kill_somewhere(tiny_model, tmp_path, seed) for seed in range(100, 200)) > 100
+
+
+def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
+    file = config(tmp_path / "zinc.toml", tiny_model)
+    with serving("--config", file) as server:
+        assert ask(server, "key-of-dave")[0] == 401
+        config(file, tiny_model, extra_tenants=f'[[tenants]]\nname = "dave"\nkeys = ["{hashed("key-of-dave")}"]\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: ask(server, "key-of-dave")[0] == 200)
+        file.write_text("nonsense = [")
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert ask(server, "key-of-dave")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("x = 1", "x"),
+        ("[server]\nport = 99999", "server.port"),
+        ("[server]\nport = 'a'", "server.port"),
+        ("[[tenants]]\nkeys = []", "tenants.name"),
+        ("[[tenants]]\nname = 'a'\nkeys = ['plain']", "sha256"),
+        ("[[tenants]]\nname = 'a'\nweight = 0", "weight"),
+        ("[[tenants]]\nname = 'a'\n[[tenants]]\nname = 'a'", "two tenants"),
+        ("admin_keys = 'a'", "admin_keys"),
+        ("a = ", "line 1"),
+    ],
+)
+def test_a_bad_configuration_names_its_line(tiny_model, tmp_path, text, complaint):
+    import subprocess
+
+    from server_process import PROGRAM
+
+    file = tmp_path / "zinc.toml"
+    file.write_text(text)
+    done = subprocess.run(
+        [*PROGRAM, "serve", tiny_model, "--config", file, "--port", "0"], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 3 and complaint in done.stderr and "line " in done.stderr
