@@ -150,8 +150,7 @@ void add_serve(CLI::App& app, int& exit) {
   auto o = std::make_shared<ServeOptions>();
   auto& command = *app.add_subcommand("serve", "the OpenAI API over HTTP, for many tenants");
   command.footer(
-      "Examples:\n"
-      "  zinc-rt serve model.gguf\n"
+      "Example: zinc-rt serve model.gguf\n"
       "  zinc-rt serve model.gguf --host 0.0.0.0 --api-key \"$KEY\"\n"
       "  zinc-rt serve --example-config > zinc.toml; zinc-rt serve --config zinc.toml\n"
       "SIGTERM ends it when all requests have been answered, SIGHUP reads tenants and keys again. docs/server.md has "
@@ -182,6 +181,7 @@ void add_serve(CLI::App& app, int& exit) {
 
 void add_key(CLI::App& app, int& exit) {
   auto& command = *app.add_subcommand("key", "make an API key, and the hash of it that a configuration holds");
+  command.footer("Example: zinc-rt key");
   command.callback([&exit] {
     const auto key = server::make_api_key();
     if (!key) {
