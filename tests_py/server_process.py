@@ -77,7 +77,7 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*arguments, state="none", env=None, log_path="/tmp/zst/server.log"):
+def serving(*arguments, state="none", env=None, log_path=os.devnull):
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
             [*PROGRAM, "serve", "--port", "0", "--state", str(state), *map(str, arguments)],

@@ -27,6 +27,7 @@ constexpr Variable kVariables[] = {
     {"ZINC_RT_STATE", "",
      "zinc-rt serve: file of the usage ledger, or none; empty: zinc_rt/state.db in XDG_STATE_HOME or ~/.local/state"},
     {"ZINC_RT_LOG", "warn", "log level on stderr: trace, debug, info, warn, error or off"},
+    {"ZINC_RT_LOG_FORMAT", "text", "text, or json: an object a line"},
 };
 
 const Variable& find(std::string_view name) {
