@@ -270,6 +270,17 @@ inline std::vector<Bytes> with_one_nan(const Case& c, std::vector<Bytes> outputs
   return outputs;
 }
 
+// The kernel sets that run on this processor; the reference is not among them.
+inline const std::vector<const cpu::KernelSet*>& fast_sets() {
+  static const std::vector<const cpu::KernelSet*> found = [] {
+    std::vector<const cpu::KernelSet*> list;
+    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni"})
+      if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
+    return list;
+  }();
+  return found;
+}
+
 // The contents of the outputs after the op has run.
 inline std::vector<Bytes> run(const Case& c) {
   static const cpu::KernelSet& set = **ring::find_kernel_set("auto");

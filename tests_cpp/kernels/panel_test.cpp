@@ -12,17 +12,6 @@
 namespace zinc_rt::kernel_test {
 namespace {
 
-// Those of this processor.
-const std::vector<const cpu::KernelSet*>& sets() {
-  static const std::vector<const cpu::KernelSet*> found = [] {
-    std::vector<const cpu::KernelSet*> list;
-    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni"})
-      if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
-    return list;
-  }();
-  return found;
-}
-
 class Panel : public ::testing::TestWithParam<const cpu::QuantFormat*> {};
 
 std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::uint32_t m, std::uint32_t cut) {
@@ -58,7 +47,7 @@ void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Byte
   packed.w = panels.data();
   packed.packed = true;
   const auto expected = linear(plain, nullptr, m, m / 3);
-  for (const cpu::KernelSet* set : sets())
+  for (const cpu::KernelSet* set : fast_sets())
     for (const auto& args : {plain, packed}) {
       const auto got = linear(args, set, m, m / 3);
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -71,7 +60,7 @@ void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Byte
 }
 
 TEST_P(Panel, HasTheBitsOfTheReference) {
-  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
+  if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   const std::uint32_t block = traits(format.dtype).block_elems;
   Random random(static_cast<unsigned>(format.dtype) + 1);
@@ -88,7 +77,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
 
 // Any bytes are a block: scales at their extremes, infinities, subnormals. Activations end at -127 (act_q8.h).
 TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
-  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
+  if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   std::mt19937 bytes(static_cast<unsigned>(format.dtype) + 7);
   const std::uint32_t n = 5, k = 512, m = 33;
