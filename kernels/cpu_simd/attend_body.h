@@ -304,6 +304,12 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
+ZRT_SIMD float* record_of(const cpu::AttendTile& tile, std::uint32_t chunk, std::uint32_t head) {
+  const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
+  const std::uint64_t index = std::uint64_t{chunk - tile.chunk_begin} * group + (head - tile.kv_head * group);
+  return tile.records + index * (padded(tile.shape.v_head_dim) + kLanes);
+}
+
 // Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
 void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                  std::uint32_t h_end) {
@@ -328,6 +334,10 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       Row& row = rows[n];
       row.begin = c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
       row.end = pos + 1;
+      if (tile.records != nullptr) {
+        row.begin = most(row.begin, tile.chunk_begin * kChunk);
+        row.end = least(row.end, tile.chunk_end * kChunk);
+      }
       float* q = all_q + n * k_width;
       std::memcpy(q, tile.q + (std::uint64_t{t} * c.n_heads + h) * c.head_dim, 4 * std::uint64_t{c.head_dim});
       for (std::uint32_t i = c.head_dim; i < k_width; ++i) q[i] = -0.0f;
@@ -337,14 +347,14 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.o = all_o + n * v_width;
       row.y = tile.y + (std::uint64_t{t} * c.n_heads + h) * c.v_head_dim;
       first = least(first, row.begin);
-      last = most(last, pos);
+      last = most(last, row.end);
       ++n;
     }
   }
   const std::int32_t slot = tile.slot[begin];
   const Cache k = cache_of(tile, tile.kv_k, tile.k_pitch, c.head_dim, slot);
   const Cache v = cache_of(tile, tile.kv_v, tile.v_pitch, c.v_head_dim, slot);
-  for (std::uint32_t at = first / kChunk * kChunk; at <= last; at += kChunk) {
+  for (std::uint32_t at = first / kChunk * kChunk; at < last; at += kChunk) {
     Row* seeing[kRows];
     std::uint32_t n_seeing = 0;
     for (std::uint32_t r = 0; r < n; ++r) {
@@ -353,6 +363,15 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.lo = most(row.begin, at) - at;
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
+    }
+    if (tile.records != nullptr) {
+      for (std::uint32_t r = 0; r < n; ++r) rows[r].o = record_of(tile, at / kChunk, h_begin + r);
+      attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
+      for (std::uint32_t r = 0; r < n; ++r) {
+        rows[r].o[v_width] = rows[r].max;
+        rows[r].o[v_width + 1] = rows[r].sum;
+      }
+      continue;
     }
     attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
     for (std::uint32_t r = 0; r < n_seeing; ++r) {
@@ -368,6 +387,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.total_sum = row.sum;
     }
   }
+  if (tile.records != nullptr) return;
   for (std::uint32_t r = 0; r < n; ++r) finish(rows[r], c.v_head_dim, v_width);
 }
 
