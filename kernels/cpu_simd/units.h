@@ -27,6 +27,11 @@ void attend_avx512(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
+// So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
+std::uint64_t int8_products_avx2(std::uint64_t rounds);
+std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
+std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
+
 // KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512;
 

@@ -122,6 +122,17 @@ TEST_P(Panel, IsReadBackRowByRow) {
   }
 }
 
+TEST(Int8Products, AreCountedByRounds) {
+  EXPECT_EQ(ring::int8_products_of(**ring::find_kernel_set("ref")), nullptr);
+  for (const cpu::KernelSet* set : fast_sets()) {
+    const auto products = ring::int8_products_of(*set);
+    ASSERT_NE(products, nullptr) << set->name;
+    EXPECT_EQ(products(0), 0u) << set->name;
+    EXPECT_GT(products(1), 0u) << set->name;
+    EXPECT_EQ(products(7), 7 * products(1)) << set->name;
+  }
+}
+
 std::vector<const cpu::QuantFormat*> integer_formats() {
   std::vector<const cpu::QuantFormat*> formats;
   for (const auto* format : cpu::quant_formats())
