@@ -163,6 +163,7 @@ def test_bench(tiny_model, tmp_path):
     assert [(r["phase"], r["streams"], r["context"]) for r in report["rows"]] == wanted
     assert all(positive(r["tokens_per_s"], 2) for r in report["rows"])
     roof = report["roofline"]
+    assert "int8_peak" not in roof  # the reference has no such instructions
     assert [r["threads"] for r in roof["read_rates"]] == [1, 1]
     assert all(positive(r["gb_per_s"], 2) for r in roof["read_rates"])
     assert [r["row"] for r in roof["rows"]] == list(range(len(wanted)))
@@ -175,6 +176,21 @@ def test_bench(tiny_model, tmp_path):
         assert row["kv_bytes"] == card["kv_bytes_per_token"] * r["streams"] * (r["context"] + r["tokens"] // 2)
     for text in (result.stdout, page.read_text()):
         assert "kernels ref" in text and "clamps: none" in text and "6 tokens at a context of 499" in text
+
+
+def test_bench_int8_peak(tiny_model, tmp_path):
+    out = tmp_path / "speed.json"
+    load = ("--only", "prefill", "--prompt", 40, "--reps", 2, "--threads", 1)
+    result = zinc("bench", tiny_model, *load, "--roofline", "--json", out)
+    assert result.returncode == 0, result.stderr
+    report = json.loads(out.read_text())
+    if "kernels ref" in report["ran"]["device"]:
+        pytest.skip("this processor runs the reference only")
+    peak, row = report["roofline"]["int8_peak"], report["roofline"]["rows"][0]
+    assert f"kernels {peak['kernels']}" in report["ran"]["device"] and peak["threads"] == 1
+    assert positive(peak["gop_per_s"], 2) and 0 < row["matrix_gop"] < row["gop"]
+    part = row["matrix_gop"] / row["step_ms"] * 1e3 / peak["gop_per_s"]["median"]
+    assert row["of_int8_peak"] == pytest.approx(part)
 
 
 def test_bench_refuses_what_it_cannot_measure(tiny_model, tmp_path):

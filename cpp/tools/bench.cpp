@@ -53,7 +53,8 @@ void add_bench(CLI::App& app, int& exit) {
   command.add_option("--reps", o->reps, "repetitions")->check(CLI::Range(1, 1000))->capture_default_str();
   command.add_option("--only", o->only, "one part of it")
       ->check(CLI::IsMember({"prefill", "decode", "batch", "context"}));
-  command.add_flag("--roofline", o->roofline, "set beside it the rate at which this machine reads memory");
+  command.add_flag("--roofline", o->roofline,
+                   "set beside it the rates at which this machine reads memory and multiplies bytes");
   command.add_option("--seed", o->seed, "of the token ids")->capture_default_str();
   command.add_option("--json", o->json_path, "a file to write");
   command.add_option("--markdown", o->markdown_path, "a file to write");

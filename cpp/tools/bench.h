@@ -48,6 +48,7 @@ struct BenchRow {
 struct BenchResult {
   nlohmann::ordered_json card, plan;
   int n_threads = 0;
+  std::string kernels;  // the set of T-CPU that was asked for
   std::uint32_t n_reps = 0;
   std::vector<std::string> clamps;
   std::vector<BenchRow> rows;
@@ -64,19 +65,28 @@ struct ReadRate {
   Samples gb_per_s;
 };
 
+// Rate of the multiply-adds of bytes that the kernel set's LINEAR is made of, on registers alone; two operations each.
+struct Int8Peak {
+  std::string kernels;
+  int n_threads = 1;
+  Samples gop_per_s;
+};
+
 // A row beside the rates.
 struct RooflineRow {
   std::size_t row = 0;                   // in BenchResult::rows
   double step_ms = 0;                    // of a decode step, or of a whole prefill
   std::uint64_t weight_bytes = 0;        // read a step; 0 where that depends on the text
   std::uint64_t kv_bytes = 0;            // read a step, recurrent state included
-  double gop = 0;                        // billions of operations a step, a multiply and an add counting as two
+  double gop = 0, matrix_gop = 0;        // billions of operations a step, a multiply and an add counting as two; a part
   double gb_per_s = 0, gop_per_s = 0;    // 0: not known
   double of_own_size = 0, of_large = 0;  // gb_per_s by the rate of a buffer as large as the weights; by the large one
+  double of_int8_peak = 0;               // the matrices' operations alone, by that peak; 0: no such peak
 };
 
 struct Roofline {
-  std::vector<ReadRate> rates;  // all threads and one, on a large buffer and on one of the weights' size
+  std::vector<ReadRate> rates;        // all threads and one, on a large buffer and on one of the weights' size
+  std::optional<Int8Peak> int8_peak;  // with all threads; of a tier and activations that have one
   std::vector<RooflineRow> rows;
 };
 Result<Roofline> measure_roofline(const BenchResult& result);

@@ -206,6 +206,8 @@ Result<BenchResult> measure_engine(BenchOptions& o) {
   BenchResult result;
   result.card = nlohmann::ordered_json::parse(load.engine().model_card());
   result.plan = nlohmann::ordered_json::parse(load.engine().memory_plan());
+  result.kernels = o.model.engine.cpu_kernels;
+  if (result.kernels.empty()) result.kernels = options::get("ZINC_RT_CPU_KERNELS");
   result.n_threads = o.model.engine.threads;
   if (result.n_threads == 0) {
     ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));

@@ -69,13 +69,20 @@ Table rate_table(const Roofline& roofline) {
   return table;
 }
 
+Table peak_table(const Int8Peak& peak) {
+  return {{"int8 multiply-adds", "threads", "GOP/s (min to max)"},
+          {"kernels " + peak.kernels, std::to_string(peak.n_threads), with_spread(peak.gop_per_s)}};
+}
+
 Table roofline_table(const BenchResult& result, const Roofline& roofline) {
-  Table table{{"phase", "what", "ms a step", "weights MB", "KV MB", "GB/s", "of own size", "of large", "GOP/s"}};
+  Table table{{"phase", "what", "ms a step", "weights MB", "KV MB", "GB/s", "of own size", "of large", "GOP/s",
+               "of int8 peak"}};
   for (const auto& r : roofline.rows) {
     const auto& row = result.rows[r.row];
     table.push_back({to_string(row.phase), row_name(row), fmt::format("{:.2f}", r.step_ms), megabytes(r.weight_bytes),
                      megabytes(r.kv_bytes), r.gb_per_s > 0 ? fmt::format("{:.1f}", r.gb_per_s) : "-",
-                     percent(r.of_own_size), percent(r.of_large), fmt::format("{:.1f}", r.gop_per_s)});
+                     percent(r.of_own_size), percent(r.of_large), fmt::format("{:.1f}", r.gop_per_s),
+                     percent(r.of_int8_peak)});
   }
   return table;
 }
@@ -109,14 +116,17 @@ constexpr const char* kRooflineNote =
     "A step of prefill is the whole prompt. Reading is a sum over a buffer; \"own size\" is one as large as the "
     "weights "
     "that a token reads, \"large\" at least 256 MB (of larger models their weights, at most 1 GiB), both with the "
-    "engine's threads. The peak of integer products is not measured.";
+    "engine's threads. The int8 peak is a loop of nothing but the kernel set's multiply-adds of bytes, on registers; "
+    "its "
+    "part counts the operations of the matrices alone, GOP/s attention too.";
 
 std::string page(const BenchResult& result, const std::optional<Roofline>& roofline, bool markdown) {
   const auto render = markdown ? as_markdown : as_text;
   std::string out = render(speed_table(result));
   if (roofline)
-    out += fmt::format("\n{}\n{}\n{}\n", render(rate_table(*roofline)), render(roofline_table(result, *roofline)),
-                       kRooflineNote);
+    out += fmt::format("\n{}\n{}{}\n{}\n", render(rate_table(*roofline)),
+                       roofline->int8_peak ? render(peak_table(*roofline->int8_peak)) + '\n' : "",
+                       render(roofline_table(result, *roofline)), kRooflineNote);
   return out;
 }
 
@@ -187,8 +197,13 @@ Json bench_json(const BenchResult& result, const std::optional<Roofline>& roofli
                      {"gop_per_s", r.gop_per_s},
                      {"gb_per_s", r.gb_per_s},
                      {"of_own_size", r.of_own_size},
-                     {"of_large", r.of_large}});
+                     {"of_large", r.of_large},
+                     {"matrix_gop", r.matrix_gop},
+                     {"of_int8_peak", r.of_int8_peak}});
   out["roofline"] = {{"read_rates", rates}, {"rows", under}};
+  if (const auto& peak = roofline->int8_peak)
+    out["roofline"]["int8_peak"] = {
+        {"kernels", peak->kernels}, {"threads", peak->n_threads}, {"gop_per_s", samples_json(peak->gop_per_s)}};
   return out;
 }
 

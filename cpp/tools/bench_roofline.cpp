@@ -1,8 +1,10 @@
-// zinc-rt bench --roofline: bytes and operations of a step against the rate at which this machine reads memory, taken
-// in the same run. The reading is a sum over 64-bit words, which costs the processor less than a load.
+// zinc-rt bench --roofline: bytes and operations of a step against the rates at which this machine reads memory and
+// multiplies bytes, taken in the same run. The reading is a sum over 64-bit words, which costs the processor less than
+// a load.
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -10,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/thread_pool.h"
+#include "ring/cpu/kernel_sets.h"
 #include "tools/bench.h"
 
 namespace zinc_rt::tools {
@@ -17,6 +20,7 @@ namespace {
 
 constexpr std::uint64_t kLeastLarge = 256u << 20, kMostLarge = 1u << 30;  // beyond the latter no cache helps
 constexpr std::uint64_t kPiece = 1u << 20;                                // bytes that a thread takes at a time
+constexpr std::uint64_t kRounds = 1u << 13;                               // of multiply-adds, a thread at a time
 constexpr double kLeastSeconds = 0.05;                                    // of a sample; passes are repeated to fill it
 
 // Zeroed memory in large pages where the system has them.
@@ -84,6 +88,28 @@ Result<Samples> read_rates(ThreadPool& pool, std::span<std::uint64_t> words, std
   return out;
 }
 
+Result<std::optional<Int8Peak>> measure_int8_peak(const BenchResult& result) {
+  const auto text = [&](const char* key) { return result.card.value(key, std::string()); };
+  if (text("tier") != "t_cpu" || text("activations") != "int8") return std::nullopt;
+  ZRT_TRY(const auto* set, ring::find_kernel_set(result.kernels));
+  const auto products = ring::int8_products_of(*set);
+  if (products == nullptr) return std::nullopt;
+  ThreadPool pool(result.n_threads);
+  Int8Peak peak{set->name, result.n_threads, {}};
+  const auto n_items = static_cast<std::uint64_t>(result.n_threads) * 8;
+  for (std::uint32_t rep = 0; rep < result.n_reps; ++rep) {
+    std::atomic<std::uint64_t> n_products = 0;
+    double seconds = 0;
+    const auto start = std::chrono::steady_clock::now();
+    while (seconds < kLeastSeconds) {
+      pool.parallel_for(n_items, [&](std::uint64_t, int) { n_products += products(kRounds); });
+      seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    }
+    peak.gop_per_s.values.push_back(2 * static_cast<double>(n_products) / seconds / 1e9);
+  }
+  return peak;
+}
+
 // Counts of the model that the bytes and operations of a step follow from. Layers with a window are taken to be like
 // the others in all else.
 struct StepWork {
@@ -120,16 +146,19 @@ RooflineRow place_under_roof(const StepWork& work, const BenchRow& row) {
   const double rate = row.tokens_per_s.median();
   if (row.phase == BenchPhase::kPrefill) {
     out.step_ms = 1e3 * row.n_tokens / rate;
-    double ops = 2 * (work.matrix_parameters * row.n_tokens + work.head_parameters);  // the last token alone has logits
-    for (std::uint32_t token = 1; token <= row.n_tokens; ++token) ops += work.attention_ops(token);
-    out.gop = ops / 1e9;
+    out.matrix_gop =
+        2 * (work.matrix_parameters * row.n_tokens + work.head_parameters) / 1e9;  // the last token alone has logits
+    double attention = 0;
+    for (std::uint32_t token = 1; token <= row.n_tokens; ++token) attention += work.attention_ops(token);
+    out.gop = out.matrix_gop + attention / 1e9;
   } else {
     const double context = row.context + row.n_tokens / 2.0, streams = row.n_streams;
     out.step_ms = 1e3 * streams / rate;
     // Which experts several streams ask for depends on the text.
     if (!work.has_experts || row.n_streams == 1) out.weight_bytes = static_cast<std::uint64_t>(work.weight_bytes);
     out.kv_bytes = static_cast<std::uint64_t>(streams * work.kv_bytes(context));
-    out.gop = streams * (2 * (work.matrix_parameters + work.head_parameters) + work.attention_ops(context)) / 1e9;
+    out.matrix_gop = streams * 2 * (work.matrix_parameters + work.head_parameters) / 1e9;
+    out.gop = out.matrix_gop + streams * work.attention_ops(context) / 1e9;
     if (out.weight_bytes > 0) out.gb_per_s = static_cast<double>(out.weight_bytes + out.kv_bytes) / (out.step_ms * 1e6);
   }
   out.gop_per_s = 1e3 * out.gop / out.step_ms;
@@ -154,11 +183,13 @@ Result<Roofline> measure_roofline(const BenchResult& result) {
       out.rates.push_back({bytes, n_threads, std::move(rates)});
     }
   }
+  ZRT_TRY(out.int8_peak, measure_int8_peak(result));
   for (std::size_t i = 0; i < result.rows.size(); ++i) {
     auto row = place_under_roof(work, result.rows[i]);
     row.row = i;
     row.of_large = row.gb_per_s / out.rates[0].gb_per_s.median();
     row.of_own_size = row.gb_per_s / out.rates[1].gb_per_s.median();
+    if (out.int8_peak) row.of_int8_peak = 1e3 * row.matrix_gop / row.step_ms / out.int8_peak->gop_per_s.median();
     out.rows.push_back(row);
   }
   return out;

@@ -6,6 +6,9 @@
 // of p in 16 lanes (lane = j mod 16), folded; o[i] = fma(p_j, v_j[i], o[i]) in token order. Chunks merge ascending: m'
 // = max(m, m_c), a = exp(m - m'), b = exp(m_c - m'), l = fma(l_c, b, l a), o = fma(o_c, b, o a). y = o * (1 / l).
 // Masked tokens are skipped, never added. K and V of any cache type are widened to float first.
+//
+// Few tokens of long histories are too few workgroups for the threads. Their chunks are then computed beforehand, by
+// prepare, in groups that threads share evenly; the workgroup merges them. The bits are the same however they are cut.
 #include <algorithm>
 
 #include "kernels/common/fold.h"
@@ -27,6 +30,23 @@ struct Head {
   float max, sum;
   float* o;  // v_head_dim
 };
+
+ZRT_MULTIVERSION void merge(const Head& chunk, std::uint32_t dim, Head& total) {
+  const float max = chunk.max > total.max ? chunk.max : total.max;
+  const float a = exact::exp(total.max - max), b = exact::exp(chunk.max - max);
+  total.sum = __builtin_fmaf(chunk.sum, b, total.sum * a);
+  for (std::uint32_t i = 0; i < dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
+  total.max = max;
+}
+void finish(const Head& total, std::uint32_t dim, float* y) {
+  const float r = exact::rcp(total.sum);
+  for (std::uint32_t i = 0; i < dim; ++i) y[i] = total.o[i] * r;
+}
+
+// The positions that a token sees begin here, and end with its own.
+std::uint32_t first_seen(const push::FlashAttn& c, std::uint32_t pos) {
+  return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
+}
 
 // A token's K or V of one kv head as floats: where it lies when it is float already, else in `wide`.
 const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uint32_t dim, float* wide) {
@@ -77,23 +97,30 @@ void attend_head(const Query& query, std::uint32_t head, float* y) {
   const auto& c = query.tile.shape;
   float* scratch = query.tile.scratch;
   float* wide = scratch + 2 * c.v_head_dim;
-  const std::uint32_t first = c.window > 0 && query.pos >= c.window ? query.pos - c.window + 1 : 0;
+  const std::uint32_t first = first_seen(c, query.pos);
   Head total{0, 0, scratch}, chunk{0, 0, scratch + c.v_head_dim};
   bool is_first = true;
   for (std::uint32_t at = first / kChunk * kChunk; at <= query.pos; at += kChunk) {
     attend_chunk(query, head, std::max(at, first), std::min(at + kChunk, query.pos + 1), wide,
                  is_first ? total : chunk);
-    if (!is_first) {
-      const float max = chunk.max > total.max ? chunk.max : total.max;
-      const float a = exact::exp(total.max - max), b = exact::exp(chunk.max - max);
-      total.sum = __builtin_fmaf(chunk.sum, b, total.sum * a);
-      for (std::uint32_t i = 0; i < c.v_head_dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
-      total.max = max;
-    }
+    if (!is_first) merge(chunk, c.v_head_dim, total);
     is_first = false;
   }
-  const float r = exact::rcp(total.sum);
-  for (std::uint32_t i = 0; i < c.v_head_dim; ++i) y[i] = total.o[i] * r;
+  finish(total, c.v_head_dim, y);
+}
+
+void leave_chunks(const Query& query, std::uint32_t head, float* record) {
+  const auto& tile = query.tile;
+  const auto& c = tile.shape;
+  const std::uint32_t first = first_seen(c, query.pos), group = c.n_heads / c.n_kv_heads;
+  const std::uint64_t floats = attend_record_floats(c.v_head_dim);
+  for (std::uint32_t chunk = tile.chunk_begin; chunk < tile.chunk_end; ++chunk, record += group * floats) {
+    Head part{0, 0, record};
+    attend_chunk(query, head, std::max(chunk * kChunk, first), std::min((chunk + 1) * kChunk, query.pos + 1),
+                 tile.scratch, part);
+    record[floats - 16] = part.max;
+    record[floats - 15] = part.sum;
+  }
 }
 
 }  // namespace
@@ -105,42 +132,161 @@ void attend(const AttendTile& tile) {
     const Query query{tile, tile.q + std::uint64_t{t} * c.n_heads * c.head_dim,
                       tile.page_table + static_cast<std::int64_t>(tile.slot[t]) * tile.pages_per_slot,
                       static_cast<std::uint32_t>(tile.pos[t])};
-    for (std::uint32_t head = tile.kv_head * group; head < (tile.kv_head + 1) * group; ++head)
-      attend_head(query, head, tile.y + (std::uint64_t{t} * c.n_heads + head) * c.v_head_dim);
+    for (std::uint32_t h = 0; h < group; ++h) {
+      const std::uint32_t head = tile.kv_head * group + h;
+      if (tile.records != nullptr)
+        leave_chunks(query, head, tile.records + h * attend_record_floats(c.v_head_dim));
+      else
+        attend_head(query, head, tile.y + (std::uint64_t{t} * c.n_heads + head) * c.v_head_dim);
+    }
   }
 }
 
-void run_attend(const CpuArgs& args, std::uint32_t tile) {
+AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile) {
   const auto& c = args.constants<push::FlashAttn>();
   const std::uint32_t begin = args.wg[0] * tile;
-  const AttendTile work{c,
-                        args.buffer<const float>(0) + std::uint64_t{begin} * c.n_heads * c.head_dim,
-                        args.buffers[1],
-                        args.buffers[2],
-                        static_cast<DType>(args.symbols[1]),
-                        args.symbols[2],
-                        args.symbols[3],
-                        args.buffer<const std::int32_t>(3) + begin,
-                        args.buffer<const std::int32_t>(4) + begin,
-                        args.buffer<const std::int32_t>(5),
-                        args.dim(0),
-                        std::min(args.n_tokens - begin, tile),
-                        args.wg[1],
-                        args.buffer<float>(6) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
-                        reinterpret_cast<float*>(args.lds)};
-  if (args.set != nullptr && args.set->attend != nullptr)
-    args.set->attend(work);
-  else
-    attend(work);
+  return {c,
+          args.buffer<const float>(0) + std::uint64_t{begin} * c.n_heads * c.head_dim,
+          args.buffers[1],
+          args.buffers[2],
+          static_cast<DType>(args.symbols[1]),
+          args.symbols[2],
+          args.symbols[3],
+          args.buffer<const std::int32_t>(3) + begin,
+          args.buffer<const std::int32_t>(4) + begin,
+          args.buffer<const std::int32_t>(5),
+          args.dim(0),
+          std::min(args.n_tokens - begin, tile),
+          args.wg[1],
+          args.buffer<float>(6) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
+          reinterpret_cast<float*>(args.lds)};
 }
+
+void run_attend(const CpuArgs& args, const AttendTile& tile) {
+  if (args.set != nullptr && args.set->attend != nullptr)
+    args.set->attend(tile);
+  else
+    attend(tile);
+}
+
+namespace {
+
+constexpr std::uint32_t kGroupsAThread = 4;  // of chunks, where histories are cut
+
+// Which histories of a step are cut: those of more chunks than `most`, into groups of at most so many, so that the
+// groups of all kv heads are some kGroupsAThread a thread.
+struct Cut {
+  const push::FlashAttn& shape;
+  const std::int32_t* pos;
+  std::uint32_t n_tokens, most = ~0u;
+
+  explicit Cut(const CpuArgs& args)
+      : shape(args.constants<push::FlashAttn>()), pos(args.buffer<const std::int32_t>(3)), n_tokens(args.n_tokens) {
+    if (args.n_threads < 2) return;
+    std::uint64_t n_chunks = 0;
+    for (std::uint32_t t = 0; t < n_tokens; ++t) n_chunks += last_chunk(t) - first_chunk(t);
+    const std::uint32_t n_groups = kGroupsAThread * args.n_threads;
+    most = static_cast<std::uint32_t>((n_chunks * shape.n_kv_heads + n_groups - 1) / n_groups);
+  }
+  std::uint32_t first_chunk(std::uint32_t t) const {
+    return first_seen(shape, static_cast<std::uint32_t>(pos[t])) / kChunk;
+  }
+  std::uint32_t last_chunk(std::uint32_t t) const { return static_cast<std::uint32_t>(pos[t]) / kChunk + 1; }
+  // 1: the history is not cut.
+  std::uint32_t groups(std::uint32_t t) const {
+    const std::uint32_t n = last_chunk(t) - first_chunk(t);
+    return n > most ? (n + most - 1) / most : 1;
+  }
+};
+
+// Floats of the records of a token and kv head: of all chunks that a slot's pages hold.
+std::uint64_t records_floats(const CpuArgs& args) {
+  const auto& c = args.constants<push::FlashAttn>();
+  return (std::uint64_t{args.dim(0)} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
+         attend_record_floats(c.v_head_dim);
+}
+// Those of the cut_idx-th history that is cut.
+float* records_of(const CpuArgs& args, std::uint32_t cut_idx, std::uint32_t kv_head) {
+  const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
+  return reinterpret_cast<float*>(args.shared) + (std::uint64_t{cut_idx} * n_kv_heads + kv_head) * records_floats(args);
+}
+
+// A history that is cut has more chunks than n_kv_heads / n_groups of all, so fewer than n_groups / n_kv_heads are.
+std::uint64_t shared_bytes(const CpuArgs& args) {
+  if (args.n_threads < 2) return 0;
+  const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
+  const std::uint64_t n_cut = std::min(args.n_tokens, kGroupsAThread * args.n_threads / n_kv_heads);
+  return n_cut * n_kv_heads * records_floats(args) * sizeof(float);
+}
+
+std::uint32_t n_prepare(const CpuArgs& args) {
+  const Cut cut(args);
+  std::uint32_t n = 0;
+  for (std::uint32_t t = 0; t < args.n_tokens; ++t)
+    if (cut.groups(t) > 1) n += cut.groups(t) * cut.shape.n_kv_heads;
+  return n;
+}
+
+// One group of chunks of a token and kv head.
+void prepare(const CpuArgs& args) {
+  const Cut cut(args);
+  std::uint32_t item = args.wg[0], cut_idx = 0, t = 0;
+  for (;; ++t) {
+    const std::uint32_t n_groups = cut.groups(t);
+    if (n_groups == 1) continue;
+    if (item < n_groups * cut.shape.n_kv_heads) break;
+    item -= n_groups * cut.shape.n_kv_heads;
+    ++cut_idx;
+  }
+  const std::uint32_t n_groups = cut.groups(t), group = item % n_groups;
+  const std::uint32_t first = cut.first_chunk(t), n_chunks = cut.last_chunk(t) - first;
+  CpuArgs of_token = args;
+  of_token.wg[0] = t;
+  of_token.wg[1] = item / n_groups;
+  AttendTile tile = attend_tile_of(of_token, 1);
+  const std::uint32_t begin = n_chunks * group / n_groups;
+  tile.chunk_begin = first + begin;
+  tile.chunk_end = first + n_chunks * (group + 1) / n_groups;
+  tile.records = records_of(args, cut_idx, tile.kv_head) + std::uint64_t{begin} *
+                                                               (cut.shape.n_heads / cut.shape.n_kv_heads) *
+                                                               attend_record_floats(cut.shape.v_head_dim);
+  run_attend(args, tile);
+}
+
+void run(const CpuArgs& args) {
+  const AttendTile tile = attend_tile_of(args, 1);
+  const Cut cut(args);
+  const std::uint32_t t = args.wg[0];
+  if (cut.groups(t) == 1) return run_attend(args, tile);
+  std::uint32_t cut_idx = 0;
+  for (std::uint32_t other = 0; other < t; ++other) cut_idx += cut.groups(other) > 1 ? 1 : 0;
+  const auto& c = tile.shape;
+  const std::uint32_t group = c.n_heads / c.n_kv_heads, n_chunks = cut.last_chunk(t) - cut.first_chunk(t);
+  const std::uint64_t floats = attend_record_floats(c.v_head_dim);
+  for (std::uint32_t h = 0; h < group; ++h) {
+    float* record = records_of(args, cut_idx, tile.kv_head) + h * floats;
+    const auto head_of = [&] { return Head{record[floats - 16], record[floats - 15], record}; };
+    Head total = head_of();
+    for (std::uint32_t chunk = 1; chunk < n_chunks; ++chunk) {
+      record += group * floats;
+      merge(head_of(), c.v_head_dim, total);
+    }
+    finish(total, c.v_head_dim, tile.y + (tile.kv_head * group + h) * std::uint64_t{c.v_head_dim});
+  }
+}
+
+}  // namespace
 
 extern const CpuKernel kCpuKernel_flash_attn;
 const CpuKernel kCpuKernel_flash_attn{
     "FLASH_ATTN",
-    [](const CpuArgs& args) { run_attend(args, 1); },
+    run,
     {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
     {{"n"}, {"n_kv_heads"}},
     KeyTypes::kKv,
-    [](const std::uint32_t* s) { return attend_scratch_floats(s[4], s[5]) * 4; }};
+    [](const std::uint32_t* s) { return attend_scratch_floats(s[4], s[5]) * 4; },
+    prepare,
+    n_prepare,
+    shared_bytes};
 
 }  // namespace zinc_rt::cpu

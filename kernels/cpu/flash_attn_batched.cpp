@@ -16,7 +16,7 @@ extern const CpuKernel kCpuKernel_flash_attn;
 extern const CpuKernel kCpuKernel_flash_attn_batched;
 const CpuKernel kCpuKernel_flash_attn_batched{
     "FLASH_ATTN_BATCHED",
-    [](const CpuArgs& args) { run_attend(args, kTile); },
+    [](const CpuArgs& args) { run_attend(args, attend_tile_of(args, kTile)); },
     {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
     {{"n", kTile}, {"n_kv_heads"}},
     KeyTypes::kKv,

@@ -32,9 +32,10 @@ struct CpuArgs {
   std::uint32_t n_tokens, n_outputs;
   std::uint32_t wg[3];  // this workgroup
   std::byte* lds;       // CpuKernel::lds_bytes of memory of this thread, aligned to 64
-  std::byte* shared;    // CpuKernel::shared_bytes a token, the same for all workgroups, aligned to 64
+  std::byte* shared;    // CpuKernel::shared_bytes, the same for all workgroups, aligned to 64
   const KernelSet* set = nullptr;
-  std::uint32_t packed = 0;  // bit i: buffer i is memory whose quantized matrices lie in row panels
+  std::uint32_t packed = 0;     // bit i: buffer i is memory whose quantized matrices lie in row panels
+  std::uint32_t n_threads = 1;  // that workgroups run on
 
   bool is_packed(std::size_t i) const { return (packed >> i & 1) != 0; }
   template <class T>
@@ -74,10 +75,11 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional: what all workgroups need of a token is computed once, into args.shared, before the first of them runs:
-  // prepare is called for each token (wg[0]; dim(0) of them) as run is for each workgroup.
+  // Optional: work that comes before the first workgroup, into args.shared: prepare is called as run is, n_prepare
+  // times (wg[0]). n_prepare and shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
-  std::uint64_t (*shared_bytes)(const std::uint32_t* symbols) = nullptr;  // a token
+  std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
+  std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;
 };
 
 std::span<const CpuKernel* const> cpu_kernels();

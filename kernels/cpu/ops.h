@@ -160,15 +160,24 @@ struct AttendTile {
   std::uint32_t pages_per_slot, n, kv_head;
   float* y;        // [n, n_heads * v_head_dim]
   float* scratch;  // attend_scratch_floats, aligned to 64 bytes
+  // Not null: the tile is one token, of which chunks [chunk_begin, chunk_end) are left unmerged here, and y as it is. A
+  // record (attend_record_floats) a chunk and query head of the kv head, heads side by side: o, then from the first
+  // multiple of 16 on its maximum and sum.
+  float* records = nullptr;
+  std::uint32_t chunk_begin = 0, chunk_end = 0;
 };
 void attend(const AttendTile& tile);
+inline std::uint64_t attend_record_floats(std::uint64_t v_head_dim) {
+  return (v_head_dim + 15) / 16 * 16 + 16;
+}
 // Of every kernel set: a page of K or V, and for each row its query, a chunk's scores, and two rows of values.
 inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
   const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
   return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);
 }
-// The workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads}.
-void run_attend(const CpuArgs& args, std::uint32_t tile);
+// The tile of a workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads}, and its work.
+AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile);
+void run_attend(const CpuArgs& args, const AttendTile& tile);
 
 // argmax.cpp: the index of the largest value, the lower one on a tie; NaN never wins.
 std::uint32_t argmax_row(const float* x, std::uint32_t n);

@@ -40,8 +40,12 @@ std::uint64_t lds(const std::uint32_t* s) {
   return norm_linear_lds(s[1]);
 }
 
-std::uint64_t shared(const std::uint32_t* s) {
-  return norm_linear_shared(s[1]);
+std::uint32_t n_tokens(const CpuArgs& args) {
+  return args.dim(0);
+}
+
+std::uint64_t shared(const CpuArgs& args) {
+  return args.dim(0) * norm_linear_shared(args.dim(1));
 }
 
 }  // namespace
@@ -54,6 +58,7 @@ const CpuKernel kCpuKernel_rms_norm_fused_mlp_gate_up{"RMS_NORM_FUSED_MLP_GATE_U
                                                       KeyTypes::kWeights,
                                                       lds,
                                                       prepare,
+                                                      n_tokens,
                                                       shared};
 
 }  // namespace zinc_rt::cpu

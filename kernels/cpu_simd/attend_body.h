@@ -13,7 +13,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kLanes = 16, kPage = 16, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
+constexpr std::uint32_t kPage = 16, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
 
 ZRT_SIMD std::uint32_t least(std::uint32_t a, std::uint32_t b) {
   return a < b ? a : b;
@@ -69,9 +69,9 @@ ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; i += 32, from += 34) {
     std::uint16_t d;
     std::memcpy(&d, from, 2);
-    const Lanes scale = set1(f16_to_float(d));
-    store(to + i, mul(scale, load_i8(from + 2)));
-    store(to + i + kLanes, mul(scale, load_i8(from + 18)));
+    const Floats scale = splat(f16_to_float(d));
+    store(to + i, scale * load_i8(from + 2));
+    store(to + i + kLanes, scale * load_i8(from + 18));
   }
 }
 ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
@@ -105,7 +105,7 @@ __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, s
 template <int kQ>
 __attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std::uint64_t width, std::uint64_t n,
                                          float* const* scores) {
-  constexpr int kPairs = kQ == 1 ? 2 : 1;  // of keys, at once
+  constexpr int kPairs = columns_of(2 * kQ, kSums);  // of keys, at once
   for (int r = 0; r < kQ; ++r)
     for (std::uint64_t j = 0; j < n; j += 8) std::memset(scores[r] + j, 0, 8 * sizeof(float));
   for (std::uint64_t group = 0; group < width; group += 256) {
@@ -115,19 +115,19 @@ __attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std:
     for (std::uint64_t j = 0; j < n; j += 8) {
       Pair pairs[kQ][4];
       for (int first = 0; first < 4; first += kPairs) {
-        Lanes acc[kQ][2 * kPairs];
+        Floats acc[kQ][2 * kPairs];
         const float* key[2 * kPairs];
         for (int i = 0; i < kPairs; ++i) {
           key[2 * i] = k.floats + (j + static_cast<std::uint64_t>(first + i)) * k.pitch + group;
           key[2 * i + 1] = key[2 * i] + 4 * k.pitch;
         }
         for (int r = 0; r < kQ; ++r)
-          for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = set1(0.0f);
+          for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = splat(0.0f);
         for (std::uint64_t at = 0; at < end; at += kLanes) {
-          Lanes w[2 * kPairs];
+          Floats w[2 * kPairs];
           for (int i = 0; i < 2 * kPairs; ++i) w[i] = load(key[i] + at);
           for (int r = 0; r < kQ; ++r) {
-            const Lanes v = load(x[r] + at);
+            const Floats v = load(x[r] + at);
             for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = fma(w[i], v, acc[r][i]);
           }
         }
@@ -143,7 +143,7 @@ __attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std:
 template <int kRowsAtOnce, int kColumns>
 __attribute__((noinline)) void add_columns(const float* const* p, const float* v, std::uint64_t pitch, std::uint64_t n,
                                            float* const* o, std::uint64_t at) {
-  Lanes acc[kRowsAtOnce][kColumns];
+  Floats acc[kRowsAtOnce][kColumns];
   const float* weight[kRowsAtOnce];
   for (int r = 0; r < kRowsAtOnce; ++r) {
     weight[r] = p[r];
@@ -151,10 +151,10 @@ __attribute__((noinline)) void add_columns(const float* const* p, const float* v
   }
   v += at;
   for (std::uint64_t j = 0; j < n; ++j, v += pitch) {
-    Lanes x[kColumns];
+    Floats x[kColumns];
     for (int c = 0; c < kColumns; ++c) x[c] = load(v + kLanes * static_cast<std::uint64_t>(c));
     for (int r = 0; r < kRowsAtOnce; ++r) {
-      const Lanes scale = set1(weight[r][j]);
+      const Floats scale = splat(weight[r][j]);
       for (int c = 0; c < kColumns; ++c) acc[r][c] = fma(scale, x[c], acc[r][c]);
     }
   }
@@ -165,7 +165,7 @@ __attribute__((noinline)) void add_columns(const float* const* p, const float* v
 template <int kRowsAtOnce>
 ZRT_SIMD void add_values(const float* const* p, WidePage v, std::uint32_t width, std::uint32_t begin, std::uint32_t end,
                          float* const* o) {
-  constexpr int kColumns = kRowsAtOnce == 1 ? 4 : kRowsAtOnce == 2 ? 2 : 1;  // what the registers hold
+  constexpr int kColumns = columns_of(kRowsAtOnce, kSums);
   const float* weights[kRowsAtOnce];
   for (int r = 0; r < kRowsAtOnce; ++r) weights[r] = p[r] + begin;
   const float* from = v.floats + begin * v.pitch;
@@ -188,14 +188,14 @@ struct Row {
 
 // Scores to exponentials, in place; max and sum of the row.
 ZRT_SIMD void soften(Row& row, float scale, float softcap) {
-  const Lanes minus_inf = set1(-__builtin_inff());
-  Lanes top = minus_inf;
+  const Floats minus_inf = splat(-__builtin_inff());
+  Floats top = minus_inf;
   const std::uint32_t begin = row.lo / kPage * kPage;
   for (std::uint32_t j = begin; j < row.hi; j += kPage) {
-    Lanes s = mul(load(row.scores + j), set1(scale));
-    if (softcap > 0.0f) s = mul(set1(softcap), tanh(mul(s, rcp(set1(softcap)))));
-    if (row.hi < j + kPage) s = select_gt(set1(static_cast<float>(row.hi - j)), lane_index(), s, minus_inf);
-    if (row.lo > j) s = select_ge(lane_index(), set1(static_cast<float>(row.lo - j)), s, minus_inf);
+    Floats s = load(row.scores + j) * splat(scale);
+    if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
+    if (row.hi < j + kPage) s = select_gt(splat(static_cast<float>(row.hi - j)), lane_index(), s, minus_inf);
+    if (row.lo > j) s = select_ge(lane_index(), splat(static_cast<float>(row.lo - j)), s, minus_inf);
     store(row.scores + j, s);
     top = max(s, top);
   }
@@ -203,11 +203,11 @@ ZRT_SIMD void soften(Row& row, float scale, float softcap) {
   store(lane, top);
   row.max = lane[0];
   for (std::uint32_t l = 1; l < kLanes; ++l) row.max = lane[l] > row.max ? lane[l] : row.max;
-  Lanes sum = set1(0.0f);
+  Floats sum = splat(0.0f);
   for (std::uint32_t j = begin; j < row.hi; j += kPage) {
-    const Lanes p = exp(sub(load(row.scores + j), set1(row.max)));
+    const Floats p = exp(load(row.scores + j) - splat(row.max));
     store(row.scores + j, p);
-    sum = add(sum, p);
+    sum = sum + p;
   }
   store(lane, sum);
   row.sum = fold16(lane);
@@ -258,17 +258,17 @@ ZRT_SIMD void merge(Row& row, std::uint32_t width) {
   const float max = row.max > row.total_max ? row.max : row.total_max;
   float factor[kLanes] = {row.total_max - max, row.max - max};
   store(factor, exp(load(factor)));
-  const Lanes a = set1(factor[0]), b = set1(factor[1]);
+  const Floats a = splat(factor[0]), b = splat(factor[1]);
   row.total_sum = __builtin_fmaf(row.sum, factor[1], row.total_sum * factor[0]);
   row.total_max = max;
   for (std::uint32_t i = 0; i < width; i += kLanes)
-    store(row.total + i, fma(load(row.o + i), b, mul(load(row.total + i), a)));
+    store(row.total + i, fma(load(row.o + i), b, load(row.total + i) * a));
 }
 
 // y = total * (1 / sum)
 ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
-  const Lanes r = rcp(set1(row.total_sum));
-  for (std::uint32_t i = 0; i < width; i += kLanes) store(row.total + i, mul(load(row.total + i), r));
+  const Floats r = rcp(splat(row.total_sum));
+  for (std::uint32_t i = 0; i < width; i += kLanes) store(row.total + i, load(row.total + i) * r);
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
 
@@ -290,7 +290,7 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
   for (std::uint32_t r = 0; r < n; ++r) {
     soften(*rows[r], scale, softcap);
-    for (std::uint32_t i = 0; i < v_width; i += kLanes) store(rows[r]->o + i, set1(0.0f));
+    for (std::uint32_t i = 0; i < v_width; i += kLanes) store(rows[r]->o + i, splat(0.0f));
   }
   for (std::uint32_t page = lo / kPage * kPage; page < hi; page += kPage) {
     const WidePage floats = widen(v, at + page, least(hi - page, kPage), wide);
@@ -302,6 +302,12 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
     if (n - r == 2) add_page<2>(rows + r, floats, v_width, page);
     if (n - r == 1) add_page<1>(rows + r, floats, v_width, page);
   }
+}
+
+ZRT_SIMD float* record_of(const cpu::AttendTile& tile, std::uint32_t chunk, std::uint32_t head) {
+  const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
+  const std::uint64_t index = std::uint64_t{chunk - tile.chunk_begin} * group + (head - tile.kv_head * group);
+  return tile.records + index * (padded(tile.shape.v_head_dim) + kLanes);
 }
 
 // Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
@@ -328,6 +334,10 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       Row& row = rows[n];
       row.begin = c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
       row.end = pos + 1;
+      if (tile.records != nullptr) {
+        row.begin = most(row.begin, tile.chunk_begin * kChunk);
+        row.end = least(row.end, tile.chunk_end * kChunk);
+      }
       float* q = all_q + n * k_width;
       std::memcpy(q, tile.q + (std::uint64_t{t} * c.n_heads + h) * c.head_dim, 4 * std::uint64_t{c.head_dim});
       for (std::uint32_t i = c.head_dim; i < k_width; ++i) q[i] = -0.0f;
@@ -337,14 +347,14 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.o = all_o + n * v_width;
       row.y = tile.y + (std::uint64_t{t} * c.n_heads + h) * c.v_head_dim;
       first = least(first, row.begin);
-      last = most(last, pos);
+      last = most(last, row.end);
       ++n;
     }
   }
   const std::int32_t slot = tile.slot[begin];
   const Cache k = cache_of(tile, tile.kv_k, tile.k_pitch, c.head_dim, slot);
   const Cache v = cache_of(tile, tile.kv_v, tile.v_pitch, c.v_head_dim, slot);
-  for (std::uint32_t at = first / kChunk * kChunk; at <= last; at += kChunk) {
+  for (std::uint32_t at = first / kChunk * kChunk; at < last; at += kChunk) {
     Row* seeing[kRows];
     std::uint32_t n_seeing = 0;
     for (std::uint32_t r = 0; r < n; ++r) {
@@ -353,6 +363,15 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.lo = most(row.begin, at) - at;
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
+    }
+    if (tile.records != nullptr) {
+      for (std::uint32_t r = 0; r < n; ++r) rows[r].o = record_of(tile, at / kChunk, h_begin + r);
+      attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
+      for (std::uint32_t r = 0; r < n; ++r) {
+        rows[r].o[v_width] = rows[r].max;
+        rows[r].o[v_width + 1] = rows[r].sum;
+      }
+      continue;
     }
     attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
     for (std::uint32_t r = 0; r < n_seeing; ++r) {
@@ -368,6 +387,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.total_sum = row.sum;
     }
   }
+  if (tile.records != nullptr) return;
   for (std::uint32_t r = 0; r < n; ++r) finish(rows[r], c.v_head_dim, v_width);
 }
 

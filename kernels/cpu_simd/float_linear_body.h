@@ -9,7 +9,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kLanes = 16, kGroup = 256;
+constexpr std::uint32_t kGroup = 256;
 constexpr std::uint32_t kTileRows = 8;  // of W
 constexpr std::uint32_t kTileX = 3;     // rows of x: what the registers hold
 constexpr std::uint32_t kDirect = 12;   // rows of x up to which f32 weights are read where they lie
@@ -45,7 +45,7 @@ ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
 // sums.
 template <class W, int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
-  constexpr int kPairs = kX == 1 ? 2 : 1;  // of weight rows j and j + 4, at once
+  constexpr int kPairs = columns_of(2 * kX, kSums);  // of weight rows j and j + 4, at once
   const std::uint64_t n = w.n;
   const float* from[kX];
   for (int r = 0; r < kX; ++r) from[r] = row_of(x, static_cast<std::uint64_t>(r));
@@ -56,9 +56,9 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*
       row[2 * i] = w.row[first + i];
       row[2 * i + 1] = w.row[first + i + 4];
     }
-    Lanes sum[kX][2 * kPairs];
+    Floats sum[kX][2 * kPairs];
     for (int r = 0; r < kX; ++r)
-      for (int i = 0; i < 2 * kPairs; ++i) sum[r][i] = set1(0.0f);
+      for (int i = 0; i < 2 * kPairs; ++i) sum[r][i] = splat(0.0f);
     for (std::uint64_t k = 0; k < n; k += kLanes)
       for (int p = 0; p < kParts; ++p) {
         const std::uint64_t at = k + static_cast<std::uint64_t>(p * kPartLanes);

@@ -1,4 +1,4 @@
-#include "kernels/cpu_simd/ints_avx512.h"
+#include "kernels/cpu_simd/dots_avx512.h"
 // The vectors first: the body is written in their names.
 #include "kernels/cpu_simd/linear_body.h"
 #include "kernels/cpu_simd/units.h"

@@ -1,6 +1,6 @@
 #include <cpuid.h>
 
-#include "kernels/cpu_simd/ints_avx2.h"
+#include "kernels/cpu_simd/dots_avx2.h"
 // The vectors first: the body is written in their names.
 #include "kernels/cpu_simd/linear_body.h"
 #include "kernels/cpu_simd/units.h"

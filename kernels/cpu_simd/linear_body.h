@@ -1,4 +1,4 @@
-// LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its ints_<isa>.h, which names
+// LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its dots_<isa>.h, which names
 // the vectors. One tile of code serves one activation row and many: kTile rows of x meet 16 rows of W at a time. Up to
 // kTile rows read their codes straight from the panel; more sweep over a group that is unpacked once.
 //
@@ -81,12 +81,12 @@ struct Unpacked {
   }
   template <class Fn>
   __attribute__((always_inline)) void each_word(int s, Fn&& fn) const {
-    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load(words[8 * s + w])); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load_ints(words[8 * s + w])); });
   }
-  __attribute__((always_inline)) Floats d(int s) const { return load_floats(ds[F::kIsK ? 0 : s]); }
-  __attribute__((always_inline)) Floats m(int s) const { return load_floats(ms[F::kIsK ? 0 : s]); }
-  __attribute__((always_inline)) Ints scale(int j) const { return load(scales[j]); }
-  __attribute__((always_inline)) Ints sum_factors(int p) const { return load(factors[p]); }
+  __attribute__((always_inline)) Floats d(int s) const { return load(ds[F::kIsK ? 0 : s]); }
+  __attribute__((always_inline)) Floats m(int s) const { return load(ms[F::kIsK ? 0 : s]); }
+  __attribute__((always_inline)) Ints scale(int j) const { return load_ints(scales[j]); }
+  __attribute__((always_inline)) Ints sum_factors(int p) const { return load_ints(factors[p]); }
 };
 
 template <class F>
@@ -97,13 +97,13 @@ template <class Source, int kT>
 ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, float (*acc)[16]) {
   using F = typename Source::F;
   Floats v[kT];
-  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { v[t] = zero_floats(); });
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { v[t] = splat(0.0f); });
   for (int s = 0; s < group.n_blocks; ++s) {
     SumOf<F> sum[kT];
     Ints isum[kT];
     repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
       sum[t].n = 0;
-      isum[t] = kOffsetOf<F> != 0 ? splat(-kOffsetOf<F> * x[t][s].sum) : zero_ints();
+      isum[t] = kOffsetOf<F> != 0 ? splat(-kOffsetOf<F> * x[t][s].sum) : splat(0);
     });
     group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
       repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
@@ -118,7 +118,7 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, flo
       if constexpr (F::kHasMin) v[t] = fma(splat(static_cast<float>(x[t][s].sum)) * group.m(s), d_x, v[t]);
     });
   }
-  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { store(acc[t], load_floats(acc[t]) + v[t]); });
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { store(acc[t], load(acc[t]) + v[t]); });
 }
 
 // kT rows of x, of q8a256, on one group of a K-quant.
@@ -127,7 +127,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, fl
   using F = typename Source::F;
   constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // scales of 32 values
   Ints isum[kT];
-  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { isum[t] = zero_ints(); });
+  repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { isum[t] = splat(0); });
   for (int s = 0; s < 8; ++s) {
     SumOf<F> sum[kT];
     repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { sum[t].n = 0; });
@@ -142,7 +142,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, fl
   }
   const Floats d = group.d(0);
   repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
-    [[maybe_unused]] Ints msum = zero_ints();
+    [[maybe_unused]] Ints msum = splat(0);
     if constexpr (F::kHasMin || kOffset != 0) {
       alignas(16) std::int16_t sums[16];
       for (int j = 0; j < 256 / F::kSub; ++j)
@@ -160,7 +160,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, fl
       v = to_floats(isum[t] - splat(kOffset) * msum) * d;
     else
       v = to_floats(isum[t]) * d;
-    store(acc[t], fma(v, splat(x[t]->d), load_floats(acc[t])));
+    store(acc[t], fma(v, splat(x[t]->d), load(acc[t])));
   });
 }
 
@@ -190,7 +190,7 @@ ZRT_SIMD void tiles(const Source& group, const cpu::LinearArgs& a, std::uint32_t
 void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, std::uint32_t begin, std::uint32_t end,
                 const float* acc) {
   float* y = a.y + t * a.y_pitch + panel;
-  if (a.bias == nullptr && end - begin == cpu::kPanelRows) return store(y, load_floats(acc));
+  if (a.bias == nullptr && end - begin == cpu::kPanelRows) return store(y, load(acc));
   for (std::uint32_t m = begin; m < end; ++m)
     y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
 }
@@ -209,7 +209,7 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
       const std::uint32_t panel = a.packed ? m / cpu::kPanelRows * cpu::kPanelRows : m;
       const std::uint32_t stop = end - panel < cpu::kPanelRows ? end : panel + cpu::kPanelRows;
       alignas(64) float acc[kTokens][16];
-      for (std::uint32_t t = 0; t < n; ++t) store(acc[t], zero_floats());
+      for (std::uint32_t t = 0; t < n; ++t) store(acc[t], splat(0.0f));
       for (std::uint32_t g = 0; g < n_groups; ++g) {
         const std::uint32_t left = (a.k - g * kGroupValues) / 32;
         Packed<F> group{{w + panel * w_row + g * w_group * cpu::kPanelRows, static_cast<int>(left < 8 ? left : 8)}};

@@ -1,5 +1,5 @@
 // How each format's codes, scales and minimums are read from a group of a row panel (kernels/cpu/quant/panels.h): a
-// vector holds one word of each of 16 rows. Included by the units of kernels/cpu_simd after their ints_<isa>.h.
+// vector holds one word of each of 16 rows. Included by the units of kernels/cpu_simd after their dots_<isa>.h.
 //
 // A format F has
 //   kIsK, kHasMin     as in kernels/cpu/quant/<format>.cpp
@@ -52,7 +52,7 @@ ZRT_SIMD Ints high_nibbles(const Ints& bytes) {
 template <class Fn>
 ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
   repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {
-    const Ints bytes = load(qs + kVector * i);
+    const Ints bytes = load_ints(qs + kVector * i);
     fn(i, low_nibbles(bytes));
     fn(std::integral_constant<int, i + 4>{}, high_nibbles(bytes));
   });
@@ -91,7 +91,7 @@ struct Q4_1 : WithMin {
 };
 template <class Fn>
 ZRT_SIMD void each_five_bit_word(const std::byte* qh, const std::byte* qs, Fn&& fn) {
-  const Ints bits = load(qh);
+  const Ints bits = load_ints(qh);
   each_nibble_word(qs, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { fn(w, codes | fifth_bits(bits, w)); });
 }
 struct Q5_0 : Small {
@@ -116,7 +116,7 @@ struct Q8_0 : Small {
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kHalfVector * g.n_blocks + 8 * kVector * s;
-    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load(qs + kVector * w)); });
+    repeat<8>([&](auto w) ZRT_INLINE_LAMBDA { fn(w, load_ints(qs + kVector * w)); });
   }
 };
 struct Iq4Nl : Small {
@@ -150,7 +150,7 @@ struct Super {
   static constexpr bool kIsK = true, kHasMin = false, kSigned = false;
   static constexpr int kOffset = 0;
   ZRT_SIMD Floats d(const Group& g, int) { return load_f16(g.at); }
-  ZRT_SIMD Floats m(const Group& g, int) { return negative(load_f16(g.at + kHalfVector)); }
+  ZRT_SIMD Floats m(const Group& g, int) { return negate(load_f16(g.at + kHalfVector)); }
   // Byte j % 4 of a word as an unsigned number.
   ZRT_SIMD Ints byte_of(const Ints& word, int j) { return shift_right(word, 8 * (j % 4)) & splat(255); }
 };
@@ -164,9 +164,9 @@ struct SixBitScales : Super {
 
  private:
   ZRT_SIMD Ints number(const Group& g, int which, int j) {
-    const Ints first = load(g.at + kScales + kVector * which);
+    const Ints first = load_ints(g.at + kScales + kVector * which);
     if (j < 4) return byte_of(first, j) & splat(63);
-    const Ints rest = load(g.at + kScales + 2 * kVector);
+    const Ints rest = load_ints(g.at + kScales + 2 * kVector);
     return (shift_right(rest, 8 * (j - 4) + 4 * which) & splat(15)) |
            shift_left(shift_right(first, 8 * (j - 4) + 6) & splat(3), 4);
   }
@@ -178,7 +178,7 @@ struct Q4K : SixBitScales {
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kQs + 8 * kVector * (s / 2);
     repeat<8>([&](auto w)
-                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load(qs + kVector * w), 4 * (s % 2)) & every_byte(15)); });
+                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load_ints(qs + kVector * w), 4 * (s % 2)) & every_byte(15)); });
   }
 };
 struct Q5K : SixBitScales {
@@ -188,8 +188,8 @@ struct Q5K : SixBitScales {
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte *qh = g.at + kQh, *qs = g.at + kQs + 8 * kVector * (s / 2);
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
-      const Ints low = shift_right(load(qs + kVector * w), 4 * (s % 2)) & every_byte(15);
-      fn(w, low | shift_left(shift_right(load(qh + kVector * w), s) & every_byte(1), 4));
+      const Ints low = shift_right(load_ints(qs + kVector * w), 4 * (s % 2)) & every_byte(15);
+      fn(w, low | shift_left(shift_right(load_ints(qh + kVector * w), s) & every_byte(1), 4));
     });
   }
 };
@@ -197,15 +197,15 @@ struct Q6K : Super {
   static constexpr int kSub = 16, kOffset = 32, kLargest = 63;
   static constexpr int kScales = kHalfVector, kQh = kScales + 4 * kVector, kQl = kQh + 16 * kVector;
   ZRT_SIMD Ints sc(const Group& g, int j) {
-    return shift_right_signed(shift_left(load(g.at + kScales + kVector * (j / 4)), 24 - 8 * (j % 4)), 24);
+    return shift_right_signed(shift_left(load_ints(g.at + kScales + kVector * (j / 4)), 24 - 8 * (j % 4)), 24);
   }
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const int half = s / 4, part = s % 4;
     const std::byte *ql = g.at + kQl + kVector * (16 * half + 8 * (part % 2)), *qh = g.at + kQh + 8 * kVector * half;
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
-      const Ints low = shift_right(load(ql + kVector * w), 4 * (part / 2)) & every_byte(15);
-      fn(w, low | shift_left(shift_right(load(qh + kVector * w), 2 * part) & every_byte(3), 4));
+      const Ints low = shift_right(load_ints(ql + kVector * w), 4 * (part / 2)) & every_byte(15);
+      fn(w, low | shift_left(shift_right(load_ints(qh + kVector * w), 2 * part) & every_byte(3), 4));
     });
   }
 };
@@ -213,15 +213,17 @@ struct Q2K : Super {
   static constexpr bool kHasMin = true;
   static constexpr int kSub = 16, kLargest = 3;
   static constexpr int kScales = 2 * kHalfVector, kQs = kScales + 4 * kVector;
-  ZRT_SIMD Ints sc(const Group& g, int j) { return byte_of(load(g.at + kScales + kVector * (j / 4)), j) & splat(15); }
+  ZRT_SIMD Ints sc(const Group& g, int j) {
+    return byte_of(load_ints(g.at + kScales + kVector * (j / 4)), j) & splat(15);
+  }
   ZRT_SIMD Ints min(const Group& g, int j) {
-    return shift_right(byte_of(load(g.at + kScales + kVector * (j / 4)), j), 4);
+    return shift_right(byte_of(load_ints(g.at + kScales + kVector * (j / 4)), j), 4);
   }
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte* qs = g.at + kQs + 8 * kVector * (s / 4);
     repeat<8>([&](auto w)
-                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load(qs + kVector * w), 2 * (s % 4)) & every_byte(3)); });
+                  ZRT_INLINE_LAMBDA { fn(w, shift_right(load_ints(qs + kVector * w), 2 * (s % 4)) & every_byte(3)); });
   }
 };
 struct Q3K : Super {
@@ -229,16 +231,16 @@ struct Q3K : Super {
   static constexpr int kScales = kHalfVector, kMask = kScales + 3 * kVector, kQs = kMask + 8 * kVector;
   ZRT_SIMD Ints sc(const Group& g, int j) {
     const std::byte* scales = g.at + kScales;
-    const Ints low = shift_right(byte_of(load(scales + kVector * (j / 4 % 2)), j), 4 * (j / 8)) & splat(15);
-    const Ints high = shift_right(byte_of(load(scales + 2 * kVector), j), 2 * (j / 4)) & splat(3);
+    const Ints low = shift_right(byte_of(load_ints(scales + kVector * (j / 4 % 2)), j), 4 * (j / 8)) & splat(15);
+    const Ints high = shift_right(byte_of(load_ints(scales + 2 * kVector), j), 2 * (j / 4)) & splat(3);
     return (low | shift_left(high, 4)) - splat(32);
   }
   template <class Fn>
   ZRT_SIMD void each_word(const Group& g, int s, Fn&& fn) {
     const std::byte *mask = g.at + kMask, *qs = g.at + kQs + 8 * kVector * (s / 4);
     repeat<8>([&](auto w) ZRT_INLINE_LAMBDA {
-      const Ints low = shift_right(load(qs + kVector * w), 2 * (s % 4)) & every_byte(3);
-      fn(w, low | shift_left(shift_right(load(mask + kVector * w), s) & every_byte(1), 2));
+      const Ints low = shift_right(load_ints(qs + kVector * w), 2 * (s % 4)) & every_byte(3);
+      fn(w, low | shift_left(shift_right(load_ints(mask + kVector * w), s) & every_byte(1), 2));
     });
   }
 };
@@ -247,7 +249,7 @@ struct Iq4Xs : Super {
   static constexpr int kSub = 32, kLargest = 128;
   static constexpr int kHigh = kHalfVector, kLow = 2 * kHalfVector, kQs = kLow + kVector;
   ZRT_SIMD Ints sc(const Group& g, int j) {
-    const Ints low = shift_right(load(g.at + kLow), 4 * j) & splat(15);
+    const Ints low = shift_right(load_ints(g.at + kLow), 4 * j) & splat(15);
     const Ints high = shift_right(load_u16(g.at + kHigh), 2 * j) & splat(3);
     return (low | shift_left(high, 4)) - splat(32);
   }

@@ -4,7 +4,6 @@
 #include "kernels/cpu_simd/units.h"
 // The lanes come first.
 #include "kernels/cpu_simd/rows_body.h"
-// The rows too: kLanes.
 #include "kernels/cpu_simd/ssm_body.h"
 
 namespace zinc_rt::cpu_simd {

@@ -10,15 +10,13 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kLanes = 16;
-
 // The first n < 16 floats; the rest is `fill`.
-ZRT_SIMD Lanes load_some(const float* p, std::uint32_t n, float fill) {
+ZRT_SIMD Floats load_some(const float* p, std::uint32_t n, float fill) {
   float lane[kLanes];
   for (std::uint32_t l = 0; l < kLanes; ++l) lane[l] = l < n ? p[l] : fill;
   return load(lane);
 }
-ZRT_SIMD void store_some(float* p, std::uint32_t n, Lanes x) {
+ZRT_SIMD void store_some(float* p, std::uint32_t n, Floats x) {
   float lane[kLanes];
   store(lane, x);
   std::memcpy(p, lane, n * sizeof(float));
@@ -29,7 +27,7 @@ ZRT_SIMD float sum_of_squares(const float* x, std::uint32_t n) {
   float acc = 0.0f;
   for (std::uint32_t first = 0; first < n; first += 256) {
     const std::uint32_t end = n - first < 256 ? n : first + 256;
-    Lanes lanes = set1(0.0f);
+    Floats lanes = splat(0.0f);
     std::uint32_t i = first;
     for (; i + kLanes <= end; i += kLanes) lanes = fma(load(x + i), load(x + i), lanes);
     if (i < end) lanes = fma(load_some(x + i, end - i, 0.0f), load_some(x + i, end - i, -0.0f), lanes);
@@ -43,15 +41,15 @@ ZRT_SIMD float sum_of_squares(const float* x, std::uint32_t n) {
 void rms_norm(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps) {
   const float inverse = 1.0f / static_cast<float>(group);
   for (std::uint32_t g = 0; g < d; g += group) {
-    const Lanes r = rsqrt(set1(__builtin_fmaf(sum_of_squares(x + g, group), inverse, eps)));
+    const Floats r = rsqrt(splat(__builtin_fmaf(sum_of_squares(x + g, group), inverse, eps)));
     std::uint32_t i = 0;
     for (; i + kLanes <= group; i += kLanes) {
-      const Lanes v = mul(load(x + g + i), r);
-      store(y + g + i, w != nullptr ? mul(v, load(w + i)) : v);
+      const Floats v = load(x + g + i) * r;
+      store(y + g + i, w != nullptr ? v * load(w + i) : v);
     }
     if (i == group) continue;
-    const Lanes v = mul(load_some(x + g + i, group - i, 0.0f), r);
-    store_some(y + g + i, group - i, w != nullptr ? mul(v, load_some(w + i, group - i, 0.0f)) : v);
+    const Floats v = load_some(x + g + i, group - i, 0.0f) * r;
+    store_some(y + g + i, group - i, w != nullptr ? v * load_some(w + i, group - i, 0.0f) : v);
   }
 }
 
@@ -62,17 +60,17 @@ struct Scale {
 };
 template <int kBlock>
 ZRT_SIMD std::int32_t largest_bits(const float* x) {
-  const Ints mask = ints(0x7FFFFFFF);
-  Ints largest = bit_and(bits(load(x)), mask);
-  for (int i = kLanes; i < kBlock; i += kLanes) largest = max(largest, bit_and(bits(load(x + i)), mask));
+  const Ints mask = splat(0x7FFFFFFF);
+  Ints largest = as_ints(load(x)) & mask;
+  for (int i = kLanes; i < kBlock; i += kLanes) largest = max(largest, as_ints(load(x + i)) & mask);
   return reduce_max(largest);
 }
 // The scales of 16 blocks, by the bits of their largest magnitudes.
 ZRT_SIMD void find_scales(const std::int32_t* largest, Scale* scale) {
   float amax[kLanes], inverse[kLanes], d[kLanes];
   std::memcpy(amax, largest, sizeof(amax));
-  store(inverse, div(set1(127.0f), load(amax)));
-  store(d, div(load(amax), set1(127.0f)));
+  store(inverse, div(splat(127.0f), load(amax)));
+  store(d, div(load(amax), splat(127.0f)));
   for (std::uint32_t l = 0; l < kLanes; ++l) {
     const bool is_usable = amax[l] >= 0x1p-100f && amax[l] <= 0x1p120f;
     scale[l].inverse = is_usable ? inverse[l] : 0.0f;
@@ -80,15 +78,15 @@ ZRT_SIMD void find_scales(const std::int32_t* largest, Scale* scale) {
   }
 }
 ZRT_SIMD Ints quantize_lanes(const float* x, Scale scale) {
-  if (scale.inverse == 0.0f) return ints(0);
-  const Lanes round = set1(12582912.0f);
-  return sub(bits(add(mul(load(x), set1(scale.inverse)), round)), bits(round));
+  if (scale.inverse == 0.0f) return splat(0);
+  const Floats round = splat(12582912.0f);
+  return as_ints(load(x) * splat(scale.inverse) + round) - as_ints(round);
 }
 
 ZRT_SIMD void quantize_32(const float* x, ActBlockQ8A32& y, Scale scale) {
   const Ints a = quantize_lanes(x, scale), b = quantize_lanes(x + kLanes, scale);
   y.d = scale.d;
-  y.sum = reduce_add(add(a, b));
+  y.sum = reduce_add(a + b);
   store_i8(y.qs, a);
   store_i8(y.qs + kLanes, b);
 }
@@ -126,8 +124,8 @@ void quantize(const float* x, void* y, std::uint32_t k, DType act) {
 }
 
 ZRT_SIMD LanePairs rotate(LanePairs x, LanePairs angle) {
-  return {fma(negate(x.second), angle.second, mul(x.first, angle.first)),
-          fma(x.second, angle.first, mul(x.first, angle.second))};
+  return {fma(negate(x.second), angle.second, x.first * angle.first),
+          fma(x.second, angle.first, x.first * angle.second)};
 }
 
 void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std::uint32_t head_dim,
@@ -157,10 +155,10 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
 
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {
-  const auto activate = [](Lanes x) __attribute__((always_inline)) { return kIsGelu ? gelu_tanh(x) : silu(x); };
+  const auto activate = [](Floats x) __attribute__((always_inline)) { return kIsGelu ? gelu_tanh(x) : silu(x); };
   std::uint32_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(y + i, mul(activate(load(gate + i)), load(up + i)));
-  if (i < n) store_some(y + i, n - i, mul(activate(load_some(gate + i, n - i, 0.0f)), load_some(up + i, n - i, 0.0f)));
+  for (; i + kLanes <= n; i += kLanes) store(y + i, activate(load(gate + i)) * load(up + i));
+  if (i < n) store_some(y + i, n - i, activate(load_some(gate + i, n - i, 0.0f)) * load_some(up + i, n - i, 0.0f));
 }
 void glu(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
   act == push::kGeluTanh ? glu_lanes<true>(gate, up, y, n) : glu_lanes<false>(gate, up, y, n);

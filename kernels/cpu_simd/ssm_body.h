@@ -15,23 +15,23 @@ __attribute__((noinline)) void delta_columns(const cpu::DeltaStep& step, std::ui
   const auto column = [at](float* p, int c)
                           __attribute__((always_inline)) { return p + at + kLanes * static_cast<std::uint64_t>(c); };
   const std::uint64_t k_dim = step.k_dim, pitch = step.v_dim;
-  const Lanes decay = set1(step.decay), beta = set1(step.beta);
-  Lanes u[kColumns], y[kColumns];
-  for (int c = 0; c < kColumns; ++c) u[c] = set1(0.0f);
+  const Floats decay = splat(step.decay), beta = splat(step.beta);
+  Floats u[kColumns], y[kColumns];
+  for (int c = 0; c < kColumns; ++c) u[c] = splat(0.0f);
   float* row = step.state;
   for (std::uint64_t i = 0; i < k_dim; ++i, row += pitch) {
-    const Lanes k = set1(step.k[i]);
-    for (int c = 0; c < kColumns; ++c) u[c] = fma(k, mul(load(column(row, c)), decay), u[c]);
+    const Floats k = splat(step.k[i]);
+    for (int c = 0; c < kColumns; ++c) u[c] = fma(k, load(column(row, c)) * decay, u[c]);
   }
   for (int c = 0; c < kColumns; ++c) {
-    u[c] = mul(sub(load(step.v + at + kLanes * static_cast<std::uint64_t>(c)), u[c]), beta);
-    y[c] = set1(0.0f);
+    u[c] = (load(step.v + at + kLanes * static_cast<std::uint64_t>(c)) - u[c]) * beta;
+    y[c] = splat(0.0f);
   }
   row = step.state;
   for (std::uint64_t i = 0; i < k_dim; ++i, row += pitch) {
-    const Lanes k = set1(step.k[i]), q = set1(step.q[i]);
+    const Floats k = splat(step.k[i]), q = splat(step.q[i]);
     for (int c = 0; c < kColumns; ++c) {
-      const Lanes s = fma(k, u[c], mul(load(column(row, c)), decay));
+      const Floats s = fma(k, u[c], load(column(row, c)) * decay);
       store(column(row, c), s);
       y[c] = fma(q, s, y[c]);
     }
@@ -42,7 +42,8 @@ __attribute__((noinline)) void delta_columns(const cpu::DeltaStep& step, std::ui
 void delta_step(const cpu::DeltaStep& step) {
   const std::uint32_t v_dim = step.v_dim;
   std::uint32_t j = 0;
-  for (; j + 2 * kLanes <= v_dim; j += 2 * kLanes) delta_columns<2>(step, j);
+  constexpr int kColumns = columns_of(2, kSums);
+  for (; j + kColumns * kLanes <= v_dim; j += kColumns * kLanes) delta_columns<kColumns>(step, j);
   for (; j + kLanes <= v_dim; j += kLanes) delta_columns<1>(step, j);
   for (; j < v_dim; ++j) {
     float u = 0.0f, y = 0.0f;
@@ -61,9 +62,9 @@ void delta_step(const cpu::DeltaStep& step) {
 // 16 channels.
 ZRT_SIMD void conv_lanes(const float* x, const float* w, const cpu::ConvStep& step, std::uint64_t pitch, float* state,
                          float* y) {
-  const Lanes now = load(x);
+  const Floats now = load(x);
   const auto stride = static_cast<std::int32_t>(step.width);
-  Lanes acc = mul(gather(w, stride), step.taps > 0 ? load(state) : now);
+  Floats acc = gather(w, stride) * (step.taps > 0 ? load(state) : now);
   for (std::uint32_t i = 1; i < step.width; ++i)
     acc = fma(gather(w + i, stride), i < step.taps ? load(state + i * pitch) : now, acc);
   for (std::uint32_t i = 0; i + 1 < step.taps; ++i) store(state + i * pitch, load(state + (i + 1) * pitch));

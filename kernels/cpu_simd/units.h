@@ -19,13 +19,20 @@ bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uin
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// KernelSet::attend.
+// KernelSet::attend. Those of AVX-512 are for the processors of avx512_vnni.
 void attend_avx2(const cpu::AttendTile& tile);
+void attend_avx512(const cpu::AttendTile& tile);
 
 // RowKernels::float_linear.
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+
+// So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
+std::uint64_t int8_products_avx2(std::uint64_t rounds);
+std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
+std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // KernelSet::rows.
-extern const cpu::RowKernels kRowsAvx2;
+extern const cpu::RowKernels kRowsAvx2, kRowsAvx512;
 
 }  // namespace zinc_rt::cpu_simd

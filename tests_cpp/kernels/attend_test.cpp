@@ -1,8 +1,5 @@
-// The AVX2 attention gives the reference's bits: widths, groups of heads, cache types, windows, tiles of one slot and
-// of several, and histories at the borders of pages and chunks.
-#if defined(ZRT_CPU_SIMD)
-#include "kernels/cpu_simd/units.h"
-
+// The fast sets' attention gives the reference's bits: widths, groups of heads, cache types, windows, tiles of one slot
+// and of several, and histories at the borders of pages and chunks.
 #include <bit>
 
 #include <fmt/format.h>
@@ -26,7 +23,7 @@ constexpr std::uint32_t kPages = 64;  // a slot: 1,024 tokens
 class Attend : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+    if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   }
 
   // What is not of a history is NaN: it may be read, and must not be seen.
@@ -61,34 +58,36 @@ class Attend : public ::testing::Test {
   void compare(const Shape& s, const Tokens& tokens, const std::vector<float>& q, const Bytes& k, std::uint64_t k_pitch,
                const Bytes& v, std::uint64_t v_pitch, const std::string& what) {
     const auto n = std::uint32_t(tokens.pos.size());
-    std::vector<float> results[2];
-    for (auto& y : results) {
-      y.assign(std::size_t{n} * s.n_heads * s.v_head_dim, 7.0f);
+    const auto run = [&](void (*attend)(const cpu::AttendTile&)) {
+      std::vector<float> y(std::size_t{n} * s.n_heads * s.v_head_dim, 7.0f);
       std::vector<float> scratch(cpu::attend_scratch_floats(s.head_dim, s.v_head_dim), NAN);
-      for (std::uint32_t kv_head = 0; kv_head < s.n_kv_heads; ++kv_head) {
-        const cpu::AttendTile tile{{s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap},
-                                   q.data(),
-                                   k.data(),
-                                   v.data(),
-                                   s.kv,
-                                   k_pitch,
-                                   v_pitch,
-                                   tokens.pos.data(),
-                                   tokens.slot.data(),
-                                   pages_.data(),
-                                   kPages,
-                                   n,
-                                   kv_head,
-                                   y.data(),
-                                   scratch.data()};
-        &y == results ? cpu::attend(tile) : cpu_simd::attend_avx2(tile);
+      for (std::uint32_t kv_head = 0; kv_head < s.n_kv_heads; ++kv_head)
+        attend({{s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap},
+                q.data(),
+                k.data(),
+                v.data(),
+                s.kv,
+                k_pitch,
+                v_pitch,
+                tokens.pos.data(),
+                tokens.slot.data(),
+                pages_.data(),
+                kPages,
+                n,
+                kv_head,
+                y.data(),
+                scratch.data()});
+      return y;
+    };
+    const auto expected = run(cpu::attend);
+    for (const cpu::KernelSet* set : fast_sets()) {
+      const auto got = run(set->attend);
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        if (std::isnan(expected[i]) && std::isnan(got[i])) continue;
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(expected[i]), std::bit_cast<std::uint32_t>(got[i]))
+            << set->name << " " << what << ", token " << i / (s.n_heads * s.v_head_dim) << " value "
+            << i % (s.n_heads * s.v_head_dim) << ": " << expected[i] << " and " << got[i];
       }
-    }
-    for (std::size_t i = 0; i < results[0].size(); ++i) {
-      if (std::isnan(results[0][i]) && std::isnan(results[1][i])) continue;
-      ASSERT_EQ(std::bit_cast<std::uint32_t>(results[0][i]), std::bit_cast<std::uint32_t>(results[1][i]))
-          << what << ", token " << i / (s.n_heads * s.v_head_dim) << " value " << i % (s.n_heads * s.v_head_dim) << ": "
-          << results[0][i] << " and " << results[1][i];
     }
   }
 
@@ -191,4 +190,3 @@ TEST_F(Attend, ScoresThatAreNotFinite) {
 
 }  // namespace
 }  // namespace zinc_rt::kernel_test
-#endif

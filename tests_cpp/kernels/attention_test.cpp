@@ -11,14 +11,14 @@ struct Setup {
   float softcap = 0;
   std::uint32_t n_slots = 1;
   unsigned page_seed = 0;  // which pages hold the history; 0: in order
+  std::uint32_t context = 320;
 };
-constexpr std::uint32_t kContext = 320;
 
-// Slots with histories of kContext tokens each, in pages of a pitch of their own.
+// Slots with histories of `context` tokens each, in pages of a pitch of their own.
 class History {
  public:
   explicit History(const Setup& s) : s_(s), random_(42) {
-    const std::uint32_t per_slot = kContext / 16, n = per_slot * s.n_slots + 3;
+    const std::uint32_t per_slot = s.context / 16, n = per_slot * s.n_slots + 3;
     std::vector<std::int32_t> order(n);
     for (std::uint32_t i = 0; i < n; ++i) order[i] = std::int32_t(i);
     std::mt19937 rng(s.page_seed);
@@ -32,7 +32,7 @@ class History {
                  const std::vector<std::int32_t>& slot) const {
     return {op,
             {f32({kTokens, s_.n_heads * s_.head_dim}, q), k_, v_, i32({kTokens}, pos), i32({kTokens}, slot),
-             i32({s_.n_slots, kContext / 16}, pages_)},
+             i32({s_.n_slots, s_.context / 16}, pages_)},
             {{DType::kF32, {kTokens, s_.n_heads * s_.v_head_dim}}},
             {{"n_heads", s_.n_heads},
              {"n_kv_heads", s_.n_kv_heads},
@@ -78,15 +78,15 @@ class History {
  private:
   double at(const std::vector<double>& cache, int slot, int j, std::uint32_t dim, std::uint32_t kv,
             std::uint32_t i) const {
-    return cache[((std::size_t(slot) * kContext + std::size_t(j)) * s_.n_kv_heads + kv) * dim + i];
+    return cache[((std::size_t(slot) * s_.context + std::size_t(j)) * s_.n_kv_heads + kv) * dim + i];
   }
   // Cells are filled by slot and position, so that two histories with other pages hold the same values.
   Tensor cache(std::uint32_t width, std::uint32_t n_pages, std::vector<double>& wide) {
     const std::uint64_t cell = row_bytes(s_.type, width), pitch = 16 * cell + 64;
     Tensor t{s_.type, {n_pages, 16, width}, Bytes(n_pages * pitch, std::byte{0xff}), pitch};  // absent cells are NaN
-    const auto all = weights(random_, s_.type, {s_.n_slots * kContext, width}, 0.3);
+    const auto all = weights(random_, s_.type, {s_.n_slots * s_.context, width}, 0.3);
     wide = values(all);
-    for (std::uint32_t token = 0; token < s_.n_slots * kContext; ++token)
+    for (std::uint32_t token = 0; token < s_.n_slots * s_.context; ++token)
       std::memcpy(t.bytes.data() + std::uint64_t(pages_[token / 16]) * pitch + token % 16 * cell,
                   all.bytes.data() + token * cell, cell);
     return t;
@@ -150,6 +150,26 @@ TEST(Attention, QueriesAreIndependentAndBothOpsAgree) {
   const auto c = history.attention(Op::FLASH_ATTN_BATCHED, q, kEdges, slots);
   expect_rows_independent(c);
   EXPECT_EQ(run(c), run(history.attention(Op::FLASH_ATTN, q, kEdges, slots)));
+}
+
+TEST(Attention, BitsDoNotDependOnTheCutsBetweenThreads) {
+  for (const std::uint32_t window : {0u, 150u, 700u})
+    for (const auto& [pos, slot] : {std::pair{std::vector<std::int32_t>{1100}, std::vector<std::int32_t>{0}},
+                                    {{127, 1023}, {1, 0}},
+                                    {{3, 1024, 200, 6, 900}, {1, 2, 0, 1, 0}}}) {
+      const History history(
+          {.type = DType::kF16, .n_heads = 6, .v_head_dim = 20, .window = window, .n_slots = 3, .context = 1120});
+      const auto c = history.attention(Op::FLASH_ATTN, history.queries(pos.size()), pos, slot);
+      ring::CpuRing alone(1, **ring::find_kernel_set("ref"), false);
+      const auto expected = run_on(c, alone);
+      auto sets = fast_sets();
+      sets.push_back(*ring::find_kernel_set("ref"));
+      for (const auto* set : sets)
+        for (const int threads : {1, 2, 3, 8}) {
+          ring::CpuRing ring(threads, *set, false);
+          EXPECT_EQ(expected, run_on(c, ring)) << set->name << " on " << threads << " threads, window " << window;
+        }
+    }
 }
 
 TEST(Attention, NanInQStaysInItsHead) {

@@ -154,7 +154,10 @@ class ShuffledRing final : public ring::Ring {
                       dims.n_outputs,
                       {},
                       lds,
-                      nullptr};
+                      nullptr,
+                      nullptr,
+                      0,
+                      1 + static_cast<std::uint32_t>(rng_() % 16)};
     const auto run = [&](void (*code)(const cpu::CpuArgs&), const std::array<std::uint32_t, 3>& g) {
       std::ranges::fill(kernel.lds, std::byte{0xff});  // local memory holds nothing of use: NaN
       std::ranges::copy(g, args.wg);
@@ -162,10 +165,9 @@ class ShuffledRing final : public ring::Ring {
     };
     std::vector<std::byte> shared;
     if (kernel.code->prepare != nullptr) {
-      const std::uint32_t n = args.dim(0);
-      shared.resize(n * kernel.code->shared_bytes(args.symbols) + 64, std::byte{0xff});
+      shared.resize(kernel.code->shared_bytes(args) + 64, std::byte{0xff});
       args.shared = reinterpret_cast<std::byte*>((reinterpret_cast<std::uintptr_t>(shared.data()) + 63) / 64 * 64);
-      for (std::uint32_t t = n; t-- > 0;) run(kernel.code->prepare, {t, 0, 0});
+      for (std::uint32_t i = kernel.code->n_prepare(args); i-- > 0;) run(kernel.code->prepare, {i, 0, 0});
     }
     for (const auto& g : groups) run(kernel.code->run, g);
   }
@@ -268,6 +270,17 @@ inline std::vector<Bytes> with_one_nan(const Case& c, std::vector<Bytes> outputs
     outputs[o] = to_bytes(floats);
   }
   return outputs;
+}
+
+// The kernel sets that run on this processor; the reference is not among them.
+inline const std::vector<const cpu::KernelSet*>& fast_sets() {
+  static const std::vector<const cpu::KernelSet*> found = [] {
+    std::vector<const cpu::KernelSet*> list;
+    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni"})
+      if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
+    return list;
+  }();
+  return found;
 }
 
 // The contents of the outputs after the op has run.

@@ -12,17 +12,6 @@
 namespace zinc_rt::kernel_test {
 namespace {
 
-// Those of this processor.
-const std::vector<const cpu::KernelSet*>& sets() {
-  static const std::vector<const cpu::KernelSet*> found = [] {
-    std::vector<const cpu::KernelSet*> list;
-    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni"})
-      if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
-    return list;
-  }();
-  return found;
-}
-
 class Panel : public ::testing::TestWithParam<const cpu::QuantFormat*> {};
 
 std::vector<float> linear(cpu::LinearArgs args, const cpu::KernelSet* set, std::uint32_t m, std::uint32_t cut) {
@@ -58,7 +47,7 @@ void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Byte
   packed.w = panels.data();
   packed.packed = true;
   const auto expected = linear(plain, nullptr, m, m / 3);
-  for (const cpu::KernelSet* set : sets())
+  for (const cpu::KernelSet* set : fast_sets())
     for (const auto& args : {plain, packed}) {
       const auto got = linear(args, set, m, m / 3);
       for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -71,7 +60,7 @@ void expect_same_bits(const cpu::QuantFormat& format, const Bytes& w, const Byte
 }
 
 TEST_P(Panel, HasTheBitsOfTheReference) {
-  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
+  if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   const std::uint32_t block = traits(format.dtype).block_elems;
   Random random(static_cast<unsigned>(format.dtype) + 1);
@@ -88,7 +77,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
 
 // Any bytes are a block: scales at their extremes, infinities, subnormals. Activations end at -127 (act_q8.h).
 TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
-  if (sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
+  if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   std::mt19937 bytes(static_cast<unsigned>(format.dtype) + 7);
   const std::uint32_t n = 5, k = 512, m = 33;
@@ -130,6 +119,17 @@ TEST_P(Panel, IsReadBackRowByRow) {
       cpu::dequantize_packed_row(format.dtype, m, k, panels.data(), row, got.data());
       ASSERT_EQ(std::memcmp(expected.data(), got.data(), k * sizeof(float)), 0) << k << ", row " << row;
     }
+  }
+}
+
+TEST(Int8Products, AreCountedByRounds) {
+  EXPECT_EQ(ring::int8_products_of(**ring::find_kernel_set("ref")), nullptr);
+  for (const cpu::KernelSet* set : fast_sets()) {
+    const auto products = ring::int8_products_of(*set);
+    ASSERT_NE(products, nullptr) << set->name;
+    EXPECT_EQ(products(0), 0u) << set->name;
+    EXPECT_GT(products(1), 0u) << set->name;
+    EXPECT_EQ(products(7), 7 * products(1)) << set->name;
   }
 }
 

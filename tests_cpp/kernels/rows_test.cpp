@@ -1,8 +1,5 @@
-// The AVX2 row functions give the reference's bits: lengths around 16 and 256, values of all sizes, and what is no
-// number.
-#if defined(ZRT_CPU_SIMD)
-#include "kernels/cpu_simd/units.h"
-
+// The fast sets' row functions give the reference's bits: lengths around 16 and 256, values of all sizes, and what is
+// no number.
 #include <bit>
 
 #include <fmt/format.h>
@@ -13,12 +10,10 @@
 namespace zinc_rt::kernel_test {
 namespace {
 
-const cpu::KernelSet kSet{.name = "avx2", .rows = &cpu_simd::kRowsAvx2};
-
 class Rows : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!cpu_simd::has_avx2()) GTEST_SKIP() << "this processor has no AVX2";
+    if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   }
 
   // Kinds 0 to 3 are numbers of one size; the others have all sizes, and what is no number.
@@ -53,10 +48,13 @@ TEST_F(Rows, RmsNorm) {
     for (const bool has_weight : {false, true})
       for (int kind = 0; kind < 7; ++kind) {
         const auto x = row(3 * group, kind), w = row(group, 0);
-        std::vector<float> expected(x.size()), got = x;
+        std::vector<float> expected(x.size());
         cpu::rms_norm_row(x.data(), has_weight ? w.data() : nullptr, expected.data(), 3 * group, group, 1e-6f);
-        cpu::rms_norm_row(got.data(), has_weight ? w.data() : nullptr, got.data(), 3 * group, group, 1e-6f, &kSet);
-        expect_same(expected, got, fmt::format("group {} kind {}", group, kind));
+        for (const auto* set : fast_sets()) {
+          auto got = x;
+          cpu::rms_norm_row(got.data(), has_weight ? w.data() : nullptr, got.data(), 3 * group, group, 1e-6f, set);
+          expect_same(expected, got, fmt::format("{} group {} kind {}", set->name, group, kind));
+        }
       }
 }
 
@@ -70,10 +68,13 @@ TEST_F(Rows, Quantize) {
           if (round % 4 == 1) std::ranges::fill(x, 0.0f);
           if (round % 4 == 2) x[random_.below(k)] = std::bit_cast<float>(0x0D800000u + random_.below(3) - 1);  // 2^-100
           if (round % 4 == 3) x[random_.below(k)] = std::bit_cast<float>(0x7B800000u + random_.below(3) - 1);  // 2^120
-          Bytes expected(row_bytes(act, k)), got(row_bytes(act, k));
+          Bytes expected(row_bytes(act, k));
           cpu::quantize_row(x.data(), expected.data(), k, act);
-          cpu::quantize_row(x.data(), got.data(), k, act, &kSet);
-          ASSERT_EQ(expected, got) << to_string(act) << " " << k << " kind " << kind;
+          for (const auto* set : fast_sets()) {
+            Bytes got(row_bytes(act, k));
+            cpu::quantize_row(x.data(), got.data(), k, act, set);
+            ASSERT_EQ(expected, got) << set->name << " " << to_string(act) << " " << k << " kind " << kind;
+          }
         }
 }
 
@@ -81,10 +82,13 @@ TEST_F(Rows, QuantizeRoundsTiesToEven) {
   std::vector<float> x(32);
   for (int i = 0; i < 32; ++i) x[static_cast<std::size_t>(i)] = static_cast<float>(i) - 15.5f;
   x[0] = 127.0f;
-  Bytes expected(row_bytes(DType::kQ8A32, 32)), got(expected.size());
+  Bytes expected(row_bytes(DType::kQ8A32, 32));
   cpu::quantize_row(x.data(), expected.data(), 32, DType::kQ8A32);
-  cpu::quantize_row(x.data(), got.data(), 32, DType::kQ8A32, &kSet);
-  EXPECT_EQ(expected, got);
+  for (const auto* set : fast_sets()) {
+    Bytes got(expected.size());
+    cpu::quantize_row(x.data(), got.data(), 32, DType::kQ8A32, set);
+    EXPECT_EQ(expected, got) << set->name;
+  }
 }
 
 TEST_F(Rows, Rope) {
@@ -93,10 +97,13 @@ TEST_F(Rows, Rope) {
     for (const bool neox : {false, true})
       for (int kind = 0; kind < 7; ++kind) {
         const auto x = row(3 * head_dim, kind), table = row(n_rot, 0);
-        std::vector<float> expected(x.size()), got = x;
+        std::vector<float> expected(x.size());
         cpu::rope_row(x.data(), table.data(), expected.data(), 3 * head_dim, head_dim, n_rot, neox);
-        cpu::rope_row(got.data(), table.data(), got.data(), 3 * head_dim, head_dim, n_rot, neox, &kSet);
-        expect_same(expected, got, fmt::format("head_dim {} n_rot {} kind {}", head_dim, n_rot, kind));
+        for (const auto* set : fast_sets()) {
+          auto got = x;
+          cpu::rope_row(got.data(), table.data(), got.data(), 3 * head_dim, head_dim, n_rot, neox, set);
+          expect_same(expected, got, fmt::format("{} head_dim {} n_rot {} kind {}", set->name, head_dim, n_rot, kind));
+        }
       }
 }
 
@@ -105,12 +112,14 @@ TEST_F(Rows, Glu) {
     for (const std::uint32_t n : {1u, 15u, 16u, 17u, 1536u})
       for (int kind = 0; kind < 7; ++kind)
         for (int round = 0; round < 10; ++round) {
-          auto got = row(n, kind);
-          const auto gate = got, up = row(n, round % 7);
+          const auto gate = row(n, kind), up = row(n, round % 7);
           std::vector<float> expected(n);
           cpu::glu_row(act, gate.data(), up.data(), expected.data(), n);
-          cpu::glu_row(act, got.data(), up.data(), got.data(), n, &kSet);
-          expect_same(expected, got, fmt::format("act {} n {} kind {}", act, n, kind));
+          for (const auto* set : fast_sets()) {
+            auto got = gate;
+            cpu::glu_row(act, got.data(), up.data(), got.data(), n, set);
+            expect_same(expected, got, fmt::format("{} act {} n {} kind {}", set->name, act, n, kind));
+          }
         }
 }
 
@@ -121,8 +130,10 @@ TEST_F(Rows, ActivationsOverAllFloats) {
     x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(i * 4096 + i % 4093));
   for (const std::uint32_t act : {std::uint32_t{push::kSilu}, std::uint32_t{push::kGeluTanh}}) {
     cpu::glu_row(act, x.data(), ones.data(), expected.data(), std::uint32_t(x.size()));
-    cpu::glu_row(act, x.data(), ones.data(), got.data(), std::uint32_t(x.size()), &kSet);
-    expect_same(expected, got, fmt::format("act {}", act));
+    for (const auto* set : fast_sets()) {
+      cpu::glu_row(act, x.data(), ones.data(), got.data(), std::uint32_t(x.size()), set);
+      expect_same(expected, got, fmt::format("{} act {}", set->name, act));
+    }
   }
 }
 
@@ -134,11 +145,8 @@ class Recurrent : public Rows {
                     const std::string& what) {
     const auto kernel =
         *std::ranges::find_if(cpu::cpu_kernels(), [&](const auto* k) { return k->op == std::string(op); });
-    std::vector<float> states[2], ys[2];
-    for (const bool is_fast : {false, true}) {
-      auto& s = states[is_fast] = state;
-      auto& y = ys[is_fast];
-      y.resize(n_y);
+    const auto run = [&](const cpu::KernelSet* set) {
+      std::vector<float> s = state, y(n_y);
       std::vector<void*> buffers;
       for (const void* input : inputs) buffers.push_back(const_cast<void*>(input));
       buffers.insert(buffers.end(), {s.data(), y.data(), s.data()});
@@ -152,10 +160,15 @@ class Recurrent : public Rows {
                      .wg = {wg, 0, 0},
                      .lds = lds.data(),
                      .shared = nullptr,
-                     .set = is_fast ? &kSet : nullptr});
+                     .set = set});
+      return std::pair(y, s);
+    };
+    const auto expected = run(nullptr);
+    for (const auto* set : fast_sets()) {
+      const auto got = run(set);
+      expect_same(expected.first, got.first, set->name + (" " + what));
+      expect_same(expected.second, got.second, set->name + (" " + what + ", state"));
     }
-    expect_same(ys[0], ys[1], what);
-    expect_same(states[0], states[1], what + ", state");
   }
 
   const std::int32_t pos_[2] = {4, 5}, slot_[2] = {0, 0};
@@ -209,6 +222,11 @@ class FloatLinear : public Rows {
     return y;
   }
 
+  static void expect_same(const cpu::LinearArgs& args, const std::string& what) {
+    const auto expected = product(args, nullptr);
+    for (const auto* set : fast_sets()) Rows::expect_same(expected, product(args, set), set->name + (" " + what));
+  }
+
   void check(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, int kind, std::uint32_t gap) {
     const Bytes w = matrix(type, m, k, kind);
     const auto x = row(n * (k + gap), kind), bias = row(m, 0);
@@ -225,8 +243,7 @@ class FloatLinear : public Rows {
                          .y = nullptr,
                          .y_pitch = m,
                          .scratch = nullptr};
-    expect_same(product(args, nullptr), product(args, &kSet),
-                fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
+    expect_same(args, fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
   }
 };
 
@@ -247,11 +264,10 @@ TEST_F(FloatLinear, WidensEveryHalf) {
     for (const std::uint32_t n : {1u, 4u}) {
       const cpu::LinearArgs args{halves.data(), type, false, 1 << 16, nullptr, one.data(), DType::kF32,
                                  sizeof(float), 1,    n,     nullptr, 1 << 16, nullptr};
-      expect_same(product(args, nullptr), product(args, &kSet), fmt::format("{} n {}", to_string(type), n));
+      expect_same(args, fmt::format("{} n {}", to_string(type), n));
     }
   }
 }
 
 }  // namespace
 }  // namespace zinc_rt::kernel_test
-#endif

@@ -10,14 +10,21 @@
 namespace zinc_rt::ring {
 namespace {
 
-constexpr std::size_t kLdsAlign = 64;
-
-std::byte* aligned(std::vector<std::byte>& memory) {
-  const auto at = reinterpret_cast<std::uintptr_t>(memory.data());
-  return memory.data() + (kLdsAlign - at % kLdsAlign) % kLdsAlign;
-}
+constexpr std::size_t kScratchAlign = 64;
 
 }  // namespace
+
+void CpuRing::Scratch::reserve(std::uint64_t bytes) {
+  if (bytes <= bytes_) return;
+  memory_.reset();
+  memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes + kScratchAlign);
+  bytes_ = bytes;
+}
+
+std::byte* CpuRing::Scratch::at() const {
+  const auto at = reinterpret_cast<std::uintptr_t>(memory_.get());
+  return memory_.get() + (kScratchAlign - at % kScratchAlign) % kScratchAlign;
+}
 
 CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack)
     : set_(set),
@@ -178,8 +185,7 @@ void CpuRing::execute(const Work& work) {
   const std::uint32_t* packed = work.packed.data();
   void* const* addresses = work.addresses.data();
   // For every thread at once: which of them will run a kernel that wants it is chance.
-  for (auto& lds : lds_)
-    if (lds.size() < work.lds_bytes + kLdsAlign) lds.resize(work.lds_bytes + kLdsAlign);
+  for (auto& lds : lds_) lds.reserve(work.lds_bytes);
   std::uint64_t dispatched = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {
     const Packet& packet = batch.packets[work.submission.first + i];
@@ -194,16 +200,17 @@ void CpuRing::execute(const Work& work) {
                           dims.n_tokens,
                           dims.n_outputs,
                           {static_cast<std::uint32_t>(x), static_cast<std::uint32_t>(y), static_cast<std::uint32_t>(z)},
-                          aligned(lds_[static_cast<std::size_t>(worker)]),
-                          aligned(shared_),
+                          lds_[static_cast<std::size_t>(worker)].at(),
+                          shared_.at(),
                           &set_,
-                          *packed};
+                          *packed,
+                          static_cast<std::uint32_t>(pool_.n_threads())};
     };
     if (kernel.code->prepare != nullptr) {
-      const std::uint64_t n_rows = args_of(0, 0, 0, 0).dim(0);
-      const std::uint64_t bytes = n_rows * kernel.code->shared_bytes(kernel.symbols.data());
-      if (shared_.size() < bytes + kLdsAlign) shared_.resize(bytes + kLdsAlign);
-      pool_.parallel_for(n_rows, [&](std::uint64_t t, int worker) { kernel.code->prepare(args_of(t, 0, 0, worker)); });
+      const auto args = args_of(0, 0, 0, 0);
+      shared_.reserve(kernel.code->shared_bytes(args));
+      pool_.parallel_for(kernel.code->n_prepare(args),
+                         [&](std::uint64_t i, int worker) { kernel.code->prepare(args_of(i, 0, 0, worker)); });
     }
     pool_.parallel_for(nx * ny * nz, [&](std::uint64_t i, int worker) {
       kernel.code->run(args_of(i % nx, i / nx % ny, i / nx / ny, worker));

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -38,6 +39,16 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> symbols;
     std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
+  // Memory without contents, aligned to 64 bytes, which only grows; what is never used takes no physical memory.
+  class Scratch {
+   public:
+    void reserve(std::uint64_t bytes);
+    std::byte* at() const;
+
+   private:
+    std::unique_ptr<std::byte[]> memory_;
+    std::uint64_t bytes_ = 0;
+  };
   struct Work {
     Submission submission;
     std::vector<const LoadedKernel*> kernels;  // one a dispatch
@@ -59,8 +70,8 @@ class CpuRing final : public Ring {
   HostMemory memory_;
   std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it
   ThreadPool pool_;
-  std::vector<std::vector<std::byte>> lds_;  // one a pool thread
-  std::vector<std::byte> shared_;            // CpuArgs::shared of the dispatch that runs
+  std::vector<Scratch> lds_;  // one a pool thread
+  Scratch shared_;            // CpuArgs::shared of the dispatch that runs
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;

@@ -13,18 +13,23 @@ namespace {
 struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
+  Int8Products int8_products = nullptr;
 };
 
 // The fastest first.
 const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
-    {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
-     cpu_simd::has_avx512_vnni},
+    {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
+     cpu_simd::has_avx512_vnni,
+     cpu_simd::int8_products_avx512_vnni},
     {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
-     cpu_simd::has_avx_vnni},
+     cpu_simd::has_avx_vnni,
+     cpu_simd::int8_products_avx_vnni},
 #endif
 #if defined(ZRT_CPU_SIMD)
-    {{"avx2", true, cpu_simd::linear_rows_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2}, cpu_simd::has_avx2},
+    {{"avx2", true, cpu_simd::linear_rows_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
+     cpu_simd::has_avx2,
+     cpu_simd::int8_products_avx2},
 #endif
     {{"ref"}, [] { return true; }},
 };
@@ -39,6 +44,12 @@ Result<const cpu::KernelSet*> find_kernel_set(const std::string& name) {
     usable += (usable.empty() ? "" : ", ") + std::string(entry.set.name);
   }
   return fail(StatusCode::kUnavailable, "[t_cpu] no kernel set \"{}\" runs on this machine; auto, {} do", name, usable);
+}
+
+Int8Products int8_products_of(const cpu::KernelSet& set) {
+  for (const Entry& entry : kSets)
+    if (&entry.set == &set) return entry.int8_products;
+  return nullptr;
 }
 
 std::string describe_kernel_sets() {

@@ -13,6 +13,11 @@ namespace zinc_rt::ring {
 // the names that there are.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
+// A loop of nothing but the multiply-adds of bytes that the set's LINEAR is made of, on one thread: so many rounds, and
+// how many products they were. Null: the reference, which has no such instructions.
+using Int8Products = std::uint64_t (*)(std::uint64_t rounds);
+Int8Products int8_products_of(const cpu::KernelSet& set);
+
 // The sets of this build by name: the one that "auto" takes, others that run here, those that do not.
 std::string describe_kernel_sets();
 

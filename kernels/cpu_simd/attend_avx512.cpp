@@ -1,0 +1,15 @@
+// Attention over pages for AVX-512. Everything but the entry is static: it is compiled for AVX-512, and no copy of it
+// may serve code that is not.
+#include "kernels/cpu_simd/lanes_avx512.h"
+#include "kernels/cpu_simd/units.h"
+// The lanes come first.
+#include "kernels/common/fold.h"
+#include "kernels/cpu_simd/attend_body.h"
+
+namespace zinc_rt::cpu_simd {
+
+void attend_avx512(const cpu::AttendTile& tile) {
+  attend_tile(tile);
+}
+
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,82 @@
+// Dots of codes for AVX2, and with AVX-VNNI where the unit is compiled for it: 4 codes a lane with 4 activations that
+// all lanes share. linear_body.h is written in these names; dots_avx512.h has the same. Included by one unit that is
+// compiled for the instruction set: all is static.
+#pragma once
+
+#include "kernels/cpu_simd/lanes_avx2.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr int kTile = 4;  // rows of x that meet a vector of codes
+
+// 32 bytes, or sums of their products.
+using Bytes = __m256i;
+ZRT_SIMD Bytes every_four(const std::int8_t* x) {
+  std::int32_t word;
+  std::memcpy(&word, x, sizeof(word));
+  return _mm256_set1_epi32(word);
+}
+
+#if defined(__AVXVNNI__)
+// Exact in 32 bits; codes are unsigned.
+constexpr bool kScalesArePairs = false, kTakesSignedCodes = false;
+constexpr int steps_of(int, bool, int words) {
+  return words;
+}
+template <bool>
+ZRT_SIMD Bytes add_products(Bytes sum, bool is_first, Bytes codes, Bytes x) {
+  return _mm256_dpbusd_avx_epi32(is_first ? _mm256_setzero_si256() : sum, codes, x);
+}
+ZRT_SIMD Ints plain_sum(const Ints& dots) {
+  return dots;
+}
+ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
+  return dots * scale;
+}
+#else
+// Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
+// are added to 32 bits, so a scale is a pair of 16-bit numbers.
+constexpr bool kScalesArePairs = true, kTakesSignedCodes = true;
+// A power of two, at most the `words` that share a scale.
+constexpr int steps_of(int largest_code, bool is_signed, int words) {
+  int steps = 1;
+  while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
+  return steps;
+}
+template <bool kSigned>
+ZRT_SIMD Bytes add_products(Bytes sum, bool is_first, Bytes codes, Bytes x) {
+  // Signed: codes from -128, x from -127, so that no sum of two products leaves 16 bits.
+  const Bytes products = kSigned ? _mm256_maddubs_epi16(_mm256_abs_epi8(codes), _mm256_sign_epi8(x, codes))
+                                 : _mm256_maddubs_epi16(codes, x);
+  return is_first ? products : _mm256_add_epi16(sum, products);
+}
+ZRT_SIMD Ints plain_sum(const Ints& pairs) {
+  return dot_pairs(pairs, {_mm256_set1_epi16(1), _mm256_set1_epi16(1)});
+}
+ZRT_SIMD Ints scaled_sum(const Ints& pairs, const Ints& scale) {
+  return dot_pairs(pairs, scale);
+}
+#endif
+
+template <int kSteps, bool kSigned>
+struct Sum {
+  Ints sums;
+  int n;  // products since the sum was last passed on; known to the compiler at each use
+  // Adds codes . x[0..4); what is full is passed on to `total`.
+  template <class AddTo>
+  __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
+    const Bytes four = every_four(x);
+    sums.lo = add_products<kSigned>(sums.lo, n == 0, codes.lo, four);
+    sums.hi = add_products<kSigned>(sums.hi, n == 0, codes.hi, four);
+    // Added here and now: GCC would keep all products for one expression at the end, and spill them.
+    asm("" : "+x"(sums.lo), "+x"(sums.hi));
+    if (++n == kSteps) {
+      n = 0;
+      total(sums);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,14 @@
+// LINEAR on float weights for AVX-512. Everything but the entry is static: it is compiled for AVX-512, and no copy of
+// it may serve code that is not.
+#include "kernels/cpu_simd/lanes_avx512.h"
+#include "kernels/cpu_simd/units.h"
+// The lanes come first.
+#include "kernels/cpu_simd/float_linear_body.h"
+
+namespace zinc_rt::cpu_simd {
+
+void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  float_linear(args, begin, end);
+}
+
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,36 @@
+// The rate that no tile of LINEAR can pass: its multiply-adds of bytes with nothing around them. Included by
+// peak_<isa>.cpp after its dots_<isa>.h.
+#pragma once
+
+#include <utility>
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+// The same bytes, but not for the compiler.
+ZRT_SIMD Bytes others(Bytes codes) {
+  asm("" : "+v"(codes));
+  return codes;
+}
+
+ZRT_SIMD void want(Bytes sum) {
+  asm volatile("" : : "v"(sum));
+}
+
+// A sum a chain: together they hide the latency, and fit into the registers.
+template <int... kChain>
+ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence<int, kChain...> chains) {
+  static constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};
+  const Bytes x = every_four(kOnes);
+  Bytes codes = x, sums[] = {(static_cast<void>(kChain), x)...};
+  for (std::uint64_t round = 0; round < rounds; ++round)
+    ((codes = others(codes), sums[kChain] = add_products<false>(sums[kChain], false, codes, x)), ...);
+  (want(sums[kChain]), ...);
+  return rounds * chains.size() * sizeof(Bytes);
+}
+std::uint64_t int8_products(std::uint64_t rounds) {
+  return int8_products(rounds, std::make_integer_sequence<int, 12>{});
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
