@@ -42,7 +42,13 @@ def tokenizer_metadata() -> dict:
     }
 
 
-def write(path, seed: int = 0, change=None) -> None:
+CHAT_TEMPLATE = (
+    "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"
+)
+
+
+def write(path, seed: int = 0, change=None, template: str = CHAT_TEMPLATE) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
     metadata = {
@@ -61,8 +67,7 @@ def write(path, seed: int = 0, change=None) -> None:
         "llama.rope.freq_base": 10000.0,
         "llama.vocab_size": VOCAB,
         **tokenizer_metadata(),
-        "tokenizer.chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
-        "{% if add_generation_prompt %}<|start|>assistant: {% endif %}",
+        "tokenizer.chat_template": template,
     }
     shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}
     for layer in range(LAYERS):

@@ -148,13 +148,14 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
+  if (!is_end) event.text = detokenizer_.push(token);
+  if (!is_end && completion_.token_ids.size() >= request_.min_tokens)  // which this thread alone writes
+    event.text = stops_.push(event.text);
   if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
   {
     const std::lock_guard lock(mutex_);
     const bool is_first = completion_.token_ids.empty();
     if (is_first) publish_prompt_logprobs();
-    if (!is_end) event.text = detokenizer_.push(token);
-    if (!is_end && completion_.token_ids.size() >= request_.min_tokens) event.text = stops_.push(event.text);
     const double ms = milliseconds(time - (is_first ? started_ : last_));
     (is_first ? completion_.timings.prefill_ms : completion_.timings.decode_ms) += ms;
     last_ = time;

@@ -44,6 +44,7 @@ class Generation {
 
   Model& model() const { return *model_; }
   TenantState& tenant() const { return *tenant_; }
+  const std::string& name() const { return request_.request_id; }
   // For the scheduler; `user` is the generation's address.
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos, std::uint32_t session) const;
 

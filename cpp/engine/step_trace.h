@@ -12,7 +12,7 @@ namespace zinc_rt {
 class StepTrace {
  public:
   StepTrace(Timeline& timeline, std::uint32_t n_slots, std::uint32_t model_id)
-      : timeline_(timeline), first_lane_(1000 * model_id), since_(n_slots) {}
+      : timeline_(timeline), model_(model_id), first_lane_(1000 * model_id), since_(n_slots) {}
   bool is_on() const { return timeline_.is_on(); }
   void step(const StepSpan& span) { timeline_.record(span); }
   void event(const sched::Event& event, sched::Micros now);
@@ -26,6 +26,7 @@ class StepTrace {
   void close(const sched::Event& event, std::uint64_t now);
 
   Timeline& timeline_;
+  std::uint32_t model_;
   std::uint32_t first_lane_;  // slots of other models have lanes of their own
   std::vector<Since> since_;  // by slot: when its present state began
 };

@@ -15,6 +15,8 @@ Status Timeline::start(std::uint32_t capacity) {
   const std::lock_guard lock(mutex_);
   ring_.swap(ring);
   n_added_ = 0;
+  names_.requests.clear();
+  named_requests_.clear();
   on_.store(true, std::memory_order_relaxed);
   return {};
 }
@@ -32,7 +34,17 @@ void Timeline::add(const Record& record) {
 
 void Timeline::name_tenant(std::uint32_t tenant, std::string_view name) {
   const std::lock_guard lock(mutex_);
-  tenant_names_.insert_or_assign(tenant, std::string(name));
+  names_.tenants.insert_or_assign(tenant, std::string(name));
+}
+
+void Timeline::name_request(std::uint32_t model, std::uint64_t request, std::string_view name) {
+  if (!is_on()) return;
+  const std::lock_guard lock(mutex_);
+  if (!names_.requests.insert_or_assign({model, request}, std::string(name)).second) return;
+  named_requests_.emplace_back(model, request);
+  if (named_requests_.size() <= ring_.size()) return;
+  names_.requests.erase(named_requests_.front());
+  named_requests_.pop_front();
 }
 
 std::uint64_t Timeline::n_records() const {
@@ -47,14 +59,14 @@ std::uint64_t Timeline::n_dropped() const {
 
 Status Timeline::write_json(const std::string& path) const {
   std::vector<Record> records;
-  std::map<std::uint32_t, std::string> names;
+  TimelineNames names;
   std::uint64_t n_added = 0;
   {
     const std::lock_guard lock(mutex_);
     n_added = n_added_;
     const auto n = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(n_added, ring_.size()));
     records.assign(ring_.begin(), ring_.begin() + n);
-    names = tenant_names_;
+    names = names_;
   }
   return write_timeline(path, std::move(records), names, n_added);
 }

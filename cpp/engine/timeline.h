@@ -2,16 +2,19 @@
 // slot ran, waits and preemptions of requests, admissions and ends by tenant. It keeps the newest records of a fixed
 // number; recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of any one
 // clock. Thread rule: record() is the step thread's; all else from any thread. Recording takes a lock that only start,
-// stop, name_tenant and write_json contend for; write_json holds it while it copies the records (64 bytes each).
+// stop, name_tenant, name_request and write_json contend for; write_json holds it while it copies the records (64 bytes
+// each).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,6 +40,7 @@ struct RequestSpan {
   std::uint32_t slot = 0;  // of kPrefill and kDecode
   std::uint32_t n_tokens = 0;
   RequestState state = RequestState::kWaiting;
+  std::uint32_t model = 0;
 };
 
 enum class RequestMark : std::uint8_t { kAdmitted, kPreempted, kFinished, kRejected };
@@ -45,6 +49,14 @@ struct RequestInstant {
   std::uint64_t at_us = 0;
   std::uint32_t tenant = 0;
   RequestMark mark = RequestMark::kAdmitted;
+  std::uint32_t model = 0;
+};
+
+// What people call those that records number.
+struct TimelineNames {
+  using RequestKey = std::pair<std::uint32_t, std::uint64_t>;  // model, request
+  std::map<std::uint32_t, std::string> tenants;
+  std::map<RequestKey, std::string> requests;
 };
 
 class Timeline {
@@ -65,8 +77,10 @@ class Timeline {
   }
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
-  std::uint64_t n_records() const;                                // held
-  std::uint64_t n_dropped() const;                                // overwritten by newer ones since start
+  // While recording; of so many requests as there may be records, the latest keep their names.
+  void name_request(std::uint32_t model, std::uint64_t request, std::string_view name);
+  std::uint64_t n_records() const;  // held
+  std::uint64_t n_dropped() const;  // overwritten by newer ones since start
 
   // Trace Event JSON, one event a line; the file appears whole or not at all. While recording it is a snapshot.
   Status write_json(const std::string& path) const;
@@ -78,7 +92,8 @@ class Timeline {
   mutable std::mutex mutex_;
   std::vector<Record> ring_;
   std::uint64_t n_added_ = 0;
-  std::map<std::uint32_t, std::string> tenant_names_;
+  TimelineNames names_;
+  std::deque<TimelineNames::RequestKey> named_requests_;  // in order
 };
 
 }  // namespace zinc_rt

@@ -61,9 +61,14 @@ std::uint64_t duration(const RequestSpan& span) {
   return span.end_us > span.begin_us ? span.end_us - span.begin_us : 0;
 }
 
+// Names come from clients and need not be UTF-8.
+std::string quoted(const std::string& name) {
+  return nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
 class TraceWriter {
  public:
-  explicit TraceWriter(OutputFile file) : file_(std::move(file)) {}
+  TraceWriter(OutputFile file, const TimelineNames& names) : file_(std::move(file)), names_(names) {}
 
   template <class... Args>
   Status event(fmt::format_string<Args...> format, Args&&... args) {
@@ -91,6 +96,12 @@ class TraceWriter {
   Status operator()(const RequestInstant& instant);
 
  private:
+  // The request's number, and its name if it has one: members of a JSON object.
+  std::string request(std::uint32_t model, std::uint64_t id) const {
+    const auto found = names_.requests.find({model, id});
+    if (found == names_.requests.end()) return fmt::format(R"("request":{})", id);
+    return fmt::format(R"("request":{},"request_id":{})", id, quoted(found->second));
+  }
   Status flush() {
     ZRT_CHECK_OK(file_.write(text_));
     text_.clear();
@@ -98,6 +109,7 @@ class TraceWriter {
   }
 
   OutputFile file_;
+  const TimelineNames& names_;
   std::string text_;
   bool is_first_ = true;
 };
@@ -131,10 +143,10 @@ Status TraceWriter::operator()(const StepSpan& step) {
 Status TraceWriter::operator()(const RequestSpan& span) {
   const char* name = name_of(span.state);
   if (in_slot(span.state))
-    return event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"request":{},"tenant":{},)"
+    return event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{},"tenant":{},)"
                  R"("tokens":{}}}}})",
-                 name, kEngine, slot_thread(span.slot), span.begin_us, duration(span), span.request, span.tenant,
-                 span.n_tokens);
+                 name, kEngine, slot_thread(span.slot), span.begin_us, duration(span),
+                 request(span.model, span.request), span.tenant, span.n_tokens);
   ZRT_CHECK_OK(event(R"({{"ph":"b","cat":"request","name":"{}","id":"{:#x}","pid":{},"tid":{},"ts":{}}})", name,
                      span.request, kTenants, tenant_thread(span.tenant), span.begin_us));
   return event(R"({{"ph":"e","cat":"request","name":"{}","id":"{:#x}","pid":{},"tid":{},"ts":{}}})", name, span.request,
@@ -142,8 +154,8 @@ Status TraceWriter::operator()(const RequestSpan& span) {
 }
 
 Status TraceWriter::operator()(const RequestInstant& instant) {
-  return event(R"({{"ph":"i","s":"t","name":"{}","pid":{},"tid":{},"ts":{},"args":{{"request":{}}}}})",
-               name_of(instant.mark), kTenants, tenant_thread(instant.tenant), instant.at_us, instant.request);
+  return event(R"({{"ph":"i","s":"t","name":"{}","pid":{},"tid":{},"ts":{},"args":{{{}}}}})", name_of(instant.mark),
+               kTenants, tenant_thread(instant.tenant), instant.at_us, request(instant.model, instant.request));
 }
 
 Status write_tracks(TraceWriter& writer, const std::vector<Timeline::Record>& records,
@@ -165,24 +177,22 @@ Status write_tracks(TraceWriter& writer, const std::vector<Timeline::Record>& re
   for (const auto tenant : tenants) {
     const auto found = tenant_names.find(tenant);
     const auto name = found == tenant_names.end() ? fmt::format("tenant {}", tenant) : found->second;
-    // Names come from clients and need not be UTF-8.
-    const auto text = nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    ZRT_CHECK_OK(writer.thread(kTenants, tenant_thread(tenant), text));
+    ZRT_CHECK_OK(writer.thread(kTenants, tenant_thread(tenant), quoted(name)));
   }
   return {};
 }
 
 }  // namespace
 
-Status write_timeline(const std::string& path, std::vector<Timeline::Record> records,
-                      const std::map<std::uint32_t, std::string>& tenant_names, std::uint64_t n_added) {
+Status write_timeline(const std::string& path, std::vector<Timeline::Record> records, const TimelineNames& names,
+                      std::uint64_t n_added) {
   std::ranges::stable_sort(records, {}, begin_of);
   ZRT_TRY(auto file, OutputFile::create(path));
-  TraceWriter writer(std::move(file));
+  TraceWriter writer(std::move(file), names);
   writer.raw(
       fmt::format(R"({{"displayTimeUnit":"ms","otherData":{{"records":{},"dropped_records":{}}},"traceEvents":[)",
                   records.size(), n_added - records.size()));
-  ZRT_CHECK_OK(write_tracks(writer, records, tenant_names));
+  ZRT_CHECK_OK(write_tracks(writer, records, names.tenants));
   for (const auto& record : records) ZRT_CHECK_OK(std::visit([&](const auto& r) { return writer(r); }, record));
   writer.raw("\n]}\n");
   return writer.commit();

@@ -7,7 +7,7 @@
 namespace zinc_rt {
 
 // `records` in any order; n_added says how many there ever were.
-Status write_timeline(const std::string& path, std::vector<Timeline::Record> records,
-                      const std::map<std::uint32_t, std::string>& tenant_names, std::uint64_t n_added);
+Status write_timeline(const std::string& path, std::vector<Timeline::Record> records, const TimelineNames& names,
+                      std::uint64_t n_added);
 
 }  // namespace zinc_rt

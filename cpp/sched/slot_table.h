@@ -60,6 +60,7 @@ struct Slot {
 static_assert(sizeof(Slot) == 192 && offsetof(Slot, request_handle) == 16 && offsetof(Slot, prompt_len) == 24);
 static_assert(offsetof(Slot, page_count) == 40 && offsetof(Slot, seed_lo) == 56 && offsetof(Slot, top_k) == 88);
 static_assert(offsetof(Slot, stop_token_ids) == 96 && offsetof(Slot, output_backpressure) == 128);
+static_assert(offsetof(Slot, typical_p) == 136 && offsetof(Slot, reserved) == 144);
 
 class SlotTable {
  public:

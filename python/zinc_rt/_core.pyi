@@ -34,7 +34,7 @@ class ChatTemplate:
 
 class TokenLogprob:
     token_id: int
-    logprob: float
+    logprob: float  # nan: a prompt's first token
     top: list[tuple[int, float]]
 
 class Usage:
@@ -56,6 +56,7 @@ class Completion:
     token_ids: list[int]
     finish_reason: str
     logprobs: list[TokenLogprob]
+    prompt_logprobs: list[TokenLogprob]
     logits_hashes: list[int]
     seed: int
     usage: Usage
@@ -68,6 +69,7 @@ class StreamEvent:
     text: str
     preempted: bool
     index: int
+    logprob: TokenLogprob | None
 
 class Stream(Iterator[StreamEvent], AsyncIterator[StreamEvent]):
     def __next__(self) -> StreamEvent: ...
@@ -96,21 +98,33 @@ class Session:
         messages: Sequence[dict[str, Any]] | None = None,
         token_ids: Sequence[int] | None = None,
         *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        chat_template_kwargs: dict[str, Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool = False,
         model: str | None = None,
         qos: str | None = None,
+        cache_salt: str | None = None,
+        request_id: str | None = None,
         max_tokens: int = 128,
+        min_tokens: int = 0,
         temperature: float = 0.0,
         top_k: int = 0,
         top_p: float = 1.0,
         min_p: float = 0.0,
+        typical_p: float = 1.0,
         repetition_penalty: float = 1.0,
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
+        logit_bias: dict[int, float] | None = None,
         seed: int | None = None,
         stop: str | Sequence[str] | None = (),
+        include_stop_str_in_output: bool = False,
         stop_token_ids: Sequence[int] = (),
         ignore_eos: bool = False,
+        skip_special_tokens: bool = True,
         logprobs: int = 0,
+        prompt_logprobs: int | None = None,
         n: int = 1,
         return_logits_hash: bool = False,
         deadline_ms: float | None = None,

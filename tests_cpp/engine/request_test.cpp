@@ -1,7 +1,12 @@
 // What a request may ask for, field by field: what it changes, what it leaves alone, and how it is refused.
-#include <bit>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
+#include <bit>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 
 #include "engine/logprobs.h"
 #include "engine_fixture.h"
@@ -253,6 +258,25 @@ TEST_F(RequestTest, ManySaltsLeaveNothingBehind) {
   EXPECT_LT(scheduler.n_scopes(), 1500u);
   EXPECT_EQ(scheduler.prefixes().check(), "");
   expect_all_free(engine);
+}
+
+TEST_F(RequestTest, TheTimelineNamesIt) {
+  const auto engine = make();
+  ASSERT_TRUE(engine.core->timeline().start());
+  auto request = token_request(prompt(5), 2);
+  request.request_id = "req-1234";
+  static_cast<void>(generate(engine, request));
+  const std::string path = ::testing::TempDir() + "zrt_request_" + std::to_string(::getpid()) + ".json";
+  ASSERT_TRUE(eventually([&] { return engine.stat("running") == 0; }));
+  ASSERT_TRUE(engine.core->timeline().write_json(path));
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::filesystem::remove(path);
+  std::set<std::string> named;
+  const auto trace = nlohmann::json::parse(text.str());
+  for (const auto& event : trace["traceEvents"])
+    if (event.contains("args") && event["args"].value("request_id", "") == "req-1234") named.insert(event["name"]);
+  EXPECT_EQ(named, (std::set<std::string>{"admitted", "PREFILL", "DECODE", "finished"}));
 }
 
 TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {

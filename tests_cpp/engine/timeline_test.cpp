@@ -151,6 +151,33 @@ TEST_F(TimelineTest, TheNewestRecordsStay) {
   EXPECT_EQ(indices, (std::vector<std::uint64_t>{13, 14, 15, 16, 17, 18, 19, 20}));
 }
 
+TEST_F(TimelineTest, RequestsHaveTheirNamesByModel) {
+  timeline_.name_request(0, 7, "too early");
+  ASSERT_TRUE(timeline_.start(4));
+  timeline_.name_request(0, 7, "a \"name\" \xff");
+  timeline_.name_request(1, 7, "of another model");
+  timeline_.name_request(1, 7, "its last one");
+  timeline_.record(RequestInstant{7, 10, 0, RequestMark::kAdmitted, 0});
+  timeline_.record(RequestSpan{7, 20, 30, 0, 0, 1, RequestState::kDecode, 1});
+  timeline_.record(RequestInstant{8, 40, 0, RequestMark::kAdmitted, 1});
+  std::vector<json> arguments;
+  const auto read = [&] {
+    arguments.clear();
+    const auto trace = json::parse(written());
+    for (const auto& event : trace["traceEvents"])
+      if (event.value("ph", "") != "M") arguments.push_back(event["args"]);
+  };
+  read();
+  ASSERT_EQ(arguments.size(), 3u);
+  EXPECT_EQ(arguments[0]["request_id"], "a \"name\" \xEF\xBF\xBD");
+  EXPECT_EQ(arguments[1]["request_id"], "its last one");
+  EXPECT_FALSE(arguments[2].contains("request_id"));
+  for (std::uint64_t i = 100; i < 103; ++i) timeline_.name_request(0, i, "later");  // there is room for four names
+  read();
+  EXPECT_FALSE(arguments[0].contains("request_id"));
+  EXPECT_TRUE(arguments[1].contains("request_id"));
+}
+
 TEST_F(TimelineTest, OnlyBetweenStartAndStop) {
   timeline_.record(step(0, 0, 1));
   EXPECT_EQ(timeline_.n_records(), 0u);

@@ -241,6 +241,20 @@ TEST_F(PrefixCacheTest, FlushLeavesOtherScopesAndDropGivesTheRootBack) {
   EXPECT_EQ(cache_.checkpoint(root_), kNone);
 }
 
+TEST_F(PrefixCacheTest, AScopeIsUnusedWithoutNodesAndPins) {
+  EXPECT_TRUE(cache_.is_unused(root_));
+  cache_.pin(root_);
+  EXPECT_FALSE(cache_.is_unused(root_));
+  const auto node = put(root_, run(0, 16));
+  cache_.pin(node);
+  cache_.unpin(root_);
+  EXPECT_FALSE(cache_.is_unused(root_));
+  cache_.unpin(node);
+  EXPECT_FALSE(cache_.is_unused(root_));
+  EXPECT_EQ(cache_.flush(root_), 1u);
+  EXPECT_TRUE(cache_.is_unused(root_));
+}
+
 TEST_F(PrefixCacheTest, CheckpointsGoToTheLeastRecentlyUsedLast) {
   const auto a = put(root_, run(0, 16)), b = put(a, run(100, 16)), c = put(b, run(200, 16));
   for (const auto node : {a, b, c}) cache_.attach_checkpoint(node, cache_.lend_checkpoint());
