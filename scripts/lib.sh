@@ -14,6 +14,8 @@ BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-de
                 libpcre2-dev libxxhash-dev libedit-dev libssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev
                 'libboost1.81-dev|libboost1.83-dev')
 TEST_PACKAGES=(libgtest-dev libgmock-dev)
+# For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
+ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }

@@ -14,7 +14,7 @@ constexpr Variable kVariables[] = {
      "hardware tier: auto, t1, t2, t_cpu, t_metal, t_intel, t_cuda or null; a forced tier that is absent is an error"},
     {"ZINC_RT_ARITH", "exact",
      "exact: the same bits on every tier and in every batch; fast: a tier may use any order where it has such kernels"},
-    {"ZINC_RT_CPU_KERNELS", "auto", "kernel set of T-CPU: auto, ref or avx2; same bits"},
+    {"ZINC_RT_CPU_KERNELS", "auto", "kernel set of T-CPU: auto, or a name that zinc-rt tiers gives; same bits"},
     {"ZINC_RT_CPU_WORKERS", "0", "threads of T-CPU; 0: what the process may use"},
     {"ZINC_RT_CHUNK_CAP", "0",
      "most prompt tokens in one step; 0: the tier's default (256 on T-CPU). Never changes a result"},

@@ -23,7 +23,7 @@ bool has_valid_prefix(const Buffer& buffer) {
 
 // Text that stands in quotes in the text form.
 bool is_quotable(std::string_view text) {
-  return std::ranges::none_of(text, [](char c) { return c == '"' || (c >= 0 && c < ' '); });
+  return std::ranges::none_of(text, [](unsigned char c) { return c == '"' || c < ' '; });
 }
 
 // Names stand unquoted in the text form.

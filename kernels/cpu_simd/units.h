@@ -12,20 +12,27 @@ bool has_avx2();
 bool has_avx_vnni();
 // AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
+// 64-bit ARM: the vectors that each has, and the dot product of bytes.
+bool has_neon();
+bool has_neon_dotprod();
 
 // KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. False, and nothing done, for what the
 // reference does as well: float activations (see float_linear), and plain matrices of fewer than 3 rows of x.
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // KernelSet::attend. Those of AVX-512 are for the processors of avx512_vnni.
 void attend_avx2(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
+void attend_neon(const cpu::AttendTile& tile);
 
 // RowKernels::float_linear.
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
 std::uint64_t int8_products_avx2(std::uint64_t rounds);
@@ -33,6 +40,6 @@ std::uint64_t int8_products_avx_vnni(std::uint64_t rounds);
 std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // KernelSet::rows.
-extern const cpu::RowKernels kRowsAvx2, kRowsAvx512;
+extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
 
 }  // namespace zinc_rt::cpu_simd

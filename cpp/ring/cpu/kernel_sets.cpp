@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#if defined(ZRT_CPU_SIMD)
+#if defined(ZRT_CPU_SIMD) || defined(ZRT_CPU_SIMD_NEON)
 #include "kernels/cpu_simd/units.h"
 #endif
 
@@ -30,6 +30,11 @@ const Entry kSets[] = {
     {{"avx2", true, cpu_simd::linear_rows_avx2, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx2,
      cpu_simd::int8_products_avx2},
+#endif
+#if defined(ZRT_CPU_SIMD_NEON)
+    {{"neon_dotprod", true, cpu_simd::linear_rows_neon_dotprod, cpu_simd::attend_neon, &cpu_simd::kRowsNeon},
+     cpu_simd::has_neon_dotprod},
+    {{"neon", true, cpu_simd::linear_rows_neon, cpu_simd::attend_neon, &cpu_simd::kRowsNeon}, cpu_simd::has_neon},
 #endif
     {{"ref"}, [] { return true; }},
 };

@@ -1,0 +1,71 @@
+// Dots of codes for NEON, and with the dot product of bytes where the unit is compiled for it: the names of
+// dots_avx2.h. Codes and activations are signed bytes. Included by one unit that is compiled for the instruction set:
+// all is static.
+#pragma once
+
+#include "kernels/cpu_simd/lanes_neon.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr int kTile = 4;  // rows of x that meet a vector of codes
+
+constexpr bool kTakesSignedCodes = true;
+#if defined(__ARM_FEATURE_DOTPROD)
+// Exact in 32 bits.
+constexpr bool kScalesArePairs = false;
+constexpr int steps_of(int, bool, int words) {
+  return words;
+}
+ZRT_SIMD int32x4_t add_products(int32x4_t sum, bool is_first, int8x16_t codes, int8x16_t x) {
+  return vdotq_s32(is_first ? vdupq_n_s32(0) : sum, codes, x);
+}
+ZRT_SIMD Ints plain_sum(const Ints& dots) {
+  return dots;
+}
+ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
+  return dots * scale;
+}
+#else
+// Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
+// are added to 32 bits, so a scale is a pair of 16-bit numbers.
+constexpr bool kScalesArePairs = true;
+// A power of two, at most the `words` that share a scale. Signed: codes from -128, x from -127, so that no sum of two
+// products leaves 16 bits.
+constexpr int steps_of(int largest_code, bool is_signed, int words) {
+  int steps = 1;
+  while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
+  return steps;
+}
+ZRT_SIMD int32x4_t add_products(int32x4_t sum, bool is_first, int8x16_t codes, int8x16_t x) {
+  const int16x8_t pairs = vpaddq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)), vmull_high_s8(codes, x));
+  return vreinterpretq_s32_s16(is_first ? pairs : vaddq_s16(as_s16(sum), pairs));
+}
+ZRT_SIMD Ints plain_sum(const Ints& pairs) {
+  return four_ints(ZRT_EACH { return vpaddlq_s16(as_s16(pairs.q[i])); });
+}
+ZRT_SIMD Ints scaled_sum(const Ints& pairs, const Ints& scale) {
+  return dot_pairs(pairs, scale);
+}
+#endif
+
+template <int kSteps, bool>
+struct Sum {
+  Ints sums;
+  int n;  // products since the sum was last passed on; known to the compiler at each use
+  // Adds codes . x[0..4); what is full is passed on to `total`.
+  template <class AddTo>
+  __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
+    std::int32_t word;
+    std::memcpy(&word, x, sizeof(word));
+    const int8x16_t four = as_s8(vdupq_n_s32(word));
+    sums = four_ints(ZRT_EACH { return add_products(sums.q[i], n == 0, as_s8(codes.q[i]), four); });
+    if (++n == kSteps) {
+      n = 0;
+      total(sums);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,13 @@
+// LINEAR on float weights for NEON. Everything but the entry is static, as in the other sets' units.
+#include "kernels/cpu_simd/lanes_neon.h"
+#include "kernels/cpu_simd/units.h"
+// The lanes come first.
+#include "kernels/cpu_simd/float_linear_body.h"
+
+namespace zinc_rt::cpu_simd {
+
+void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  float_linear(args, begin, end);
+}
+
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,291 @@
+// 16 lanes of floats or integers for NEON of 64-bit ARM: the names of lanes_avx2.h, four registers each. Everything is
+// static and always inlined, as there: units of other flags have copies of their own.
+#pragma once
+
+#include <arm_neon.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu_simd/simd.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr int kSums = 4;  // Floats that a loop may sum in at once: with the operands, what the registers hold
+
+struct Floats {  // lanes 4 i to 4 i + 3
+  float32x4_t q[4];
+};
+struct Ints {  // 16 x i32, or 64 bytes
+  int32x4_t q[4];
+};
+
+// fn(0) to fn(3), a register each.
+template <class Fn>
+ZRT_SIMD Floats four_floats(Fn&& fn) {
+  return {fn(0), fn(1), fn(2), fn(3)};
+}
+template <class Fn>
+ZRT_SIMD Ints four_ints(Fn&& fn) {
+  return {fn(0), fn(1), fn(2), fn(3)};
+}
+#define ZRT_EACH [&](int i) __attribute__((always_inline))
+
+// The bits of a register as lanes of another kind.
+ZRT_SIMD uint32x4_t as_u32(int32x4_t a) {
+  return vreinterpretq_u32_s32(a);
+}
+ZRT_SIMD int32x4_t as_s32(uint32x4_t a) {
+  return vreinterpretq_s32_u32(a);
+}
+ZRT_SIMD int8x16_t as_s8(int32x4_t a) {
+  return vreinterpretq_s8_s32(a);
+}
+ZRT_SIMD int16x8_t as_s16(int32x4_t a) {
+  return vreinterpretq_s16_s32(a);
+}
+
+// ---- floats; memory of narrow numbers is read by bytes, as it is aligned by bytes ----
+
+ZRT_SIMD Floats splat(float x) {
+  const float32x4_t all = vdupq_n_f32(x);
+  return {all, all, all, all};
+}
+ZRT_SIMD Floats load(const float* p) {
+  return four_floats(ZRT_EACH { return vld1q_f32(p + 4 * i); });
+}
+ZRT_SIMD void store(float* p, const Floats& a) {
+  for (int i = 0; i < 4; ++i) vst1q_f32(p + 4 * i, a.q[i]);
+}
+ZRT_SIMD uint16x4_t load_halves(const void* p, int i) {  // four from number 4 i on
+  return vreinterpret_u16_u8(vld1_u8(static_cast<const std::uint8_t*>(p) + 8 * i));
+}
+ZRT_SIMD float32x4_t widen_f16(uint16x4_t halves) {
+  return vcvt_f32_f16(vreinterpret_f16_u16(halves));
+}
+ZRT_SIMD Floats load_f16(const void* p) {
+  return four_floats(ZRT_EACH { return widen_f16(load_halves(p, i)); });
+}
+ZRT_SIMD float f16_to_float(std::uint16_t h) {
+  return vgetq_lane_f32(widen_f16(vdup_n_u16(h)), 0);
+}
+ZRT_SIMD Floats load_i8(const void* p) {
+  const int8x16_t all = vld1q_s8(static_cast<const std::int8_t*>(p));
+  const int16x8_t low = vmovl_s8(vget_low_s8(all)), high = vmovl_high_s8(all);
+  return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_high_s16(low)),
+          vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_high_s16(high))};
+}
+// p[0], p[stride] .. p[15 * stride]
+ZRT_SIMD Floats gather(const float* p, std::int32_t stride) {
+  const std::int64_t step = stride;
+  return four_floats(ZRT_EACH {
+    const float* at = p + 4 * i * step;
+    return float32x4_t{at[0], at[step], at[2 * step], at[3 * step]};
+  });
+}
+// 0, 1 .. 15
+ZRT_SIMD Floats lane_index() {
+  return {float32x4_t{0, 1, 2, 3}, float32x4_t{4, 5, 6, 7}, float32x4_t{8, 9, 10, 11}, float32x4_t{12, 13, 14, 15}};
+}
+
+ZRT_SIMD Floats operator+(const Floats& a, const Floats& b) {
+  return four_floats(ZRT_EACH { return vaddq_f32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Floats operator-(const Floats& a, const Floats& b) {
+  return four_floats(ZRT_EACH { return vsubq_f32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Floats operator*(const Floats& a, const Floats& b) {
+  return four_floats(ZRT_EACH { return vmulq_f32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Floats fma(const Floats& a, const Floats& b, const Floats& c) {
+  return four_floats(ZRT_EACH { return vfmaq_f32(c.q[i], a.q[i], b.q[i]); });
+}
+ZRT_SIMD Floats negate(const Floats& a) {
+  return four_floats(ZRT_EACH { return vnegq_f32(a.q[i]); });
+}
+// a > b ? x : y
+ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
+  return four_floats(ZRT_EACH { return vbslq_f32(vcgtq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
+}
+// a >= b ? x : y
+ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
+  return four_floats(ZRT_EACH { return vbslq_f32(vcgeq_f32(a.q[i], b.q[i]), x.q[i], y.q[i]); });
+}
+// a > b ? a : b, also where one is NaN, which the processor's own maximum would give.
+ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
+  return select_gt(a, b, a, b);
+}
+
+// ---- integers ----
+
+ZRT_SIMD Ints splat(std::int32_t x) {
+  const int32x4_t all = vdupq_n_s32(x);
+  return {all, all, all, all};
+}
+ZRT_SIMD Ints load_ints(const void* p) {
+  const auto* at = static_cast<const std::uint8_t*>(p);
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_u8(vld1q_u8(at + 16 * i)); });
+}
+ZRT_SIMD void store(void* p, const Ints& a) {
+  auto* at = static_cast<std::uint8_t*>(p);
+  for (int i = 0; i < 4; ++i) vst1q_u8(at + 16 * i, vreinterpretq_u8_s32(a.q[i]));
+}
+ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
+  return four_ints(ZRT_EACH { return as_s32(vmovl_u16(load_halves(p, i))); });
+}
+ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
+  const uint8x16_t all = vld1q_u8(static_cast<const std::uint8_t*>(p));
+  const uint16x8_t low = vmovl_u8(vget_low_u8(all)), high = vmovl_high_u8(all);
+  return {as_s32(vmovl_u16(vget_low_u16(low))), as_s32(vmovl_high_u16(low)), as_s32(vmovl_u16(vget_low_u16(high))),
+          as_s32(vmovl_high_u16(high))};
+}
+// 16 bytes of integers that a signed byte holds.
+ZRT_SIMD void store_i8(void* p, const Ints& a) {
+  const auto two = [](int32x4_t low, int32x4_t high)
+                       __attribute__((always_inline)) { return vmovn_high_s32(vmovn_s32(low), high); };
+  vst1q_s8(static_cast<std::int8_t*>(p), vmovn_high_s16(vmovn_s16(two(a.q[0], a.q[1])), two(a.q[2], a.q[3])));
+}
+
+ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vandq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints operator|(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vorrq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints operator^(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return veorq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints operator+(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vaddq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints operator-(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vsubq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints operator*(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vmulq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints max(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vmaxq_s32(a.q[i], b.q[i]); });
+}
+ZRT_SIMD Ints add_bytes(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vaddq_s8(as_s8(a.q[i]), as_s8(b.q[i]))); });
+}
+ZRT_SIMD Ints shift_right(const Ints& a, int bits) {  // zeros in
+  return four_ints(ZRT_EACH { return as_s32(vshlq_u32(as_u32(a.q[i]), vdupq_n_s32(-bits))); });
+}
+ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
+  return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], vdupq_n_s32(-bits)); });
+}
+ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
+  return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], vdupq_n_s32(bits)); });
+}
+// By as many bits as b's lane says, 0 to 31.
+ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], b.q[i]); });
+}
+// a where b < c, else 0.
+ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
+  return four_ints(ZRT_EACH { return vandq_s32(as_s32(vcltq_s32(b.q[i], c.q[i])), a.q[i]); });
+}
+// Byte i becomes values[code], codes from 0 to 15.
+ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
+  const int8x16_t table = vld1q_s8(values);
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
+}
+// Two signed 16-bit products a lane, added.
+ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH {
+    const int16x8_t x = as_s16(a.q[i]), y = as_s16(b.q[i]);
+    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+  });
+}
+ZRT_SIMD std::int32_t reduce_max(const Ints& a) {
+  return vmaxvq_s32(vmaxq_s32(vmaxq_s32(a.q[0], a.q[1]), vmaxq_s32(a.q[2], a.q[3])));
+}
+ZRT_SIMD std::int32_t reduce_add(const Ints& a) {
+  return vaddvq_s32(vaddq_s32(vaddq_s32(a.q[0], a.q[1]), vaddq_s32(a.q[2], a.q[3])));
+}
+
+ZRT_SIMD Floats to_floats(const Ints& a) {
+  return four_floats(ZRT_EACH { return vcvtq_f32_s32(a.q[i]); });
+}
+ZRT_SIMD Floats as_floats(const Ints& bits) {
+  return four_floats(ZRT_EACH { return vreinterpretq_f32_s32(bits.q[i]); });
+}
+ZRT_SIMD Ints as_ints(const Floats& a) {
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_f32(a.q[i]); });
+}
+
+// ---- one register of floats, for loops that must count registers: lanes 4 p to 4 p + 3 ----
+
+using Part = float32x4_t;
+constexpr int kParts = 4, kPartLanes = 4;
+ZRT_SIMD Part& part(Floats& x, int p) {
+  return x.q[p];
+}
+ZRT_SIMD Part load_part(const float* p) {
+  return vld1q_f32(p);
+}
+ZRT_SIMD Part load_part_f16(const void* p) {
+  return widen_f16(load_halves(p, 0));
+}
+ZRT_SIMD Part load_part_bf16(const void* p) {
+  return vreinterpretq_f32_u32(vshll_n_u16(load_halves(p, 0), 16));
+}
+// Loaded once for several uses: a compiler may read memory again for each.
+ZRT_SIMD Part hold(Part x) {
+  asm("" : "+w"(x));
+  return x;
+}
+ZRT_SIMD void store_part(float* p, Part x) {
+  vst1q_f32(p, x);
+}
+ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
+  return vfmaq_f32(c, a, b);
+}
+
+// ---- 32 floats as 16 pairs: the first of each, the second of each ----
+
+struct LanePairs {
+  Floats first, second;
+};
+ZRT_SIMD LanePairs load_pairs(const float* p) {
+  LanePairs x;
+  for (int i = 0; i < 4; ++i) {
+    const float32x4x2_t two = vld2q_f32(p + 8 * i);
+    x.first.q[i] = two.val[0];
+    x.second.q[i] = two.val[1];
+  }
+  return x;
+}
+ZRT_SIMD void store_pairs(float* p, const LanePairs& x) {
+  for (int i = 0; i < 4; ++i) vst2q_f32(p + 8 * i, {{x.first.q[i], x.second.q[i]}});
+}
+
+// ---- fold16 of kernels/common/fold.h for eight sums at once, each tree the same: lanes l and l + 8 are added, then
+// l + 4, l + 2 and l + 1 ----
+
+// Sums j and j + 4 after the first two steps.
+struct Pair {
+  float32x4_t j, j4;
+};
+ZRT_SIMD Pair fold_pair(const Floats& a, const Floats& b) {
+  return {vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3])),
+          vaddq_f32(vaddq_f32(b.q[0], b.q[2]), vaddq_f32(b.q[1], b.q[3]))};
+}
+// y[j] = y[j] + sum j, for j < 8; pairs[j] holds sums j and j + 4.
+ZRT_SIMD void add_folds(const Pair* pairs, float* y) {
+  // Two lanes of a, two of b.
+  const auto two = [](float32x4_t a, float32x4_t b) __attribute__((always_inline)) {
+    const float64x2_t x = vreinterpretq_f64_f32(a), z = vreinterpretq_f64_f32(b);
+    return vaddq_f32(vreinterpretq_f32_f64(vzip1q_f64(x, z)), vreinterpretq_f32_f64(vzip2q_f64(x, z)));
+  };
+  const auto four = [&](float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t d)
+                        __attribute__((always_inline)) { return vpaddq_f32(two(a, b), two(c, d)); };
+  vst1q_f32(y, vaddq_f32(vld1q_f32(y), four(pairs[0].j, pairs[1].j, pairs[2].j, pairs[3].j)));
+  vst1q_f32(y + 4, vaddq_f32(vld1q_f32(y + 4), four(pairs[0].j4, pairs[1].j4, pairs[2].j4, pairs[3].j4)));
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

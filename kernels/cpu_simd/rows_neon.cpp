@@ -1,0 +1,12 @@
+// The row functions for NEON. Everything but the table is static, as in the other sets' units.
+#include "kernels/cpu_simd/lanes_neon.h"
+#include "kernels/cpu_simd/units.h"
+// The lanes come first.
+#include "kernels/cpu_simd/rows_body.h"
+#include "kernels/cpu_simd/ssm_body.h"
+
+namespace zinc_rt::cpu_simd {
+
+const cpu::RowKernels kRowsNeon{rms_norm, quantize, rope, glu, delta_step, conv_step, float_linear_neon};
+
+}  // namespace zinc_rt::cpu_simd
