@@ -9,6 +9,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr int kTile = 4;  // rows of x that meet a vector of codes
+constexpr bool kHasWordPairs = false;
 
 // 32 bytes, or sums of their products.
 using Bytes = __m256i;

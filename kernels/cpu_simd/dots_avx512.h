@@ -8,6 +8,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr int kTile = 8;  // rows of x that meet a vector of codes
+constexpr bool kHasWordPairs = false;
 
 // 64 bytes, or sums of their products.
 using Bytes = __m512i;

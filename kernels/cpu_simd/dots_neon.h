@@ -9,6 +9,11 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr int kTile = 4;  // rows of x that meet a vector of codes
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+constexpr bool kHasWordPairs = true;
+#else
+constexpr bool kHasWordPairs = false;
+#endif
 
 constexpr bool kTakesSignedCodes = true;
 #if defined(__ARM_FEATURE_DOTPROD)
@@ -66,6 +71,40 @@ struct Sum {
     }
   }
 };
+
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+// The same over two words of each row side by side, and for one or two rows of x: the matrix product of bytes takes 8
+// values of two rows of W and of two rows of x. The words come in order, interleaved.
+template <int kSteps, int kRows>
+struct PairSum {
+  Ints sums[2];  // of rows 4 i and 4 i + 1 of W, and of rows 4 i + 2 and 4 i + 3
+  // Makes of two words a register of rows 4 i and 4 i + 1 and one of rows 4 i + 2 and 4 i + 3, for each i.
+  ZRT_SIMD void interleave(std::int32_t* even, std::int32_t* odd) {
+    const Ints a = load_ints(even), b = load_ints(odd);
+    store(even, four_ints(ZRT_EACH { return vzip1q_s32(a.q[i], b.q[i]); }));
+    store(odd, four_ints(ZRT_EACH { return vzip2q_s32(a.q[i], b.q[i]); }));
+  }
+  // Word w of 8, whose values of row r of x begin at x(r) + 4 w; total(r, sum) takes what is full.
+  template <class X, class AddTo>
+  __attribute__((always_inline)) void add(int w, const Ints& codes, X&& x, AddTo&& total) {
+    const int at = 4 * (w - w % 2);
+    const int8x16_t values = vcombine_s8(vld1_s8(x(0) + at), vld1_s8(x(kRows - 1) + at));
+    const Ints before = w % kSteps < 2 ? splat(0) : sums[w % 2];
+    sums[w % 2] = four_ints(ZRT_EACH {
+      const int8x16_t two = as_s8(codes.q[i]);
+      return kRows == 1 ? vdotq_s32(before.q[i], two, values) : vmmlaq_s32(before.q[i], two, values);
+    });
+    if ((w + 1) % kSteps != 0) return;
+    const Ints &a = sums[0], &b = sums[1];
+    if constexpr (kRows == 1) {
+      total(0, four_ints(ZRT_EACH { return vpaddq_s32(a.q[i], b.q[i]); }));
+    } else {
+      total(0, four_ints(ZRT_EACH { return vuzp1q_s32(a.q[i], b.q[i]); }));
+      total(1, four_ints(ZRT_EACH { return vuzp2q_s32(a.q[i], b.q[i]); }));
+    }
+  }
+};
+#endif
 
 }  // namespace
 }  // namespace zinc_rt::cpu_simd

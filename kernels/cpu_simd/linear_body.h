@@ -14,6 +14,9 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
+template <int kSteps, int kRows>
+struct PairSum;  // of sets with kHasWordPairs
+
 constexpr std::uint32_t kGroupValues = 256;
 constexpr std::uint32_t kTokens = 64;      // that sweep over a group before it is unpacked again
 constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
@@ -29,6 +32,7 @@ constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
 template <class Format>
 struct Packed : Group {
   using F = Format;
+  static constexpr bool kWordPairs = false;
   template <class Fn>
   __attribute__((always_inline)) void each_word(int s, Fn&& fn) const {
     F::each_word(*this, s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
@@ -58,6 +62,7 @@ struct Packed : Group {
 template <class Format>
 struct Unpacked {
   using F = Format;
+  static constexpr bool kWordPairs = kHasWordPairs;
   static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
   static constexpr int kFloats = F::kIsK ? 1 : 8;
   alignas(64) std::int32_t words[kGroupValues / 4][16];
@@ -69,6 +74,8 @@ struct Unpacked {
     n_blocks = group.n_blocks;
     for (int s = 0; s < n_blocks; ++s) {
       group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA { store(words[8 * s + w], codes); });
+      if constexpr (kWordPairs)
+        for (int w = 8 * s; w < 8 * s + 8; w += 2) PairSum<F::kSub / 4, 1>::interleave(words[w], words[w + 1]);
       if (F::kIsK && s > 0) continue;
       store(ds[F::kIsK ? 0 : s], group.d(s));
       if constexpr (F::kHasMin) store(ms[F::kIsK ? 0 : s], group.m(s));
@@ -89,8 +96,36 @@ struct Unpacked {
   __attribute__((always_inline)) Ints sum_factors(int p) const { return load_ints(factors[p]); }
 };
 
-template <class F>
-using SumOf = Sum<steps_of(F::kLargest, F::kSigned, F::kSub / 4), F::kSigned && kTakesSignedCodes>;
+// The sums of kT rows of x over the words that a Source gives. add(w, codes, x, total): x(t) are the 32 values of row t
+// that the 8 words meet; total(t, sum) takes what is full.
+template <class Source, int kT>
+struct Sums {
+  using F = typename Source::F;
+  Sum<steps_of(F::kLargest, F::kSigned, F::kSub / 4), F::kSigned && kTakesSignedCodes> of[kT];
+  __attribute__((always_inline)) Sums() {
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { of[t].n = 0; });
+  }
+  template <class X, class AddTo>
+  __attribute__((always_inline)) void add(int w, const Ints& codes, X&& x, AddTo&& total) {
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
+      of[t].add(codes, x(t) + 4 * w, [&](const Ints& full) ZRT_INLINE_LAMBDA { total(t, full); });
+    });
+  }
+};
+template <class Source, int kT>
+  requires(Source::kWordPairs)
+struct Sums<Source, kT> {
+  static constexpr int kRows = kT == 1 ? 1 : 2;
+  PairSum<Source::F::kSub / 4, kRows> of[kT / kRows];
+  template <class X, class AddTo>
+  __attribute__((always_inline)) void add(int w, const Ints& codes, X&& x, AddTo&& total) {
+    repeat<kT / kRows>([&](auto p) ZRT_INLINE_LAMBDA {
+      of[p].add(
+          w, codes, [&](int r) ZRT_INLINE_LAMBDA { return x(kRows * p + r); },
+          [&](int r, const Ints& full) ZRT_INLINE_LAMBDA { total(kRows * p + r, full); });
+    });
+  }
+};
 
 // kT rows of x, of q8a32, on one group of 32-blocks; x[t] at the group. acc: 16 floats a row.
 template <class Source, int kT>
@@ -99,17 +134,14 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, flo
   Floats v[kT];
   repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { v[t] = splat(0.0f); });
   for (int s = 0; s < group.n_blocks; ++s) {
-    SumOf<F> sum[kT];
+    Sums<Source, kT> sums;
     Ints isum[kT];
-    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
-      sum[t].n = 0;
-      isum[t] = kOffsetOf<F> != 0 ? splat(-kOffsetOf<F> * x[t][s].sum) : splat(0);
-    });
+    repeat<kT>([&](auto t)
+                   ZRT_INLINE_LAMBDA { isum[t] = kOffsetOf<F> != 0 ? splat(-kOffsetOf<F> * x[t][s].sum) : splat(0); });
     group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
-      repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
-        sum[t].add(codes, x[t][s].qs + 4 * w,
-                   [&](const Ints& full) ZRT_INLINE_LAMBDA { isum[t] = isum[t] + plain_sum(full); });
-      });
+      sums.add(
+          w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t][s].qs; },
+          [&](int t, const Ints& full) ZRT_INLINE_LAMBDA { isum[t] = isum[t] + plain_sum(full); });
     });
     const Floats d = group.d(s);
     repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
@@ -129,15 +161,14 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, fl
   Ints isum[kT];
   repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { isum[t] = splat(0); });
   for (int s = 0; s < 8; ++s) {
-    SumOf<F> sum[kT];
-    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { sum[t].n = 0; });
+    Sums<Source, kT> sums;
     // Formats with two scales give the words in order, so that a sum never holds codes of both.
     group.each_word(s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
-      repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
-        sum[t].add(codes, x[t]->qs + 32 * s + 4 * w, [&](const Ints& full) ZRT_INLINE_LAMBDA {
-          isum[t] = isum[t] + scaled_sum(full, group.scale(kParts * s + (kParts == 1 ? 0 : w / 4)));
-        });
-      });
+      sums.add(
+          w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t]->qs + 32 * s; },
+          [&](int t, const Ints& full) ZRT_INLINE_LAMBDA {
+            isum[t] = isum[t] + scaled_sum(full, group.scale(kParts * s + (kParts == 1 ? 0 : w / 4)));
+          });
     });
   }
   const Floats d = group.d(0);

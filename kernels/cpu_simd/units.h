@@ -12,9 +12,10 @@ bool has_avx2();
 bool has_avx_vnni();
 // AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
-// 64-bit ARM: the vectors that each has, and the dot product of bytes.
+// 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
 bool has_neon_dotprod();
+bool has_neon_i8mm();
 
 // KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. False, and nothing done, for what the
 // reference does as well: float activations (see float_linear), and plain matrices of fewer than 3 rows of x.
@@ -23,6 +24,7 @@ bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std:
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
 // KernelSet::attend. Those of AVX-512 are for the processors of avx512_vnni.
 void attend_avx2(const cpu::AttendTile& tile);

@@ -32,6 +32,8 @@ const Entry kSets[] = {
      cpu_simd::int8_products_avx2},
 #endif
 #if defined(ZRT_CPU_SIMD_NEON)
+    {{"neon_i8mm", true, cpu_simd::linear_rows_neon_i8mm, cpu_simd::attend_neon, &cpu_simd::kRowsNeon},
+     cpu_simd::has_neon_i8mm},
     {{"neon_dotprod", true, cpu_simd::linear_rows_neon_dotprod, cpu_simd::attend_neon, &cpu_simd::kRowsNeon},
      cpu_simd::has_neon_dotprod},
     {{"neon", true, cpu_simd::linear_rows_neon, cpu_simd::attend_neon, &cpu_simd::kRowsNeon}, cpu_simd::has_neon},

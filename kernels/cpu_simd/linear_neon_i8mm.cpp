@@ -1,0 +1,18 @@
+#include <sys/auxv.h>
+
+#include "kernels/cpu_simd/dots_neon.h"
+// The vectors first: the body is written in their names.
+#include "kernels/cpu_simd/linear_body.h"
+#include "kernels/cpu_simd/units.h"
+
+namespace zinc_rt::cpu_simd {
+
+bool has_neon_i8mm() {
+  return has_neon_dotprod() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+}
+
+bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  return panel_linear(args, begin, end);
+}
+
+}  // namespace zinc_rt::cpu_simd
