@@ -11,10 +11,12 @@ import subprocess
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-OBJECTS = sorted((ROOT / "build/release/kernels/cpu_simd").rglob("*.o"))
+OBJECTS = sorted(
+    path for preset in ("release", "aarch64") for path in (ROOT / f"build/{preset}/kernels/cpu_simd").rglob("*.o")
+)
 
 
-@pytest.mark.skipif(not OBJECTS, reason="build/release has no objects of kernels/cpu_simd")
+@pytest.mark.skipif(not OBJECTS, reason="build/ has no objects of kernels/cpu_simd")
 @pytest.mark.skipif(shutil.which("nm") is None, reason="nm of binutils is not installed")
 @pytest.mark.parametrize("path", OBJECTS, ids=lambda p: p.name)
 def test_no_shared_definition(path):
