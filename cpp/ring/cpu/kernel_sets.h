@@ -14,7 +14,7 @@ namespace zinc_rt::ring {
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
 // A loop of nothing but the multiply-adds of bytes that the set's LINEAR is made of, on one thread: so many rounds, and
-// how many products they were. Null: the reference, which has no such instructions.
+// how many products they were. Null: the reference, which has no such instructions, and the sets of 64-bit ARM.
 using Int8Products = std::uint64_t (*)(std::uint64_t rounds);
 Int8Products int8_products_of(const cpu::KernelSet& set);
 
