@@ -9,7 +9,21 @@ import pytest
 
 import zinc_rt
 
-COMMANDS = ["run", "chat", "serve", "key", "info", "plan", "ir", "tiers", "tokenize", "convert", "validate", "trace", "bench"]
+COMMANDS = [
+    "run",
+    "chat",
+    "serve",
+    "key",
+    "info",
+    "plan",
+    "ir",
+    "tiers",
+    "tokenize",
+    "convert",
+    "validate",
+    "trace",
+    "bench",
+]
 
 
 def zinc(*arguments, stdin="", env=None):

@@ -36,7 +36,7 @@ struct Request {
   std::string request_id;  // up to 256 bytes: the request's name in the step timeline
 
   static constexpr std::uint32_t kAllThatFit = UINT32_MAX;  // max_tokens: what context and quota leave
-  std::uint32_t max_tokens = 128;  // 0, with prompt_logprobs alone: nothing is generated
+  std::uint32_t max_tokens = 128;                           // 0, with prompt_logprobs alone: nothing is generated
   // So many tokens come before a stop token or the model's end token can be picked; stop strings are looked for in the
   // text of later tokens. Up to max_tokens.
   std::uint32_t min_tokens = 0;
