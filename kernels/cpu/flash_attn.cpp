@@ -184,17 +184,17 @@ struct Cut {
       : shape(args.constants<push::FlashAttn>()), pos(args.buffer<const std::int32_t>(3)), n_tokens(args.n_tokens) {
     if (args.n_threads < 2) return;
     std::uint64_t n_chunks = 0;
-    for (std::uint32_t t = 0; t < n_tokens; ++t) n_chunks += last_chunk(t) - first_chunk(t);
+    for (std::uint32_t t = 0; t < n_tokens; ++t) n_chunks += end_chunk(t) - first_chunk(t);
     const std::uint32_t n_groups = kGroupsAThread * args.n_threads;
     most = static_cast<std::uint32_t>((n_chunks * shape.n_kv_heads + n_groups - 1) / n_groups);
   }
   std::uint32_t first_chunk(std::uint32_t t) const {
     return first_seen(shape, static_cast<std::uint32_t>(pos[t])) / kChunk;
   }
-  std::uint32_t last_chunk(std::uint32_t t) const { return static_cast<std::uint32_t>(pos[t]) / kChunk + 1; }
+  std::uint32_t end_chunk(std::uint32_t t) const { return static_cast<std::uint32_t>(pos[t]) / kChunk + 1; }
   // 1: the history is not cut.
   std::uint32_t groups(std::uint32_t t) const {
-    const std::uint32_t n = last_chunk(t) - first_chunk(t);
+    const std::uint32_t n = end_chunk(t) - first_chunk(t);
     return n > most ? (n + most - 1) / most : 1;
   }
 };
@@ -239,7 +239,7 @@ void prepare(const CpuArgs& args) {
     ++cut_idx;
   }
   const std::uint32_t n_groups = cut.groups(t), group = item % n_groups;
-  const std::uint32_t first = cut.first_chunk(t), n_chunks = cut.last_chunk(t) - first;
+  const std::uint32_t first = cut.first_chunk(t), n_chunks = cut.end_chunk(t) - first;
   CpuArgs of_token = args;
   of_token.wg[0] = t;
   of_token.wg[1] = item / n_groups;
@@ -261,7 +261,7 @@ void run(const CpuArgs& args) {
   std::uint32_t cut_idx = 0;
   for (std::uint32_t other = 0; other < t; ++other) cut_idx += cut.groups(other) > 1 ? 1 : 0;
   const auto& c = tile.shape;
-  const std::uint32_t group = c.n_heads / c.n_kv_heads, n_chunks = cut.last_chunk(t) - cut.first_chunk(t);
+  const std::uint32_t group = c.n_heads / c.n_kv_heads, n_chunks = cut.end_chunk(t) - cut.first_chunk(t);
   const std::uint64_t floats = attend_record_floats(c.v_head_dim);
   for (std::uint32_t h = 0; h < group; ++h) {
     float* record = records_of(args, cut_idx, tile.kv_head) + h * floats;

@@ -284,7 +284,6 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
     page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
                       : prefetch(v, at + lo, least(hi, (lo / kPage + 1) * kPage) - lo);
     std::uint32_t r = 0;
-
     for (; r + 2 <= n; r += 2) score_page<2>(rows + r, floats, k_width, page, keys);
     if (r < n) score_page<1>(rows + r, floats, k_width, page, keys);
   }
@@ -296,7 +295,6 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
     const WidePage floats = widen(v, at + page, least(hi - page, kPage), wide);
     if (page + kPage < hi) prefetch(v, at + page + kPage, least(hi - page - kPage, kPage));
     std::uint32_t r = 0;
-
     for (; r + 4 <= n; r += 4) add_page<4>(rows + r, floats, v_width, page);
     if (n - r == 3) add_page<3>(rows + r, floats, v_width, page);
     if (n - r == 2) add_page<2>(rows + r, floats, v_width, page);
@@ -304,17 +302,11 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
-ZRT_SIMD float* record_of(const cpu::AttendTile& tile, std::uint32_t chunk, std::uint32_t head) {
-  const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
-  const std::uint64_t index = std::uint64_t{chunk - tile.chunk_begin} * group + (head - tile.kv_head * group);
-  return tile.records + index * (padded(tile.shape.v_head_dim) + kLanes);
-}
-
 // Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
 void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                  std::uint32_t h_end) {
   const auto& c = tile.shape;
-  const std::uint32_t k_width = padded(c.head_dim), v_width = padded(c.v_head_dim);
+  const std::uint32_t k_width = padded(c.head_dim), v_width = padded(c.v_head_dim), group = c.n_heads / c.n_kv_heads;
   float* scratch = tile.scratch;
   const auto take = [&](std::uint32_t n) __attribute__((always_inline)) {
     float* memory = scratch;
@@ -364,18 +356,18 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
     }
-    if (tile.records != nullptr) {
-      for (std::uint32_t r = 0; r < n; ++r) rows[r].o = record_of(tile, at / kChunk, h_begin + r);
-      attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
-      for (std::uint32_t r = 0; r < n; ++r) {
-        rows[r].o[v_width] = rows[r].max;
-        rows[r].o[v_width + 1] = rows[r].sum;
-      }
-      continue;
+    if (tile.records != nullptr) {  // the rows are heads of one token, which sees all of these chunks
+      const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
+      for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }
     attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
     for (std::uint32_t r = 0; r < n_seeing; ++r) {
       Row& row = *seeing[r];
+      if (tile.records != nullptr) {
+        row.o[v_width] = row.max;
+        row.o[v_width + 1] = row.sum;
+        continue;
+      }
       if (row.begin < at) {
         merge(row, v_width);
         continue;
