@@ -172,6 +172,8 @@ void run_attend(const CpuArgs& args, const AttendTile& tile) {
 namespace {
 
 constexpr std::uint32_t kGroupsAThread = 4;  // of chunks, where histories are cut
+// Chunks of a thread's share below which a cut costs as much as it gains, where each thread has a whole history anyway.
+constexpr std::uint32_t kLeastAThread = 24;
 
 // Which histories of a step are cut: those of more chunks than `most`, into groups of at most so many, so that the
 // groups of all kv heads are some kGroupsAThread a thread.
@@ -185,8 +187,10 @@ struct Cut {
     if (args.n_threads < 2) return;
     std::uint64_t n_chunks = 0;
     for (std::uint32_t t = 0; t < n_tokens; ++t) n_chunks += end_chunk(t) - first_chunk(t);
+    n_chunks *= shape.n_kv_heads;
+    if (n_tokens * shape.n_kv_heads >= args.n_threads && n_chunks < kLeastAThread * args.n_threads) return;
     const std::uint32_t n_groups = kGroupsAThread * args.n_threads;
-    most = static_cast<std::uint32_t>((n_chunks * shape.n_kv_heads + n_groups - 1) / n_groups);
+    most = static_cast<std::uint32_t>((n_chunks + n_groups - 1) / n_groups);
   }
   std::uint32_t first_chunk(std::uint32_t t) const {
     return first_seen(shape, static_cast<std::uint32_t>(pos[t])) / kChunk;
