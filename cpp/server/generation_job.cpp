@@ -58,6 +58,7 @@ ApiResult<void> GenerationJob::start() {
       }
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
+      handles_.clear();
       auto error = to_api_error(handle.error());
       if (error.status == 400)
         error.param = call_.call.api == Api::kChat ? "messages" : call_.call.api == Api::kText ? "prompt" : "token_ids";
@@ -216,6 +217,7 @@ void GenerationJob::conclude() {
              call_.head.id, call_.tenant->name, call_.head.model, call_.endpoint, usage.prompt_tokens,
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_));
   call_.tenant->close_request(usage.total_tokens);
+  handles_.clear();  // they hold the sinks, and those this
   record(usage, finish);
 }
 
