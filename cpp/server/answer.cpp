@@ -31,10 +31,10 @@ void Answer::put_head(const HttpResponse& r, bool has_length) {
   auto out = std::back_inserter(out_);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason_phrase(r.status), http_date());
   if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
-  if (has_length)
-    fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
-  else if (!options_.is_http_1_0)
+  if (!has_length && !options_.is_http_1_0)
     fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
+  else if (has_length && r.status != 304)  // there it would be the length of the body that is not sent
+    fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
   for (const auto& [name, value] : r.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
 }

@@ -56,6 +56,7 @@ void add_generation_routes(Router& router, ServerCore& core);
 void add_model_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
+void add_ui_routes(Router& router, ServerCore& core);
 
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);

@@ -83,6 +83,7 @@ class ServerImpl final : public Server {
     add_generation_routes(router_, core_);
     add_model_routes(router_, core_);
     add_tenant_routes(router_, core_);
+    add_ui_routes(router_, core_);
   }
 
   ~ServerImpl() override {

@@ -1,0 +1,40 @@
+// / and /ui/*: the chat page. It holds nothing secret; what it shows comes from the other paths, with the user's key.
+#include <fmt/format.h>
+
+#include "server/core.h"
+#include "server/ui_files.h"
+
+namespace zinc_rt::server {
+namespace {
+
+// Nothing from elsewhere and nothing inline: text of a model that got past the page's sanitizer runs no script and
+// reaches no other server.
+constexpr const char* kPolicy =
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+void answer_file(ServerCore& core, Exchange& exchange, const UiFile& file) {
+  HttpResponse response;
+  response.headers = {{"ETag", std::string(file.etag)},     {"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", kPolicy}, {"X-Content-Type-Options", "nosniff"},
+                      {"X-Frame-Options", "DENY"},          {"Referrer-Policy", "no-referrer"}};
+  response.content_type = file.content_type;
+  if (exchange.request.header("if-none-match") == file.etag)
+    response.status = 304;
+  else
+    response.body = file.bytes;
+  core.metrics.answered(response.status);
+  exchange.connection->respond(std::move(response));
+}
+
+}  // namespace
+
+void add_ui_routes(Router& router, ServerCore& core) {
+  for (const UiFile& file : ui_files()) {
+    const bool is_page = file.name == "index.html";
+    router.add({"GET", is_page ? "/" : fmt::format("/ui/{}", file.name), Access::kOpen, true,
+                [&core, &file](Exchange& exchange) { answer_file(core, exchange, file); }});
+  }
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,32 @@
+// The panel of settings, and the fields of a request that it stands for.
+import { $ } from "./dom.js";
+import { loadSettings, saveSettings } from "./store.js";
+
+const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"];
+const FIELDS = ["system", "thinking", ...NUMBERS];
+
+export function startSettings() {
+  const settings = loadSettings();
+  for (const name of FIELDS) {
+    $(name).value = settings[name] ?? "";
+    $(name).addEventListener("change", () => {
+      try {
+        saveSettings(Object.fromEntries(FIELDS.map((field) => [field, $(field).value])));
+      } catch {
+        // a full or forbidden store: the fields hold until the page closes
+      }
+    });
+  }
+}
+
+export function requestFields() {
+  const fields = {};
+  for (const name of NUMBERS) if ($(name).value !== "") fields[name] = Number($(name).value);
+  if ($("thinking").value) fields.chat_template_kwargs = { enable_thinking: $("thinking").value === "on" };
+  return fields;
+}
+
+export function systemMessages() {
+  const content = $("system").value.trim();
+  return content ? [{ role: "system", content }] : [];
+}

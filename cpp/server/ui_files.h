@@ -1,0 +1,19 @@
+// The chat page's files, in the program itself: CMake makes their source of cpp/server/ui/dist.
+// Thread rule: constants.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace zinc_rt::server {
+
+struct UiFile {
+  std::string_view name;  // index.html
+  std::string_view content_type;
+  std::string_view etag;  // with its quotes
+  std::string_view bytes;
+};
+
+std::span<const UiFile> ui_files();
+
+}  // namespace zinc_rt::server
