@@ -153,6 +153,8 @@ def test_pages_of_other_sites_are_refused(server):
     there = {"Host": f"{server.host}:{server.port}"}
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Origin": "http://evil.example"})[0] == 403
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Content-Type": "text/plain"})[0] == 415
+    rebound = {"Host": "rebound.example", "Origin": "http://rebound.example"}
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers=rebound)[0] == 403
     own = f"http://{server.host}:{server.port}"
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Origin": own, **there})[0] == 200
 

@@ -3,7 +3,9 @@
 import concurrent.futures
 import hashlib
 import json
+import pathlib
 import random
+import re
 import signal
 import sqlite3
 import threading
@@ -258,3 +260,13 @@ def test_a_bad_configuration_names_its_line(tiny_model, tmp_path, text, complain
         [*PROGRAM, "serve", tiny_model, "--config", file, "--port", "0"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 3 and complaint in done.stderr and "line " in done.stderr
+
+
+def test_the_dashboard_asks_for_metrics_that_there_are(server):
+    assert ask(server, KEYS["alice"])[0] == 200
+    assert ask(server, KEYS["alice"], temperature=5)[0] == 400
+    text = server.request("GET", "/metrics", key=ADMIN)[2].decode()
+    there = {re.split(r"[{ ]", line)[0] for line in text.splitlines() if not line.startswith("#")}
+    dashboard = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "grafana.json").read_text()
+    asked = set(re.findall(r"\bzinc:\w+", dashboard))
+    assert len(asked) > 12 and asked <= there, asked - there

@@ -60,7 +60,10 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
 void add_generation_route(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
   router.add({"POST", path, Access::kKey, false, [&core, parse, prefix](Exchange& exchange) {
                 const auto job = make_job(core, exchange, parse, prefix);
-                if (!job) return answer(core, exchange, job.error());
+                if (!job) {
+                  if (job.error().status == 400) core.metrics.refused("invalid");
+                  return answer(core, exchange, job.error());
+                }
                 if (const auto started = (*job)->start(); !started) {
                   exchange.caller.tenant->close_request(0);
                   core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");

@@ -64,12 +64,23 @@ std::string id_of(const HttpRequest& request) {
   return is_good ? std::string(given) : new_id();
 }
 
-// What a page of another site makes a browser send must not reach a server that trusts who can reach it.
-std::string breach_of(const HttpRequest& request) {
-  const auto origin = request.header("origin");
-  if (const auto at = origin.find("://");
-      !origin.empty() && origin.substr(at == std::string_view::npos ? 0 : at + 3) != request.header("host"))
-    return fmt::format("[http] Origin {} is another site than this server", origin.substr(0, 100));
+// Whether a Host header names this machine as its own browser would: by number, or as localhost.
+bool is_local_name(std::string_view host) {
+  if (host.starts_with("[")) return true;  // an IPv6 address
+  const auto name = host.substr(0, host.find(':'));
+  return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
+}
+
+// A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
+// Origin, by a name of its own that points here, or as a form. With keys, such a page has none. Who sends no Origin is
+// no page.
+std::string breach_of(const HttpRequest& request, bool is_open, bool is_local) {
+  const auto origin = request.header("origin"), host = request.header("host");
+  const auto scheme = origin.find("://");
+  if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
+    return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
+  if (is_open && is_local && !origin.empty() && !is_local_name(host))
+    return fmt::format("[http] Host {} is no name of this machine, and the server has no keys", host.substr(0, 100));
   const auto type = request.header("content-type");
   if (request.method == "GET" || request.method == "HEAD" || type.empty() || type.starts_with("application/json"))
     return {};
@@ -104,6 +115,8 @@ class ServerImpl final : public Server {
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.last_alive_ms = steady_ms();
+    is_local_ = options.transport.host == "localhost" || options.transport.host == "::1" ||
+                options.transport.host.starts_with("127.");
     core_.models.add_loaded(models.front(), core_.engine.models().front());
     for (std::size_t i = 1; i < models.size(); ++i)
       if (const auto loaded = core_.models.load(models[i]); !loaded)
@@ -136,13 +149,21 @@ class ServerImpl final : public Server {
  private:
   // On an I/O thread.
   void take(HttpRequest request, std::shared_ptr<Connection> to) {
+    try {
+      route(std::move(request), std::move(to));
+    } catch (const std::exception& error) {  // the connection answers 500
+      log().error("a request ended by an exception: {}", error.what());
+    }
+  }
+
+  void route(HttpRequest request, std::shared_ptr<Connection> to) {
     Exchange exchange;
     exchange.request = std::move(request);
     exchange.connection = std::move(to);
     exchange.id = id_of(exchange.request);
-    if (auto breach = breach_of(exchange.request); !breach.empty()) {
+    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), is_local_); !breach.empty()) {
       ApiError error;
-      error.status = breach.starts_with("[http] Origin") ? 403 : 415;
+      error.status = breach.starts_with("[http] Content-Type") ? 415 : 403;
       error.message = std::move(breach);
       return answer(core_, exchange, error);
     }
@@ -183,7 +204,7 @@ class ServerImpl final : public Server {
   Router router_;
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
-  bool is_stopped_ = false;
+  bool is_stopped_ = false, is_local_ = false;
   std::thread watch_;
 };
 

@@ -1,13 +1,16 @@
 // A few threads that run what may block: parsing, templates, tokenization, submitting, reading the engine's counters.
-// Thread rule: any thread. Tasks must not throw.
+// Thread rule: any thread. A task that throws is logged; what it held is let go.
 #pragma once
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "base/log.h"
 
 namespace zinc_rt::server {
 
@@ -45,7 +48,11 @@ class WorkQueue {
       auto task = std::move(tasks_.front());
       tasks_.pop_front();
       lock.unlock();
-      task();
+      try {
+        task();
+      } catch (const std::exception& error) {
+        log().error("a request ended by an exception: {}", error.what());
+      }
       task = nullptr;
       lock.lock();
     }
