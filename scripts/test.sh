@@ -24,8 +24,8 @@ need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_model || say "the demo model could not be fetched; its tests will be skipped by name"
 build release all -- -DZRT_TESTS=ON
 need_package
-# For the notebooks, which the slow tests run.
-[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib
+# For the notebooks, which the slow tests run, and as a client of the server.
+[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib litellm
 
 # Both runners run, whatever the first one finds.
 failed=0

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import numpy as np
 import pytest
 
 from server_process import serving
@@ -116,6 +117,22 @@ def test_echo_with_logprobs_scores_the_prompt(client):
     assert scored.token_logprobs[0] is None and all(value <= 0 for value in scored.token_logprobs[1:])
     assert scored.text_offset == sorted(scored.text_offset) and scored.text_offset[0] == 0
     assert all(len(top) in (1, 2) for top in scored.top_logprobs[1:])
+
+
+def test_the_scores_are_those_of_the_logits(client, tiny_engine):
+    """What evaluation harnesses read: echo, logprobs, one token."""
+    ids = tiny_engine.tokenize("the hat in the then than ant")
+    scored = client.completions.create(model=MODEL, prompt=ids, max_tokens=1, temperature=0, echo=True, logprobs=1)
+    logits = tiny_engine.logits(ids).astype(np.float64)
+    logs = (
+        logits
+        - np.log(np.exp(logits - logits.max(-1, keepdims=True)).sum(-1, keepdims=True))
+        - logits.max(-1, keepdims=True)
+    )
+    wanted = [logs[i, ids[i + 1]] for i in range(len(ids) - 1)]
+    got = scored.choices[0].logprobs.token_logprobs
+    assert got[0] is None and got[1:-1] == pytest.approx(wanted, abs=1e-5)
+    assert got[-1] == pytest.approx(logs[-1].max(), abs=1e-5)
 
 
 def test_a_stop_text_ends_it_and_is_left_out(client):
