@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import hashlib
+import http.client
 import json
 import pathlib
 import random
@@ -220,6 +221,59 @@ def test_a_kill_loses_no_answered_token(tiny_model, tmp_path):
 @pytest.mark.slow
 def test_a_kill_at_100_moments_loses_no_answered_token(tiny_model, tmp_path):
     assert sum(kill_somewhere(tiny_model, tmp_path, seed) for seed in range(100, 200)) > 100
+
+
+def end_somewhere(model, folder, seed):
+    """SIGTERM under load: each answer that has begun is finished, and the ledger is the sum of them."""
+    rng = random.Random(seed)
+    state = folder / f"state{seed}.db"
+    had, cut, over = [], [], threading.Event()
+    with serving(model, "--max-slots", 4, state=state) as server:
+
+        def work(i):
+            while not over.is_set():
+                stream = i % 2 == 0
+                more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+                try:
+                    code, _, answer = ask(server, None, 5 + i * 7, **more)
+                except http.client.IncompleteRead:
+                    cut.append(i)
+                    return
+                except (OSError, http.client.HTTPException):  # before any of an answer came
+                    return
+                if code == 503:
+                    return
+                assert code == 200
+                if stream:
+                    if b"data: [DONE]" not in answer:
+                        cut.append(i)
+                        return
+                    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
+                    answer = next(e for e in events if e.get("usage"))
+                had.append((answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
+
+        workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for worker in workers:
+            worker.start()
+        time.sleep(rng.uniform(0.02, 0.4))
+        code = server.stop()
+        over.set()
+        for worker in workers:
+            worker.join(30)
+    assert code == 0 and not cut
+    with sqlite3.connect(state) as db:
+        sums = db.execute("SELECT SUM(requests), SUM(prompt_tokens), SUM(completion_tokens) FROM totals").fetchone()
+    assert [n or 0 for n in sums] == [len(had), sum(p for p, _ in had), sum(c for _, c in had)]
+    return len(had)
+
+
+def test_sigterm_cuts_no_answer_off(tiny_model, tmp_path):
+    assert sum(end_somewhere(tiny_model, tmp_path, seed) for seed in range(4)) > 0
+
+
+@pytest.mark.slow
+def test_sigterm_at_100_moments_cuts_no_answer_off(tiny_model, tmp_path):
+    assert sum(end_somewhere(tiny_model, tmp_path, seed) for seed in range(100, 200)) > 100
 
 
 def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
