@@ -294,11 +294,13 @@ def test_health_answers_while_the_engine_is_busy(server):
     workers = [threading.Thread(target=work) for _ in range(6)]
     for worker in workers:
         worker.start()
-    assert [server.request("GET", path)[0] for path in ("/health", "/livez", "/readyz") * 20] == [200] * 60
-    assert server.request("GET", "/health_generate")[0] == 200
-    done.set()
-    for worker in workers:
-        worker.join()
+    try:
+        assert [server.request("GET", path)[0] for path in ("/health", "/livez", "/readyz") * 20] == [200] * 60
+        assert server.request("GET", "/health_generate")[0] == 200
+    finally:
+        done.set()
+        for worker in workers:
+            worker.join()
 
 
 def test_sigterm_finishes_what_runs(tiny_model):

@@ -38,8 +38,12 @@ void answer_probe(ServerCore& core, Exchange& exchange) {
     if (!handle) {
       wrong = handle.error().message;
     } else if (!handle->wait_for(kProbeMs)) {
-      wrong = fmt::format("[health] no token within {:.0f} ms", kProbeMs);
       handle->cancel();
+      // It may have waited for a slot, while steps go on.
+      const auto since = steady_ms() - core.last_alive_ms;
+      if (static_cast<double>(since) < kProbeMs)
+        return answer(core, exchange, fmt::format(R"({{"status":"ok","busy":true,"step_ended_ms_ago":{}}})", since));
+      wrong = fmt::format("[health] no token within {:.0f} ms, and no step has ended for {} ms", kProbeMs, since);
     } else if (const auto status = handle->wait(); !status) {
       wrong = status.error().message;
     }
