@@ -199,7 +199,7 @@ def kill_somewhere(model, folder, seed):
         workers = [threading.Thread(target=work, args=(i,)) for i in range(6)]
         for worker in workers:
             worker.start()
-        time.sleep(rng.uniform(0.02, 0.4))
+        time.sleep(rng.uniform(0.05, 0.6))
         server.process.kill()
         over.set()
         for worker in workers:
@@ -255,7 +255,7 @@ def end_somewhere(model, folder, seed):
         workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for worker in workers:
             worker.start()
-        time.sleep(rng.uniform(0.02, 0.4))
+        time.sleep(rng.uniform(0.05, 0.6))
         code = server.stop()
         over.set()
         for worker in workers:
