@@ -168,6 +168,12 @@ def test_what_was_made_outlives_a_kill(tiny_model, tmp_path):
         assert server.request("GET", "/v1/tenants/carol", key=ADMIN)[2]["settings"]["weight"] == 3
 
 
+def last_event(answer):
+    """The event of a stream that has its usage; None where the stream was cut off before it."""
+    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
+    return next((e for e in events if e.get("usage")), None)
+
+
 def kill_somewhere(model, folder, seed):
     """Kills a server under load; each answer that a client had must be in the ledger, to the token."""
     rng = random.Random(seed)
@@ -190,8 +196,7 @@ def kill_somewhere(model, folder, seed):
                 if code != 200:
                     continue
                 if stream:
-                    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
-                    answer = next((e for e in events if e.get("usage")), None)
+                    answer = last_event(answer)
                     if answer is None:
                         continue
                 had.append((answer["id"], answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
@@ -248,8 +253,7 @@ def end_somewhere(model, folder, seed):
                     if b"data: [DONE]" not in answer:
                         cut.append(i)
                         return
-                    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
-                    answer = next(e for e in events if e.get("usage"))
+                    answer = last_event(answer)
                 had.append((answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
 
         workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]

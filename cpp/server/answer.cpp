@@ -4,6 +4,8 @@
 
 #include <ctime>
 
+#include "server/api_error.h"
+
 namespace zinc_rt::server {
 namespace {
 
@@ -143,11 +145,10 @@ void Answer::drop() {
     is_started = is_started_;
   }
   if (is_started) return abort();
-  HttpResponse response;
-  response.status = 500;
-  response.body =
-      R"({"error":{"message":"the request was dropped without an answer","type":"server_error","param":null,"code":null}})";
-  respond(std::move(response));
+  ApiError error;
+  error.status = 500;
+  error.message = "the request was dropped without an answer";
+  respond(error_response(error));
 }
 
 void Answer::beat(std::chrono::steady_clock::time_point before) {

@@ -87,6 +87,29 @@ class Table {
     if (!status_) return;
     status_ = fail(StatusCode::kInvalidArgument, "line {}: {}{}: {}", node.source().begin.line, at_, key, what);
   }
+  // What was not taken so far, as the API would send it.
+  Json take_rest() {
+    Json out = Json::object();
+    for (const auto& [name, value] : table_) {
+      const std::string key(name.str());
+      if (!known_.insert(key).second) continue;
+      if (value.is_boolean())
+        out[key] = *value.value<bool>();
+      else if (value.is_integer())
+        out[key] = *value.value<std::int64_t>();
+      else if (value.is_floating_point())
+        out[key] = *value.value<double>();
+      else if (value.is_string())
+        out[key] = *value.value<std::string>();
+      else
+        complain(value, key, "its value is of the wrong kind");
+    }
+    return out;
+  }
+  const toml::node& node_of(const std::string& key, const toml::node& otherwise) const {
+    const toml::node* node = table_.get(key);
+    return node == nullptr ? otherwise : *node;
+  }
   // "sha256:" and 64 hex digits each.
   void take_hashes(const char* key, std::vector<std::string>& out) {
     const toml::node* node = get(key);
@@ -155,29 +178,13 @@ void read_model(Table& t, const toml::node& node, Config& config) {
 
 void read_tenant(Table& t, const toml::node& node, Config& config) {
   TenantRegistry::Configured tenant;
-  auto& s = tenant.settings;
-  auto& q = s.quota;
   t.take("name", tenant.name);
   t.take_hashes("keys", tenant.key_hashes);
-  t.take("qos_class", q.qos_class);
-  t.take("weight", q.weight);
-  t.take("max_concurrent_slots", q.max_concurrent_slots);
-  t.take("max_kv_pages", q.max_kv_pages);
-  t.take("reserved_kv_pages", q.reserved_kv_pages);
-  t.take("max_context_tokens", q.max_context_tokens);
-  t.take("decode_tokens_per_s", q.decode_tokens_per_s);
-  t.take("prefill_tokens_per_s", q.prefill_tokens_per_s);
-  t.take("isolation_group", q.isolation_group);
-  t.take("requests_per_minute", s.requests_per_minute);
-  t.take("tokens_per_minute", s.tokens_per_minute);
-  t.take("max_open_requests", s.max_open_requests);
-  t.take("proxy", s.is_proxy);
   if (tenant.name.empty()) t.complain(node, "name", "it is missing");
   for (const auto& other : config.options.tenants)
     if (other.name == tenant.name) t.complain(node, "name", "two tenants have it");
-  // The same ranges as for tenants made at run time.
-  if (const auto good = TenantSettings().change(s.to_json()); !good)
-    t.complain(node, good.error().param, good.error().message);
+  if (const auto good = tenant.settings.change(t.take_rest()); !good)
+    t.complain(t.node_of(good.error().param, node), good.error().param, good.error().message);
   config.options.tenants.push_back(std::move(tenant));
 }
 

@@ -51,6 +51,13 @@ Result<std::string> make_api_key() {
   return key;
 }
 
+TenantSettings TenantSettings::unlimited() {
+  TenantSettings settings;
+  settings.quota.max_concurrent_slots = settings.quota.max_kv_pages = INT32_MAX;
+  settings.quota.decode_tokens_per_s = settings.quota.prefill_tokens_per_s = 1e9;
+  return settings;
+}
+
 Json TenantSettings::to_json() const {
   return Json{{"qos_class", quota.qos_class},
               {"weight", quota.weight},
@@ -236,11 +243,8 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
   }
   configured_keys_ = std::move(keys);
   if (!configured_keys_.empty() || !stored_keys_.empty() || tenants_.contains("default")) return {};
-  TenantSettings open;
-  open.quota.max_concurrent_slots = INT32_MAX;
-  open.quota.max_kv_pages = INT32_MAX;
+  auto open = TenantSettings::unlimited();
   open.quota.max_context_tokens = INT32_MAX;
-  open.quota.decode_tokens_per_s = open.quota.prefill_tokens_per_s = 1e9;
   open.quota.qos_class = "interactive";
   ZRT_TRY(tenants_["default"], make("default", open, true));
   return {};

@@ -23,6 +23,8 @@ struct TenantSettings {
   std::uint32_t max_open_requests = 4096;
   bool is_proxy = false;  // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
 
+  // For who has the machine to itself: no bound on slots, pages and rates.
+  static TenantSettings unlimited();
   Json to_json() const;
   // `json` changes some of the fields. Errors: 400 naming the field.
   ApiResult<void> change(const Json& json);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "server/answer.h"
+#include "server/api_error.h"
 #include "server/http_head.h"
 
 namespace zinc_rt::server {
@@ -37,15 +38,6 @@ constexpr int kIoThreads = 2;
 constexpr auto kSweep = std::chrono::milliseconds(500);
 constexpr std::size_t kReadAhead = 64u << 10;  // bytes of a client that wait to be parsed
 constexpr auto kLinger = std::chrono::seconds(1);
-
-std::string error_body(const std::string& message) {
-  std::string text;  // complaints are our own words in plain ASCII
-  for (const char c : message) {
-    if (c == '"' || c == '\\') text += '\\';
-    text += c;
-  }
-  return fmt::format(R"({{"error":{{"message":"{}","type":"invalid_request_error","param":null,"code":null}}}})", text);
-}
 
 Clock::duration seconds(double s) {
   return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
@@ -216,10 +208,10 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   Task refuse(HeadScan bad) {
     ++shared_->bad_requests;
     auto answer = std::make_shared<Answer>(AnswerOptions{}, [] {});
-    HttpResponse response;
-    response.status = bad.status;
-    response.body = error_body("[http] " + bad.complaint);
-    answer->respond(std::move(response));
+    ApiError error;
+    error.status = bad.status;
+    error.message = "[http] " + bad.complaint;
+    answer->respond(error_response(error));
     allow(shared_->options.write_timeout_s);
     const auto bytes = answer->take().bytes;
     const auto buffer = asio::buffer(bytes);

@@ -56,9 +56,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!key.empty()) {
     server::TenantRegistry::Configured tenant;
     tenant.name = "default";
-    tenant.settings.quota.max_concurrent_slots = INT32_MAX;
-    tenant.settings.quota.max_kv_pages = INT32_MAX;
-    tenant.settings.quota.decode_tokens_per_s = tenant.settings.quota.prefill_tokens_per_s = 1e9;
+    tenant.settings = server::TenantSettings::unlimited();
     tenant.key_hashes = {server::sha256_hex(key)};
     config.options.tenants.push_back(std::move(tenant));
   }
