@@ -9,10 +9,13 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How long a step may become by prefill while a class decodes (design 18.5: decode jitter under 30 ms for interactive);
-// batch: also while nobody does, since whoever comes next waits for the step.
-constexpr double kStepBudgetUs[kQosCount] = {30'000, 100'000, 250'000};
-// By how much prefill may stretch a step in which a more urgent class decodes or computes its prompt.
+// How long prompts may make a step in which nobody more urgent than they takes part, by the most urgent class that
+// decodes in it: at least so many us (batch: also while nobody decodes, since whoever comes next waits for the step),
+// and at least so many times what decoding alone takes. The second is what admitted prompts are promised of the machine
+// beside many decoding slots: half of it, or more.
+constexpr double kStepBudgetUs[kQosCount] = {30'000, 30'000, 250'000};
+constexpr double kStepGrowth[kQosCount] = {2.0, 2.0, 4.0};
+// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
 constexpr std::uint32_t kUnknownCostChunk = 16;
@@ -78,27 +81,29 @@ void Scheduler::plan_decodes(Micros now) {
   }
 }
 
-// Prompt tokens that a class may add to a step.
-std::uint32_t Scheduler::prefill_allowed(Qos qos) const {
+// Prompt tokens that a request may add to a step.
+std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
+  const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
+  StepSize all, decodes, urgent;                      // urgent: what would be there without this class
   for (const PlanItem& item : plan_.items) {
     const Qos other = slot_requests_[item.slot]->params.qos;
     planned = std::min(planned, other);
     if (item.is_decode) decoding = std::min(decoding, other);
+    all.add(item.begin, item.n);
+    if (item.is_decode) decodes.add(item.begin, item.n);
+    if (item.is_decode || other < qos) urgent.add(item.begin, item.n);
   }
   const bool is_first = plan_.n_tokens == plan_.n_decode;
   if (!cost_.is_known()) return decoding == Qos::kBatch && qos <= planned ? options_.chunk_cap : kUnknownCostChunk;
   if (qos <= planned) {
-    const double budget =
-        std::max(kStepBudgetUs[index(decoding)], kStretch[index(decoding)] * cost_.step_us(plan_.n_decode));
+    const double alone = plan_.n_decode == 0 ? 0 : cost_.step_us(decodes);
+    const double budget = std::max(kStepBudgetUs[index(decoding)], kStepGrowth[index(decoding)] * alone);
     const std::uint32_t least = decoding == Qos::kBatch ? kLeastChunk : 1;  // a prompt always gets on
-    return std::max(is_first ? least : 0, cost_.tokens_within(budget, plan_.n_tokens));
+    return std::max(is_first ? least : 0, cost_.tokens_within(budget, all, r.n_done));
   }
-  std::uint32_t n_urgent = 0;  // tokens that would be there without this class
-  for (const PlanItem& item : plan_.items)
-    if (item.is_decode || slot_requests_[item.slot]->params.qos < qos) n_urgent += item.n;
-  const double budget = kStretch[index(planned)] * cost_.step_us(n_urgent);
-  return std::max(is_first ? 1u : 0u, cost_.tokens_within(budget, plan_.n_tokens));
+  const double budget = kStretch[index(planned)] * cost_.step_us(urgent);
+  return std::max(is_first ? 1u : 0u, cost_.tokens_within(budget, all, r.n_done));
 }
 
 // Where a chunk of at most n tokens ends. While its prompt is scored, logits are those of the text up to their token,
@@ -137,7 +142,7 @@ void Scheduler::plan_prefills(Micros now) {
   for (std::size_t i = 0; i < prefilling_.size(); ++i) {
     Request& r = *prefilling_[i];
     const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
-    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r.params.qos)});
+    const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r)});
     if (allowed == 0) continue;
     // Pages may have gone to decoding slots since it was admitted. It preempts for them only when nothing else runs.
     const std::uint32_t wanted = chunk_end(r, allowed);

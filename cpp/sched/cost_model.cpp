@@ -1,34 +1,125 @@
 #include "sched/cost_model.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
 
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kKept = 0.98;         // of the weight of earlier steps: some fifty of them count
+constexpr double kCounted = 16;        // steps whose mean a class keeps
+constexpr double kHalfLife = 4096;     // steps after which a class that was not seen counts half
 constexpr double kLongestOutlier = 8;  // times what was expected: a step that was descheduled teaches no more than this
+constexpr std::uint64_t kOutliersFrom = 8;  // steps
+constexpr std::uint32_t kMost = 1'000'000;
+// A subset of the terms, by bits (1: base, 2: tokens, 4: pairs), that explains the classes no worse than this part of a
+// later one stays: with steps of one size all fit alike, and then tokens are taken to cost.
+constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
+constexpr double kBetter = 0.98;
+
+using Terms = std::array<double, 3>;
+
+struct Sums {
+  std::array<Terms, 3> xx{};
+  Terms xy{};
+  double yy = 0;
+};
+
+// The least squares with the terms of `subset` alone; nothing where they do not tell themselves apart.
+std::optional<Terms> solve(const Sums& sums, unsigned subset) {
+  std::array<std::size_t, 3> at{};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < 3; ++i)
+    if ((subset >> i & 1) != 0) at[n++] = i;
+  std::array<Terms, 3> a{};
+  Terms b{};
+  for (std::size_t i = 0; i < n; ++i) {
+    b[i] = sums.xy[at[i]];
+    for (std::size_t j = 0; j < n; ++j) a[i][j] = sums.xx[at[i]][at[j]];
+  }
+  // Symmetric and positive: elimination needs no pivoting.
+  for (std::size_t i = 0; i < n; ++i) {
+    if (a[i][i] <= 1e-6 * sums.xx[at[i]][at[i]]) return std::nullopt;
+    for (std::size_t k = i + 1; k < n; ++k) {
+      const double f = a[k][i] / a[i][i];
+      for (std::size_t j = i; j < n; ++j) a[k][j] -= f * a[i][j];
+      b[k] -= f * b[i];
+    }
+  }
+  Terms found{};
+  for (std::size_t i = n; i-- > 0;) {
+    double value = b[i];
+    for (std::size_t j = i + 1; j < n; ++j) value -= a[i][j] * found[at[j]];
+    found[at[i]] = value / a[i][i];
+  }
+  return found;
+}
+
+double error_of(const Sums& sums, const Terms& c) {
+  double error = sums.yy;
+  for (std::size_t i = 0; i < 3; ++i) {
+    error -= 2 * c[i] * sums.xy[i];
+    for (std::size_t j = 0; j < 3; ++j) error += c[i] * c[j] * sums.xx[i][j];
+  }
+  return error;
+}
+
+// 0 for less than 2, then one more for each doubling.
+std::size_t doublings(double value, std::size_t n_classes) {
+  const auto whole = static_cast<std::uint64_t>(std::max(1.0, value));
+  return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(whole)) - 1, n_classes - 1);
+}
 
 }  // namespace
 
-void CostModel::observe(std::uint32_t n_tokens, double us) {
-  const double x = n_tokens;
-  if (weight_ > 8) us = std::min(us, kLongestOutlier * std::max(1.0, step_us(x)));
-  weight_ = weight_ * kKept + 1;
-  x_ = x_ * kKept + x;
-  y_ = y_ * kKept + us;
-  xx_ = xx_ * kKept + x * x;
-  xy_ = xy_ * kKept + x * us;
-  const double spread = weight_ * xx_ - x_ * x_;  // 0 while all steps had as many tokens
-  per_token_ = spread > 1e-3 * weight_ * weight_ ? (weight_ * xy_ - x_ * y_) / spread : y_ / x_;
-  per_token_ = std::clamp(per_token_, 0.0, y_ / x_);  // neither part is negative
-  base_ = (y_ - per_token_ * x_) / weight_;
+void CostModel::observe(const StepSize& size, double us) {
+  if (size.tokens <= 0) return;
+  us = std::max(us, 1.0);
+  if (n_observed_ >= kOutliersFrom) us = std::min(us, kLongestOutlier * std::max(1.0, step_us(size)));
+  const std::size_t depth = doublings(size.pairs / size.tokens / 64, 2 * kDepths) / 2;  // 0 to 127, to 511, to 2047 ...
+  Class& c = classes_[doublings(size.tokens, kSizes) * kDepths + depth];
+  c.n = std::min(c.n + 1, kCounted);
+  c.tokens += (size.tokens - c.tokens) / c.n;
+  c.pairs += (size.pairs - c.pairs) / c.n;
+  c.us += (us - c.us) / c.n;
+  c.seen = ++n_observed_;
+  fit();
 }
 
-std::uint32_t CostModel::tokens_within(double us, std::uint32_t n_tokens) const {
-  const double left = us - step_us(n_tokens);
+void CostModel::fit() {
+  Sums sums;
+  for (const Class& c : classes_) {
+    if (c.n == 0) continue;
+    // Relative errors: steps of 2 ms and of 200 ms count alike.
+    const double weight = c.n * std::exp2(-static_cast<double>(n_observed_ - c.seen) / kHalfLife) / (c.us * c.us);
+    const Terms x{1, c.tokens, c.pairs};
+    for (std::size_t i = 0; i < 3; ++i) {
+      for (std::size_t j = 0; j < 3; ++j) sums.xx[i][j] += weight * x[i] * x[j];
+      sums.xy[i] += weight * x[i] * c.us;
+    }
+    sums.yy += weight * c.us * c.us;
+  }
+  double least = INFINITY;
+  for (const unsigned subset : kOrder) {
+    const auto found = solve(sums, subset);
+    if (!found || std::ranges::min(*found) < 0) continue;
+    const double error = error_of(sums, *found) + 1e-9 * sums.yy;
+    if (error >= kBetter * least) continue;
+    least = error;
+    coefficients_ = *found;
+  }
+}
+
+std::uint32_t CostModel::tokens_within(double us, const StepSize& size, std::uint32_t begin) const {
+  const double left = us - step_us(size);
   if (left <= 0) return 0;
-  if (per_token_ * 1e6 <= left) return 1000000;
-  return static_cast<std::uint32_t>(left / per_token_);
+  // n tokens cost linear * n + square * n * n.
+  const double square = 0.5 * coefficients_[2];
+  const double linear = coefficients_[1] + coefficients_[2] * (begin + 0.5);
+  const double below = linear + std::sqrt(linear * linear + 4 * square * left);
+  if (below * kMost <= 2 * left) return kMost;
+  return static_cast<std::uint32_t>(2 * left / below);
 }
 
 }  // namespace zinc_rt::sched

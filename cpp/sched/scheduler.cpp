@@ -219,7 +219,9 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   }
   if (plan_.n_tokens > 0) {
     ++stats_.steps;
-    cost_.observe(plan_.n_tokens, step_us);
+    StepSize size;
+    for (const PlanItem& item : plan_.items) size.add(item.begin, item.n);
+    cost_.observe(size, step_us);
   }
   plan_.items.clear();
 }

@@ -174,7 +174,7 @@ class Scheduler {
   // batch_planner.cpp
   void plan_decodes(Micros now);
   void plan_prefills(Micros now);
-  std::uint32_t prefill_allowed(Qos qos) const;
+  std::uint32_t prefill_allowed(const Request& request) const;
   std::uint32_t chunk_end(const Request& request, std::uint32_t n) const;
   void add_item(Request& request, std::uint32_t n, bool is_decode);
   void save_state(Request& request, std::uint32_t at);

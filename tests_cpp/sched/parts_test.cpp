@@ -139,23 +139,54 @@ TEST(TenantBook, CountsWhatIsReservedForOthers) {
   EXPECT_GT(book.room_epoch(), epoch);
 }
 
+StepSize sized(std::uint32_t begin, std::uint32_t n) {
+  StepSize size;
+  size.add(begin, n);
+  return size;
+}
+
 TEST(CostModel, LearnsBaseAndSlope) {
   CostModel cost;
   EXPECT_FALSE(cost.is_known());
-  for (std::uint32_t i = 0; i < 200; ++i) cost.observe(1 + i % 64, 500 + 20.0 * (1 + i % 64));
-  EXPECT_NEAR(cost.step_us(0), 500, 1);
-  EXPECT_NEAR(cost.step_us(100), 2500, 5);
-  EXPECT_EQ(cost.tokens_within(2500.5 - 400, 20), 60u);
-  EXPECT_EQ(cost.tokens_within(600, 20), 0u);
+  for (std::uint32_t i = 0; i < 200; ++i) cost.observe(sized(0, 1 + i % 64), 500 + 20.0 * (1 + i % 64));
+  EXPECT_NEAR(cost.step_us({}), 500, 1);
+  EXPECT_NEAR(cost.step_us(sized(0, 100)), 2500, 5);
+  EXPECT_EQ(cost.tokens_within(2500.5 - 400, sized(0, 20), 0), 60u);
+  EXPECT_EQ(cost.tokens_within(600, sized(0, 20), 0), 0u);
+}
+
+TEST(CostModel, LearnsWhatDeepTokensCost) {
+  CostModel cost;
+  const auto us = [](const StepSize& size) { return 1000 + 40 * size.tokens + 0.05 * size.pairs; };
+  for (std::uint32_t i = 0; i < 100; ++i)
+    for (const auto& size : {sized(64 * i, 64), sized(50 * i, 1), sized(10 * i, 200)}) cost.observe(size, us(size));
+  for (const auto& size : {sized(0, 1), sized(30000, 32), sized(5000, 300)})
+    EXPECT_NEAR(cost.step_us(size), us(size), 0.03 * us(size));
+  const StepSize decodes = sized(2000, 1);
+  const std::uint32_t shallow = cost.tokens_within(20'000, decodes, 0),
+                      deep = cost.tokens_within(20'000, decodes, 20'000);
+  EXPECT_GT(shallow, 8 * deep);
+  StepSize all = decodes;
+  all.add(20'000, deep);
+  EXPECT_LE(cost.step_us(all), 20'001);
+  all.add(20'000 + deep, 1);
+  EXPECT_GT(cost.step_us(all), 20'000);
+}
+
+TEST(CostModel, RemembersPromptsThroughLongDecoding) {
+  CostModel cost;
+  for (int i = 0; i < 50; ++i) cost.observe(sized(0, 64), 500 + 20.0 * 64);
+  for (std::uint32_t i = 0; i < 3000; ++i) cost.observe(sized(i % 100, 1), i % 7 == 0 ? 900 : 520);
+  EXPECT_NEAR(cost.step_us(sized(0, 64)), 1780, 180);
 }
 
 TEST(CostModel, OneSizeTeachesTheMeanAndAnOutlierLittle) {
   CostModel cost;
-  for (int i = 0; i < 100; ++i) cost.observe(8, 800);
-  EXPECT_NEAR(cost.step_us(8), 800, 1);
-  EXPECT_NEAR(cost.step_us(16), 1600, 1);
-  cost.observe(8, 1e9);
-  EXPECT_LT(cost.step_us(8), 1000);
+  for (int i = 0; i < 100; ++i) cost.observe(sized(0, 8), 800);
+  EXPECT_NEAR(cost.step_us(sized(0, 8)), 800, 1);
+  EXPECT_NEAR(cost.step_us(sized(0, 16)), 1600, 1);
+  cost.observe(sized(0, 8), 1e9);
+  EXPECT_LT(cost.step_us(sized(0, 8)), 1200);
 }
 
 TEST(RequestQueue, KeepsTheOrderOfArrival) {
