@@ -15,6 +15,7 @@
 #include "engine/model.h"
 #include "engine/stop_matcher.h"
 #include "engine/tenant_state.h"
+#include "engine/timeline.h"
 #include "sched/request.h"
 #include "tokenizer/detokenizer.h"
 #include "zinc_rt/sink.h"
@@ -44,7 +45,7 @@ class Generation {
 
   Model& model() const { return *model_; }
   TenantState& tenant() const { return *tenant_; }
-  const std::string& name() const { return request_.request_id; }
+  RequestName name() const { return {request_.request_id, request_.traceparent}; }
   // For the scheduler; `user` is the generation's address.
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos, std::uint32_t session) const;
 

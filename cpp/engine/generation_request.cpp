@@ -118,7 +118,8 @@ Status Generation::check(const Request& r, const Model& model) {
     return refuse(
         fmt::format("min_tokens bans {} tokens that end the text, and logit_bias has {} entries; {} together allowed",
                     n_end, r.logit_bias.size(), kMaxBias));
-  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id)})
+  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
+                                   std::pair("traceparent", &r.traceparent)})
     if (text->size() > kMaxName)
       return refuse(fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
   return check_template_fields(r);

@@ -32,7 +32,7 @@ void EngineCore::apply(Command& command, sched::Micros now) {
                 : fail(StatusCode::kUnavailable, "[engine] model \"{}\" was removed", g.model().name());
   if (id) {
     g.id = *id;
-    if (!g.name().empty()) timeline_.name_request(g.model().runner().scheduler().options().model_id, *id, g.name());
+    if (timeline_.is_on()) timeline_.name_request(g.model().runner().scheduler().options().model_id, *id, g.name());
     return;
   }
   OutputEvent event;

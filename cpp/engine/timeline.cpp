@@ -37,10 +37,10 @@ void Timeline::name_tenant(std::uint32_t tenant, std::string_view name) {
   names_.tenants.insert_or_assign(tenant, std::string(name));
 }
 
-void Timeline::name_request(std::uint32_t model, std::uint64_t request, std::string_view name) {
-  if (!is_on()) return;
+void Timeline::name_request(std::uint32_t model, std::uint64_t request, RequestName name) {
+  if (!is_on() || name.empty()) return;
   const std::lock_guard lock(mutex_);
-  if (!names_.requests.insert_or_assign({model, request}, std::string(name)).second) return;
+  if (!names_.requests.insert_or_assign({model, request}, std::move(name)).second) return;
   named_requests_.emplace_back(model, request);
   if (named_requests_.size() <= ring_.size()) return;
   names_.requests.erase(named_requests_.front());

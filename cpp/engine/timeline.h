@@ -53,10 +53,14 @@ struct RequestInstant {
 };
 
 // What people call those that records number.
+struct RequestName {
+  std::string request_id, traceparent;  // as the request has them; empty: none
+  bool empty() const { return request_id.empty() && traceparent.empty(); }
+};
 struct TimelineNames {
   using RequestKey = std::pair<std::uint32_t, std::uint64_t>;  // model, request
   std::map<std::uint32_t, std::string> tenants;
-  std::map<RequestKey, std::string> requests;
+  std::map<RequestKey, RequestName> requests;
 };
 
 class Timeline {
@@ -78,7 +82,7 @@ class Timeline {
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
   // While recording; of so many requests as there may be records, the latest keep their names.
-  void name_request(std::uint32_t model, std::uint64_t request, std::string_view name);
+  void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
   std::uint64_t n_records() const;  // held
   std::uint64_t n_dropped() const;  // overwritten by newer ones since start
 

@@ -100,7 +100,11 @@ class TraceWriter {
   std::string request(std::uint32_t model, std::uint64_t id) const {
     const auto found = names_.requests.find({model, id});
     if (found == names_.requests.end()) return fmt::format(R"("request":{})", id);
-    return fmt::format(R"("request":{},"request_id":{})", id, quoted(found->second));
+    auto text = fmt::format(R"("request":{})", id);
+    const auto& [request_id, traceparent] = found->second;
+    if (!request_id.empty()) text += fmt::format(R"(,"request_id":{})", quoted(request_id));
+    if (!traceparent.empty()) text += fmt::format(R"(,"traceparent":{})", quoted(traceparent));
+    return text;
   }
   Status flush() {
     ZRT_CHECK_OK(file_.write(text_));

@@ -37,8 +37,14 @@ void Answer::put_head(const HttpResponse& r, bool has_length) {
     fmt::format_to(out, "Transfer-Encoding: chunked\r\n");
   else if (has_length && r.status != 304)  // there it would be the length of the body that is not sent
     fmt::format_to(out, "Content-Length: {}\r\n", r.body.size());
+  for (const auto& [name, value] : headers_) fmt::format_to(out, "{}: {}\r\n", name, value);
   for (const auto& [name, value] : r.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   fmt::format_to(out, "Connection: {}\r\n\r\n", keep_alive_ ? "keep-alive" : "close");
+}
+
+void Answer::add_header(std::string name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  headers_.emplace_back(std::move(name), std::move(value));
 }
 
 void Answer::put_piece(std::string_view piece) {

@@ -24,6 +24,7 @@ class Answer final : public Connection {
   Answer(const AnswerOptions& options, std::function<void()> wake);
   ~Answer() override = default;
 
+  void add_header(std::string name, std::string value) override;
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
   bool write(std::string_view piece) override;
@@ -55,6 +56,7 @@ class Answer final : public Connection {
   const std::function<void()> wake_;
   std::mutex mutex_;
   std::string out_;
+  Headers headers_;
   std::function<void()> left_;
   bool is_started_ = false, is_stream_ = false, is_over_ = false, has_events_ = false;
   bool has_left_ = false, is_gone_ = false;  // the second: nothing can be sent any more

@@ -13,7 +13,7 @@
 
 namespace zinc_rt::server {
 
-const char* const kExampleConfig = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants and keys again.
+const char* const kExampleConfig = R"(# zinc-rt serve --config FILE; SIGHUP reads tenants, keys and models again.
 
 # Keys are kept as hashes: `zinc-rt key` makes a key and prints both.
 admin_keys = ["sha256:0000000000000000000000000000000000000000000000000000000000000000"]
@@ -28,6 +28,7 @@ drain_timeout_s = 30
 max_body_bytes = 16777216
 max_connections = 16384
 max_connections_per_address = 8192
+cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
 
 [[models]]
 path = "/models/smollm2-135m-instruct.gguf"
@@ -110,6 +111,16 @@ class Table {
     const toml::node* node = table_.get(key);
     return node == nullptr ? otherwise : *node;
   }
+  void take_strings(const char* key, std::vector<std::string>& out) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return;
+    const auto* list = node->as_array();
+    if (list == nullptr) return complain(*node, key, "a list wanted");
+    for (const toml::node& one : *list) {
+      if (!one.is_string()) return complain(one, key, "a string wanted");
+      out.push_back(*one.value<std::string>());
+    }
+  }
   // "sha256:" and 64 hex digits each.
   void take_hashes(const char* key, std::vector<std::string>& out) {
     const toml::node* node = get(key);
@@ -157,6 +168,7 @@ void read_server(Table& t, Config& config) {
   t.take("max_connections_per_address", o.max_connections_per_address);
   t.take("state", config.options.state_path);
   t.take("drain_timeout_s", config.drain_timeout_s);
+  t.take_strings("cors_origins", config.options.cors_origins);
 }
 
 void read_model(Table& t, const toml::node& node, Config& config) {

@@ -10,6 +10,7 @@
 
 #include "server/metrics.h"
 #include "server/models.h"
+#include "server/resumable_stream.h"
 #include "server/router.h"
 #include "server/state_store.h"
 #include "server/tenants.h"
@@ -31,6 +32,7 @@ struct ServerCore {
   Metrics metrics;
   Models models;
   TenantRegistry tenants;
+  StreamShelf streams;
   WorkQueue work{4};  // requests
   WorkQueue slow{1};  // loading of models, probes
   std::unique_ptr<Transport> transport;
@@ -53,6 +55,7 @@ std::string new_id();
 
 // Each adds its paths.
 void add_generation_routes(Router& router, ServerCore& core);
+void add_stream_routes(Router& router, ServerCore& core);
 void add_model_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);

@@ -11,6 +11,23 @@
 namespace zinc_rt::server {
 namespace {
 
+// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. What is malformed is as if it
+// were not there, which is what the standard wants.
+std::string traceparent_of(const HttpRequest& request) {
+  const auto text = request.header("traceparent");
+  const auto is_hex = [&](std::size_t at, std::size_t n) {
+    return text.substr(at, n).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  };
+  const auto is_zero = [&](std::size_t at, std::size_t n) {
+    return text.substr(at, n).find_first_not_of('0') == std::string_view::npos;
+  };
+  const bool has_form = text.size() >= 55 && text.size() <= 256 && text[2] == '-' && text[35] == '-' && text[52] == '-';
+  if (!has_form || (text.size() > 55 && (text.starts_with("00") || text[55] != '-'))) return {};
+  if (!is_hex(0, 2) || !is_hex(3, 32) || !is_hex(36, 16) || !is_hex(53, 2)) return {};
+  if (text.starts_with("ff") || is_zero(3, 32) || is_zero(36, 16)) return {};
+  return std::string(text.substr(0, 55));
+}
+
 using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&);
 
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, Parse parse,
@@ -52,7 +69,11 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     return std::unexpected(open.error());
   }
   call.tenant = exchange.caller.tenant;
+  call.traceparent = traceparent_of(exchange.request);
   call.connection = exchange.connection;
+  if (call.call.resumable)
+    call.connection =
+        std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);
   return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.work},
                                          std::move(call));
 }

@@ -51,6 +51,7 @@ ApiResult<void> GenerationJob::start() {
       Request request = call_.call.requests[i];
       request.model = call_.engine_model;
       request.request_id = call_.head.id;
+      request.traceparent = call_.traceparent;
       auto handle = session->submit(request, std::make_shared<PromptSink>(self, i));
       if (handle) {
         handles_.push_back(std::move(*handle));
@@ -213,9 +214,10 @@ void GenerationJob::conclude() {
   series_.request_time->Observe(seconds_since(started_));
   series_.queue_time->Observe(timings.queue_ms * 1e-3);
   services_.metrics.finished(series_, finish);
-  log().info("request {} tenant {} model {} {} {} prompt tokens ({} cached), {} generated, {}, {:.0f} ms",
+  log().info("request {} tenant {} model {} {} {} prompt tokens ({} cached), {} generated, {}, {:.0f} ms{}{}",
              call_.head.id, call_.tenant->name, call_.head.model, call_.endpoint, usage.prompt_tokens,
-             usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_));
+             usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
+             call_.traceparent.empty() ? "" : ", traceparent ", call_.traceparent);
   call_.tenant->close_request(usage.total_tokens);
   handles_.clear();  // they hold the sinks, and those this
   record(usage, finish);

@@ -35,7 +35,8 @@ struct JobCall {
   bool prompt_opens_reasoning = false;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
-  Headers headers;  // of the answer
+  Headers headers;          // of the answer
+  std::string traceparent;  // of the caller, for the step timeline; empty: none
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {

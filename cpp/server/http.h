@@ -37,6 +37,8 @@ struct HttpResponse {
 class Connection {
  public:
   virtual ~Connection() = default;
+  // Sent with whatever the answer becomes. Before it has begun.
+  virtual void add_header(std::string name, std::string value) = 0;
   virtual void respond(HttpResponse response) = 0;
 
   // Status and headers now; the body follows in pieces. Server-sent events get a heartbeat comment when nothing was

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/log.h"
+
 namespace zinc_rt::server {
 
 std::string Models::default_id(const std::string& path) {
@@ -15,22 +17,47 @@ std::string Models::default_id(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
 }
 
-void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
+namespace {
+
+std::string served_id(const ModelSpec& spec) {
+  return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
+}
+
+// The same for two specs that give the same model: with the file's size and time, since a file may be replaced.
+std::string source_of(const ModelSpec& spec) {
+  std::error_code ignored;
+  const auto size = std::filesystem::file_size(spec.path, ignored);
+  const auto time = std::filesystem::last_write_time(spec.path, ignored).time_since_epoch().count();
+  const auto& o = spec.options;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context, o.max_slots, o.kv_pages,
+                     o.kv_dtype, o.threads, o.tier, o.arithmetic, o.chunk_cap);
+}
+
+}  // namespace
+
+ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const {
   ServedModel model;
-  model.id = spec.id.empty() ? default_id(spec.path) : spec.id;
+  model.id = served_id(spec);
   model.engine_name = engine_name;
   model.path = spec.path;
+  model.source = source_of(spec);
+  model.is_configured = is_configured;
   model.created_s = static_cast<std::int64_t>(std::time(nullptr));
   model.card = engine_.model_card(engine_name);
   model.plan = engine_.memory_plan(engine_name);
   const auto plan = nlohmann::json::parse(model.plan, nullptr, false);
   if (plan.is_object()) model.max_context = plan.value("max_context", 0u);
+  return model;
+}
+
+void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
+  auto model = describe(spec, engine_name, true);
   const std::lock_guard lock(mutex_);
   models_.push_back(std::move(model));
 }
 
-ApiResult<void> Models::load(const ModelSpec& spec) {
-  const auto id = spec.id.empty() ? default_id(spec.path) : spec.id;
+ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
+  const auto id = served_id(spec);
   {
     const std::lock_guard lock(mutex_);
     for (const auto& model : models_) {
@@ -43,8 +70,48 @@ ApiResult<void> Models::load(const ModelSpec& spec) {
   }
   if (const auto status = engine_.add_model(spec.path, id, spec.options); !status)
     return std::unexpected(to_api_error(status.error()));
-  add_loaded(spec, id);
+  auto model = describe(spec, id, is_configured);
+  const std::lock_guard lock(mutex_);
+  models_.push_back(std::move(model));
   return {};
+}
+
+// The new one takes over before the former goes, so that no request finds none.
+ApiResult<void> Models::replace(const ModelSpec& spec, const ServedModel& former) {
+  const auto name = fmt::format("{}#{}", former.id, ++n_replaced_);
+  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
+    return std::unexpected(to_api_error(status.error()));
+  auto model = describe(spec, name, true);
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& one : models_)
+      if (one.id == former.id) one = model;
+    std::erase_if(opens_reasoning_, [&](const auto& known) { return known.first.first == former.id; });
+  }
+  if (const auto status = engine_.remove_model(former.engine_name); !status)
+    return std::unexpected(to_api_error(status.error()));
+  return {};
+}
+
+void Models::reconfigure(const std::vector<ModelSpec>& specs) {
+  const auto before = list();
+  const auto tell = [](const char* what, const std::string& id, const ApiResult<void>& done) {
+    if (done)
+      log().info("model {} was {}", id, what);
+    else
+      log().error("model {} was not {}: {}", id, what, done.error().message);
+  };
+  for (const auto& spec : specs) {
+    const auto id = served_id(spec);
+    const auto former = std::ranges::find(before, id, &ServedModel::id);
+    if (former == before.end())
+      tell("loaded", id, load(spec, true));
+    else if (former->source != source_of(spec))
+      tell("replaced", id, replace(spec, *former));
+  }
+  for (const auto& model : before)
+    if (model.is_configured && std::ranges::find(specs, model.id, served_id) == specs.end())
+      tell("unloaded", model.id, unload(model.id));
 }
 
 ApiResult<void> Models::unload(const std::string& id) {

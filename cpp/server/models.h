@@ -23,7 +23,9 @@ struct ServedModel {
   std::string id, engine_name, path;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::string card, plan;  // Engine::model_card and memory_plan
+  std::string source;          // what it was loaded from: file, time of change, options
+  bool is_configured = false;  // by the configuration or the command line, not through the API
+  std::string card, plan;      // Engine::model_card and memory_plan
 };
 
 class Models {
@@ -33,7 +35,9 @@ class Models {
   // What the engine has loaded already under `engine_name`.
   void add_loaded(const ModelSpec& spec, const std::string& engine_name);
   // Loads it, which takes its time. Errors: the engine's; 409 for an id that is taken.
-  ApiResult<void> load(const ModelSpec& spec);
+  ApiResult<void> load(const ModelSpec& spec, bool is_configured = false);
+  // Makes the configured models those of `specs`; errors are logged. One thread at a time.
+  void reconfigure(const std::vector<ModelSpec>& specs);
   ApiResult<void> unload(const std::string& id);
   // By id or by the engine's name; empty: the first. Errors: 404 with the ids that there are.
   ApiResult<ServedModel> find(const std::string& name) const;
@@ -44,7 +48,11 @@ class Models {
   static std::string default_id(const std::string& path);
 
  private:
+  ApiResult<void> replace(const ModelSpec& spec, const ServedModel& former);
+  ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;
+
   Engine engine_;
+  std::uint64_t n_replaced_ = 0;
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
   std::map<std::pair<std::string, std::string>, bool> opens_reasoning_;

@@ -115,6 +115,7 @@ void read_common(Reader& r, GenerationCall& call, Request& q) {
     if (!call.stream) return r.wrong("stream_options", "only with \"stream\": true");
     Reader inner(*options, "stream_options.");
     inner.into(call.include_usage, inner.boolean("include_usage"));
+    inner.into(call.resumable, inner.boolean("resumable"));
     inner.refuse("include_obfuscation", "chunks are not padded", {false});
     if (const auto done = inner.finish(); !done) r.wrong(done.error());
   }

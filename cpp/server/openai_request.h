@@ -17,6 +17,7 @@ struct GenerationCall {
   Api api = Api::kChat;
   std::vector<Request> requests;  // one a prompt; choices of prompt i have the indices i n to i n + n - 1
   bool stream = false, include_usage = false;
+  bool resumable = false;       // the stream goes on without its client for a while
   bool echo = false;            // the prompt is part of the text
   bool wants_logprobs = false;  // of what is generated, and with echo of the prompt
   bool return_token_ids = false;

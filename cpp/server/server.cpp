@@ -74,8 +74,9 @@ bool is_local_name(std::string_view host) {
 // A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
 // Origin, by a name of its own that points here, or as a form. With keys, such a page has none. Who sends no Origin is
 // no page.
-std::string breach_of(const HttpRequest& request, bool is_open, bool is_local) {
-  const auto origin = request.header("origin"), host = request.header("host");
+std::string breach_of(const HttpRequest& request, bool is_open, bool is_local, bool is_allowed_origin) {
+  const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
+  const auto host = request.header("host");
   const auto scheme = origin.find("://");
   if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
     return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
@@ -92,6 +93,7 @@ class ServerImpl final : public Server {
   ServerImpl(Engine engine, std::unique_ptr<StateStore> store) : core_(std::move(engine), std::move(store), kVersion) {
     add_health_routes(router_, core_);
     add_generation_routes(router_, core_);
+    add_stream_routes(router_, core_);
     add_model_routes(router_, core_);
     add_tenant_routes(router_, core_);
     add_ui_routes(router_, core_);
@@ -115,11 +117,12 @@ class ServerImpl final : public Server {
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.last_alive_ms = steady_ms();
+    cors_origins_ = options.cors_origins;
     is_local_ = options.transport.host == "localhost" || options.transport.host == "::1" ||
                 options.transport.host.starts_with("127.");
     core_.models.add_loaded(models.front(), core_.engine.models().front());
     for (std::size_t i = 1; i < models.size(); ++i)
-      if (const auto loaded = core_.models.load(models[i]); !loaded)
+      if (const auto loaded = core_.models.load(models[i], true); !loaded)
         return fail(StatusCode::kInvalidArgument, "{}", loaded.error().message);
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     ZRT_TRY(core_.transport,
@@ -132,9 +135,10 @@ class ServerImpl final : public Server {
 
   std::uint16_t port() const override { return core_.transport->port(); }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
-  Status reconfigure(const std::vector<TenantRegistry::Configured>& tenants,
-                     const std::vector<std::string>& admin_key_hashes) override {
-    return core_.tenants.configure(tenants, admin_key_hashes);
+  Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
+    ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    core_.slow.post([this, models] { core_.models.reconfigure(models); });
+    return {};
   }
   bool is_failed() const override { return core_.is_failed; }
 
@@ -161,7 +165,16 @@ class ServerImpl final : public Server {
     exchange.request = std::move(request);
     exchange.connection = std::move(to);
     exchange.id = id_of(exchange.request);
-    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), is_local_); !breach.empty()) {
+    const auto origin = exchange.request.header("origin");
+    const bool is_allowed = !origin.empty() && allows(origin);
+    if (is_allowed) {
+      exchange.connection->add_header("Access-Control-Allow-Origin", std::string(origin));
+      exchange.connection->add_header("Vary", "Origin");
+      exchange.connection->add_header("Access-Control-Expose-Headers", "x-request-id, retry-after");
+    }
+    if (is_allowed && exchange.request.method == "OPTIONS") return preflight(exchange);
+    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), is_local_, is_allowed);
+        !breach.empty()) {
       ApiError error;
       error.status = breach.starts_with("[http] Content-Type") ? 415 : 403;
       error.message = std::move(breach);
@@ -184,6 +197,23 @@ class ServerImpl final : public Server {
     core_.work.post([route = *route, held = std::make_shared<Exchange>(std::move(exchange))] { route->handle(*held); });
   }
 
+  bool allows(std::string_view origin) const {
+    return std::ranges::any_of(cors_origins_, [&](const auto& one) { return one == "*" || one == origin; });
+  }
+
+  // A browser asks whether a page of another site may send a request.
+  void preflight(Exchange& exchange) {
+    core_.metrics.answered(204);
+    HttpResponse response;
+    response.status = 204;
+    response.content_type.clear();
+    response.headers = {
+        {"Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"},
+        {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id, traceparent, last-event-id"},
+        {"Access-Control-Max-Age", "600"}};
+    exchange.connection->respond(std::move(response));
+  }
+
   // Sees whether the engine's steps end, and end well.
   void watch() {
     constexpr std::uint64_t kMostFailures = 3;
@@ -192,6 +222,7 @@ class ServerImpl final : public Server {
       lock.unlock();
       const auto stats = nlohmann::json::parse(core_.engine.stats(), nullptr, false);  // waits for the step
       core_.last_alive_ms = steady_ms();
+      core_.streams.sweep(std::chrono::steady_clock::now());
       for (const auto& model : stats.value("models", nlohmann::json::array()))
         if (model.value("failed_steps_in_a_row", std::uint64_t{0}) >= kMostFailures && !core_.is_failed.exchange(true))
           log().error("model {}: {} steps in a row failed; the server is of no use any more", model.value("name", ""),
@@ -205,6 +236,7 @@ class ServerImpl final : public Server {
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false, is_local_ = false;
+  std::vector<std::string> cors_origins_;
   std::thread watch_;
 };
 

@@ -18,6 +18,8 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
+  // Sites whose pages may call this server from a browser, as "https://chat.example"; "*": any.
+  std::vector<std::string> cors_origins;
 };
 
 class Server {
@@ -30,9 +32,10 @@ class Server {
 
   virtual std::uint16_t port() const = 0;
   virtual bool has_keys() const = 0;
-  // Tenants, keys and limits of a configuration that was read again.
-  virtual Status reconfigure(const std::vector<TenantRegistry::Configured>& tenants,
-                             const std::vector<std::string>& admin_key_hashes) = 0;
+  // A configuration that was read again: tenants, keys and limits at once; models soon, on a thread of the server's.
+  // Those that are new are loaded, those that are gone or whose file or options have changed end when their requests
+  // have. Models that were loaded by the API stay. What goes wrong with a model is logged, and the former one stays.
+  virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
   // Takes no more requests, and waits until those that there are have been answered. False: not all by then.
   virtual bool drain(double timeout_s) = 0;
   // The device fails every step: the process should end, so that its supervisor starts it anew.

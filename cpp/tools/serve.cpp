@@ -21,6 +21,7 @@ namespace {
 struct ServeOptions {
   ModelOptions model;
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
+  std::vector<std::string> cors_origins;
   int port = -1;
   bool example = false;
 };
@@ -47,10 +48,13 @@ Result<server::Config> configuration(const ServeOptions& o) {
     if (!folder.empty()) config.options.state_path = folder + "/state.db";
   }
   if (config.options.state_path == "none") config.options.state_path.clear();
+  if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     server::ModelSpec spec{o.model.model, o.id, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
   }
+  for (auto& model : config.models)
+    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = 16384;
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
   const auto admin_key = !o.admin_key.empty() ? o.admin_key : options::get("ZINC_RT_ADMIN_KEY");
   if (!key.empty()) {
@@ -74,10 +78,9 @@ void raise_descriptor_limit() {
 
 int reload(server::Server& server, const ServeOptions& o) {
   const auto config = configuration(o);
-  const auto done = config ? server.reconfigure(config->options.tenants, config->options.admin_key_hashes)
-                           : std::unexpected(config.error());
+  const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
   if (done)
-    log().info("tenants and keys were read again");
+    log().info("the configuration was read again");
   else
     log().error("nothing was changed: {}", done.error().message);
   return kDone;
@@ -98,8 +101,6 @@ Result<int> serve(ServeOptions& o) {
   if (config->models.empty())
     return std::unexpected(
         Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
-  for (auto& model : config->models)
-    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = 16384;
   config->models.front().options.on_progress = progress_bar("loading", o.model.progress);
   auto engine = Engine::open(config->models.front().path, config->models.front().options);
   if (!engine) return std::unexpected(engine.error());
@@ -151,7 +152,8 @@ void add_serve(CLI::App& app, int& exit) {
       "Example: zinc-rt serve model.gguf\n"
       "  zinc-rt serve model.gguf --host 0.0.0.0 --api-key \"$KEY\"\n"
       "  zinc-rt serve --example-config > zinc.toml; zinc-rt serve --config zinc.toml\n"
-      "SIGTERM ends it when all requests have been answered, SIGHUP reads tenants and keys again. docs/server.md has "
+      "SIGTERM ends it when all requests have been answered, SIGHUP reads tenants, keys and models again. "
+      "docs/server.md has "
       "the API.");
   add_model_options(command, o->model);
   command.get_option("model")->required(false);
@@ -166,6 +168,8 @@ void add_serve(CLI::App& app, int& exit) {
   command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
   command.add_option("--tls-cert", o->tls_cert, "PEM file of the certificate chain");
   command.add_option("--tls-key", o->tls_key, "PEM file of its key");
+  command.add_option("--cors-origin", o->cors_origins,
+                     "a site whose pages may call this server, as https://chat.example; *: any; may be repeated");
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
     if (o->example) {

@@ -106,6 +106,7 @@ class Session:
         qos: str | None = None,
         cache_salt: str | None = None,
         request_id: str | None = None,
+        traceparent: str | None = None,
         max_tokens: int = 128,
         min_tokens: int = 0,
         temperature: float = 0.0,

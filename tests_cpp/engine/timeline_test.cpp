@@ -152,11 +152,11 @@ TEST_F(TimelineTest, TheNewestRecordsStay) {
 }
 
 TEST_F(TimelineTest, RequestsHaveTheirNamesByModel) {
-  timeline_.name_request(0, 7, "too early");
+  timeline_.name_request(0, 7, {"too early", ""});
   ASSERT_TRUE(timeline_.start(4));
-  timeline_.name_request(0, 7, "a \"name\" \xff");
-  timeline_.name_request(1, 7, "of another model");
-  timeline_.name_request(1, 7, "its last one");
+  timeline_.name_request(0, 7, {"a \"name\" \xff", ""});
+  timeline_.name_request(1, 7, {"of another model", ""});
+  timeline_.name_request(1, 7, {"its last one", "00-ab-cd-01"});
   timeline_.record(RequestInstant{7, 10, 0, RequestMark::kAdmitted, 0});
   timeline_.record(RequestSpan{7, 20, 30, 0, 0, 1, RequestState::kDecode, 1});
   timeline_.record(RequestInstant{8, 40, 0, RequestMark::kAdmitted, 1});
@@ -171,8 +171,11 @@ TEST_F(TimelineTest, RequestsHaveTheirNamesByModel) {
   ASSERT_EQ(arguments.size(), 3u);
   EXPECT_EQ(arguments[0]["request_id"], "a \"name\" \xEF\xBF\xBD");
   EXPECT_EQ(arguments[1]["request_id"], "its last one");
+  EXPECT_EQ(arguments[1]["traceparent"], "00-ab-cd-01");
+  EXPECT_FALSE(arguments[0].contains("traceparent"));
   EXPECT_FALSE(arguments[2].contains("request_id"));
-  for (std::uint64_t i = 100; i < 103; ++i) timeline_.name_request(0, i, "later");  // there is room for four names
+  for (std::uint64_t i = 100; i < 103; ++i)
+    timeline_.name_request(0, i, {"later", ""});  // there is room for four names
   read();
   EXPECT_FALSE(arguments[0].contains("request_id"));
   EXPECT_TRUE(arguments[1].contains("request_id"));

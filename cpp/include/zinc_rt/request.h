@@ -33,7 +33,8 @@ struct Request {
   // Up to 256 bytes. Requests share cached prefixes only with those of the same salt, within their tenant (or its
   // isolation group). Tenant::flush_prefix_cache drops those of all salts.
   std::string cache_salt;
-  std::string request_id;  // up to 256 bytes: the request's name in the step timeline
+  std::string request_id;   // up to 256 bytes: the request's name in the step timeline
+  std::string traceparent;  // up to 256 bytes, beside it there: where the request lies in the caller's own trace
 
   static constexpr std::uint32_t kAllThatFit = UINT32_MAX;  // max_tokens: what context and quota leave
   std::uint32_t max_tokens = 128;                           // 0, with prompt_logprobs alone: nothing is generated

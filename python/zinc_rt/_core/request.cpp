@@ -36,6 +36,7 @@ Request make_request(const py::object& prompt, const py::object& messages, const
   keywords.take("n", r.n);
   keywords.take("cache_salt", r.cache_salt);
   keywords.take("request_id", r.request_id);
+  keywords.take("traceparent", r.traceparent);
   keywords.take("max_tokens", r.max_tokens);
   keywords.take("min_tokens", r.min_tokens);
   keywords.take("temperature", r.temperature);

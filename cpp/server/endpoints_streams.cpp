@@ -1,0 +1,57 @@
+// /v1/streams/{id}: clients that come back to a stream after their connection broke, or want no more of it.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "server/core.h"
+
+namespace zinc_rt::server {
+namespace {
+
+ApiResult<std::shared_ptr<ResumableStream>> stream_of(ServerCore& core, const Exchange& exchange) {
+  const auto& id = exchange.params.at("id");
+  auto stream = exchange.caller.tenant ? core.streams.find(id, exchange.caller.tenant->name) : nullptr;
+  if (stream) return stream;
+  ApiError error;
+  error.status = 404;
+  error.message = fmt::format(
+      "[stream] there is no \"{}\": streams made with stream_options.resumable are kept while they run and {} s after",
+      id.substr(0, 100), ResumableStream::kWindow.count());
+  return std::unexpected(std::move(error));
+}
+
+// The number of the last event that the client has: a browser says it by this header, others may by ?after=.
+ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
+  auto text = request.header("last-event-id");
+  if (text.empty() && request.query.starts_with("after=")) text = std::string_view(request.query).substr(6);
+  std::uint64_t seen = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seen);
+  if (text.empty() || (failure == std::errc() && end == text.data() + text.size() && seen < UINT64_MAX)) return seen;
+  ApiError error;
+  error.param = "Last-Event-ID";
+  error.message = fmt::format("[stream] Last-Event-ID \"{}\": a number wanted", text.substr(0, 40));
+  return std::unexpected(std::move(error));
+}
+
+ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto stream, stream_of(core, exchange));
+  ZRT_TRY(const auto seen, seen_by(exchange.request));
+  return stream->attach(exchange.connection, seen);
+}
+
+}  // namespace
+
+void add_stream_routes(Router& router, ServerCore& core) {
+  router.add({"GET", "/v1/streams/{id}", Access::kKey, false, [&core](Exchange& exchange) {
+                if (const auto done = resume(core, exchange); !done) answer(core, exchange, done.error());
+              }});
+  router.add({"DELETE", "/v1/streams/{id}", Access::kKey, false, [&core](Exchange& exchange) {
+                const auto stream = stream_of(core, exchange);
+                if (!stream) return answer(core, exchange, stream.error());
+                (*stream)->discard();
+                answer(core, exchange, fmt::format(R"({{"id":"{}","cancelled":true}})", (*stream)->id()));
+              }});
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,84 @@
+// Streams that outlive their connection for a while: each event has a number, the last ones are kept, and a client that
+// was cut off comes back with the number of the last event that it has.
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/api_error.h"
+#include "server/http.h"
+
+namespace zinc_rt::server {
+
+class StreamShelf;
+
+// What a job writes to in place of the client's connection. Without a client it takes events until kMostKept bytes
+// wait, then none, as a slow reader does.
+class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
+ public:
+  static constexpr std::size_t kMostKept = 1u << 20;     // bytes of events, sent or not
+  static constexpr std::size_t kMostUnsent = 64u << 10;  // of these with a client there: beyond, it is a slow reader
+  static constexpr std::chrono::seconds kWindow{30};  // without a client, before it is given up; and kept after its end
+
+  ResumableStream(StreamShelf& shelf, std::string id, std::string owner, std::shared_ptr<Connection> client);
+
+  void add_header(std::string name, std::string value) override;
+  void respond(HttpResponse response) override;
+  void start_stream(HttpResponse head) override;
+  bool write(std::string_view piece) override;  // whole events
+  void finish(std::string_view last) override;
+  void abort() override;
+  void on_gone(std::function<void()> left) override;  // called when the window has passed, or for discard()
+
+  // The client comes back, having seen the events up to number `seen`; one that is still connected is cut off. Errors:
+  // 410 when some of those behind it are not kept any more, 400 when there is no such event yet.
+  ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
+  // The client wants no more of it.
+  void discard();
+  // Sends what waits. False: it may be forgotten.
+  bool sweep(std::chrono::steady_clock::time_point now);
+
+  const std::string& id() const { return id_; }
+  const std::string& owner() const { return owner_; }
+
+ private:
+  void keep(std::string_view events);
+  void send();
+  void watch(const std::shared_ptr<Connection>& client);
+  void client_left(const Connection* client);
+
+  StreamShelf& shelf_;
+  const std::string id_, owner_;
+  std::mutex mutex_;
+  std::shared_ptr<Connection> client_;
+  HttpResponse head_;
+  std::deque<std::string> events_;  // numbers first_, first_ + 1, ...
+  std::uint64_t first_ = 1, next_sent_ = 1;
+  std::size_t kept_bytes_ = 0, unsent_bytes_ = 0;
+  bool is_started_ = false, is_over_ = false, is_whole_ = false;
+  std::chrono::steady_clock::time_point alone_since_, over_since_;
+  std::function<void()> left_;
+};
+
+// The streams that clients may come back to.
+class StreamShelf {
+ public:
+  void add(const std::shared_ptr<ResumableStream>& stream);
+  // Null for what is not there, or another's.
+  std::shared_ptr<ResumableStream> find(const std::string& id, const std::string& owner);
+  // Now and then.
+  void sweep(std::chrono::steady_clock::time_point now);
+  std::size_t size();
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<ResumableStream>> streams_;
+};
+
+}  // namespace zinc_rt::server
