@@ -3,6 +3,8 @@
 import concurrent.futures
 import contextlib
 import json
+import os
+import pathlib
 import socket
 import ssl
 import subprocess
@@ -301,6 +303,39 @@ def test_health_answers_while_the_engine_is_busy(server):
         done.set()
         for worker in workers:
             worker.join()
+
+
+def held(pid, tid):
+    """Stops one thread of another process until the returned function is called."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+    seize, interrupt, detach = 0x4206, 0x4207, 17
+    if libc.ptrace(seize, tid, None, None) != 0:
+        pytest.skip(f"this system lets no process stop another's thread: {os.strerror(ctypes.get_errno())}")
+    assert libc.ptrace(interrupt, tid, None, None) == 0
+    assert os.waitpid(tid, 0x40000000)[0] == tid  # __WALL
+    return lambda: libc.ptrace(detach, tid, None, None)
+
+
+@pytest.mark.parametrize("thread", ["zrt-step", "zrt-ring-cpu"])
+def test_a_hung_step_fails_the_deep_probe_alone_within_its_time(tiny_model, thread):
+    with serving(tiny_model, "--id", "tiny") as server:
+        assert server.request("GET", "/health_generate")[0] == 200
+        tasks = f"/proc/{server.process.pid}/task"
+        (tid,) = [t for t in os.listdir(tasks) if pathlib.Path(tasks, t, "comm").read_text().strip() == thread]
+        release = held(server.process.pid, int(tid))
+        try:
+            status, _, answer = server.request("GET", "/health_generate")
+            assert (status, answer["status"]) == (503, "failing")
+            assert 1900 <= answer["waited_ms"]
+            assert "no step has ended" in answer["reason"]
+            assert server.request("GET", "/livez")[0] == 200
+        finally:
+            release()
+        server.wait(lambda: server.request("GET", "/health_generate")[0] == 200)
+        assert server.request("POST", "/v1/chat/completions", GOOD)[0] == 200
 
 
 def test_sigterm_finishes_what_runs(tiny_model):

@@ -1,5 +1,7 @@
 #include "base/thread_pool.h"
 
+#include "base/thread_name.h"
+
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -66,7 +68,11 @@ ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_
   static const int n_spins = calibrated_spins();
   if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
   workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
-  for (int i = 1; i < n_threads; ++i) workers_.emplace_back([this, i] { work(i); });
+  for (int i = 1; i < n_threads; ++i)
+    workers_.emplace_back([this, i] {
+      name_thread("zrt-worker");
+      work(i);
+    });
 }
 
 ThreadPool::~ThreadPool() {

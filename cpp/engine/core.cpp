@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "engine/clock.h"
 
 namespace zinc_rt {
@@ -38,8 +39,14 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
   core->taken_.reserve(64);
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
   ZRT_CHECK_OK(core->join(std::move(model), name));
-  core->steps_ = std::thread([core = core.get()] { core->run_steps(); });
-  core->drainer_ = std::thread([core = core.get()] { core->run_drainer(); });
+  core->steps_ = std::thread([core = core.get()] {
+    name_thread("zrt-step");
+    core->run_steps();
+  });
+  core->drainer_ = std::thread([core = core.get()] {
+    name_thread("zrt-drain");
+    core->run_drainer();
+  });
   return core;
 }
 

@@ -40,7 +40,9 @@ struct ServerCore {
   std::atomic<bool> is_failed{false};  // the device fails every step
   // When the engine's step thread last gave way, on the steady clock in ms.
   std::atomic<std::int64_t> last_alive_ms{0};
-  std::atomic<std::uint32_t> n_generating{0};  // answers under way
+  std::atomic<std::uint64_t> n_steps{0};         // of all models that there are, as of then
+  static constexpr std::int64_t kWatchMs = 500;  // between two looks at these
+  std::atomic<std::uint32_t> n_generating{0};    // answers under way
 
   // Without a step's end for longer than this it counts as hung.
   static constexpr std::int64_t kHungMs = 30000;

@@ -14,6 +14,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
+constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;  // steps that had ended before have been counted by then
 
 // One token of one request through the engine; answers within kProbeMs whatever the engine does.
 class Probe final : public Sink {
@@ -22,36 +23,42 @@ class Probe final : public Sink {
   void end(std::uint32_t) override {}
 };
 
-void answer_probe(ServerCore& core, Exchange& exchange) {
-  const auto start = steady_ms();
-  std::string wrong;
+// Empty: a token came, or steps go on although none came, which `n_steps` then counts. Else what is wrong.
+std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   const auto tenant = core.engine.tenant("health");
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
-  if (!session) {
-    wrong = session.error().message;
-  } else {
-    Request request;
-    request.token_ids = std::vector<std::int32_t>{0};
-    request.max_tokens = 1;
-    request.ignore_eos = true;
-    auto handle = session->submit(request, std::make_shared<Probe>());
-    if (!handle) {
-      wrong = handle.error().message;
-    } else if (!handle->wait_for(kProbeMs)) {
+  if (!session) return session.error().message;
+  Request request;
+  request.token_ids = std::vector<std::int32_t>{0};
+  request.max_tokens = 1;
+  request.ignore_eos = true;
+  auto handle = session->submit(request, std::make_shared<Probe>());
+  if (!handle) return handle.error().message;
+  if (!handle->wait_for(kFirstMs)) {
+    const auto before = core.n_steps.load();
+    if (!handle->wait_for(kProbeMs - kFirstMs)) {
       handle->cancel();
-      // It may have waited for a slot, while steps go on.
-      const auto since = steady_ms() - core.last_alive_ms;
-      if (static_cast<double>(since) < kProbeMs)
-        return answer(core, exchange, fmt::format(R"({{"status":"ok","busy":true,"step_ended_ms_ago":{}}})", since));
-      wrong = fmt::format("[health] no token within {:.0f} ms, and no step has ended for {} ms", kProbeMs, since);
-    } else if (const auto status = handle->wait(); !status) {
-      wrong = status.error().message;
+      n_steps = core.n_steps.load() - before;
+      if (n_steps > 0) return {};  // all slots were busy
+      return fmt::format("[health] no token within {:.0f} ms, and no step has ended meanwhile", kProbeMs);
     }
   }
+  const auto status = handle->wait();
+  return status ? std::string() : status.error().message;
+}
+
+void answer_probe(ServerCore& core, Exchange& exchange) {
+  const auto start = steady_ms();
+  std::uint64_t n_steps = 0;
+  const auto wrong = probe(core, n_steps);
   const auto took = steady_ms() - start;
-  if (wrong.empty()) return answer(core, exchange, fmt::format(R"({{"status":"ok","token_ms":{}}})", took));
-  answer(core, exchange, fmt::format(R"({{"status":"failing","reason":{},"waited_ms":{}}})", json_string(wrong), took),
-         503);
+  if (!wrong.empty())
+    answer(core, exchange,
+           fmt::format(R"({{"status":"failing","reason":{},"waited_ms":{}}})", json_string(wrong), took), 503);
+  else if (n_steps > 0)
+    answer(core, exchange, fmt::format(R"({{"status":"ok","busy":true,"steps":{}}})", n_steps));
+  else
+    answer(core, exchange, fmt::format(R"({{"status":"ok","token_ms":{}}})", took));
 }
 
 // Blocks while a step runs; with a hung one, readers of /metrics must not take all workers.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "server/core.h"
 #include "zinc_rt/version.h"
 
@@ -129,7 +130,10 @@ class ServerImpl final : public Server {
             Transport::listen(options.transport, [this](HttpRequest request, std::shared_ptr<Connection> to) {
               take(std::move(request), std::move(to));
             }));
-    watch_ = std::thread([this] { watch(); });
+    watch_ = std::thread([this] {
+      name_thread("zrt-watch");
+      watch();
+    });
     return {};
   }
 
@@ -218,15 +222,19 @@ class ServerImpl final : public Server {
   void watch() {
     constexpr std::uint64_t kMostFailures = 3;
     std::unique_lock lock(watch_mutex_);
-    while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(500), [&] { return is_stopped_; })) {
+    while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(ServerCore::kWatchMs), [&] { return is_stopped_; })) {
       lock.unlock();
       const auto stats = nlohmann::json::parse(core_.engine.stats(), nullptr, false);  // waits for the step
       core_.last_alive_ms = steady_ms();
       core_.streams.sweep(std::chrono::steady_clock::now());
-      for (const auto& model : stats.value("models", nlohmann::json::array()))
+      std::uint64_t n_steps = 0;
+      for (const auto& model : stats.value("models", nlohmann::json::array())) {
+        n_steps += model.value("steps", std::uint64_t{0});
         if (model.value("failed_steps_in_a_row", std::uint64_t{0}) >= kMostFailures && !core_.is_failed.exchange(true))
           log().error("model {}: {} steps in a row failed; the server is of no use any more", model.value("name", ""),
                       model.value("failed_steps_in_a_row", std::uint64_t{0}));
+      }
+      core_.n_steps = n_steps;
       lock.lock();
     }
   }

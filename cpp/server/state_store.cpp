@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -110,7 +111,10 @@ class Store final : public StateStore {
         !execute(fmt::format("PRAGMA user_version = {}", kVersion).c_str()))
       return unusable(StatusCode::kUnavailable);
     forget_old();
-    writer_ = std::thread([this] { write_all(); });
+    writer_ = std::thread([this] {
+      name_thread("zrt-ledger");
+      write_all();
+    });
     return {};
   }
 

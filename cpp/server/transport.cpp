@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/thread_name.h"
 #include "server/answer.h"
 #include "server/api_error.h"
 #include "server/http_head.h"
@@ -436,7 +437,11 @@ class TransportImpl final : public Transport {
     port_ = acceptor_.local_endpoint().port();
     asio::co_spawn(acceptor_.get_executor(), [this] { return accept(); }, asio::detached);
     asio::co_spawn(acceptor_.get_executor(), [this] { return sweep(); }, asio::detached);
-    for (int i = 0; i < kIoThreads; ++i) threads_.emplace_back([this] { io_->run(); });
+    for (int i = 0; i < kIoThreads; ++i)
+      threads_.emplace_back([this] {
+        name_thread("zrt-io");
+        io_->run();
+      });
     return {};
   }
 

@@ -11,13 +11,18 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/thread_name.h"
 
 namespace zinc_rt::server {
 
 class WorkQueue {
  public:
   explicit WorkQueue(int n_threads) {
-    for (int i = 0; i < n_threads; ++i) threads_.emplace_back([this] { run(); });
+    for (int i = 0; i < n_threads; ++i)
+      threads_.emplace_back([this] {
+        name_thread("zrt-work");
+        run();
+      });
   }
   ~WorkQueue() { stop(); }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/thread_name.h"
 #include "kernels/cpu/quant/panels.h"
 #include "ring/cpu/cpu_table.h"
 
@@ -32,7 +33,10 @@ CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack)
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {
-  thread_ = std::thread([this] { run_queue(); });
+  thread_ = std::thread([this] {
+    name_thread("zrt-ring-cpu");
+    run_queue();
+  });
 }
 
 CpuRing::~CpuRing() {
