@@ -44,7 +44,7 @@ TESTS_ALSO = {
     "fuzz": {"model", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
-BINDINGS_MAY_SEE = {"model", "tokenizer", "tools"}
+BINDINGS_MAY_SEE = {"base", "model", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}

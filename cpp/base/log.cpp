@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "base/json_text.h"
 #include "base/options.h"
 
 namespace zinc_rt {
@@ -26,16 +27,9 @@ class JsonFormatter final : public spdlog::formatter {
     auto to = fmt::appender(out);
     fmt::format_to(to, R"({{"time":"{}.{:06}Z","level":"{}","message":")", when, us % 1000000,
                    std::string_view(level.data(), level.size()));
-    for (const char c : std::string_view(message.payload.data(), message.payload.size())) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\')
-        fmt::format_to(to, "\\{}", c);
-      else if (byte < 0x20)
-        fmt::format_to(to, "\\u{:04x}", byte);
-      else
-        out.push_back(c);
-    }
-    fmt::format_to(to, "\"}}\n");
+    std::string text;
+    append_escaped(text, {message.payload.data(), message.payload.size()});
+    fmt::format_to(to, "{}\"}}\n", text);
   }
   std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "server/json_out.h"
+#include "base/json_text.h"
 
 namespace zinc_rt::server {
 namespace {

@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "server/core.h"
-#include "server/json_out.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::server {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "base/json_text.h"
 #include "base/log.h"
-#include "server/json_out.h"
 
 namespace zinc_rt::server {
 namespace {

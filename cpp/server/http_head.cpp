@@ -1,4 +1,5 @@
 #include "server/http_head.h"
+#include "base/utf8.h"
 
 #include <fmt/format.h>
 
@@ -110,29 +111,6 @@ HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
   whole.state = HeadScan::kWhole;
   whole.size = at;
   return whole;
-}
-
-bool is_utf8(std::string_view text) {
-  std::size_t i = 0;
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-  while (i < text.size()) {
-    const unsigned c = byte(i);
-    std::size_t n = 0;
-    unsigned low = 0x80, high = 0xBF;  // of the second byte
-    if (c < 0x80)
-      n = 1;
-    else if (c >= 0xC2 && c <= 0xDF)
-      n = 2;
-    else if (c >= 0xE0 && c <= 0xEF)
-      n = 3, low = c == 0xE0 ? 0xA0 : 0x80, high = c == 0xED ? 0x9F : 0xBF;
-    else if (c >= 0xF0 && c <= 0xF4)
-      n = 4, low = c == 0xF0 ? 0x90 : 0x80, high = c == 0xF4 ? 0x8F : 0xBF;
-    if (n == 0 || i + n > text.size()) return false;
-    for (std::size_t k = 1; k < n; ++k, low = 0x80, high = 0xBF)
-      if (byte(i + k) < low || byte(i + k) > high) return false;
-    i += n;
-  }
-  return true;
 }
 
 bool percent_decode(std::string_view text, std::string& out) {

@@ -23,6 +23,4 @@ HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 // A path or query with %XX decoded; false for a broken escape, a zero byte or a result that is not UTF-8.
 bool percent_decode(std::string_view text, std::string& out);
 
-bool is_utf8(std::string_view text);
-
 }  // namespace zinc_rt::server

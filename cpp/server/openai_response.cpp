@@ -4,8 +4,9 @@
 
 #include <cmath>
 
+#include "base/json_text.h"
+#include "base/utf8.h"
 #include "server/http_head.h"
-#include "server/json_out.h"
 
 namespace zinc_rt::server {
 namespace {

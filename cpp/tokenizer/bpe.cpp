@@ -1,8 +1,8 @@
 #include "tokenizer/bpe.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
-#include "tokenizer/utf8.h"
 
 namespace zinc_rt {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/utf8.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace zinc_rt {
 

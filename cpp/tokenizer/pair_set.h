@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace zinc_rt {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace zinc_rt {
 namespace {

@@ -4,7 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 namespace zinc_rt {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "tests_cpp/tokenizer/random_text.h"
+#include "tests_cpp/base/random_text.h"
 #include "tests_cpp/tokenizer/small_vocab.h"
 #include "tests_cpp/tokenizer/tokenizer_fixture.h"
 #include "tokenizer/detokenizer.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests_cpp/tokenizer/random_text.h"
+#include "tests_cpp/base/random_text.h"
 
 namespace zinc_rt {
 namespace {

@@ -1,7 +1,7 @@
 // What holds for any text: decode(encode(x)) is x, and a stream gives the whole, wherever it is cut.
 #include <gtest/gtest.h>
 
-#include "tests_cpp/tokenizer/random_text.h"
+#include "tests_cpp/base/random_text.h"
 #include "tests_cpp/tokenizer/small_vocab.h"
 #include "tests_cpp/tokenizer/tokenizer_fixture.h"
 #include "tokenizer/detokenizer.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "model/mlc/json.h"
 #include "model/mlc/pre_names.h"
 #include "model/mlc/spm_merges.h"
@@ -11,15 +12,6 @@
 
 namespace zinc_rt::mlc {
 namespace {
-
-bool is_utf8(std::string_view text) {
-  try {
-    static_cast<void>(Json(text).dump());  // dump() is strict; the library has no other way to ask
-    return true;
-  } catch (const Json::type_error&) {
-    return false;
-  }
-}
 
 class Export {
  public:

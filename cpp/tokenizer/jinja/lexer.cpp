@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/jinja/string_literal.h"
 #include "tokenizer/jinja/unicode.h"
 
@@ -330,7 +331,7 @@ Result<std::vector<Token>> tokenize(std::string_view source) {
     return fail(StatusCode::kExhausted, "[chat_template] the template has {} bytes, {} allowed", source.size(),
                 kMaxSourceBytes);
   }
-  if (!valid_utf8(source)) return fail(StatusCode::kInvalidArgument, "[chat_template] the template is not valid UTF-8");
+  if (!is_utf8(source)) return fail(StatusCode::kInvalidArgument, "[chat_template] the template is not valid UTF-8");
   return Lexer(normalize_newlines(source)).run();
 }
 

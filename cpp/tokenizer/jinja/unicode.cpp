@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/utf8.h"
 #include "tokenizer/jinja/unicode_tables.h"
 
 namespace zinc_rt::jinja {
@@ -105,19 +106,10 @@ std::string map_chars(std::string_view text, Visit visit) {
 }  // namespace
 
 Char char_at(std::string_view text, std::size_t pos) {
-  auto byte = [&](std::size_t i) -> std::uint32_t { return static_cast<unsigned char>(text[i]); };
-  std::uint32_t lead = byte(pos);
-  if (lead < 0x80) return {lead, 1};
-  std::uint32_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || pos + size > text.size()) return {kInvalidChar + lead, 1};
-  std::uint32_t code = lead & (0xffu >> (size + 1));
-  for (std::uint32_t i = 1; i < size; ++i) {
-    if ((byte(pos + i) & 0xc0) != 0x80) return {kInvalidChar + lead, 1};
-    code = code << 6 | (byte(pos + i) & 0x3f);
-  }
-  bool overlong = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10ffff));
-  if (overlong || (code >= 0xd800 && code < 0xe000)) return {kInvalidChar + lead, 1};
-  return {code, size};
+  const auto sequence = text.substr(pos, 4);
+  const std::size_t size = utf8_sequence_bytes(sequence);
+  if (size == 0) return {kInvalidChar + static_cast<unsigned char>(text[pos]), 1};
+  return {utf8_code_point(sequence.substr(0, size)), static_cast<std::uint32_t>(size)};
 }
 
 Char char_before(std::string_view text, std::size_t pos) {
@@ -131,30 +123,9 @@ Char char_before(std::string_view text, std::size_t pos) {
 void append_char(std::string& out, std::uint32_t code) {
   if (code >= kInvalidChar) {
     out.push_back(static_cast<char>(code - kInvalidChar));
-  } else if (code < 0x80) {
-    out.push_back(static_cast<char>(code));
-  } else if (code < 0x800) {
-    out.push_back(static_cast<char>(0xc0 | code >> 6));
-    out.push_back(static_cast<char>(0x80 | (code & 0x3f)));
-  } else if (code < 0x10000) {
-    out.push_back(static_cast<char>(0xe0 | code >> 12));
-    out.push_back(static_cast<char>(0x80 | (code >> 6 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (code & 0x3f)));
   } else {
-    out.push_back(static_cast<char>(0xf0 | code >> 18));
-    out.push_back(static_cast<char>(0x80 | (code >> 12 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (code >> 6 & 0x3f)));
-    out.push_back(static_cast<char>(0x80 | (code & 0x3f)));
+    append_utf8(out, code);
   }
-}
-
-bool valid_utf8(std::string_view text) {
-  for (std::size_t pos = 0; pos < text.size();) {
-    Char c = char_at(text, pos);
-    if (c.code >= kInvalidChar) return false;
-    pos += c.size;
-  }
-  return true;
 }
 
 std::size_t count_chars(std::string_view text) {

@@ -37,7 +37,6 @@ Char char_at(std::string_view text, std::size_t pos);
 // The character that ends before text[pos]. REQUIRES: 0 < pos <= text.size().
 Char char_before(std::string_view text, std::size_t pos);
 void append_char(std::string& out, std::uint32_t code);
-bool valid_utf8(std::string_view text);
 std::size_t count_chars(std::string_view text);
 // Byte offset of character n, text.size() when there are fewer. is_ascii: every byte is a character.
 std::size_t char_offset(std::string_view text, std::size_t n, bool is_ascii);

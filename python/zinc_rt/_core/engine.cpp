@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/utf8.h"
 #include "bindings.h"
-#include "tokenizer/utf8.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::python {

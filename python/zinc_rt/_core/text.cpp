@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "bindings.h"
 #include "model/weights.h"
 #include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/utf8.h"
 
 namespace zinc_rt::python {
 namespace {

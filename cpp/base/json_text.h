@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-namespace zinc_rt::server {
+namespace zinc_rt {
 
 // Appends `text` with JSON's escapes and no quotes. REQUIRES: UTF-8.
 void append_escaped(std::string& out, std::string_view text);
 std::string json_string(std::string_view text);
 
-}  // namespace zinc_rt::server
+}  // namespace zinc_rt

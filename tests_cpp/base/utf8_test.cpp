@@ -1,8 +1,8 @@
-#include "tokenizer/utf8.h"
+#include "base/utf8.h"
 
 #include <gtest/gtest.h>
 
-#include "tests_cpp/tokenizer/random_text.h"
+#include "tests_cpp/base/random_text.h"
 
 namespace zinc_rt {
 namespace {

@@ -1,8 +1,8 @@
-#include "server/json_out.h"
+#include "base/json_text.h"
 
 #include <fmt/format.h>
 
-namespace zinc_rt::server {
+namespace zinc_rt {
 
 void append_escaped(std::string& out, std::string_view text) {
   for (const char c : text) {
@@ -27,4 +27,4 @@ std::string json_string(std::string_view text) {
   return out += '"';
 }
 
-}  // namespace zinc_rt::server
+}  // namespace zinc_rt
