@@ -61,14 +61,18 @@ void answer_probe(ServerCore& core, Exchange& exchange) {
     answer(core, exchange, fmt::format(R"({{"status":"ok","token_ms":{}}})", took));
 }
 
-// Blocks while a step runs; with a hung one, readers of /metrics must not take all workers.
+// Waits for the end of a step; where none ends, the last figures of the engine and how old they are.
 std::string scrape(ServerCore& core) {
+  const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
+  constexpr double kOld = 5;
+  if (age_s > kOld) return core.metrics.scrape(core.transport->counts(), age_s);
   std::vector<Metrics::TenantNow> tenants;
   for (const auto& entry : core.tenants.list())
     tenants.push_back({entry->name, entry->settings().quota.qos_class, entry->tenant.ledger()});
   std::map<std::string, std::string> ids;
   for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
-  return core.metrics.scrape(core.engine.stats(), ids, tenants, core.transport->counts());
+  core.metrics.update(core.engine.stats(), ids, tenants);
+  return core.metrics.scrape(core.transport->counts(), age_s);
 }
 
 ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {

@@ -94,8 +94,8 @@ void Metrics::refused(const std::string& why) {
   counter("zinc:admission_rejections_total", "requests that were not taken, by why", {{"reason", why}}).Increment();
 }
 
-std::string Metrics::scrape(const std::string& stats_text, const std::map<std::string, std::string>& ids,
-                            const std::vector<TenantNow>& tenants, const TransportCounts& transport) {
+void Metrics::update(const std::string& stats_text, const std::map<std::string, std::string>& ids,
+                     const std::vector<TenantNow>& tenants) {
   const auto stats = nlohmann::json::parse(stats_text, nullptr, false);
   const std::lock_guard lock(mutex_);
   for (const auto& m : stats.value("models", nlohmann::json::array())) {
@@ -133,6 +133,11 @@ std::string Metrics::scrape(const std::string& stats_text, const std::map<std::s
     raise_to("zinc:tenant_preemptions_total", "slots that were taken from it", labels,
              static_cast<double>(t.ledger.slots_preempted));
   }
+}
+
+std::string Metrics::scrape(const TransportCounts& transport, double engine_age_s) {
+  const std::lock_guard lock(mutex_);
+  gauge("zinc:engine_last_seen_seconds", "since a step of the engine was last seen to end", {}).Set(engine_age_s);
   gauge("zinc:http_connections", "connections that are open", {}).Set(transport.open);
   raise_to("zinc:http_connections_total", "connections that were taken", {}, static_cast<double>(transport.accepted));
   raise_to("zinc:http_connections_refused_total", "connections past a limit", {},

@@ -37,9 +37,11 @@ class Metrics {
     std::string name, qos_class;
     TenantLedger ledger;
   };
-  // The text that a scrape gets. `stats` is Engine::stats(); `ids` has the id of each model by the engine's name.
-  std::string scrape(const std::string& stats, const std::map<std::string, std::string>& ids,
-                     const std::vector<TenantNow>& tenants, const TransportCounts& transport);
+  // What the engine says now. `stats` is Engine::stats(); `ids` has the id of each model by the engine's name.
+  void update(const std::string& stats, const std::map<std::string, std::string>& ids,
+              const std::vector<TenantNow>& tenants);
+  // The text that a scrape gets. engine_age_s: since the engine was last seen to give way between two steps.
+  std::string scrape(const TransportCounts& transport, double engine_age_s);
 
  private:
   std::string label_of(const std::string& tenant);  // the first 200 names, then "other"
