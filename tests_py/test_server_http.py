@@ -305,6 +305,25 @@ def test_health_answers_while_the_engine_is_busy(server):
             worker.join()
 
 
+def test_metrics_forget_a_model_that_is_gone_and_go_on_counting_when_it_is_back(tiny_model):
+    def lines(name):
+        text = server.request("GET", "/metrics")[2].decode()
+        return [line for line in text.splitlines() if line.startswith(name) and 'model_name="second"' in line]
+
+    def count(name):
+        return sum(float(line.rsplit(" ", 1)[1]) for line in lines(name))
+
+    with serving(tiny_model, "--id", "tiny") as server:
+        for turn in (1, 2):
+            assert server.request("POST", "/v1/models/load", {"path": str(tiny_model), "id": "second"})[0] == 200
+            assert server.request("POST", "/v1/chat/completions", {**GOOD, "model": "second"})[0] == 200
+            assert count("zinc:slots_free") > 0
+            assert count("vllm:generation_tokens_total") == 3 * turn
+            assert server.request("POST", "/v1/models/unload", {"id": "second"})[0] == 200
+            assert lines("zinc:slots_free") == lines("vllm:num_requests_running") == []
+            assert count("vllm:generation_tokens_total") == 3 * turn
+
+
 def held(pid, tid):
     """Stops one thread of another process until the returned function is called."""
     import ctypes

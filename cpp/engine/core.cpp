@@ -104,6 +104,7 @@ std::string EngineCore::stats() {
                       {"step_tokens", stats.decode_tokens + stats.prefill_tokens},
                       {"decode_tokens", stats.decode_tokens},
                       {"prefill_tokens", stats.prefill_tokens},
+                      {"generated_tokens", stats.generated_tokens},
                       {"running", s.n_running()},
                       {"waiting", s.n_waiting()},
                       {"slots", s.slots().size()},

@@ -181,6 +181,7 @@ void Scheduler::commit_item(const PlanItem& item, Micros now) {
 
 void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
   r.tokens.push_back(token);
+  ++stats_.generated_tokens;
   Slot& slot = slots_[r.slot];
   slot.generated_len = r.n_generated();
   if (slot.state != SlotState::kDecode) move(r.slot, SlotState::kDecode);

@@ -92,6 +92,7 @@ struct Event {
 
 struct Stats {
   std::uint64_t steps = 0, decode_tokens = 0, prefill_tokens = 0;
+  std::uint64_t generated_tokens = 0;  // those of prefills, which each prompt ends with, too
   std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;  // of first admissions
   std::uint64_t internal_errors = 0;                   // bugs of ours; 0

@@ -2,6 +2,7 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace zinc_rt::server {
@@ -41,10 +42,21 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// A counter whose value is kept elsewhere.
-void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, double value) {
+// A counter that is kept elsewhere, by one source or several; a source that begins anew counts from 0.
+void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
+                       double value) {
   auto& c = counter(name, help, labels);
-  if (value > c.Value()) c.Increment(value - c.Value());
+  auto& last = sources_[{name, source}];
+  if (value < last) last = 0;
+  c.Increment(value - last);
+  last = value;
+}
+
+// A gauge that the next update takes back: what it was about may be gone by then. Those of one set of labels add up.
+void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
+  auto& g = gauge(name, help, labels);
+  g.Increment(value);
+  shown_.emplace_back(gauges_[name], &g);
 }
 
 Metrics::Series& Metrics::series(const std::string& tenant, const std::string& model) {
@@ -98,39 +110,45 @@ void Metrics::update(const std::string& stats_text, const std::map<std::string, 
                      const std::vector<TenantNow>& tenants) {
   const auto stats = nlohmann::json::parse(stats_text, nullptr, false);
   const std::lock_guard lock(mutex_);
+  std::ranges::sort(shown_);
+  shown_.erase(std::unique(shown_.begin(), shown_.end()), shown_.end());
+  for (const auto& [family, gauge] : shown_) family->Remove(gauge);
+  shown_.clear();
   for (const auto& m : stats.value("models", nlohmann::json::array())) {
-    const auto known = ids.find(m.value("name", ""));
-    const std::string id = known == ids.end() ? m.value("name", "") : known->second;
+    const auto name = m.value("name", "");
+    const auto known = ids.find(name);
+    const std::string id = known == ids.end() ? name : known->second;
     const prometheus::Labels labels{{"model_name", id}, {"engine", "0"}};
     const auto of = [&](const char* key) { return m.value(key, 0.0); };
     const double used = of("pages") > 0 ? 1 - of("pages_free") / of("pages") : 0;
-    gauge("vllm:num_requests_running", "requests with a slot", labels).Set(of("running"));
-    gauge("vllm:num_requests_waiting", "requests that wait for a slot", labels).Set(of("waiting"));
-    gauge("vllm:kv_cache_usage_perc", "share of the KV pages that is in use, 0 to 1", labels).Set(used);
-    raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, of("preemptions"));
-    raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, of("prompt_tokens"));
-    raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, of("decode_tokens"));
-    raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, of("prompt_tokens"));
-    raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, of("cached_tokens"));
+    show("vllm:num_requests_running", "requests with a slot", labels, of("running"));
+    show("vllm:num_requests_waiting", "requests that wait for a slot", labels, of("waiting"));
+    show("vllm:kv_cache_usage_perc", "share of the KV pages that is in use, 0 to 1", labels, used);
+    raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, name, of("preemptions"));
+    raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, name, of("prompt_tokens"));
+    raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, name, of("generated_tokens"));
+    raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
+             of("prompt_tokens"));
+    raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, of("cached_tokens"));
     auto info = labels;
     info["block_size"] = "16";
     info["num_gpu_blocks"] = std::to_string(static_cast<std::uint64_t>(of("pages")));
-    gauge("vllm:cache_config_info", "the KV cache", info).Set(1);
+    show("vllm:cache_config_info", "the KV cache", info, 1);
     const prometheus::Labels ours{{"model_name", id}};
-    gauge("zinc:kv_pages_free", "KV pages that nobody uses", ours).Set(of("pages_free"));
-    gauge("zinc:kv_pages_cached", "KV pages that hold prefixes alone", ours).Set(of("pages_cached"));
-    gauge("zinc:slots_free", "slots that nobody uses", ours).Set(of("slots_free"));
-    raise_to("zinc:engine_steps_total", "steps of the engine", ours, of("steps"));
-    raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, of("page_evictions"));
-    gauge("zinc:allocated_bytes", "memory that the model has asked for", ours).Set(of("allocated_bytes"));
+    show("zinc:kv_pages_free", "KV pages that nobody uses", ours, of("pages_free"));
+    show("zinc:kv_pages_cached", "KV pages that hold prefixes alone", ours, of("pages_cached"));
+    show("zinc:slots_free", "slots that nobody uses", ours, of("slots_free"));
+    raise_to("zinc:engine_steps_total", "steps of the engine", ours, name, of("steps"));
+    raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, name, of("page_evictions"));
+    show("zinc:allocated_bytes", "memory that the model has asked for", ours, of("allocated_bytes"));
   }
   for (const auto& t : tenants) {
     const prometheus::Labels labels{{"tenant", label_of(t.name)}, {"qos", t.qos_class}};
-    gauge("zinc:tenant_slots", "slots of the tenant", labels).Set(t.ledger.slots_now);
-    gauge("zinc:tenant_waiting", "its requests without a slot", labels).Set(t.ledger.waiting_now);
-    gauge("zinc:tenant_kv_pages", "its KV pages", labels).Set(t.ledger.kv_pages_now);
-    gauge("zinc:tenant_service", "what it was charged for fair sharing", labels).Set(t.ledger.service);
-    raise_to("zinc:tenant_preemptions_total", "slots that were taken from it", labels,
+    show("zinc:tenant_slots", "slots of the tenant", labels, t.ledger.slots_now);
+    show("zinc:tenant_waiting", "its requests without a slot", labels, t.ledger.waiting_now);
+    show("zinc:tenant_kv_pages", "its KV pages", labels, t.ledger.kv_pages_now);
+    show("zinc:tenant_service", "what it was charged for fair sharing", labels, t.ledger.service);
+    raise_to("zinc:tenant_preemptions_total", "slots that were taken from it", labels, t.name,
              static_cast<double>(t.ledger.slots_preempted));
   }
 }
@@ -139,11 +157,14 @@ std::string Metrics::scrape(const TransportCounts& transport, double engine_age_
   const std::lock_guard lock(mutex_);
   gauge("zinc:engine_last_seen_seconds", "since a step of the engine was last seen to end", {}).Set(engine_age_s);
   gauge("zinc:http_connections", "connections that are open", {}).Set(transport.open);
-  raise_to("zinc:http_connections_total", "connections that were taken", {}, static_cast<double>(transport.accepted));
-  raise_to("zinc:http_connections_refused_total", "connections past a limit", {},
+  raise_to("zinc:http_connections_total", "connections that were taken", {}, "",
+           static_cast<double>(transport.accepted));
+  raise_to("zinc:http_connections_refused_total", "connections past a limit", {}, "",
            static_cast<double>(transport.refused));
-  raise_to("zinc:http_bad_requests_total", "messages that broke HTTP", {}, static_cast<double>(transport.bad_requests));
-  raise_to("zinc:http_timeouts_total", "connections that took too long", {}, static_cast<double>(transport.timed_out));
+  raise_to("zinc:http_bad_requests_total", "messages that broke HTTP", {}, "",
+           static_cast<double>(transport.bad_requests));
+  raise_to("zinc:http_timeouts_total", "connections that took too long", {}, "",
+           static_cast<double>(transport.timed_out));
   auto families = registry_.Collect();
   // The same histograms under vLLM's names and labels, all tenants together.
   const std::map<std::string, std::string> kAlias{

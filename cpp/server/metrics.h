@@ -47,7 +47,9 @@ class Metrics {
   std::string label_of(const std::string& tenant);  // the first 200 names, then "other"
   prometheus::Gauge& gauge(const char* name, const char* help, const prometheus::Labels& labels);
   prometheus::Counter& counter(const char* name, const char* help, const prometheus::Labels& labels);
-  void raise_to(const char* name, const char* help, const prometheus::Labels& labels, double value);
+  void raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
+                double value);
+  void show(const char* name, const char* help, const prometheus::Labels& labels, double value);
 
   std::mutex mutex_;
   prometheus::Registry registry_;
@@ -56,6 +58,8 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
+  std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // by the last update
+  std::map<std::pair<std::string, std::string>, double> sources_;  // by counter: what a source last said
 };
 
 }  // namespace zinc_rt::server

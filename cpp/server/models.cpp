@@ -50,9 +50,17 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   return model;
 }
 
+// The id, and when that was used before with a number, so that counters of two models are never taken for one's.
+std::string Models::new_engine_name(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  const auto n = ++n_loads_[id];
+  return n == 1 ? id : fmt::format("{}#{}", id, n);
+}
+
 void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
   auto model = describe(spec, engine_name, true);
   const std::lock_guard lock(mutex_);
+  ++n_loads_[model.id];
   models_.push_back(std::move(model));
 }
 
@@ -68,9 +76,10 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
       return std::unexpected(std::move(error));
     }
   }
-  if (const auto status = engine_.add_model(spec.path, id, spec.options); !status)
+  const auto name = new_engine_name(id);
+  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
     return std::unexpected(to_api_error(status.error()));
-  auto model = describe(spec, id, is_configured);
+  auto model = describe(spec, name, is_configured);
   const std::lock_guard lock(mutex_);
   models_.push_back(std::move(model));
   return {};
@@ -78,7 +87,7 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
 
 // The new one takes over before the former goes, so that no request finds none.
 ApiResult<void> Models::replace(const ModelSpec& spec, const ServedModel& former) {
-  const auto name = fmt::format("{}#{}", former.id, ++n_replaced_);
+  const auto name = new_engine_name(former.id);
   if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
     return std::unexpected(to_api_error(status.error()));
   auto model = describe(spec, name, true);

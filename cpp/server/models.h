@@ -49,12 +49,13 @@ class Models {
 
  private:
   ApiResult<void> replace(const ModelSpec& spec, const ServedModel& former);
+  std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;
 
   Engine engine_;
-  std::uint64_t n_replaced_ = 0;
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
+  std::map<std::string, std::uint32_t> n_loads_;  // by id
   std::map<std::pair<std::string, std::string>, bool> opens_reasoning_;
 };
 
