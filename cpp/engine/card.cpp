@@ -47,6 +47,10 @@ void add_family_keys(Json& card, const ModelConfig& c, const ExecutorInfo& info)
   add("state_bytes_per_slot", info.state_bytes_per_slot);
 }
 
+Json or_null(std::optional<std::int32_t> id) {
+  return id ? Json(*id) : Json();
+}
+
 }  // namespace
 
 std::string make_model_card(const Executor& executor, const Tokenizer& tokenizer) {
@@ -88,7 +92,12 @@ std::string make_model_card(const Executor& executor, const Tokenizer& tokenizer
             {"norm_eps", c.norm_eps},
             {"tied_embeddings", c.tied_embeddings},
             {"tokenizer",
-             {{"model", tokenizer.model()}, {"pre", tokenizer.pre_tokenizer_name()}, {"n_vocab", tokenizer.n_vocab()}}},
+             {{"model", tokenizer.model()},
+              {"pre", tokenizer.pre_tokenizer_name()},
+              {"n_vocab", tokenizer.n_vocab()},
+              {"bos_token_id", or_null(tokenizer.bos_id())},
+              {"eos_token_id", or_null(tokenizer.eos_id())},
+              {"pad_token_id", or_null(tokenizer.pad_id())}}},
             {"file", weights.path()},
             {"file_bytes", weights.file_bytes()},
             {"weight_bytes", weights.total_bytes()},

@@ -49,6 +49,10 @@ std::string Engine::memory_plan(const std::string& model) const {
   const auto found = core_->find_model(model);
   return found ? found->plan() : "{}";
 }
+std::string Engine::chat_template(const std::string& model) const {
+  const auto found = core_->find_model(model);
+  return found ? found->template_text() : std::string();
+}
 std::string Engine::stats() const {
   return core_->stats();
 }

@@ -71,7 +71,8 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
   for (std::int32_t id = 0; id < n_vocab; ++id)
     if (model->tokenizer_->is_end_of_generation(id)) model->end_tokens_.push_back(id);
   if (const auto source = metadata.get_string("tokenizer.chat_template")) {
-    auto parsed = ChatTemplate::parse(std::string(*source));
+    model->template_text_ = *source;
+    auto parsed = ChatTemplate::parse(model->template_text_);
     if (parsed)
       model->template_ = std::move(*parsed);
     else

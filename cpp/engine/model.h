@@ -41,6 +41,7 @@ class Model {
   PrefillMode prefill_mode() const { return prefill_mode_; }
   const std::string& card() const { return card_; }
   const std::string& plan() const { return plan_; }
+  const std::string& template_text() const { return template_text_; }
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }
   ModelRunner& runner() { return *runner_; }
   const EngineOptions& options() const { return options_; }
@@ -60,7 +61,7 @@ class Model {
   std::optional<ChatTemplate> template_;
   Error template_error_;
   std::vector<std::int32_t> end_tokens_;
-  std::string card_, plan_;
+  std::string card_, plan_, template_text_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
   std::uint64_t allocated_bytes_ = 0;
   std::unique_ptr<Executor> executor_;

@@ -99,6 +99,21 @@ ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
   return Json{{"prompt", *text}, {"content", *text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// What clients that bring no tokenizer of their own ask for, such as lm-eval's.
+ApiResult<std::string> tokenizer_info(ServerCore& core, const Exchange&) {
+  ZRT_TRY(const auto model, core.models.find(""));
+  const auto card = Json::parse(model.card, nullptr, false);
+  const auto ids = card.value("tokenizer", Json::object());
+  Json out = Json::object();
+  for (const char* key : {"bos_token", "eos_token", "pad_token"}) {
+    const auto id = ids.value(std::string(key) + "_id", Json());
+    out[key] = id.is_number() ? Json(core.engine.token_bytes(id.get<std::int32_t>(), model.engine_name)) : Json();
+  }
+  const auto text = core.engine.chat_template(model.engine_name);
+  out["chat_template"] = text.empty() ? Json() : Json(text);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
@@ -178,6 +193,7 @@ void add_model_routes(Router& router, ServerCore& core) {
                 else
                   answer(core, exchange, model.error());
               }});
+  router.add({"GET", "/tokenizer_info", Access::kKey, false, answering(core, tokenizer_info)});
   router.add({"POST", "/tokenize", Access::kKey, false, answering(core, tokenize)});
   router.add({"POST", "/detokenize", Access::kKey, false, answering(core, detokenize)});
   router.add({"POST", "/apply-template", Access::kKey, false, answering(core, apply_template)});

@@ -62,6 +62,8 @@ class Engine {
   // JSON. Here and below `model` is a name, empty for the first model; "{}" for a name that does not exist.
   std::string model_card(const std::string& model = {}) const;
   std::string memory_plan(const std::string& model = {}) const;
+  // The template of chats as the model file has it; empty: none.
+  std::string chat_template(const std::string& model = {}) const;
   std::string stats() const;  // JSON: steps, slots, pages, queues, prefix cache, in all and by model
 
   // Records what the step thread does, up to n_records spans, until stop_trace writes it as Chrome trace JSON, which
