@@ -23,7 +23,11 @@ ALLOWED = {
     "vulkan": ["base", "model", "executor"],
     "engine": ["base", "model", "tokenizer", "mem", "sched", "executor", "vulkan"],
     "server": ["base"],
-    "tools": ["base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor", "server"],
+    "client": ["base"],
+    "tools": [
+        *("base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor"),
+        *("server", "client"),
+    ],
 }
 ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
 # kernels/common: constants and structs that host and device share; modules that fill or read them may include it.

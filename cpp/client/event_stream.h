@@ -1,0 +1,38 @@
+// Server-sent events: the data of each, out of pieces that end anywhere.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::client {
+
+class EventStream {
+ public:
+  // Calls on_data(std::string_view) for each event that ends in this piece; lines of other fields and comments are
+  // skipped. on_data gives whether to go on.
+  template <class OnData>
+  bool push(std::string_view piece, OnData&& on_data) {
+    for (const char c : piece) {
+      const bool is_second_half = c == '\n' && had_return_;
+      had_return_ = c == '\r';
+      if (is_second_half) continue;
+      if (c != '\n' && c != '\r')
+        line_ += c;
+      else if (end_line() && !on_data(std::string_view(data_)))
+        return false;
+      else if (is_event_over_)
+        data_.clear();
+    }
+    return true;
+  }
+
+ private:
+  // True: an event with data has ended.
+  bool end_line();
+
+  std::string line_, data_;
+  bool had_return_ = false, has_data_ = false, is_event_over_ = false;
+};
+
+}  // namespace zinc_rt::client

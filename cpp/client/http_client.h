@@ -1,0 +1,84 @@
+// HTTP/1.1 as a client: many calls at once to one server, whose answers come in pieces.
+// Thread rule: an HttpClient and its calls may be used from any thread; events come on the client's own thread, one at
+// a time, and must not block for long, nor destroy the client.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::client {
+
+// http://host:port/path, https://... ; IPv6 addresses in brackets.
+struct Url {
+  bool is_tls = false;
+  std::string host;  // without brackets
+  std::uint16_t port = 80;
+  std::string path;  // empty, or from its '/' on, without one at the end
+
+  std::string authority() const;  // as a Host header has it
+};
+// Errors: kInvalidArgument, naming what is wrong. User names, queries and fragments are refused.
+Result<Url> parse_url(std::string_view text);
+
+using Headers = std::vector<std::pair<std::string, std::string>>;  // names in lower case where they are received
+
+struct HttpCall {
+  std::string method = "GET";
+  std::string target;  // path and query
+  Headers headers;     // besides Host and Content-Length
+  std::string body;
+  double timeout_s = 60;  // from start() to the end of the answer
+};
+
+struct HttpEnd {
+  enum Kind : std::uint8_t {
+    kWhole,
+    kCancelled,   // by cancel(), or by an event
+    kNoConnect,   // nobody answers there
+    kTimeout,     // timeout_s went by
+    kIncomplete,  // the connection ended within the answer, or what came is no HTTP
+  } kind = kWhole;
+  std::string error;  // in words; empty with kWhole and kCancelled
+};
+
+struct HttpEvents {
+  std::function<void(int status, const Headers& headers)> on_head;
+  std::function<bool(std::string_view piece)> on_body;  // false: hang up
+  std::function<void(const HttpEnd& end)> on_end;       // last, once
+};
+
+// A call under way.
+class HttpHandle {
+ public:
+  virtual ~HttpHandle() = default;
+  // Hangs up; on_end follows, if it has not come yet.
+  virtual void cancel() = 0;
+};
+
+class HttpClient {
+ public:
+  // Looks up the host; connects when there are calls. Connections are kept for later calls, one call each at a time; a
+  // call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). Errors: kUnavailable.
+  static Result<std::unique_ptr<HttpClient>> open(const Url& url);
+  // Hangs up all calls and waits for their ends.
+  virtual ~HttpClient() = default;
+
+  virtual std::shared_ptr<HttpHandle> start(HttpCall call, HttpEvents events) = 0;
+};
+
+struct HttpAnswer {
+  int status = 0;
+  Headers headers;
+  std::string body;
+};
+// Waits for the whole answer. Errors: kUnavailable, for every end but kWhole.
+Result<HttpAnswer> fetch(HttpClient& client, HttpCall call);
+
+}  // namespace zinc_rt::client

@@ -1,0 +1,52 @@
+// OpenAI's API as a client of any server that speaks it: streamed answers, and the server's own words for errors.
+// Thread rule: as http_client.h; events come on the HttpClient's thread.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "client/http_client.h"
+
+namespace zinc_rt::client {
+
+using Json = nlohmann::ordered_json;
+
+struct ApiServer {
+  Url url;          // what comes before /v1
+  std::string key;  // empty: none
+};
+// Takes http://host:port with or without /v1 behind it.
+Result<ApiServer> api_server(std::string_view url, std::string key);
+
+struct ApiUsage {
+  std::uint32_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
+};
+
+// What one event adds to an answer.
+struct ApiPiece {
+  std::string text, reasoning;
+};
+
+struct ApiEnd {
+  HttpEnd::Kind kind = HttpEnd::kWhole;  // of the HTTP message
+  int status = 0;                        // 0: no answer came
+  std::string error;                     // empty: all of the answer came
+  double retry_after_s = 0;
+  std::string finish_reason;
+  std::optional<ApiUsage> usage;
+};
+
+struct ApiEvents {
+  std::function<bool(const ApiPiece& piece)> on_piece;  // of any choice; false: hang up
+  std::function<void(const ApiEnd& end)> on_end;        // last, once
+};
+
+// A request for chat/completions or completions, by what `body` has: messages or a prompt. `stream` and
+// `stream_options` are put in here.
+std::shared_ptr<HttpHandle> stream(HttpClient& client, const ApiServer& server, Json body, double timeout_s,
+                                   ApiEvents events);
+
+// The first model that the server names. Errors: kUnavailable, in the server's words.
+Result<std::string> first_model(HttpClient& client, const ApiServer& server);
+
+}  // namespace zinc_rt::client
