@@ -1,5 +1,6 @@
-"""What a zinc-rt server (or another that speaks OpenAI's API) does under load: many open streams, half-open
-connections, a noisy neighbour, long prompts beside a running stream. Prints Markdown; --json FILE writes the numbers.
+"""What a zinc-rt server (or another that speaks OpenAI's API) does with clients that `zinc-rt bench serve` does not
+imitate: many open streams that wait, and half-open connections; what they cost in memory, and whether /health answers
+meanwhile. Prints Markdown; --json FILE writes the numbers.
 
     python bench/server_load.py --model model.gguf                    # starts zinc-rt itself
     python bench/server_load.py --url http://127.0.0.1:8081 --pid N   # a server that runs already, as a peer
@@ -16,7 +17,6 @@ import pathlib
 import re
 import resource
 import shlex
-import statistics
 import subprocess
 import sys
 import time
@@ -42,11 +42,10 @@ class Target:
     def threads(self):
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
-    def message(self, path, body, key=None):
+    def message(self, path, body):
         data = json.dumps(body).encode()
-        auth = f"Authorization: Bearer {key}\r\n" if key else ""
         return (
-            f"POST {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n{auth}"
+            f"POST {path} HTTP/1.1\r\nHost: {self.host}:{self.port}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(data)}\r\n\r\n"
         ).encode() + data
 
@@ -86,12 +85,12 @@ def timing_health(target, into):
 
 
 class Stream:
-    """One answer in server-sent events; when its head and each of its tokens came."""
+    """One answer in server-sent events; when its head came, and how many tokens."""
 
-    def __init__(self, target, body, key=None):
-        self.target, self.body, self.key = target, {**body, "stream": True}, key
-        self.head_at = self.start = None
-        self.tokens, self.heartbeats, self.status, self.is_whole = [], 0, None, False
+    def __init__(self, target, body):
+        self.target, self.body = target, {**body, "stream": True}
+        self.head_at = self.start = self.status = None
+        self.n_tokens = self.heartbeats = 0
 
     async def run(self):
         self.start = time.perf_counter()
@@ -99,7 +98,7 @@ class Stream:
             reader, writer = await asyncio.open_connection(self.target.host, self.target.port)
         except OSError:
             return self
-        writer.write(self.target.message("/v1/completions", self.body, self.key))
+        writer.write(self.target.message("/v1/completions", self.body))
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             self.head_at = time.perf_counter()
@@ -110,25 +109,16 @@ class Stream:
                     break
                 if line.startswith(b"data: {"):
                     if b'"finish_reason":null' in line:
-                        self.tokens.append(time.perf_counter())
+                        self.n_tokens += 1
                 elif line.startswith(b": "):
                     self.heartbeats += 1
                 elif line.startswith(b"data: [DONE]"):
-                    self.is_whole = True
                     break
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
             writer.close()
         return self
-
-    @property
-    def ttft_ms(self):
-        return (self.tokens[0] - self.start) * 1e3 if self.tokens else float("inf")
-
-    @property
-    def gaps_ms(self):
-        return [(b - a) * 1e3 for a, b in zip(self.tokens, self.tokens[1:], strict=False)]
 
 
 def prompt(n_words, seed=0):
@@ -148,7 +138,7 @@ async def many_streams(target, n_open):
             await asyncio.sleep(0.001)
         await asyncio.sleep(35)
         out["heads"] = sum(s.status == 200 for s in streams)
-        out["streaming"] = sum(len(s.tokens) > 1 for s in streams)
+        out["streaming"] = sum(s.n_tokens > 1 for s in streams)
         out["heartbeats"] = sum(s.heartbeats for s in streams)
         out["rss_mb_more"] = target.rss_mb() - rss
         out["threads_more"] = target.threads() - threads
@@ -177,82 +167,9 @@ async def half_open(target, n):
     return out
 
 
-async def noisy_neighbour(target, keys):
-    """One tenant sends 40 requests at once, another one."""
-    flood = [
-        Stream(target, {"prompt": prompt(60, i), "max_tokens": 64, "ignore_eos": True}, keys[0]) for i in range(40)
-    ]
-    tasks = [asyncio.create_task(stream.run()) for stream in flood]
-    await asyncio.sleep(1)
-    times = []
-    for i in range(5):
-        one = Stream(target, {"prompt": prompt(20, 1000 + i), "max_tokens": 8}, keys[1])
-        times.append((await one.run()).ttft_ms)
-    await asyncio.gather(*tasks)
-    alone = (await Stream(target, {"prompt": prompt(20, 2000), "max_tokens": 8}, keys[1]).run()).ttft_ms
-    return {"ttft_ms": max(times), "ttft_median_ms": statistics.median(times), "alone_ttft_ms": alone}
-
-
-async def long_prompts(target):
-    """A stream runs; four prompts of about 1,100 tokens come."""
-    solo = await Stream(target, {"prompt": "hello", "max_tokens": 100, "ignore_eos": True}).run()
-    victim = Stream(target, {"prompt": "hello", "max_tokens": 250, "ignore_eos": True})
-    task = asyncio.create_task(victim.run())
-    while len(victim.tokens) < 20:
-        await asyncio.sleep(0.01)
-    others = [Stream(target, {"prompt": prompt(370, 50 + i), "max_tokens": 8}) for i in range(4)]
-    await asyncio.gather(*(other.run() for other in others))
-    await task
-    return {
-        "solo_p50_ms": quantile(solo.gaps_ms, 0.5),
-        "solo_max_ms": max(solo.gaps_ms),
-        "worst_gap_ms": max(victim.gaps_ms),
-        "p99_gap_ms": quantile(victim.gaps_ms, 0.99),
-        "long_ttft_ms": max(other.ttft_ms for other in others),
-    }
-
-
-async def drops(target, n):
-    """Streams that hang up at random moments; how long until everything is free again."""
-
-    async def drop(i):
-        reader, writer = await asyncio.open_connection(target.host, target.port)
-        body = {"prompt": prompt(10, i), "max_tokens": 64, "ignore_eos": True, "n": 1 + i % 2, "stream": i % 3 > 0}
-        writer.write(target.message("/v1/completions", body))
-        await asyncio.sleep((i * 7919 % 400) / 1000)
-        writer.transport.abort()
-
-    def gauges():
-        connection = http.client.HTTPConnection(target.host, target.port, timeout=30)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        return {m[1]: float(m[2]) for m in re.finditer(r"^([\w:]+)\{[^}]*\} (\S+)$", text, re.M) if "free" in m[1]}
-
-    before = gauges()
-    for start in range(0, n, 100):
-        await asyncio.gather(*(drop(i) for i in range(start, min(n, start + 100))))
-    begin = time.perf_counter()
-    while gauges() != before:
-        if time.perf_counter() - begin > 60:
-            break
-        await asyncio.sleep(0.02)
-    return {"n": n, "free_after_ms": (time.perf_counter() - begin) * 1e3, "free_again": gauges() == before}
-
-
 @contextlib.contextmanager
-def zinc(model, program, keys, more):
+def zinc(model, program, more):
     arguments = [*program, "serve", str(model), "--port", "0", "--state", "none", *more]
-    config = None
-    if keys:
-        import hashlib
-        import tempfile
-
-        config = tempfile.NamedTemporaryFile("w", suffix=".toml", delete=False)
-        for name, key in keys.items():
-            digest = hashlib.sha256(key.encode()).hexdigest()
-            config.write(f'[[tenants]]\nname = "{name}"\nkeys = ["sha256:{digest}"]\nqos_class = "interactive"\n')
-        config.close()
-        arguments += ["--config", config.name]
     process = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         line = process.stdout.readline().decode()
@@ -263,8 +180,6 @@ def zinc(model, program, keys, more):
     finally:
         process.terminate()
         process.wait()
-        if config:
-            os.unlink(config.name)
 
 
 def main():
@@ -276,8 +191,7 @@ def main():
     parser.add_argument("--streams", type=int, default=2000)
     parser.add_argument("--slots", type=int, default=100, help="of zinc-rt: streams that are computed at once")
     parser.add_argument("--half-open", type=int, default=5000)
-    parser.add_argument("--drops", type=int, default=1000)
-    parser.add_argument("--only", nargs="*", help="streams, half_open, neighbour, long_prompts, drops")
+    parser.add_argument("--only", nargs="*", help="streams, half_open")
     parser.add_argument("--json")
     options = parser.parse_args()
     if (options.model is None) == (options.url is None or options.pid is None):
@@ -285,20 +199,17 @@ def main():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
-    program, keys = shlex.split(options.program), {"a": "key-a", "b": "key-b"}
+    program = shlex.split(options.program)
     cases = {
-        "streams": ({}, lambda t: many_streams(t, options.streams)),
-        "half_open": ({}, lambda t: half_open(t, options.half_open)),
-        "neighbour": (keys, lambda t: noisy_neighbour(t, list(keys.values()))),
-        "long_prompts": ({}, long_prompts),
-        "drops": ({}, lambda t: drops(t, options.drops)),
+        "streams": lambda t: many_streams(t, options.streams),
+        "half_open": lambda t: half_open(t, options.half_open),
     }
     results = {}
-    for name, (wanted_keys, run) in cases.items():
+    for name, run in cases.items():
         if options.only and name not in options.only:
             continue
         context = (
-            zinc(options.model, program, wanted_keys, ["--max-slots", str(options.slots)])
+            zinc(options.model, program, ["--max-slots", str(options.slots)])
             if options.model
             else contextlib.nullcontext((Target(options.url, options.pid), options.url))
         )

@@ -218,7 +218,7 @@ class ClientOf final : public HttpClient {
     http::response_parser<http::string_body> parser;
     parser.header_limit(kMaxHead);
     parser.body_limit(boost::none);
-    parser.eager(true);
+    parser.eager(false);  // an eager one keeps a chunk to itself until the next one's size is there
     bool has_head = false;
     error_code ec;
     while (!ec && !parser.is_done() && state->end.kind == HttpEnd::kWhole) {

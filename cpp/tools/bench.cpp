@@ -2,8 +2,10 @@
 #include "tools/bench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 
 #include "base/error.h"
@@ -11,13 +13,6 @@
 
 namespace zinc_rt::tools {
 namespace {
-
-Status write_whole(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  ZRT_TRY(auto file, OutputFile::create(path));
-  ZRT_CHECK_OK(file.write(text));
-  return file.commit();
-}
 
 Result<int> bench(BenchOptions& o) {
   ZRT_TRY(const auto result, measure_engine(o));
@@ -34,12 +29,34 @@ Result<int> bench(BenchOptions& o) {
 
 }  // namespace
 
+Status write_whole(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  ZRT_TRY(auto file, OutputFile::create(path));
+  ZRT_CHECK_OK(file.write(text));
+  return file.commit();
+}
+
+StatusLine::StatusLine(bool always) : on_(always || isatty(STDERR_FILENO) != 0) {}
+
+StatusLine::~StatusLine() {
+  show("");
+}
+
+void StatusLine::show(const std::string& text) const {
+  if (on_) fmt::print(stderr, "\r{:78}\r{}", "", text);
+  if (on_) std::fflush(stderr);
+}
+
 void add_bench(CLI::App& app, int& exit) {
   auto o = std::make_shared<BenchOptions>();
   o->model.engine.max_slots = 1;  // and as many as --batch asks for
   auto& command = *app.add_subcommand("bench", "speed of prefill and decoding, alone, in batches, at long contexts");
-  command.footer("Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md");
+  command.footer(
+      "Example: zinc-rt bench model.gguf --threads 1 --batch 1,8,16 --roofline --markdown speed.md\n"
+      "A server under load: zinc-rt bench serve --help");
   add_model_options(command, o->model);
+  command.get_option("model")->required(false);  // for the sake of bench serve
+  add_bench_serve(command, exit);
   const CLI::Range tokens(1, 1 << 24), streams(1, 1 << 10);
   command.add_option("--prompt", o->prompt, "tokens of the prompt in prefill")->check(tokens)->capture_default_str();
   command.add_option("--gen", o->gen, "tokens that a stream decodes in a repetition; at long contexts 32 at most")
@@ -58,7 +75,9 @@ void add_bench(CLI::App& app, int& exit) {
   command.add_option("--seed", o->seed, "of the token ids")->capture_default_str();
   command.add_option("--json", o->json_path, "a file to write");
   command.add_option("--markdown", o->markdown_path, "a file to write");
-  command.callback([o, &exit] {
+  command.callback([o, &exit, &command] {
+    if (command.got_subcommand("serve")) return;
+    if (o->model.model.empty()) throw CLI::RequiredError("model");
     const auto done = bench(*o);
     exit = done ? *done : report(done.error());
   });

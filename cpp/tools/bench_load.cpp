@@ -1,7 +1,6 @@
 // The load of zinc-rt bench: requests of random token ids through the engine, timed by the steps that make their
 // tokens.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -120,20 +119,6 @@ class Load {
   Engine engine_;
   Session session_;
   std::mt19937_64 random_;
-};
-
-// A line on stderr that is rewritten, where there is somebody to read it.
-class StatusLine {
- public:
-  explicit StatusLine(bool always) : on_(always || isatty(STDERR_FILENO) != 0) {}
-  ~StatusLine() { show(""); }
-  void show(const std::string& text) const {
-    if (on_) fmt::print(stderr, "\r{:60}\r{}", "", text);
-    if (on_) std::fflush(stderr);
-  }
-
- private:
-  bool on_;
 };
 
 bool wants(const BenchOptions& o, BenchPhase phase) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tools/bench.h"
+#include "tools/table.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::tools {
@@ -52,8 +53,6 @@ std::vector<std::string> setting_lines(const BenchResult& result) {
                   result.n_reps, result.clamps.empty() ? "none" : fmt::format("{}", fmt::join(result.clamps, ", ")))};
 }
 
-using Table = std::vector<std::vector<std::string>>;  // the first row is the head
-
 Table speed_table(const BenchResult& result) {
   Table table{{"phase", "what", "tokens/s (min to max)"}};
   for (const auto& row : result.rows)
@@ -85,31 +84,6 @@ Table roofline_table(const BenchResult& result, const Roofline& roofline) {
                      percent(r.of_int8_peak)});
   }
   return table;
-}
-
-std::string as_text(const Table& table) {
-  std::vector<std::size_t> widths(table[0].size());
-  for (const auto& row : table)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  std::string out;
-  for (const auto& row : table) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    out += line + '\n';
-  }
-  return out;
-}
-
-std::string as_markdown(const Table& table) {
-  std::string out;
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    out += fmt::format("| {} |\n", fmt::join(table[i], " | "));
-    if (i > 0) continue;
-    for (std::size_t column = 0; column < table[0].size(); ++column) out += "|---";
-    out += "|\n";
-  }
-  return out;
 }
 
 constexpr const char* kRooflineNote =

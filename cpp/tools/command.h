@@ -21,6 +21,23 @@ int report(const Error& error);
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
+// As many descriptors as the system lets the process have: each connection is one.
+void raise_descriptor_limit();
+
+// The file appears whole or not at all; an empty path: nothing is written.
+Status write_whole(const std::string& path, const std::string& text);
+
+// A line on stderr that is rewritten, where that is a terminal or `always` is set; gone at the end.
+class StatusLine {
+ public:
+  explicit StatusLine(bool always);
+  ~StatusLine();
+  void show(const std::string& text) const;
+
+ private:
+  bool on_;
+};
+
 // Options that open an engine, on any command that needs one.
 struct ModelOptions {
   std::string model;
@@ -47,6 +64,7 @@ void add_validate(CLI::App& app, int& exit);
 void add_sched_test(CLI::App& app, int& exit);
 void add_trace(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);
+void add_bench_serve(CLI::App& bench, int& exit);
 void add_serve(CLI::App& app, int& exit);
 void add_key(CLI::App& app, int& exit);
 

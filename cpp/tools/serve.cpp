@@ -68,14 +68,6 @@ Result<server::Config> configuration(const ServeOptions& o) {
   return config;
 }
 
-// As many descriptors as the system lets the process have: each stream is one.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int reload(server::Server& server, const ServeOptions& o) {
   const auto config = configuration(o);
   const auto done = config ? server.reconfigure(config->models, config->options) : std::unexpected(config.error());
@@ -144,6 +136,13 @@ Result<int> serve(ServeOptions& o) {
 }
 
 }  // namespace
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 void add_serve(CLI::App& app, int& exit) {
   auto o = std::make_shared<ServeOptions>();

@@ -60,6 +60,30 @@ TEST(HttpClientTest, BodiesOfEveryKindAreRead) {
     }
 }
 
+TEST(HttpClientTest, APieceIsThereBeforeTheNextOneIsSent) {
+  std::promise<void> had_first;
+  CannedServer server([&](int socket, int) {
+    CannedServer::request(socket);
+    CannedServer::send(socket, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n");
+    EXPECT_EQ(had_first.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    CannedServer::send(socket, "3\r\nllo\r\n0\r\n\r\n");
+  });
+  const auto client = HttpClient::open(server.url());
+  ASSERT_TRUE(client);
+  std::string body;
+  std::promise<void> over;
+  HttpEvents events;
+  events.on_body = [&](std::string_view piece) {
+    if (body.empty()) had_first.set_value();
+    body += piece;
+    return true;
+  };
+  events.on_end = [&](const HttpEnd&) { over.set_value(); };
+  (*client)->start({}, std::move(events));
+  over.get_future().wait();
+  EXPECT_EQ(body, "hello");
+}
+
 TEST(HttpClientTest, WhatIsCutOffOrNoHttpIsSaid) {
   for (const char* answer : {"", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n", "nonsense\r\n\r\n"}) {
