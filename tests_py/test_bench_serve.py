@@ -1,18 +1,15 @@
 """zinc-rt bench serve, against this server and one that keeps to OpenAI's API in its own way."""
 
-import contextlib
 import hashlib
-import http.server
 import json
 import re
 import signal
 import subprocess
-import threading
-import time
 import xml.etree.ElementTree
 
 import pytest
 
+from other_server import other_server
 from server_process import PROGRAM, serving
 
 KEYS = {"a": "key-a", "b": "key-b"}
@@ -147,47 +144,9 @@ def test_ctrl_c_reports_what_there_is(server, tmp_path):
     assert out["ran"]["is_cut_short"] and out["total"]["ok"] > 0
 
 
-class OtherServer(http.server.BaseHTTPRequestHandler):
-    """Another's way: no usage, events by CRLF, several tokens in an event, the connection's end as the body's."""
-
-    def do_GET(self):
-        body = b'{"data": [{"id": "other"}]}'
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_POST(self):
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        assert body["model"] == "other" and body["messages"][-1]["role"] == "user"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-        self.end_headers()
-        for i in range(3):
-            event = {"choices": [{"index": 0, "delta": {"content": "two words "}, "finish_reason": None}]}
-            self.wfile.write(f"id: {i}\r\ndata: {json.dumps(event)}\r\n\r\n".encode())
-            time.sleep(0.01)
-        self.wfile.write(b"data: [DONE]\r\n\r\n")
-
-    def log_message(self, *_):
-        pass
-
-
-@contextlib.contextmanager
-def other_server():
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), OtherServer) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
 def test_servers_that_count_nothing_are_measured_too(tmp_path):
-    with other_server() as url:
-        out = report(tmp_path, url, "--requests", 6, "--clients", 3)
+    with other_server() as server:
+        out = report(tmp_path, server.url, "--requests", 6, "--clients", 3)
     assert out["ran"]["tokens_per_word"] == 0 and out["total"]["ok"] == 6
     assert out["total"]["output_tokens"] == 18 and out["total"]["gap_ms"]["n"] == 12
     assert out["total"]["gap_ms"]["p50"] > 5

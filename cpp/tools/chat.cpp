@@ -5,10 +5,14 @@
 
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "base/options.h"
+#include "client/openai_client.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -21,7 +25,7 @@ volatile std::sig_atomic_t interrupted = 0;
 struct ChatOptions {
   ModelOptions model;
   Request request;
-  std::string system;
+  std::string system, url, api_key, model_name;
 };
 
 // A line with editing and history on a terminal, a plain one from a pipe; false at the end.
@@ -34,11 +38,13 @@ bool read_line(std::string& line) {
   return true;
 }
 
-Result<std::string> answer(const Session& session, Request request, const Json& history) {
-  request.messages = history.dump(-1, ' ', false, Json::error_handler_t::replace);
+// The answer to a conversation, printed as it comes; what there is of it when `interrupted` was set.
+using Answerer = std::function<Result<std::string>(const Json& messages)>;
+
+Result<std::string> answer(const Session& session, Request request, const Json& messages) {
+  request.messages = messages.dump(-1, ' ', false, Json::error_handler_t::replace);
   auto stream = session.stream(request);
   if (!stream) return std::unexpected(stream.error());
-  interrupted = 0;
   for (;;) {
     if (interrupted != 0) stream->cancel();
     const auto event = stream->next();
@@ -51,15 +57,44 @@ Result<std::string> answer(const Session& session, Request request, const Json& 
   return stream->completion().text;
 }
 
-}  // namespace
+Json chat_body(const ChatOptions& o, const std::string& model, const Json& messages) {
+  const auto& r = o.request;
+  Json body{{"model", model}, {"messages", Json::array()}, {"max_tokens", r.max_tokens}};
+  if (!o.system.empty()) body["messages"].push_back({{"role", "system"}, {"content", o.system}});
+  for (const auto& message : messages) body["messages"].push_back(message);
+  body["temperature"] = r.temperature;
+  // Not every server knows the rest.
+  if (r.top_p != 1) body["top_p"] = r.top_p;
+  if (r.repetition_penalty != 1) body["repetition_penalty"] = r.repetition_penalty;
+  if (r.seed) body["seed"] = *r.seed;
+  return body;
+}
 
-Result<int> converse(ModelOptions& model, const Request& request, const std::string& system) {
-  auto engine = open_engine(model);
-  if (!engine) return std::unexpected(engine.error());
-  auto tenant = engine->tenant("cli");
-  if (!tenant) return std::unexpected(tenant.error());
-  const auto session = tenant->session(system);
-  if (!session) return std::unexpected(session.error());
+Result<std::string> answer(client::HttpClient& http, const client::ApiServer& server, Json body) {
+  constexpr double kTimeout_s = 3600;
+  std::string text;
+  bool is_thinking = false;
+  std::promise<client::ApiEnd> promise;
+  client::ApiEvents events;
+  events.on_piece = [&](const client::ApiPiece& piece) {
+    fmt::print("{}{}{}", piece.reasoning, is_thinking && !piece.text.empty() ? "\n\n" : "", piece.text);
+    std::fflush(stdout);
+    is_thinking = piece.text.empty() && !piece.reasoning.empty();
+    text += piece.text;
+    return interrupted == 0;
+  };
+  events.on_end = [&](const client::ApiEnd& end) { promise.set_value(end); };
+  const auto handle = client::stream(http, server, std::move(body), kTimeout_s, std::move(events));
+  auto over = promise.get_future();
+  while (over.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+    if (interrupted != 0) handle->cancel();
+  const auto end = over.get();
+  if (!text.empty() || end.error.empty()) fmt::print("\n");
+  if (!end.error.empty()) return std::unexpected(Error{StatusCode::kUnavailable, end.error, end.retry_after_s});
+  return text;
+}
+
+int talk(const Answerer& answerer) {
   fmt::print(stderr, "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n");
   std::signal(SIGINT, [](int) { interrupted = 1; });
   Json history = Json::array();
@@ -71,7 +106,8 @@ Result<int> converse(ModelOptions& model, const Request& request, const std::str
       continue;
     }
     history.push_back({{"role", "user"}, {"content", line}});
-    const auto text = answer(*session, request, history);
+    interrupted = 0;
+    const auto text = answerer(history);
     if (!text) {  // the turn is taken back, so that a shorter one may follow
       report(text.error());
       history.erase(history.size() - 1);
@@ -82,12 +118,41 @@ Result<int> converse(ModelOptions& model, const Request& request, const std::str
   return kDone;
 }
 
+Result<int> converse_over_http(const ChatOptions& o) {
+  ZRT_TRY(const auto server,
+          client::api_server(o.url, o.api_key.empty() ? options::get("ZINC_RT_API_KEY") : o.api_key));
+  ZRT_TRY(const auto http, client::HttpClient::open(server.url));
+  std::string model = o.model_name;
+  if (model.empty()) {
+    ZRT_TRY(model, client::first_model(*http, server));
+  }
+  return talk([&](const Json& messages) { return answer(*http, server, chat_body(o, model, messages)); });
+}
+
+}  // namespace
+
+Result<int> converse(ModelOptions& model, const Request& request, const std::string& system) {
+  auto engine = open_engine(model);
+  if (!engine) return std::unexpected(engine.error());
+  auto tenant = engine->tenant("cli");
+  if (!tenant) return std::unexpected(tenant.error());
+  const auto session = tenant->session(system);
+  if (!session) return std::unexpected(session.error());
+  return talk([&](const Json& messages) { return answer(*session, request, messages); });
+}
+
 void add_chat(CLI::App& app, int& exit) {
   auto o = std::make_shared<ChatOptions>();
   o->request.max_tokens = 512;
   auto& command = *app.add_subcommand("chat", "talk with a model in the terminal");
-  command.footer("Example: zinc-rt chat model.gguf --system \"Answer in one sentence.\"");
+  command.footer(
+      "Example: zinc-rt chat model.gguf --system \"Answer in one sentence.\"\n"
+      "  zinc-rt chat --url http://127.0.0.1:8080 --api-key \"$KEY\"");
   add_model_options(command, o->model);
+  auto* file = command.get_option("model")->required(false);
+  auto* url = command.add_option("--url", o->url, "a server with OpenAI's API that answers instead")->excludes(file);
+  command.add_option("--api-key", o->api_key, "for it (or ZINC_RT_API_KEY)")->needs(url);
+  command.add_option("--model", o->model_name, "the name of one of its models; else its first")->needs(url);
   command.add_option("--system", o->system, "system message");
   command.add_option("-n,--max-tokens", o->request.max_tokens, "most tokens an answer")->capture_default_str();
   command.add_option("--temperature", o->request.temperature, "0: greedy")->capture_default_str();
@@ -96,7 +161,8 @@ void add_chat(CLI::App& app, int& exit) {
   command.add_option_function<std::uint64_t>(
       "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens");
   command.callback([o, &exit] {
-    const auto done = converse(o->model, o->request, o->system);
+    if (o->url.empty() && o->model.model.empty()) throw CLI::RequiredError("model");
+    const auto done = o->url.empty() ? converse(o->model, o->request, o->system) : converse_over_http(*o);
     exit = done ? *done : report(done.error());
   });
 }

@@ -27,12 +27,14 @@ from ._core import (
 )
 from ._stream import install as _install
 from ._trace import trace as _trace
+from .client import AsyncClient
 from .ledger import TenantLedger
 
 _install(Stream, Session)
 Engine.trace = _trace
 
 __all__ = [
+    "AsyncClient",
     "ChatTemplate",
     "Completion",
     "Difference",

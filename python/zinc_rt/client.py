@@ -1,0 +1,382 @@
+"""A client of `zinc-rt serve` for asyncio, of the standard library alone.
+
+>>> async with zinc_rt.AsyncClient("http://127.0.0.1:8080") as client:
+...     answer = await client.chat([{"role": "user", "content": "hello"}], max_tokens=20)
+...     async with client.stream_chat([{"role": "user", "content": "hello"}]) as stream:
+...         async for piece in stream:
+...             print(piece.text, end="")
+
+Parameters are the server's fields (docs/server.md); what is not given is the server's default. Errors are those of
+zinc_rt.errors, in the server's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import urllib.parse
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from . import errors
+
+_MAX_HEAD = 1 << 20  # bytes of a head, or of a line of a stream
+
+
+@dataclass(frozen=True)
+class ApiUsage:
+    """What the server charged for a request, all choices together."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cached_tokens: int  # of prompt_tokens, those that came from the prefix cache
+
+
+@dataclass(frozen=True)
+class ApiChoice:
+    """One of the n answers to a request."""
+
+    text: str
+    finish_reason: str  # stop, length, deadline, client_too_slow, cancelled
+    reasoning: str = ""  # what stood between <think> and </think>
+    token_ids: list[int] = field(default_factory=list)  # with return_token_ids
+    logprobs: dict[str, Any] | None = None  # as OpenAI's API has them
+
+
+@dataclass(frozen=True)
+class ApiAnswer:
+    """A whole answer."""
+
+    id: str  # the request's line in the ledger
+    model: str
+    choices: list[ApiChoice]
+    usage: ApiUsage
+    timings: dict[str, Any] | None = None  # with timings
+
+    @property
+    def text(self) -> str:
+        """Of the first choice."""
+        return self.choices[0].text
+
+
+@dataclass(frozen=True)
+class ApiPiece:
+    """What one event of a stream adds to a choice."""
+
+    index: int
+    text: str
+    reasoning: str = ""
+    finish_reason: str | None = None  # in the choice's last piece
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: dict[str, Any] | None = None
+
+
+class _Connection:
+    """One connection, with one request at a time. Each wait for bytes is bounded by `timeout`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float, place: str):
+        self.reader, self.writer, self.timeout, self.place = reader, writer, timeout, place
+        self.status, self.headers, self.is_whole = 0, {}, False
+
+    @property
+    def is_reusable(self) -> bool:
+        return self.is_whole and self.headers.get("connection", "").lower() != "close" and self.is_quiet
+
+    @property
+    def is_quiet(self) -> bool:
+        return not (self.writer.is_closing() or self.reader.at_eof())
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def cut_off(self, why: object) -> NoReturn:
+        raise errors.Unavailable(f"[http] {self.place}: the answer is cut off: {why}") from None
+
+    async def wait(self, read):
+        try:
+            return await asyncio.wait_for(read, self.timeout)
+        except asyncio.TimeoutError:
+            raise errors.Unavailable(f"[http] {self.place}: nothing came for {self.timeout:g} s") from None
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+            self.cut_off(error)
+
+    async def send(self, message: bytes) -> None:
+        """Sends a request and reads the answer's head."""
+        self.is_whole = False
+        self.writer.write(message)
+        head = (await self.wait(self.reader.readuntil(b"\r\n\r\n"))).decode("latin-1").split("\r\n")
+        version_status = head[0].split(" ")
+        if not version_status[0].startswith("HTTP/1.") or not version_status[1:2] or not version_status[1].isdigit():
+            self.cut_off(f"{head[0][:80]!r} is no HTTP")
+        self.status = int(version_status[1])
+        lines = (line.partition(":") for line in head[1:] if line)
+        self.headers = {name.strip().lower(): value.strip() for name, _, value in lines}
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The body as it comes."""
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            while size := await self._chunk_size():
+                yield (await self.wait(self.reader.readexactly(size + 2)))[:-2]
+            await self.wait(self.reader.readuntil(b"\r\n"))
+        elif "content-length" in self.headers:
+            yield await self.wait(self.reader.readexactly(int(self.headers["content-length"])))
+        else:
+            while piece := await self.wait(self.reader.read(1 << 16)):
+                yield piece
+        self.is_whole = True
+
+    async def _chunk_size(self) -> int:
+        line = await self.wait(self.reader.readuntil(b"\r\n"))
+        try:
+            return int(line.split(b";")[0], 16)
+        except ValueError:
+            self.cut_off(f"{line[:80]!r} is no chunk size")
+
+    async def body(self) -> bytes:
+        return b"".join([piece async for piece in self.pieces()])
+
+
+async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of server-sent events, each of one line."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+
+
+def _raise_for(status: int, headers: dict[str, str], body: bytes) -> NoReturn:
+    try:
+        words = json.loads(body)["error"]["message"]
+    except (ValueError, KeyError, TypeError):
+        words = body[:300].decode(errors="replace")
+    message = f"{words} (status {status})"
+    retry_after = headers.get("retry-after", "")
+    if status == 429 or (status == 503 and retry_after):
+        raise errors.Exhausted(message, float(retry_after or 0))
+    if status == 404:
+        raise errors.NotFound(message)
+    if status < 500:
+        raise errors.InvalidArgument(message)
+    raise errors.Unavailable(message) if status in (501, 503) else errors.Internal(message)
+
+
+def _usage(usage: dict[str, Any]) -> ApiUsage:
+    details = usage.get("prompt_tokens_details") or {}
+    return ApiUsage(
+        usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"], details.get("cached_tokens", 0)
+    )
+
+
+def _choice(choice: dict[str, Any]) -> dict[str, Any]:
+    """The fields that whole answers and pieces share."""
+    said = choice.get("message") or choice.get("delta") or {}
+    return {
+        "text": choice.get("text") or said.get("content") or "",
+        "reasoning": said.get("reasoning_content") or "",
+        "finish_reason": choice.get("finish_reason"),
+        "token_ids": choice.get("token_ids") or [],
+        "logprobs": choice.get("logprobs"),
+    }
+
+
+def _prompt(prompt: str | Sequence[int]) -> str | list[int]:
+    return prompt if isinstance(prompt, str) else list(prompt)
+
+
+class ApiStream:
+    """An answer as it is made: an async iterator of ApiPiece.
+
+    Leaving `async with` before the end hangs up, which cancels the request.
+    """
+
+    def __init__(self, client: AsyncClient, path: str, body: dict[str, Any]):
+        self._client, self._path, self._body = client, path, body
+        self._connection: _Connection | None = None
+        self._pieces: AsyncIterator[ApiPiece] | None = None
+        self.id: str | None = None  # from the first piece on
+        self.usage: ApiUsage | None = None  # after the end
+        self.timings: dict[str, Any] | None = None
+
+    async def __aenter__(self) -> ApiStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Hangs up; nothing after the end."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __aiter__(self) -> AsyncIterator[ApiPiece]:
+        return self
+
+    async def __anext__(self) -> ApiPiece:
+        if self._pieces is None:
+            self._pieces = self._read()
+        return await self._pieces.__anext__()
+
+    async def _read(self) -> AsyncIterator[ApiPiece]:
+        body = {**self._body, "stream": True, "stream_options": {"include_usage": True}}
+        connection = self._connection = await self._client._send("POST", self._path, body)
+        is_done = False
+        try:
+            if connection.status != 200:
+                _raise_for(connection.status, connection.headers, await connection.body())
+            async for data in _events(connection.pieces()):
+                if data == b"[DONE]":
+                    is_done = True
+                    continue
+                event = json.loads(data)
+                if error := event.get("error"):
+                    raise errors.Internal(error.get("message", "the answer failed"))
+                self.id = event.get("id", self.id)
+                if event.get("usage"):
+                    self.usage, self.timings = _usage(event["usage"]), event.get("timings")
+                for choice in event.get("choices", ()):
+                    yield ApiPiece(index=choice["index"], **_choice(choice))
+            if not is_done:
+                connection.cut_off("the stream ended before the answer did")
+        finally:
+            if self._connection is not None:
+                self._connection = None
+                self._client._take_back(connection)
+
+
+class AsyncClient:
+    """Connections to one server, for one event loop; any number of requests at once.
+
+    url: http:// or https://, with or without /v1 behind it. timeout: seconds in which not a byte came; streams have
+    heartbeats, so it bounds the wait for whole answers. ssl_context: for https, where the default will not do.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        api_key: str | None = None,
+        *,
+        timeout: float = 600.0,
+        ssl_context: ssl.SSLContext | None = None,
+    ):
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise errors.InvalidArgument(f"[url] {url!r}: such as http://127.0.0.1:8080 wanted")
+        is_tls = parts.scheme == "https"
+        self._host, self._port = parts.hostname, parts.port or (443 if is_tls else 80)
+        self._base = parts.path.rstrip("/").removesuffix("/v1")
+        self._ssl = (ssl_context or ssl.create_default_context()) if is_tls else None
+        self._head = f"Host: {parts.netloc}\r\nContent-Type: application/json\r\n"
+        if api_key is not None:
+            if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+                raise errors.InvalidArgument("[url] the API key has characters that no header may have")
+            self._head += f"Authorization: Bearer {api_key}\r\n"
+        self._timeout = timeout
+        self._idle: list[_Connection] = []
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the connections that no request uses."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+        for connection in idle:
+            try:
+                await connection.writer.wait_closed()
+            except OSError:
+                pass  # the server was faster
+
+    async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiAnswer:
+        """Answers a conversation: /v1/chat/completions. Cancelling the task hangs up, which cancels the request."""
+        return self._answer(
+            await self._call("POST", "/v1/chat/completions", {"messages": list(messages), **parameters})
+        )
+
+    async def generate(self, prompt: str | Sequence[int], **parameters: Any) -> ApiAnswer:
+        """Goes on with a text, or with token ids: /v1/completions."""
+        return self._answer(await self._call("POST", "/v1/completions", {"prompt": _prompt(prompt), **parameters}))
+
+    def stream_chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiStream:
+        """chat() in pieces."""
+        return ApiStream(self, "/v1/chat/completions", {"messages": list(messages), **parameters})
+
+    def stream_generate(self, prompt: str | Sequence[int], **parameters: Any) -> ApiStream:
+        """generate() in pieces."""
+        return ApiStream(self, "/v1/completions", {"prompt": _prompt(prompt), **parameters})
+
+    async def tokenize(self, text: str, **parameters: Any) -> list[int]:
+        return (await self._call("POST", "/tokenize", {"prompt": text, **parameters}))["tokens"]
+
+    async def detokenize(self, token_ids: Sequence[int], **parameters: Any) -> str:
+        return (await self._call("POST", "/detokenize", {"tokens": list(token_ids), **parameters}))["prompt"]
+
+    async def apply_template(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> str:
+        """The prompt that the model sees for a conversation."""
+        return (await self._call("POST", "/apply-template", {"messages": list(messages), **parameters}))["prompt"]
+
+    async def models(self) -> list[dict[str, Any]]:
+        """What is served."""
+        return (await self._call("GET", "/v1/models"))["data"]
+
+    async def usage(self, tenant: str = "me") -> dict[str, Any]:
+        """What a tenant used; of others than the key's own with an admin's key."""
+        return await self._call("GET", f"/v1/tenants/{urllib.parse.quote(tenant, safe='')}/usage")
+
+    @staticmethod
+    def _answer(body: dict[str, Any]) -> ApiAnswer:
+        choices = [ApiChoice(**_choice(choice)) for choice in body["choices"]]
+        return ApiAnswer(body["id"], body["model"], choices, _usage(body["usage"]), body.get("timings"))
+
+    async def _call(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        connection = await self._send(method, path, body)
+        try:
+            answer = await connection.body()
+        finally:
+            self._take_back(connection)
+        if connection.status != 200:
+            _raise_for(connection.status, connection.headers, answer)
+        return json.loads(answer)
+
+    async def _send(self, method: str, path: str, body: dict[str, Any] | None) -> _Connection:
+        data = b"" if body is None else json.dumps(body).encode()
+        length = f"Content-Length: {len(data)}\r\n" if body is not None else ""
+        message = f"{method} {self._base}{path} HTTP/1.1\r\n{self._head}{length}\r\n".encode() + data
+        connection = await self._connect()
+        try:
+            await connection.send(message)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _connect(self) -> _Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_quiet:
+                return connection
+            connection.close()
+        place = f"{self._host}:{self._port}"
+        opening = asyncio.open_connection(self._host, self._port, ssl=self._ssl, limit=_MAX_HEAD)
+        try:
+            reader, writer = await asyncio.wait_for(opening, self._timeout)
+        except asyncio.TimeoutError:
+            raise errors.Unavailable(f"[http] {place}: no connection in {self._timeout:g} s") from None
+        except OSError as error:
+            raise errors.Unavailable(f"[http] {place}: {error}") from error
+        return _Connection(reader, writer, self._timeout, place)
+
+    def _take_back(self, connection: _Connection) -> None:
+        if connection.is_reusable:
+            self._idle.append(connection)
+        else:
+            connection.close()
