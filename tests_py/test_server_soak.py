@@ -28,9 +28,9 @@ SLOTS = 8
 ADMIN = "key-of-the-admin"
 HONEST = {"alice": "interactive", "bob": "standard", "carol": "batch"}  # who read all that they asked for
 SECONDS = float(os.environ.get("ZRT_SOAK_S", "180"))
-# Growth of resident memory over the second half of the soak, by a fitted line: a part of what it is, that pages which
-# the allocator hands back or keeps may make. A leak of 1 KiB a request is four times as much in 3 minutes.
-MAX_GROWTH = 0.03
+# MB that resident memory may grow in the second half of the soak, by a fitted line. SQLite's page cache, 2 MB, is full
+# only after some 15,000 lines of the ledger; a leak of 1 KiB a request is ten times as much in 3 minutes.
+MAX_GROWTH_MB = 1 if SECONDS >= 600 else 2.5
 
 
 def hashed(key):
@@ -291,7 +291,7 @@ def test_hours_of_everything_leave_nothing_behind(tiny_model, tmp_path):
     growth = slope * (later[-1, 0] - later[0, 0])
     tenths = ", ".join(f"{mb:.1f}" for mb in memory[:: max(len(memory) // 10, 1), 1])
     print(f"\n{SECONDS:g} s, {soak.counts}; memory by tenths of the time, MB: {tenths}; second half: {growth:+.2f} MB")
-    assert growth < MAX_GROWTH * later[:, 1].mean()
+    assert growth < MAX_GROWTH_MB
 
 
 def test_10000_clients_that_leave_take_nothing_with_them(tiny_model, tmp_path):
