@@ -22,6 +22,7 @@ def test_the_table_holds():
         ("cpp/ring/a.cpp", '#include "ring/cpu/cpu_ring.h"'),
         ("cpp/engine/a.cpp", '#include "kernels/cpu/ops.h"'),
         ("cpp/server/a.cpp", '#include "engine/core.h"'),
+        ("cpp/client/a.cpp", '#include "server/http.h"'),
         ("cpp/include/zinc_rt/a.h", '#include "base/error.h"'),
         ("cpp/misc/a.h", ""),
         ("cpp/ir/a.cpp", '#include "../ring/ring.h"'),

@@ -50,16 +50,10 @@ def engine(model):
 
 @pytest.fixture(scope="module")
 def adapter(model):
-    import lm_eval.utils
     from lm_eval.models.openai_completions import LocalCompletionsAPI
 
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    with pytest.MonkeyPatch.context() as patch, serving(model, "--id", "it", "--max-context", 512) as server:
-        # The server has no /tokenizer_info, which is asked for the names of special tokens alone.
-        info = {"eos_token": "<|end|>", "bos_token": "<|start|>"}
-        patch.setattr(
-            lm_eval.utils.RemoteTokenizer, "_validate_server", lambda self: setattr(self, "_tokenizer_info", info)
-        )
+    with serving(model, "--id", "it", "--max-context", 512) as server:
         yield LocalCompletionsAPI(
             model="it",
             base_url=f"{server.url}/v1/completions",
