@@ -42,6 +42,23 @@ class Target:
     def threads(self):
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
+    def get(self, path):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection.request("GET", path)
+        response = connection.getresponse()
+        text = response.read().decode()
+        connection.close()
+        return text if response.status == 200 else None
+
+    def kv_mb(self):
+        """Of the KV cache, what requests and prefixes use; None where the server does not say."""
+        free = re.search(r"^zinc:kv_pages_free\{[^}]*\} (\S+)$", self.get("/metrics") or "", re.M)
+        cached = re.search(r"^zinc:kv_pages_cached\{[^}]*\} (\S+)$", self.get("/metrics") or "", re.M)
+        if not free or not cached:
+            return None
+        model = json.loads(self.get("/v1/models"))["data"][0]
+        return (model["kv_pages"] - float(free[1]) + float(cached[1])) * model["kv_page_bytes"] / 2**20
+
     def message(self, path, body):
         data = json.dumps(body).encode()
         return (
@@ -128,7 +145,7 @@ def prompt(n_words, seed=0):
 async def many_streams(target, n_open):
     """n_open streams: as many are computed as the server has slots, the others wait with their heads; all leave."""
     out = {}
-    rss, threads = target.rss_mb(), target.threads()
+    rss, threads, kv = target.rss_mb(), target.threads(), target.kv_mb()
     with timing_health(target, out):
         bodies = [{"prompt": prompt(4, i), "max_tokens": 400, "ignore_eos": True} for i in range(n_open)]
         streams = [Stream(target, body) for body in bodies]
@@ -141,6 +158,8 @@ async def many_streams(target, n_open):
         out["streaming"] = sum(s.n_tokens > 1 for s in streams)
         out["heartbeats"] = sum(s.heartbeats for s in streams)
         out["rss_mb_more"] = target.rss_mb() - rss
+        if kv is not None:
+            out["kv_mb_more"] = target.kv_mb() - kv  # of that, what the streams that run have in the KV cache
         out["threads_more"] = target.threads() - threads
     out["head_p99_ms"] = quantile([(s.head_at - s.start) * 1e3 for s in streams if s.head_at], 0.99)
     for task in tasks:
