@@ -90,7 +90,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
                   options.limits.max_outputs));
-  add("logits", kBar, logits, false, fmt::format("{} output rows", options.limits.max_outputs));
+  add("logits", kDeviceLocal, logits, false, fmt::format("{} output rows", options.limits.max_outputs));
   add("output_ring", kBar, ring, false, "tokens to the host");
   add("step_descriptor", kHostVisible, request, false, "what changes from step to step");
   return layout;

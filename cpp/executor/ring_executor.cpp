@@ -145,10 +145,14 @@ Status RingExecutor::allocate(const ExecutorOptions&) {
 
 Status RingExecutor::fill_constants() {
   for (const auto& table : prepared_.family->rope_tables(prepared_.config, *prepared_.weights)) {
-    ZRT_TRY(const auto view, host_view("const." + table.name));
+    const auto place = prepared_.layout.places.find("const." + table.name);
+    if (place == prepared_.layout.places.end())
+      return fail(StatusCode::kInternal, "[executor] the graph has no buffer const.{}", table.name);
     n_rope_variants_ = std::max(n_rope_variants_, static_cast<std::uint32_t>(table.variants.size()));
-    fill_rope_table(table, prepared_.graph_options.max_context,
-                    {reinterpret_cast<float*>(view.data()), view.size() / sizeof(float)});
+    std::vector<float> values(place->second.bytes / sizeof(float));
+    fill_rope_table(table, prepared_.graph_options.max_context, values);
+    ZRT_CHECK_OK(
+        ring_->write(regions_.at(place->second.region), place->second.offset, std::as_bytes(std::span(values))));
   }
   return {};
 }
@@ -194,7 +198,6 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind(views_.bias, "request.bias"));
   ZRT_CHECK_OK(bind(views_.sampling, "request.sampling"));
   ZRT_CHECK_OK(bind(views_.tokens, "host_ring.tokens"));
-  ZRT_CHECK_OK(bind(views_.logits, "out.logits"));
   ZRT_CHECK_OK(bind_if_used(views_.rope_positions, "request.rope_positions"));
   ZRT_CHECK_OK(bind_if_used(views_.copy_from, "request.copy_from"));
   return bind_if_used(views_.copy_to, "request.copy_to");

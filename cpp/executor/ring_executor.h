@@ -68,6 +68,8 @@ class RingExecutor final : public Executor {
   void fill_body(const StepInput& input);
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
+  // Of a region of the plan; valid until the next step.
+  Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,
@@ -82,7 +84,6 @@ class RingExecutor final : public Executor {
     SampleParams* sampling = nullptr;
     std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring
-    const float* logits = nullptr;
   };
 
   Prepared prepared_;

@@ -73,6 +73,12 @@ Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, st
   return ring_->wait(fence);
 }
 
+Result<std::span<const float>> RingExecutor::read_floats(std::string_view region, std::uint64_t offset,
+                                                         std::uint64_t count) {
+  ZRT_TRY(const auto bytes, ring_->read(regions_.at(std::string(region)), offset, count * sizeof(float)));
+  return std::span(reinterpret_cast<const float*>(bytes.data()), count);
+}
+
 Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens) {
   const std::uint32_t* ring = views_.tokens;
   const std::uint32_t entries = prepared_.graph_options.ring_entries - 1;
@@ -104,9 +110,11 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
     fill_outputs(input, first, count);
     ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
     ZRT_CHECK_OK(drain_tokens(count, output.tokens));
-    if (input.on_logits)
-      input.on_logits(static_cast<std::uint32_t>(first),
-                      {views_.logits, std::size_t{count} * prepared_.config.vocab_size});
+    if (input.on_logits) {
+      ZRT_TRY(const auto logits, read_floats("logits", prepared_.layout.places.at("out.logits").offset,
+                                             std::uint64_t{count} * prepared_.config.vocab_size));
+      input.on_logits(static_cast<std::uint32_t>(first), logits);
+    }
   }
   return {};
 }
@@ -162,10 +170,10 @@ Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int laye
   ZRT_CHECK_OK(run(prefill_, 0, end, {n_tokens, 0}));
   const ir::BufferId id = prepared_.prefill_low.find("act.hidden");
   if (id == ir::kNoBuffer) return fail(StatusCode::kInternal, "[executor] the graph has no residual stream act.hidden");
-  ZRT_TRY(const auto arena, ring_->map(regions_.at("activations")));
-  const auto* values = reinterpret_cast<const float*>(
-      arena.data() + prepared_.layout.activations[0].offsets[static_cast<std::size_t>(id)]);
-  return std::vector<float>(values, values + std::size_t{n_tokens} * prepared_.config.model_dim);
+  ZRT_TRY(const auto values,
+          read_floats("activations", prepared_.layout.activations[0].offsets[static_cast<std::size_t>(id)],
+                      std::uint64_t{n_tokens} * prepared_.config.model_dim));
+  return std::vector<float>(values.begin(), values.end());
 }
 
 }  // namespace zinc_rt

@@ -1,7 +1,6 @@
 #include "ring/registry.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 
@@ -13,13 +12,31 @@ Result<Buffer> Ring::import_host(std::span<const std::byte>) {
   return fail(StatusCode::kUnavailable, "[ring] this tier computes in memory of its own; allocate and copy instead");
 }
 
-Status Ring::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
-  ZRT_TRY(const auto memory, map(to));
-  if (offset > memory.size() || matrix.data.size() > memory.size() - offset)
-    return fail(StatusCode::kInvalidArgument, "[ring] a matrix of {} bytes at {} leaves buffer object {} of {} bytes",
-                matrix.data.size(), offset, to.id, memory.size());
-  std::memcpy(memory.data() + offset, matrix.data.data(), matrix.data.size());
+namespace {
+
+// A part of a buffer object as the host sees it.
+Result<std::span<std::byte>> part_of(Ring& ring, const Buffer& buffer, std::uint64_t offset, std::uint64_t bytes) {
+  ZRT_TRY(const auto memory, ring.map(buffer));
+  if (offset > memory.size() || bytes > memory.size() - offset)
+    return fail(StatusCode::kInvalidArgument, "[ring] {} bytes at {} leave buffer object {} of {} bytes", bytes, offset,
+                buffer.id, memory.size());
+  return memory.subspan(offset, bytes);
+}
+
+}  // namespace
+
+Status Ring::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) {
+  ZRT_TRY(const auto memory, part_of(*this, to, offset, data.size()));
+  std::ranges::copy(data, memory.begin());
   return {};
+}
+
+Result<std::span<const std::byte>> Ring::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
+  return part_of(*this, from, offset, bytes);
+}
+
+Status Ring::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
+  return write(to, offset, matrix.data);
 }
 
 std::span<const Tier* const> tiers() {

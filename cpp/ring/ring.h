@@ -43,6 +43,10 @@ class Ring {
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
   // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
+  // To and from buffer objects of any heap, also those that map does not show; nothing that uses them may be in flight.
+  // What read gives is valid until the next call of read or submit. Errors: kInvalidArgument when it does not fit.
+  virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
+  virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
   // Takes a specialized .zrt file (kernel/zrt_file.h) of the tier's target. Errors: kCorrupt, kUnavailable for another
   // target.

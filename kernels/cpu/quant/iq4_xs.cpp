@@ -2,7 +2,7 @@
 // w = (d * sc) * q, rounded twice; sc = six bits - 32, q = kIq4Values[index] in -127..113.
 // dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
 #include "kernels/common/multiversion.h"
-#include "kernels/cpu/quant/blocks.h"
+#include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/value_tables.h"
 #include "kernels/cpu/quant/walk.h"

@@ -3,7 +3,7 @@
 // dot: isum = sum q * q_x, exact. Groups of 8 blocks: v = 0; blocks ascending: v = fma(float(isum) * d, d_x, v);
 // acc = acc + v.
 #include "kernels/common/multiversion.h"
-#include "kernels/cpu/quant/blocks.h"
+#include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/nibbles.h"
 #include "kernels/cpu/quant/value_tables.h"
