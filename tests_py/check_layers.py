@@ -36,7 +36,7 @@ MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring"}
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"
 # Which kernels a tier's folder may include.
-TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}}
+TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}, "cuda": {"common", "sm_90"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
     "model": {"kernels"},

@@ -1,0 +1,173 @@
+// From a part of a batch to a CUDA graph: its packets become launches, captured one after another with programmatic
+// edges, between the kernels that begin and end a step.
+#include <algorithm>
+
+#include "base/error.h"
+#include "ring/cuda/cuda_ring.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+// Operands of host memory up to this size are copied to the device when a step begins; larger ones (histories, biases)
+// are read where they lie, by the few steps that want them.
+constexpr std::uint64_t kCopiedBytes = 64u << 10;
+
+std::uint32_t symbol_of(const GridExtent& extent) {
+  switch (extent.extent.kind) {
+    case ir::Dim::Kind::kTokens: return cuda::kSymbolicTokens;
+    case ir::Dim::Kind::kOutputs: return cuda::kSymbolicOutputs;
+    case ir::Dim::Kind::kConst: return extent.extent.n;
+  }
+  return 1;
+}
+
+bool same(const Binding& a, const Binding& b) {
+  return a.bo == b.bo && a.offset == b.offset;
+}
+
+}  // namespace
+
+// The addresses of a packet. What it reads of host memory, and no packet of the submission writes, it reads from a
+// copy.
+Result<OpCall> CudaRing::call_of(const Submission& submission, const Packet& packet, StepDims bucket,
+                                 cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed) {
+  const auto& batch = *submission.batch;
+  const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
+  const CudaOp& op = *kernel.op;
+  const auto bindings = std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings);
+  OpCall call{op.op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
+  const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
+  call.push.assign(push.begin(), push.end());
+  const auto is_written = [&](const Binding& binding) {
+    for (std::uint32_t i = 0; i < submission.count; ++i) {
+      const Packet& other = batch.packets[submission.first + i];
+      if (other.kind != PacketKind::kDispatch) continue;
+      const std::size_t n_inputs = ir::rule(kernels_[other.kernel.id - 1].op->op).inputs.size();
+      for (std::size_t b = n_inputs; b < other.n_bindings; ++b)
+        if (batch.bindings[other.first_binding + b].bo == binding.bo) return true;
+    }
+    return false;
+  };
+  for (std::size_t i = 0; i < bindings.size(); ++i) {
+    const Binding& binding = bindings[i];
+    std::byte* address = memory_.address(binding);
+    const bool is_table = static_cast<int>(i) == op.page_table;
+    if (binding.bo != 0 && memory_.is_host(binding.bo) && (is_table || binding.bytes <= kCopiedBytes) &&
+        !is_written(binding)) {
+      const bool is_known = std::ranges::any_of(shadowed, [&](const Binding& other) { return same(binding, other); });
+      const bool has_room = is_table ? begin.n_pages < cuda::kMaxPageJobs : begin.n_copies < cuda::kMaxCopyJobs;
+      if (is_known || has_room) {
+        ZRT_TRY(std::byte * copy, memory_.shadow(binding));
+        if (!is_known && is_table) {
+          const auto at = [&](int operand) {
+            return reinterpret_cast<const std::int32_t*>(memory_.address(bindings[static_cast<std::size_t>(operand)]));
+          };
+          begin.pages[begin.n_pages++] = {at(op.page_table), at(op.pos), at(op.slot),
+                                          reinterpret_cast<std::int32_t*>(copy),
+                                          kernel.symbols[static_cast<std::size_t>(op.width_symbol)]};
+        } else if (!is_known) {
+          begin.copies[begin.n_copies++] = {reinterpret_cast<const std::uint32_t*>(address),
+                                            reinterpret_cast<std::uint32_t*>(copy),
+                                            static_cast<std::uint32_t>((binding.bytes + 3) / 4)};
+        }
+        if (!is_known) shadowed.push_back(binding);
+        address = copy;
+      }
+    }
+    call.buffers.push_back(address);
+  }
+  return call;
+}
+
+Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches) {
+  auto* n_steps = reinterpret_cast<std::uint32_t*>(words_ + 256);
+  auto* header = reinterpret_cast<cuda::StepHeader*>(words_);
+  cuda::StepBeginArgs begin{};
+  begin.headers = headers_;
+  begin.header = header;
+  begin.n_steps = n_steps;
+  std::vector<Binding> shadowed;
+  std::vector<OpCall> calls;
+  for (std::uint32_t i = 0; i < submission.count; ++i) {
+    const Packet& packet = submission.batch->packets[submission.first + i];
+    if (packet.kind != PacketKind::kDispatch) continue;
+    ZRT_TRY(auto call, call_of(submission, packet, bucket, begin, shadowed));
+    calls.push_back(std::move(call));
+  }
+  for (;;) {
+    launches.clear();
+    Planner planner(header, scratch_, launches);
+    planner.launch("step", "step_begin", 16, 1, 1, 256, 0, begin);
+    for (std::size_t i = 0; i < calls.size();) {
+      planner.next_packet();
+      i += plan_packets(planner, std::span(calls).subspan(i));
+    }
+    planner.launch("step", "step_end", 1, 1, 1, 1, 0, cuda::StepEndArgs{n_steps, const_cast<std::uint32_t*>(done_)});
+    if (planner.scratch_bytes() <= scratch_bytes_) return {};
+    // Graphs hold addresses in the old memory.
+    ZRT_CHECK_OK(drop_graphs());
+    if (scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(scratch_));
+    scratch_ = nullptr, scratch_bytes_ = 0;
+    ZRT_TRY(scratch_, alloc_device(driver_, planner.scratch_bytes()));
+    scratch_bytes_ = planner.scratch_bytes();
+  }
+}
+
+Status CudaRing::drop_graphs() {
+  ZRT_CHECK_OK(driver_.check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize"));
+  for (auto& [key, graph] : graphs_) driver_.cuGraphExecDestroy(graph.exec);
+  graphs_.clear();
+  return {};
+}
+
+Status CudaRing::start(const Launch& launch, bool after_another) {
+  ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  attribute.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = launch.grid[0];
+  config.gridDimY = launch.grid[1];
+  config.gridDimZ = launch.grid[2];
+  config.blockDimX = launch.block;
+  config.blockDimY = config.blockDimZ = 1;
+  config.sharedMemBytes = launch.shared;
+  config.hStream = stream_;
+  config.attrs = &attribute;
+  config.numAttrs = after_another && overlaps_launches_ ? 1 : 0;
+  void* params[] = {const_cast<std::byte*>(launch.args.data())};
+  return driver_.check(driver_.cuLaunchKernelEx(&config, code, params, nullptr),
+                       fmt::format("{} with a grid of {} x {} x {}, {} threads, {} bytes", launch.function,
+                                   launch.grid[0], launch.grid[1], launch.grid[2], launch.block, launch.shared));
+}
+
+Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims bucket) {
+  std::vector<Launch> launches;
+  ZRT_CHECK_OK(plan(submission, bucket, launches));
+  // Modules are loaded and limits raised before the capture, in which neither may happen.
+  for (const Launch& launch : launches) {
+    ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
+    if (launch.shared > 32u << 10)
+      ZRT_CHECK_OK(driver_.check(driver_.cuFuncSetAttribute(code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                            static_cast<int>(launch.shared)),
+                                 fmt::format("{} bytes of shared memory for {}", launch.shared, launch.function)));
+  }
+  ZRT_CHECK_OK(driver_.check(driver_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                             "cuStreamBeginCapture"));
+  Status status;
+  for (std::size_t i = 0; i < launches.size() && status; ++i) status = start(launches[i], i > 0);
+  CUgraph captured = nullptr;
+  const auto ended = driver_.check(driver_.cuStreamEndCapture(stream_, &captured), "cuStreamEndCapture");
+  Graph graph;
+  if (status && ended)
+    status = driver_.check(driver_.cuGraphInstantiateWithFlags(&graph.exec, captured, 0), "cuGraphInstantiate");
+  if (captured != nullptr) driver_.cuGraphDestroy(captured);
+  ZRT_CHECK_OK(status);
+  ZRT_CHECK_OK(ended);
+  graph.n_dispatches = static_cast<std::uint32_t>(
+      std::ranges::count(std::span(submission.batch->packets).subspan(submission.first, submission.count),
+                         PacketKind::kDispatch, &Packet::kind));
+  return graph;
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,106 @@
+#include "ring/cuda/cuda_memory.h"
+
+#include <cstring>
+
+#include "base/error.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+CUdeviceptr device_pointer(const std::byte* at) {
+  return reinterpret_cast<CUdeviceptr>(at);
+}
+
+}  // namespace
+
+Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes) {
+  std::size_t free = 0, total = 0;
+  ZRT_CHECK_OK(driver.check(driver.cuMemGetInfo(&free, &total), "cuMemGetInfo"));
+  CUdeviceptr at = 0;
+  if (bytes > total || driver.cuMemAlloc(&at, bytes) != CUDA_SUCCESS)
+    return fail(
+        StatusCode::kExhausted,
+        "[t_cuda] cannot allocate {} bytes of device memory, {} of {} are free; fewer slots (max_slots), a shorter "
+        "context (max_context) or fewer pages (kv_pages) take less",
+        bytes, free, total);
+  return reinterpret_cast<std::byte*>(at);
+}
+
+CudaMemory::~CudaMemory() {
+  for (Object& object : objects_) release(object);
+}
+
+void CudaMemory::release(Object& object) {
+  if (object.data == nullptr) return;
+  if (object.is_host)
+    driver_.cuMemFreeHost(object.data);
+  else
+    driver_.cuMemFree(device_pointer(object.data));
+  if (object.shadow != nullptr) driver_.cuMemFree(device_pointer(object.shadow));
+  object = {};
+}
+
+Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream) {
+  if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[t_cuda] a buffer object of 0 bytes");
+  Object object;
+  object.bytes = bytes;
+  object.is_host = heap != Heap::kDeviceLocal;
+  if (object.is_host) {
+    void* at = nullptr;
+    if (driver_.cuMemHostAlloc(&at, bytes, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
+      return fail(StatusCode::kExhausted, "[t_cuda] cannot allocate {} bytes of pinned host memory, {} in use", bytes,
+                  allocated_);
+    std::memset(at, 0, bytes);
+    object.data = static_cast<std::byte*>(at);
+  } else {
+    ZRT_TRY(object.data, alloc_device(driver_, bytes));
+    const auto cleared = driver_.cuMemsetD8Async(device_pointer(object.data), 0, bytes, stream);
+    if (const auto status = driver_.check(cleared, "cuMemsetD8Async"); !status) {
+      release(object);
+      return std::unexpected(status.error());
+    }
+  }
+  objects_.push_back(object);
+  allocated_ += bytes;
+  return Buffer{static_cast<std::uint32_t>(objects_.size()), bytes, heap};
+}
+
+void CudaMemory::free(const Buffer& buffer) {
+  if (find(buffer.id) == nullptr) return;
+  allocated_ -= objects_[buffer.id - 1].bytes;
+  release(objects_[buffer.id - 1]);
+}
+
+Result<std::span<std::byte>> CudaMemory::map(const Buffer& buffer) const {
+  const Object* object = find(buffer.id);
+  if (object == nullptr)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} does not exist", buffer.id);
+  if (!object->is_host)
+    return fail(StatusCode::kUnavailable, "[t_cuda] buffer object {} lies in device memory, which the host cannot see",
+                buffer.id);
+  return std::span(object->data, object->bytes);
+}
+
+bool CudaMemory::holds(const Binding& binding) const {
+  if (binding.bo == 0) return true;
+  const Object* object = find(binding.bo);
+  return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
+}
+
+std::unexpected<Error> CudaMemory::refuse(const Binding& binding) const {
+  const Object* object = find(binding.bo);
+  if (object == nullptr)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] buffer object {} does not exist", binding.bo);
+  return fail(StatusCode::kInvalidArgument, "[t_cuda] a binding of {} bytes at {} leaves buffer object {} of {} bytes",
+              binding.bytes, binding.offset, binding.bo, object->bytes);
+}
+
+Result<std::byte*> CudaMemory::shadow(const Binding& binding) {
+  Object& object = objects_[binding.bo - 1];
+  if (object.shadow == nullptr) {
+    ZRT_TRY(object.shadow, alloc_device(driver_, object.bytes));
+  }
+  return object.shadow + binding.offset;
+}
+
+}  // namespace zinc_rt::ring

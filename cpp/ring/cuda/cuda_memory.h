@@ -1,0 +1,53 @@
+// Buffer objects of T-CUDA: device memory, and pinned host memory that the device sees at the same address.
+// Thread rule: as Ring; the device's context is current.
+#pragma once
+
+#include <vector>
+
+#include "ring/cuda/driver.h"
+#include "ring/packet.h"
+
+namespace zinc_rt::ring {
+
+class CudaMemory {
+ public:
+  explicit CudaMemory(const Driver& driver) : driver_(driver) {}
+  ~CudaMemory();
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
+
+  // Zeroed by the time that work submitted to `stream` later runs. Errors: kExhausted with both numbers.
+  Result<Buffer> alloc(std::uint64_t bytes, Heap heap, CUstream stream);
+  void free(const Buffer& buffer);
+  Result<std::span<std::byte>> map(const Buffer& buffer) const;
+
+  bool holds(const Binding& binding) const;
+  std::unexpected<Error> refuse(const Binding& binding) const;  // why it does not hold it
+  bool is_host(std::uint32_t bo) const { return objects_[bo - 1].is_host; }
+  std::byte* address(const Binding& binding) const {
+    return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
+  }
+  // Device memory for what a binding of host memory holds, made when first asked for; not counted as allocated.
+  Result<std::byte*> shadow(const Binding& binding);
+  std::uint64_t allocated_bytes() const { return allocated_; }
+
+ private:
+  struct Object {
+    std::byte *data = nullptr, *shadow = nullptr;
+    std::uint64_t bytes = 0;
+    bool is_host = false;
+  };
+  const Object* find(std::uint32_t id) const {
+    return id - 1 < objects_.size() && objects_[id - 1].data != nullptr ? &objects_[id - 1] : nullptr;
+  }
+  void release(Object& object);
+
+  const Driver& driver_;
+  std::vector<Object> objects_;  // by id - 1; ids are not given out again
+  std::uint64_t allocated_ = 0;
+};
+
+// Device memory in a plan's words: what was asked for, and what there is.
+Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes);
+
+}  // namespace zinc_rt::ring

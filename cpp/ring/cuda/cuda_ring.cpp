@@ -1,0 +1,372 @@
+#include "ring/cuda/cuda_ring.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+#include "ring/cuda/images.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+constexpr std::uint64_t kStagingBytes = 32u << 20;  // a half
+constexpr int kLeastMajor = 8;                      // compute capability: the PTX of the images is for 8.0
+
+CUdeviceptr device_pointer(const std::byte* at) {
+  return reinterpret_cast<CUdeviceptr>(at);
+}
+
+}  // namespace
+
+Result<CUdevice> find_cuda_device(const Driver& driver) {
+  int n = 0;
+  if (driver.cuDeviceGetCount(&n) != CUDA_SUCCESS || n == 0)
+    return fail(StatusCode::kUnavailable, "[t_cuda] NVIDIA's driver is there, but it shows no GPU");
+  CUdevice device = 0;
+  ZRT_CHECK_OK(driver.check(driver.cuDeviceGet(&device, 0), "cuDeviceGet"));
+  int major = 0;
+  ZRT_CHECK_OK(driver.check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
+                            "cuDeviceGetAttribute"));
+  if (major < kLeastMajor)
+    return fail(StatusCode::kUnavailable, "[t_cuda] the GPU has compute capability {}.x, {}.0 is wanted", major,
+                kLeastMajor);
+  return device;
+}
+
+Result<std::unique_ptr<Ring>> CudaRing::make() {
+  ZRT_TRY(const Driver* driver, load_driver());
+  auto ring = std::unique_ptr<CudaRing>(new CudaRing(*driver));
+  ZRT_CHECK_OK(ring->open());
+  return std::unique_ptr<Ring>(std::move(ring));
+}
+
+Status CudaRing::open() {
+  ZRT_TRY(device_, find_cuda_device(driver_));
+  ZRT_CHECK_OK(driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
+  ZRT_CHECK_OK(use_device());
+  ZRT_CHECK_OK(driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+  const auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    driver_.cuDeviceGetAttribute(&value, which, device_);
+    return value;
+  };
+  overlaps_launches_ = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+  char name[128] = {};
+  driver_.cuDeviceGetName(name, sizeof(name), device_);
+  std::size_t total = 0;
+  driver_.cuDeviceTotalMem(&total, device_);
+  int version = 0;
+  driver_.cuDriverGetVersion(&version);
+  description_ = fmt::format("{}, {} multiprocessors, {} MiB, driver for CUDA {}.{}", name,
+                             attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), total >> 20, version / 1000,
+                             version % 1000 / 10);
+  table_ = make_cuda_table();
+  void* pinned = nullptr;
+  constexpr std::size_t kPinned = cuda::kHeaders * sizeof(cuda::StepHeader) + 256;
+  ZRT_CHECK_OK(
+      driver_.check(driver_.cuMemHostAlloc(&pinned, kPinned, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
+                    "cuMemHostAlloc"));
+  std::memset(pinned, 0, kPinned);
+  pinned_ = static_cast<std::byte*>(pinned);
+  headers_ = reinterpret_cast<cuda::StepHeader*>(pinned_);
+  done_ = reinterpret_cast<volatile std::uint32_t*>(pinned_ + cuda::kHeaders * sizeof(cuda::StepHeader));
+  ZRT_TRY(words_, alloc_device(driver_, 512));
+  ZRT_CHECK_OK(driver_.check(driver_.cuMemsetD8Async(device_pointer(words_), 0, 512, stream_), "cuMemsetD8Async"));
+  for (CUevent& event : staged_)
+    ZRT_CHECK_OK(driver_.check(driver_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate"));
+  return {};
+}
+
+CudaRing::~CudaRing() {
+  if (context_ == nullptr) return;
+  driver_.cuCtxSetCurrent(context_);
+  if (stream_ != nullptr) driver_.cuStreamSynchronize(stream_);
+  for (auto& [key, graph] : graphs_) driver_.cuGraphExecDestroy(graph.exec);
+  for (auto& [name, module] : modules_) driver_.cuModuleUnload(module);
+  for (const std::byte* memory : {words_, scratch_, device_staging_})
+    if (memory != nullptr) driver_.cuMemFree(device_pointer(memory));
+  for (std::byte* memory : {pinned_, staging_, read_back_})
+    if (memory != nullptr) driver_.cuMemFreeHost(memory);
+  for (CUevent event : staged_)
+    if (event != nullptr) driver_.cuEventDestroy(event);
+  if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
+  memory_.~CudaMemory();
+  new (&memory_) CudaMemory(driver_);
+  driver_.cuDevicePrimaryCtxRelease(device_);
+}
+
+Result<Buffer> CudaRing::alloc_bo(std::uint64_t bytes, Heap heap) {
+  ZRT_CHECK_OK(use_device());
+  return memory_.alloc(bytes, heap, stream_);
+}
+
+void CudaRing::free_bo(const Buffer& buffer) {
+  if (!use_device()) return;
+  driver_.cuStreamSynchronize(stream_);
+  memory_.free(buffer);
+}
+
+Result<CUfunction> CudaRing::function(const std::string& image, const std::string& name) {
+  const std::string key = image + "/" + name;
+  if (const auto it = functions_.find(key); it != functions_.end()) return it->second;
+  if (!modules_.contains(image)) {
+    const auto found = std::ranges::find(cuda_images(), image, &CudaImage::name);
+    if (found == cuda_images().end())
+      return fail(StatusCode::kNotFound, "[t_cuda] no image of kernels is named {}", image);
+    ZRT_TRY(const auto file, kernel::read_zrt(found->zrt));
+    CUmodule module = nullptr;
+    ZRT_CHECK_OK(driver_.check(driver_.cuModuleLoadData(&module, file.code.data()),
+                               fmt::format("cuModuleLoadData of {}", image)));
+    modules_[image] = module;
+  }
+  CUfunction function = nullptr;
+  ZRT_CHECK_OK(driver_.check(driver_.cuModuleGetFunction(&function, modules_[image], name.c_str()),
+                             fmt::format("cuModuleGetFunction of {}", key)));
+  functions_[key] = function;
+  return function;
+}
+
+Result<Kernel> CudaRing::load_kernel(std::span<const std::byte> zrt) {
+  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+  if (file.target != kernel::Target::kSm90)
+    return fail(StatusCode::kUnavailable, "[t_cuda] kernel {} is for {}, sm_90 wanted", file.name,
+                to_string(file.target));
+  if (const auto symbol = file.unpatched(); !symbol.empty())
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {}: symbol {} is not patched", file.name, symbol);
+  const auto code = ir::parse_op(file.name);
+  const CudaOp* op = code ? find_cuda_op(*code) : nullptr;
+  if (op == nullptr) return fail(StatusCode::kNotFound, "[t_cuda] no kernel is named {}", file.name);
+  const auto& rule = ir::rule(op->op);
+  const auto n_bindings = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
+  if (file.symbols.size() != op->symbols.size() || file.buffer_count != n_bindings ||
+      file.push_const_bytes != 4 * rule.attrs.size())
+    return fail(StatusCode::kCorrupt,
+                "[t_cuda] kernel {} has {} symbols, {} buffers and {} bytes of push constants; {}, {} and {} wanted",
+                file.name, file.symbols.size(), file.buffer_count, file.push_const_bytes, op->symbols.size(),
+                n_bindings, 4 * rule.attrs.size());
+  LoadedKernel loaded{op, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, n_bindings};
+  for (std::size_t i = 0; i < file.symbols.size(); ++i) {
+    if (file.symbols[i].name != op->symbols[i])
+      return fail(StatusCode::kCorrupt, "[t_cuda] kernel {} has symbol {}, {} wanted", file.name, file.symbols[i].name,
+                  op->symbols[i]);
+    std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
+  }
+  kernels_.push_back(std::move(loaded));
+  return Kernel{static_cast<std::uint32_t>(kernels_.size())};
+}
+
+Result<std::byte*> CudaRing::staging(std::uint64_t bytes) {
+  if (staging_ == nullptr) {
+    void* at = nullptr;
+    ZRT_CHECK_OK(driver_.check(driver_.cuMemHostAlloc(&at, 2 * kStagingBytes, 0), "cuMemHostAlloc of staging memory"));
+    staging_ = static_cast<std::byte*>(at);
+    ZRT_TRY(device_staging_, alloc_device(driver_, 2 * kStagingBytes));
+  }
+  if (bytes > kStagingBytes)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] {} bytes at once, {} can be staged", bytes, kStagingBytes);
+  next_half_ = 1 - next_half_;
+  ZRT_CHECK_OK(driver_.check(driver_.cuEventSynchronize(staged_[next_half_]), "an upload"));
+  return staging_ + static_cast<std::uint64_t>(next_half_) * kStagingBytes;
+}
+
+Status CudaRing::write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) {
+  const Binding binding{to.id, offset, data.size()};
+  if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  std::byte* at = memory_.address(binding);
+  if (memory_.is_host(to.id)) {
+    std::ranges::copy(data, at);
+    return {};
+  }
+  ZRT_CHECK_OK(use_device());
+  for (std::uint64_t done = 0; done < data.size();) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(kStagingBytes, data.size() - done);
+    ZRT_TRY(std::byte * half, staging(bytes));
+    std::memcpy(half, data.data() + done, bytes);
+    ZRT_CHECK_OK(
+        driver_.check(driver_.cuMemcpyHtoDAsync(device_pointer(at + done), half, bytes, stream_), "cuMemcpyHtoDAsync"));
+    ZRT_CHECK_OK(driver_.check(driver_.cuEventRecord(staged_[next_half_], stream_), "cuEventRecord"));
+    done += bytes;
+  }
+  return {};
+}
+
+Result<std::span<const std::byte>> CudaRing::read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) {
+  const Binding binding{from.id, offset, bytes};
+  if (from.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  const std::byte* at = memory_.address(binding);
+  if (memory_.is_host(from.id)) return std::span(at, bytes);
+  ZRT_CHECK_OK(use_device());
+  if (bytes > read_back_bytes_) {
+    if (read_back_ != nullptr) driver_.cuMemFreeHost(read_back_);
+    read_back_ = nullptr, read_back_bytes_ = 0;
+    void* memory = nullptr;
+    ZRT_CHECK_OK(driver_.check(driver_.cuMemHostAlloc(&memory, bytes, 0), "cuMemHostAlloc of memory to read back"));
+    read_back_ = static_cast<std::byte*>(memory);
+    read_back_bytes_ = bytes;
+  }
+  ZRT_CHECK_OK(
+      driver_.check(driver_.cuMemcpyDtoHAsync(read_back_, device_pointer(at), bytes, stream_), "cuMemcpyDtoHAsync"));
+  ZRT_CHECK_OK(driver_.check(driver_.cuStreamSynchronize(stream_), "reading back"));
+  return std::span<const std::byte>(read_back_, bytes);
+}
+
+Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) {
+  const std::uint64_t row = row_bytes(matrix.dtype, matrix.k);
+  const Binding binding{to.id, offset, row * matrix.rows};
+  if (matrix.data.size() != row * matrix.rows)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] a matrix of {} bytes, {} given", row * matrix.rows,
+                matrix.data.size());
+  if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  // Vectors are read as they are; so is what no product reads, rows that are no whole blocks of a product.
+  if (matrix.rows == 1 && traits(matrix.dtype).block_elems == 1) return write(to, offset, matrix.data);
+  ZRT_CHECK_OK(use_device());
+  ZRT_TRY(const CUfunction repack, function("linear." + std::string(to_string(matrix.dtype)), "repack"));
+  const auto most_rows =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(kStagingBytes / row / 16 * 16, matrix.rows));
+  if (most_rows == 0)
+    return fail(StatusCode::kUnavailable, "[t_cuda] rows of {} bytes, 16 of which exceed {} bytes", row, kStagingBytes);
+  for (std::uint32_t first = 0; first < matrix.rows;) {
+    const std::uint32_t rows = std::min(most_rows, matrix.rows - first);
+    ZRT_TRY(std::byte * half, staging(rows * row));
+    std::byte* device_half = device_staging_ + (half - staging_);
+    std::memcpy(half, matrix.data.data() + first * row, rows * row);
+    ZRT_CHECK_OK(driver_.check(driver_.cuMemcpyHtoDAsync(device_pointer(device_half), half, rows * row, stream_),
+                               "cuMemcpyHtoDAsync"));
+    cuda::RepackArgs args{device_half, memory_.address(binding) + first * row, rows, matrix.k, matrix.rows};
+    CUlaunchConfig config{};
+    config.gridDimX = 1024;
+    config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = 256;
+    config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream_;
+    void* params[] = {&args};
+    ZRT_CHECK_OK(driver_.check(driver_.cuLaunchKernelEx(&config, repack, params, nullptr), "repacking weights"));
+    ZRT_CHECK_OK(driver_.check(driver_.cuEventRecord(staged_[next_half_], stream_), "cuEventRecord"));
+    first += rows;
+  }
+  return {};
+}
+
+Status CudaRing::fits(const Submission& submission) const {
+  ZRT_CHECK_OK(check_ranges(submission));
+  const auto& batch = *submission.batch;
+  for (std::uint32_t i = 0; i < submission.count; ++i) {
+    const Packet& packet = batch.packets[submission.first + i];
+    if (packet.kind != PacketKind::kDispatch) continue;
+    if (packet.kernel.id - 1 >= kernels_.size())
+      return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {} is not loaded, {} are", packet.kernel.id,
+                  kernels_.size());
+    const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
+    if (packet.push_bytes != kernel.push_bytes || packet.n_bindings != kernel.n_bindings)
+      return fail(StatusCode::kInvalidArgument,
+                  "[t_cuda] {} has {} bindings and {} bytes of push constants, its kernel wants {} and {}",
+                  to_string(packet.op), packet.n_bindings, packet.push_bytes, kernel.n_bindings, kernel.push_bytes);
+    for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
+      const Binding& binding = batch.bindings[packet.first_binding + b];
+      if (!memory_.holds(binding)) return memory_.refuse(binding);
+    }
+  }
+  return {};
+}
+
+namespace {
+
+// 64 bits of what a batch says; two batches of equal content may share graphs.
+std::uint64_t content_of(const PacketBatch& batch) {
+  std::uint64_t hash = 0x9E3779B97F4A7C15u;
+  const auto add = [&](std::uint64_t value) {
+    hash = (hash ^ value) * 0xFF51AFD7ED558CCDu;
+    hash ^= hash >> 29;
+  };
+  for (const Packet& p : batch.packets) {
+    add(std::uint64_t{static_cast<std::uint8_t>(p.kind)} << 32 | p.kernel.id);
+    add(std::uint64_t{p.first_binding} << 32 | p.first_push);
+    for (const GridExtent& axis : p.grid)
+      add(std::uint64_t{static_cast<std::uint8_t>(axis.extent.kind)} << 40 ^ std::uint64_t{axis.extent.n} << 8 ^
+          axis.tile);
+  }
+  for (const Binding& b : batch.bindings) {
+    add(std::uint64_t{b.bo} << 40 ^ b.offset);
+    add(b.bytes);
+  }
+  const std::byte* push = batch.push.data();
+  for (std::size_t i = 0; i + 4 <= batch.push.size(); i += 4) {
+    std::uint32_t word;
+    std::memcpy(&word, push + i, 4);
+    add(word);
+  }
+  return hash;
+}
+
+// The least power of two that is not below n.
+std::uint32_t bucket_of(std::uint32_t n) {
+  std::uint32_t bucket = 1;
+  while (bucket < n) bucket *= 2;
+  return bucket;
+}
+
+}  // namespace
+
+Result<Fence> CudaRing::submit(const Submission& submission) {
+  ZRT_CHECK_OK(broken_);
+  ZRT_CHECK_OK(fits(submission));
+  ZRT_CHECK_OK(use_device());
+  const StepDims bucket{bucket_of(submission.dims.n_tokens), bucket_of(submission.dims.n_outputs)};
+  const Key key{content_of(*submission.batch), submission.first, submission.count, bucket};
+  auto it = graphs_.find(key);
+  if (it == graphs_.end()) {
+    ZRT_TRY(const Graph graph, build(submission, bucket));
+    it = graphs_.emplace(key, graph).first;
+  }
+  // The numbers of a step lie in a ring, which those in flight may not lap.
+  if (submissions_ >= cuda::kHeaders - 1) ZRT_CHECK_OK(wait_for(submissions_ + 2 - cuda::kHeaders));
+  headers_[submissions_ % cuda::kHeaders] = {submission.dims.n_tokens, submission.dims.n_outputs};
+  ZRT_CHECK_OK(driver_.check(driver_.cuGraphLaunch(it->second.exec, stream_), "cuGraphLaunch"));
+  dispatches_ += it->second.n_dispatches;
+  return Fence{++submissions_};
+}
+
+Status CudaRing::wait(Fence fence) {
+  if (fence.value > submissions_)
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] fence {} was never given out, {} were", fence.value,
+                submissions_);
+  ZRT_CHECK_OK(use_device());
+  return wait_for(fence.value);
+}
+
+// The word that the device writes says when; the driver is asked now and then whether the device is well.
+Status CudaRing::wait_for(std::uint64_t submission) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kSpin = std::chrono::milliseconds(1), kAsk = std::chrono::milliseconds(20);
+  ZRT_CHECK_OK(broken_);
+  const auto is_done = [&] { return static_cast<std::int32_t>(*done_ - static_cast<std::uint32_t>(submission)) >= 0; };
+  const auto begin = Clock::now();
+  auto asked = begin;
+  for (int spins = 0; !is_done(); ++spins) {
+    if (spins % 64 != 63) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      continue;
+    }
+    const auto now = Clock::now();
+    if (now - begin > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (now - asked < kAsk) continue;
+    asked = now;
+    const CUresult result = driver_.cuStreamQuery(stream_);
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+      broken_ = driver_.check(result, "a step");
+      return broken_;
+    }
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return {};
+}
+
+RingStats CudaRing::stats() const {
+  return {memory_.allocated_bytes(), 0, submissions_, dispatches_};
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,110 @@
+// T-CUDA: a step is one launch of a CUDA graph, which is built when a part of a batch is first submitted for so many
+// rows (a bucket) and used for all steps of that bucket. What changes from step to step lies in memory: the first
+// kernel of a graph takes the step's numbers from a ring of them and copies what the step reads of host memory; the
+// last one counts the step in a word that the host waits for. In steady state a submission is a few writes and one call
+// of the driver.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+
+#include "ring/cuda/cuda_memory.h"
+#include "ring/cuda/plan.h"
+#include "ring/ring.h"
+
+namespace zinc_rt::ring {
+
+class CudaRing final : public Ring {
+ public:
+  static Result<std::unique_ptr<Ring>> make();
+  ~CudaRing() override;
+
+  Result<Fence> submit(const Submission& submission) override;
+  Status wait(Fence fence) override;
+  Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
+  Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override;
+  void free_bo(const Buffer& buffer) override;
+  Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) override;
+  Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) override;
+  // Weights have a layout of their own (kernels/sm_90/weights.cuh), made on the device.
+  bool repacks_weights() const override { return true; }
+  Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
+  Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
+  const kernel::KernelTable& kernels() const override { return table_; }
+  RingStats stats() const override;
+  std::string describe() const override { return description_; }
+
+ private:
+  struct LoadedKernel {
+    const CudaOp* op;
+    std::vector<std::uint32_t> symbols;
+    std::uint32_t push_bytes, n_bindings;
+  };
+  struct Graph {
+    CUgraphExec exec = nullptr;
+    std::uint32_t n_dispatches = 0;
+  };
+  // A part of a batch in a bucket, by the content of the batch.
+  struct Key {
+    std::uint64_t content;
+    std::uint32_t first, count;
+    StepDims bucket;
+    bool operator==(const Key& other) const {
+      return content == other.content && first == other.first && count == other.count &&
+             bucket.n_tokens == other.bucket.n_tokens && bucket.n_outputs == other.bucket.n_outputs;
+    }
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const {
+      return key.content ^ (std::uint64_t{key.first} << 40) ^ (std::uint64_t{key.count} << 20) ^
+             (std::uint64_t{key.bucket.n_tokens} << 8) ^ key.bucket.n_outputs;
+    }
+  };
+
+  explicit CudaRing(const Driver& driver) : driver_(driver), memory_(driver) {}
+  Status open();
+  Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
+  Status fits(const Submission& submission) const;
+  Result<CUfunction> function(const std::string& image, const std::string& name);
+  // cuda_graph.cpp
+  Result<Graph> build(const Submission& submission, StepDims bucket);
+  Result<OpCall> call_of(const Submission& submission, const Packet& packet, StepDims bucket,
+                         cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed);
+  Status plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches);
+  Status start(const Launch& launch, bool after_another);
+  Status drop_graphs();
+  Status wait_for(std::uint64_t submission);
+  Result<std::byte*> staging(std::uint64_t bytes);
+
+  const Driver& driver_;
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  bool overlaps_launches_ = false;  // programmatic dependent launch
+  std::string description_;
+  kernel::KernelTable table_{kernel::Target::kSm90};
+  CudaMemory memory_;
+  std::vector<LoadedKernel> kernels_;  // id - 1
+  std::unordered_map<std::string, CUmodule> modules_;
+  std::unordered_map<std::string, CUfunction> functions_;
+  std::unordered_map<Key, Graph, KeyHash> graphs_;
+
+  // Shared with the device: numbers of the last kHeaders steps, and the word that counts steps; then device memory.
+  cuda::StepHeader* headers_ = nullptr;
+  volatile std::uint32_t* done_ = nullptr;
+  std::byte *pinned_ = nullptr, *words_ = nullptr, *scratch_ = nullptr;
+  std::uint64_t scratch_bytes_ = 0;
+  // For uploads and reads: two halves of pinned memory, and of device memory, with the event of their last use.
+  std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
+  std::uint64_t read_back_bytes_ = 0;
+  CUevent staged_[2] = {};
+  int next_half_ = 0;
+  std::uint64_t submissions_ = 0, dispatches_ = 0;
+  Status broken_;  // a device fault, which stays
+};
+
+kernel::KernelTable make_cuda_table();
+// Whether a device can be used, and which: kUnavailable says why not.
+Result<CUdevice> find_cuda_device(const Driver& driver);
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,66 @@
+// NVIDIA's driver, found when the program runs: no library of NVIDIA's is linked, so the program starts without them.
+// Thread rule: immutable once loaded.
+#pragma once
+
+#include <cuda.h>
+
+#include <string_view>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::ring {
+
+// cuda.h gives newer versions of a function under macros, which also name the members and the symbols here.
+#define ZRT_CUDA_FUNCTIONS(X)    \
+  X(cuInit)                      \
+  X(cuDriverGetVersion)          \
+  X(cuGetErrorString)            \
+  X(cuDeviceGetCount)            \
+  X(cuDeviceGet)                 \
+  X(cuDeviceGetName)             \
+  X(cuDeviceGetAttribute)        \
+  X(cuDeviceTotalMem)            \
+  X(cuDevicePrimaryCtxRetain)    \
+  X(cuDevicePrimaryCtxRelease)   \
+  X(cuCtxSetCurrent)             \
+  X(cuMemGetInfo)                \
+  X(cuMemAlloc)                  \
+  X(cuMemFree)                   \
+  X(cuMemHostAlloc)              \
+  X(cuMemFreeHost)               \
+  X(cuMemsetD8Async)             \
+  X(cuMemcpyHtoDAsync)           \
+  X(cuMemcpyDtoHAsync)           \
+  X(cuStreamCreate)              \
+  X(cuStreamDestroy)             \
+  X(cuStreamSynchronize)         \
+  X(cuStreamQuery)               \
+  X(cuStreamBeginCapture)        \
+  X(cuStreamEndCapture)          \
+  X(cuEventCreate)               \
+  X(cuEventDestroy)              \
+  X(cuEventRecord)               \
+  X(cuEventSynchronize)          \
+  X(cuModuleLoadData)            \
+  X(cuModuleUnload)              \
+  X(cuModuleGetFunction)         \
+  X(cuFuncSetAttribute)          \
+  X(cuLaunchKernelEx)            \
+  X(cuGraphInstantiateWithFlags) \
+  X(cuGraphExecDestroy)          \
+  X(cuGraphDestroy)              \
+  X(cuGraphLaunch)
+
+struct Driver {
+#define ZRT_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  ZRT_CUDA_FUNCTIONS(ZRT_CUDA_MEMBER)
+#undef ZRT_CUDA_MEMBER
+
+  // Ok, or an error in the driver's own words, after what was attempted.
+  Status check(CUresult result, std::string_view attempt) const;
+};
+
+// Loads and initializes the driver once. Errors: kUnavailable, with what is missing.
+Result<const Driver*> load_driver();
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,372 @@
+// The ops of the tier: their symbols, and the launches that they are.
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/common/push.h"
+#include "ring/cuda/plan.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+using ir::Op;
+
+constexpr std::uint32_t kThreads = 256;
+
+std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+std::string lower_case(Op op) {
+  std::string name(to_string(op));
+  for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  return name;
+}
+template <class T>
+T* at(const OpCall& call, std::size_t i) {
+  return static_cast<T*>(call.buffers[i]);
+}
+// In whole vectors of 16 bytes, as which the compiler may read it.
+std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
+  return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
+}
+
+// A kernel named as the op over rows of symbols[0] values, four a thread.
+void wide(Planner& p, const OpCall& c) {
+  p.launch(lower_case(c.op), lower_case(c.op), c.rows(), ceil_div(c.symbols.empty() ? 1024 : c.symbols[0], 1024), 1,
+           kThreads, 0, p.args(c, c.symbols));
+}
+// A workgroup a row.
+template <std::uint32_t kBlock>
+void row(Planner& p, const OpCall& c) {
+  p.launch(lower_case(c.op), lower_case(c.op), c.rows(), 1, 1, kBlock, 0, p.args(c, c.symbols));
+}
+// A thread a row.
+void thread(Planner& p, const OpCall& c) {
+  p.launch(lower_case(c.op), lower_case(c.op), ceil_div(c.rows(), 128), 1, 1, 128, 0, p.args(c, c.symbols));
+}
+void one(Planner& p, const OpCall& c) {  // symbols[0] are the rows
+  auto args = p.args(c, {});
+  std::ranges::copy(c.symbols, args.symbols);
+  p.launch(lower_case(c.op), lower_case(c.op), 1, 1, 1, 128, 0, args);
+}
+
+void embed(Planner& p, const OpCall& c) {
+  p.launch("linear." + std::string(to_string(c.dtype(2))), "embed", c.rows(), ceil_div(c.symbols[1], 1024), 1, kThreads,
+           0, p.args(c, {c.symbols[0], c.symbols[1]}));
+}
+
+void norm(Planner& p, const OpCall& c) {
+  const std::uint32_t d = c.symbols[0];
+  const std::uint32_t group = c.op == Op::RESIDUAL_RMS_NORM ? d : c.constants<push::RmsNorm>().group;
+  static_assert(offsetof(push::SsmGatedNorm, group) == offsetof(push::RmsNorm, group));
+  p.launch("rms_norm", lower_case(c.op), c.rows(), 1, 1, kThreads, rms_bytes(d, group), p.args(c, c.symbols));
+}
+
+void quantize(Planner& p, const OpCall& c) {
+  p.launch("quantize", "quantize", c.rows(), 1, 1, kThreads, 0, p.args(c, c.symbols));
+}
+
+// h = RMS_NORM(x, w) in each type that the matrices want, then their products.
+void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
+  const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
+  auto args = p.args(c, {d});
+  std::fill(std::begin(args.buffers) + 2, std::end(args.buffers), nullptr);
+  const DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256};
+  for (int i = 0; i < 3; ++i)
+    if (std::ranges::any_of(matrices, [&](const Matrix& m) { return wanted(m) == types[i]; }))
+      args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
+  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, kThreads, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Matrix> of_type;
+    std::ranges::copy_if(matrices, std::back_inserter(of_type), [&](const Matrix& m) { return wanted(m) == types[i]; });
+    if (!of_type.empty()) plan_linear(p, c, args.buffers[2 + i], types[i], d, of_type);
+  }
+}
+void qkv(Planner& p, const OpCall& c) {
+  std::vector<Matrix> matrices;
+  for (std::size_t i = 0; i < 3; ++i)
+    matrices.push_back({c.buffers[2 + i], c.dtype(4 + i), c.symbols[1 + i], at<const float>(c, 5 + i),
+                        at<float>(c, 8 + i), c.symbols[1 + i]});
+  norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[0], matrices);
+}
+void gate_up(Planner& p, const OpCall& c) {
+  std::vector<Matrix> matrices;
+  for (std::size_t i = 0; i < 2; ++i)
+    matrices.push_back({c.buffers[2 + i], c.dtype(2 + i), c.symbols[1], nullptr, at<float>(c, 4 + i), c.symbols[1]});
+  norm_linear(p, c, c.constants<push::RmsNormFusedMlpGateUp>().quantize != 0, c.symbols[0], matrices);
+}
+
+// Symbols: k, m, type of w, type of x.
+void linear_and(Planner& p, const OpCall& c, float* residual) {
+  const bool has_bias = c.op == Op::LINEAR;
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
+              {{c.buffers[1], c.dtype(2), c.symbols[1], has_bias ? at<const float>(c, 2) : nullptr,
+                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}}, {}, residual);
+}
+void linear(Planner& p, const OpCall& c) {
+  linear_and(p, c, nullptr);
+}
+void matmul_q4k(Planner& p, const OpCall& c) {
+  plan_linear(p, c, c.buffers[0], DType::kQ8A256, c.symbols[0],
+              {{c.buffers[1], DType::kQ4_K, c.symbols[1], nullptr, at<float>(c, 2), c.symbols[1]}});
+}
+
+void rope_kv_write(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
+  const std::uint32_t nq = c.symbols[0], nk = c.symbols[1];
+  // A workgroup a head, but where blocks of the cache lie across heads.
+  const bool by_head = c.dtype(5) != DType::kQ8_0 || push.head_dim % 32 == 0;
+  const std::uint32_t q_parts = by_head ? nq / push.head_dim : 1, k_parts = by_head ? nk / push.head_dim : 1;
+  const std::uint32_t width = std::max(nq / q_parts, nk / k_parts);
+  auto symbols = c.symbols;
+  symbols.insert(symbols.end(), {q_parts, k_parts});
+  p.launch("kv_write_batched", "rms_norm_fused_rope_kv_write", c.rows(), q_parts + k_parts + 1, 1, 128,
+           std::uint64_t{width} * 4 + rms_bytes(width, push.head_dim), p.args(c, symbols));
+}
+
+// Symbols: m, type, pitches. Chunks of 128 are spread over more workgroups where tokens and heads are few.
+void attention(Planner& p, const OpCall& c) {
+  constexpr std::uint32_t kChunk = 128, kWorkgroups = 528;
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t group = push.n_heads / push.n_kv_heads,
+                      n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk);
+  const std::uint32_t parts =
+      std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u, n_chunks);
+  const std::uint32_t floats = (push.v_head_dim + 2 + 3) / 4 * 4;
+  if (parts > 1) p.scratch(std::uint64_t{c.rows()} * push.n_heads * n_chunks * floats * 4);
+  // A chunk of K and V is brought to shared memory at once where it fits and lies in whole vectors.
+  const std::uint64_t element = c.dtype(1) == DType::kF32 ? 4 : 2;
+  const std::uint64_t tile = kChunk * (push.head_dim * element + 16 + push.v_head_dim * element);
+  const bool is_staged = c.dtype(1) != DType::kQ8_0 && push.head_dim * element % 16 == 0 &&
+                         push.v_head_dim * element % 16 == 0 && tile <= 128u << 10;
+  auto symbols = c.symbols;
+  symbols.insert(symbols.end(), {n_chunks, floats});
+  const auto args = p.args(c, symbols);
+  const std::uint64_t shared =
+      std::uint64_t{group} * ((push.head_dim + 15) / 16 * 16 + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
+  p.launch("flash_attn", "flash_attn_" + std::string(to_string(c.dtype(1))) + (is_staged ? "_staged" : ""), c.rows(),
+           push.n_kv_heads, parts, kChunk, shared + (is_staged ? tile + 16 : 0), args);
+  if (parts > 1) p.launch("flash_attn", "flash_attn_merge", c.rows(), push.n_heads, 1, 128, 0, args);
+}
+
+// Symbols: d, e, type of the router, type of x.
+void moe_gate_topk(Planner& p, const OpCall& c) {
+  const std::uint32_t e = c.symbols[1];
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
+              {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
+  p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, (std::uint64_t{e} + 64) * 4, p.args(c, {e}));
+}
+// Symbols: d, e, f, k, types of gate, up and x, pitches of gate and up.
+void moe_gate_up(Planner& p, const OpCall& c) {
+  const std::uint32_t f = c.symbols[2], k = c.symbols[3];
+  std::vector<Matrix> matrices;
+  for (std::size_t i = 0; i < 2; ++i)
+    matrices.push_back({c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 4 + i), f, c.symbols[7 + i]});
+  plan_linear(p, c, c.buffers[0], c.dtype(6), c.symbols[0], matrices,
+              {at<const std::int32_t>(c, 3), k, c.symbols[1], 1});
+}
+// Symbols: d, e, f, k, types of w and x, pitch.
+void moe_linear(Planner& p, const OpCall& c) {
+  const std::uint32_t f = c.symbols[2];
+  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
+              {{c.buffers[1], c.dtype(4), f, nullptr, at<float>(c, 3), f, c.symbols[6]}},
+              {at<const std::int32_t>(c, 2), c.symbols[3], c.symbols[1], c.constants<push::MoeLinear>().rows});
+}
+void sum_choices(Planner& p, const OpCall& c, const void* y, int ids, int scale, void* z, void* hidden, std::uint32_t d,
+                 std::uint32_t k, std::uint32_t e) {
+  auto args = p.args(c, {d, k, e});
+  args.buffers[0] = const_cast<void*>(y);
+  args.buffers[1] = c.buffers[static_cast<std::size_t>(ids)];
+  args.buffers[2] = c.buffers[static_cast<std::size_t>(ids) + 1];
+  args.buffers[3] = c.buffers[static_cast<std::size_t>(scale)];
+  args.buffers[4] = z;
+  args.buffers[5] = hidden;
+  p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(d, 1024), 1, kThreads, 0, args);
+}
+void moe_sum(Planner& p, const OpCall& c) {
+  sum_choices(p, c, c.buffers[0], 1, 3, c.buffers[4], nullptr, c.symbols[0], c.symbols[1], c.symbols[2]);
+}
+// Symbols: f, e, d, k, types of w and x, pitch.
+void moe_down_acc(Planner& p, const OpCall& c) {
+  const std::uint32_t d = c.symbols[2], k = c.symbols[3];
+  auto* y = static_cast<float*>(p.scratch(std::uint64_t{c.rows()} * k * d * 4));
+  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
+              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}},
+              {at<const std::int32_t>(c, 2), k, c.symbols[1], k});
+  sum_choices(p, c, y, 2, 4, nullptr, c.buffers[5], d, k, c.symbols[1]);
+}
+// Symbols: d, f, types of gate, up and down.
+void shared_expert(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::SharedExpert>();
+  const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
+  const auto floats = [&](std::uint64_t width) { return static_cast<float*>(p.scratch(n * width * 4)); };
+  float *gate = floats(f), *up = floats(f), *y = floats(d);
+  const auto project = [&](const void* x, std::uint32_t k, std::size_t i, std::uint32_t rows, float* to) {
+    const DType type = push.quantize != 0 ? act_dtype(c.dtype(1 + i)) : DType::kF32;
+    const void* in = type == DType::kF32 ? x : plan_quantize(p, c, x, type, k);
+    plan_linear(p, c, in, type, k, {{c.buffers[i], c.dtype(1 + i), rows, nullptr, to, rows}});
+  };
+  project(c.buffers[0], d, 1, f, gate);
+  project(c.buffers[0], d, 2, f, up);
+  auto args = p.args(c, {f});
+  args.buffers[0] = gate;
+  args.buffers[1] = up;
+  args.buffers[2] = gate;
+  args.push[0] = push.act;
+  p.launch("glu", "glu", n, ceil_div(f, 1024), 1, kThreads, 0, args);
+  project(gate, f, 3, d, y);
+  args = p.args(c, {d});
+  args.buffers[1] = c.buffers[4];
+  args.buffers[2] = y;
+  args.buffers[3] = c.buffers[5];
+  p.launch("shared_expert", "shared_expert", n, 1, 1, kThreads, ceil_div(d, 256) * 4, args);
+}
+
+// Symbols: c, rows of the step. Grid: channels, then the tokens with which a slot may begin.
+void conv1d(Planner& p, const OpCall& c) {
+  auto args = p.args(c, {});
+  args.symbols[0] = c.symbols[1];
+  args.symbols[1] = c.symbols[0];
+  p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(c.symbols[0], 256), c.most(c.symbols[1]), 1, 256, 0, args);
+}
+void delta_net(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::SsmDeltaNet>();
+  auto args = p.args(c, {});
+  args.symbols[0] = c.symbols[0];
+  const std::uint64_t floats = std::uint64_t{push.k_dim} * push.v_dim + 2 * push.k_dim + 2 * (push.k_dim / 256 + 1);
+  p.launch("ssm_delta_net", "ssm_delta_net", push.n_v_heads, c.most(c.symbols[0]), 1, (push.v_dim + 31) / 32 * 32,
+           floats * 4, args);
+}
+
+void sample(Planner& p, const OpCall& c) {
+  p.scratch(std::uint64_t{c.rows()} * c.symbols[0] * 6 * 4);
+  p.launch("sample", "sample", c.rows(), 1, 1, 1024, 0, p.args(c, c.symbols));
+}
+void slice(Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::Slice>();
+  p.launch("slice", "slice", c.rows(), ceil_div(std::uint64_t{push.groups} * push.width, 1024), 1, kThreads, 0,
+           p.args(c, {}));
+}
+void state_copy(Planner& p, const OpCall& c) {
+  p.launch("state_copy", "state_copy", c.rows(), std::min(ceil_div(c.symbols[0], 4096), 64u), 1, kThreads, 0,
+           p.args(c, c.symbols));
+}
+
+}  // namespace
+
+const std::vector<CudaOp>& cuda_ops() {
+  static const std::vector<CudaOp> ops{
+      {Op::EMBED, "n", {"dim:v", "dim:d", "dtype:table"}, Keys::kWeights, embed},
+      {Op::RMS_NORM, "n", {"dim:d"}, Keys::kNone, norm},
+      {Op::RMS_NORM_FUSED_QKV,
+       "n",
+       {"dim:d", "dim:nq", "dim:nk", "dim:nv", "dtype:q_w", "dtype:k_w", "dtype:v_w"},
+       Keys::kWeights,
+       qkv},
+      {Op::RMS_NORM_FUSED_MLP_GATE_UP, "n", {"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"}, Keys::kWeights, gate_up},
+      {Op::ROPE, "n", {"dim:d", "dim:p"}, Keys::kNone, row<kThreads>},
+      {Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
+       "n",
+       {"dim:nq", "dim:nk", "dim:nv", "dim:m", "dim:p", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
+       Keys::kKv,
+       rope_kv_write,
+       8,
+       5,
+       6,
+       3},
+      {Op::FLASH_ATTN, "n", {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"}, Keys::kKv, attention, 5, 3, 4, 0},
+      {Op::FLASH_ATTN_BATCHED,
+       "n",
+       {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
+       Keys::kKv,
+       attention,
+       5,
+       3,
+       4,
+       0},
+      {Op::MOE_GATE_TOPK, "n", {"dim:d", "dim:e", "dtype:gate_w", "dtype:x"}, Keys::kWeights, moe_gate_topk},
+      {Op::MOE_GATE_UP,
+       "n",
+       {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"},
+       Keys::kWeights,
+       moe_gate_up},
+      {Op::MOE_SWIGLU, "n", {"dim:f"}, Keys::kNone, wide},
+      {Op::MOE_DOWN_ACC,
+       "n",
+       {"dim:f", "dim:e", "dim:d", "dim:k", "dtype:down_w", "dtype:x", "pitch:down_w"},
+       Keys::kWeights,
+       moe_down_acc},
+      {Op::SHARED_EXPERT,
+       "n",
+       {"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w", "dtype:down_w"},
+       Keys::kWeights,
+       shared_expert},
+      {Op::SSM_CONV1D, nullptr, {"dim:c", "dim:n"}, Keys::kNone, conv1d},
+      {Op::SSM_DELTA_NET, nullptr, {"dim:n"}, Keys::kNone, delta_net},
+      {Op::SSM_GATED_NORM, "n", {"dim:d"}, Keys::kNone, norm},
+      {Op::RESIDUAL_RMS_NORM, "n", {"dim:d"}, Keys::kNone, norm},
+      {Op::LM_HEAD, "n", {"dim:d", "dim:v", "dtype:w", "dtype:x"}, Keys::kWeights, linear},
+      {Op::ARGMAX, "n", {"dim:v"}, Keys::kNone, row<1024>},
+      {Op::SAMPLE, "n", {"dim:v"}, Keys::kNone, sample},
+      {Op::KV_WRITE_BATCHED,
+       "n",
+       {"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
+       Keys::kKv,
+       row<kThreads>,
+       4,
+       2,
+       3,
+       2},
+      {Op::MATMUL_WMMA_Q4K, "n", {"dim:k", "dim:m"}, Keys::kQ4K, matmul_q4k},
+      {Op::STREAM_OUT, nullptr, {"dim:n", "dim:entries"}, Keys::kNone, one},
+      {Op::LOAD_REQUEST_STATE, "n", {"dim:s", "dim:fields"}, Keys::kNone, thread},
+      {Op::STORE_REQUEST_STATE, "n", {"dim:s", "dim:fields"}, Keys::kNone, thread},
+      {Op::VERIFY_K, "b", {"dim:k", "dim:v"}, Keys::kNone, row<1024>},
+      {Op::LINEAR, "n", {"dim:k", "dim:m", "dtype:w", "dtype:x"}, Keys::kWeights, linear},
+      {Op::QUANTIZE, "n", {"dim:k", "dtype:y"}, Keys::kNone, quantize},
+      {Op::ADD, "n", {"dim:d"}, Keys::kNone, wide},
+      {Op::GLU, "n", {"dim:f"}, Keys::kNone, wide},
+      {Op::SCALE, "n", {"dim:d"}, Keys::kNone, wide},
+      {Op::SOFTCAP, "n", {"dim:d"}, Keys::kNone, wide},
+      {Op::SIGMOID_MUL, "n", {"dim:d"}, Keys::kNone, wide},
+      {Op::GATHER_ROWS, "r", {"dim:d", "dim:n"}, Keys::kNone, wide},
+      {Op::SLICE, "n", {}, Keys::kNone, slice},
+      {Op::MOE_LINEAR,
+       "n",
+       {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
+       Keys::kWeights,
+       moe_linear},
+      {Op::MOE_SUM, "n", {"dim:d", "dim:k", "dim:e"}, Keys::kNone, moe_sum},
+      {Op::STATE_COPY, "n", {"dim:w"}, Keys::kNone, state_copy},
+  };
+  return ops;
+}
+
+std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
+  const OpCall& first = calls[0];
+  if (calls.size() > 1) {
+    const OpCall& second = calls[1];
+    const bool same_rows = first.rows_symbol == second.rows_symbol;
+    // hidden + y into hidden.
+    if (first.op == Op::LINEAR && second.op == Op::ADD && same_rows && second.buffers[1] == first.buffers[3] &&
+        second.buffers[2] == second.buffers[0] && second.buffers[0] != first.buffers[3]) {
+      linear_and(planner, first, at<float>(second, 0));
+      return 2;
+    }
+    if (first.op == Op::GLU && second.op == Op::QUANTIZE && same_rows && second.buffers[0] == first.buffers[2]) {
+      auto args = planner.args(first, second.symbols);
+      args.buffers[3] = second.buffers[1];
+      planner.launch("quantize", "glu_quantize", first.rows(), 1, 1, 1024, 0, args);
+      return 2;
+    }
+  }
+  find_cuda_op(first.op)->plan(planner, first);
+  return 1;
+}
+
+const CudaOp* find_cuda_op(ir::Op op) {
+  for (const CudaOp& entry : cuda_ops())
+    if (entry.op == op) return &entry;
+  return nullptr;
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,116 @@
+// From packets to launches: which kernels an op is on this tier, in which shapes. No driver in it. A plan is made for a
+// bucket, the most rows that its launches serve; the numbers of a step are read on the device.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "ir/op.h"
+#include "kernels/sm_90/args.h"
+#include "ring/packet.h"
+
+namespace zinc_rt::ring {
+
+struct Launch {
+  std::string image, function;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block = 1, shared = 0;  // threads; bytes of dynamic shared memory
+  std::vector<std::byte> args;          // by value
+};
+
+// A packet with its addresses.
+struct OpCall {
+  ir::Op op;
+  std::vector<void*> buffers;          // of the device, inputs then results; null: absent
+  std::uint32_t rows_symbol;           // rows that the first axis of the grid counts: a number or a symbol of args.h
+  std::vector<std::uint32_t> symbols;  // of the table's row
+  std::vector<std::byte> push;
+  StepDims bucket;
+
+  std::uint32_t most(std::uint32_t symbol) const {  // of a dimension, in the bucket
+    if (symbol == cuda::kSymbolicTokens) return bucket.n_tokens;
+    return symbol == cuda::kSymbolicOutputs ? bucket.n_outputs : symbol;
+  }
+  std::uint32_t rows() const { return most(rows_symbol); }
+  DType dtype(std::size_t symbol) const { return static_cast<DType>(symbols[symbol]); }
+  template <class T>
+  T constants() const {
+    T value;
+    std::memcpy(&value, push.data(), sizeof(value));
+    return value;
+  }
+};
+
+class Planner {
+ public:
+  // header: of the device. scratch: memory of scratch_bytes; a plan that needs more is made again with it.
+  Planner(const cuda::StepHeader* header, std::byte* scratch, std::vector<Launch>& launches)
+      : header_(header), scratch_(scratch), launches_(launches) {}
+
+  const cuda::StepHeader* header() const { return header_; }
+  // Memory of the packet that is being planned, aligned to 256 bytes.
+  void* scratch(std::uint64_t bytes);
+  void next_packet() { used_ = 0; }
+  std::uint64_t scratch_bytes() const { return most_used_; }
+
+  // The arguments of a kernel of kernels/sm_90: the rows, then more symbols.
+  cuda::OpArgs args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const;
+  template <class Args>
+  void launch(std::string image, std::string function, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+              std::uint32_t block, std::uint64_t shared, const Args& args) {
+    Launch launch{std::move(image), std::move(function), {x, y, z}, block, static_cast<std::uint32_t>(shared), {}};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&args);
+    launch.args.assign(bytes, bytes + sizeof(args));
+    launches_.push_back(std::move(launch));
+  }
+
+ private:
+  const cuda::StepHeader* header_;
+  std::byte* scratch_;
+  std::uint64_t used_ = 0, most_used_ = 0;
+  std::vector<Launch>& launches_;
+};
+
+// Matrix products (plan_linear.cpp).
+struct Matrix {
+  const void* w;
+  DType dtype;
+  std::uint32_t rows;
+  const float* bias;
+  float* y;
+  std::uint32_t pitch;             // floats from a row of y to the next
+  std::uint64_t expert_pitch = 0;  // bytes
+};
+struct Experts {
+  const std::int32_t* ids = nullptr;  // [rows, choices]; null: no experts
+  std::uint32_t choices = 0, n = 0, x_rows = 1;
+};
+// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null, or
+// rows to which y is added besides.
+void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
+                 const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr);
+// Rows of k floats to rows of an activation type, in scratch memory.
+const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
+
+// The table of ops (ops.cpp).
+enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
+struct CudaOp {
+  ir::Op op;
+  const char* rows;  // the dimension of the op's rule that counts rows; null: 1
+  std::vector<const char*> symbols;
+  Keys keys;
+  void (*plan)(Planner& planner, const OpCall& call);
+  // Operands page_table, pos and slot of ops that read page tables, whose symbol `width_symbol` is the table's width.
+  int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
+};
+// Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows, GLU and
+// QUANTIZE); all that the second of them reads is still written. How many packets it planned.
+std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
+const std::vector<CudaOp>& cuda_ops();
+const CudaOp* find_cuda_op(ir::Op op);
+
+}  // namespace zinc_rt::ring

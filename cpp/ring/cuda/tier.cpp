@@ -1,0 +1,22 @@
+#include "ring/tier.h"
+
+#include "base/error.h"
+#include "ring/cuda/cuda_ring.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+std::string unavailable_reason() {
+  const auto driver = load_driver();
+  if (!driver) return driver.error().message;
+  const auto device = find_cuda_device(**driver);
+  return device ? std::string() : device.error().message;
+}
+
+}  // namespace
+
+extern const Tier kTier_t_cuda;
+const Tier kTier_t_cuda{"t_cuda", "NVIDIA GPU by the driver's own interface", 50, unavailable_reason,
+                        [](const RingOptions&) { return CudaRing::make(); }};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,124 @@
+// What host and device agree on for the kernels of sm_90: the arguments of an op's kernel, passed by value, and the
+// memory of activations. POD, C++17.
+#pragma once
+
+#include <stdint.h>
+
+namespace zinc_rt::cuda {
+
+// The numbers of a step, in device memory: written by step_begin, read by every kernel, so that a graph that was built
+// once serves all steps of its bucket.
+struct StepHeader {
+  uint32_t n_tokens, n_outputs;
+};
+
+constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u, kAbsent = 0xFFFFFFFFu;
+constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 12, kMaxPushWords = 8;
+
+// An op's kernel: bindings and push constants as in docs/abi.md, symbols in the order of the tier's table. The first
+// symbol is the number of rows.
+struct OpArgs {
+  void* buffers[kMaxBindings];
+  uint32_t symbols[kMaxSymbols];
+  uint32_t push[kMaxPushWords];
+  const StepHeader* step;
+  void* scratch;  // of the launch; nothing in it outlives the packet
+
+#if defined(__CUDACC__)
+  template <class T>
+  __device__ T* buffer(int i) const {
+    return static_cast<T*>(buffers[i]);
+  }
+  template <class T>
+  __device__ T constants() const {
+    static_assert(sizeof(T) <= sizeof(push), "push constants of an op");
+    return *reinterpret_cast<const T*>(push);
+  }
+  __device__ uint32_t dim(int i) const {
+    if (symbols[i] == kSymbolicTokens) return step->n_tokens;
+    return symbols[i] == kSymbolicOutputs ? step->n_outputs : symbols[i];
+  }
+#endif
+};
+
+// Quantized activations of n rows of k values: the values, then the sums, then the scales of all rows. That is as many
+// bytes as the blocks of kernels/common/act_q8.h take. In 32 values, value i lies at word_of(i / 4) * 4 + i % 4, so
+// that a lane of an integer matrix product reads its two words at once. Sums: q8a256: int16 of 16 values; q8a32: int32
+// of 32 values.
+struct Q8Rows {
+  int8_t* qs;
+  void* sums;
+  float* d;
+};
+#if defined(__CUDACC__)
+#define ZRT_CUDA_HD __host__ __device__ inline
+#else
+#define ZRT_CUDA_HD inline
+#endif
+ZRT_CUDA_HD Q8Rows q8_rows(void* base, uint64_t n, uint64_t k) {
+  int8_t* qs = static_cast<int8_t*>(base);
+  return Q8Rows{qs, qs + n * k, reinterpret_cast<float*>(qs + n * k + n * k / 8)};
+}
+ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
+  return quad < 4 ? 2 * quad : 2 * (quad - 4) + 1;
+}
+
+// A matrix product with up to three weight matrices side by side (q, k, v), or with the experts' that rows have chosen.
+struct LinearPart {
+  const void* w;
+  const float* bias;  // null: none
+  float* y;           // y[row of x * pitch + row of w]
+  uint32_t rows, pitch, first_block;
+};
+struct LinearArgs {
+  LinearPart parts[3];
+  uint32_t n_parts;
+  uint32_t rows_symbol;  // rows of x: a number, kSymbolicTokens or kSymbolicOutputs
+  uint32_t k;
+  uint32_t choices;  // experts: of a token; else 0
+  const void* x;
+  const StepHeader* step;
+  float* residual;  // not null: residual += y
+  // Experts. x_rows is 1 or `choices`: rows of x of a token. ids: the chosen experts, one a choice.
+  const int32_t* ids;
+  const int32_t* items;  // null: an item is a choice; else [n_items], then (expert, first, count) each
+  const int32_t* order;  // choices by expert, for items
+  uint32_t x_rows, n_experts;
+  uint64_t expert_pitch[3];
+};
+
+// step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
+struct CopyJob {
+  const uint32_t* from;
+  uint32_t* to;
+  uint32_t words;
+};
+// Of a page table [slots, width]: for each token the pages up to its position.
+struct PageJob {
+  const int32_t *from, *pos, *slot;
+  int32_t* to;
+  uint32_t width;
+};
+constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256;
+struct StepBeginArgs {
+  const StepHeader* headers;  // [kHeaders], host memory
+  StepHeader* header;
+  const uint32_t* n_steps;  // device memory: steps so far
+  uint32_t n_copies, n_pages;
+  CopyJob copies[kMaxCopyJobs];
+  PageJob pages[kMaxPageJobs];
+};
+struct StepEndArgs {
+  uint32_t* n_steps;
+  uint32_t* done;  // host memory: the steps that are complete
+};
+
+// repack: a matrix from a file's layout to that of the kernels (weights.cuh).
+struct RepackArgs {
+  const void* from;
+  void* to;
+  uint32_t rows, k;
+  uint32_t matrix_rows;  // of all pieces of the matrix
+};
+
+}  // namespace zinc_rt::cuda

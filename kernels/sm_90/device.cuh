@@ -1,0 +1,200 @@
+// What the kernels share: edges between launches, reductions, and the sums of the contract by half warps.
+#pragma once
+
+#include "kernels/common/exact_math.h"
+#include "kernels/common/half.h"
+#include "kernels/common/push.h"
+#include "kernels/sm_90/args.h"
+
+namespace zinc_rt::cuda {
+
+// Programmatic dependent launch: what a kernel reads that another writes, it reads after this. Every thread calls it
+// first, also one that has nothing to do: the end of a kernel stands for the end of all before it.
+__device__ __forceinline__ void wait_for_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The next kernel may be set up while this one runs.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+__device__ __forceinline__ float nan_value() {
+  return __uint_as_float(0x7fc00000u);
+}
+
+// Of the 16 lanes of a half warp: the fold of kernels/common/fold.h; every lane gets it.
+__device__ __forceinline__ float fold_half_warp(float v) {
+  const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);
+#pragma unroll
+  for (int width = 8; width > 0; width /= 2) v = v + __shfl_xor_sync(mask, v, width);
+  return v;
+}
+
+// The float dot of up to 256 values with themselves, by a half warp.
+__device__ __forceinline__ float square_group(const float* x, uint32_t n) {
+  float lane = 0.0f;
+  for (uint32_t i = threadIdx.x & 15; i < n; i += 16) lane = __fmaf_rn(x[i], x[i], lane);
+  return fold_half_warp(lane);
+}
+
+// Floats of shared memory that rms_norm_row wants.
+ZRT_CUDA_HD uint32_t rms_floats(uint32_t d, uint32_t group) {
+  return d / group * ((group + 255) / 256 + 1);
+}
+// RMS_NORM of a row by a workgroup. y may be x. The threads are together again at its end.
+__device__ inline void rms_norm_row(const float* x, const float* w, float* y, uint32_t d, uint32_t group, float eps,
+                                    float* shared) {
+  const uint32_t parts = (group + 255) / 256, n_groups = d / group;
+  float* factor = shared + n_groups * parts;
+  for (uint32_t i = threadIdx.x / 16; i < n_groups * parts; i += blockDim.x / 16) {
+    const uint32_t first = i % parts * 256;
+    const float v = square_group(x + i / parts * group + first, group - first < 256 ? group - first : 256);
+    if ((threadIdx.x & 15) == 0) shared[i] = v;
+  }
+  __syncthreads();
+  const float inverse = 1.0f / static_cast<float>(group);
+  for (uint32_t g = threadIdx.x; g < n_groups; g += blockDim.x) {
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < parts; ++i) sum = sum + shared[g * parts + i];
+    factor[g] = exact::rsqrt(__fmaf_rn(sum, inverse, eps));
+  }
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) {
+    const float v = x[i] * factor[i / group];
+    y[i] = w != nullptr ? v * w[i % group] : v;
+  }
+  __syncthreads();
+}
+
+// Eight values of a lane to int8, where 4 lanes (q8a32) or 32 (q8a256) hold a block; the scale of the block.
+template <int kLanes>
+__device__ __forceinline__ float quantize_lane(const float (&x)[8], int8_t (&q)[8], int& sum) {
+  float amax = 0.0f;
+  bool finite = true;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const float a = fabsf(x[i]);
+    amax = a > amax ? a : amax;
+    finite = finite && x[i] * 0.0f == 0.0f;
+  }
+#pragma unroll
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFu, amax, width);
+    amax = other > amax ? other : amax;
+    finite = (__shfl_xor_sync(0xFFFFFFFFu, finite ? 1 : 0, width) != 0) && finite;
+  }
+  const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && finite;
+  const float inverse = usable ? exact::div(127.0f, amax) : 0.0f;
+  sum = 0;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    q[i] = static_cast<int8_t>(__float_as_uint((usable ? x[i] * inverse : 0.0f) + exact::kRound));
+    sum += q[i];
+  }
+  if (!finite || amax > 0x1p120f) return nan_value();
+  return usable ? exact::div(amax, 127.0f) : 0.0f;
+}
+
+// QUANTIZE of a row of k values by a workgroup, as row t of `to`.
+template <bool kBlocks256>
+__device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k) {
+  const uint32_t lane = threadIdx.x & 31;
+  // Whole warps go round together; of the last 256 values some lanes may have none.
+  for (uint32_t first = threadIdx.x / 32 * 256; first < k; first += blockDim.x * 8) {
+    const uint32_t at = first + lane * 8;
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = at < k ? x[at + i] : 0.0f;
+    int8_t q[8];
+    int sum;
+    const float d = quantize_lane<kBlocks256 ? 32 : 4>(v, q, sum);
+    const int pair = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+    const int quad = pair + __shfl_xor_sync(0xFFFFFFFFu, pair, 2);
+    if (at >= k) continue;
+    const uint64_t value = t * k + at;
+    uint32_t* words = reinterpret_cast<uint32_t*>(to.qs + value / 32 * 32);
+    const uint32_t first_quad = lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      words[word_of(first_quad + i)] = static_cast<uint8_t>(q[4 * i]) | static_cast<uint8_t>(q[4 * i + 1]) << 8 |
+                                       static_cast<uint8_t>(q[4 * i + 2]) << 16 |
+                                       static_cast<uint32_t>(static_cast<uint8_t>(q[4 * i + 3])) << 24;
+    if (kBlocks256) {
+      if (lane % 2 == 0) static_cast<int16_t*>(to.sums)[value / 16] = static_cast<int16_t>(pair);
+      if (lane == 0) to.d[value / 256] = d;
+    } else if (lane % 4 == 0) {
+      static_cast<int32_t*>(to.sums)[value / 32] = quad;
+      to.d[value / 32] = d;
+    }
+  }
+}
+
+// ROPE of `heads` heads by a workgroup; y may be x. table_row null: NaN.
+__device__ inline void rope_heads(const float* x, const float* table_row, float* y, uint32_t heads, uint32_t head_dim,
+                                  uint32_t n_rot, bool neox) {
+  const uint32_t half = n_rot / 2, steps = half + (head_dim - n_rot);
+  for (uint32_t at = threadIdx.x; at < heads * steps; at += blockDim.x) {
+    const uint32_t h = at / steps * head_dim, i = at % steps;
+    if (i >= half) {
+      const uint32_t rest = h + n_rot + (i - half);
+      y[rest] = table_row != nullptr ? x[rest] : nan_value();
+      continue;
+    }
+    const uint32_t first = h + (neox ? i : 2 * i), second = h + (neox ? i + half : 2 * i + 1);
+    if (table_row == nullptr) {
+      y[first] = y[second] = nan_value();
+      continue;
+    }
+    const float a = x[first], b = x[second], c = table_row[2 * i], s = table_row[2 * i + 1];
+    y[first] = __fmaf_rn(-b, s, a * c);
+    y[second] = __fmaf_rn(b, c, a * s);
+  }
+}
+
+__device__ __forceinline__ float activate(uint32_t act, float x) {
+  return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
+}
+
+// The largest value of n by a workgroup of up to 1,024 threads, the lower index on a tie, NaN never; 0 where all are
+// NaN. Every thread gets it. shared: 64 words.
+struct Best {
+  float value;
+  uint32_t index;
+};
+__device__ __forceinline__ Best better(Best a, Best b) {
+  if (b.index == kAbsent) return a;
+  if (a.index == kAbsent) return b;
+  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+__device__ inline uint32_t argmax_row(const float* x, uint32_t n, uint32_t* shared) {
+  Best best{0.0f, kAbsent};
+  constexpr uint32_t kAhead = 8;  // values that are asked for before the first is looked at
+  for (uint32_t first = threadIdx.x; first < n; first += kAhead * blockDim.x) {
+    float v[kAhead];
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i) v[i] = first + i * blockDim.x < n ? x[first + i * blockDim.x] : nan_value();
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i)
+      if (v[i] == v[i]) best = better(best, Best{v[i], first + i * blockDim.x});
+  }
+  for (int width = 16; width > 0; width /= 2)
+    best = better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, width),
+                             __shfl_xor_sync(0xFFFFFFFFu, best.index, width)});
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    shared[threadIdx.x / 32] = __float_as_uint(best.value);
+    shared[32 + threadIdx.x / 32] = best.index;
+  }
+  __syncthreads();
+  best = Best{0.0f, kAbsent};
+  for (uint32_t i = 0; i < (blockDim.x + 31) / 32; ++i)
+    best = better(best, Best{__uint_as_float(shared[i]), shared[32 + i]});
+  __syncthreads();
+  return best.index == kAbsent ? 0 : best.index;
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,131 @@
+// Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
+// rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kRows rows of W and kColumnsAtOnce rows of x;
+// half warps take groups in turn and leave v in shared memory, from where threads add them up in order.
+#pragma once
+
+#include "kernels/sm_90/linear.cuh"
+
+namespace zinc_rt::cuda {
+
+constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kFloatGroups = 64;  // groups between two sums over groups
+
+template <Format F>
+__device__ __forceinline__ void load_lane(float (&w)[16], const uint8_t* matrix, uint32_t rows, uint32_t k, uint32_t m,
+                                          uint32_t first, uint32_t n, uint32_t lane) {
+  if constexpr (F == kF16 || F == kBF16) {
+    if (has_lanes(F, rows, k)) {
+      const auto* at = reinterpret_cast<const uint16_t*>(matrix) + static_cast<uint64_t>(m) * k + first + lane * (n / 16);
+      const auto widen = [](uint32_t half) {
+        return F == kF16 ? f16_to_f32(static_cast<uint16_t>(half)) : bf16_to_f32(static_cast<uint16_t>(half));
+      };
+      if (n == 256 && reinterpret_cast<uint64_t>(at) % 16 == 0) {
+        uint4 v[2] = {__ldg(reinterpret_cast<const uint4*>(at)), __ldg(reinterpret_cast<const uint4*>(at) + 1)};
+        const uint32_t words[8] = {v[0].x, v[0].y, v[0].z, v[0].w, v[1].x, v[1].y, v[1].z, v[1].w};
+#pragma unroll
+        for (int i = 0; i < 16; ++i) w[i] = widen(words[i / 2] >> (16 * (i % 2)) & 0xFFFF);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 16; ++i) w[i] = i * 16 + lane < n ? widen(at[i]) : 0.0f;
+      }
+      return;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < 16; ++i)
+    w[i] = i * 16 + lane < n ? weight_value<F>(matrix, rows, k, m, first + i * 16 + lane) : 0.0f;
+}
+
+// Grid: blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts.
+template <Format F>
+__device__ __forceinline__ void float_linear(const LinearArgs& args) {
+  __shared__ float shared[kFloatGroups * kFloatColumns * kFloatRows];  // v[group][column][row]
+  const uint32_t half = threadIdx.x / 16, n_halves = blockDim.x / 16, lane = threadIdx.x % 16;
+  const uint32_t mask = 0xFFFFu << (threadIdx.x & 16), k = args.k, n_groups = (k + 255) / 256;
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kFloatColumns;
+  const Job job = job_of<1>(args, n_rows);
+  if (first_column >= job.n_columns) return;
+  const uint32_t rows = job.part->rows, first_row = job.first_tile * kFloatRows;
+  const uint32_t n_columns = job.n_columns - first_column < kFloatColumns ? job.n_columns - first_column : kFloatColumns;
+  // This thread's y: row threadIdx % 8, column threadIdx / 8.
+  float acc = 0.0f;
+  for (uint32_t begin = 0; begin < n_groups; begin += kFloatGroups) {
+    const uint32_t end = n_groups - begin < kFloatGroups ? n_groups : begin + kFloatGroups;
+    for (uint32_t g = begin + half; g < end; g += n_halves) {
+      const uint32_t first = g * 256, n = k - first < 256 ? k - first : 256;
+      for (uint32_t r = 0; r < kFloatRows; r += 4) {
+        float w[4][16];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const uint32_t m = first_row + r + i;
+          load_lane<F>(w[i], job.w, rows, k, m < rows ? m : rows - 1, first, n, lane);
+        }
+        for (uint32_t c = 0; c < n_columns; ++c) {
+          const float* x = static_cast<const float*>(args.x) +
+                           static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + first + lane;
+          float v[4] = {};
+          if (n == 256) {
+#pragma unroll
+            for (int i = 0; i < 16; ++i) {
+              const float value = x[i * 16];
+#pragma unroll
+              for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(w[j][i], value, v[j]);
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < 16; ++i)
+              if (i * 16 + lane < n) {
+                const float value = x[i * 16];
+#pragma unroll
+                for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(w[j][i], value, v[j]);
+              }
+          }
+          // Four folds at once: after two exchanges each lane has one row's sums left.
+          const bool upper = (lane & 8) != 0, odd = (lane & 4) != 0;
+          float two[2];
+#pragma unroll
+          for (int j = 0; j < 2; ++j) {
+            const float mine = upper ? v[j + 2] : v[j], other = upper ? v[j] : v[j + 2];
+            two[j] = mine + __shfl_xor_sync(mask, other, 8);
+          }
+          const float mine = odd ? two[1] : two[0], other = odd ? two[0] : two[1];
+          float one = mine + __shfl_xor_sync(mask, other, 4);
+          one = one + __shfl_xor_sync(mask, one, 2);
+          one = one + __shfl_xor_sync(mask, one, 1);
+          if ((lane & 3) == 0)
+            shared[((g - begin) * kFloatColumns + c) * kFloatRows + r + (upper ? 2 : 0) + (odd ? 1 : 0)] = one;
+        }
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x < kFloatRows * kFloatColumns)
+      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kFloatRows * kFloatColumns + threadIdx.x];
+    __syncthreads();
+  }
+  const uint32_t m = first_row + threadIdx.x % kFloatRows, column = threadIdx.x / kFloatRows;
+  if (threadIdx.x < kFloatRows * kFloatColumns && m < rows && column < n_columns)
+    put(args, job, first_column + column, m, acc);
+}
+
+// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN. Symbols: n, v, d.
+template <Format F>
+__device__ __forceinline__ void embed_row(const OpArgs& args) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t t = blockIdx.x, v = args.dim(1), d = args.dim(2);
+  if (t >= args.dim(0)) return;
+  const auto id = static_cast<uint32_t>(args.buffer<const int32_t>(0)[t]);
+  const float scale = args.constants<push::Embed>().scale;
+  float* y = args.buffer<float>(2) + static_cast<uint64_t>(t) * d;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x) {
+    float value = nan_value();
+    if (id < v) {
+      value = weight_value<F>(args.buffers[1], v, d, id, i);
+      if (scale != 1.0f) value = value * scale;
+    }
+    y[i] = value;
+  }
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,19 @@
+// GATHER_ROWS: y[r] = x[rows[r]]; a row outside x gives NaN. Symbols: r, d, n.
+#include "kernels/sm_90/device.cuh"
+
+using namespace zinc_rt::cuda;
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
+
+extern "C" __global__ void gather_rows(const __grid_constant__ OpArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t r = blockIdx.x, d = args.dim(1);
+  if (r >= args.dim(0)) return;
+  const auto row = static_cast<uint32_t>(args.buffer<const int32_t>(1)[r]);
+  const bool inside = row < args.dim(2);
+  const float* x = args.buffer<const float>(0) + static_cast<uint64_t>(row) * d;
+  float* y = args.buffer<float>(2) + static_cast<uint64_t>(r) * d;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x)
+    y[i] = inside ? x[i] : nan_value();
+}

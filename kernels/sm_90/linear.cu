@@ -1,0 +1,55 @@
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the decode shapes of
+// 8, 16 and 32 rows of x, and that of 64 for more. EMBED's rows and LINEAR on float activations widen the same layout.
+#include "kernels/sm_90/linear.cuh"
+#include "kernels/sm_90/float_linear.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+
+extern "C" __global__ void __launch_bounds__(256) linear_8(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 1, 1>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) linear_16(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 1, 2>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) linear_32(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 1, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) linear_64(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 2, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
+  float_linear<kFormat>(args);
+}
+extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
+  embed_row<kFormat>(args);
+}
+
+// One lane of a step of a group of a tile a thread; the last threads copy the rows after the tiles.
+extern "C" __global__ void repack(const RepackArgs args) {
+  using T = Traits<kFormat>;
+  const auto* from = static_cast<const uint8_t*>(args.from);
+  auto* to = static_cast<uint8_t*>(args.to);
+  const uint64_t row_bytes = row_bytes_of<kFormat>(args.k), n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  const uint32_t n_tiles = args.rows / 16, all_steps = args.k / 32;
+  const uint64_t first = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < static_cast<uint64_t>(n_tiles) * all_steps * 32; i += n_threads) {
+    const uint32_t lane = i % 32, step = i / 32 % all_steps % 8, g = i / 32 % all_steps / 8, tile = i / 32 / all_steps;
+    const uint32_t steps = all_steps - g * 8 < 8 ? all_steps - g * 8 : 8;
+    const uint8_t* rows = from + tile * 16 * row_bytes;
+    uint8_t* group = to + tile * 16 * row_bytes + 16 * row_bytes_of<kFormat>(g * 256);
+    store_step<kFormat>(group, steps, step, lane, pack_step<kFormat>([&](int j, int b) -> uint32_t {
+                          const uint32_t row = lane / 4 + j % 2 * 8, k = g * 256 + step * 32 + j / 2 * 16 + lane % 4 * 4 + b;
+                          return code_of<kFormat>(rows + row * row_bytes + k / T::kBlock * T::kBytes, k % T::kBlock);
+                        }));
+    if (lane >= 16 || (T::kBlock == 256 && step > 0)) continue;
+    const uint8_t* block = rows + lane * row_bytes + (T::kBlock == 32 ? g * 8 + step : g) * static_cast<uint64_t>(T::kBytes);
+    uint8_t* scales = group + planes_bytes<kFormat>(steps);
+    uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
+    for (int b = 0; b < T::kA; ++b) a[b] = block[T::kAOffset + b];
+    for (int b = 0; b < T::kB; ++b) scales[16 * T::kA + lane * T::kB + b] = block[T::kBOffset + b];
+  }
+  const uint64_t done = n_tiles * 16 * row_bytes, bytes = args.rows * row_bytes;
+  for (uint64_t i = done + first; i < bytes; i += n_threads) to[i] = from[i];
+}

@@ -1,0 +1,72 @@
+// RMS_NORM and what begins or ends with it; the order of sums is that of kernels/cpu/rms_norm.cpp. A workgroup a row.
+#include "kernels/sm_90/device.cuh"
+
+using namespace zinc_rt::cuda;
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
+
+// Symbols: n, d.
+extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
+  extern __shared__ float shared[];
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(0)) return;
+  const auto c = args.constants<push::RmsNorm>();
+  const uint32_t d = args.dim(1);
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(1), args.buffer<float>(2) + at, d, c.group,
+               c.eps, shared);
+}
+
+// RESIDUAL_RMS_NORM. Symbols: n, d.
+extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args) {
+  extern __shared__ float shared[];
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(0)) return;
+  const uint32_t d = args.dim(1);
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  float* residual = args.buffer<float>(0) + at;
+  const float* x = args.buffer<const float>(1) + at;
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) residual[i] = residual[i] + x[i];
+  __syncthreads();
+  rms_norm_row(residual, args.buffer<const float>(2), args.buffer<float>(3) + at, d, d,
+               args.constants<push::ResidualRmsNorm>().eps, shared);
+}
+
+// SSM_GATED_NORM: RMS_NORM of x times silu(z). Symbols: n, d.
+extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
+  extern __shared__ float shared[];
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(0)) return;
+  const auto c = args.constants<push::SsmGatedNorm>();
+  const uint32_t d = args.dim(1);
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  const float* z = args.buffer<const float>(1) + at;
+  float* y = args.buffer<float>(3) + at;
+  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(2), y, d, c.group, c.eps, shared);
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
+}
+
+// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products want
+// it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. 5: null, or rows that are
+// added to x in place first. Symbols: n, d. Push: eps.
+extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
+  extern __shared__ float shared[];
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  if (t >= n) return;
+  float *x = args.buffer<float>(0) + static_cast<uint64_t>(t) * d, *h = shared;
+  if (args.buffers[5] != nullptr) {
+    const float* more = args.buffer<const float>(5) + static_cast<uint64_t>(t) * d;
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) x[i] = x[i] + more[i];
+    __syncthreads();
+  }
+  rms_norm_row(x, args.buffer<const float>(1), h, d, d, args.constants<push::ResidualRmsNorm>().eps, shared + d);
+  if (args.buffers[2] != nullptr)
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
+  if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d);
+  if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d);
+}

@@ -1,0 +1,34 @@
+// The end of SHARED_EXPERT: hidden = hidden + y, y times sigmoid(gate_inp . x) where there is a gate_inp. A workgroup a
+// token. Buffers: 0 x, 1 gate_inp or null, 2 y, 3 hidden. Symbols: n, d. Shared: d / 256 floats.
+#include "kernels/sm_90/device.cuh"
+
+using namespace zinc_rt::cuda;
+namespace exact = zinc_rt::exact;
+
+extern "C" __global__ void shared_expert(const __grid_constant__ OpArgs args) {
+  extern __shared__ float v[];
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t t = blockIdx.x, d = args.dim(1);
+  if (t >= args.dim(0)) return;
+  const uint64_t row = static_cast<uint64_t>(t) * d;
+  const float *x = args.buffer<const float>(0) + row, *w = args.buffer<const float>(1);
+  float factor = 1.0f;
+  if (w != nullptr) {
+    for (uint32_t g = threadIdx.x / 16; g < (d + 255) / 256; g += blockDim.x / 16) {
+      float lane = 0.0f;
+      for (uint32_t i = g * 256 + threadIdx.x % 16; i < min(d, g * 256 + 256); i += 16) lane = __fmaf_rn(w[i], x[i], lane);
+      lane = fold_half_warp(lane);
+      if (threadIdx.x % 16 == 0) v[g] = lane;
+    }
+    __syncthreads();
+    float sum = 0.0f;
+    for (uint32_t g = 0; g < (d + 255) / 256; ++g) sum = sum + v[g];
+    factor = exact::sigmoid(sum);
+  }
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) {
+    const float y = args.buffer<const float>(2)[row + i];
+    float& hidden = args.buffer<float>(3)[row + i];
+    hidden = hidden + (w != nullptr ? y * factor : y);
+  }
+}

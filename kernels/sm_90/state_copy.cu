@@ -1,0 +1,17 @@
+// STATE_COPY: state[to[i]] = state[from[i]], word by word: bits are moved, not values. Symbols: n, w.
+#include "kernels/sm_90/device.cuh"
+
+using namespace zinc_rt::cuda;
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
+
+extern "C" __global__ void state_copy(const __grid_constant__ OpArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(0)) return;
+  const uint64_t w = args.dim(1);
+  auto* state = args.buffer<uint32_t>(2);
+  const uint32_t* from = state + static_cast<uint64_t>(args.buffer<const int32_t>(0)[blockIdx.x]) * w;
+  uint32_t* to = state + static_cast<uint64_t>(args.buffer<const int32_t>(1)[blockIdx.x]) * w;
+  for (uint64_t i = blockIdx.y * blockDim.x + threadIdx.x; i < w; i += gridDim.y * blockDim.x) to[i] = from[i];
+}

@@ -1,0 +1,25 @@
+// STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring; entry 0 holds the
+// count, written after the entries. One workgroup. Symbols: n, entries.
+#include "kernels/sm_90/device.cuh"
+
+using namespace zinc_rt::cuda;
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
+
+extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n = args.dim(0), entries = args.dim(1);
+  auto* ring = args.buffer<volatile uint32_t>(2);
+  const uint32_t count = ring[0];
+  for (uint32_t r = threadIdx.x; r < n; r += blockDim.x) {
+    volatile uint32_t* entry = ring + 4 * (1 + (count + r) % (entries - 1));
+    entry[0] = count + r;
+    entry[1] = static_cast<uint32_t>(args.buffer<const int32_t>(1)[r]);
+    entry[2] = static_cast<uint32_t>(args.buffer<const int32_t>(0)[r]);
+    entry[3] = r;
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) ring[0] = count + n;
+}

@@ -1,0 +1,153 @@
+// Every tier that can run here against T-CPU: logits and tokens, bit for bit. Where there is none, nothing is listed.
+#include "model_fixture.h"
+#include "ring/registry.h"
+
+namespace zinc_rt {
+namespace {
+
+struct TierCase {
+  std::string tier, model;
+};
+void PrintTo(const TierCase& c, std::ostream* out) {
+  *out << c.model << " on " << c.tier;
+}
+
+std::vector<TierCase> tier_cases() {
+  std::vector<TierCase> cases;
+  for (const ring::Tier* tier : ring::tiers()) {
+    if (tier->priority <= 0 || !tier->unavailable_reason().empty()) continue;
+    for (const auto& model : kModels) cases.push_back({tier->name, model});
+    for (const auto* model : {"llama_k-Q4_0", "llama_k-Q4_1", "llama_k-Q6_K", "llama_k-Q8_0", "llama_spm-bf16",
+                              "qwen3moe-Q6_K", "qwen35moe-Q8_0", "mistral-f32"})
+      cases.push_back({tier->name, model});
+  }
+  return cases;
+}
+
+class Tiers : public ::testing::TestWithParam<TierCase> {
+ protected:
+  void SetUp() override { ZRT_NEED_FIXTURES(); }
+  // The same calls on both; what they give must be equal.
+  template <class Calls>
+  void expect_same(const Calls& calls, const ExecutorOptions& wanted = small_options()) {
+    auto options = wanted;
+    const auto cpu = open(GetParam().model, options);
+    options.tier = GetParam().tier;
+    const auto other = open(GetParam().model, options);
+    ASSERT_TRUE(cpu && other);
+    Outcome a, b;
+    calls(*cpu, a);
+    calls(*other, b);
+    EXPECT_FALSE(a.tokens.empty());
+    EXPECT_EQ(a.tokens, b.tokens);
+    EXPECT_EQ(a, b);
+  }
+};
+
+TEST_P(Tiers, APromptInChunks) {
+  expect_same([](Executor& executor, Outcome& outcome) {
+    for (const std::size_t chunk : {70, 33, 7, 1}) {
+      const auto part = run_prompt(executor, prompt(70), chunk);
+      outcome.logits.insert(outcome.logits.end(), part.logits.begin(), part.logits.end());
+      outcome.tokens.insert(outcome.tokens.end(), part.tokens.begin(), part.tokens.end());
+    }
+  });
+}
+
+// Prompts of many slots in one step, then steps of one token a slot for more and more of them.
+TEST_P(Tiers, BatchesOfSlots) {
+  constexpr std::size_t kSlots = 41;
+  auto options = small_options();
+  options.max_slots = kSlots;
+  options.max_context = 128;
+  options.kv_pages = kSlots;
+  options.chunk_cap = 128;
+  expect_same(
+      [](Executor& executor, Outcome& outcome) {
+        std::vector<std::size_t> held(kSlots);
+        const auto add = [&](TestStep& to, std::size_t slot, std::size_t n) {
+          append(to, prompt(12, 100 + static_cast<unsigned>(slot)), held[slot], n, slot,
+                 {static_cast<std::uint32_t>(kSlots - 1 - slot)}, false);
+          held[slot] += n;
+        };
+        TestStep prefill;
+        for (std::size_t slot = 0; slot < kSlots; ++slot) add(prefill, slot, 1 + slot % 5);
+        step(executor, prefill, outcome);
+        for (const std::size_t n : {1, 2, 3, 8, 9, 17, 41}) {
+          TestStep decode;
+          for (std::size_t slot = 0; slot < n; ++slot) add(decode, slot, 1);
+          step(executor, decode, outcome);
+        }
+      },
+      options);
+}
+
+TEST_P(Tiers, CachesOfOtherTypes) {
+  for (const auto* kv_dtype : {"f32", "q8_0"}) {
+    auto options = small_options();
+    options.kv_dtype = kv_dtype;
+    if (!RingExecutor::open(model_path(GetParam().model), options)) continue;  // heads that are no whole blocks
+    expect_same([](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(40), 9); }, options);
+  }
+}
+
+TEST_P(Tiers, FloatActivationsWithoutFusion) {
+  auto options = small_options();
+  options.activations = "f32";
+  options.fusion = "0";
+  expect_same([](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); }, options);
+}
+
+TEST_P(Tiers, SamplingOfAllKinds) {
+  expect_same([](Executor& executor, Outcome& outcome) {
+    const auto ids = prompt(20);
+    std::vector<Sampling> kinds(7);
+    for (auto& s : kinds) s.temperature = 0.9f, s.seed = 77;
+    kinds[1].top_k = 20;
+    kinds[2].top_p = 0.8f;
+    kinds[3].min_p = 0.05f;
+    kinds[4].typical_p = 0.6f;
+    kinds[5].repetition_penalty = 1.3f, kinds[5].presence_penalty = 0.2f, kinds[5].frequency_penalty = 0.4f;
+    kinds[6] = kinds[5], kinds[6].temperature = 0, kinds[6].top_k = 5;
+    const std::vector<TokenBias> bias{{5, 3.0f}, {9, -2.0f}, {5, 0.5f}};
+    const std::vector<std::int32_t> banned{1, 2, 3};
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      TestStep input;
+      append(input, ids, 0, 20, 0, pages_from(0));
+      for (auto& row : input.outputs) {
+        row.sampling = kinds[i];
+        row.sampling.seed += row.position;
+        row.history = std::span(ids).first(row.position);
+        row.n_prompt = row.position / 2;
+        if (i % 2 == 0) row.bias = bias, row.banned = banned;
+      }
+      step(executor, input, outcome);
+    }
+  });
+}
+
+TEST_P(Tiers, HiddenStates) {
+  auto options = small_options();
+  const auto cpu = open(GetParam().model, options);
+  options.tier = GetParam().tier;
+  const auto other = open(GetParam().model, options);
+  ASSERT_TRUE(cpu && other);
+  TestStep input;
+  append(input, prompt(11), 0, 11, 0, pages_from(0));
+  for (int layer = -1; layer < static_cast<int>(cpu->config().n_layers); ++layer) {
+    const auto a = cpu->hidden(input.view(), layer), b = other->hidden(input.view(), layer);
+    ASSERT_TRUE(a && b);
+    ASSERT_EQ(a->size(), b->size());
+    EXPECT_EQ(std::memcmp(a->data(), b->data(), a->size() * sizeof(float)), 0) << "layer " << layer;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Executor, Tiers, ::testing::ValuesIn(tier_cases()), [](const auto& info) {
+  auto name = info.param.tier + "_" + info.param.model;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Tiers);
+
+}  // namespace
+}  // namespace zinc_rt
