@@ -99,7 +99,8 @@ struct PageJob {
   int32_t* to;
   uint32_t width;
 };
-constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256;
+constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kPageBlocks = 32;
+// Grid: a workgroup a copy, then kPageBlocks for each page table, at least one.
 struct StepBeginArgs {
   const StepHeader* headers;  // [kHeaders], host memory
   StepHeader* header;

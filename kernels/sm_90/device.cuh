@@ -34,10 +34,15 @@ __device__ __forceinline__ float fold_half_warp(float v) {
   return v;
 }
 
-// The float dot of up to 256 values with themselves, by a half warp.
+// The float dot of up to 256 values with themselves, by a half warp; all values are asked for at once.
 __device__ __forceinline__ float square_group(const float* x, uint32_t n) {
-  float lane = 0.0f;
-  for (uint32_t i = threadIdx.x & 15; i < n; i += 16) lane = __fmaf_rn(x[i], x[i], lane);
+  const uint32_t l = threadIdx.x & 15;
+  float v[16], lane = 0.0f;
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i) v[i] = i * 16 + l < n ? x[i * 16 + l] : 0.0f;
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i)
+    if (i * 16 + l < n) lane = __fmaf_rn(v[i], v[i], lane);
   return fold_half_warp(lane);
 }
 
@@ -63,9 +68,22 @@ __device__ inline void rms_norm_row(const float* x, const float* w, float* y, ui
     factor[g] = exact::rsqrt(__fmaf_rn(sum, inverse, eps));
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) {
-    const float v = x[i] * factor[i / group];
-    y[i] = w != nullptr ? v * w[i % group] : v;
+  constexpr uint32_t kAhead = 4;  // values that are asked for before the first is written, since y may be x
+  for (uint32_t first = threadIdx.x; first < d; first += kAhead * blockDim.x) {
+    float v[kAhead], scale[kAhead];
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t i = first + j * blockDim.x;
+      v[j] = i < d ? x[i] : 0.0f;
+      scale[j] = i < d && w != nullptr ? w[i % group] : 1.0f;
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t i = first + j * blockDim.x;
+      if (i >= d) break;
+      const float scaled = v[j] * factor[i / group];
+      y[i] = w != nullptr ? scaled * scale[j] : scaled;
+    }
   }
   __syncthreads();
 }
@@ -99,37 +117,46 @@ __device__ __forceinline__ float quantize_lane(const float (&x)[8], int8_t (&q)[
   return usable ? exact::div(amax, 127.0f) : 0.0f;
 }
 
-// QUANTIZE of a row of k values by a workgroup, as row t of `to`.
+// A warp's 256 values from `at` of a row on (8 a lane, `v`) to row t of `to`. Those from k on are none.
 template <bool kBlocks256>
-__device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k) {
+__device__ __forceinline__ void quantize_warp(const float (&v)[8], const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
   const uint32_t lane = threadIdx.x & 31;
+  int8_t q[8];
+  int sum;
+  const float d = quantize_lane<kBlocks256 ? 32 : 4>(v, q, sum);
+  const int pair = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+  const int quad = pair + __shfl_xor_sync(0xFFFFFFFFu, pair, 2);
+  if (at >= k) return;
+  const uint64_t value = t * k + at;
+  uint32_t* words = reinterpret_cast<uint32_t*>(to.qs + value / 32 * 32);
+  const uint32_t first_quad = lane % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < 2; ++i)
+    words[word_of(first_quad + i)] = static_cast<uint8_t>(q[4 * i]) | static_cast<uint8_t>(q[4 * i + 1]) << 8 |
+                                     static_cast<uint8_t>(q[4 * i + 2]) << 16 |
+                                     static_cast<uint32_t>(static_cast<uint8_t>(q[4 * i + 3])) << 24;
+  if (kBlocks256) {
+    if (lane % 2 == 0) static_cast<int16_t*>(to.sums)[value / 16] = static_cast<int16_t>(pair);
+    if (lane == 0) to.d[value / 256] = d;
+  } else if (lane % 4 == 0) {
+    static_cast<int32_t*>(to.sums)[value / 32] = quad;
+    to.d[value / 32] = d;
+  }
+}
+
+// QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
+template <bool kBlocks256>
+__device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t warp,
+                                    uint32_t n_warps) {
   // Whole warps go round together; of the last 256 values some lanes may have none.
-  for (uint32_t first = threadIdx.x / 32 * 256; first < k; first += blockDim.x * 8) {
-    const uint32_t at = first + lane * 8;
-    float v[8];
-#pragma unroll
-    for (int i = 0; i < 8; ++i) v[i] = at < k ? x[at + i] : 0.0f;
-    int8_t q[8];
-    int sum;
-    const float d = quantize_lane<kBlocks256 ? 32 : 4>(v, q, sum);
-    const int pair = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-    const int quad = pair + __shfl_xor_sync(0xFFFFFFFFu, pair, 2);
-    if (at >= k) continue;
-    const uint64_t value = t * k + at;
-    uint32_t* words = reinterpret_cast<uint32_t*>(to.qs + value / 32 * 32);
-    const uint32_t first_quad = lane % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      words[word_of(first_quad + i)] = static_cast<uint8_t>(q[4 * i]) | static_cast<uint8_t>(q[4 * i + 1]) << 8 |
-                                       static_cast<uint8_t>(q[4 * i + 2]) << 16 |
-                                       static_cast<uint32_t>(static_cast<uint8_t>(q[4 * i + 3])) << 24;
-    if (kBlocks256) {
-      if (lane % 2 == 0) static_cast<int16_t*>(to.sums)[value / 16] = static_cast<int16_t>(pair);
-      if (lane == 0) to.d[value / 256] = d;
-    } else if (lane % 4 == 0) {
-      static_cast<int32_t*>(to.sums)[value / 32] = quad;
-      to.d[value / 32] = d;
+  for (uint32_t first = warp * 256; first < k; first += n_warps * 256) {
+    const uint32_t at = first + threadIdx.x % 32 * 8;
+    float v[8] = {};
+    if (at < k) {
+      const float4 low = *reinterpret_cast<const float4*>(x + at), high = *reinterpret_cast<const float4*>(x + at + 4);
+      v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
     }
+    quantize_warp<kBlocks256>(v, to, t, k, at);
   }
 }
 

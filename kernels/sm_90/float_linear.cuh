@@ -16,7 +16,7 @@ __device__ __forceinline__ void load_lane(float (&w)[16], const uint8_t* matrix,
     if (has_lanes(F, rows, k)) {
       const auto* at = reinterpret_cast<const uint16_t*>(matrix) + static_cast<uint64_t>(m) * k + first + lane * (n / 16);
       const auto widen = [](uint32_t half) {
-        return F == kF16 ? f16_to_f32(static_cast<uint16_t>(half)) : bf16_to_f32(static_cast<uint16_t>(half));
+        return F == kF16 ? widen_f16(static_cast<uint16_t>(half)) : bf16_to_f32(static_cast<uint16_t>(half));
       };
       if (n == 256 && reinterpret_cast<uint64_t>(at) % 16 == 0) {
         uint4 v[2] = {__ldg(reinterpret_cast<const uint4*>(at)), __ldg(reinterpret_cast<const uint4*>(at) + 1)};

@@ -1,5 +1,5 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the decode shapes of
-// 8, 16 and 32 rows of x, and that of 64 for more. EMBED's rows and LINEAR on float activations widen the same layout.
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 8, 16
+// and 32 rows of x. EMBED's rows and LINEAR on float activations widen the same layout.
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/float_linear.cuh"
 
@@ -7,17 +7,14 @@ using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
 
-extern "C" __global__ void __launch_bounds__(256) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 1>(args);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_8(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 1, 1, 2>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_16(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 2>(args);
+  linear<kFormat, 1, 2, 1>(args);
 }
-extern "C" __global__ void __launch_bounds__(256) linear_32(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 4>(args);
-}
-extern "C" __global__ void __launch_bounds__(256) linear_64(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 2, 8>(args);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_32(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, 1, 4, 1>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);

@@ -313,8 +313,9 @@ ZRT_CUDA_HD uint32_t linear_shared_bytes() {
   return 2 * kWarps * kTiles * kColumns * 8 * kColumnPitch * 4;
 }
 
-// Grid: blocks of kTiles tiles of all parts, column tiles, items of experts.
-template <Format F, int kTiles, int kColumns>
+// Grid: blocks of kTiles tiles of all parts, column tiles, items of experts. A warp asks for the weights of kAhead of its
+// groups before it computes the first: before the inputs are there, where the weights do not depend on them.
+template <Format F, int kTiles, int kColumns, int kAhead>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
   extern __shared__ float shared[];
@@ -322,9 +323,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = args.choices == 0;
-  Group<F> groups[kTiles];
+  Group<F> ahead[kAhead][kTiles];
   Job job;
-  const auto load = [&](uint32_t g) {
+  const auto load = [&](Group<F>(&groups)[kTiles], uint32_t g) {
+    if (g >= n_groups) return;
     const uint32_t n_steps = g + 1 < n_groups ? 8 : last_steps;
 #pragma unroll
     for (int t = 0; t < kTiles; ++t) {
@@ -343,7 +345,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   // Weights never change, so those of the first group are on their way before the inputs are there.
   if (is_dense) {
     job = job_of<kTiles>(args, 0);
-    if (warp < n_groups) load(warp);
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) load(ahead[a], warp + a * kWarps);
   }
   wait_for_inputs();
   let_next_start();
@@ -354,7 +357,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     job = job_of<kTiles>(args, n_rows);
   }
   if (first_column >= job.n_columns) return;
-  if (!is_dense && warp < n_groups) load(warp);
+  if (!is_dense) {
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a) load(ahead[a], warp + a * kWarps);
+  }
   const Q8Rows x = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   // Columns past the last read its row again.
   const auto row_at = [&](uint32_t column) { return x_row(args, job, column < job.n_columns ? column : job.n_columns - 1); };
@@ -373,11 +379,12 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   for (int e = 0; e < kEach; ++e)
     chain_row[e] = row_at(first_column + (threadIdx.x + e * 32 * kWarps) / 128 % kColumns * 8 + threadIdx.x / 16 % 8);
   float* half = shared;
-  for (uint32_t first = 0; first < n_groups; first += kWarps) {
+  const auto round = [&](Group<F>(&groups)[kTiles], uint32_t first) {
     const uint32_t g = first + warp;
     if (g < n_groups) {
       float v[kTiles][kColumns][4];
       Product<F, kTiles, kColumns>::run(groups, x, b_row, c_row, k, g, g + 1 < n_groups ? 8 : last_steps, lane, v);
+      load(groups, g + kAhead * kWarps);
       float* to = half + warp * kPlane;
 #pragma unroll
       for (int t = 0; t < kTiles; ++t)
@@ -386,7 +393,6 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
 #pragma unroll
           for (int i = 0; i < 4; ++i)
             to[((t * kColumns + n) * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[t][n][i];
-      if (g + kWarps < n_groups) load(g + kWarps);
     }
     __syncthreads();
     const uint32_t n_here = n_groups - first < kWarps ? n_groups - first : kWarps;
@@ -397,13 +403,24 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
       const float* from = half + at / 16 * kColumnPitch + at % 16;
       if constexpr (T::kBlock == 256) {
         const float* d = x.d + (static_cast<uint64_t>(chain_row[e]) * k) / 256 + first;
-        for (uint32_t i = 0; i < n_here; ++i) acc[e] = __fmaf_rn(from[i * kPlane], d[i], acc[e]);
+        float scale[kWarps];
+#pragma unroll
+        for (int i = 0; i < kWarps; ++i) scale[i] = i < n_here ? d[i] : 0.0f;
+#pragma unroll
+        for (int i = 0; i < kWarps; ++i)
+          if (i < n_here) acc[e] = __fmaf_rn(from[i * kPlane], scale[i], acc[e]);
       } else {
-        for (uint32_t i = 0; i < n_here; ++i) acc[e] = acc[e] + from[i * kPlane];
+#pragma unroll
+        for (int i = 0; i < kWarps; ++i)
+          if (i < n_here) acc[e] = acc[e] + from[i * kPlane];
       }
     }
     half = half == shared ? shared + kWarps * kPlane : shared;
-  }
+  };
+  for (uint32_t first = 0; first < n_groups; first += kAhead * kWarps)
+#pragma unroll
+    for (int a = 0; a < kAhead; ++a)
+      if (first + a * kWarps < n_groups) round(ahead[a], first + a * kWarps);
 #pragma unroll
   for (int e = 0; e < kEach; ++e) {
     const uint32_t at = threadIdx.x + e * 32 * kWarps;

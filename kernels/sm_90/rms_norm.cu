@@ -50,23 +50,48 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
 }
 
 // The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products want
-// it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. 5: null, or rows that are
-// added to x in place first. Symbols: n, d. Push: eps.
+// it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   extern __shared__ float shared[];
   wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
   if (t >= n) return;
-  float *x = args.buffer<float>(0) + static_cast<uint64_t>(t) * d, *h = shared;
-  if (args.buffers[5] != nullptr) {
-    const float* more = args.buffer<const float>(5) + static_cast<uint64_t>(t) * d;
-    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) x[i] = x[i] + more[i];
-    __syncthreads();
+  float *x = args.buffer<float>(0) + static_cast<uint64_t>(t) * d, *h = shared, *sums = shared + d;
+  const float* w = args.buffer<const float>(1);
+  const uint32_t n_groups = (d + 255) / 256, l = threadIdx.x % 16, step = blockDim.x / 16;
+  // A half warp keeps the values of its group (of its last one, where a row has more groups than there are half warps).
+  float v[16], scale[16];
+  uint32_t mine = 0;
+  for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step) {
+    mine = g;
+    float lane = 0.0f;
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) {
+      const uint32_t at = g * 256 + i * 16 + l;
+      v[i] = at < d ? x[at] : 0.0f;
+      scale[i] = at < d ? w[at] : 0.0f;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i)
+      if (g * 256 + i * 16 + l < d) lane = __fmaf_rn(v[i], v[i], lane);
+    lane = fold_half_warp(lane);
+    if (l == 0) sums[g] = lane;
   }
-  rms_norm_row(x, args.buffer<const float>(1), h, d, d, args.constants<push::ResidualRmsNorm>().eps, shared + d);
+  __syncthreads();
+  float sum = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
+  const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), args.constants<push::ResidualRmsNorm>().eps));
+  for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step)
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) {
+      const uint32_t at = g * 256 + i * 16 + l;
+      if (at < d) h[at] = g == mine ? v[i] * factor * scale[i] : x[at] * factor * w[at];
+    }
+  __syncthreads();
   if (args.buffers[2] != nullptr)
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
-  if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d);
-  if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d);
+  const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+  if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
+  if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d, warp, n_warps);
 }

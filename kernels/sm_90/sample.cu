@@ -2,7 +2,7 @@
 // sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
 // serial by definition, are one thread's over what all have loaded. A sum of 1 or more does not change by a value below
 // 2^-25, so where candidates descend the sums end there.
-// Symbols: n, v. Scratch: six words a logit and row.
+// Symbols: n, v. Scratch: six words a logit and row; sample_parts leaves the best of each part of a row at its beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/sm_90/device.cuh"
@@ -185,6 +185,25 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   return kept;
 }
 
+constexpr uint32_t kParts = 32;
+
+// The largest logit of a part of a row, for rows that want nothing else. Grid: rows, kParts.
+extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_constant__ OpArgs args) {
+  __shared__ uint32_t shared[64];
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t r = blockIdx.x, v = args.dim(1);
+  if (r >= args.dim(0)) return;
+  const uint32_t each = (v + kParts - 1) / kParts, begin = min(v, blockIdx.y * each), n = min(each, v - begin);
+  const float* logits = args.buffer<const float>(0) + static_cast<uint64_t>(r) * v + begin;
+  const uint32_t best = n > 0 ? argmax_row(logits, n, shared) : 0;
+  if (threadIdx.x != 0) return;
+  uint32_t* part = static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6 + 2 * blockIdx.y;
+  const float value = n > 0 ? logits[best] : nan_value();
+  part[0] = __float_as_uint(value);
+  part[1] = value == value ? begin + best : kAbsent;
+}
+
 extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_constant__ OpArgs args) {
   __shared__ Shared s;
   wait_for_inputs();
@@ -197,8 +216,12 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
   if (is_greedy && !has_penalties && p.n_bias == 0) {
-    const uint32_t best = argmax_row(logits, v, s.words);
-    if (tid == 0) *out = static_cast<int32_t>(best);
+    if (tid >= 32) return;
+    const uint32_t* part = static_cast<const uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6 + 2 * tid;
+    Best best{__uint_as_float(part[0]), part[1]};
+    for (int w = 16; w > 0; w /= 2)
+      best = better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
+    if (tid == 0) *out = best.index == kAbsent ? 0 : static_cast<int32_t>(best.index);
     return;
   }
   auto* scratch = static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6;

@@ -3,30 +3,39 @@
 
 using namespace zinc_rt::cuda;
 
-// Takes the step's numbers and copies what the step reads of host memory to the device.
+// Takes the step's numbers and copies what the step reads of host memory to the device. A workgroup a copy, so that all
+// are on the bus at once; then kPageBlocks for each page table.
 extern "C" __global__ void step_begin(const __grid_constant__ StepBeginArgs args) {
   wait_for_inputs();
-  const StepHeader* from = args.headers + *args.n_steps % kHeaders;
-  const uint32_t n_tokens = static_cast<volatile const uint32_t&>(from->n_tokens);
-  const uint32_t n_outputs = static_cast<volatile const uint32_t&>(from->n_outputs);
-  if (blockIdx.x == 0 && threadIdx.x == 0) *args.header = StepHeader{n_tokens, n_outputs};
-  const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x, n_threads = gridDim.x * blockDim.x;
-  for (uint32_t i = 0; i < args.n_copies; ++i) {
-    const auto* words = static_cast<const volatile uint32_t*>(args.copies[i].from);
-    for (uint32_t w = thread; w < args.copies[i].words; w += n_threads) args.copies[i].to[w] = words[w];
-  }
-  for (uint32_t i = 0; i < args.n_pages; ++i) {
-    const PageJob& job = args.pages[i];
-    const auto* slots = static_cast<const volatile int32_t*>(job.slot);
-    const auto* positions = static_cast<const volatile int32_t*>(job.pos);
-    for (uint32_t t = blockIdx.x; t < n_tokens; t += gridDim.x) {
-      const int32_t slot = slots[t];
-      if (t + 1 < n_tokens && slots[t + 1] == slot) continue;  // the slot's last position reads the most pages
-      const uint64_t row = static_cast<uint64_t>(slot) * job.width;
-      const uint32_t n_pages = static_cast<uint32_t>(positions[t]) / 16 + 1;
-      for (uint32_t p = threadIdx.x; p < n_pages && p < job.width; p += blockDim.x)
-        job.to[row + p] = static_cast<const volatile int32_t*>(job.from)[row + p];
+  if (blockIdx.x < args.n_copies) {
+    const CopyJob& job = args.copies[blockIdx.x];
+    constexpr uint32_t kAhead = 8;
+    for (uint32_t first = threadIdx.x; first < job.words; first += kAhead * blockDim.x) {
+      uint32_t v[kAhead];
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i) {
+        const uint32_t at = first + i * blockDim.x;
+        v[i] = at < job.words ? __ldcv(job.from + at) : 0;
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kAhead; ++i)
+        if (first + i * blockDim.x < job.words) job.to[first + i * blockDim.x] = v[i];
     }
+    return;
+  }
+  const uint32_t n_steps = *args.n_steps, block = blockIdx.x - args.n_copies;
+  const StepHeader* from = args.headers + n_steps % kHeaders;
+  const uint32_t n_tokens = __ldcv(&from->n_tokens);
+  if (block == 0 && threadIdx.x == 0) *args.header = StepHeader{n_tokens, __ldcv(&from->n_outputs)};
+  if (args.n_pages == 0) return;
+  const PageJob& job = args.pages[block / kPageBlocks];
+  for (uint32_t t = block % kPageBlocks; t < n_tokens; t += kPageBlocks) {
+    const int32_t slot = __ldcv(job.slot + t), position = __ldcv(job.pos + t);
+    // The slot's last position reads the most pages.
+    if (t + 1 < n_tokens && __ldcv(job.slot + t + 1) == slot) continue;
+    const uint64_t row = static_cast<uint64_t>(slot) * job.width;
+    const uint32_t n_pages = static_cast<uint32_t>(position) / 16 + 1;
+    for (uint32_t p = threadIdx.x; p < n_pages && p < job.width; p += blockDim.x) job.to[row + p] = __ldcv(job.from + row + p);
   }
 }
 

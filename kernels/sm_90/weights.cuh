@@ -12,6 +12,13 @@
 
 namespace zinc_rt::cuda {
 
+// f16_to_f32 of kernels/common/half.h in one instruction: the same bits but for what a NaN carries.
+__device__ __forceinline__ float widen_f16(uint16_t half) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+  return value;
+}
+
 // The numbers of DType (cpp/base/dtype.h).
 enum Format { kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1 = 6, kQ8_0 = 7, kQ2_K = 8, kQ3_K = 9,
               kQ4_K = 10, kQ5_K = 11, kQ6_K = 12, kIQ4_NL = 13, kIQ4_XS = 14, kMXFP4 = 15 };
@@ -199,27 +206,27 @@ template <Format F>
 __device__ __forceinline__ KScales k_scales(const uint32_t* a, uint32_t b) {
   KScales s{};
   if constexpr (F == kQ4_K || F == kQ5_K) {
-    s.d = f16_to_f32(static_cast<uint16_t>(a[0]));
-    s.dmin = f16_to_f32(static_cast<uint16_t>(a[0] >> 16));
+    s.d = widen_f16(static_cast<uint16_t>(a[0]));
+    s.dmin = widen_f16(static_cast<uint16_t>(a[0] >> 16));
     s.sc[0] = a[1] & 0x3f3f3f3fu;
     s.m[0] = a[2] & 0x3f3f3f3fu;
     s.sc[1] = (a[3] & 0x0f0f0f0fu) | (a[1] >> 2 & 0x30303030u);
     s.m[1] = (a[3] >> 4 & 0x0f0f0f0fu) | (a[2] >> 2 & 0x30303030u);
   } else if constexpr (F == kQ6_K) {
     for (int i = 0; i < 4; ++i) s.sc[i] = a[i];
-    s.d = f16_to_f32(static_cast<uint16_t>(b));
+    s.d = widen_f16(static_cast<uint16_t>(b));
   } else if constexpr (F == kQ2_K) {
     for (int i = 0; i < 4; ++i) s.sc[i] = a[i] & 0x0f0f0f0fu, s.m[i] = a[i] >> 4 & 0x0f0f0f0fu;
-    s.d = f16_to_f32(static_cast<uint16_t>(b));
-    s.dmin = f16_to_f32(static_cast<uint16_t>(b >> 16));
+    s.d = widen_f16(static_cast<uint16_t>(b));
+    s.dmin = widen_f16(static_cast<uint16_t>(b >> 16));
   } else if constexpr (F == kQ3_K) {
     s.sc[0] = (a[0] & 0x0f0f0f0fu) | (a[2] & 0x03030303u) << 4;
     s.sc[1] = (a[1] & 0x0f0f0f0fu) | (a[2] >> 2 & 0x03030303u) << 4;
     s.sc[2] = (a[0] >> 4 & 0x0f0f0f0fu) | (a[2] >> 4 & 0x03030303u) << 4;
     s.sc[3] = (a[1] >> 4 & 0x0f0f0f0fu) | (a[2] >> 6 & 0x03030303u) << 4;
-    s.d = f16_to_f32(static_cast<uint16_t>(b));
+    s.d = widen_f16(static_cast<uint16_t>(b));
   } else {  // IQ4_XS
-    s.d = f16_to_f32(static_cast<uint16_t>(a[0]));
+    s.d = widen_f16(static_cast<uint16_t>(a[0]));
     const uint32_t high = a[0] >> 16;
     for (int j = 0; j < 8; ++j) s.sc[j / 4] |= ((a[1] >> (4 * j) & 15) | (high >> (2 * j) & 3) << 4) << (8 * (j % 4));
   }
@@ -241,10 +248,10 @@ __device__ __forceinline__ float block_scale(uint32_t a) {
     const uint32_t e = a & 0xFF;
     return __uint_as_float(e < 2 ? 0x00200000u << e : (e - 1u) << 23);
   }
-  return f16_to_f32(static_cast<uint16_t>(a));
+  return widen_f16(static_cast<uint16_t>(a));
 }
 __device__ __forceinline__ float block_min(uint32_t a) {
-  return f16_to_f32(static_cast<uint16_t>(a >> 16));
+  return widen_f16(static_cast<uint16_t>(a >> 16));
 }
 
 // n bytes at an address of any alignment, as words.
@@ -316,7 +323,7 @@ ZRT_CUDA_HD uint32_t lane_place(uint32_t i, uint32_t k) {
 template <Format F>
 __device__ __forceinline__ float float_at(const void* w, uint64_t i) {
   if constexpr (F == kF32) return static_cast<const float*>(w)[i];
-  if constexpr (F == kF16) return f16_to_f32(static_cast<const uint16_t*>(w)[i]);
+  if constexpr (F == kF16) return widen_f16(static_cast<const uint16_t*>(w)[i]);
   return bf16_to_f32(static_cast<const uint16_t*>(w)[i]);
 }
 

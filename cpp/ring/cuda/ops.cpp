@@ -62,7 +62,7 @@ void norm(Planner& p, const OpCall& c) {
 }
 
 void quantize(Planner& p, const OpCall& c) {
-  p.launch("quantize", "quantize", c.rows(), 1, 1, kThreads, 0, p.args(c, c.symbols));
+  p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols[0], 2048), 1, kThreads, 0, p.args(c, c.symbols));
 }
 
 // h = RMS_NORM(x, w) in each type that the matrices want, then their products.
@@ -74,7 +74,7 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
   for (int i = 0; i < 3; ++i)
     if (std::ranges::any_of(matrices, [&](const Matrix& m) { return wanted(m) == types[i]; }))
       args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
-  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, kThreads, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
   for (int i = 0; i < 3; ++i) {
     std::vector<Matrix> of_type;
     std::ranges::copy_if(matrices, std::back_inserter(of_type), [&](const Matrix& m) { return wanted(m) == types[i]; });
@@ -100,7 +100,8 @@ void linear_and(Planner& p, const OpCall& c, float* residual) {
   const bool has_bias = c.op == Op::LINEAR;
   plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
               {{c.buffers[1], c.dtype(2), c.symbols[1], has_bias ? at<const float>(c, 2) : nullptr,
-                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}}, {}, residual);
+                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}},
+              {}, residual);
 }
 void linear(Planner& p, const OpCall& c) {
   linear_and(p, c, nullptr);
@@ -238,7 +239,9 @@ void delta_net(Planner& p, const OpCall& c) {
 }
 
 void sample(Planner& p, const OpCall& c) {
-  p.scratch(std::uint64_t{c.rows()} * c.symbols[0] * 6 * 4);
+  constexpr std::uint32_t kParts = 32;  // of a row (sample.cu)
+  p.scratch(std::max(std::uint64_t{c.rows()} * c.symbols[0] * 6, std::uint64_t{2} * kParts) * 4);
+  p.launch("sample", "sample_parts", c.rows(), kParts, 1, kThreads, 0, p.args(c, c.symbols));
   p.launch("sample", "sample", c.rows(), 1, 1, 1024, 0, p.args(c, c.symbols));
 }
 void slice(Planner& p, const OpCall& c) {
@@ -352,10 +355,20 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
     }
-    if (first.op == Op::GLU && second.op == Op::QUANTIZE && same_rows && second.buffers[0] == first.buffers[2]) {
+    // Quantized rows may lie where gate or up was, which GLU alone is done with by then.
+    const auto is_apart = [&](const OpCall& glu, const OpCall& q) {
+      const std::uint64_t k = q.symbols[0], rows = glu.rows();
+      const auto* to = at<std::byte>(q, 1);
+      return std::ranges::none_of(std::span(glu.buffers).first(2), [&](const void* from) {
+        const auto* begin = static_cast<const std::byte*>(from);
+        return begin < to + rows * row_bytes(q.dtype(1), k) && to < begin + rows * k * 4;
+      });
+    };
+    if (first.op == Op::GLU && second.op == Op::QUANTIZE && same_rows && second.buffers[0] == first.buffers[2] &&
+        is_apart(first, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
-      planner.launch("quantize", "glu_quantize", first.rows(), 1, 1, 1024, 0, args);
+      planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
       return 2;
     }
   }

@@ -89,8 +89,8 @@ struct Experts {
   const std::int32_t* ids = nullptr;  // [rows, choices]; null: no experts
   std::uint32_t choices = 0, n = 0, x_rows = 1;
 };
-// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null, or
-// rows to which y is added besides.
+// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
+// or rows to which y is added besides.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr);
 // Rows of k floats to rows of an activation type, in scratch memory.

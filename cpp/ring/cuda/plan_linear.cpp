@@ -22,7 +22,7 @@ constexpr Shape integer_shape(const char* function, std::uint32_t tiles, std::ui
   return {function, 8 * column_tiles, 16 * tiles, 2 * 8 * tiles * column_tiles * 8 * 20 * 4};
 }
 constexpr Shape kShapes[] = {integer_shape("linear_8", 1, 1), integer_shape("linear_16", 1, 2),
-                             integer_shape("linear_32", 1, 4), integer_shape("linear_64", 2, 8)};
+                             integer_shape("linear_32", 1, 4)};
 constexpr Shape kFloatShape{"linear_widened", 8, 8, 0};
 
 // The smallest that takes the columns at once, else the largest.
@@ -30,7 +30,7 @@ const Shape& shape_for(bool is_integer, std::uint32_t columns) {
   if (!is_integer) return kFloatShape;
   for (const Shape& shape : kShapes)
     if (columns <= shape.columns) return shape;
-  return kShapes[3];
+  return kShapes[2];
 }
 
 std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
@@ -44,7 +44,7 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   auto args = planner.args(call, {k, static_cast<std::uint32_t>(to)});
   args.buffers[0] = const_cast<void*>(x);
   args.buffers[1] = rows;
-  planner.launch("quantize", "quantize", call.rows(), 1, 1, 256, 0, args);
+  planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
   return rows;
 }
 

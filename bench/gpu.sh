@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# T-CUDA on the GPU of this machine, in one call of at most 8 minutes: the same bits as T-CPU, the checks of
+# compute-sanitizer, then speed. Needs the driver, Python with numpy, and programs: those of build/release, or of the
+# folder that is named (zinc-rt, ring_test, executor_test; with their libraries in its lib/ where the machine lacks them).
+#   bench/gpu.sh [PROGRAMS [RESULTS]]
+# RESULTS (default gpu-results) gets a JSON and a Markdown file a model, and the logs.
+set -u
+root=$(cd "$(dirname "$0")/.." && pwd)
+programs=${1:-$root/build/release}
+results=${2:-gpu-results}
+files=$(mktemp -d)
+mkdir -p "$results"
+find_program() { find "$programs" -name "$1" -type f -perm -u+x | head -1; }
+zinc_rt=$(find_program zinc-rt) ring_test=$(find_program ring_test) executor_test=$(find_program executor_test)
+export LD_LIBRARY_PATH=$programs/lib:${LD_LIBRARY_PATH:-}
+failed=0
+say() { echo "== ${SECONDS}s $*"; }
+check() { # NAME SECONDS COMMAND...: the command's log under results; a failure is remembered
+  local name=$1 limit=$2
+  shift 2
+  if timeout "$limit" "$@" > "$results/$name.log" 2>&1; then echo "ok      $name"; else
+    echo "FAILED  $name (rc $?): $results/$name.log"
+    tail -3 "$results/$name.log"
+    failed=1
+  fi
+}
+
+synth() { python3 "$root/bench/synth_gguf.py" "$@" > "$results/synth.log" 2>&1; }
+(synth smollm2-135m --types q4_1 -o "$files/smollm2-135m-q4_1.gguf"
+ synth llama-3.2-1b --types BF16 -o "$files/llama-3.2-1b-bf16.gguf"
+ synth qwen3-8b --types Q4_K_M -o "$files/qwen3-8b-q4_k_m.gguf"
+ synth qwen3-30b-a3b --types Q4_K_M -o "$files/qwen3-30b-a3b-q4_k_m.gguf") &
+writer=$!
+
+say "$("$zinc_rt" --version 2>/dev/null)"
+nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader
+"$zinc_rt" tiers
+
+say "bits"
+check ring 60 "$ring_test" --gtest_filter='*t_cuda*'
+check executor 120 "$executor_test" --gtest_filter='*Tiers*t_cuda*'
+bits() { # FAMILY TYPE: every layer and the logits of a tiny random model, with rows that are no whole tiles
+  local model=$files/tiny-$1-$2.gguf
+  synth "tiny-$1" --types "$2" --vocab 517 -o "$model" &&
+    timeout 60 "$zinc_rt" validate --model "$model" --ids "$(seq -s, 1 45)" --tiers t_cpu+threads=2,t_cuda --layers all \
+      > "$results/bits-$1-$2.log" 2>&1 || echo "FAILED  $1 $2"
+}
+export -f bits synth
+export files results zinc_rt root
+different=$(for family in llama qwen3moe; do
+  for type in f32 f16 bf16 q4_0 q4_1 q5_0 q5_1 q8_0 iq4_nl mxfp4 q2_k q3_k q4_k q5_k q6_k iq4_xs; do echo "$family $type"; done
+done | xargs -P 6 -L 1 bash -c 'bits "$@"' _)
+if [ -z "$different" ]; then echo "ok      every weight format, dense and experts"; else echo "$different"; failed=1; fi
+
+if command -v compute-sanitizer > /dev/null; then
+  say "compute-sanitizer"
+  few='*Tiers.BatchesOfSlots/t_cuda_llama_k_Q4_K_M:*Tiers.BatchesOfSlots/t_cuda_qwen35moe_Q4_K_M:*Tiers.CachesOfOtherTypes/t_cuda_gemma3_f16:*Tiers.SamplingOfAllKinds/t_cuda_qwen2_f32'
+  for tool in memcheck racecheck; do
+    check "$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$executor_test" --gtest_filter="$few"
+  done
+fi
+
+say "speed"
+measure() { # MODEL PROMPT CONTEXT
+  [ -f "$files/$1.gguf" ] || return
+  timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 64 --max-context 1024 --gen 64 --reps 3 \
+    --batch 1,16,64 --only batch --json "$results/$1-decode.json" --markdown "$results/$1-decode.md" | grep -E "^tier|batch"
+  timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 1 --max-context 4096 --reps 3 --prompt "$2" \
+    --chunk-cap "$2" --only prefill --json "$results/$1-prefill.json" --markdown "$results/$1-prefill.md" | grep prefill
+}
+measure smollm2-135m-q4_1 512
+wait $writer
+for model in llama-3.2-1b-bf16 qwen3-8b-q4_k_m qwen3-30b-a3b-q4_k_m; do
+  [ $SECONDS -lt 400 ] && measure $model 512
+done
+nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader
+rm -rf "$files"
+say "end"
+exit $failed
