@@ -1,4 +1,5 @@
-// ARGMAX: the index of the largest logit of a row, the lower one on a tie; NaN never, a row of NaN gives 0. Symbols: n, v.
+// ARGMAX: the index of the largest logit of a row, the lower one on a tie; NaN never, a row of NaN gives 0. Symbols: n,
+// v.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -119,7 +119,8 @@ __device__ __forceinline__ float quantize_lane(const float (&x)[8], int8_t (&q)[
 
 // A warp's 256 values from `at` of a row on (8 a lane, `v`) to row t of `to`. Those from k on are none.
 template <bool kBlocks256>
-__device__ __forceinline__ void quantize_warp(const float (&v)[8], const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
+__device__ __forceinline__ void quantize_warp(const float (&v)[8], const Q8Rows& to, uint64_t t, uint32_t k,
+                                              uint32_t at) {
   const uint32_t lane = threadIdx.x & 31;
   int8_t q[8];
   int sum;
@@ -154,7 +155,8 @@ __device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t
     float v[8] = {};
     if (at < k) {
       const float4 low = *reinterpret_cast<const float4*>(x + at), high = *reinterpret_cast<const float4*>(x + at + 4);
-      v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z, v[7] = high.w;
+      v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z,
+      v[7] = high.w;
     }
     quantize_warp<kBlocks256>(v, to, t, k, at);
   }
@@ -209,8 +211,8 @@ __device__ inline uint32_t argmax_row(const float* x, uint32_t n, uint32_t* shar
       if (v[i] == v[i]) best = better(best, Best{v[i], first + i * blockDim.x});
   }
   for (int width = 16; width > 0; width /= 2)
-    best = better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, width),
-                             __shfl_xor_sync(0xFFFFFFFFu, best.index, width)});
+    best = better(
+        best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, width), __shfl_xor_sync(0xFFFFFFFFu, best.index, width)});
   __syncthreads();
   if (threadIdx.x % 32 == 0) {
     shared[threadIdx.x / 32] = __float_as_uint(best.value);

@@ -1,10 +1,9 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv head
-// with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as it goes;
-// else each chunk leaves its maximum, sum and o in scratch memory, and flash_attn_merge merges them in order. The bits are
-// the same however many parts there are.
-// Symbols: n, m, type, pitch of K, pitch of V, chunks that a record has room for, floats of a record.
-// Where it fits, a chunk of K and V is copied to shared memory first (staged): all of it is on its way at once, and what
-// follows waits for no memory.
+// FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
+// head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
+// it goes; else each chunk leaves its maximum, sum and o in scratch memory, and flash_attn_merge merges them in order.
+// The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks that a record
+// has room for, floats of a record. Where it fits, a chunk of K and V is copied to shared memory first (staged): all of
+// it is on its way at once, and what follows waits for no memory.
 #include "kernels/sm_90/kv.cuh"
 
 using namespace zinc_rt::cuda;
@@ -86,7 +85,8 @@ __device__ void attend(const OpArgs& args) {
   if (t >= args.dim(0)) return;
   const bool is_whole = gridDim.z == 1;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
-  const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.dim(1);
+  const int32_t* pages =
+      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.dim(1);
   const uint64_t k_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.head_dim),
                  v_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.v_head_dim),
                  k_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
@@ -97,12 +97,13 @@ __device__ void attend(const OpArgs& args) {
   float *q = shared, *total = shared + group * width;
   // The staged chunk: rows of K, each 16 bytes apart from the next so that lanes meet different banks; then those of V.
   const uint32_t k_row = c.head_dim * Cell::kBytes + 16, v_row = c.v_head_dim * Cell::kBytes;
-  uint8_t* k_tile = reinterpret_cast<uint8_t*>(shared) +
-                    (group * (width + (is_whole ? c.v_head_dim + 2 : 0)) * 4 + 15) / 16 * 16;
+  uint8_t* k_tile =
+      reinterpret_cast<uint8_t*>(shared) + (group * (width + (is_whole ? c.v_head_dim + 2 : 0)) * 4 + 15) / 16 * 16;
   uint8_t* v_tile = k_tile + kChunk * k_row;
   for (uint32_t i = tid; i < group * width; i += kChunk)
     q[i] = i % width < c.head_dim
-               ? args.buffer<const float>(0)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group + i / width) * c.head_dim + i % width]
+               ? args.buffer<const float>(
+                     0)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group + i / width) * c.head_dim + i % width]
                : 0.0f;
   __syncthreads();
   const uint32_t first_chunk = first / kChunk;
@@ -114,19 +115,23 @@ __device__ void attend(const OpArgs& args) {
       const uint32_t k_vectors = c.head_dim * Cell::kBytes / 16, v_vectors = v_row / 16;
       for (uint32_t i = tid; i < (end - begin) * k_vectors; i += kChunk) {
         const uint32_t p = begin + i / k_vectors, at = i % k_vectors * 16;
-        copy_16(k_tile + (p % kChunk) * k_row + at, args.buffer<const uint8_t>(1) + static_cast<uint64_t>(pages[p / 16]) * args.symbols[3] +
-                                                       p % 16 * k_cell + k_head + at);
+        copy_16(k_tile + (p % kChunk) * k_row + at, args.buffer<const uint8_t>(1) +
+                                                        static_cast<uint64_t>(pages[p / 16]) * args.symbols[3] +
+                                                        p % 16 * k_cell + k_head + at);
       }
       for (uint32_t i = tid; i < (end - begin) * v_vectors; i += kChunk) {
         const uint32_t p = begin + i / v_vectors, at = i % v_vectors * 16;
-        copy_16(v_tile + (p % kChunk) * v_row + at, args.buffer<const uint8_t>(2) + static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
-                                                       p % 16 * v_cell + v_head + at);
+        copy_16(v_tile + (p % kChunk) * v_row + at, args.buffer<const uint8_t>(2) +
+                                                        static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
+                                                        p % 16 * v_cell + v_head + at);
       }
       asm volatile("cp.async.wait_all;" ::: "memory");
       __syncthreads();
     }
-    const uint8_t* k_at = kStaged ? k_tile + tid * k_row : args.buffer<const uint8_t>(1) + static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
-                          (is_seen ? j : begin) % 16 * k_cell + k_head;
+    const uint8_t* k_at = kStaged ? k_tile + tid * k_row
+                                  : args.buffer<const uint8_t>(1) +
+                                        static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
+                                        (is_seen ? j : begin) % 16 * k_cell + k_head;
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
       float dot[kHeads] = {};
       for (uint32_t g = 0; g < c.head_dim; g += 256) {
@@ -180,12 +185,15 @@ __device__ void attend(const OpArgs& args) {
       const uint32_t heads = min(kHeads, group - h0);
       // Narrow heads: several teams of threads share the heads out among themselves.
       const uint32_t teams = c.v_head_dim < kChunk ? kChunk / c.v_head_dim : 1, team = tid / c.v_head_dim;
-      for (uint32_t i = teams > 1 ? tid % c.v_head_dim : tid; i < c.v_head_dim && (teams == 1 || team < teams); i += kChunk) {
+      for (uint32_t i = teams > 1 ? tid % c.v_head_dim : tid; i < c.v_head_dim && (teams == 1 || team < teams);
+           i += kChunk) {
         float o[kHeads] = {};
 #pragma unroll 8
         for (uint32_t p = begin; p < end; ++p) {
-          const uint8_t* cell = kStaged ? v_tile + p % kChunk * v_row : args.buffer<const uint8_t>(2) + static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
-                                p % 16 * v_cell + v_head;
+          const uint8_t* cell = kStaged ? v_tile + p % kChunk * v_row
+                                        : args.buffer<const uint8_t>(2) +
+                                              static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] + p % 16 * v_cell +
+                                              v_head;
           const float v = Cell::at(cell, i);
           const float4 four = *reinterpret_cast<const float4*>(scores[p % kChunk]);
           const float weight[kHeads] = {four.x, four.y, four.z, four.w};
@@ -197,8 +205,10 @@ __device__ void attend(const OpArgs& args) {
           if (h >= heads || (teams > 1 && h % teams != team)) continue;
           const uint32_t head = h0 + h;
           if (!is_whole) {
-            float* record = static_cast<float*>(args.scratch) +
-                            ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + head) * args.symbols[5] + chunk) * args.symbols[6];
+            float* record =
+                static_cast<float*>(args.scratch) +
+                ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + head) * args.symbols[5] + chunk) *
+                    args.symbols[6];
             record[i] = o[h];
             if (i == 0) record[c.v_head_dim] = maxima[h], record[c.v_head_dim + 1] = sums[h];
             continue;
@@ -276,7 +286,8 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_merge(const __grid_
       float before = begin == 1 ? records[v_dim] : carried;
       for (uint32_t piece = 0; piece < count; piece += 32) {
         const uint32_t i = piece + threadIdx.x;
-        const float own = i < count ? records[static_cast<uint64_t>(begin + i) * floats + v_dim] : -__int_as_float(0x7f800000);
+        const float own =
+            i < count ? records[static_cast<uint64_t>(begin + i) * floats + v_dim] : -__int_as_float(0x7f800000);
         float most = own;
         for (int w = 1; w < 32; w *= 2) {
           const float other = __shfl_up_sync(0xFFFFFFFFu, most, w);

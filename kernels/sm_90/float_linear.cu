@@ -13,7 +13,8 @@ extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
 }
 // The values of a row into the order of lanes (weights.cuh), or as they are.
 extern "C" __global__ void repack(const RepackArgs args) {
-  const uint64_t n = static_cast<uint64_t>(args.rows) * args.k, n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  const uint64_t n = static_cast<uint64_t>(args.rows) * args.k,
+                 n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;
   for (uint64_t i = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += n_threads) {
     if constexpr (kFormat == kF32) {
       static_cast<float*>(args.to)[i] = static_cast<const float*>(args.from)[i];

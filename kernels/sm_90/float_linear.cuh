@@ -14,7 +14,8 @@ __device__ __forceinline__ void load_lane(float (&w)[16], const uint8_t* matrix,
                                           uint32_t first, uint32_t n, uint32_t lane) {
   if constexpr (F == kF16 || F == kBF16) {
     if (has_lanes(F, rows, k)) {
-      const auto* at = reinterpret_cast<const uint16_t*>(matrix) + static_cast<uint64_t>(m) * k + first + lane * (n / 16);
+      const auto* at =
+          reinterpret_cast<const uint16_t*>(matrix) + static_cast<uint64_t>(m) * k + first + lane * (n / 16);
       const auto widen = [](uint32_t half) {
         return F == kF16 ? widen_f16(static_cast<uint16_t>(half)) : bf16_to_f32(static_cast<uint16_t>(half));
       };
@@ -47,7 +48,8 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
   const Job job = job_of<1>(args, n_rows);
   if (first_column >= job.n_columns) return;
   const uint32_t rows = job.part->rows, first_row = job.first_tile * kFloatRows;
-  const uint32_t n_columns = job.n_columns - first_column < kFloatColumns ? job.n_columns - first_column : kFloatColumns;
+  const uint32_t n_columns =
+      job.n_columns - first_column < kFloatColumns ? job.n_columns - first_column : kFloatColumns;
   // This thread's y: row threadIdx % 8, column threadIdx / 8.
   float acc = 0.0f;
   for (uint32_t begin = 0; begin < n_groups; begin += kFloatGroups) {

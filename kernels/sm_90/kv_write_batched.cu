@@ -11,7 +11,8 @@ extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args)
   const uint32_t t = blockIdx.x, nk = args.dim(1), nv = args.dim(2), type = args.symbols[4];
   if (t >= args.dim(0)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(2)[t]);
-  const int32_t* pages = args.buffer<const int32_t>(4) + static_cast<uint64_t>(args.buffer<const int32_t>(3)[t]) * args.dim(3);
+  const int32_t* pages =
+      args.buffer<const int32_t>(4) + static_cast<uint64_t>(args.buffer<const int32_t>(3)[t]) * args.dim(3);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   store_cell(args.buffer<const float>(0) + static_cast<uint64_t>(t) * nk,
              args.buffer<uint8_t>(5) + page * args.symbols[5] + pos % 16 * cell_bytes(type, nk), 0, nk, type);
@@ -31,7 +32,8 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
   const uint32_t q_parts = args.symbols[9], k_parts = args.symbols[10];
   if (t >= args.dim(0)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(5)[t]);
-  const int32_t* pages = args.buffer<const int32_t>(8) + static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]) * args.dim(4);
+  const int32_t* pages =
+      args.buffer<const int32_t>(8) + static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]) * args.dim(4);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   if (blockIdx.y == q_parts + k_parts) {
     store_cell(args.buffer<const float>(2) + static_cast<uint64_t>(t) * nv,
@@ -51,6 +53,7 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
     float* out = args.buffer<float>(11) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x) out[i] = y[i];
   } else {
-    store_cell(y, args.buffer<uint8_t>(9) + page * args.symbols[7] + pos % 16 * cell_bytes(type, nk), first, width, type);
+    store_cell(y, args.buffer<uint8_t>(9) + page * args.symbols[7] + pos % 16 * cell_bytes(type, nk), first, width,
+               type);
   }
 }

@@ -1,7 +1,7 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 8, 16
-// and 32 rows of x. EMBED's rows and LINEAR on float activations widen the same layout.
-#include "kernels/sm_90/linear.cuh"
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 8,
+// 16 and 32 rows of x. EMBED's rows and LINEAR on float activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
+#include "kernels/sm_90/linear.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -37,11 +37,13 @@ extern "C" __global__ void repack(const RepackArgs args) {
     const uint8_t* rows = from + tile * 16 * row_bytes;
     uint8_t* group = to + tile * 16 * row_bytes + 16 * row_bytes_of<kFormat>(g * 256);
     store_step<kFormat>(group, steps, step, lane, pack_step<kFormat>([&](int j, int b) -> uint32_t {
-                          const uint32_t row = lane / 4 + j % 2 * 8, k = g * 256 + step * 32 + j / 2 * 16 + lane % 4 * 4 + b;
+                          const uint32_t row = lane / 4 + j % 2 * 8,
+                                         k = g * 256 + step * 32 + j / 2 * 16 + lane % 4 * 4 + b;
                           return code_of<kFormat>(rows + row * row_bytes + k / T::kBlock * T::kBytes, k % T::kBlock);
                         }));
     if (lane >= 16 || (T::kBlock == 256 && step > 0)) continue;
-    const uint8_t* block = rows + lane * row_bytes + (T::kBlock == 32 ? g * 8 + step : g) * static_cast<uint64_t>(T::kBytes);
+    const uint8_t* block =
+        rows + lane * row_bytes + (T::kBlock == 32 ? g * 8 + step : g) * static_cast<uint64_t>(T::kBytes);
     uint8_t* scales = group + planes_bytes<kFormat>(steps);
     uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
     for (int b = 0; b < T::kA; ++b) a[b] = block[T::kAOffset + b];

@@ -1,7 +1,8 @@
-// Rows of W (quantized, weights.cuh) times rows of x (quantized, args.h): y[t][m] = dot(w[m], x[t]) + bias[m], in the order
-// of docs/arithmetic.md, rule 3. A workgroup has kTiles tiles of 16 rows of W and 8 kColumns rows of x; its 8 warps take
-// groups of 256 in turn, each by mma.m16n8k32 (or k16, where scales are of 16 values), and leave the group's v in shared
-// memory, from where threads add them up in order. Integer sums are exact in any order, so neither shape changes a bit.
+// Rows of W (quantized, weights.cuh) times rows of x (quantized, args.h): y[t][m] = dot(w[m], x[t]) + bias[m], in the
+// order of docs/arithmetic.md, rule 3. A workgroup has kTiles tiles of 16 rows of W and 8 kColumns rows of x; its 8
+// warps take groups of 256 in turn, each by mma.m16n8k32 (or k16, where scales are of 16 values), and leave the group's
+// v in shared memory, from where threads add them up in order. Integer sums are exact in any order, so neither shape
+// changes a bit.
 #pragma once
 
 #include "kernels/sm_90/weights.cuh"
@@ -33,8 +34,8 @@ struct Job {
   const uint8_t* w;
   const LinearPart* part;
   uint32_t first_tile;
-  uint32_t n_columns;       // of this workgroup's expert, or of all
-  const int32_t* choices;   // experts: choice of a column; null: the column itself, plus `choice`
+  uint32_t n_columns;      // of this workgroup's expert, or of all
+  const int32_t* choices;  // experts: choice of a column; null: the column itself, plus `choice`
   uint32_t choice;
   bool is_expert, is_valid;  // an id outside the experts gives NaN
 };
@@ -121,7 +122,8 @@ struct Group {
           scales[r][0] = v.x, scales[r][1] = v.y, scales[r][2] = v.z, scales[r][3] = v.w;
         } else {
 #pragma unroll
-          for (int i = 0; i < T::kA / 4; ++i) scales[r][i] = __ldg(reinterpret_cast<const uint32_t*>(at + row * T::kA) + i);
+          for (int i = 0; i < T::kA / 4; ++i)
+            scales[r][i] = __ldg(reinterpret_cast<const uint32_t*>(at + row * T::kA) + i);
         }
         b[r] = 0;
         if constexpr (T::kB == 2) b[r] = __ldg(reinterpret_cast<const uint16_t*>(at + 16 * T::kA) + row);
@@ -133,8 +135,8 @@ struct Group {
 
 // From n_rows rows that lie as in the file, of which row 0 begins this group at `rows`.
 template <Format F>
-__device__ __noinline__ void load_plain(Group<F>& group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows, uint32_t n_steps,
-                                        uint32_t lane) {
+__device__ __noinline__ void load_plain(Group<F>& group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows,
+                                        uint32_t n_steps, uint32_t lane) {
   using T = Traits<F>;
   constexpr int kSteps = Group<F>::kSteps;
   for (int s = 0; s < kSteps; ++s)
@@ -165,9 +167,10 @@ struct Product {
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
 
   // v of one group, before what adds groups up: v[tile][column tile][c], c as in the C operand.
-  __device__ __forceinline__ static void run(const Group<F> (&groups)[kTiles], const Q8Rows& x, const uint32_t (&b_row)[kColumns],
-                                             const uint32_t (&c_row)[kColumns][2], uint32_t k, uint32_t g,
-                                             uint32_t n_steps, uint32_t lane, float (&v)[kTiles][kColumns][4]) {
+  __device__ __forceinline__ static void run(const Group<F> (&groups)[kTiles], const Q8Rows& x,
+                                             const uint32_t (&b_row)[kColumns], const uint32_t (&c_row)[kColumns][2],
+                                             uint32_t k, uint32_t g, uint32_t n_steps, uint32_t lane,
+                                             float (&v)[kTiles][kColumns][4]) {
     if constexpr (T::kBlock == 32)
       blocks(groups, x, b_row, c_row, k, g, n_steps, lane, v);
     else
@@ -225,7 +228,8 @@ struct Product {
 
   __device__ __forceinline__ static void supers(const Group<F> (&groups)[kTiles], const Q8Rows& x,
                                                 const uint32_t (&b_row)[kColumns], const uint32_t (&c_row)[kColumns][2],
-                                                uint32_t k, uint32_t g, uint32_t lane, float (&v)[kTiles][kColumns][4]) {
+                                                uint32_t k, uint32_t g, uint32_t lane,
+                                                float (&v)[kTiles][kColumns][4]) {
     KScales scales[kTiles][2];
     int isum[kTiles][kColumns][4] = {};
 #pragma unroll
@@ -304,7 +308,8 @@ struct Product {
     }
   }
   __device__ __forceinline__ static const int* sums_of(const Q8Rows& x, uint32_t row, uint32_t k, uint32_t g) {
-    return reinterpret_cast<const int*>(static_cast<const int16_t*>(x.sums) + (static_cast<uint64_t>(row) * k + g * 256) / 16);
+    return reinterpret_cast<const int*>(static_cast<const int16_t*>(x.sums) +
+                                        (static_cast<uint64_t>(row) * k + g * 256) / 16);
   }
 };
 
@@ -313,8 +318,8 @@ ZRT_CUDA_HD uint32_t linear_shared_bytes() {
   return 2 * kWarps * kTiles * kColumns * 8 * kColumnPitch * 4;
 }
 
-// Grid: blocks of kTiles tiles of all parts, column tiles, items of experts. A warp asks for the weights of kAhead of its
-// groups before it computes the first: before the inputs are there, where the weights do not depend on them.
+// Grid: blocks of kTiles tiles of all parts, column tiles, items of experts. A warp asks for the weights of kAhead of
+// its groups before it computes the first: before the inputs are there, where the weights do not depend on them.
 template <Format F, int kTiles, int kColumns, int kAhead>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
@@ -336,8 +341,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
         groups[t].load(job.w + tile * 16 * row_bytes + 16 * at, n_steps, lane);
       } else {  // rare, and through memory, which the other way must not go
         Group<F> plain;
-        load_plain(plain, job.w + tile * 16 * row_bytes + at, row_bytes, tile * 16 < rows ? rows - tile * 16 : 0, n_steps,
-                   lane);
+        load_plain(plain, job.w + tile * 16 * row_bytes + at, row_bytes, tile * 16 < rows ? rows - tile * 16 : 0,
+                   n_steps, lane);
         groups[t] = plain;
       }
     }
@@ -363,7 +368,9 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   }
   const Q8Rows x = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   // Columns past the last read its row again.
-  const auto row_at = [&](uint32_t column) { return x_row(args, job, column < job.n_columns ? column : job.n_columns - 1); };
+  const auto row_at = [&](uint32_t column) {
+    return x_row(args, job, column < job.n_columns ? column : job.n_columns - 1);
+  };
   uint32_t b_row[kColumns], c_row[kColumns][2];
 #pragma unroll
   for (int n = 0; n < kColumns; ++n) {

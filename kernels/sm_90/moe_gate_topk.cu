@@ -1,5 +1,5 @@
-// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights; a workgroup
-// a token. Order: kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. Shared: e floats, 128 words.
+// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights; a
+// workgroup a token. Order: kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. Shared: e floats, 128 words.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -36,7 +36,8 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
       if (logits[i] == logits[i]) best = better(best, Best{logits[i], i});
     }
     for (int w = 16; w > 0; w /= 2) {
-      best = better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
+      best =
+          better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
       first = min(first, __shfl_xor_sync(0xFFFFFFFFu, first, w));
     }
     // The reference compares upward from the first one left, and nothing is larger than a NaN.
@@ -56,8 +57,8 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
 }
 
 // The choices of all tokens by expert, for products that read each expert's weights once. One workgroup. Buffers: 0 ids
-// [n, k], 1 items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Choices of no expert make items of their
-// own, which give NaN. Shared: 2 e + 2 words.
+// [n, k], 1 items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Choices of no expert make items of
+// their own, which give NaN. Shared: 2 e + 2 words.
 extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   extern __shared__ uint32_t counts[];
   wait_for_inputs();
@@ -87,5 +88,6 @@ extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   }
   __syncthreads();
   // Which column a choice gets is chance; no sum meets another column.
-  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) order[atomicAdd(&places[expert_of(i)], 1)] = static_cast<int32_t>(i);
+  for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
+    order[atomicAdd(&places[expert_of(i)], 1)] = static_cast<int32_t>(i);
 }

@@ -14,5 +14,6 @@ extern "C" __global__ void moe_swiglu(const __grid_constant__ OpArgs args) {
   const float *gate = args.buffer<const float>(0) + row, *up = args.buffer<const float>(1) + row;
   float* y = args.buffer<float>(2) + row;
   const uint32_t act = args.constants<push::MoeSwiglu>().act;
-  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) y[i] = activate(act, gate[i]) * up[i];
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x)
+    y[i] = activate(act, gate[i]) * up[i];
 }

@@ -23,8 +23,8 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
     quantize_row<false>(x, y, t, k, warp, gridDim.y * n_warps);
 }
 
-// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others. Symbols and grid as
-// above; push: act.
+// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others. Symbols and grid
+// as above; push: act.
 extern "C" __global__ void glu_quantize(const __grid_constant__ OpArgs args) {
   wait_for_inputs();
   let_next_start();

@@ -49,8 +49,9 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
 }
 
-// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products want
-// it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d. Push: eps.
+// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products
+// want it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d.
+// Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   extern __shared__ float shared[];
   wait_for_inputs();
@@ -81,7 +82,8 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   __syncthreads();
   float sum = 0.0f;
   for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
-  const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), args.constants<push::ResidualRmsNorm>().eps));
+  const float factor =
+      exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), args.constants<push::ResidualRmsNorm>().eps));
   for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step)
 #pragma unroll
     for (uint32_t i = 0; i < 16; ++i) {
@@ -90,7 +92,8 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
     }
   __syncthreads();
   if (args.buffers[2] != nullptr)
-    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
+      args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
   if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d, warp, n_warps);

@@ -2,7 +2,8 @@
 // sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
 // serial by definition, are one thread's over what all have loaded. A sum of 1 or more does not change by a value below
 // 2^-25, so where candidates descend the sums end there.
-// Symbols: n, v. Scratch: six words a logit and row; sample_parts leaves the best of each part of a row at its beginning.
+// Symbols: n, v. Scratch: six words a logit and row; sample_parts leaves the best of each part of a row at its
+// beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/sm_90/device.cuh"
@@ -22,7 +23,8 @@ struct Shared {
 };
 
 // n pairs ascending by key, equal keys in their order; the other pair of arrays is scratch.
-__device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys, uint32_t* more_values, uint32_t n, Shared& s) {
+__device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys, uint32_t* more_values, uint32_t n,
+                           Shared& s) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
   const uint32_t each = (n + n_warps - 1) / n_warps, begin = min(n, warp * each), end = min(n, begin + each);
   for (uint32_t shift = 0; shift < 32; shift += 8) {
@@ -99,10 +101,12 @@ constexpr float kNothing = 0x1p-26f;
 // The sum of n descending values.
 __device__ float sum_in_order(const float* p, uint32_t n, Shared& s) {
   if (threadIdx.x == 0) s.sum = 0.0f;
-  in_order(n, s, [&](uint32_t i) { return p[i]; }, [&](uint32_t, float v) {
-    s.sum = s.sum + v;
-    return !(s.sum >= 1.0f && v < kNothing);
-  });
+  in_order(
+      n, s, [&](uint32_t i) { return p[i]; },
+      [&](uint32_t, float v) {
+        s.sum = s.sum + v;
+        return !(s.sum >= 1.0f && v < kNothing);
+      });
   const float sum = s.sum;
   __syncthreads();
   return sum;
@@ -131,14 +135,17 @@ __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t
 
 // The typical ones of n candidates with probabilities p and logits below the first by `distance`; ids and p are put
 // together; how many are left. keys, order and their seconds are scratch.
-__device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t* ids, const float* distance, uint32_t* keys,
-                                 uint32_t* order, uint32_t* more_keys, uint32_t* more_order, Shared& s) {
+__device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t* ids, const float* distance,
+                                 uint32_t* keys, uint32_t* order, uint32_t* more_keys, uint32_t* more_order,
+                                 Shared& s) {
   const float total = sum_in_order(p, n, s);
   if (threadIdx.x == 0) s.sum = 0.0f;
-  in_order(n, s, [&](uint32_t i) { return p[i]; }, [&](uint32_t i, float v) {
-    if (v > 0.0f) s.sum = __fmaf_rn(v, distance[i], s.sum);
-    return v > 0.0f;  // candidates descend, so none has a probability after one that has none
-  });
+  in_order(
+      n, s, [&](uint32_t i) { return p[i]; },
+      [&](uint32_t i, float v) {
+        if (v > 0.0f) s.sum = __fmaf_rn(v, distance[i], s.sum);
+        return v > 0.0f;  // candidates descend, so none has a probability after one that has none
+      });
   if (!(total > 0.0f)) return n;
   const float mean = s.sum * exact::rcp(total);
   __syncthreads();
@@ -152,12 +159,14 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   const float wanted = total * typical_p;
   __syncthreads();
   if (threadIdx.x == 0) s.sum = 0.0f, s.count = 0;
-  in_order(n, s, [&](uint32_t i) { return p[order[i]]; }, [&](uint32_t, float v) {
-    if (s.count > 0 && !(s.sum < wanted)) return false;
-    s.sum = s.sum + v;
-    ++s.count;
-    return true;
-  });
+  in_order(
+      n, s, [&](uint32_t i) { return p[order[i]]; },
+      [&](uint32_t, float v) {
+        if (s.count > 0 && !(s.sum < wanted)) return false;
+        s.sum = s.sum + v;
+        ++s.count;
+        return true;
+      });
   const uint32_t kept = s.count;
   // Those kept, back in the order of the candidates: keys become flags, and each piece is closed up in turn.
   __syncthreads();
@@ -220,7 +229,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     const uint32_t* part = static_cast<const uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6 + 2 * tid;
     Best best{__uint_as_float(part[0]), part[1]};
     for (int w = 16; w > 0; w /= 2)
-      best = better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
+      best =
+          better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
     if (tid == 0) *out = best.index == kAbsent ? 0 : static_cast<int32_t>(best.index);
     return;
   }
@@ -270,16 +280,18 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     const float wanted = sum_in_order(probability, n, s) * p.top_p;
     __syncthreads();
     if (tid == 0) s.sum = 0.0f, s.count = 0;
-    in_order(n, s, [&](uint32_t i) { return probability[i]; }, [&](uint32_t, float value) {
-      if (s.count > 0 && !(s.sum < wanted)) return false;
-      s.sum = s.sum + value;
-      ++s.count;
-      if (s.sum >= 1.0f && value < kNothing && s.sum < wanted) {  // none of the rest changes the sum
-        s.count = n;
-        return false;
-      }
-      return true;
-    });
+    in_order(
+        n, s, [&](uint32_t i) { return probability[i]; },
+        [&](uint32_t, float value) {
+          if (s.count > 0 && !(s.sum < wanted)) return false;
+          s.sum = s.sum + value;
+          ++s.count;
+          if (s.sum >= 1.0f && value < kNothing && s.sum < wanted) {  // none of the rest changes the sum
+            s.count = n;
+            return false;
+          }
+          return true;
+        });
     n = s.count;
   }
   {
@@ -297,13 +309,15 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   const float u = zinc_rt::philox::uniform(p.seed_lo, p.seed_hi, p.position) * sum_in_order(probability, n, s);
   __syncthreads();
   if (tid == 0) s.sum = 0.0f, s.count = 0;
-  in_order(n, s, [&](uint32_t i) { return probability[i]; }, [&](uint32_t i, float value) {
-    s.sum = s.sum + value;
-    if (s.sum > u) {
-      s.count = i;
-      return false;
-    }
-    return !(s.sum >= 1.0f && value < kNothing);
-  });
+  in_order(
+      n, s, [&](uint32_t i) { return probability[i]; },
+      [&](uint32_t i, float value) {
+        s.sum = s.sum + value;
+        if (s.sum > u) {
+          s.count = i;
+          return false;
+        }
+        return !(s.sum >= 1.0f && value < kNothing);
+      });
   if (tid == 0) *out = static_cast<int32_t>(ids[s.count]);
 }

@@ -14,5 +14,6 @@ extern "C" __global__ void scale(const __grid_constant__ OpArgs args) {
   const float *x = args.buffer<const float>(0) + row, *w = args.buffer<const float>(1);
   float* y = args.buffer<float>(2) + row;
   const float scale = args.constants<push::Scale>().scale;
-  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) y[i] = (w != nullptr ? x[i] * w[0] : x[i]) * scale;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x)
+    y[i] = (w != nullptr ? x[i] * w[0] : x[i]) * scale;
 }

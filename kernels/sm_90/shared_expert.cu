@@ -17,7 +17,8 @@ extern "C" __global__ void shared_expert(const __grid_constant__ OpArgs args) {
   if (w != nullptr) {
     for (uint32_t g = threadIdx.x / 16; g < (d + 255) / 256; g += blockDim.x / 16) {
       float lane = 0.0f;
-      for (uint32_t i = g * 256 + threadIdx.x % 16; i < min(d, g * 256 + 256); i += 16) lane = __fmaf_rn(w[i], x[i], lane);
+      for (uint32_t i = g * 256 + threadIdx.x % 16; i < min(d, g * 256 + 256); i += 16)
+        lane = __fmaf_rn(w[i], x[i], lane);
       lane = fold_half_warp(lane);
       if (threadIdx.x % 16 == 0) v[g] = lane;
     }

@@ -13,5 +13,6 @@ extern "C" __global__ void sigmoid_mul(const __grid_constant__ OpArgs args) {
   const uint64_t row = static_cast<uint64_t>(t) * width;
   const float *x = args.buffer<const float>(0) + row, *gate = args.buffer<const float>(1) + row;
   float* y = args.buffer<float>(2) + row;
-  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) y[i] = x[i] * exact::sigmoid(gate[i]);
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x)
+    y[i] = x[i] * exact::sigmoid(gate[i]);
 }

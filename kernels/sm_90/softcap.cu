@@ -14,5 +14,6 @@ extern "C" __global__ void softcap(const __grid_constant__ OpArgs args) {
   const float* x = args.buffer<const float>(0) + row;
   float* y = args.buffer<float>(1) + row;
   const float cap = args.constants<push::Softcap>().cap, inverse = exact::rcp(cap);
-  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) y[i] = cap * exact::tanh(x[i] * inverse);
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x)
+    y[i] = cap * exact::tanh(x[i] * inverse);
 }

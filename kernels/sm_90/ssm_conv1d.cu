@@ -10,7 +10,8 @@ extern "C" __global__ void ssm_conv1d(const __grid_constant__ OpArgs args) {
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::SsmConv1d>();
-  const uint32_t n = args.dim(0), channels = args.dim(1), ch = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y;
+  const uint32_t n = args.dim(0), channels = args.dim(1), ch = blockIdx.x * blockDim.x + threadIdx.x,
+                 first = blockIdx.y;
   const int32_t *pos = args.buffer<const int32_t>(2), *slot = args.buffer<const int32_t>(3);
   if (first >= n || ch >= channels || (first > 0 && slot[first - 1] == slot[first])) return;
   const float* w = args.buffer<const float>(1) + static_cast<uint64_t>(ch) * c.width;

@@ -23,7 +23,8 @@ extern "C" __global__ void ssm_delta_net(const __grid_constant__ OpArgs args) {
   const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
   for (uint32_t t = first; t < n && slot[t] == slot[first]; ++t) {
     const float* x = args.buffer<const float>(0) + static_cast<uint64_t>(t) * columns;
-    const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim, *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
+    const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim,
+                *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
     __syncthreads();
     if (pos[t] == 0)
       for (uint32_t i = tid; i < c.k_dim * c.v_dim; i += blockDim.x) state[i] = 0.0f;

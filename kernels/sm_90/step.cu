@@ -35,7 +35,8 @@ extern "C" __global__ void step_begin(const __grid_constant__ StepBeginArgs args
     if (t + 1 < n_tokens && __ldcv(job.slot + t + 1) == slot) continue;
     const uint64_t row = static_cast<uint64_t>(slot) * job.width;
     const uint32_t n_pages = static_cast<uint32_t>(position) / 16 + 1;
-    for (uint32_t p = threadIdx.x; p < n_pages && p < job.width; p += blockDim.x) job.to[row + p] = __ldcv(job.from + row + p);
+    for (uint32_t p = threadIdx.x; p < n_pages && p < job.width; p += blockDim.x)
+      job.to[row + p] = __ldcv(job.from + row + p);
   }
 }
 

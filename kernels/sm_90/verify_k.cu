@@ -14,7 +14,8 @@ extern "C" __global__ void verify_k(const __grid_constant__ OpArgs args) {
   const int32_t* draft = args.buffer<const int32_t>(0) + static_cast<uint64_t>(blockIdx.x) * k;
   const float* logits = args.buffer<const float>(1) + static_cast<uint64_t>(blockIdx.x) * k * v;
   uint32_t accepted = 0;
-  while (accepted < k && static_cast<uint32_t>(draft[accepted]) == argmax_row(logits + static_cast<uint64_t>(accepted) * v, v, shared))
+  while (accepted < k &&
+         static_cast<uint32_t>(draft[accepted]) == argmax_row(logits + static_cast<uint64_t>(accepted) * v, v, shared))
     ++accepted;
   if (threadIdx.x == 0) args.buffer<int32_t>(2)[blockIdx.x] = static_cast<int32_t>(accepted);
 }

@@ -1,9 +1,10 @@
-// Quantized weights as the kernels read them. A matrix [rows, k] lies in tiles of 16 rows, each where its rows would lie
-// in the file and as large; the rows after the last whole tile stay as they were. A tile is its groups of 256 values of k
-// in order (the last may be shorter), and a group is, for its steps of 32 values:
-//   planes of bits, each step by step and in it lane by lane of mma.m16n8k32: 4 bits (8 bytes a lane), 2 bits (4), 1 bit
-//   (2), 8 bits (16). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16 (j/2) on.
-//   scales: the bytes of the blocks that are not codes, row by row; of 32-value formats step by step, in it row by row.
+// Quantized weights as the kernels read them. A matrix [rows, k] lies in tiles of 16 rows, each where its rows would
+// lie in the file and as large; the rows after the last whole tile stay as they were. A tile is its groups of 256
+// values of k in order (the last may be shorter), and a group is, for its steps of 32 values:
+//   planes of bits, each step by step and in it lane by lane of mma.m16n8k32: 4 bits (8 bytes a lane), 2 bits (4), 1
+//   bit (2), 8 bits (16). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16
+//   (j/2) on. scales: the bytes of the blocks that are not codes, row by row; of 32-value formats step by step, in it
+//   row by row.
 // Codes keep the number that the file has; kOffset is taken off in the sums.
 #pragma once
 
@@ -20,19 +21,36 @@ __device__ __forceinline__ float widen_f16(uint16_t half) {
 }
 
 // The numbers of DType (cpp/base/dtype.h).
-enum Format { kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1 = 6, kQ8_0 = 7, kQ2_K = 8, kQ3_K = 9,
-              kQ4_K = 10, kQ5_K = 11, kQ6_K = 12, kIQ4_NL = 13, kIQ4_XS = 14, kMXFP4 = 15 };
+enum Format {
+  kF32 = 0,
+  kF16 = 1,
+  kBF16 = 2,
+  kQ4_0 = 3,
+  kQ4_1 = 4,
+  kQ5_0 = 5,
+  kQ5_1 = 6,
+  kQ8_0 = 7,
+  kQ2_K = 8,
+  kQ3_K = 9,
+  kQ4_K = 10,
+  kQ5_K = 11,
+  kQ6_K = 12,
+  kIQ4_NL = 13,
+  kIQ4_XS = 14,
+  kMXFP4 = 15
+};
 
-// kBytes of kBlock values; a block's scales are kA bytes at kAOffset and kB bytes at kBOffset. kSub: values a sub-scale.
+// kBytes of kBlock values; a block's scales are kA bytes at kAOffset and kB bytes at kBOffset. kSub: values a
+// sub-scale.
 template <Format F>
 struct Traits;
-#define ZRT_FORMAT(F, block, value_block, p8, p4, p2, p1, table, offset, sub, min, a, a_at, b, b_at)                  \
-  template <>                                                                                                        \
-  struct Traits<F> {                                                                                                 \
-    using Block = block;                                                                                             \
-    static constexpr int kBlock = value_block, kBytes = sizeof(block), kP8 = p8, kP4 = p4, kP2 = p2, kP1 = p1;       \
-    static constexpr int kTable = table, kOffset = offset, kSub = sub, kMin = min;                                   \
-    static constexpr int kA = a, kAOffset = a_at, kB = b, kBOffset = b_at;                                           \
+#define ZRT_FORMAT(F, block, value_block, p8, p4, p2, p1, table, offset, sub, min, a, a_at, b, b_at)           \
+  template <>                                                                                                  \
+  struct Traits<F> {                                                                                           \
+    using Block = block;                                                                                       \
+    static constexpr int kBlock = value_block, kBytes = sizeof(block), kP8 = p8, kP4 = p4, kP2 = p2, kP1 = p1; \
+    static constexpr int kTable = table, kOffset = offset, kSub = sub, kMin = min;                             \
+    static constexpr int kA = a, kAOffset = a_at, kB = b, kBOffset = b_at;                                     \
   }
 ZRT_FORMAT(kQ4_0, BlockQ4_0, 32, 0, 1, 0, 0, 0, 8, 32, 0, 2, 0, 0, 0);
 ZRT_FORMAT(kQ4_1, BlockQ4_1, 32, 0, 1, 0, 0, 0, 0, 32, 1, 4, 0, 0, 0);
@@ -123,8 +141,8 @@ __device__ inline Step pack_step(const Code& code) {
       const uint32_t c = code(j, i);
       if constexpr (T::kP8 != 0) words[j] |= c << (8 * i);
       if constexpr (T::kP4 != 0) {
-        // Registers 0 and 2 in one word, 1 and 3 in the other: in the low and high nibbles of its bytes; where values are
-        // looked up, in its low and high half.
+        // Registers 0 and 2 in one word, 1 and 3 in the other: in the low and high nibbles of its bytes; where values
+        // are looked up, in its low and high half.
         const uint32_t at = T::kTable != 0 ? 16 * (j / 2) + 4 * i : 8 * i + 4 * (j / 2);
         (j % 2 == 0 ? s.p4.x : s.p4.y) |= (c & 15) << at;
       }
@@ -191,8 +209,7 @@ __device__ __forceinline__ void operand(const Step& s, uint32_t (&a)[4]) {
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     if constexpr (T::kP2 != 0) a[j] |= (s.p2 >> (2 * j) & 0x03030303u) << (T::kP4 != 0 ? 4 : 0);
-    if constexpr (T::kP1 != 0)
-      a[j] |= ((s.p1 >> (4 * j) & 15u) * 0x00204081u & 0x01010101u) << (T::kP4 != 0 ? 4 : 2);
+    if constexpr (T::kP1 != 0) a[j] |= ((s.p1 >> (4 * j) & 15u) * 0x00204081u & 0x01010101u) << (T::kP4 != 0 ? 4 : 2);
   }
 }
 
@@ -256,7 +273,8 @@ __device__ __forceinline__ float block_min(uint32_t a) {
 
 // n bytes at an address of any alignment, as words.
 __device__ inline void read_words(const uint8_t* at, int n, uint32_t* words) {
-  for (int i = 0; i < n; ++i) words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | static_cast<uint32_t>(at[i]) << (8 * (i % 4));
+  for (int i = 0; i < n; ++i)
+    words[i / 4] = (i % 4 == 0 ? 0 : words[i / 4]) | static_cast<uint32_t>(at[i]) << (8 * (i % 4));
 }
 
 // Where row r of a matrix has the code and the scales of value i of its k: in a tile, or after the last one.
