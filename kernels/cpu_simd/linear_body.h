@@ -1,6 +1,7 @@
 // LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its dots_<isa>.h, which names
 // the vectors. One tile of code serves one activation row and many: kTile rows of x meet 16 rows of W at a time. Up to
-// kTile rows read their codes straight from the panel; more sweep over a group that is unpacked once.
+// kTile rows read their codes straight from the panel; more sweep over a group that is unpacked once, where there are
+// registers for it in wide tiles: kWideTile rows of x and two panels.
 //
 // The bits are those of kernels/cpu/quant: integer dots are exact in any order, and each lane does the format's float
 // operations in the reference's order (docs/arithmetic.md, rule 3).
@@ -16,7 +17,8 @@ struct PairSum;  // of sets with kHasWordPairs
 
 constexpr std::uint32_t kTokens = 64;                    // that sweep over a group before it is unpacked again
 constexpr std::uint32_t kAccRows = kTokens + kWideTile;  // of which the last tile may write what nobody reads
-constexpr std::uint32_t kPanels = 4;                     // that the numbers of a group's activations are made for once
+// That the numbers of a group's activations are made for once; one makes them as it goes.
+constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
 constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
 constexpr std::uint64_t kAhead = 2;        // groups that are asked for before they are needed
 
@@ -30,7 +32,7 @@ struct Codes {
 template <class Format>
 struct Packed : Group {
   using F = Format;
-  static constexpr bool kWordPairs = false;
+  static constexpr bool kWordPairs = false, kHasNumbers = false;
   static constexpr int kP = 1;
   template <class Fn>
   ZRT_MEMBER void each_word(int s, Fn&& fn) const {
@@ -61,7 +63,7 @@ struct Packed : Group {
 template <class Format, int kPanelsAtOnce>
 struct Unpacked {
   using F = Format;
-  static constexpr bool kWordPairs = kHasWordPairs;
+  static constexpr bool kWordPairs = kHasWordPairs, kHasNumbers = kPanels > 1;
   static constexpr int kP = kPanelsAtOnce;
   static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
   static constexpr int kFloats = F::kIsK ? 1 : 8;
@@ -151,6 +153,8 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
   using F = typename Source::F;
   constexpr int kP = Source::kP;
   constexpr bool kStarted = kOffsetOf<F> != 0 && kSumsStartAnywhere;
+  const auto number = [&](int t, int s)
+                          ZRT_INLINE_LAMBDA { return Source::kHasNumbers ? numbers[t].of[s] : number_of<F>(x[t][s]); };
   Floats v[kP][kT];
   each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA { v[p][t] = splat(0.0f); });
   for (int s = 0; s < group.n_blocks; ++s) {
@@ -158,9 +162,9 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
     Ints isum[kP][kT];
     each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
       if constexpr (kStarted)
-        sums.of[p][t].start(splat(numbers[t].of[s]));
+        sums.of[p][t].start(splat(number(t, s)));
       else
-        isum[p][t] = kOffsetOf<F> != 0 ? splat(numbers[t].of[s]) : splat(0);
+        isum[p][t] = kOffsetOf<F> != 0 ? splat(number(t, s)) : splat(0);
     });
     group.each_word(s, [&](auto w, const Codes<kP>& codes) ZRT_INLINE_LAMBDA {
       sums.add(
@@ -175,7 +179,7 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
       repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA {
         const Floats d_x = splat(x[t][s].d);
         v[p][t] = fma(to_floats(isum[p][t]) * d, d_x, v[p][t]);
-        if constexpr (F::kHasMin) v[p][t] = fma(float_of(numbers[t].of[s]) * m, d_x, v[p][t]);
+        if constexpr (F::kHasMin) v[p][t] = fma(splat(__builtin_bit_cast(float, number(t, s))) * m, d_x, v[p][t]);
       });
     });
   }
@@ -205,13 +209,16 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
           });
     });
   }
+  Numbers made[kT];
+  if constexpr (!Source::kHasNumbers && (F::kHasMin || kOffset != 0))
+    repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { prepare<F>(x[t], 8, made[t]); });
+  const Numbers* own = Source::kHasNumbers ? numbers : made;
   each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
     const Floats d = group.d(p, 0);
     [[maybe_unused]] Ints msum = splat(0);
     if constexpr (F::kHasMin || kOffset != 0)
-      repeat<128 / F::kSub>([&](auto i) ZRT_INLINE_LAMBDA {
-        msum = add_dot_pairs(msum, group.sum_factors(p, i), splat(numbers[t].of[i]));
-      });
+      repeat<128 / F::kSub>(
+          [&](auto i) ZRT_INLINE_LAMBDA { msum = add_dot_pairs(msum, group.sum_factors(p, i), splat(own[t].of[i])); });
     Floats v;
     if constexpr (F::kHasMin)
       v = fma(to_floats(isum[p][t]), d, to_floats(msum) * group.m(p, 0));
@@ -274,7 +281,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
     for (std::uint32_t g = 0; g < n_groups; ++g)
       for (int p = 0; p < n_unpacked; p += kP) {
         for (int i = 0; i < kP; ++i) unpacked.fill(i, {groups.at(panels[p + i], g)});
-        if (p == 0) prepare_rows(g, unpacked.n_blocks);
+        if (unpacked.kHasNumbers && p == 0) prepare_rows(g, unpacked.n_blocks);
         tiles(unpacked, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
       }
   }
@@ -285,7 +292,6 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
       const Packed<F> group{groups.at(panels[p], g)};
       const std::uint64_t bytes = groups.w_group * cpu::kPanelRows;
       for (std::uint64_t at = 0; at < bytes; at += 64) __builtin_prefetch(group.at + kAhead * bytes + at);
-      prepare_rows(g, group.n_blocks);
       tiles(group, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
     }
   for (int p = 0; p < n_panels; ++p)

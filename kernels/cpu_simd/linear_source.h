@@ -20,30 +20,24 @@ template <class F>
 constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;  // codes are read as unsigned, 128 more
 template <class F>
 constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
+
 // What the tiles want of a row's group beside its values: K-quants: the sums of kSub values, pairs of 16 bits; else of
 // each block the sum as a float, for the minimum, or times -kOffsetOf.
 struct alignas(32) Numbers {
   std::int32_t of[8];
 };
 template <class F>
-ZRT_SIMD void prepare(const ActOf<F>* x, int n_blocks, Numbers& to) {
-  if constexpr (F::kIsK && F::kSub == 16) {
-    std::memcpy(to.of, x->sums, sizeof(to.of));
-  } else if constexpr (F::kIsK) {
-    add_neighbours(x->sums, to.of);
-  } else if constexpr (F::kHasMin) {
-    for (int s = 0; s < n_blocks; ++s) {
-      const auto sum = static_cast<float>(x[s].sum);
-      std::memcpy(&to.of[s], &sum, sizeof(sum));
-    }
-  } else if constexpr (kOffsetOf<F> != 0) {
-    for (int s = 0; s < n_blocks; ++s) to.of[s] = -kOffsetOf<F> * x[s].sum;
-  }
+ZRT_SIMD std::int32_t number_of(const ActBlockQ8A32& block) {
+  return F::kHasMin ? __builtin_bit_cast(std::int32_t, static_cast<float>(block.sum)) : -kOffsetOf<F> * block.sum;
 }
-ZRT_SIMD Floats float_of(const std::int32_t& number) {
-  float x;
-  std::memcpy(&x, &number, sizeof(x));
-  return splat(x);
+template <class F>
+ZRT_SIMD void prepare(const ActOf<F>* x, int n_blocks, Numbers& to) {
+  if constexpr (F::kIsK && F::kSub == 16)
+    std::memcpy(to.of, x->sums, sizeof(to.of));
+  else if constexpr (F::kIsK)
+    add_neighbours(x->sums, to.of);
+  else if constexpr (F::kHasMin || kOffsetOf<F> != 0)
+    for (int s = 0; s < n_blocks; ++s) to.of[s] = number_of<F>(x[s]);
 }
 
 // Adds the bias and stores rows [begin, end) of a panel whose first is `panel`.
@@ -88,7 +82,7 @@ struct Groups {
 template <std::uint32_t kMost, class Fn>
 void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
   for (std::uint32_t m = begin; m < end;) {
-    PanelRows panels[kMost];
+    PanelRows panels[kMost] = {};
     std::uint32_t n = 0;
     for (; n < kMost && m < end; ++n) {
       const std::uint32_t panel = a.packed ? m / cpu::kPanelRows * cpu::kPanelRows : m;

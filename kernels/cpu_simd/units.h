@@ -13,7 +13,7 @@ bool has_avx_vnni();
 // AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
 // That and AMX's products of bytes, and the system lets this process use the tile registers: tried in another process
-// once.
+// at each call.
 bool has_amx_int8();
 // 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
