@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <fstream>
@@ -111,6 +117,31 @@ Processors find_processors(const std::string& root) {
   processors.n_cores = count_cores(processors.ids, root);
   processors.quota = find_quota(root);
   return processors;
+}
+
+bool survives(bool (*test)()) {
+  // Like fork, but its end sends no signal that the program around us might wait for.
+  const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
+  if (child < 0) return false;
+  if (child == 0) {
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    for (const int deadly : {SIGILL, SIGSEGV, SIGBUS, SIGFPE}) signal(deadly, SIG_DFL);
+    _exit(test() ? 0 : 1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, __WCLONE) < 0)
+    if (errno != EINTR) return false;
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool allow_tile_registers() {
+#if defined(__x86_64__)
+  constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, a number of XCR0
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
 }
 
 }  // namespace zinc_rt

@@ -27,4 +27,10 @@ struct Processors {
 // `root` stands before /proc and /sys.
 Processors find_processors(const std::string& root = "");
 
+// Whether `test` returns true in a process of its own, which may die by it: for instructions that the processor names
+// and a hypervisor may still refuse. `test` may call nothing but instructions: other threads may hold any lock.
+bool survives(bool (*test)());
+// Asks the system for the tile registers of AMX, for all threads of this process and its children. False: not given.
+bool allow_tile_registers();
+
 }  // namespace zinc_rt

@@ -8,7 +8,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 4;  // rows of x that meet a vector of codes
+constexpr int kTile = 4;      // rows of x that meet a vector of codes
+constexpr int kWideTile = 0;  // the registers hold the sums of no more panels than one
 constexpr bool kHasWordPairs = false;
 
 // 32 bytes, or sums of their products.
@@ -21,7 +22,7 @@ ZRT_SIMD Bytes every_four(const std::int8_t* x) {
 
 #if defined(__AVXVNNI__)
 // Exact in 32 bits; codes are unsigned.
-constexpr bool kScalesArePairs = false, kTakesSignedCodes = false;
+constexpr bool kScalesArePairs = false, kTakesSignedCodes = false, kSumsStartAnywhere = true;
 constexpr int steps_of(int, bool, int words) {
   return words;
 }
@@ -35,10 +36,13 @@ ZRT_SIMD Ints plain_sum(const Ints& dots) {
 ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
   return dots * scale;
 }
+ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
+  return {_mm256_dpwssd_avx_epi32(sum.lo, a.lo, b.lo), _mm256_dpwssd_avx_epi32(sum.hi, a.hi, b.hi)};
+}
 #else
 // Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
 // are added to 32 bits, so a scale is a pair of 16-bit numbers.
-constexpr bool kScalesArePairs = true, kTakesSignedCodes = true;
+constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
 // A power of two, at most the `words` that share a scale.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {
   int steps = 1;
@@ -58,22 +62,33 @@ ZRT_SIMD Ints plain_sum(const Ints& pairs) {
 ZRT_SIMD Ints scaled_sum(const Ints& pairs, const Ints& scale) {
   return dot_pairs(pairs, scale);
 }
+ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
+  return sum + dot_pairs(a, b);
+}
 #endif
 
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
   int n;  // products since the sum was last passed on; known to the compiler at each use
+  bool is_started = false;
+  // Where kSumsStartAnywhere: the sum that the first products are added to.
+  ZRT_MEMBER void start(const Ints& at) {
+    sums = at;
+    is_started = true;
+  }
   // Adds codes . x[0..4); what is full is passed on to `total`.
   template <class AddTo>
-  __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
+  ZRT_MEMBER void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
     const Bytes four = every_four(x);
-    sums.lo = add_products<kSigned>(sums.lo, n == 0, codes.lo, four);
-    sums.hi = add_products<kSigned>(sums.hi, n == 0, codes.hi, four);
+    const bool is_first = n == 0 && !is_started;
+    sums.lo = add_products<kSigned>(sums.lo, is_first, codes.lo, four);
+    sums.hi = add_products<kSigned>(sums.hi, is_first, codes.hi, four);
     // Added here and now: GCC would keep all products for one expression at the end, and spill them.
     asm("" : "+x"(sums.lo), "+x"(sums.hi));
     if (++n == kSteps) {
       n = 0;
+      is_started = false;
       total(sums);
     }
   }

@@ -7,7 +7,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 8;  // rows of x that meet a vector of codes
+constexpr int kTile = 8;      // rows of x that meet a vector of codes
+constexpr int kWideTile = 6;  // rows of x that meet the vectors of two panels: 12 sums, of which each load serves two
 constexpr bool kHasWordPairs = false;
 
 // 64 bytes, or sums of their products.
@@ -18,7 +19,7 @@ ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   return _mm512_set1_epi32(word);
 }
 
-constexpr bool kScalesArePairs = false, kTakesSignedCodes = false;
+constexpr bool kScalesArePairs = false, kTakesSignedCodes = false, kSumsStartAnywhere = true;
 constexpr int steps_of(int, bool, int words) {
   return words;
 }
@@ -32,17 +33,27 @@ ZRT_SIMD Ints plain_sum(const Ints& dots) {
 ZRT_SIMD Ints scaled_sum(const Ints& dots, const Ints& scale) {
   return dots * scale;
 }
+ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
+  return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
+}
 
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
   int n;  // products since the sum was last passed on; known to the compiler at each use
+  bool is_started = false;
+  // The sum that the first products are added to.
+  ZRT_MEMBER void start(const Ints& at) {
+    sums = at;
+    is_started = true;
+  }
   // Adds codes . x[0..4); what is full is passed on to `total`.
   template <class AddTo>
-  __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
-    sums.v = add_products<kSigned>(sums.v, n == 0, codes.v, every_four(x));
+  ZRT_MEMBER void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
+    sums.v = add_products<kSigned>(sums.v, n == 0 && !is_started, codes.v, every_four(x));
     if (++n == kSteps) {
       n = 0;
+      is_started = false;
       total(sums);
     }
   }

@@ -8,14 +8,15 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 4;  // rows of x that meet a vector of codes
+constexpr int kTile = 4;      // rows of x that meet a vector of codes
+constexpr int kWideTile = 0;  // the registers hold the sums of no more panels than one
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr bool kHasWordPairs = true;
 #else
 constexpr bool kHasWordPairs = false;
 #endif
 
-constexpr bool kTakesSignedCodes = true;
+constexpr bool kTakesSignedCodes = true, kSumsStartAnywhere = false;
 #if defined(__ARM_FEATURE_DOTPROD)
 // Exact in 32 bits.
 constexpr bool kScalesArePairs = false;
@@ -53,6 +54,9 @@ ZRT_SIMD Ints scaled_sum(const Ints& pairs, const Ints& scale) {
   return dot_pairs(pairs, scale);
 }
 #endif
+ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
+  return sum + dot_pairs(a, b);
+}
 
 template <int kSteps, bool>
 struct Sum {

@@ -150,6 +150,11 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm512_shuffle_epi8(table, codes.v)};
 }
+// 16 x i16: the sums of two neighbours each.
+ZRT_SIMD void add_neighbours(const void* from, void* to) {
+  const auto* at = static_cast<const __m128i*>(from);
+  _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));
+}
 // Two signed 16-bit products a lane, added.
 ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
   return {_mm512_madd_epi16(a.v, b.v)};

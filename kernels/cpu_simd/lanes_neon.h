@@ -193,6 +193,11 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const int8x16_t table = vld1q_s8(values);
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
 }
+// 16 x i16: the sums of two neighbours each.
+ZRT_SIMD void add_neighbours(const void* from, void* to) {
+  const auto* at = static_cast<const std::int16_t*>(from);
+  vst1q_s16(static_cast<std::int16_t*>(to), vpaddq_s16(vld1q_s16(at), vld1q_s16(at + 8)));
+}
 // Two signed 16-bit products a lane, added.
 ZRT_SIMD Ints dot_pairs(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH {

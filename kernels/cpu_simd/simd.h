@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #define ZRT_SIMD static inline __attribute__((always_inline))
+#define ZRT_MEMBER __attribute__((always_inline))  // of a template, which is inline already
 
 namespace zinc_rt::cpu_simd {
 namespace {

@@ -12,6 +12,9 @@ bool has_avx2();
 bool has_avx_vnni();
 // AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
+// That and AMX's products of bytes, and the system lets this process use the tile registers: tried in another process
+// at each call.
+bool has_amx_int8();
 // 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
 bool has_neon_dotprod();
@@ -22,6 +25,7 @@ bool has_neon_i8mm();
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);

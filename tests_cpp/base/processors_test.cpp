@@ -108,5 +108,11 @@ TEST(Processors, FollowTheAffinityOfTheThread) {
   }).join();
 }
 
+TEST(Survives, TellsWhatAProcessOfItsOwnDid) {
+  EXPECT_TRUE(survives([] { return true; }));
+  EXPECT_FALSE(survives([] { return false; }));
+  EXPECT_FALSE(survives([]() -> bool { __builtin_trap(); }));
+}
+
 }  // namespace
 }  // namespace zinc_rt

@@ -276,7 +276,7 @@ inline std::vector<Bytes> with_one_nan(const Case& c, std::vector<Bytes> outputs
 inline const std::vector<const cpu::KernelSet*>& fast_sets() {
   static const std::vector<const cpu::KernelSet*> found = [] {
     std::vector<const cpu::KernelSet*> list;
-    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni", "neon", "neon_dotprod", "neon_i8mm"})
+    for (const char* name : {"avx2", "avx_vnni", "avx512_vnni", "amx_int8", "neon", "neon_dotprod", "neon_i8mm"})
       if (const auto set = ring::find_kernel_set(name)) list.push_back(*set);
     return list;
   }();

@@ -65,7 +65,7 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
   const std::uint32_t block = traits(format.dtype).block_elems;
   Random random(static_cast<unsigned>(format.dtype) + 1);
   for (const std::uint32_t k : {block, 256u, 256u + block, 1024u})
-    for (const std::uint32_t n : {1u, 2u, 3u, 4u, 5u, 7u, 9u, 63u, 65u})
+    for (const std::uint32_t n : {1u, 2u, 3u, 4u, 5u, 7u, 9u, 16u, 17u, 63u, 65u})
       for (const std::uint32_t m : {1u, 15u, 16u, 17u, 50u}) {
         const auto w = weights(random, format.dtype, {m, k});
         const auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
@@ -75,12 +75,25 @@ TEST_P(Panel, HasTheBitsOfTheReference) {
       }
 }
 
+// More rows of x than any set takes at once.
+TEST_P(Panel, HasTheBitsOfTheReferenceInManyRows) {
+  if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
+  const cpu::QuantFormat& format = *GetParam();
+  const std::uint32_t k = 256 + traits(format.dtype).block_elems, m = 33;
+  Random random(static_cast<unsigned>(format.dtype) + 2);
+  for (const std::uint32_t n : {256u, 271u}) {
+    const auto w = weights(random, format.dtype, {m, k});
+    const auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
+    expect_same_bits(format, w.bytes, x, n, k, m, {}, fmt::format("{} n {}", to_string(format.dtype), n));
+  }
+}
+
 // Any bytes are a block: scales at their extremes, infinities, subnormals. Activations end at -127 (act_q8.h).
 TEST_P(Panel, HasTheBitsOfTheReferenceOnAnyBytes) {
   if (fast_sets().empty()) GTEST_SKIP() << "this processor runs the reference only";
   const cpu::QuantFormat& format = *GetParam();
   std::mt19937 bytes(static_cast<unsigned>(format.dtype) + 7);
-  const std::uint32_t n = 5, k = 512, m = 33;
+  const std::uint32_t n = 17, k = 512, m = 33;
   Random random(3);
   for (int round = 0; round < 40; ++round) {
     Bytes w(row_bytes(format.dtype, k) * m);

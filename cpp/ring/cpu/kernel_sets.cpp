@@ -16,9 +16,19 @@ struct Entry {
   Int8Products int8_products = nullptr;
 };
 
+#if defined(ZRT_CPU_SIMD_VNNI)
+bool has_amx_int8() {
+  static const bool kHas = cpu_simd::has_amx_int8();
+  return kHas;
+}
+#endif
+
 // The fastest first.
 const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
+    {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
+     has_amx_int8,
+     cpu_simd::int8_products_avx512_vnni},
     {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
      cpu_simd::has_avx512_vnni,
      cpu_simd::int8_products_avx512_vnni},

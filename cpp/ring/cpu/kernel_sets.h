@@ -9,8 +9,8 @@
 
 namespace zinc_rt::ring {
 
-// By name (ref; avx2, avx_vnni, avx512_vnni; neon, neon_dotprod, neon_i8mm); empty or "auto": the fastest that runs
-// here. Errors: kUnavailable with the names that there are.
+// By name (ref; avx2, avx_vnni, avx512_vnni, amx_int8; neon, neon_dotprod, neon_i8mm); empty or "auto": the fastest
+// that runs here. Errors: kUnavailable with the names that there are.
 Result<const cpu::KernelSet*> find_kernel_set(const std::string& name);
 
 // A loop of nothing but the multiply-adds of bytes that the set's LINEAR is made of, on one thread: so many rounds, and

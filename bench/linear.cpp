@@ -1,0 +1,75 @@
+// LINEAR alone, on one thread: bench_linear [seconds a case]. For each kernel set that runs here, weight format and
+// number of rows of x: G operations a second (a multiply and an add each), and their part of the peak of the set's
+// int8 multiply-adds (what `zinc-rt bench --roofline` measures). A set with tiles is also given by the peak of the
+// vectors. The weights are packed, of a shape of Qwen3-0.6B's projections; their values mean nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/ops.h"
+#include "ring/cpu/kernel_sets.h"
+
+namespace {
+
+using namespace zinc_rt;
+
+constexpr std::uint32_t kK = 1024, kRows = 1024, kWorkgroup = 64;
+constexpr DType kFormats[] = {DType::kQ4_0, DType::kQ4_1, DType::kQ8_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Of samples of at least a fifth of `seconds` each, the median rate of `work`, which says how much it did.
+template <class Work>
+double rate(double seconds, Work&& work) {
+  std::vector<double> rates;
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    double done = 0, passed = 0;
+    while ((passed = seconds_since(begin)) < seconds / 5) done += work();
+    rates.push_back(done / passed / 1e9);
+  }
+  std::ranges::sort(rates);
+  return rates[2];
+}
+
+double linear_rate(const cpu::KernelSet& set, DType dtype, std::uint32_t n, double seconds) {
+  const DType act = act_dtype(dtype);
+  // Bytes of which scales are ordinary numbers.
+  const std::vector<std::byte> w(row_bytes(dtype, kK) * kRows, std::byte{0x11});
+  std::vector<std::byte> x(row_bytes(act, kK) * n);
+  std::vector<float> row(kK), y(std::size_t{n} * kRows);
+  for (std::uint32_t i = 0; i < kK; ++i) row[i] = static_cast<float>(i % 37) - 18;
+  for (std::uint32_t t = 0; t < n; ++t) cpu::quantize_row(row.data(), x.data() + t * row_bytes(act, kK), kK, act);
+  const cpu::LinearArgs args{w.data(),           dtype, true, kRows,    nullptr, x.data(),   act,
+                             row_bytes(act, kK), kK,    n,    y.data(), kRows,   row.data(), &set};
+  return rate(seconds, [&] {
+    for (std::uint32_t m = 0; m < kRows; m += kWorkgroup) cpu::linear_rows(args, m, m + kWorkgroup);
+    return 2.0 * n * kK * kRows;
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double seconds = argc > 1 ? std::atof(argv[1]) : 0.3;
+  fmt::print("| kernels | format | rows of x | Gop/s | of the int8 peak |\n|---|---|---|---|---|\n");
+  for (const char* name : {"avx2", "avx_vnni", "avx512_vnni", "amx_int8"}) {
+    const auto set = ring::find_kernel_set(name);
+    if (!set) continue;
+    const auto products = ring::int8_products_of(**set);
+    const double peak = rate(seconds, [&] { return 2.0 * static_cast<double>(products(1 << 13)); });
+    for (const DType dtype : kFormats)
+      for (const std::uint32_t n : {1u, 8u, 16u, 64u, 256u}) {
+        const double gop = linear_rate(**set, dtype, n, seconds);
+        fmt::print("| {} | {} | {} | {:.0f} | {:.0f}% of {:.0f} |\n", name, to_string(dtype), n, gop, 100 * gop / peak,
+                   peak);
+      }
+  }
+  return 0;
+}

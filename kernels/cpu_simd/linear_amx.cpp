@@ -1,0 +1,242 @@
+// LINEAR of K-quants with the tile registers of AMX, for kFewestRows rows of x or more; all else takes the dot products
+// of AVX-512. Products and integer sums are those of the reference in another order, which is exact; float operations
+// are done by AVX-512 in the reference's order, a lane a row of W (docs/arithmetic.md, rule 3).
+//
+// code * scale of a K-quant is a whole number of at most 13 bits. It is cut into 64 high + low, two bytes, so that two
+// tile products hold a group's whole sum: no sub-block's sum is scaled on its own.
+#include <cpuid.h>
+
+#include "base/processors.h"
+#include "kernels/cpu_simd/dots_avx512.h"
+// The vectors come first.
+#include "kernels/cpu_simd/linear_source.h"
+#include "kernels/cpu_simd/tiles_amx.h"
+#include "kernels/cpu_simd/units.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr std::uint32_t kTileRows = 16;    // of x, a tile
+constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for making a group ready
+constexpr std::uint32_t kSweep = 256;      // rows of x that meet a group before it is made ready again
+constexpr std::uint32_t kPanels = 4;       // that the rows of x are laid side by side for
+constexpr std::uint64_t kVectorPitch = 64;
+
+using TileSums = std::int32_t[kTileRows][16];
+
+// A group, made ready: signed bytes of words, and what the epilogue multiplies with.
+template <class Format>
+struct Unpacked {
+  using F = Format;
+  static constexpr int kScales = static_cast<int>(kGroupValues) / F::kSub;
+  static constexpr int kFactors = F::kHasMin ? kScales / 2 : 0;
+  alignas(64) std::int32_t low[kGroupValues / 4][16], high[kGroupValues / 4][16];
+  alignas(64) std::int32_t factors[kFactors + 1][16];
+  Floats d, m;
+
+  void fill(const Group& group) {
+    for (int s = 0; s < 8; ++s) fill_words(group, s);
+    d = F::d(group, 0);
+    if constexpr (F::kHasMin) m = F::m(group, 0);
+    if constexpr (kFactors > 0)
+      for (int i = 0; i < kFactors; ++i)
+        store(factors[i], (F::min(group, 2 * i) & splat(0xFFFF)) | shift_left(F::min(group, 2 * i + 1), 16));
+  }
+
+ private:
+  void fill_words(const Group& group, int s) {
+    constexpr int kParts = 32 / F::kSub;
+    Ints scales[kParts];
+    for (int i = 0; i < kParts; ++i) {
+      const Ints sc = F::sc(group, kParts * s + i);
+      scales[i] = (sc & splat(0xFFFF)) | shift_left(sc, 16);
+    }
+    F::each_word(group, s, [&](auto w, const Ints& codes) ZRT_INLINE_LAMBDA {
+      const Ints values = F::kOffset == 0 ? codes : add_bytes(codes, every_byte(256 - F::kOffset));
+      const Ints scale = scales[kParts == 1 ? 0 : w / 4];
+      // Values 0 and 2, then 1 and 3 of each word, as 16 bits.
+      const Ints even = multiply_16(shift_right_signed_16(shift_left_16(values, 8), 8), scale);
+      const Ints odd = multiply_16(shift_right_signed_16(values, 8), scale);
+      const Ints bits = splat(0x003F003F), byte = splat(0x00FF00FF);
+      store(low[8 * s + w], (even & bits) | shift_left_16(odd & bits, 8));
+      store(high[8 * s + w], (shift_right_signed_16(even, 6) & byte) | shift_left_16(shift_right_signed_16(odd, 6), 8));
+    });
+  }
+  ZRT_SIMD Ints shift_left_16(const Ints& a, unsigned bits) { return {_mm512_slli_epi16(a.v, bits)}; }
+  ZRT_SIMD Ints shift_right_signed_16(const Ints& a, unsigned bits) { return {_mm512_srai_epi16(a.v, bits)}; }
+  ZRT_SIMD Ints multiply_16(const Ints& a, const Ints& b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
+};
+
+// The rows of x that meet a group, n of them, side by side for all panels: tiles of rows that lie a pitch apart would
+// come from the second cache again and again.
+template <class F>
+struct Rows {
+  alignas(64) std::int8_t qs[kSweep][kGroupValues];
+  float ds[kSweep];
+  Numbers numbers[kSweep];
+  std::uint32_t n;
+
+  void fill(const std::byte* x, std::uint64_t pitch) {
+    for (std::uint32_t t = 0; t < n; ++t) {
+      const auto* block = reinterpret_cast<const ActBlockQ8A256*>(x + t * pitch);
+      std::memcpy(qs[t], block->qs, sizeof(qs[t]));
+      ds[t] = block->d;
+      if constexpr (F::kHasMin) prepare<F>(block, 8, numbers[t]);
+    }
+  }
+
+  std::uint32_t n_tiles() const { return (n + kTileRows - 1) / kTileRows; }
+  // The last tile begins so that it ends with row n; its first rows are also the tile's before.
+  std::uint32_t first_of(std::uint32_t tile) const {
+    return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
+  }
+};
+
+// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W: all of them whole.
+constexpr TileConfig whole_tiles() {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) config.set(i, kTileRows, 64);
+  return config;
+}
+constexpr TileConfig kWholeTiles = whole_tiles();
+
+// High and low sums of a group, of a tile of rows of x.
+struct GroupSums {
+  TileSums high, low;
+};
+
+template <class F>
+ZRT_SIMD void finish(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t row, const GroupSums& sums,
+                     std::uint32_t j, float* acc) {
+  const Ints isum = shift_left(load_ints(sums.high[j]), 6) + load_ints(sums.low[j]);
+  Floats v;
+  if constexpr (F::kHasMin) {
+    Ints msum = splat(0);
+    repeat<Unpacked<F>::kFactors>([&](auto i) ZRT_INLINE_LAMBDA {
+      msum = add_dot_pairs(msum, load_ints(group.factors[i]), splat(rows.numbers[row].of[i]));
+    });
+    v = fma(to_floats(isum), group.d, to_floats(msum) * group.m);
+  } else {
+    v = to_floats(isum) * group.d;
+  }
+  store(acc, fma(v, splat(rows.ds[row]), load(acc)));
+}
+
+// The products of a tile of rows, of which AVX-512 has the tile before in the meantime. kC: the first of two sums.
+template <class F, int kC>
+ZRT_SIMD void step(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t tile, GroupSums* sums,
+                   float (*acc)[16]) {
+  const bool is_made = tile < rows.n_tiles();
+  const std::int8_t* x = rows.qs[is_made ? rows.first_of(tile) : 0];
+  const std::uint32_t first = tile > 0 ? rows.first_of(tile - 1) : 0;
+  const std::uint32_t known = tile > 0 ? (tile - 1) * kTileRows - first : kTileRows;
+  if (is_made) {
+    zero_tile<kC>();
+    zero_tile<kC + 1>();
+  }
+  repeat<4>([&](auto part) ZRT_INLINE_LAMBDA {
+    if (is_made) {
+      load_tile<4 + part % 2>(x + 64 * part, kGroupValues);
+      load_tile<6>(group.high[16 * part], kVectorPitch);
+      add_tile_products<kC, 4 + part % 2, 6>();
+      load_tile<7>(group.low[16 * part], kVectorPitch);
+      add_tile_products<kC + 1, 4 + part % 2, 7>();
+    }
+    for (std::uint32_t j = 4 * part; j < 4 * part + 4; ++j)
+      if (j >= known) finish(group, rows, first + j, sums[(tile + 1) % 2], j, acc[first + j]);
+  });
+  if (is_made) {
+    store_tile<kC>(sums[tile % 2].high, kVectorPitch);
+    store_tile<kC + 1>(sums[tile % 2].low, kVectorPitch);
+  }
+}
+
+template <class F>
+void sweep(const Unpacked<F>& group, const Rows<F>& rows, float (*acc)[16]) {
+  alignas(64) GroupSums sums[2];
+  for (std::uint32_t tile = 0; tile <= rows.n_tiles(); tile += 2) {
+    step<F, 0>(group, rows, tile, sums, acc);
+    if (tile + 1 <= rows.n_tiles()) step<F, 2>(group, rows, tile + 1, sums, acc);
+  }
+}
+
+// At most kSweep rows of x on at most kPanels panels.
+template <class F>
+void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
+                std::uint32_t n_panels) {
+  const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
+  const std::uint32_t n_groups = a.k / kGroupValues;
+  const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
+  alignas(64) float acc[kPanels][kSweep][16];
+  Rows<F> rows;
+  rows.n = n;
+  Unpacked<F> group;
+  for (std::uint32_t p = 0; p < n_panels; ++p)
+    for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
+  for (std::uint32_t g = 0; g < n_groups; ++g)
+    for (std::uint32_t p = 0; p < n_panels; ++p) {
+      group.fill(groups.at(panels[p], g));
+      if (p == 0) rows.fill(x + g * x_group, a.x_pitch);
+      sweep(group, rows, acc[p]);
+    }
+  for (std::uint32_t p = 0; p < n_panels; ++p)
+    for (std::uint32_t t = 0; t < n; ++t)
+      store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
+}
+
+template <class F>
+bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
+  Groups groups(a);
+  configure_tiles(kWholeTiles);
+  for (std::uint32_t first = 0; first < a.n;) {
+    // What is left is not cut so that fewer than a tile's rows remain.
+    const std::uint32_t left = a.n - first;
+    const std::uint32_t n = left <= kSweep ? left : left < kSweep + kTileRows ? kSweep / 2 : kSweep;
+    for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
+      run_panels<F>(a, groups, first, n, panels, n_panels);
+    });
+    first += n;
+  }
+  release_tiles();
+  return true;
+}
+
+// One product: 16 rows of 64 ones by -1 are -64 each.
+bool multiplies_tiles() {
+  alignas(64) std::int8_t ones[kTileRows][64], minus_ones[kTileRows][64];
+  alignas(64) TileSums sums;
+  for (std::uint32_t i = 0; i < kTileRows; ++i)
+    for (int j = 0; j < 64; ++j) ones[i][j] = 1, minus_ones[i][j] = -1;
+  configure_tiles(kWholeTiles);
+  zero_tile<0>();
+  load_tile<4>(ones, kVectorPitch);
+  load_tile<6>(minus_ones, kVectorPitch);
+  add_tile_products<0, 4, 6>();
+  store_tile<0>(sums, kVectorPitch);
+  release_tiles();
+  for (const auto& row : sums)
+    for (const std::int32_t sum : row)
+      if (sum != -64) return false;
+  return true;
+}
+
+}  // namespace
+
+bool has_amx_int8() {
+  unsigned a = 0, b = 0, c = 0, d = 0;  // leaf 7: bits 24 and 25 of edx are AMX's tiles and its products of bytes
+  if (!has_avx512_vnni() || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d >> 24 & 3) != 3) return false;
+  return allow_tile_registers() && survives(multiplies_tiles);
+}
+
+bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  if (args.n < kFewestRows || args.x_dtype != DType::kQ8A256) return linear_rows_avx512_vnni(args, begin, end);
+  return with_format(args.w_dtype, [&](auto format) {
+    using F = decltype(format);
+    if constexpr (F::kIsK)
+      return run<F>(args, begin, end);
+    else
+      return false;
+  });
+}
+
+}  // namespace zinc_rt::cpu_simd

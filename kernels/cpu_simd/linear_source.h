@@ -1,0 +1,119 @@
+// What the tiles of LINEAR read: groups of row panels, also of plain matrices, and the activations that meet them; and
+// where their sums go. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+#pragma once
+
+#include "kernels/common/act_q8.h"
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/panels.h"
+#include "kernels/cpu_simd/panel_formats.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr std::uint32_t kGroupValues = 256;
+constexpr std::size_t kLargestGroup = std::size_t{kGroupValues} / 32 * 34 * cpu::kPanelRows;
+
+template <class F>
+using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
+
+template <class F>
+constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;  // codes are read as unsigned, 128 more
+template <class F>
+constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
+
+// What the tiles want of a row's group beside its values: K-quants: the sums of kSub values, pairs of 16 bits; else of
+// each block the sum as a float, for the minimum, or times -kOffsetOf.
+struct alignas(32) Numbers {
+  std::int32_t of[8];
+};
+template <class F>
+ZRT_SIMD std::int32_t number_of(const ActBlockQ8A32& block) {
+  return F::kHasMin ? __builtin_bit_cast(std::int32_t, static_cast<float>(block.sum)) : -kOffsetOf<F> * block.sum;
+}
+template <class F>
+ZRT_SIMD void prepare(const ActOf<F>* x, int n_blocks, Numbers& to) {
+  if constexpr (F::kIsK && F::kSub == 16)
+    std::memcpy(to.of, x->sums, sizeof(to.of));
+  else if constexpr (F::kIsK)
+    add_neighbours(x->sums, to.of);
+  else if constexpr (F::kHasMin || kOffsetOf<F> != 0)
+    for (int s = 0; s < n_blocks; ++s) to.of[s] = number_of<F>(x[s]);
+}
+
+// Adds the bias and stores rows [begin, end) of a panel whose first is `panel`.
+void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, std::uint32_t begin, std::uint32_t end,
+                const float* acc) {
+  float* y = a.y + t * a.y_pitch + panel;
+  if (a.bias == nullptr && end - begin == cpu::kPanelRows) return store(y, load(acc));
+  for (std::uint32_t m = begin; m < end; ++m)
+    y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
+}
+
+// Rows [begin, end) of W, of the panel that begins with row `first`.
+struct PanelRows {
+  std::uint32_t first, begin, end;
+};
+
+// The groups of W, of which the panels are read or made on the way.
+struct Groups {
+  explicit Groups(const cpu::LinearArgs& args)
+      : a(args), w_row(row_bytes(a.w_dtype, a.k)), w_group(row_bytes(a.w_dtype, kGroupValues)) {}
+  const cpu::LinearArgs& a;
+  const std::uint64_t w_row, w_group;
+  alignas(64) std::byte interleaved[kLargestGroup];  // where W is plain
+
+  ZRT_MEMBER Group at(const PanelRows& rows, std::uint32_t g) {
+    const std::uint32_t left = (a.k - g * kGroupValues) / 32;
+    const int n_blocks = static_cast<int>(left < 8 ? left : 8);
+    const auto* w = static_cast<const std::byte*>(a.w) + rows.first * w_row;
+    if (a.packed) return {w + g * w_group * cpu::kPanelRows, n_blocks};
+    interleave(rows, w + g * w_group, n_blocks);
+    return {interleaved, n_blocks};
+  }
+  void interleave(const PanelRows& rows, const std::byte* w, int n_blocks) {
+    const std::byte* from[cpu::kPanelRows] = {};
+    for (std::uint32_t r = rows.first; r < rows.end; ++r) from[r - rows.first] = w + (r - rows.first) * w_row;
+    const std::uint32_t values = traits(a.w_dtype).block_elems;
+    cpu::pack_group(a.w_dtype, from, values == kGroupValues ? 1 : static_cast<std::uint32_t>(n_blocks), interleaved);
+  }
+};
+
+// fn(panels, n) for the panels of rows [begin, end), at most kMost at a time.
+template <std::uint32_t kMost, class Fn>
+void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
+  for (std::uint32_t m = begin; m < end;) {
+    PanelRows panels[kMost] = {};
+    std::uint32_t n = 0;
+    for (; n < kMost && m < end; ++n) {
+      const std::uint32_t panel = a.packed ? m / cpu::kPanelRows * cpu::kPanelRows : m;
+      const std::uint32_t stop = end - panel < cpu::kPanelRows ? end : panel + cpu::kPanelRows;
+      panels[n] = {panel, m, stop};
+      m = stop;
+    }
+    fn(panels, n);
+  }
+}
+
+// fn(F()) of the format that rows of this type have; false for others.
+template <class Fn>
+bool with_format(DType dtype, Fn&& fn) {
+  switch (dtype) {
+    case DType::kQ4_0: return fn(Q4_0());
+    case DType::kQ4_1: return fn(Q4_1());
+    case DType::kQ5_0: return fn(Q5_0());
+    case DType::kQ5_1: return fn(Q5_1());
+    case DType::kQ8_0: return fn(Q8_0());
+    case DType::kIQ4_NL: return fn(Iq4Nl());
+    case DType::kMXFP4: return fn(Mxfp4());
+    case DType::kQ2_K: return fn(Q2K());
+    case DType::kQ3_K: return fn(Q3K());
+    case DType::kQ4_K: return fn(Q4K());
+    case DType::kQ5_K: return fn(Q5K());
+    case DType::kQ6_K: return fn(Q6K());
+    case DType::kIQ4_XS: return fn(Iq4Xs());
+    default: return false;
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
