@@ -26,8 +26,10 @@ Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes) {
   return reinterpret_cast<std::byte*>(at);
 }
 
-CudaMemory::~CudaMemory() {
+void CudaMemory::clear() {
   for (Object& object : objects_) release(object);
+  objects_.clear();
+  allocated_ = 0;
 }
 
 void CudaMemory::release(Object& object) {

@@ -12,9 +12,10 @@ namespace zinc_rt::ring {
 class CudaMemory {
  public:
   explicit CudaMemory(const Driver& driver) : driver_(driver) {}
-  ~CudaMemory();
+  ~CudaMemory() { clear(); }
   CudaMemory(const CudaMemory&) = delete;
   CudaMemory& operator=(const CudaMemory&) = delete;
+  void clear();  // frees all buffer objects
 
   // Zeroed by the time that work submitted to `stream` later runs. Errors: kExhausted with both numbers.
   Result<Buffer> alloc(std::uint64_t bytes, Heap heap, CUstream stream);

@@ -92,8 +92,7 @@ CudaRing::~CudaRing() {
   for (CUevent event : staged_)
     if (event != nullptr) driver_.cuEventDestroy(event);
   if (stream_ != nullptr) driver_.cuStreamDestroy(stream_);
-  memory_.~CudaMemory();
-  new (&memory_) CudaMemory(driver_);
+  memory_.clear();  // while there is a context to free it in
   driver_.cuDevicePrimaryCtxRelease(device_);
 }
 
