@@ -38,7 +38,7 @@ nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --fo
 
 say "bits"
 check ring 60 "$ring_test" --gtest_filter='*t_cuda*'
-check executor 120 "$executor_test" --gtest_filter='*Tiers*t_cuda*'
+check executor 120 "$executor_test" --gtest_filter='*t_cuda*'
 bits() { # FAMILY TYPE: every layer and the logits of a tiny random model, with rows that are no whole tiles
   local model=$files/tiny-$1-$2.gguf
   synth "tiny-$1" --types "$2" --vocab 517 -o "$model" &&
