@@ -1,8 +1,8 @@
 """The program zinc-rt, run as `python -m zinc_rt` (the same code)."""
 
 import json
-import re
 import os
+import re
 import subprocess
 import sys
 
