@@ -8,7 +8,7 @@ using namespace zinc_rt::cuda;
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
 
 extern "C" __global__ void __launch_bounds__(256, 2) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 1, 2>(args);
+  linear<kFormat, 1, 1, Traits<kFormat>::kBlock == 256 ? 2 : 1>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_16(const __grid_constant__ LinearArgs args) {
   linear<kFormat, 1, 2, 1>(args);

@@ -193,6 +193,26 @@ struct Product {
       for (int n = 0; n < kColumns; ++n)
 #pragma unroll
         for (int c = 0; c < 4; ++c) v[t][n][c] = 0.0f;
+    // Of one column tile all of x is asked for first.
+    constexpr int kFirst = kColumns == 1 ? Group<F>::kSteps : 1;
+    constexpr bool kSums = T::kOffset != 0 || T::kMin != 0;
+    uint2 first_b[kFirst];
+    float first_d[kFirst][2];
+    int first_sum[kFirst][2];
+    const auto ask = [&](int to, int n, int s) {
+      first_b[to] = operand_b(x, b_row[n], k, g, s, lane);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const uint64_t block = (static_cast<uint64_t>(c_row[n][i]) * k + g * 256) / 32 + s;
+        first_d[to][i] = x.d[block];
+        first_sum[to][i] = kSums ? static_cast<const int32_t*>(x.sums)[block] : 0;
+      }
+    };
+    if constexpr (kColumns == 1) {
+#pragma unroll
+      for (int s = 0; s < kFirst; ++s)
+        if (s < n_steps) ask(s, 0, s);
+    }
 #pragma unroll
     for (int s = 0; s < Group<F>::kSteps; ++s) {
       if (s >= n_steps) break;
@@ -201,15 +221,11 @@ struct Product {
       for (int t = 0; t < kTiles; ++t) operand<F>(groups[t].steps[s], a[t]);
 #pragma unroll
       for (int n = 0; n < kColumns; ++n) {
-        const uint2 b = operand_b(x, b_row[n], k, g, s, lane);
-        float dx[2];
-        int sum[2];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const uint64_t block = (static_cast<uint64_t>(c_row[n][i]) * k + g * 256) / 32 + s;
-          dx[i] = x.d[block];
-          sum[i] = T::kOffset != 0 || T::kMin != 0 ? static_cast<const int32_t*>(x.sums)[block] : 0;
-        }
+        if constexpr (kColumns > 1) ask(0, n, s);
+        const int here = kColumns == 1 ? s : 0;
+        const uint2 b = first_b[here];
+        const float(&dx)[2] = first_d[here];
+        const int(&sum)[2] = first_sum[here];
 #pragma unroll
         for (int t = 0; t < kTiles; ++t) {
           int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
@@ -236,6 +252,12 @@ struct Product {
     for (int t = 0; t < kTiles; ++t)
 #pragma unroll
       for (int r = 0; r < 2; ++r) scales[t][r] = k_scales<F>(groups[t].scales[r], groups[t].b[r]);
+    // Of one column tile all of x is asked for first.
+    uint2 first_b[kColumns == 1 ? 8 : 1];
+    if constexpr (kColumns == 1) {
+#pragma unroll
+      for (int s = 0; s < 8; ++s) first_b[s] = operand_b(x, b_row[0], k, g, s, lane);
+    }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
       uint32_t a[kTiles][4];
@@ -243,7 +265,7 @@ struct Product {
       for (int t = 0; t < kTiles; ++t) operand<F>(groups[t].steps[s], a[t]);
 #pragma unroll
       for (int n = 0; n < kColumns; ++n) {
-        const uint2 b = operand_b(x, b_row[n], k, g, s, lane);
+        const uint2 b = kColumns == 1 ? first_b[s] : operand_b(x, b_row[n], k, g, s, lane);
         int sums[2] = {};  // of this step, two of 16 values a word
         if constexpr (T::kOffset != 0) {
 #pragma unroll

@@ -10,7 +10,7 @@ namespace {
 
 // Operands of host memory up to this size are copied to the device when a step begins; larger ones (histories, biases)
 // are read where they lie, by the few steps that want them.
-constexpr std::uint64_t kCopiedBytes = 64u << 10;
+constexpr std::uint64_t kCopiedBytes = 16u << 10;
 
 std::uint32_t symbol_of(const GridExtent& extent) {
   switch (extent.extent.kind) {
