@@ -19,6 +19,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (part.state == HeadScan::kWhole && (whole.state != HeadScan::kWhole || part.size != whole.size)) std::abort();
   }
   std::string decoded;
-  if (percent_decode(bytes, decoded) && !is_utf8(decoded)) std::abort();
+  if (percent_decode(bytes, decoded) && !zinc_rt::is_utf8(decoded)) std::abort();
   return 0;
 }
