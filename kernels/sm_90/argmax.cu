@@ -3,8 +3,6 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 extern "C" __global__ void argmax(const __grid_constant__ OpArgs args) {
   __shared__ uint32_t shared[64];

@@ -5,22 +5,13 @@
 #include "kernels/common/half.h"
 #include "kernels/common/push.h"
 #include "kernels/sm_90/args.h"
+#include "kernels/sm_90/ptx.cuh"
 
 namespace zinc_rt::cuda {
 
-// Programmatic dependent launch: what a kernel reads that another writes, it reads after this. Every thread calls it
-// first, also one that has nothing to do: the end of a kernel stands for the end of all before it.
-__device__ __forceinline__ void wait_for_inputs() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-// The next kernel may be set up while this one runs.
-__device__ __forceinline__ void let_next_start() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
+// The files of kernels say `using namespace zinc_rt::cuda` and no more.
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
 
 __device__ __forceinline__ float nan_value() {
   return __uint_as_float(0x7fc00000u);
@@ -186,6 +177,24 @@ __device__ inline void rope_heads(const float* x, const float* table_row, float*
 
 __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
+}
+
+// A whole kernel of an op that treats each value alone: f(i) for all i of rows of symbols[1] values. Grid: rows, and
+// parts of a row.
+template <class F>
+__device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t t = blockIdx.x, width = args.dim(1);
+  if (t >= args.dim(0)) return;
+  const uint64_t row = static_cast<uint64_t>(t) * width;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) f(row + i);
+}
+// y = act(gate) * up; y may be gate.
+__device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
+  const float *gate = args.buffer<const float>(0), *up = args.buffer<const float>(1);
+  float* y = args.buffer<float>(2);
+  each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
 }
 
 // The largest value of n by a workgroup of up to 1,024 threads, the lower index on a tie, NaN never; 0 where all are

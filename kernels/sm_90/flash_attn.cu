@@ -7,8 +7,6 @@
 #include "kernels/sm_90/kv.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 constexpr uint32_t kChunk = 128, kHeads = 4;  // positions a chunk; heads that share a pass over K and V
 
@@ -19,12 +17,7 @@ struct F32Cell {
 struct F16Cell {
   static constexpr int kBytes = 2;
   static __device__ float at(const uint8_t* cell, uint32_t i) {
-    return __half2float_exact(reinterpret_cast<const uint16_t*>(cell)[i]);
-  }
-  static __device__ float __half2float_exact(uint16_t h) {
-    float f;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
-    return f;
+    return widen_f16(reinterpret_cast<const uint16_t*>(cell)[i]);
   }
 };
 struct Q8Cell {
@@ -58,11 +51,6 @@ __device__ __forceinline__ void load_16(const uint8_t* cell, uint32_t i, uint32_
   for (int l = 0; l < 16; ++l) k[l] = i + l < n ? Cell::at(cell, i + l) : 0.0f;
 }
 
-__device__ __forceinline__ void copy_16(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from));
-}
-
 // The fold of 16 lanes in registers.
 __device__ __forceinline__ float fold(const float (&lane)[16]) {
   float v[8];
@@ -76,7 +64,7 @@ __device__ __forceinline__ float fold(const float (&lane)[16]) {
 
 template <class Cell, bool kStaged>
 __device__ void attend(const OpArgs& args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   __shared__ __align__(16) float scores[kChunk][kHeads], reduced[kHeads][4], sums[kHeads], maxima[kHeads];
   wait_for_inputs();
   let_next_start();
@@ -125,7 +113,7 @@ __device__ void attend(const OpArgs& args) {
                                                         static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
                                                         p % 16 * v_cell + v_head + at);
       }
-      asm volatile("cp.async.wait_all;" ::: "memory");
+      wait_for_copies();
       __syncthreads();
     }
     const uint8_t* k_at = kStaged ? k_tile + tid * k_row

@@ -2,8 +2,6 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 extern "C" __global__ void gather_rows(const __grid_constant__ OpArgs args) {
   wait_for_inputs();

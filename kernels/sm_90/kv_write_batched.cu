@@ -2,7 +2,6 @@
 #include "kernels/sm_90/kv.cuh"
 
 using namespace zinc_rt::cuda;
-namespace push = zinc_rt::push;
 
 // A workgroup a token. Symbols: n, nk, nv, m, type, pitch of K, pitch of V.
 extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args) {
@@ -24,7 +23,7 @@ extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args)
 // Symbols: n, nq, nk, nv, m, p, type, pitch of K, pitch of V, q_parts, k_parts. Shared: the largest part, and
 // rms_floats of it.
 extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::RmsNormFusedRopeKvWrite>();

@@ -9,24 +9,6 @@
 
 namespace zinc_rt::cuda {
 
-// c += A B: signed or unsigned A, signed B; 32 values of k, or the first or second 16 of the same registers.
-template <bool kSigned>
-__device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
-  if constexpr (kSigned)
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
-  else
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
-}
-__device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(b));
-}
-
 constexpr int kWarps = 8, kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
 
 // What a workgroup works on.
@@ -345,7 +327,7 @@ ZRT_CUDA_HD uint32_t linear_shared_bytes() {
 template <Format F, int kTiles, int kColumns, int kAhead>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);

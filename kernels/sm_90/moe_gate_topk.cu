@@ -3,11 +3,9 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
-  extern __shared__ float p[];
+  ZRT_DYNAMIC_SHARED(float, p);
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::MoeGateTopk>();
@@ -60,7 +58,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
 // [n, k], 1 items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Choices of no expert make items of
 // their own, which give NaN. Shared: 2 e + 2 words.
 extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
-  extern __shared__ uint32_t counts[];
+  ZRT_DYNAMIC_SHARED(uint32_t, counts);
   wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0) * args.dim(1), e = args.dim(2), most = args.symbols[3];

@@ -4,8 +4,6 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 constexpr uint32_t kQ8A256 = 20;  // cpp/base/dtype.h
 

@@ -2,12 +2,10 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 // Symbols: n, d.
 extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   if (blockIdx.x >= args.dim(0)) return;
@@ -20,7 +18,7 @@ extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
 
 // RESIDUAL_RMS_NORM. Symbols: n, d.
 extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   if (blockIdx.x >= args.dim(0)) return;
@@ -36,7 +34,7 @@ extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args
 
 // SSM_GATED_NORM: RMS_NORM of x times silu(z). Symbols: n, d.
 extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   if (blockIdx.x >= args.dim(0)) return;
@@ -53,7 +51,7 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
 // want it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d.
 // Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;

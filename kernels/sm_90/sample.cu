@@ -9,7 +9,6 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
 using zinc_rt::SampleParams;
 
 constexpr uint32_t kThreads = 1024, kDigits = 256;

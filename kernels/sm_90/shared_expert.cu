@@ -3,10 +3,9 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
 
 extern "C" __global__ void shared_expert(const __grid_constant__ OpArgs args) {
-  extern __shared__ float v[];
+  ZRT_DYNAMIC_SHARED(float, v);
   wait_for_inputs();
   let_next_start();
   const uint32_t t = blockIdx.x, d = args.dim(1);

@@ -4,11 +4,9 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 extern "C" __global__ void ssm_delta_net(const __grid_constant__ OpArgs args) {
-  extern __shared__ float shared[];
+  ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::SsmDeltaNet>();

@@ -3,8 +3,6 @@
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
-namespace exact = zinc_rt::exact;
-namespace push = zinc_rt::push;
 
 extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
   wait_for_inputs();

@@ -13,13 +13,6 @@
 
 namespace zinc_rt::cuda {
 
-// f16_to_f32 of kernels/common/half.h in one instruction: the same bits but for what a NaN carries.
-__device__ __forceinline__ float widen_f16(uint16_t half) {
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
-  return value;
-}
-
 // The numbers of DType (cpp/base/dtype.h).
 enum Format {
   kF32 = 0,

@@ -1,0 +1,62 @@
+// What C++ has no word for: each function is an instruction or two of PTX. A tool that runs the kernels elsewhere replaces
+// this file alone (tests_cpp/cuda_sim).
+#pragma once
+
+#include <stdint.h>
+
+// Memory of the workgroup whose size the launch gives: `type name[]`. All such names of a kernel are one address.
+#define ZRT_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
+
+namespace zinc_rt::cuda {
+
+// Programmatic dependent launch: what a kernel reads that another writes, it reads after this. Every thread calls it
+// first, also one that has nothing to do: the end of a kernel stands for the end of all before it.
+__device__ __forceinline__ void wait_for_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+// The next kernel may be set up while this one runs.
+__device__ __forceinline__ void let_next_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// f16_to_f32 of kernels/common/half.h in one instruction: the same bits but for what a NaN carries.
+__device__ __forceinline__ float widen_f16(uint16_t half) {
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(half));
+  return value;
+}
+
+// 16 bytes of global memory to shared memory, both aligned to 16, on their way until wait_for_copies.
+__device__ __forceinline__ void copy_16(void* to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from));
+}
+// For the copies of this thread.
+__device__ __forceinline__ void wait_for_copies() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// c += A B of a warp, m16n8k32: signed or unsigned A, signed B.
+template <bool kSigned>
+__device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
+  if constexpr (kSigned)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
+  else
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
+}
+// The same of 16 values of k: unsigned A. a0, a1 and b are the first or the last registers of mma32's.
+__device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a0), "r"(a1), "r"(b));
+}
+
+}  // namespace zinc_rt::cuda
