@@ -13,7 +13,8 @@ export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_U
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
                 libpcre2-dev libxxhash-dev libedit-dev libssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev
                 'libboost1.81-dev|libboost1.83-dev')
-TEST_PACKAGES=(libgtest-dev libgmock-dev)
+# Boost.Context: the fibers of tests_cpp/cuda_sim.
+TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev')
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)

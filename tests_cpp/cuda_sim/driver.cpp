@@ -1,0 +1,288 @@
+// NVIDIA's driver as far as T-CUDA calls it (cpp/ring/cuda/driver.h), over a GPU that is this process: device memory is
+// host memory, and what is launched has run when the call returns. Calls that a real driver refuses are refused. The
+// program finds it where LD_LIBRARY_PATH names its folder.
+#include <cuda.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "cuda_sim/workgroup.h"
+
+namespace {
+
+constexpr std::size_t kDeviceBytes = std::size_t{8} << 30, kPoisoned = 1u << 20, kDefaultShared = 48u << 10,
+                      kMostShared = 227u << 10;
+
+struct Launch {
+  const cuda_sim::Kernel* kernel;
+  cuda_sim::Index grid, block;
+  std::size_t shared;
+  std::vector<std::byte> args;
+};
+
+// The image that was compiled from the same source, and its functions.
+struct Module {
+  void* library;
+  const cuda_sim::Kernel* kernels;
+  std::size_t n;
+};
+
+std::mutex mutex;
+std::map<std::uintptr_t, std::size_t> allocations;  // of the device
+std::size_t allocated = 0;
+std::map<const cuda_sim::Kernel*, std::size_t> shared_limits;
+
+bool is_device(CUdeviceptr at, std::size_t bytes) {
+  auto it = allocations.upper_bound(at);
+  if (it == allocations.begin()) return false;
+  --it;
+  return at - it->first <= it->second && bytes <= it->second - (at - it->first);
+}
+
+void run(const Launch& launch) {
+  cuda_sim::run_grid(*launch.kernel, launch.args.data(), launch.grid, launch.block, launch.shared);
+}
+
+// Images by the bytes that the build has packed into the program: FOLDER/NAME.fatbin is that of FOLDER/NAME.so.
+std::string name_of_image(const void* image) {
+  static const auto images = [] {
+    std::map<std::string, std::string> contents;
+    for (const auto& entry : std::filesystem::directory_iterator(ZRT_CUDA_IMAGES)) {
+      if (entry.path().extension() != ".fatbin") continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      contents[entry.path().stem()] = {std::istreambuf_iterator<char>(in), {}};
+    }
+    return contents;
+  }();
+  // A fat binary begins with a magic number, its version, the size of the header and that of what follows.
+  const auto* at = static_cast<const char*>(image);
+  std::uint16_t header;
+  std::uint64_t rest;
+  std::memcpy(&header, at + 6, sizeof(header));
+  std::memcpy(&rest, at + 8, sizeof(rest));
+  for (const auto& [name, content] : images)
+    if (content.size() == header + rest && std::memcmp(content.data(), image, content.size()) == 0) return name;
+  return {};
+}
+
+}  // namespace
+
+struct CUstream_st {
+  CUgraph capture = nullptr;
+};
+struct CUgraph_st {
+  std::vector<Launch> launches;
+};
+struct CUgraphExec_st {
+  std::vector<Launch> launches;
+};
+struct CUevent_st {};
+struct CUmod_st {
+  Module module;
+};
+struct CUctx_st {};
+namespace {
+CUctx_st context;
+}
+
+extern "C" {
+
+CUresult cuInit(unsigned) {
+  return CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int* version) {
+  return *version = CUDA_VERSION, CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult, const char** text) {
+  return *text = "refused by cuda_sim", CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int* n) {
+  return *n = 1, CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice* device, int) {
+  return *device = 0, CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char* name, int size, CUdevice) {
+  std::strncpy(name, "cuda_sim: the kernels on this processor", static_cast<std::size_t>(size));
+  return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
+  return *bytes = kDeviceBytes, CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
+  return *out = &context, CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+  return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  const std::lock_guard lock(mutex);
+  return *free = kDeviceBytes - allocated, *total = kDeviceBytes, CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
+  const std::lock_guard lock(mutex);
+  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > kDeviceBytes - allocated) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, 256, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  // NaN, so that what is read before it is written shows; not all of large ones, most of which no test touches.
+  std::memset(memory, 0xFF, std::min(bytes, kPoisoned));
+  *at = reinterpret_cast<CUdeviceptr>(memory);
+  allocations[*at] = bytes;
+  allocated += bytes;
+  return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr at) {
+  const std::lock_guard lock(mutex);
+  const auto it = allocations.find(at);
+  if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
+  allocated -= it->second;
+  allocations.erase(it);
+  std::free(reinterpret_cast<void*>(at));
+  return CUDA_SUCCESS;
+}
+CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned) {
+  return ::posix_memalign(at, 4096, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemFreeHost(void* at) {
+  return std::free(at), CUDA_SUCCESS;
+}
+CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, std::size_t n, CUstream) {
+  const std::lock_guard lock(mutex);
+  if (!is_device(at, n)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memset(reinterpret_cast<void*>(at), byte, n), CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t n, CUstream) {
+  const std::lock_guard lock(mutex);
+  if (!is_device(to, n)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memcpy(reinterpret_cast<void*>(to), from, n), CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t n, CUstream) {
+  const std::lock_guard lock(mutex);
+  if (!is_device(from, n)) return CUDA_ERROR_INVALID_VALUE;
+  return std::memcpy(to, reinterpret_cast<const void*>(from), n), CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  return *stream = new CUstream_st, CUDA_SUCCESS;
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  return delete stream, CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream) {
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamQuery(CUstream) {
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  return stream->capture = new CUgraph_st, CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
+  *graph = stream->capture;
+  stream->capture = nullptr;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventCreate(CUevent* event, unsigned) {
+  return *event = new CUevent_st, CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event) {
+  return delete event, CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent, CUstream) {
+  return CUDA_SUCCESS;
+}
+CUresult cuEventSynchronize(CUevent) {
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule* out, const void* image) {
+  const std::lock_guard lock(mutex);
+  const std::string name = name_of_image(image);
+  if (name.empty()) return CUDA_ERROR_INVALID_IMAGE;
+  void* library = ::dlopen((ZRT_CUDA_SIM_IMAGES "/" + name + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) cuda_sim::stop(::dlerror());
+  using List = const cuda_sim::Kernel* (*)(std::size_t*);
+  Module module{library, nullptr, 0};
+  module.kernels = reinterpret_cast<List>(::dlsym(library, "cuda_sim_kernels"))(&module.n);
+  *out = new CUmod_st{module};
+  return CUDA_SUCCESS;
+}
+// The library stays: its kernels' limits are kept by address.
+CUresult cuModuleUnload(CUmodule module) {
+  return delete module, CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
+  for (std::size_t i = 0; i < module->module.n; ++i)
+    if (std::strcmp(module->module.kernels[i].name, name) == 0)
+      return *out = reinterpret_cast<CUfunction>(const_cast<cuda_sim::Kernel*>(&module->module.kernels[i])),
+             CUDA_SUCCESS;
+  return CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  const std::lock_guard lock(mutex);
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+      static_cast<std::size_t>(value) > kMostShared)
+    return CUDA_ERROR_INVALID_VALUE;
+  shared_limits[reinterpret_cast<const cuda_sim::Kernel*>(function)] = static_cast<std::size_t>(value);
+  return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+  const std::lock_guard lock(mutex);
+  const auto* kernel = reinterpret_cast<const cuda_sim::Kernel*>(function);
+  const auto limit = shared_limits.find(kernel);
+  if (config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0 || config->gridDimY > 65535 ||
+      config->gridDimZ > 65535 || config->blockDimX == 0 || config->blockDimX > 1024 ||
+      config->sharedMemBytes > (limit != shared_limits.end() ? limit->second : kDefaultShared))
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto* args = static_cast<const std::byte*>(params[0]);
+  Launch launch{kernel,
+                {config->gridDimX, config->gridDimY, config->gridDimZ},
+                {config->blockDimX, config->blockDimY, config->blockDimZ},
+                config->sharedMemBytes,
+                {args, args + kernel->args_bytes}};
+  if (config->hStream->capture != nullptr)
+    config->hStream->capture->launches.push_back(std::move(launch));
+  else
+    run(launch);
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long) {
+  return *out = new CUgraphExec_st{graph->launches}, CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  return delete graph, CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+  return delete graph, CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+  const std::lock_guard lock(mutex);
+  for (const Launch& launch : graph->launches) run(launch);
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

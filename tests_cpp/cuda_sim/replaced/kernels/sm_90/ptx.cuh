@@ -1,0 +1,54 @@
+// kernels/sm_90/ptx.cuh on the host: the same functions, by the instructions' definitions.
+#pragma once
+
+#include "kernels/common/half.h"
+
+#define ZRT_DYNAMIC_SHARED(type, name) type* name = reinterpret_cast<type*>(::cuda_sim::here.shared)
+
+namespace zinc_rt::cuda {
+
+// Kernels run one after another.
+inline void wait_for_inputs() {}
+inline void let_next_start() {}
+
+inline float widen_f16(uint16_t half) {
+  return f16_to_f32(half);
+}
+
+// Nothing reads a copy before the wait for it, so it may be made at once.
+inline void copy_16(void* to, const void* from) {
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
+    ::cuda_sim::stop("a copy of 16 bytes that is not aligned to 16");
+  std::memcpy(to, from, 16);
+}
+inline void wait_for_copies() {}
+
+// c += A B of a warp, by the layout of mma.m16n8: lane l has, of A, rows l / 4 and l / 4 + 8 and four values of k from
+// l % 4 * 4 on, and the same 16 values further; of B column l / 4 and the same values of k; of C rows l / 4 and l / 4 +
+// 8, columns l % 4 * 2 and the next. kQuads: fours of k, 8 or 4.
+template <bool kSigned, int kQuads>
+inline void mma(int (&c)[4], const ::cuda_sim::Words& own) {
+  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, own);
+  const std::uint32_t lane = threadIdx.x % 32;
+  for (int i = 0; i < 4; ++i) {
+    const std::uint32_t row = lane / 4, column = lane % 4 * 2 + i % 2;
+    for (int quad = 0; quad < kQuads; ++quad) {
+      const std::uint32_t a = lanes[row * 4 + quad % 4].w[i / 2 + quad / 4 * 2],
+                          b = lanes[column * 4 + quad % 4].w[4 + quad / 4];
+      for (int byte = 0; byte < 4; ++byte) {
+        const auto code = static_cast<std::uint8_t>(a >> (8 * byte));
+        c[i] += (kSigned ? static_cast<std::int8_t>(code) : static_cast<int>(code)) *
+                static_cast<std::int8_t>(b >> (8 * byte));
+      }
+    }
+  }
+}
+template <bool kSigned>
+inline void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
+  mma<kSigned, 8>(c, {{a[0], a[1], a[2], a[3], b.x, b.y}});
+}
+inline void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  mma<false, 4>(c, {{a0, a1, 0, 0, b}});
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,42 @@
+// Runs a grid of a kernel on the host, one workgroup after another, each CUDA thread a fiber that runs until it waits
+// for others. What a GPU leaves undefined ends the program with a message: threads that wait for each other for ever, a
+// lane that is not in its own mask, a shuffle from a lane that is not there.
+// Thread rule: one grid at a time (the driver's lock); kernels call these functions from its fibers alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cuda_sim {
+
+struct Index {
+  std::uint32_t x = 0, y = 0, z = 0;
+};
+// Of the fiber that runs.
+struct Place {
+  Index thread, block, block_dim, grid_dim;
+  std::byte* shared = nullptr;  // dynamic shared memory, filled with NaN when a workgroup begins
+};
+extern Place here;
+
+// __syncthreads: threads that have ended are not waited for.
+void sync_threads();
+
+// All lanes of `mask` of a warp meet, and each sees what every one of them brought: [32], to be read before the lane's
+// next meeting.
+struct Words {
+  std::uint32_t w[8];
+};
+const Words* exchange(std::uint32_t mask, const Words& own);
+
+[[noreturn]] void stop(const char* what);
+
+// A kernel of an image: its one argument is args_bytes at `args`.
+struct Kernel {
+  const char* name;
+  std::size_t args_bytes;
+  void (*call)(const void* args);
+};
+void run_grid(const Kernel& kernel, const void* args, Index grid, Index block, std::size_t shared_bytes);
+
+}  // namespace cuda_sim
