@@ -1,5 +1,5 @@
-// What C++ has no word for: each function is an instruction or two of PTX. A tool that runs the kernels elsewhere replaces
-// this file alone (tests_cpp/cuda_sim).
+// What C++ has no word for: each function is an instruction or two of PTX. A tool that runs the kernels elsewhere
+// replaces this file alone (tests_cpp/cuda_sim).
 #pragma once
 
 #include <stdint.h>
