@@ -1,8 +1,15 @@
 #include "ring/packet.h"
 
+#include <atomic>
+
 #include "base/error.h"
 
 namespace zinc_rt::ring {
+
+std::uint64_t BatchId::next() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
 
 std::uint32_t GridExtent::count(const StepDims& dims) const {
   std::uint32_t n = extent.n;

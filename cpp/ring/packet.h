@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/heap.h"
@@ -55,7 +56,30 @@ struct Packet {
   std::uint32_t first_push = 0, push_bytes = 0;     // in PacketBatch::push
 };
 
+// Names the content of a batch for as long as the process runs: a copy, which may be changed, has a name of its own, so
+// what a ring keeps for a batch (plans, graphs) it finds without looking at the content again.
+class BatchId {
+ public:
+  BatchId() : value_(next()) {}
+  BatchId(const BatchId&) : BatchId() {}
+  BatchId(BatchId&& other) noexcept : value_(std::exchange(other.value_, next())) {}
+  BatchId& operator=(const BatchId&) {
+    value_ = next();
+    return *this;
+  }
+  BatchId& operator=(BatchId&& other) noexcept {
+    value_ = std::exchange(other.value_, next());
+    return *this;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  static std::uint64_t next();
+  std::uint64_t value_;
+};
+
 struct PacketBatch {
+  BatchId id;
   std::string name;
   std::vector<Packet> packets;
   std::vector<Binding> bindings;

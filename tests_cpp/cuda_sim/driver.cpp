@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,7 @@ struct Module {
   std::size_t n;
 };
 
+std::atomic<unsigned long> n_calls{0};
 std::mutex mutex;
 std::map<std::uintptr_t, std::size_t> allocations;  // of the device
 std::size_t allocated = 0;
@@ -96,26 +98,38 @@ CUctx_st context;
 
 extern "C" {
 
+// For tests: calls of the driver since the program began.
+unsigned long cuda_sim_calls() {
+  return n_calls;
+}
+
 CUresult cuInit(unsigned) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int* version) {
+  ++n_calls;
   return *version = CUDA_VERSION, CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult, const char** text) {
+  ++n_calls;
   return *text = "refused by cuda_sim", CUDA_SUCCESS;
 }
 CUresult cuDeviceGetCount(int* n) {
+  ++n_calls;
   return *n = 1, CUDA_SUCCESS;
 }
 CUresult cuDeviceGet(CUdevice* device, int) {
+  ++n_calls;
   return *device = 0, CUDA_SUCCESS;
 }
 CUresult cuDeviceGetName(char* name, int size, CUdevice) {
+  ++n_calls;
   std::strncpy(name, "cuda_sim: the kernels on this processor", static_cast<std::size_t>(size));
   return CUDA_SUCCESS;
 }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
+  ++n_calls;
   switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; return CUDA_SUCCESS;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; return CUDA_SUCCESS;
@@ -124,23 +138,29 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   }
 }
 CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
+  ++n_calls;
   return *bytes = kDeviceBytes, CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
+  ++n_calls;
   return *out = &context, CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   return *free = kDeviceBytes - allocated, *total = kDeviceBytes, CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > kDeviceBytes - allocated) return CUDA_ERROR_OUT_OF_MEMORY;
@@ -154,6 +174,7 @@ CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr at) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   const auto it = allocations.find(at);
   if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
@@ -163,63 +184,79 @@ CUresult cuMemFree(CUdeviceptr at) {
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostAlloc(void** at, std::size_t bytes, unsigned) {
+  ++n_calls;
   return ::posix_memalign(at, 4096, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuMemFreeHost(void* at) {
+  ++n_calls;
   return std::free(at), CUDA_SUCCESS;
 }
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, std::size_t n, CUstream) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   if (!is_device(at, n)) return CUDA_ERROR_INVALID_VALUE;
   return std::memset(reinterpret_cast<void*>(at), byte, n), CUDA_SUCCESS;
 }
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t n, CUstream) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   if (!is_device(to, n)) return CUDA_ERROR_INVALID_VALUE;
   return std::memcpy(reinterpret_cast<void*>(to), from, n), CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t n, CUstream) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   if (!is_device(from, n)) return CUDA_ERROR_INVALID_VALUE;
   return std::memcpy(to, reinterpret_cast<const void*>(from), n), CUDA_SUCCESS;
 }
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
+  ++n_calls;
   return *stream = new CUstream_st, CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream stream) {
+  ++n_calls;
   return delete stream, CUDA_SUCCESS;
 }
 CUresult cuStreamSynchronize(CUstream) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamQuery(CUstream) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  ++n_calls;
   if (stream->capture != nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   return stream->capture = new CUgraph_st, CUDA_SUCCESS;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  ++n_calls;
   if (stream->capture == nullptr) return CUDA_ERROR_ILLEGAL_STATE;
   *graph = stream->capture;
   stream->capture = nullptr;
   return CUDA_SUCCESS;
 }
 CUresult cuEventCreate(CUevent* event, unsigned) {
+  ++n_calls;
   return *event = new CUevent_st, CUDA_SUCCESS;
 }
 CUresult cuEventDestroy(CUevent event) {
+  ++n_calls;
   return delete event, CUDA_SUCCESS;
 }
 CUresult cuEventRecord(CUevent, CUstream) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent) {
+  ++n_calls;
   return CUDA_SUCCESS;
 }
 
 CUresult cuModuleLoadData(CUmodule* out, const void* image) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   const std::string name = name_of_image(image);
   if (name.empty()) return CUDA_ERROR_INVALID_IMAGE;
@@ -233,9 +270,11 @@ CUresult cuModuleLoadData(CUmodule* out, const void* image) {
 }
 // The library stays: its kernels' limits are kept by address.
 CUresult cuModuleUnload(CUmodule module) {
+  ++n_calls;
   return delete module, CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name) {
+  ++n_calls;
   for (std::size_t i = 0; i < module->module.n; ++i)
     if (std::strcmp(module->module.kernels[i].name, name) == 0)
       return *out = reinterpret_cast<CUfunction>(const_cast<cuda_sim::Kernel*>(&module->module.kernels[i])),
@@ -243,6 +282,7 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule module, const char* name)
   return CUDA_ERROR_NOT_FOUND;
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
       static_cast<std::size_t>(value) > kMostShared)
@@ -251,6 +291,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   const auto* kernel = reinterpret_cast<const cuda_sim::Kernel*>(function);
   const auto limit = shared_limits.find(kernel);
@@ -271,15 +312,19 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* out, CUgraph graph, unsigned long long) {
+  ++n_calls;
   return *out = new CUgraphExec_st{graph->launches}, CUDA_SUCCESS;
 }
 CUresult cuGraphExecDestroy(CUgraphExec graph) {
+  ++n_calls;
   return delete graph, CUDA_SUCCESS;
 }
 CUresult cuGraphDestroy(CUgraph graph) {
+  ++n_calls;
   return delete graph, CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+  ++n_calls;
   const std::lock_guard lock(mutex);
   for (const Launch& launch : graph->launches) run(launch);
   return CUDA_SUCCESS;

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "model_fixture.h"
+#include "ring/registry.h"
 #include "tests_cpp/base/counting_allocator.h"
 
 namespace zinc_rt {
@@ -88,16 +89,19 @@ TEST_P(NoAlloc, HundredStepsAfterWarmUp) {
   EXPECT_EQ(n_logits_, 202 * 3 * executor_->config().vocab_size);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Tiers, NoAlloc,
-    ::testing::Values(TierAndModel{"t_cpu", "llama_k-Q4_K_M"}, TierAndModel{"t_cpu", "qwen35moe-Q4_K_M"},
-                      TierAndModel{"t_cpu", "gemma4_moe-f16"}, TierAndModel{"t_cpu", "phi3_longrope-f16"},
-                      TierAndModel{"null", "llama_k-Q4_K_M"}, TierAndModel{"null", "qwen35moe-Q4_K_M"}),
-    [](const auto& info) {
-      auto name = info.param.tier + "_" + info.param.model;
-      std::ranges::replace(name, '-', '_');
-      return name;
-    });
+std::vector<TierAndModel> tiers_and_models() {
+  std::vector<TierAndModel> cases;
+  for (const ring::Tier* tier : ring::tiers())
+    if (tier->unavailable_reason().empty())
+      for (const auto* model : {"llama_k-Q4_K_M", "qwen35moe-Q4_K_M", "gemma4_moe-f16", "phi3_longrope-f16"})
+        cases.push_back({tier->name, model});
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Tiers, NoAlloc, ::testing::ValuesIn(tiers_and_models()), [](const auto& info) {
+  auto name = info.param.tier + "_" + info.param.model;
+  std::ranges::replace(name, '-', '_');
+  return name;
+});
 
 TEST(AllocationCount, CountsWhatAnyThreadAllocates) {
   ZRT_NEED_ALLOCATION_COUNT();

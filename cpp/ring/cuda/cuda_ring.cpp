@@ -103,7 +103,8 @@ Result<Buffer> CudaRing::alloc_bo(std::uint64_t bytes, Heap heap) {
 
 void CudaRing::free_bo(const Buffer& buffer) {
   if (!use_device()) return;
-  driver_.cuStreamSynchronize(stream_);
+  // Graphs may have addresses in it; those that are wanted still are checked and built anew.
+  if (!drop_graphs()) return;
   memory_.free(buffer);
 }
 
@@ -272,33 +273,6 @@ Status CudaRing::fits(const Submission& submission) const {
 
 namespace {
 
-// 64 bits of what a batch says; two batches of equal content may share graphs.
-std::uint64_t content_of(const PacketBatch& batch) {
-  std::uint64_t hash = 0x9E3779B97F4A7C15u;
-  const auto add = [&](std::uint64_t value) {
-    hash = (hash ^ value) * 0xFF51AFD7ED558CCDu;
-    hash ^= hash >> 29;
-  };
-  for (const Packet& p : batch.packets) {
-    add(std::uint64_t{static_cast<std::uint8_t>(p.kind)} << 32 | p.kernel.id);
-    add(std::uint64_t{p.first_binding} << 32 | p.first_push);
-    for (const GridExtent& axis : p.grid)
-      add(std::uint64_t{static_cast<std::uint8_t>(axis.extent.kind)} << 40 ^ std::uint64_t{axis.extent.n} << 8 ^
-          axis.tile);
-  }
-  for (const Binding& b : batch.bindings) {
-    add(std::uint64_t{b.bo} << 40 ^ b.offset);
-    add(b.bytes);
-  }
-  const std::byte* push = batch.push.data();
-  for (std::size_t i = 0; i + 4 <= batch.push.size(); i += 4) {
-    std::uint32_t word;
-    std::memcpy(&word, push + i, 4);
-    add(word);
-  }
-  return hash;
-}
-
 // The least power of two that is not below n.
 std::uint32_t bucket_of(std::uint32_t n) {
   std::uint32_t bucket = 1;
@@ -310,12 +284,13 @@ std::uint32_t bucket_of(std::uint32_t n) {
 
 Result<Fence> CudaRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(broken_);
-  ZRT_CHECK_OK(fits(submission));
   ZRT_CHECK_OK(use_device());
+  if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
   const StepDims bucket{bucket_of(submission.dims.n_tokens), bucket_of(submission.dims.n_outputs)};
-  const Key key{content_of(*submission.batch), submission.first, submission.count, bucket};
+  const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
   auto it = graphs_.find(key);
   if (it == graphs_.end()) {
+    ZRT_CHECK_OK(fits(submission));
     ZRT_TRY(const Graph graph, build(submission, bucket));
     it = graphs_.emplace(key, graph).first;
   }
@@ -331,7 +306,6 @@ Status CudaRing::wait(Fence fence) {
   if (fence.value > submissions_)
     return fail(StatusCode::kInvalidArgument, "[t_cuda] fence {} was never given out, {} were", fence.value,
                 submissions_);
-  ZRT_CHECK_OK(use_device());
   return wait_for(fence.value);
 }
 
@@ -354,6 +328,7 @@ Status CudaRing::wait_for(std::uint64_t submission) {
     if (now - begin > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(20));
     if (now - asked < kAsk) continue;
     asked = now;
+    ZRT_CHECK_OK(use_device());
     const CUresult result = driver_.cuStreamQuery(stream_);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
       broken_ = driver_.check(result, "a step");

@@ -44,19 +44,19 @@ class CudaRing final : public Ring {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
   };
-  // A part of a batch in a bucket, by the content of the batch.
+  // A part of a batch in a bucket.
   struct Key {
-    std::uint64_t content;
+    std::uint64_t batch;  // BatchId
     std::uint32_t first, count;
     StepDims bucket;
     bool operator==(const Key& other) const {
-      return content == other.content && first == other.first && count == other.count &&
+      return batch == other.batch && first == other.first && count == other.count &&
              bucket.n_tokens == other.bucket.n_tokens && bucket.n_outputs == other.bucket.n_outputs;
     }
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const {
-      return key.content ^ (std::uint64_t{key.first} << 40) ^ (std::uint64_t{key.count} << 20) ^
+      return key.batch * 0x9E3779B97F4A7C15u ^ (std::uint64_t{key.first} << 40) ^ (std::uint64_t{key.count} << 20) ^
              (std::uint64_t{key.bucket.n_tokens} << 8) ^ key.bucket.n_outputs;
     }
   };
