@@ -9,10 +9,12 @@ target_compile_options(zrt_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-restric
 # clang reports a deprecated function that libstdc++ 12's own stable_sort uses; g++ goes on checking ours.
 target_compile_options(zrt_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
 target_link_libraries(zrt_flags INTERFACE fmt::fmt Threads::Threads)
+add_library(zrt_sanitizers INTERFACE)
+target_link_libraries(zrt_flags INTERFACE zrt_sanitizers)
 if(ZRT_SANITIZE)
-  target_compile_options(zrt_flags INTERFACE -fsanitize=${ZRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  target_link_options(zrt_flags INTERFACE -fsanitize=${ZRT_SANITIZE})
-  target_compile_definitions(zrt_flags INTERFACE ZRT_SANITIZED=1)
+  target_compile_options(zrt_sanitizers INTERFACE -fsanitize=${ZRT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(zrt_sanitizers INTERFACE -fsanitize=${ZRT_SANITIZE})
+  target_compile_definitions(zrt_sanitizers INTERFACE ZRT_SANITIZED=1)
 endif()
 
 # zrt_compile_in_groups(TARGET): for modules whose files include heavy headers (JSON above all), where eight files as one
