@@ -87,6 +87,17 @@ struct LinearArgs {
   uint64_t expert_pitch[3];
 };
 
+// The product of many rows of x (linear_tile.cuh): a workgroup has `tiles` tiles of 16 rows of W and kTileColumns rows
+// of x, and shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a row), its sums (32 bytes a
+// row), its scales (one a row, or one a block of 32).
+constexpr uint32_t kTileColumns = 128, kTileXPitch = 288, kTileMostShared = 227u << 10;
+constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t group_bytes, bool is_block_32) {
+  return tiles * 16 * group_bytes + kTileColumns * (kTileXPitch + 32 + (is_block_32 ? 32 : 4));
+}
+constexpr uint32_t tile_stages(uint32_t stage_bytes) {
+  return 3 * stage_bytes <= kTileMostShared ? 3 : 2;
+}
+
 // step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
 struct CopyJob {
   const uint32_t* from;

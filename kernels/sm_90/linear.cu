@@ -1,7 +1,9 @@
 // LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 8,
-// 16 and 32 rows of x. EMBED's rows and LINEAR on float activations widen the same layout.
+// 16 and 32 rows of x, and of 128 with 128 or 64 rows of W. EMBED's rows and LINEAR on float activations widen the same
+// layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
+#include "kernels/sm_90/linear_tile.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -15,6 +17,12 @@ extern "C" __global__ void __launch_bounds__(256) linear_16(const __grid_constan
 }
 extern "C" __global__ void __launch_bounds__(256, 2) linear_32(const __grid_constant__ LinearArgs args) {
   linear<kFormat, 1, 4, 1>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
+  linear_tile<kFormat, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_64(const __grid_constant__ LinearArgs args) {
+  linear_tile<kFormat, 2>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);

@@ -5,71 +5,11 @@
 // changes a bit.
 #pragma once
 
-#include "kernels/sm_90/weights.cuh"
+#include "kernels/sm_90/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr int kWarps = 8, kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
-
-// What a workgroup works on.
-struct Job {
-  const uint8_t* w;
-  const LinearPart* part;
-  uint32_t first_tile;
-  uint32_t n_columns;      // of this workgroup's expert, or of all
-  const int32_t* choices;  // experts: choice of a column; null: the column itself, plus `choice`
-  uint32_t choice;
-  bool is_expert, is_valid;  // an id outside the experts gives NaN
-};
-
-template <int kTiles>
-__device__ inline Job job_of(const LinearArgs& args, uint32_t n_rows) {
-  Job job{};
-  uint32_t p = 0;
-  while (p + 1 < args.n_parts && blockIdx.x >= args.parts[p + 1].first_block) ++p;
-  job.part = &args.parts[p];
-  job.first_tile = (blockIdx.x - job.part->first_block) * kTiles;
-  job.w = static_cast<const uint8_t*>(job.part->w);
-  job.n_columns = n_rows;
-  job.is_valid = true;
-  if (args.choices == 0) return job;
-  job.is_expert = true;
-  uint32_t expert;
-  if (args.items == nullptr) {  // an item is a choice
-    job.choice = blockIdx.z;
-    job.n_columns = blockIdx.z < n_rows * args.choices ? 1 : 0;
-    expert = job.n_columns > 0 ? static_cast<uint32_t>(args.ids[blockIdx.z]) : 0;
-  } else {
-    const int32_t* item = args.items + 1 + 3 * blockIdx.z;
-    const bool is_item = static_cast<int32_t>(blockIdx.z) < args.items[0];
-    expert = is_item ? static_cast<uint32_t>(item[0]) : 0;
-    job.choices = is_item ? args.order + item[1] : nullptr;
-    job.n_columns = is_item ? static_cast<uint32_t>(item[2]) : 0;
-  }
-  job.is_valid = expert < args.n_experts;
-  job.w += (job.is_valid ? expert : 0) * args.expert_pitch[p];
-  return job;
-}
-// The row of x and the row of y of a column.
-__device__ __forceinline__ uint32_t y_row(const Job& job, uint32_t column) {
-  if (!job.is_expert) return column;
-  return job.choices != nullptr ? static_cast<uint32_t>(job.choices[column]) : job.choice;
-}
-__device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Job& job, uint32_t column) {
-  const uint32_t row = y_row(job, column);
-  return job.is_expert && args.x_rows == 1 ? row / args.choices : row;
-}
-__device__ __forceinline__ uint32_t rows_of_x(const LinearArgs& args) {
-  if (args.rows_symbol == kSymbolicTokens) return args.step->n_tokens;
-  return args.rows_symbol == kSymbolicOutputs ? args.step->n_outputs : args.rows_symbol;
-}
-__device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m, float v) {
-  const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;
-  if (!job.is_valid) v = nan_value();
-  if (job.part->bias != nullptr) v = v + job.part->bias[m];
-  job.part->y[at] = v;
-  if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
-}
+constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
 
 // The bits of a group that a lane of a warp wants of one tile.
 template <Format F>
@@ -92,24 +32,9 @@ struct Group {
       if constexpr (T::kBlock == 32) {
 #pragma unroll
         for (int s = 0; s < kSteps; ++s)
-          if (s < n_steps) {
-            const uint8_t* scale = at + (s * 16 + row) * T::kA;
-            if constexpr (T::kA == 4) scales[r][s] = __ldg(reinterpret_cast<const uint32_t*>(scale));
-            if constexpr (T::kA == 2) scales[r][s] = __ldg(reinterpret_cast<const uint16_t*>(scale));
-            if constexpr (T::kA == 1) scales[r][s] = __ldg(scale);
-          }
+          if (s < n_steps) scales[r][s] = load_scale<F>(at, s, row);
       } else {
-        if constexpr (T::kA == 16) {
-          const uint4 v = __ldg(reinterpret_cast<const uint4*>(at) + row);
-          scales[r][0] = v.x, scales[r][1] = v.y, scales[r][2] = v.z, scales[r][3] = v.w;
-        } else {
-#pragma unroll
-          for (int i = 0; i < T::kA / 4; ++i)
-            scales[r][i] = __ldg(reinterpret_cast<const uint32_t*>(at + row * T::kA) + i);
-        }
-        b[r] = 0;
-        if constexpr (T::kB == 2) b[r] = __ldg(reinterpret_cast<const uint16_t*>(at + 16 * T::kA) + row);
-        if constexpr (T::kB == 4) b[r] = __ldg(reinterpret_cast<const uint32_t*>(at + 16 * T::kA) + row);
+        load_scales<F>(at, row, scales[r], b[r]);
       }
     }
   }
@@ -269,7 +194,7 @@ struct Product {
                 for (int i = 0; i < 4; ++i)
                   c[i] = -T::kOffset * (half == 0 ? static_cast<int16_t>(sums[i % 2]) : sums[i % 2] >> 16);
               }
-              mma16(c, a[t][2 * half], a[t][2 * half + 1], half == 0 ? b.x : b.y);
+              mma16<false>(c, a[t][2 * half], a[t][2 * half + 1], half == 0 ? b.x : b.y);
 #pragma unroll
               for (int i = 0; i < 4; ++i) isum[t][n][i] += sub_scale<F>(scales[t][i / 2], 2 * s + half) * c[i];
             }

@@ -35,9 +35,23 @@ __device__ __forceinline__ void copy_16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
                "l"(from));
 }
+// The same of 4 bytes.
+__device__ __forceinline__ void copy_4(void* to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from));
+}
 // For the copies of this thread.
 __device__ __forceinline__ void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
+}
+// The copies of this thread since the last end of a batch are one, also where there were none; then all batches but the
+// last kLeft are waited for.
+__device__ __forceinline__ void end_copy_batch() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int kLeft>
+__device__ __forceinline__ void wait_for_copy_batches() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
 // c += A B of a warp, m16n8k32: signed or unsigned A, signed B.
@@ -52,11 +66,17 @@ __device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
 }
-// The same of 16 values of k: unsigned A. a0, a1 and b are the first or the last registers of mma32's.
+// The same of 16 values of k. a0, a1 and b are the first or the last registers of mma32's.
+template <bool kSigned>
 __device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a0), "r"(a1), "r"(b));
+  if constexpr (kSigned)
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a0), "r"(a1), "r"(b));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a0), "r"(a1), "r"(b));
 }
 
 }  // namespace zinc_rt::cuda

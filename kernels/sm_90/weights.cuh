@@ -146,18 +146,55 @@ __device__ inline Step pack_step(const Code& code) {
   return s;
 }
 
-template <Format F>
+// How weights are read: from global memory, where nobody writes them, or from a copy in shared memory.
+struct FromGlobal {
+  template <class T>
+  static __device__ __forceinline__ T read(const T* at) {
+    return __ldg(at);
+  }
+};
+struct FromShared {
+  template <class T>
+  static __device__ __forceinline__ T read(const T* at) {
+    return *at;
+  }
+};
+
+template <Format F, class From = FromGlobal>
 __device__ __forceinline__ Step load_step(const uint8_t* group, uint32_t steps, uint32_t step, uint32_t lane) {
   using T = Traits<F>;
   Step s{};
-  if constexpr (T::kP8 != 0) s.p8 = __ldg(reinterpret_cast<const uint4*>(group) + step * 32 + lane);
+  if constexpr (T::kP8 != 0) s.p8 = From::read(reinterpret_cast<const uint4*>(group) + step * 32 + lane);
   group += steps * 512 * T::kP8;
-  if constexpr (T::kP4 != 0) s.p4 = __ldg(reinterpret_cast<const uint2*>(group) + step * 32 + lane);
+  if constexpr (T::kP4 != 0) s.p4 = From::read(reinterpret_cast<const uint2*>(group) + step * 32 + lane);
   group += steps * 256 * T::kP4;
-  if constexpr (T::kP2 != 0) s.p2 = __ldg(reinterpret_cast<const uint32_t*>(group) + step * 32 + lane);
+  if constexpr (T::kP2 != 0) s.p2 = From::read(reinterpret_cast<const uint32_t*>(group) + step * 32 + lane);
   group += steps * 128 * T::kP2;
-  if constexpr (T::kP1 != 0) s.p1 = __ldg(reinterpret_cast<const uint16_t*>(group) + step * 32 + lane);
+  if constexpr (T::kP1 != 0) s.p1 = From::read(reinterpret_cast<const uint16_t*>(group) + step * 32 + lane);
   return s;
+}
+// The scale bytes of row `row` of a tile as words, from where the group's scales begin: of the block of a step of a
+// 32-value format, or the two parts of a block of 256.
+template <Format F, class From = FromGlobal>
+__device__ __forceinline__ uint32_t load_scale(const uint8_t* scales, uint32_t step, uint32_t row) {
+  const uint8_t* at = scales + (step * 16 + row) * Traits<F>::kA;
+  if constexpr (Traits<F>::kA == 4) return From::read(reinterpret_cast<const uint32_t*>(at));
+  if constexpr (Traits<F>::kA == 2) return From::read(reinterpret_cast<const uint16_t*>(at));
+  return From::read(at);
+}
+template <Format F, class From = FromGlobal>
+__device__ __forceinline__ void load_scales(const uint8_t* scales, uint32_t row, uint32_t* a, uint32_t& b) {
+  using T = Traits<F>;
+  if constexpr (T::kA == 16) {
+    const uint4 v = From::read(reinterpret_cast<const uint4*>(scales) + row);
+    a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+  } else {
+#pragma unroll
+    for (int i = 0; i < T::kA / 4; ++i) a[i] = From::read(reinterpret_cast<const uint32_t*>(scales + row * T::kA) + i);
+  }
+  b = 0;
+  if constexpr (T::kB == 2) b = From::read(reinterpret_cast<const uint16_t*>(scales + 16 * T::kA) + row);
+  if constexpr (T::kB == 4) b = From::read(reinterpret_cast<const uint32_t*>(scales + 16 * T::kA) + row);
 }
 template <Format F>
 __device__ inline void store_step(uint8_t* group, uint32_t steps, uint32_t step, uint32_t lane, const Step& s) {

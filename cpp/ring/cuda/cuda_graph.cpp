@@ -96,7 +96,7 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
   }
   for (;;) {
     launches.clear();
-    Planner planner(header, scratch_, launches);
+    Planner planner(header, scratch_, most_shared_, launches);
     planner.launch("step", "step_begin", begin.n_copies + std::max(1u, begin.n_pages * cuda::kPageBlocks), 1, 1, 256, 0,
                    begin);
     for (std::size_t i = 0; i < calls.size();) {

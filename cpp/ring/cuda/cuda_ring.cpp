@@ -53,6 +53,7 @@ Status CudaRing::open() {
     return value;
   };
   overlaps_launches_ = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+  most_shared_ = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   char name[128] = {};
   driver_.cuDeviceGetName(name, sizeof(name), device_);
   std::size_t total = 0;

@@ -81,6 +81,7 @@ class CudaRing final : public Ring {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   bool overlaps_launches_ = false;  // programmatic dependent launch
+  std::uint32_t most_shared_ = 0;   // bytes of shared memory of a workgroup
   std::string description_;
   kernel::KernelTable table_{kernel::Target::kSm90};
   CudaMemory memory_;

@@ -137,13 +137,15 @@ void attention(Planner& p, const OpCall& c) {
   // A chunk of K and V is brought to shared memory at once where it fits and lies in whole vectors.
   const std::uint64_t element = c.dtype(1) == DType::kF32 ? 4 : 2;
   const std::uint64_t tile = kChunk * (push.head_dim * element + 16 + push.v_head_dim * element);
+  const std::uint64_t shared =
+      std::uint64_t{group} * ((push.head_dim + 15) / 16 * 16 + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
+  constexpr std::uint64_t kOwnShared = 4096;  // what the kernel has besides, and more
   const bool is_staged = c.dtype(1) != DType::kQ8_0 && push.head_dim * element % 16 == 0 &&
-                         push.v_head_dim * element % 16 == 0 && tile <= 128u << 10;
+                         push.v_head_dim * element % 16 == 0 && tile <= 128u << 10 &&
+                         shared + tile + kOwnShared <= p.most_shared();
   auto symbols = c.symbols;
   symbols.insert(symbols.end(), {n_chunks, floats});
   const auto args = p.args(c, symbols);
-  const std::uint64_t shared =
-      std::uint64_t{group} * ((push.head_dim + 15) / 16 * 16 + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
   p.launch("flash_attn", "flash_attn_" + std::string(to_string(c.dtype(1))) + (is_staged ? "_staged" : ""), c.rows(),
            push.n_kv_heads, parts, kChunk, shared + (is_staged ? tile + 16 : 0), args);
   if (parts > 1) p.launch("flash_attn", "flash_attn_merge", c.rows(), push.n_heads, 1, 128, 0, args);

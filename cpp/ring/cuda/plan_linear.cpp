@@ -10,6 +10,10 @@ using cuda::LinearArgs;
 
 constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
 
+std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+
 struct Shape {
   const char* function;
   std::uint32_t columns;     // rows of x a workgroup
@@ -24,17 +28,24 @@ constexpr Shape integer_shape(const char* function, std::uint32_t tiles, std::ui
 constexpr Shape kShapes[] = {integer_shape("linear_8", 1, 1), integer_shape("linear_16", 1, 2),
                              integer_shape("linear_32", 1, 4)};
 constexpr Shape kFloatShape{"linear_widened", 8, 8, 0};
+// linear_tile.cuh.
+Shape tile_shape(DType dtype, bool is_large) {
+  const std::uint32_t tiles = is_large ? 8 : 4;
+  const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const std::uint32_t stage = cuda::tile_stage_bytes(tiles, group, traits(dtype).block_elems == 32);
+  return {is_large ? "linear_tile_128" : "linear_tile_64", cuda::kTileColumns, 16 * tiles,
+          cuda::tile_stages(stage) * stage};
+}
 
-// The smallest that takes the columns at once, else the largest.
+constexpr std::uint32_t kFewColumns = 64;   // up to here the widest of kShapes, more than once if need be
+constexpr std::uint32_t kWorkgroups = 132;  // of a GPU at a time; fewer of the large tiles would leave it idle
+
+// For products of up to so many rows of x, the smallest that takes them at once, else the largest.
 const Shape& shape_for(bool is_integer, std::uint32_t columns) {
   if (!is_integer) return kFloatShape;
   for (const Shape& shape : kShapes)
     if (columns <= shape.columns) return shape;
   return kShapes[2];
-}
-
-std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
-  return static_cast<std::uint32_t>((n + by - 1) / by);
 }
 
 }  // namespace
@@ -58,25 +69,28 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   args.step = planner.header();
   args.x_rows = 1;
   args.residual = residual;
-  std::uint32_t columns = call.rows(), n_items = 1;
-  Shape shape = shape_for(is_integer, columns);
-  std::uint32_t column_tiles = ceil_div(columns, shape.columns);
+  const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
+  const bool is_by_choice = experts.ids != nullptr && rows <= kItemFromChoice;
+  // Rows of x that meet a matrix, of an expert on the average.
+  const std::uint32_t met = experts.ids == nullptr ? rows : is_by_choice ? 1 : ceil_div(n_choices, experts.n);
+  // Tiles want whole tiles of W, and much shared memory.
+  const bool is_tiled = is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
+                          return m.rows % 16 == 0 && tile_shape(m.dtype, true).shared <= planner.most_shared();
+                        });
+  const Shape& few = shape_for(is_integer, met);
+  const std::uint32_t columns = is_tiled ? cuda::kTileColumns : few.columns;  // of a workgroup
+  std::uint32_t column_tiles = ceil_div(rows, columns), n_items = 1;
   if (experts.ids != nullptr) {
     args.choices = experts.choices;
     args.ids = experts.ids;
     args.x_rows = experts.x_rows;
     args.n_experts = experts.n;
-    const std::uint32_t n_choices = columns * experts.choices;
     column_tiles = 1;
-    if (columns <= kItemFromChoice) {
-      shape = shape_for(is_integer, 1);
-      n_items = n_choices;
-    } else {
-      shape = shape_for(is_integer, ceil_div(n_choices, experts.n));
-      n_items = std::min(n_choices, experts.n + 1 + n_choices / shape.columns);
+    n_items = is_by_choice ? n_choices : std::min(n_choices, experts.n + 1 + n_choices / columns);
+    if (!is_by_choice) {
       auto* items = static_cast<std::int32_t*>(planner.scratch((1 + 3 * std::uint64_t{n_items}) * 4));
       auto* order = static_cast<std::int32_t*>(planner.scratch(std::uint64_t{n_choices} * 4));
-      auto group = planner.args(call, {experts.choices, experts.n, shape.columns});
+      auto group = planner.args(call, {experts.choices, experts.n, columns});
       group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
       group.buffers[1] = items;
       group.buffers[2] = order;
@@ -88,18 +102,28 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   std::vector<bool> done(matrices.size());
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     if (done[i]) continue;
+    const DType dtype = matrices[i].dtype;
+    const auto blocks_of = [&](const Shape& shape) {
+      std::uint32_t blocks = 0;
+      for (const Matrix& m : matrices)
+        if (m.dtype == dtype) blocks += ceil_div(m.rows, shape.block_rows);
+      return blocks;
+    };
+    Shape shape = is_tiled ? tile_shape(dtype, true) : few;
+    if (is_tiled && std::uint64_t{blocks_of(shape)} * column_tiles * n_items < kWorkgroups)
+      shape = tile_shape(dtype, false);
     args.n_parts = 0;
     std::uint32_t blocks = 0;
     for (std::size_t j = i; j < matrices.size(); ++j) {
       const Matrix& m = matrices[j];
-      if (done[j] || m.dtype != matrices[i].dtype) continue;
+      if (m.dtype != dtype) continue;
       done[j] = true;
       args.parts[args.n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
       args.expert_pitch[args.n_parts++] = m.expert_pitch;
       blocks += ceil_div(m.rows, shape.block_rows);
     }
-    planner.launch("linear." + std::string(to_string(matrices[i].dtype)), shape.function, blocks, column_tiles, n_items,
-                   256, shape.shared, args);
+    planner.launch("linear." + std::string(to_string(dtype)), shape.function, blocks, column_tiles, n_items, 256,
+                   shape.shared, args);
   }
 }
 

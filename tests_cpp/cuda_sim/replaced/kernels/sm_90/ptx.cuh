@@ -21,7 +21,15 @@ inline void copy_16(void* to, const void* from) {
     ::cuda_sim::stop("a copy of 16 bytes that is not aligned to 16");
   std::memcpy(to, from, 16);
 }
+inline void copy_4(void* to, const void* from) {
+  if (reinterpret_cast<std::uintptr_t>(to) % 4 != 0 || reinterpret_cast<std::uintptr_t>(from) % 4 != 0)
+    ::cuda_sim::stop("a copy of 4 bytes that is not aligned to 4");
+  std::memcpy(to, from, 4);
+}
 inline void wait_for_copies() {}
+inline void end_copy_batch() {}
+template <int kLeft>
+inline void wait_for_copy_batches() {}
 
 // c += A B of a warp, by the layout of mma.m16n8: lane l has, of A, rows l / 4 and l / 4 + 8 and four values of k from
 // l % 4 * 4 on, and the same 16 values further; of B column l / 4 and the same values of k; of C rows l / 4 and l / 4 +
@@ -47,8 +55,9 @@ template <bool kSigned>
 inline void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
   mma<kSigned, 8>(c, {{a[0], a[1], a[2], a[3], b.x, b.y}});
 }
+template <bool kSigned>
 inline void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
-  mma<false, 4>(c, {{a0, a1, 0, 0, b}});
+  mma<kSigned, 4>(c, {{a0, a1, 0, 0, b}});
 }
 
 }  // namespace zinc_rt::cuda
