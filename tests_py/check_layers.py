@@ -45,7 +45,7 @@ TESTS_ALSO = {
     "lower": {"executor"},
     "executor": {"kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
-    "fuzz": {"model", "tokenizer", "ir", "kernel", "ring", "server"},
+    "fuzz": {"base", "model", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
 BINDINGS_MAY_SEE = {"base", "model", "tokenizer", "tools"}

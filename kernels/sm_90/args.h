@@ -98,6 +98,10 @@ constexpr uint32_t tile_stages(uint32_t stage_bytes) {
   return 3 * stage_bytes <= kTileMostShared ? 3 : 2;
 }
 
+// Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup; rows (tokens by heads) of a thread, which
+// has one value of them.
+constexpr uint32_t kAttendTileThreads = 256, kAttendTileRows = 16;
+
 // step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
 struct CopyJob {
   const uint32_t* from;

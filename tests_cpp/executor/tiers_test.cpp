@@ -54,6 +54,28 @@ TEST_P(Tiers, APromptInChunks) {
   });
 }
 
+// Steps of several hundred tokens, which take other kernels: a prompt in two pieces, the second beside the tokens of
+// other slots.
+TEST_P(Tiers, ALongPrompt) {
+  auto options = small_options();
+  options.max_context = 512;
+  options.chunk_cap = 512;
+  expect_same(
+      [](Executor& executor, Outcome& outcome) {
+        const auto ids = prompt(470);
+        TestStep first, second;
+        append(first, ids, 0, 3, 1, pages_from(32, 32), false);
+        append(first, ids, 0, 7, 2, pages_from(64, 32), false);
+        append(first, ids, 0, 205, 0, pages_from(0, 32), false);
+        step(executor, first, outcome);
+        append(second, ids, 3, 1, 1, pages_from(32, 32), false);
+        append(second, ids, 205, 265, 0, pages_from(0, 32), false);
+        append(second, ids, 7, 2, 2, pages_from(64, 32), false);
+        step(executor, second, outcome);
+      },
+      options);
+}
+
 // Prompts of many slots in one step, then steps of one token a slot for more and more of them.
 TEST_P(Tiers, BatchesOfSlots) {
   constexpr std::size_t kSlots = 41;

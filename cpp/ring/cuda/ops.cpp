@@ -124,30 +124,51 @@ void rope_kv_write(Planner& p, const OpCall& c) {
            std::uint64_t{width} * 4 + rms_bytes(width, push.head_dim), p.args(c, symbols));
 }
 
-// Symbols: m, type, pitches. Chunks of 128 are spread over more workgroups where tokens and heads are few.
+// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: the kernel does not fit, or the
+// step has too few.
+std::uint32_t tile_tokens(const push::FlashAttn& push, std::uint32_t n_tokens) {
+  constexpr std::uint32_t kFromTokens = 256;
+  if (n_tokens < kFromTokens || push.v_head_dim > cuda::kAttendTileThreads) return 0;
+  const std::uint32_t rows = cuda::kAttendTileRows * (cuda::kAttendTileThreads / push.v_head_dim);
+  std::uint32_t tokens = 16;
+  while (tokens > 0 && tokens * (push.n_heads / push.n_kv_heads) > rows) tokens /= 2;
+  return tokens;
+}
+
+// Symbols: m, type, pitches. A chunk of K and V is brought to shared memory at once where it fits and lies in whole
+// vectors: for a tile of tokens, or for one. With few tokens and heads their chunks are spread over more workgroups.
 void attention(Planner& p, const OpCall& c) {
   constexpr std::uint32_t kChunk = 128, kWorkgroups = 528;
   const auto push = c.constants<push::FlashAttn>();
   const std::uint32_t group = push.n_heads / push.n_kv_heads,
-                      n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk);
+                      n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
+                      width = (push.head_dim + 15) / 16 * 16;
+  const std::uint64_t element = c.dtype(1) == DType::kF32 ? 4 : 2;
+  const std::uint64_t chunk = kChunk * (push.head_dim * element + 16 + push.v_head_dim * element);
+  const bool is_whole = c.dtype(1) != DType::kQ8_0 && push.head_dim * element % 16 == 0 &&
+                        push.v_head_dim * element % 16 == 0;  // in vectors
+  if (const std::uint32_t tokens = tile_tokens(push, c.rows()); is_whole && tokens > 0) {
+    const std::uint64_t shared = std::uint64_t{tokens} * group * (width + kChunk + 4) * 4 + 16 + chunk;
+    if (shared <= p.most_shared()) {
+      auto symbols = c.symbols;
+      symbols.push_back(tokens);
+      p.launch("flash_attn_tile", "flash_attn_tile_" + std::string(to_string(c.dtype(1))), c.rows(), push.n_kv_heads, 1,
+               cuda::kAttendTileThreads, shared, p.args(c, symbols));
+      return;
+    }
+  }
   const std::uint32_t parts =
       std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u, n_chunks);
   const std::uint32_t floats = (push.v_head_dim + 2 + 3) / 4 * 4;
   if (parts > 1) p.scratch(std::uint64_t{c.rows()} * push.n_heads * n_chunks * floats * 4);
-  // A chunk of K and V is brought to shared memory at once where it fits and lies in whole vectors.
-  const std::uint64_t element = c.dtype(1) == DType::kF32 ? 4 : 2;
-  const std::uint64_t tile = kChunk * (push.head_dim * element + 16 + push.v_head_dim * element);
-  const std::uint64_t shared =
-      std::uint64_t{group} * ((push.head_dim + 15) / 16 * 16 + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
+  const std::uint64_t shared = std::uint64_t{group} * (width + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
   constexpr std::uint64_t kOwnShared = 4096;  // what the kernel has besides, and more
-  const bool is_staged = c.dtype(1) != DType::kQ8_0 && push.head_dim * element % 16 == 0 &&
-                         push.v_head_dim * element % 16 == 0 && tile <= 128u << 10 &&
-                         shared + tile + kOwnShared <= p.most_shared();
+  const bool is_staged = is_whole && chunk <= 128u << 10 && shared + chunk + kOwnShared <= p.most_shared();
   auto symbols = c.symbols;
   symbols.insert(symbols.end(), {n_chunks, floats});
   const auto args = p.args(c, symbols);
   p.launch("flash_attn", "flash_attn_" + std::string(to_string(c.dtype(1))) + (is_staged ? "_staged" : ""), c.rows(),
-           push.n_kv_heads, parts, kChunk, shared + (is_staged ? tile + 16 : 0), args);
+           push.n_kv_heads, parts, kChunk, shared + (is_staged ? chunk + 16 : 0), args);
   if (parts > 1) p.launch("flash_attn", "flash_attn_merge", c.rows(), push.n_heads, 1, 128, 0, args);
 }
 
