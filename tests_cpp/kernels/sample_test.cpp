@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "harness.h"
+#include "kernels/common/exact_math.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 
@@ -221,6 +222,56 @@ TEST(Sample, DrawsFollowTheChances) {
       chi += (count[i] - expected[i] * draws) * (count[i] - expected[i] * draws) / (expected[i] * draws);
     }
     EXPECT_LT(chi, free + 4.5 * std::sqrt(2.0 * free) + 1) << setting.name;
+  }
+}
+
+// The draw as documented, step by step over all candidates: a comparison sort, and float sums of every one of them.
+std::int32_t drawn_in_full(const std::vector<float>& logits, const SampleParams& p) {
+  std::vector<float> l(logits);
+  for (float& x : l) x = x * exact::rcp(p.temperature);
+  std::vector<std::int32_t> order(l.size());
+  for (std::size_t i = 0; i < l.size(); ++i) order[i] = std::int32_t(i);
+  const auto at = [&](std::int32_t i) { return l[std::size_t(i)]; };
+  std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) {
+    return std::isnan(at(a)) || std::isnan(at(b)) ? !std::isnan(at(a)) && std::isnan(at(b)) : at(a) > at(b);
+  });
+  std::size_t n = p.top_k > 0 ? std::min<std::size_t>(p.top_k, l.size()) : l.size();
+  std::vector<float> chance(n);
+  float total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const float e = exact::exp(at(order[i]) - at(order[0]));
+    chance[i] = std::isnan(e) ? 0 : e;
+    total += chance[i];
+  }
+  std::size_t kept = 0;
+  for (float sum = 0; p.top_p < 1 && kept < n && (kept == 0 || sum < total * p.top_p);) sum += chance[kept++];
+  if (p.top_p < 1) n = kept;
+  while (n > 1 && chance[n - 1] < p.min_p) --n;
+  total = 0;
+  for (std::size_t i = 0; i < n; ++i) total += chance[i];
+  const float u = philox::uniform(p.seed_lo, p.seed_hi, p.position) * total;
+  float sum = 0;
+  for (std::size_t i = 0; i < n; ++i)
+    if ((sum += chance[i]) > u) return order[i];
+  return order[0];
+}
+
+TEST(Sample, DrawsAreThoseOfTheSortedListOfAllCandidates) {
+  Random random(5);
+  const std::uint32_t v = 4000;
+  for (const double spread : {0.5, 3.0, 9.0, 60.0}) {
+    auto logits = random.normal(v, spread);
+    for (int i = 0; i < 300; ++i) logits[random.below(v)] = std::round(logits[random.below(v)]);  // ties
+    for (const float odd : {NAN, -NAN, -INFINITY, 0.0f, -0.0f, 1e-42f, -1e-42f})
+      for (int i = 0; i < 5; ++i) logits[random.below(v)] = odd;
+    auto p = params();
+    for (p.position = 0; p.position < 300; ++p.position) {
+      p.temperature = p.position % 3 == 0 ? 1.7f : 1.0f;
+      p.top_k = p.position % 5 == 0 ? random.below(v + 100) : 0;
+      p.top_p = p.position % 7 == 0 ? 0.95f : p.position % 7 == 1 ? 0.99999997f : 1.0f;
+      p.min_p = p.position % 11 == 0 ? 0.001f : 0;
+      ASSERT_EQ(sample_one(logits, p), drawn_in_full(logits, p)) << "spread " << spread << " position " << p.position;
+    }
   }
 }
 
