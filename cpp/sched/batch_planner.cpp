@@ -11,14 +11,16 @@ namespace {
 
 // How long prompts may make a step in which nobody more urgent than they takes part, by the most urgent class that
 // decodes in it: at least so many us (batch: also while nobody decodes, since whoever comes next waits for the step),
-// and at least so many times what decoding alone takes. The second is what admitted prompts are promised of the machine
-// beside many decoding slots: half of it, or more.
-constexpr double kStepBudgetUs[kQosCount] = {30'000, 30'000, 250'000};
-constexpr double kStepGrowth[kQosCount] = {2.0, 2.0, 4.0};
+// and at least by such a part of what decoding alone takes. The second is what admitted prompts are promised of the
+// machine beside many decoding slots: half of it, or more. Beside few it is less, n / (n + 1) of it: most of their step
+// is reading the weights, and each feels the whole of what is added.
+constexpr double kStepBudgetUs[kQosCount] = {10'000, 10'000, 250'000};
+constexpr double kStepGrowth[kQosCount] = {1.0, 1.0, 3.0};
 // By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
-constexpr std::uint32_t kUnknownCostChunk = 16;
+// Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
+constexpr std::uint32_t kFirstChunk = 8;
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
 
 std::size_t index(Qos qos) {
@@ -81,7 +83,8 @@ void Scheduler::plan_decodes(Micros now) {
   }
 }
 
-// Prompt tokens that a request may add to a step.
+// Prompt tokens that a request may add to a step. Beside slots that decode there are at most twice as many as lately: a
+// cost that is estimated wrongly shows before it does harm.
 std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
@@ -94,16 +97,18 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
     if (item.is_decode) decodes.add(item.begin, item.n);
     if (item.is_decode || other < qos) urgent.add(item.begin, item.n);
   }
-  const bool is_first = plan_.n_tokens == plan_.n_decode;
-  if (!cost_.is_known()) return decoding == Qos::kBatch && qos <= planned ? options_.chunk_cap : kUnknownCostChunk;
+  const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode;
+  const std::uint32_t cap = decoding == Qos::kBatch ? options_.chunk_cap : std::max(kFirstChunk, prompt_cap_);
+  const std::uint32_t room = cap - std::min(cap, n_prompt);
+  if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
+  double budget = kStretch[index(planned)] * cost_.step_us(urgent);
+  std::uint32_t least = 1;  // a prompt always gets on
   if (qos <= planned) {
-    const double alone = plan_.n_decode == 0 ? 0 : cost_.step_us(decodes);
-    const double budget = std::max(kStepBudgetUs[index(decoding)], kStepGrowth[index(decoding)] * alone);
-    const std::uint32_t least = decoding == Qos::kBatch ? kLeastChunk : 1;  // a prompt always gets on
-    return std::max(is_first ? least : 0, cost_.tokens_within(budget, all, r.n_done));
+    const double n = plan_.n_decode, alone = n == 0 ? 0 : cost_.step_us(decodes);
+    budget = std::max(kStepBudgetUs[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone);
+    if (decoding == Qos::kBatch) least = kLeastChunk;
   }
-  const double budget = kStretch[index(planned)] * cost_.step_us(urgent);
-  return std::max(is_first ? 1u : 0u, cost_.tokens_within(budget, all, r.n_done));
+  return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));
 }
 
 // Where a chunk of at most n tokens ends. While its prompt is scored, logits are those of the text up to their token,

@@ -206,6 +206,7 @@ class Scheduler {
   SlotTable slots_;
   RequestQueue waiting_;
   CostModel cost_;
+  std::uint32_t prompt_cap_ = 0;                    // prompt tokens beside decoding slots: twice what steps had lately
   std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;

@@ -1,5 +1,5 @@
-// What an interactive tenant feels of fifteen batch slots, in the time of a machine without noise: each step takes
-// base + per_token * tokens.
+// What streams feel of other requests, in the time of a machine without noise: of fifteen batch slots, each step taking
+// base + per_token * tokens; and of long prompts of their own class.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,6 +74,95 @@ TEST_P(Intervals, OfAnInteractiveStreamAmongBatchSlots) {
 INSTANTIATE_TEST_SUITE_P(Machines, Intervals,
                          ::testing::Values(Machine{25'000, 5'000}, Machine{120'000, 3'000}, Machine{4'000, 100}),
                          [](const auto& info) { return "base_" + std::to_string(int(info.param.base_us)); });
+
+using StepCost = double (*)(const StepSize& size, std::uint32_t n_outputs);  // us
+
+// SmolLM2 135M on two cores, roughly.
+double small_model(const StepSize& size, std::uint32_t n_outputs) {
+  return 4'500 + 1'000 * size.tokens + 1.2 * size.pairs + 500 * n_outputs;
+}
+
+struct BesidePrompts {
+  double solo_us = 0;                 // the median step before the prompts come
+  double worst_us = 0;                // the longest since; every stream decodes in every step
+  double part = 0;                    // of steps with prompts, what these add to them
+  std::vector<std::uint32_t> chunks;  // prompt tokens of steps
+};
+
+// Streams of one tenant decode; after 100 steps come prompts of 1,100 tokens of another, each answered by 8 tokens.
+BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std::uint32_t n_prompts) {
+  Options options;
+  options.n_slots = 64;
+  options.n_pages = 16384;
+  options.max_context = 2048;
+  TenantBook book;
+  Quota quota;
+  quota.max_concurrent_slots = 64;
+  quota.max_kv_pages = 16384;
+  quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
+  quota.qos = Qos::kInteractive;
+  const TenantId streams = book.add(quota, 0), prompts = book.add(quota, 0);
+  Scheduler scheduler(options, book);
+  Micros now = 0;
+  const auto submit = [&](TenantId tenant, std::uint32_t n, std::uint32_t prompt, std::uint32_t answer) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      RequestParams p;
+      p.tenant = tenant;
+      p.qos = Qos::kInteractive;
+      p.prompt.assign(prompt, static_cast<std::int32_t>(100 * tenant + i));  // none begins as another
+      p.max_tokens = answer;
+      EXPECT_TRUE(scheduler.submit(std::move(p), now));
+    }
+  };
+  submit(streams, n_streams, 30, 2000);
+  std::vector<double> before;
+  BesidePrompts found;
+  double all_us = 0, added_us = 0;
+  for (int step = 0; step < 900; ++step) {
+    if (step == 100) submit(prompts, n_prompts, 1100, 8);
+    scheduler.admit(now);
+    const StepPlan& plan = scheduler.plan(now);
+    StepSize size, decodes;
+    for (const PlanItem& item : plan.items) {
+      size.add(item.begin, item.n);
+      if (item.is_decode) decodes.add(item.begin, item.n);
+    }
+    const double us = cost(size, plan.n_outputs);
+    if (step >= 50 && step < 100) before.push_back(us);
+    if (step >= 100) {
+      found.worst_us = std::max(found.worst_us, us);
+      found.chunks.push_back(plan.n_tokens - plan.n_decode);
+      if (found.chunks.back() > 0) all_us += us, added_us += us - cost(decodes, plan.n_decode);
+    }
+    now += static_cast<Micros>(us);
+    scheduler.commit(std::vector<std::int32_t>(plan.n_outputs, 7), now, us);
+    scheduler.clear_events();
+  }
+  std::ranges::sort(before);
+  found.solo_us = before[before.size() / 2];
+  found.part = added_us / all_us;
+  return found;
+}
+
+TEST(StreamsBesidePrompts, HaveAWorstIntervalOfThreeTimesTheUsual) {
+  for (const std::uint32_t n_streams : {1, 2, 4, 16, 48}) {
+    const auto found = streams_beside_prompts(small_model, n_streams, 8);
+    EXPECT_LE(found.worst_us, 3 * found.solo_us) << n_streams << " streams, " << found.solo_us << " us alone";
+  }
+}
+
+TEST(StreamsBesidePrompts, LeavePromptsTheirPart) {
+  EXPECT_GE(streams_beside_prompts(small_model, 48, 8).part, 0.4);
+  EXPECT_GE(streams_beside_prompts(small_model, 1, 8).part, 0.25);
+}
+
+// Where a step's cost does not show what prompts cost, they are tried out.
+TEST(StreamsBesidePrompts, SeeChunksThatAtMostDouble) {
+  const auto free = [](const StepSize&, std::uint32_t) { return 5'000.0; };
+  auto chunks = streams_beside_prompts(free, 1, 4).chunks;
+  chunks.resize(7);
+  EXPECT_EQ(chunks, (std::vector<std::uint32_t>{8, 16, 32, 64, 128, 255, 255}));
+}
 
 }  // namespace
 }  // namespace zinc_rt::sched
