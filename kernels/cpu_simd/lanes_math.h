@@ -37,27 +37,43 @@ ZRT_SIMD Floats rsqrt(Floats x) {
   return r;
 }
 
-struct ExpParts {
-  Floats p, lo;
-  Ints n;
-};
-ZRT_SIMD ExpParts exp_parts(Floats x) {
-  const Floats round = splat(12582912.0f), one = splat(1.0f);
-  const Floats shifted = fma(x, splat(1.44269504f), round), n = shifted - round;
+// Of e^x = (1 + t) 2^n: t, and n shifted: n as a float plus 12582912.
+ZRT_SIMD Floats exp_part(const Floats& x, Floats& shifted) {
+  const Floats round = splat(12582912.0f);
+  shifted = fma(x, splat(1.44269504f), round);
+  const Floats n = shifted - round;
   const Floats r = fma(n, splat(-1.42860677e-6f), fma(n, splat(-0.693145752f), x));
   Floats p = fma(splat(1.98412698e-4f), r, splat(1.38888889e-3f));
   p = fma(p, r, splat(8.33333333e-3f));
   p = fma(p, r, splat(4.16666667e-2f));
   p = fma(p, r, splat(1.66666667e-1f));
   p = fma(p, r, splat(0.5f));
-  const Floats t = fma(p * r, r, r), sum = t + one;
-  return {sum, t - (sum - one), as_ints(shifted) - as_ints(round)};
+  return fma(p * r, r, r);
+}
+ZRT_SIMD Ints exp_power(const Floats& shifted) {
+  return as_ints(shifted) - as_ints(splat(12582912.0f));
+}
+struct ExpParts {
+  Floats p, lo;
+  Ints n;
+};
+ZRT_SIMD ExpParts exp_parts(Floats x) {
+  Floats shifted;
+  const Floats one = splat(1.0f), t = exp_part(x, shifted), sum = t + one;
+  return {sum, t - (sum - one), exp_power(shifted)};
 }
 
 ZRT_SIMD Floats exp(Floats x) {
-  const ExpParts e = exp_parts(x);
-  const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(e.p, e.n));
+  Floats shifted;
+  const Floats p = exp_part(x, shifted) + splat(1.0f);
+  const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(p, exp_power(shifted)));
   return select_ge(splat(-104.0f), x, splat(0.0f), bounded);
+}
+// exp where x is in [-87, 0] or NaN: the same operations, without what other x need.
+ZRT_SIMD Floats exp_near(const Floats& x) {
+  Floats shifted;
+  const Floats t = exp_part(x, shifted);
+  return (t + splat(1.0f)) * pow2(exp_power(shifted));
 }
 
 ZRT_SIMD Floats times_sigmoid(Floats x, Floats v, Floats v_lo) {

@@ -138,6 +138,47 @@ TEST_F(Attend, TilesOfAPromptCrossPagesAndChunks) {
               fmt::format("{} tokens from {}, window {}", n, first, window));
 }
 
+// Rows from one to more than scratch memory is for at once, at page and chunk borders, in groups that do and do not
+// divide a block of 16.
+TEST_F(Attend, RowsOfASlot) {
+  for (const std::uint32_t group : {1u, 3u, 8u})
+    for (std::int32_t n = 1; n <= 24; ++n)
+      for (const std::int32_t first : {0, 57, 121})
+        check({.kv = DType::kF16, .n_heads = group, .head_dim = 32, .v_head_dim = 48}, prefill(first, n),
+              fmt::format("{} tokens from {}, {} heads", n, first, group));
+}
+
+TEST_F(Attend, BlocksOfRowsOfAllWidths) {
+  for (const DType kv : {DType::kF32, DType::kF16, DType::kQ8_0})
+    for (const auto& [k, v] :
+         {std::pair{1u, 1u}, {7u, 23u}, {15u, 33u}, {33u, 15u}, {64u, 64u}, {80u, 128u}, {256u, 32u}, {300u, 80u}})
+      for (const std::uint32_t group : {3u, 7u}) {
+        if (kv == DType::kQ8_0 && (k % 32 != 0 || v % 32 != 0)) continue;
+        check({.kv = kv, .n_heads = 2 * group, .n_kv_heads = 2, .head_dim = k, .v_head_dim = v}, prefill(120, 13),
+              fmt::format("{} {} {}, {} heads", to_string(kv), k, v, group));
+      }
+}
+
+TEST_F(Attend, BlocksOfRowsWithWindowAndSoftcap) {
+  for (const std::uint32_t window : {0u, 1u, 15u, 17u, 100u, 128u, 200u})
+    for (const float softcap : {0.0f, 2.0f})
+      for (const float scale : {0.17f, 40.0f})  // the larger one: exponentials that are denormal or 0
+        for (const std::int32_t first : {0, 90, 245})
+          check({.n_heads = 3, .head_dim = 20, .v_head_dim = 20, .window = window, .softcap = softcap, .scale = scale},
+                prefill(first, 16),
+                fmt::format("window {} softcap {} scale {} from {}", window, softcap, scale, first));
+}
+
+TEST_F(Attend, BlocksOfRowsInAnyOrder) {
+  Tokens tokens = prefill(100, 60);
+  for (int round = 0; round < 4; ++round) {
+    std::ranges::shuffle(tokens.pos, random_.rng);
+    for (const std::uint32_t window : {0u, 20u})
+      check({.n_heads = 3, .head_dim = 16, .v_head_dim = 16, .window = window}, tokens,
+            fmt::format("shuffled {}, window {}", round, window));
+  }
+}
+
 TEST_F(Attend, Windows) {
   for (const DType kv : {DType::kF32, DType::kQ8_0})
     for (const std::uint32_t window : {1u, 2u, 15u, 16u, 17u, 127u, 128u, 129u, 300u, 5000u})
@@ -170,6 +211,8 @@ TEST_F(Attend, ExponentialsOverTheirRange) {
     for (float& x : k) x = -range * static_cast<float>(random_.below(1u << 24)) * 0x1p-24f;
     k[random_.below(128)] = 0.0f;
     compare(s, tokens, {1.0f}, to_bytes(k), 64, to_bytes(v), 16 * 128 * 4, "exponentials");
+    const Tokens block = prefill(112, 16);
+    compare(s, block, std::vector<float>(16, 1.0f), to_bytes(k), 64, to_bytes(v), 16 * 128 * 4, "of a block");
   }
 }
 
@@ -185,6 +228,9 @@ TEST_F(Attend, ScoresThatAreNotFinite) {
     if (round % 3 == 0) std::ranges::fill(k, special[random_.below(3)]);
     if (round % 5 == 0) v[random_.below(304)] = special[random_.below(9)];
     compare(s, {{pos}, {0}}, {1.0f}, to_bytes(k), 64, to_bytes(v), 64, fmt::format("round {}", round));
+    const Tokens block = prefill(std::max(pos - 15, 0), std::min(pos + 1, 16));
+    compare(s, block, std::vector<float>(block.pos.size(), 1.0f), to_bytes(k), 64, to_bytes(v), 64,
+            fmt::format("round {}, a block", round));
   }
 }
 

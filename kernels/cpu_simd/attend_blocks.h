@@ -1,0 +1,367 @@
+// Attention of many rows (query tokens of one slot and heads of one kv head) on 16 lanes: the rows are the lanes, 16 of
+// them a block. So the 16 partial sums of a score are 16 registers, which the tree adds without a shuffle; softmax
+// meets no other lane either; and a key, broadcast, serves a block. q is transposed for it, once a tile.
+//
+// Lanes without a row, and rows that do not see a chunk, are computed with the others of their block; nobody reads what
+// comes of them.
+#pragma once
+
+#include "kernels/cpu_simd/attend_pages.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+// Rows from which on a block, its lanes without a row included, is faster than a row at a time.
+constexpr std::uint32_t kLeastForBlocks = 10;
+constexpr std::uint32_t kBlocks = kRows / kLanes;
+// Keys that a block meets at once, and rows that a value does.
+constexpr std::uint32_t kKeysAtOnce = kParts == 1 ? 8 : 4, kRowsAtOnce = kParts == 1 ? 8 : 6;
+
+// The order in which lanes come to be added by the tree of kernels/common/fold.h with no more than four sums waiting:
+// after the i-th, the last two are added as often as i ends in ones.
+constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
+constexpr int kFoldLevels = 5;
+
+// f.operator()<size>(begin) for the pieces of n, at most 16, each of up to kMost.
+template <std::uint32_t kMost, class F>
+ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
+  for (std::uint32_t begin = 0; begin < n;) {
+    const std::uint32_t left = n - begin;
+    const std::uint32_t size = kMost == 4         ? least(left, 4)
+                               : left > 2 * kMost ? (left + 2) / 3
+                               : left > kMost     ? (left + 1) / 2
+                                                  : left;
+    switch (size) {
+      case 8:
+        if constexpr (kMost >= 8) f.template operator()<8>(begin);
+        break;
+      case 7:
+        if constexpr (kMost >= 7) f.template operator()<7>(begin);
+        break;
+      case 6:
+        if constexpr (kMost >= 6) f.template operator()<6>(begin);
+        break;
+      case 5:
+        if constexpr (kMost >= 5) f.template operator()<5>(begin);
+        break;
+      case 4: f.template operator()<4>(begin); break;
+      case 3: f.template operator()<3>(begin); break;
+      case 2: f.template operator()<2>(begin); break;
+      default: f.template operator()<1>(begin);
+    }
+    begin += size;
+  }
+}
+
+// scores[j][lane] = dot of a lane's row of q [dim][lanes] with key j, for kKeys keys. Not inlined, like add_rows: the
+// registers are for its sums.
+template <std::uint32_t kKeys>
+__attribute__((noinline)) void block_dots(const float* q, const float* k, std::uint64_t pitch, std::uint64_t dim,
+                                          float* scores) {
+  for (std::uint32_t j = 0; j < kKeys; ++j) store(scores + j * kLanes, splat(0.0f));
+  for (; dim > 0;) {
+    const std::uint64_t end = dim < 256 ? dim : 256;
+    Floats waiting[kFoldLevels][kKeys];
+#pragma GCC unroll 16
+    for (std::uint32_t i = 0; i < kLanes; ++i) {
+      Floats acc[kKeys];
+      for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = splat(0.0f);
+      for (std::uint64_t at = kFoldOrder[i]; at < end; at += kLanes) {
+        const Floats x = load(q + at * kLanes);
+        for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = fma(splat(k[j * pitch + at]), x, acc[j]);
+      }
+      std::uint32_t level = 0;
+      for (; i >> level & 1; ++level)
+        for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = waiting[level][j] + acc[j];
+      for (std::uint32_t j = 0; j < kKeys; ++j) waiting[level][j] = acc[j];
+    }
+    for (std::uint32_t j = 0; j < kKeys; ++j)
+      store(scores + j * kLanes, load(scores + j * kLanes) + waiting[kFoldLevels - 1][j]);
+    q += end * kLanes;
+    k += end;
+    dim -= end;
+  }
+}
+
+// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows, which lie `width` apart.
+template <std::uint32_t kN, int kColumns>
+ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, float* o,
+                                std::uint64_t width) {
+  Floats acc[kN][kColumns];
+  for (std::uint32_t r = 0; r < kN; ++r)
+    for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o + r * width + kLanes * static_cast<std::uint64_t>(c));
+  for (std::uint64_t j = 0; j < n; ++j, v += pitch, p += kLanes) {
+    Floats x[kColumns];
+    for (int c = 0; c < kColumns; ++c) x[c] = load(v + kLanes * static_cast<std::uint64_t>(c));
+    for (std::uint32_t r = 0; r < kN; ++r) {
+      const Floats scale = splat(p[r]);
+      for (int c = 0; c < kColumns; ++c) acc[r][c] = fma(scale, x[c], acc[r][c]);
+    }
+  }
+  for (std::uint32_t r = 0; r < kN; ++r)
+    for (int c = 0; c < kColumns; ++c) store(o + r * width + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
+}
+template <std::uint32_t kN>
+__attribute__((noinline)) void add_rows(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, float* o,
+                                        std::uint64_t width) {
+  constexpr int kColumns = columns_of(kN, kRowsAtOnce);
+  std::uint64_t at = 0;
+  for (; at + kColumns * kLanes <= width; at += kColumns * kLanes)
+    add_block_columns<kN, kColumns>(p, v + at, pitch, n, o + at, width);
+  if constexpr (kColumns > 1)
+    for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, o + at, width);
+}
+
+// to[i][lane] = from[lane][i] for i < dim and the lanes of a block.
+__attribute__((noinline)) void transpose(const float* const* from, std::uint64_t dim, float* to) {
+  typedef float Four __attribute__((vector_size(16)));
+  for (std::uint32_t lane = 0; lane < kLanes; lane += 4) {
+    std::uint64_t i = 0;
+    for (; i + 4 <= dim; i += 4) {
+      Four row[4];
+      for (int r = 0; r < 4; ++r) std::memcpy(&row[r], from[lane + r] + i, sizeof(Four));
+      const Four a = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
+      const Four b = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
+      const Four c = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
+      const Four d = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
+      const Four column[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
+                              __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
+      for (int r = 0; r < 4; ++r) std::memcpy(to + (i + r) * kLanes + lane, &column[r], sizeof(Four));
+    }
+    for (; i < dim; ++i)
+      for (int r = 0; r < 4; ++r) to[i * kLanes + lane + r] = from[lane + r][i];
+  }
+}
+
+// What rows see of a chunk: [lo, hi) is what one of them sees, [all_lo, all_hi) what all do, empty if nothing. Rows
+// [begin, end) of the block see something.
+struct Seen {
+  std::uint32_t begin, end, lo, hi, all_lo, all_hi;
+};
+
+// The rows of a tile; those of a chunk are from its start.
+struct Rows {
+  std::uint32_t begin[kRows], end[kRows];  // positions that a row sees
+  std::uint32_t lo[kRows], hi[kRows];      // those of the chunk; lo = hi: none
+  float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
+};
+
+ZRT_SIMD Seen seen_by(const Rows& rows, std::uint32_t first, std::uint32_t n) {
+  Seen seen{n, 0, kChunk, 0, 0, kChunk};
+  std::uint32_t n_seeing = 0;
+  for (std::uint32_t r = 0; r < n; ++r) {
+    const std::uint32_t lo = rows.lo[first + r], hi = rows.hi[first + r];
+    if (lo == hi) continue;
+    ++n_seeing;
+    seen.begin = least(seen.begin, r);
+    seen.end = r + 1;
+    seen.lo = least(seen.lo, lo);
+    seen.hi = most(seen.hi, hi);
+    seen.all_lo = most(seen.all_lo, lo);
+    seen.all_hi = least(seen.all_hi, hi);
+  }
+  if (n_seeing != seen.end - seen.begin) seen.all_hi = 0;
+  return seen;
+}
+
+// Scores [kChunk][lanes] of a block to exponentials, in place; max and sum of each row.
+__attribute__((noinline)) void soften_block(float* scores, const Seen& seen, const std::uint32_t* row_lo,
+                                            const std::uint32_t* row_hi, float scale, float softcap, float* row_max,
+                                            float* row_sum) {
+  const Floats minus_inf = splat(-__builtin_inff());
+  float bounds[2][kLanes];
+  for (std::uint32_t r = 0; r < kLanes; ++r) {
+    const bool is_row = r >= seen.begin && r < seen.end && row_lo[r] < row_hi[r];
+    bounds[0][r] = static_cast<float>(is_row ? row_lo[r] : seen.lo);
+    bounds[1][r] = static_cast<float>(is_row ? row_hi[r] : seen.hi);
+  }
+  const Floats lo = load(bounds[0]), hi = load(bounds[1]);
+  Floats top = minus_inf, depth = minus_inf;  // of the positions that all see: the largest -s
+  for (std::uint32_t j = seen.lo; j < seen.hi; ++j) {
+    Floats s = load(scores + j * kLanes) * splat(scale);
+    if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
+    if (j < seen.all_lo || j >= seen.all_hi) {
+      const Floats at = splat(static_cast<float>(j));
+      s = select_ge(at, lo, select_gt(hi, at, s, minus_inf), minus_inf);
+    } else {
+      depth = max(negate(s), depth);
+    }
+    store(scores + j * kLanes, s);
+    top = max(s, top);
+  }
+  store(row_max, top);
+  float range[kLanes];
+  store(range, top + depth);
+  bool is_near = true;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane) is_near = is_near && !(range[lane] > 87.0f);
+  Floats waiting[kFoldLevels];
+  for (std::uint32_t i = 0; i < kLanes; ++i) {
+    Floats sum = splat(0.0f);
+    for (std::uint32_t j = kFoldOrder[i]; j < seen.hi; j += kLanes) {
+      if (j < seen.lo) continue;
+      const Floats x = load(scores + j * kLanes) - top;
+      const Floats p = is_near && j >= seen.all_lo && j < seen.all_hi ? exp_near(x) : exp(x);
+      store(scores + j * kLanes, p);
+      sum = sum + p;
+    }
+    std::uint32_t level = 0;
+    for (; i >> level & 1; ++level) sum = waiting[level] + sum;
+    waiting[level] = sum;
+  }
+  store(row_sum, waiting[kFoldLevels - 1]);
+}
+
+// Tokens of the page at `page` into the rows of a block: pieces take their common tokens at once, other ones alone.
+ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std::uint32_t* row_lo,
+                                const std::uint32_t* row_hi, WidePage v, std::uint32_t page, float* o,
+                                std::uint32_t width) {
+  const auto in_page = [&](std::uint32_t at)
+                           __attribute__((always_inline)) { return least(most(at, page) - page, kPage); };
+  const auto one = [&](std::uint32_t r, std::uint32_t begin, std::uint32_t end) __attribute__((always_inline)) {
+    if (begin < end)
+      add_rows<1>(scores + (page + begin) * kLanes + r, v.floats + begin * v.pitch, v.pitch, end - begin, o + r * width,
+                  width);
+  };
+  if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
+    in_pieces<kRowsAtOnce>(
+        seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
+          const std::uint32_t first = seen.begin + at;
+          add_rows<kN>(scores + page * kLanes + first, v.floats, v.pitch, kPage, o + first * width, width);
+        });
+    return;
+  }
+  in_pieces<kRowsAtOnce>(seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
+    const std::uint32_t first = seen.begin + at;
+    std::uint32_t begin = 0, end = kPage;
+    for (std::uint32_t r = first; r < first + kN; ++r) {
+      begin = most(begin, in_page(row_lo[r]));
+      end = least(end, in_page(row_hi[r]));
+    }
+    if (begin >= end) begin = end = kPage;
+    for (std::uint32_t r = first; r < first + kN; ++r) one(r, in_page(row_lo[r]), least(begin, in_page(row_hi[r])));
+    if (begin < end)
+      add_rows<kN>(scores + (page + begin) * kLanes + first, v.floats + begin * v.pitch, v.pitch, end - begin,
+                   o + first * width, width);
+    for (std::uint32_t r = first; r < first + kN; ++r) one(r, most(end, in_page(row_lo[r])), in_page(row_hi[r]));
+  });
+}
+
+// The chunk's maximum, sum and o of the rows that see it, from `at` on, into their totals.
+__attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std::uint32_t n, std::uint32_t at,
+                                           const float* o, float* totals, std::uint32_t width) {
+  const Floats m = load(rows.max + first), total = load(rows.total_max + first), both = max(m, total);
+  float new_max[kLanes], a[kLanes], b[kLanes];
+  store(new_max, both);
+  store(a, exp(total - both));
+  store(b, exp(m - both));
+  for (std::uint32_t lane = 0; lane < n; ++lane) {
+    const std::uint32_t r = first + lane;
+    if (rows.lo[r] == rows.hi[r]) continue;
+    const float* from = o + r * width;
+    float* to = totals + r * width;
+    if (rows.begin[r] >= at) {
+      rows.total_max[r] = rows.max[r];
+      rows.total_sum[r] = rows.sum[r];
+      std::memcpy(to, from, width * sizeof(float));
+      continue;
+    }
+    rows.total_max[r] = new_max[lane];
+    rows.total_sum[r] = __builtin_fmaf(rows.sum[r], b[lane], rows.total_sum[r] * a[lane]);
+    for (std::uint32_t i = 0; i < width; i += kLanes)
+      store(to + i, fma(load(from + i), splat(b[lane]), load(to + i) * splat(a[lane])));
+  }
+}
+
+// Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
+void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
+                   std::uint32_t h_end) {
+  const auto& c = tile.shape;
+  const std::uint32_t dim = c.head_dim, width = padded(c.v_head_dim), n_heads = h_end - h_begin;
+  const std::uint32_t n = (end - begin) * n_heads, n_blocks = (n + kLanes - 1) / kLanes;
+  float* wide = tile.scratch;
+  float* q = wide + kPage * most(padded(dim), width);
+  float* scores = q + n_blocks * kLanes * dim;
+  float* totals = scores + n_blocks * kLanes * kChunk;
+  float* o = totals + n_blocks * kLanes * width;
+
+  Rows rows;
+  std::uint32_t first = ~0u, last = 0;
+  const float* row_q[kRows];
+  for (std::uint32_t r = 0; r < n_blocks * kLanes; ++r) {
+    rows.total_max[r] = rows.total_sum[r] = 0.0f;
+    if (r >= n) {
+      row_q[r] = row_q[n - 1];
+      continue;
+    }
+    const std::uint32_t t = begin + r / n_heads, h = h_begin + r % n_heads;
+    const auto pos = static_cast<std::uint32_t>(tile.pos[t]);
+    rows.begin[r] = c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
+    rows.end[r] = pos + 1;
+    first = least(first, rows.begin[r]);
+    last = most(last, rows.end[r]);
+    row_q[r] = tile.q + (std::uint64_t{t} * c.n_heads + h) * dim;
+  }
+  for (std::uint32_t b = 0; b < n_blocks; ++b) transpose(row_q + b * kLanes, dim, q + b * kLanes * dim);
+
+  const std::int32_t slot = tile.slot[begin];
+  const Cache k = cache_of(tile, tile.kv_k, tile.k_pitch, dim, slot);
+  const Cache v = cache_of(tile, tile.kv_v, tile.v_pitch, c.v_head_dim, slot);
+  for (std::uint32_t at = first / kChunk * kChunk; at < last; at += kChunk) {
+    Seen seen[kBlocks];
+    std::uint32_t lo = kChunk, hi = 0;
+    for (std::uint32_t r = 0; r < n; ++r) {
+      const bool sees = rows.begin[r] < at + kChunk && rows.end[r] > at;
+      rows.lo[r] = sees ? most(rows.begin[r], at) - at : 0;
+      rows.hi[r] = sees ? least(rows.end[r], at + kChunk) - at : 0;
+    }
+    for (std::uint32_t b = 0; b < n_blocks; ++b) {
+      seen[b] = seen_by(rows, b * kLanes, least(n - b * kLanes, kLanes));
+      lo = least(lo, seen[b].lo);
+      hi = most(hi, seen[b].hi);
+    }
+    const std::uint32_t first_page = lo / kPage * kPage;
+    for (std::uint32_t page = first_page; page < hi; page += kPage) {
+      const WidePage keys = widen(k, at + page, least(hi - page, kPage), wide);
+      page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
+                        : prefetch(v, at + lo, least(hi, first_page + kPage) - lo);
+      for (std::uint32_t b = 0; b < n_blocks; ++b) {
+        const float* of = q + b * kLanes * dim;
+        float* to = scores + (b * kChunk + page) * kLanes;
+        if (seen[b].lo >= page + kPage || seen[b].hi <= page) continue;
+        in_pieces<kKeysAtOnce>(least(seen[b].hi - page, kPage),
+                               [&]<std::uint32_t kN>(std::uint32_t j) __attribute__((always_inline)) {
+                                 block_dots<kN>(of, keys.floats + j * keys.pitch, keys.pitch, dim, to + j * kLanes);
+                               });
+      }
+    }
+    for (std::uint32_t b = 0; b < n_blocks; ++b)
+      if (seen[b].lo < seen[b].hi)
+        soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
+                     c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
+    std::memset(o, 0, n * width * sizeof(float));
+    for (std::uint32_t page = first_page; page < hi; page += kPage) {
+      const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);
+      if (page + kPage < hi) prefetch(v, at + page + kPage, least(hi - page - kPage, kPage));
+      for (std::uint32_t b = 0; b < n_blocks; ++b)
+        if (seen[b].lo < page + kPage && seen[b].hi > page)
+          add_page_to_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, values,
+                            page, o + b * kLanes * width, width);
+    }
+    for (std::uint32_t b = 0; b < n_blocks; ++b)
+      if (seen[b].lo < seen[b].hi) merge_block(rows, b * kLanes, least(n - b * kLanes, kLanes), at, o, totals, width);
+  }
+
+  for (std::uint32_t b = 0; b < n_blocks; ++b) {
+    float r[kLanes];
+    store(r, rcp(load(rows.total_sum + b * kLanes)));
+    for (std::uint32_t row = b * kLanes; row < least(n, (b + 1) * kLanes); ++row) {
+      float* total = totals + row * width;
+      for (std::uint32_t i = 0; i < width; i += kLanes) store(total + i, load(total + i) * splat(r[row % kLanes]));
+      const std::uint32_t t = begin + row / n_heads, h = h_begin + row % n_heads;
+      std::memcpy(tile.y + (std::uint64_t{t} * c.n_heads + h) * c.v_head_dim, total, 4 * std::uint64_t{c.v_head_dim});
+    }
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd

@@ -1,0 +1,99 @@
+// What attention of few rows (attend_body.h) and of many (attend_blocks.h) share: K and V of one slot and kv head, a
+// page of it as floats. Included after a lanes header.
+#pragma once
+
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu_simd/lanes_math.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr std::uint32_t kPage = 16, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
+
+ZRT_SIMD std::uint32_t least(std::uint32_t a, std::uint32_t b) {
+  return a < b ? a : b;
+}
+ZRT_SIMD std::uint32_t most(std::uint32_t a, std::uint32_t b) {
+  return a > b ? a : b;
+}
+ZRT_SIMD std::uint32_t padded(std::uint32_t n) {
+  return (n + kLanes - 1) / kLanes * kLanes;
+}
+
+// K or V of one slot and kv head.
+struct Cache {
+  const std::byte* memory;
+  const std::int32_t* pages;
+  std::uint64_t pitch, cell, head;  // bytes: from page to page, from token to token, to the kv head in a token
+  DType kv;
+  std::uint32_t dim;
+};
+ZRT_SIMD std::uint64_t bytes_of(DType kv, std::uint64_t n) {
+  return kv == DType::kF32 ? 4 * n : kv == DType::kF16 ? 2 * n : n / 32 * 34;
+}
+ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch, std::uint32_t dim,
+                        std::int32_t slot) {
+  return {static_cast<const std::byte*>(memory),
+          tile.page_table + static_cast<std::int64_t>(slot) * tile.pages_per_slot,
+          pitch,
+          bytes_of(tile.kv, std::uint64_t{tile.shape.n_kv_heads} * dim),
+          bytes_of(tile.kv, std::uint64_t{tile.kv_head} * dim),
+          tile.kv,
+          dim};
+}
+
+// A page as floats: token j's row begins at floats + j * pitch and has padded(dim) of them.
+struct WidePage {
+  const float* floats;
+  std::uint64_t pitch;
+};
+
+ZRT_SIMD void widen_f32(const std::byte* from, float* to, std::uint32_t n) {
+  std::memcpy(to, from, 4 * std::uint64_t{n});
+  for (std::uint32_t i = n; i < padded(n); ++i) to[i] = 0.0f;
+}
+ZRT_SIMD void widen_f16(const std::byte* from, float* to, std::uint32_t n) {
+  std::uint32_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(to + i, load_f16(from + 2 * i));
+  if (i == n) return;
+  std::uint16_t last[kLanes] = {};
+  std::memcpy(last, from + 2 * i, 2 * (n - i));
+  store(to + i, load_f16(last));
+}
+ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
+  for (std::uint32_t i = 0; i < n; i += 32, from += 34) {
+    std::uint16_t d;
+    std::memcpy(&d, from, 2);
+    const Floats scale = splat(f16_to_float(d));
+    store(to + i, scale * load_i8(from + 2));
+    store(to + i + kLanes, scale * load_i8(from + 18));
+  }
+}
+ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
+  return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
+}
+// Pages lie apart, so that nothing but this brings the next one in time.
+ZRT_SIMD void prefetch(const Cache& cache, std::uint32_t at, std::uint32_t n) {
+  const std::byte* from = page_at(cache, at);
+  const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
+  for (std::uint32_t j = 0; j < n; ++j, from += cache.cell)
+    for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
+}
+// The first n tokens of the page that holds position `at`.
+__attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
+  const std::byte* from = page_at(cache, at);
+  const std::uint32_t width = padded(cache.dim), dim = cache.dim;
+  const std::uint64_t cell = cache.cell;
+  if (cache.kv == DType::kF32 && width == dim) return {reinterpret_cast<const float*>(from), cell / 4};
+  float* to = scratch;
+  if (cache.kv == DType::kF32)
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_f32(from, to, dim);
+  else if (cache.kv == DType::kF16)
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_f16(from, to, dim);
+  else
+    for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_q8_0(from, to, dim);
+  return {scratch, width};
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
