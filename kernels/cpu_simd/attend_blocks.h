@@ -12,9 +12,10 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 // Rows from which on a block, its lanes without a row included, is faster than a row at a time.
-constexpr std::uint32_t kLeastForBlocks = 10;
+constexpr std::uint32_t kLeastForBlocks = 12;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// Keys that a block meets at once, and rows that a value does.
+// Keys that a block meets at once, and rows that a value does. With AVX2 the sums of 6 keys fit into the registers too;
+// that is slower, since every partial sum is written once.
 constexpr std::uint32_t kKeysAtOnce = kParts == 1 ? 8 : 4, kRowsAtOnce = kParts == 1 ? 8 : 6;
 
 // The order in which lanes come to be added by the tree of kernels/common/fold.h with no more than four sums waiting:

@@ -1,6 +1,7 @@
-// Attention over pages on 16 lanes, included by one file an instruction set after its lanes header. The order is that
-// of kernels/cpu/flash_attn.cpp; what is shared is the work around it: a page of K or V is widened once for all query
-// heads of the kv head and all query tokens of the slot ("rows"), and a sum stays in registers while it runs.
+// Attention over pages on 16 lanes, included by one file an instruction set after its lanes header: of few rows here,
+// of many in attend_blocks.h. The order is that of kernels/cpu/flash_attn.cpp; what is shared is the work around it: a
+// page of K or V is widened once for all query heads of the kv head and all query tokens of the slot ("rows"), and a
+// sum stays in registers while it runs.
 //
 // A row's sums never meet another row's. Widths are padded to 16 in scratch memory: K with +0 and q with -0, whose
 // product -0 leaves every lane as it is; V with +0 in lanes that nobody reads. A masked score is set to minus infinity,
