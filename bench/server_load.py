@@ -52,8 +52,9 @@ class Target:
 
     def kv_mb(self):
         """Of the KV cache, what requests and prefixes use; None where the server does not say."""
-        free = re.search(r"^zinc:kv_pages_free\{[^}]*\} (\S+)$", self.get("/metrics") or "", re.M)
-        cached = re.search(r"^zinc:kv_pages_cached\{[^}]*\} (\S+)$", self.get("/metrics") or "", re.M)
+        metrics = self.get("/metrics") or ""
+        free = re.search(r"^zinc:kv_pages_free\{[^}]*\} (\S+)$", metrics, re.M)
+        cached = re.search(r"^zinc:kv_pages_cached\{[^}]*\} (\S+)$", metrics, re.M)
         if not free or not cached:
             return None
         model = json.loads(self.get("/v1/models"))["data"][0]

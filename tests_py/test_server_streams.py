@@ -102,9 +102,9 @@ def test_an_ended_stream_can_be_read_again(server):
 
 def test_a_second_reader_takes_the_stream_over(server):
     first = Reader(server, "POST", "/v1/completions", body(400))
-    head = [next(iter(first)) for _ in range(1)]
-    second = Reader(server, "GET", f"/v1/streams/{id_of(head)}")
-    assert next(iter(second)) == head[0]
+    head = next(iter(first))
+    second = Reader(server, "GET", f"/v1/streams/{id_of([head])}")
+    assert next(iter(second)) == head
     with pytest.raises((http.client.IncompleteRead, ConnectionResetError)):
         first.response.read()
     assert list(second)[-1][1] == "[DONE]"

@@ -111,30 +111,33 @@ class Table {
     const toml::node* node = table_.get(key);
     return node == nullptr ? otherwise : *node;
   }
-  void take_strings(const char* key, std::vector<std::string>& out) {
+  // A list of strings; `refuse` says what is wanted of one that it does not take, else nothing.
+  template <class Refuse>
+  void take_strings(const char* key, std::vector<std::string>& out, const Refuse& refuse) {
     const toml::node* node = get(key);
     if (node == nullptr) return;
     const auto* list = node->as_array();
     if (list == nullptr) return complain(*node, key, "a list wanted");
     for (const toml::node& one : *list) {
-      if (!one.is_string()) return complain(one, key, "a string wanted");
-      out.push_back(*one.value<std::string>());
+      const auto text = one.value<std::string>();
+      const std::string_view wanted = one.is_string() ? refuse(*text) : "a string wanted";
+      if (!wanted.empty()) return complain(one, key, std::string(wanted));
+      out.push_back(*text);
     }
+  }
+  void take_strings(const char* key, std::vector<std::string>& out) {
+    take_strings(key, out, [](std::string_view) { return std::string_view(); });
   }
   // "sha256:" and 64 hex digits each.
   void take_hashes(const char* key, std::vector<std::string>& out) {
-    const toml::node* node = get(key);
-    if (node == nullptr) return;
-    const auto* list = node->as_array();
-    if (list == nullptr) return complain(*node, key, "a list wanted");
-    for (const toml::node& one : *list) {
-      const auto text = one.value<std::string>().value_or("");
+    const std::size_t first = out.size();
+    take_strings(key, out, [](std::string_view text) {
       const bool is_hash = text.size() == 71 && text.starts_with("sha256:") &&
-                           text.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
-      if (!is_hash)
-        return complain(one, key, "\"sha256:\" and 64 hex digits wanted; `zinc-rt key` makes a key and its hash");
-      out.push_back(text.substr(7));
-    }
+                           text.find_first_not_of("0123456789abcdef", 7) == std::string_view::npos;
+      return is_hash ? std::string_view()
+                     : "\"sha256:\" and 64 hex digits wanted; `zinc-rt key` makes a key and its hash";
+    });
+    for (std::size_t i = first; i < out.size(); ++i) out[i].erase(0, 7);
   }
 
  private:

@@ -56,7 +56,7 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);
-  shown_.emplace_back(gauges_[name], &g);
+  shown_.emplace(gauges_[name], &g);
 }
 
 Metrics::Series& Metrics::series(const std::string& tenant, const std::string& model) {
@@ -110,8 +110,6 @@ void Metrics::update(const std::string& stats_text, const std::map<std::string, 
                      const std::vector<TenantNow>& tenants) {
   const auto stats = nlohmann::json::parse(stats_text, nullptr, false);
   const std::lock_guard lock(mutex_);
-  std::ranges::sort(shown_);
-  shown_.erase(std::unique(shown_.begin(), shown_.end()), shown_.end());
   for (const auto& [family, gauge] : shown_) family->Remove(gauge);
   shown_.clear();
   for (const auto& m : stats.value("models", nlohmann::json::array())) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 
 #include "server/transport.h"
@@ -58,7 +59,7 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
-  std::vector<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // by the last update
+  std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // by the last update
   std::map<std::pair<std::string, std::string>, double> sources_;  // by counter: what a source last said
 };
 

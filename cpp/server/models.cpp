@@ -57,6 +57,14 @@ std::string Models::new_engine_name(const std::string& id) {
   return n == 1 ? id : fmt::format("{}#{}", id, n);
 }
 
+// The engine's new model of that id, which nobody is sent to yet.
+ApiResult<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, bool is_configured) {
+  const auto name = new_engine_name(id);
+  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
+    return std::unexpected(to_api_error(status.error()));
+  return describe(spec, name, is_configured);
+}
+
 void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
   auto model = describe(spec, engine_name, true);
   const std::lock_guard lock(mutex_);
@@ -76,25 +84,21 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
       return std::unexpected(std::move(error));
     }
   }
-  const auto name = new_engine_name(id);
-  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
-    return std::unexpected(to_api_error(status.error()));
-  auto model = describe(spec, name, is_configured);
+  auto model = open(spec, id, is_configured);
+  if (!model) return std::unexpected(std::move(model.error()));
   const std::lock_guard lock(mutex_);
-  models_.push_back(std::move(model));
+  models_.push_back(std::move(*model));
   return {};
 }
 
 // The new one takes over before the former goes, so that no request finds none.
 ApiResult<void> Models::replace(const ModelSpec& spec, const ServedModel& former) {
-  const auto name = new_engine_name(former.id);
-  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
-    return std::unexpected(to_api_error(status.error()));
-  auto model = describe(spec, name, true);
+  auto model = open(spec, former.id, true);
+  if (!model) return std::unexpected(std::move(model.error()));
   {
     const std::lock_guard lock(mutex_);
     for (auto& one : models_)
-      if (one.id == former.id) one = model;
+      if (one.id == former.id) one = *model;
     std::erase_if(opens_reasoning_, [&](const auto& known) { return known.first.first == former.id; });
   }
   if (const auto status = engine_.remove_model(former.engine_name); !status)

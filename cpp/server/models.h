@@ -48,6 +48,7 @@ class Models {
   static std::string default_id(const std::string& path);
 
  private:
+  ApiResult<ServedModel> open(const ModelSpec& spec, const std::string& id, bool is_configured);
   ApiResult<void> replace(const ModelSpec& spec, const ServedModel& former);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;

@@ -100,21 +100,22 @@ bool ResumableStream::write(std::string_view piece) {
   return true;
 }
 
-void ResumableStream::finish(std::string_view last) {
+void ResumableStream::end(std::string_view last, bool is_whole) {
   const std::lock_guard lock(mutex_);
   if (is_over_) return;
-  is_over_ = is_whole_ = true;
+  is_over_ = true;
+  is_whole_ = is_whole;
   over_since_ = std::chrono::steady_clock::now();
   keep(last);
   send();
 }
 
+void ResumableStream::finish(std::string_view last) {
+  end(last, true);
+}
+
 void ResumableStream::abort() {
-  const std::lock_guard lock(mutex_);
-  if (is_over_) return;
-  is_over_ = true;
-  over_since_ = std::chrono::steady_clock::now();
-  send();
+  end({}, false);
 }
 
 void ResumableStream::on_gone(std::function<void()> left) {

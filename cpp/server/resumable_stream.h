@@ -48,6 +48,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   const std::string& owner() const { return owner_; }
 
  private:
+  void end(std::string_view last, bool is_whole);
   void keep(std::string_view events);
   void send();
   void watch(const std::shared_ptr<Connection>& client);
