@@ -1,11 +1,9 @@
 #include "ring/host_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
-
-#include <algorithm>
 
 #include "base/error.h"
+#include "base/machine_memory.h"
 
 namespace zinc_rt::ring {
 
@@ -13,24 +11,15 @@ void HostMemory::Unmap::operator()(std::byte* memory) const {
   ::munmap(memory, bytes);
 }
 
-namespace {
-
-// What the machine has. Pages that are only reserved are not counted against it by the kernel, so a plan that cannot
-// fit is refused here and not when it is used.
-std::uint64_t machine_bytes() {
-  static const auto bytes = static_cast<std::uint64_t>(std::max(1L, ::sysconf(_SC_PHYS_PAGES))) *
-                            static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  return bytes;
-}
-
-}  // namespace
-
 // Pages come zeroed from the kernel and count as resident only once touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
-  if (bytes > machine_bytes() || allocated_ > machine_bytes() - bytes)
+  // Pages that are only reserved are not counted by the kernel, so a plan that cannot fit is refused here and not when
+  // it is used.
+  const std::uint64_t machine = machine_memory_bytes();
+  if (bytes > machine || allocated_ > machine - bytes)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes, {} in use of the machine's {}", bytes,
-                allocated_, machine_bytes());
+                allocated_, machine);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes of host memory, {} in use", bytes, allocated_);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -20,6 +21,12 @@ struct WeightMatrix {
   DType dtype;
   std::uint32_t rows, k;
   std::span<const std::byte> data;
+};
+
+// Memory of a device's own, in bytes. free: for buffer objects of kDeviceLocal and kBar, what the ring needs beside
+// them taken off.
+struct DeviceMemory {
+  std::uint64_t free = 0, total = 0;
 };
 
 struct RingStats {
@@ -48,6 +55,14 @@ class Ring {
   virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
   virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
+  // Empty on tiers whose buffer objects lie in the host's memory, where pages are taken as they are written.
+  virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
+  // Memory of the device for what kernels leave to each other within one op: the bytes that the packets take in steps
+  // of up to `most`, and the buffer object of kDeviceLocal for them, which is freed after the last submission. A ring
+  // that was given none, or less than a submission takes, allocates it then. REQUIRES: the batch's kernels are loaded;
+  // its bindings need not exist.
+  virtual std::uint64_t scratch_bytes(const PacketBatch&, StepDims) const { return 0; }
+  virtual Status use_scratch(const Buffer&) { return {}; }
   // Takes a specialized .zrt file (kernel/zrt_file.h) of the tier's target. Errors: kCorrupt, kUnavailable for another
   // target.
   virtual Result<Kernel> load_kernel(std::span<const std::byte> zrt) = 0;

@@ -20,8 +20,13 @@
 
 namespace {
 
-constexpr std::size_t kDeviceBytes = std::size_t{8} << 30, kPoisoned = 1u << 20, kDefaultShared = 48u << 10,
-                      kMostShared = 227u << 10;
+constexpr std::size_t kPoisoned = 1u << 20, kDefaultShared = 48u << 10, kMostShared = 227u << 10;
+
+// The device's memory: ZRT_CUDA_SIM_BYTES, or 8 GiB. Tests change it as they run.
+std::size_t device_bytes() {
+  const char* bytes = std::getenv("ZRT_CUDA_SIM_BYTES");
+  return bytes != nullptr ? std::strtoull(bytes, nullptr, 10) : std::size_t{8} << 30;
+}
 
 struct Launch {
   const cuda_sim::Kernel* kernel;
@@ -140,7 +145,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 }
 CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
   ++n_calls;
-  return *bytes = kDeviceBytes, CUDA_SUCCESS;
+  return *bytes = device_bytes(), CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
   ++n_calls;
@@ -158,13 +163,15 @@ CUresult cuCtxSetCurrent(CUcontext) {
 CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
   ++n_calls;
   const std::lock_guard lock(mutex);
-  return *free = kDeviceBytes - allocated, *total = kDeviceBytes, CUDA_SUCCESS;
+  *total = device_bytes();
+  return *free = *total - std::min(allocated, *total), CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
   ++n_calls;
   const std::lock_guard lock(mutex);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > kDeviceBytes - allocated) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (const std::size_t total = device_bytes(); allocated > total || bytes > total - allocated)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   void* memory = nullptr;
   if (::posix_memalign(&memory, 256, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   // NaN, so that what is read before it is written shows; not all of large ones, most of which no test touches.

@@ -138,6 +138,44 @@ TEST_P(RingContract, SubmitRunsAndCounts) {
   EXPECT_EQ(ring_->stats().submissions, 3u);
 }
 
+// Only tiers with memory of their own tell of it: of that, objects of kDeviceLocal take what they are.
+TEST_P(RingContract, DeviceMemory) {
+  const auto before = ring_->device_memory();
+  ASSERT_TRUE(before);
+  if (GetParam() == "t_cpu" || GetParam() == "null") {
+    EXPECT_FALSE(before->has_value());
+    return;
+  }
+  ASSERT_TRUE(before->has_value());
+  EXPECT_LT((*before)->free, (*before)->total);
+  constexpr std::uint64_t kBytes = 64u << 20;
+  ASSERT_TRUE(ring_->alloc_bo(kBytes, Heap::kDeviceLocal));
+  alloc(kBytes);  // of the host
+  const auto after = ring_->device_memory();
+  ASSERT_TRUE(after && *after);
+  EXPECT_GE((*before)->free - (*after)->free, kBytes);
+  EXPECT_LT((*before)->free - (*after)->free, 2 * kBytes);
+}
+
+// Weights in host memory are read where they lie, without a copy on the device however small they are.
+TEST_P(RingContract, WeightsInHostMemory) {
+  const auto x = alloc(16), y = alloc(16), z = alloc(16);
+  const std::vector<float> ones{1, 1, 1, 1}, numbers{1, 2, 3, 4};
+  ASSERT_TRUE(ring_->upload(x, 0, {DType::kF32, 1, 4, std::as_bytes(std::span(ones))}));
+  ASSERT_TRUE(ring_->upload(y, 0, {DType::kF32, 1, 4, std::as_bytes(std::span(numbers))}));
+  const auto batch = add_batch(x, y, z);
+  const auto before = ring_->device_memory();
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 2, {1, 0}})));
+  if (computes()) {
+    EXPECT_THAT(std::vector<float>(view(z).begin(), view(z).end()), ::testing::ElementsAre(2, 3, 4, 5));
+  }
+  const auto after = ring_->device_memory();
+  ASSERT_TRUE(before && after);
+  if (*before) {
+    EXPECT_EQ((*before)->free, (*after)->free);
+  }
+}
+
 TEST_P(RingContract, FencesRetireInOrder) {
   const auto x = alloc(16), one = alloc(16);
   view(one)[0] = 1;

@@ -22,22 +22,29 @@ std::uint32_t symbol_of(const GridExtent& extent) {
 }
 
 bool same(const Binding& a, const Binding& b) {
-  return a.bo == b.bo && a.offset == b.offset;
+  return a.bo == b.bo && a.offset == b.offset && a.bytes == b.bytes;
 }
 
 }  // namespace
 
+// A packet, its addresses not yet.
+OpCall CudaRing::call_of(const PacketBatch& batch, const Packet& packet, StepDims bucket) const {
+  const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
+  OpCall call{kernel.op->op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
+  const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
+  call.push.assign(push.begin(), push.end());
+  return call;
+}
+
 // The addresses of a packet. What it reads of host memory, and no packet of the submission writes, it reads from a
-// copy.
-Result<OpCall> CudaRing::call_of(const Submission& submission, const Packet& packet, StepDims bucket,
-                                 cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed) {
+// copy, but for weights: they are read where they lie.
+Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& packet, StepDims bucket,
+                                    cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed) {
   const auto& batch = *submission.batch;
   const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
   const CudaOp& op = *kernel.op;
   const auto bindings = std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings);
-  OpCall call{op.op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
-  const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
-  call.push.assign(push.begin(), push.end());
+  OpCall call = call_of(batch, packet, bucket);
   const auto is_written = [&](const Binding& binding) {
     for (std::uint32_t i = 0; i < submission.count; ++i) {
       const Packet& other = batch.packets[submission.first + i];
@@ -52,8 +59,8 @@ Result<OpCall> CudaRing::call_of(const Submission& submission, const Packet& pac
     const Binding& binding = bindings[i];
     std::byte* address = memory_.address(binding);
     const bool is_table = static_cast<int>(i) == op.page_table;
-    if (binding.bo != 0 && memory_.is_host(binding.bo) && (is_table || binding.bytes <= kCopiedBytes) &&
-        !is_written(binding)) {
+    if (binding.bo != 0 && memory_.is_host(binding.bo) && !memory_.has_weights(binding.bo) &&
+        (is_table || binding.bytes <= kCopiedBytes) && !is_written(binding)) {
       const bool is_known = std::ranges::any_of(shadowed, [&](const Binding& other) { return same(binding, other); });
       const bool has_room = is_table ? begin.n_pages < cuda::kMaxPageJobs : begin.n_copies < cuda::kMaxCopyJobs;
       if (is_known || has_room) {
@@ -91,7 +98,7 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = submission.batch->packets[submission.first + i];
     if (packet.kind != PacketKind::kDispatch) continue;
-    ZRT_TRY(auto call, call_of(submission, packet, bucket, begin, shadowed));
+    ZRT_TRY(auto call, bound_call(submission, packet, bucket, begin, shadowed));
     calls.push_back(std::move(call));
   }
   for (;;) {
@@ -107,11 +114,50 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
     if (planner.scratch_bytes() <= scratch_bytes_) return {};
     // Graphs hold addresses in the old memory.
     ZRT_CHECK_OK(drop_graphs());
-    if (scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(scratch_));
-    scratch_ = nullptr, scratch_bytes_ = 0;
-    ZRT_TRY(scratch_, alloc_device(driver_, planner.scratch_bytes()));
+    if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
+    scratch_ = own_scratch_ = nullptr, scratch_bytes_ = 0;
+    ZRT_TRY(own_scratch_, alloc_device(driver_, planner.scratch_bytes()));
+    scratch_ = own_scratch_;
     scratch_bytes_ = planner.scratch_bytes();
   }
+}
+
+// Each packet by itself, which takes no less than with one that continues it, in every bucket: those of fewer rows may
+// take more.
+std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
+  std::uint64_t bytes = 0;
+  auto* const nowhere = reinterpret_cast<std::byte*>(&bytes);  // an address that nothing follows
+  StepDims bucket{1, 1};
+  for (bool is_last = false; !is_last;) {
+    is_last = bucket.n_tokens >= most.n_tokens && bucket.n_outputs >= most.n_outputs;
+    std::vector<Launch> launches;
+    Planner planner(nullptr, nowhere, most_shared_, launches);
+    for (const Packet& packet : batch.packets) {
+      if (packet.kind != PacketKind::kDispatch) continue;
+      OpCall call = call_of(batch, packet, bucket);
+      // Whether an operand is absent decides what is planned.
+      for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
+        call.buffers.push_back(binding.bo == 0 ? nullptr : nowhere);
+      planner.next_packet();
+      find_cuda_op(call.op)->plan(planner, call);
+    }
+    bytes = std::max(bytes, planner.scratch_bytes());
+    if (bucket.n_tokens < most.n_tokens) bucket.n_tokens *= 2;
+    if (bucket.n_outputs < most.n_outputs) bucket.n_outputs *= 2;
+  }
+  return bytes;
+}
+
+Status CudaRing::use_scratch(const Buffer& buffer) {
+  const Binding binding{buffer.id, 0, buffer.bytes};
+  if (buffer.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  ZRT_CHECK_OK(use_device());
+  ZRT_CHECK_OK(drop_graphs());  // they hold addresses in what was used before
+  if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
+  own_scratch_ = nullptr;
+  scratch_ = memory_.address(binding);
+  scratch_bytes_ = buffer.bytes;
+  return {};
 }
 
 Status CudaRing::drop_graphs() {

@@ -27,18 +27,23 @@ Result<std::byte*> alloc_device(const Driver& driver, std::uint64_t bytes) {
 }
 
 void CudaMemory::clear() {
-  for (Object& object : objects_) release(object);
+  for (std::uint32_t id = 1; id <= objects_.size(); ++id) release(id);
   objects_.clear();
   allocated_ = 0;
 }
 
-void CudaMemory::release(Object& object) {
+void CudaMemory::release(std::uint32_t id) {
+  Object& object = objects_[id - 1];
   if (object.data == nullptr) return;
   if (object.is_host)
     driver_.cuMemFreeHost(object.data);
   else
     driver_.cuMemFree(device_pointer(object.data));
-  if (object.shadow != nullptr) driver_.cuMemFree(device_pointer(object.shadow));
+  std::erase_if(shadows_, [&](const auto& entry) {
+    if (std::get<0>(entry.first) != id) return false;
+    driver_.cuMemFree(device_pointer(entry.second));
+    return true;
+  });
   object = {};
 }
 
@@ -58,7 +63,7 @@ Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream
     ZRT_TRY(object.data, alloc_device(driver_, bytes));
     const auto cleared = driver_.cuMemsetD8Async(device_pointer(object.data), 0, bytes, stream);
     if (const auto status = driver_.check(cleared, "cuMemsetD8Async"); !status) {
-      release(object);
+      driver_.cuMemFree(device_pointer(object.data));
       return std::unexpected(status.error());
     }
   }
@@ -70,7 +75,7 @@ Result<Buffer> CudaMemory::alloc(std::uint64_t bytes, Heap heap, CUstream stream
 void CudaMemory::free(const Buffer& buffer) {
   if (find(buffer.id) == nullptr) return;
   allocated_ -= objects_[buffer.id - 1].bytes;
-  release(objects_[buffer.id - 1]);
+  release(buffer.id);
 }
 
 Result<std::span<std::byte>> CudaMemory::map(const Buffer& buffer) const {
@@ -98,11 +103,10 @@ std::unexpected<Error> CudaMemory::refuse(const Binding& binding) const {
 }
 
 Result<std::byte*> CudaMemory::shadow(const Binding& binding) {
-  Object& object = objects_[binding.bo - 1];
-  if (object.shadow == nullptr) {
-    ZRT_TRY(object.shadow, alloc_device(driver_, object.bytes));
-  }
-  return object.shadow + binding.offset;
+  const std::tuple key{binding.bo, binding.offset, binding.bytes};
+  if (const auto it = shadows_.find(key); it != shadows_.end()) return it->second;
+  ZRT_TRY(std::byte * copy, alloc_device(driver_, binding.bytes));
+  return shadows_[key] = copy;
 }
 
 }  // namespace zinc_rt::ring

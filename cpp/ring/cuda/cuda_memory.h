@@ -2,6 +2,8 @@
 // Thread rule: as Ring; the device's context is current.
 #pragma once
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "ring/cuda/driver.h"
@@ -25,6 +27,9 @@ class CudaMemory {
   bool holds(const Binding& binding) const;
   std::unexpected<Error> refuse(const Binding& binding) const;  // why it does not hold it
   bool is_host(std::uint32_t bo) const { return objects_[bo - 1].is_host; }
+  // The object holds weights, which no step changes.
+  void mark_weights(std::uint32_t bo) { objects_[bo - 1].has_weights = true; }
+  bool has_weights(std::uint32_t bo) const { return objects_[bo - 1].has_weights; }
   std::byte* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
   }
@@ -34,17 +39,18 @@ class CudaMemory {
 
  private:
   struct Object {
-    std::byte *data = nullptr, *shadow = nullptr;
+    std::byte* data = nullptr;
     std::uint64_t bytes = 0;
-    bool is_host = false;
+    bool is_host = false, has_weights = false;
   };
   const Object* find(std::uint32_t id) const {
     return id - 1 < objects_.size() && objects_[id - 1].data != nullptr ? &objects_[id - 1] : nullptr;
   }
-  void release(Object& object);
+  void release(std::uint32_t id);
 
   const Driver& driver_;
   std::vector<Object> objects_;  // by id - 1; ids are not given out again
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>, std::byte*> shadows_;  // by bo, offset, bytes
   std::uint64_t allocated_ = 0;
 };
 

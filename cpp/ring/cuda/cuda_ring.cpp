@@ -12,7 +12,10 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint64_t kStagingBytes = 32u << 20;  // a half
-constexpr int kLeastMajor = 8;                      // compute capability: the PTX of the images is for 8.0
+// Of the device's memory for what is no buffer object: staging, the kernels' code, graphs, copies of small operands,
+// and what is lost because the driver allocates in whole pages of 2 MiB.
+constexpr std::uint64_t kReserveBytes = 2 * kStagingBytes + (192u << 20);
+constexpr int kLeastMajor = 8;  // compute capability: the PTX of the images is for 8.0
 
 CUdeviceptr device_pointer(const std::byte* at) {
   return reinterpret_cast<CUdeviceptr>(at);
@@ -86,7 +89,7 @@ CudaRing::~CudaRing() {
   if (stream_ != nullptr) driver_.cuStreamSynchronize(stream_);
   for (auto& [key, graph] : graphs_) driver_.cuGraphExecDestroy(graph.exec);
   for (auto& [name, module] : modules_) driver_.cuModuleUnload(module);
-  for (const std::byte* memory : {words_, scratch_, device_staging_})
+  for (const std::byte* memory : {words_, own_scratch_, device_staging_})
     if (memory != nullptr) driver_.cuMemFree(device_pointer(memory));
   for (std::byte* memory : {pinned_, staging_, read_back_})
     if (memory != nullptr) driver_.cuMemFreeHost(memory);
@@ -100,6 +103,13 @@ CudaRing::~CudaRing() {
 Result<Buffer> CudaRing::alloc_bo(std::uint64_t bytes, Heap heap) {
   ZRT_CHECK_OK(use_device());
   return memory_.alloc(bytes, heap, stream_);
+}
+
+Result<std::optional<DeviceMemory>> CudaRing::device_memory() const {
+  ZRT_CHECK_OK(use_device());
+  std::size_t free = 0, total = 0;
+  ZRT_CHECK_OK(driver_.check(driver_.cuMemGetInfo(&free, &total), "cuMemGetInfo"));
+  return DeviceMemory{free > kReserveBytes ? free - kReserveBytes : 0, total};
 }
 
 void CudaRing::free_bo(const Buffer& buffer) {
@@ -220,6 +230,7 @@ Status CudaRing::upload(const Buffer& to, std::uint64_t offset, const WeightMatr
     return fail(StatusCode::kInvalidArgument, "[t_cuda] a matrix of {} bytes, {} given", row * matrix.rows,
                 matrix.data.size());
   if (to.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
+  memory_.mark_weights(to.id);
   // Vectors are read as they are; so is what no product reads, rows that are no whole blocks of a product.
   if (matrix.rows == 1 && traits(matrix.dtype).block_elems == 1) return write(to, offset, matrix.data);
   ZRT_CHECK_OK(use_device());

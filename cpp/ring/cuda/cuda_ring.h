@@ -24,6 +24,9 @@ class CudaRing final : public Ring {
   Result<std::span<std::byte>> map(const Buffer& buffer) override { return memory_.map(buffer); }
   Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override;
   void free_bo(const Buffer& buffer) override;
+  Result<std::optional<DeviceMemory>> device_memory() const override;
+  std::uint64_t scratch_bytes(const PacketBatch& batch, StepDims most) const override;
+  Status use_scratch(const Buffer& buffer) override;
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) override;
   // Weights have a layout of their own (kernels/sm_90/weights.cuh), made on the device.
@@ -68,8 +71,9 @@ class CudaRing final : public Ring {
   Result<CUfunction> function(const std::string& image, const std::string& name);
   // cuda_graph.cpp
   Result<Graph> build(const Submission& submission, StepDims bucket);
-  Result<OpCall> call_of(const Submission& submission, const Packet& packet, StepDims bucket,
-                         cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed);
+  OpCall call_of(const PacketBatch& batch, const Packet& packet, StepDims bucket) const;
+  Result<OpCall> bound_call(const Submission& submission, const Packet& packet, StepDims bucket,
+                            cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed);
   Status plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches);
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
@@ -93,7 +97,8 @@ class CudaRing final : public Ring {
   // Shared with the device: numbers of the last kHeaders steps, and the word that counts steps; then device memory.
   cuda::StepHeader* headers_ = nullptr;
   volatile std::uint32_t* done_ = nullptr;
-  std::byte *pinned_ = nullptr, *words_ = nullptr, *scratch_ = nullptr;
+  std::byte *pinned_ = nullptr, *words_ = nullptr;
+  std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;  // own: null where scratch_ is a buffer object
   std::uint64_t scratch_bytes_ = 0;
   // For uploads and reads: two halves of pinned memory, and of device memory, with the event of their last use.
   std::byte *staging_ = nullptr, *device_staging_ = nullptr, *read_back_ = nullptr;
