@@ -45,6 +45,8 @@ void add_family_keys(Json& card, const ModelConfig& c, const ExecutorInfo& info)
   add("per_layer_embedding_dim", c.per_layer_embedding_dim);
   add("final_logit_softcap", c.final_logit_softcap);
   add("state_bytes_per_slot", info.state_bytes_per_slot);
+  add("n_host_expert_layers", info.n_host_expert_layers);
+  add("host_expert_bytes", info.host_expert_bytes);
 }
 
 Json or_null(std::optional<std::int32_t> id) {

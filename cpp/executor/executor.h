@@ -19,7 +19,7 @@ namespace zinc_rt {
 struct ExecutorOptions {
   std::string tier = "auto";
   std::uint32_t max_slots = 16;
-  std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of the machine's memory
+  std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
   std::string kv_dtype = "f16";         // f16, f32 or q8_0
   int threads = 0;                      // T-CPU; 0: what the process may use
@@ -50,6 +50,9 @@ struct ExecutorInfo {
   // Where the RoPE variant changes, ascending: texts of up to rope_limits[i] tokens use variant i, longer ones than the
   // last the next variant. Empty: one variant for all that fits the context.
   std::vector<std::uint32_t> rope_limits;
+  // Layers whose experts lie in host memory because the device's own is too small, and their bytes; 0: none.
+  std::uint32_t n_host_expert_layers = 0;
+  std::uint64_t host_expert_bytes = 0;
 };
 
 class Executor {
@@ -78,7 +81,7 @@ class Executor {
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
 };
 
-// Opens a model file on a tier. Errors name the file, tensor, key or tier.
+// Opens a model file on a tier. Errors name the file, tensor, key or tier; kExhausted says what would fit.
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options);
 
 }  // namespace zinc_rt

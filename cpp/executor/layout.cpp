@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
+#include <set>
 
 namespace zinc_rt {
 namespace {
@@ -23,6 +26,23 @@ void append(Layout& layout, std::uint64_t& size, const std::string& region, cons
   size = it->second.offset + bytes;
 }
 
+// "model.moe.up_weight[3]" -> 3; absent: the buffer is of no layer.
+std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
+  const auto bracket = buffer_name.find('[');
+  std::uint32_t layer = 0;
+  if (bracket == std::string::npos) return std::nullopt;
+  const char* digits = buffer_name.data() + bracket + 1;
+  if (std::from_chars(digits, buffer_name.data() + buffer_name.size(), layer).ec != std::errc{}) return std::nullopt;
+  return layer;
+}
+
+// Weights of three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
+bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
+  if (options.weights_mapped || buffer.rank < 3) return false;
+  const auto layer = layer_of(buffer.name);
+  return layer && *layer >= options.first_host_layer;
+}
+
 }  // namespace
 
 std::string weight_class(const std::string& buffer_name) {
@@ -33,12 +53,15 @@ std::string weight_class(const std::string& buffer_name) {
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options) {
   Layout layout;
   std::map<std::string, std::uint64_t> weight_bytes;
+  std::set<std::uint32_t> host_layers;
   std::uint64_t constants = 0, recurrent = 0, request = 0, logits = 0, ring = 0;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
       switch (buffer.buffer_class) {
         case ir::BufferClass::kWeight: {
-          const auto region = "weights." + weight_class(buffer.name);
+          const bool is_host = is_host_expert(buffer, options);
+          if (is_host) host_layers.insert(*layer_of(buffer.name));
+          const auto region = "weights." + weight_class(buffer.name) + (is_host ? ".host" : "");
           append(layout, weight_bytes[region], region, buffer, options.limits);
           break;
         }
@@ -79,9 +102,15 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
     if (bytes > 0) layout.plan.regions.push_back({std::move(name), heap, bytes, mapped, std::move(note)});
   };
   using enum Heap;
-  for (const auto& [name, bytes] : weight_bytes)
-    add(name, options.weights_mapped ? kHostVisible : kDeviceLocal, bytes, options.weights_mapped,
-        "tensors of one class, all layers");
+  layout.n_host_expert_layers = static_cast<std::uint32_t>(host_layers.size());
+  for (const auto& [name, bytes] : weight_bytes) {
+    const bool is_host = name.ends_with(".host");
+    if (is_host) layout.host_expert_bytes += bytes;
+    add(name, options.weights_mapped || is_host ? kHostVisible : kDeviceLocal, bytes, options.weights_mapped,
+        is_host ? fmt::format("experts of {} layers, from {} on: the device reads them over the bus",
+                              host_layers.size(), *host_layers.begin())
+                : std::string("tensors of one class, all layers"));
+  }
   add("constants", kDeviceLocal, constants, false, "RoPE tables");
   add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
@@ -90,6 +119,7 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
                   options.limits.max_outputs));
+  add("scratch", kDeviceLocal, options.scratch_bytes, false, "between the kernels of an op");
   add("logits", kDeviceLocal, logits, false, fmt::format("{} output rows", options.limits.max_outputs));
   add("output_ring", kBar, ring, false, "tokens to the host");
   add("step_descriptor", kHostVisible, request, false, "what changes from step to step");

@@ -26,6 +26,9 @@ struct Layout {
       places;  // by buffer name; activations are not here, each stage has its own map
   std::vector<lower::ActivationMap> activations;  // one a graph, in one arena
   std::uint64_t page_bytes = 0;                   // K and V of all attention layers for 16 tokens
+  // Experts that lie in host memory although the device has memory of its own.
+  std::uint32_t n_host_expert_layers = 0;
+  std::uint64_t host_expert_bytes = 0;
 };
 
 // A buffer [pages, words of a page] that sees the KV pages whole, where the others have their part of each.
@@ -39,11 +42,18 @@ inline bool is_paged(const ir::Buffer& buffer) {
 // "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class lie in one region.
 std::string weight_class(const std::string& buffer_name);
 
+// As first_host_layer: the experts of no layer.
+inline constexpr std::uint32_t kNoHostLayer = UINT32_MAX;
+
 struct LayoutOptions {
   lower::StepLimits limits;
   std::uint32_t n_pages = 0;
   bool aliasing = true;
   bool weights_mapped = true;
+  // Experts' matrices of this layer and those after it go to regions of kHostVisible. Of weights that are mapped none
+  // do.
+  std::uint32_t first_host_layer = kNoHostLayer;
+  std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);
 

@@ -1,9 +1,10 @@
-#include <unistd.h>
+#include "executor/prepare.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "executor/ring_executor.h"
+#include "base/machine_memory.h"
+#include "executor/fit.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
 #include "mem/page_pool.h"
@@ -16,11 +17,6 @@ constexpr std::uint32_t kDefaultChunk = 256;  // arena of tens of MB for 8B mode
 constexpr std::uint32_t kMaxOutputs = 64;
 constexpr std::uint32_t kMaxSlots = 4096;
 constexpr std::uint32_t kMaxCheckpoints = 1u << 16;
-
-std::uint64_t quarter_of_memory() {
-  return static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PHYS_PAGES))) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE)) / 4;
-}
 
 // By default the cache is no coarser than the rest of the arithmetic: f32 where nothing else is rounded below f32, else
 // f16.
@@ -146,31 +142,33 @@ Status build_graphs(const ExecutorOptions& options, Prepared& p) {
 
 }  // namespace
 
-Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped) {
+Status shape(Prepared& p, const ExecutorOptions& options, bool weights_mapped) {
+  p.layout = {};
+  ZRT_CHECK_OK(choose_sizes(options, p.config, p));
+  p.graph_options.n_pages = 1;
+  ZRT_CHECK_OK(build_graphs(options, p));
+  p.layout = make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, weights_mapped});
+  return {};
+}
+
+Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped,
+                         const DeviceBudget* budget) {
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
-  ZRT_CHECK_OK(choose_sizes(options, p.config, p));
   // The size of a page follows from the graph, whose KV extent does not change it: the first layout asks for it with
   // one page, and without the copy of pages, which needs the answer.
-  p.graph_options.n_pages = 1;
-  ZRT_CHECK_OK(build_graphs(options, p));
-  const std::vector<const ir::Graph*> graphs{&p.prefill_low, &p.decode_low, &p.state_copy, &p.page_copy};
-  LayoutOptions layout{p.limits, 1, options.aliasing, weights_mapped};
-  p.layout = make_layout(graphs, layout);
-  const std::uint32_t one_context = p.graph_options.max_context / mem::kPageTokens;
-  std::uint64_t pages = options.kv_pages;
-  if (pages == 0) {
-    pages = std::min<std::uint64_t>(std::uint64_t{one_context} * p.graph_options.max_slots,
-                                    quarter_of_memory() / std::max<std::uint64_t>(p.layout.page_bytes, 1));
-    pages = std::clamp<std::uint64_t>(pages, one_context, 1u << 26);
+  ZRT_CHECK_OK(shape(p, options, weights_mapped));
+  Fit fit{options.kv_pages > 0 ? options.kv_pages : default_pages(p, machine_memory_bytes())};
+  if (budget != nullptr) {
+    ZRT_TRY(fit, fit_device(p, options, *budget));
   }
-  p.graph_options.n_pages = static_cast<std::uint32_t>(pages);
+  p.graph_options.n_pages = fit.n_pages;
   ZRT_CHECK_OK(build_graphs(options, p));
-  layout.n_pages = p.graph_options.n_pages;
-  p.layout = make_layout(graphs, layout);
+  p.layout = make_layout(p.run_graphs(), {p.limits, fit.n_pages, options.aliasing, weights_mapped, fit.first_host_layer,
+                                          fit.scratch_bytes});
   return p;
 }
 

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/machine_memory.h"
+#include "executor/fit.h"
 #include "executor/rope_table.h"
 #include "mem/page_pool.h"
 
@@ -30,6 +32,18 @@ struct WeightView {
   std::uint64_t offset, span;
 };
 
+// Before anything is allocated: of the bindings only their presence counts.
+Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
+  std::uint64_t bytes = 0;
+  lower::KernelCache cache;
+  for (const ir::Graph* graph : p.run_graphs()) {
+    ZRT_TRY(const auto batch,
+            lower::lower(*graph, ring, [](ir::BufferId) { return lower::Location{{1, 0, 0}, 0}; }, cache));
+    bytes = std::max(bytes, ring.scratch_bytes(batch, {p.limits.max_tokens, p.limits.max_outputs}));
+  }
+  return bytes;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
@@ -54,7 +68,13 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     mapped = probe.has_value();
     if (probe) executor->ring_->free_bo(*probe);
   }
-  ZRT_TRY(executor->prepared_, prepare(path, options, mapped));
+  ZRT_TRY(const auto memory, executor->ring_->device_memory());
+  DeviceBudget budget;
+  if (memory)
+    // Experts in host memory cannot be paged out: an eighth of it is left to all else.
+    budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
+              [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
+  ZRT_TRY(executor->prepared_, prepare(path, options, mapped, memory ? &budget : nullptr));
   const auto& p = executor->prepared_;
   executor->info_ = {std::string(p.family->name),
                      choice.tier->name,
@@ -72,12 +92,21 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      p.layout.page_bytes / mem::kPageTokens,
                      options.state_checkpoints,
                      0,
-                     {}};
+                     {},
+                     p.layout.n_host_expert_layers,
+                     p.layout.host_expert_bytes};
   for (const ir::Buffer& buffer : p.state_copy.buffers())
     if (buffer.buffer_class == ir::BufferClass::kState)
       executor->info_.state_bytes_per_slot += p.layout.places.at(buffer.name).pitch;
+  if (p.layout.n_host_expert_layers > 0)
+    log().warn(
+        "{}: the device has no room for the experts of {} of {} layers; their {} bytes lie in host memory, "
+        "which it reads over the bus",
+        p.config.name, p.layout.n_host_expert_layers, p.config.n_layers, p.layout.host_expert_bytes);
+  ZRT_CHECK_OK(executor->allocate_regions());
   ZRT_CHECK_OK(executor->load_weights(options, mapped));
-  ZRT_CHECK_OK(executor->allocate(options));
+  ZRT_CHECK_OK(executor->fill_constants());
+  ZRT_CHECK_OK(executor->lower_graphs());
   ZRT_CHECK_OK(executor->bind_views());
   executor->info_.rope_limits = executor->rope_limits();
   executor->slot_seen_.resize(p.graph_options.max_slots);
@@ -85,6 +114,16 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   log().info("{}: {} ({}); {} slots, context {}, {} pages of {} bytes", p.config.name, choice.tier->name, choice.why,
              p.graph_options.max_slots, p.graph_options.max_context, p.graph_options.n_pages, p.layout.page_bytes);
   return executor;
+}
+
+// All before the first byte of a weight is read, so that what does not fit is known at once.
+Status RingExecutor::allocate_regions() {
+  for (const mem::Region& region : prepared_.layout.plan.regions) {
+    if (region.mapped) continue;
+    ZRT_TRY(regions_[region.name], ring_->alloc_bo(region.bytes, region.heap));
+  }
+  const auto scratch = regions_.find("scratch");
+  return scratch == regions_.end() ? Status{} : ring_->use_scratch(scratch->second);
 }
 
 Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
@@ -105,16 +144,13 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
       weight_locations_[buffer.name] = {{bo.id, 0, view.span}, view.rank > 2 ? view.pitch : view.row};
     } else {
       const Place& place = prepared_.layout.places.at(buffer.name);
-      if (!regions_.contains(place.region)) {
-        ZRT_TRY(regions_[place.region],
-                ring_->alloc_bo(prepared_.layout.plan.find(place.region)->bytes, Heap::kDeviceLocal));
-      }
+      const ring::Buffer& region = regions_.at(place.region);
       for (std::uint64_t i = 0; i < view.n_matrices; ++i)
         ZRT_CHECK_OK(ring_->upload(
-            regions_[place.region], place.offset + i * view.matrix,
+            region, place.offset + i * view.matrix,
             {buffer.dtype, static_cast<std::uint32_t>(view.rows), view.k, data.subspan(i * view.pitch, view.matrix)}));
       weights.release(tensor);
-      weight_locations_[buffer.name] = {{regions_[place.region].id, place.offset, view.n_matrices * view.matrix},
+      weight_locations_[buffer.name] = {{region.id, place.offset, view.n_matrices * view.matrix},
                                         view.rank > 2 ? view.matrix : view.row};
     }
     report(view.n_matrices * view.matrix);
@@ -126,12 +162,7 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   return {};
 }
 
-Status RingExecutor::allocate(const ExecutorOptions&) {
-  for (const mem::Region& region : prepared_.layout.plan.regions) {
-    if (region.mapped || regions_.contains(region.name)) continue;
-    ZRT_TRY(regions_[region.name], ring_->alloc_bo(region.bytes, region.heap));
-  }
-  ZRT_CHECK_OK(fill_constants());
+Status RingExecutor::lower_graphs() {
   lower::KernelCache cache;
   const auto lower_stage = [&](const ir::Graph& graph, const lower::ActivationMap& activations) {
     return lower::lower(graph, *ring_, [&](ir::BufferId id) { return locate(graph, activations, id); }, cache);

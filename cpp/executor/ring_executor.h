@@ -2,31 +2,13 @@
 // descriptor and submits.
 #pragma once
 
-#include "arch/family.h"
 #include "executor/executor.h"
-#include "executor/layout.h"
-#include "ir/graph.h"
+#include "executor/prepare.h"
 #include "kernels/common/sample_params.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
 
 namespace zinc_rt {
-
-// What the arch and lowering make of a model before any device is touched; `zinc-rt plan` and `zinc-rt ir` show it.
-struct Prepared {
-  std::unique_ptr<Weights> weights;
-  ModelConfig config;
-  const arch::Family* family = nullptr;
-  arch::GraphOptions graph_options;
-  lower::StepLimits limits;
-  ir::Graph prefill, decode;          // as the family wrote them
-  ir::Graph prefill_low, decode_low;  // fused and quantized
-  ir::Graph state_copy;               // a STATE_COPY for each recurrent state; no nodes where the model has none
-  ir::Graph page_copy;                // a STATE_COPY over whole KV pages; no nodes where the model has none
-  Layout layout;
-};
-// weights_mapped: whether the tier uses the mapped file.
-Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped = true);
 
 class RingExecutor final : public Executor {
  public:
@@ -50,9 +32,10 @@ class RingExecutor final : public Executor {
 
  private:
   RingExecutor() = default;
-  Status allocate(const ExecutorOptions& options);
+  Status allocate_regions();
   Status load_weights(const ExecutorOptions& options, bool mapped);
   Status fill_constants();
+  Status lower_graphs();
   Result<lower::Location> locate(const ir::Graph& graph, const lower::ActivationMap& activations,
                                  ir::BufferId id) const;
   // The host's view of a buffer by its name.

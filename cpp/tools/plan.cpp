@@ -30,11 +30,11 @@ void add_plan(CLI::App& app, int& exit) {
     }
     const auto plan = nlohmann::ordered_json::parse(engine->memory_plan());
     for (const auto& region : plan["regions"])
-      fmt::print("{:24} {:13} {:>14} bytes{}  {}\n", region["name"].get<std::string>(),
+      fmt::print("{:28} {:13} {:>14} bytes{}  {}\n", region["name"].get<std::string>(),
                  region["heap"].get<std::string>(), region["bytes"].get<std::uint64_t>(),
                  region["mapped"].get<bool>() ? " mapped" : "       ", region["note"].get<std::string>());
-    fmt::print("{:24} {:13} {:>14} bytes\n", "allocated", "", plan["allocated_bytes"].get<std::uint64_t>());
-    fmt::print("{:24} {:13} {:>14} bytes mapped\n", "used in the file", "", plan["mapped_bytes"].get<std::uint64_t>());
+    fmt::print("{:28} {:13} {:>14} bytes\n", "allocated", "", plan["allocated_bytes"].get<std::uint64_t>());
+    fmt::print("{:28} {:13} {:>14} bytes mapped\n", "used in the file", "", plan["mapped_bytes"].get<std::uint64_t>());
   });
 }
 

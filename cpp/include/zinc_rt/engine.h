@@ -20,7 +20,7 @@ namespace zinc_rt {
 struct EngineOptions {
   std::string tier;                  // ZINC_RT_TIER, "auto"
   std::uint32_t max_slots = 64;      // requests that may be under way at once
-  std::uint32_t kv_pages = 0;        // 0: enough for max_slots full contexts, at most a quarter of the machine's memory
+  std::uint32_t kv_pages = 0;        // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;     // tokens; 0: the model's, at most 32,768
   std::string kv_dtype;              // f16, f32 or q8_0; empty: f32 for models in f32 or with activations f32, else f16
   int threads = 0;                   // ZINC_RT_CPU_WORKERS; 0: what the process may use

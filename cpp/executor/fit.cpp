@@ -1,0 +1,136 @@
+#include "executor/fit.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ranges>
+
+#include "base/error.h"
+#include "mem/page_pool.h"
+
+namespace zinc_rt {
+namespace {
+
+// What the plan takes of the device: `fixed` and some pages.
+struct Need {
+  std::uint64_t fixed = 0, page = 0, least_pages = 0;
+  std::uint64_t bytes() const { return fixed + page * least_pages; }
+};
+
+std::uint64_t one_context(const Prepared& p) {
+  return p.graph_options.max_context / mem::kPageTokens;
+}
+
+// With the experts of layers from `first_host_layer` on in host memory.
+Need need_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
+             std::uint64_t scratch_bytes) {
+  const auto layout =
+      make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, first_host_layer, scratch_bytes});
+  return {layout.plan.bytes(Heap::kDeviceLocal) + layout.plan.bytes(Heap::kBar) - layout.page_bytes, layout.page_bytes,
+          options.kv_pages > 0 ? options.kv_pages : one_context(p)};
+}
+
+bool would_fit(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget) {
+  if (!shape(p, options, false)) return false;
+  const auto scratch = budget.scratch_bytes(p);
+  return scratch && need_of(p, options, 0, *scratch).bytes() <= budget.free;
+}
+
+// The largest number in [1, below) of which `fits` holds, as for all smaller ones; 0: none.
+template <class Fits>
+std::uint32_t largest(std::uint32_t below, const Fits& fits) {
+  const auto numbers = std::views::iota(std::uint32_t{1}, std::max(below, 1u));
+  return static_cast<std::uint32_t>(std::ranges::partition_point(numbers, fits) - numbers.begin());
+}
+
+// The longest context with which these options would fit, up to that of `most_pages`, with pages for one context at
+// least; 0: none.
+std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const DeviceBudget& budget,
+                              std::uint32_t most_pages) {
+  options.kv_pages = 0;
+  return mem::kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
+           options.max_context = n_pages * mem::kPageTokens;
+           return would_fit(p, options, budget);
+         });
+}
+
+std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const DeviceBudget& budget) {
+  const std::uint32_t slots = options.max_slots, checkpoints = options.state_checkpoints / slots;
+  options.kv_pages = 0;
+  return largest(slots, [&](std::uint32_t n_slots) {
+    options.max_slots = n_slots;
+    options.state_checkpoints = checkpoints * n_slots;
+    return would_fit(p, options, budget);
+  });
+}
+
+// Which value of an option would make the plan fit, or else of two.
+std::string what_fits(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget, const Need& need) {
+  if (options.kv_pages > 0 && need.fixed + need.page <= budget.free)
+    return fmt::format("kv_pages up to {} would fit", (budget.free - need.fixed) / need.page);
+  const auto pages = static_cast<std::uint32_t>(one_context(p));
+  std::vector<std::string> ways;
+  if (const auto n = longest_context(p, options, budget, pages); n > 0)
+    ways.push_back(fmt::format("max_context up to {}", n));
+  if (const auto n = most_slots(p, options, budget); n > 0) ways.push_back(fmt::format("max_slots up to {}", n));
+  if (!ways.empty()) return fmt::format("{} would fit", fmt::join(ways, " or "));
+  auto one_slot = options;
+  one_slot.max_slots = 1;
+  one_slot.state_checkpoints = options.state_checkpoints / options.max_slots;
+  if (const auto n = longest_context(p, one_slot, budget, pages); n > 0)
+    return fmt::format("max_slots 1 with max_context up to {} would fit", n);
+  return "no max_context, max_slots or kv_pages would fit";
+}
+
+std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget,
+                              const Need& need) {
+  std::uint64_t weights = 0;
+  for (const auto& region : p.layout.plan.regions)
+    if (region.name.starts_with("weights.")) weights += region.bytes;
+  const auto experts = make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, 0, 0}).host_expert_bytes;
+  weights -= std::min(experts, weights);
+  const auto with_experts =
+      experts == 0 ? std::string() : fmt::format(" even with all experts ({} bytes) in host memory", experts);
+  const auto parts = fmt::format("weights {}, {} KV pages of {}, all else {}", weights, need.least_pages, need.page,
+                                 need.fixed - weights);
+  return fail(StatusCode::kExhausted, "[executor] {} wants {} bytes of device memory{}, {} of {} are free ({}); {}",
+              p.config.name, need.bytes(), with_experts, budget.free, budget.total, parts,
+              what_fits(p, options, budget, need));
+}
+
+}  // namespace
+
+std::uint32_t default_pages(const Prepared& p, std::uint64_t memory) {
+  const auto pages = std::min(one_context(p) * p.graph_options.max_slots,
+                              memory / 4 / std::max<std::uint64_t>(p.layout.page_bytes, 1));
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pages, one_context(p), 1u << 26));
+}
+
+Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget) {
+  Fit fit;
+  ZRT_TRY(fit.scratch_bytes, budget.scratch_bytes(p));
+  const auto fits = [&](std::uint32_t n_device_layers) {
+    return need_of(p, options, n_device_layers, fit.scratch_bytes).bytes() <= budget.free;
+  };
+  if (const auto least = need_of(p, options, 0, fit.scratch_bytes); least.bytes() > budget.free)
+    return refuse(p, options, budget, least);
+  // Layers on the device: more take more.
+  const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
+  fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;
+  const auto layout =
+      make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, fit.first_host_layer, fit.scratch_bytes});
+  if (layout.host_expert_bytes > budget.host)
+    return fail(StatusCode::kExhausted,
+                "[executor] {}: experts of {} layers do not fit the device ({} of {} bytes are free), and the {} bytes "
+                "that they take exceed the host's memory of {} bytes",
+                p.config.name, layout.n_host_expert_layers, budget.free, budget.total, layout.host_expert_bytes,
+                budget.host);
+  const Need need = need_of(p, options, fit.first_host_layer, fit.scratch_bytes);
+  fit.n_pages = options.kv_pages;
+  if (fit.n_pages == 0)
+    fit.n_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        default_pages(p, budget.total), (budget.free - need.fixed) / std::max<std::uint64_t>(need.page, 1)));
+  return fit;
+}
+
+}  // namespace zinc_rt

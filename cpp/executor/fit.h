@@ -1,0 +1,34 @@
+// What of a plan goes to a device with memory of its own: how many KV pages, and from which layer on the experts lie
+// in host memory. Integers only; nothing is allocated. Thread rule: pure functions.
+#pragma once
+
+#include <functional>
+
+#include "executor/executor.h"
+#include "executor/prepare.h"
+
+namespace zinc_rt {
+
+// What there is, in bytes.
+struct DeviceBudget {
+  std::uint64_t free = 0, total = 0;  // of the device, for regions of kDeviceLocal and kBar
+  std::uint64_t host = 0;             // of the host, for experts
+  // Ring::scratch_bytes of the graphs.
+  std::function<Result<std::uint64_t>(const Prepared&)> scratch_bytes;
+};
+
+struct Fit {
+  std::uint32_t n_pages = 0;
+  std::uint32_t first_host_layer = kNoHostLayer;
+  std::uint64_t scratch_bytes = 0;
+};
+
+// Pages of a cache whose size nobody gave: max_slots full contexts, at most a quarter of `memory`, at least a context.
+std::uint32_t default_pages(const Prepared& prepared, std::uint64_t memory);
+
+// Where all does not fit, KV pages that nobody asked for give way first, down to one context; then experts, a layer
+// after another from the last one on. REQUIRES: `prepared` was shaped for `options`. Errors: kExhausted with what the
+// plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared` has other shapes then.
+Result<Fit> fit_device(Prepared& prepared, const ExecutorOptions& options, const DeviceBudget& budget);
+
+}  // namespace zinc_rt
