@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include <regex>
+#include <cstdlib>
 
 #include "model_fixture.h"
 
@@ -37,10 +37,12 @@ std::string fit_error(std::uint64_t free, const ExecutorOptions& options, const 
   EXPECT_EQ(p.error().code, StatusCode::kExhausted);
   return p.error().message;
 }
-// The number after `words` in a text.
+// The number after `words` in a text; 0: none.
 std::uint32_t number_after(const std::string& text, const std::string& words) {
-  std::smatch match;
-  return std::regex_search(text, match, std::regex(words + " ([0-9]+)")) ? std::uint32_t(std::stoul(match[1])) : 0;
+  const auto at = text.find(words + " ");
+  return at == std::string::npos
+             ? 0
+             : static_cast<std::uint32_t>(std::strtoul(text.c_str() + at + words.size() + 1, nullptr, 10));
 }
 
 // A budget that is a byte short of a plan moves the experts of one layer more, the last ones first.
