@@ -21,11 +21,13 @@ std::uint64_t one_context(const Prepared& p) {
   return p.graph_options.max_context / mem::kPageTokens;
 }
 
-// With the experts of layers from `first_host_layer` on in host memory.
-Need need_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
-             std::uint64_t scratch_bytes) {
-  const auto layout =
-      make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, first_host_layer, scratch_bytes});
+// With one page, and the experts of layers from `first_host_layer` on in host memory.
+Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
+                 std::uint64_t scratch_bytes) {
+  return make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, first_host_layer, scratch_bytes});
+}
+
+Need need_of(const Prepared& p, const ExecutorOptions& options, const Layout& layout) {
   return {layout.plan.bytes(Heap::kDeviceLocal) + layout.plan.bytes(Heap::kBar) - layout.page_bytes, layout.page_bytes,
           options.kv_pages > 0 ? options.kv_pages : one_context(p)};
 }
@@ -33,7 +35,7 @@ Need need_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t fi
 bool would_fit(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget) {
   if (!shape(p, options, false)) return false;
   const auto scratch = budget.scratch_bytes(p);
-  return scratch && need_of(p, options, 0, *scratch).bytes() <= budget.free;
+  return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= budget.free;
 }
 
 // The largest number in [1, below) of which `fits` holds, as for all smaller ones; 0: none.
@@ -87,7 +89,7 @@ std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const
   std::uint64_t weights = 0;
   for (const auto& region : p.layout.plan.regions)
     if (region.name.starts_with("weights.")) weights += region.bytes;
-  const auto experts = make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, 0, 0}).host_expert_bytes;
+  const auto experts = layout_of(p, options, 0, 0).host_expert_bytes;
   weights -= std::min(experts, weights);
   const auto with_experts =
       experts == 0 ? std::string() : fmt::format(" even with all experts ({} bytes) in host memory", experts);
@@ -110,22 +112,21 @@ Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Device
   Fit fit;
   ZRT_TRY(fit.scratch_bytes, budget.scratch_bytes(p));
   const auto fits = [&](std::uint32_t n_device_layers) {
-    return need_of(p, options, n_device_layers, fit.scratch_bytes).bytes() <= budget.free;
+    return need_of(p, options, layout_of(p, options, n_device_layers, fit.scratch_bytes)).bytes() <= budget.free;
   };
-  if (const auto least = need_of(p, options, 0, fit.scratch_bytes); least.bytes() > budget.free)
+  if (const auto least = need_of(p, options, layout_of(p, options, 0, fit.scratch_bytes)); least.bytes() > budget.free)
     return refuse(p, options, budget, least);
   // Layers on the device: more take more.
   const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
   fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;
-  const auto layout =
-      make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, fit.first_host_layer, fit.scratch_bytes});
+  const auto layout = layout_of(p, options, fit.first_host_layer, fit.scratch_bytes);
   if (layout.host_expert_bytes > budget.host)
     return fail(StatusCode::kExhausted,
                 "[executor] {}: experts of {} layers do not fit the device ({} of {} bytes are free), and the {} bytes "
                 "that they take exceed the host's memory of {} bytes",
                 p.config.name, layout.n_host_expert_layers, budget.free, budget.total, layout.host_expert_bytes,
                 budget.host);
-  const Need need = need_of(p, options, fit.first_host_layer, fit.scratch_bytes);
+  const Need need = need_of(p, options, layout);
   fit.n_pages = options.kv_pages;
   if (fit.n_pages == 0)
     fit.n_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(

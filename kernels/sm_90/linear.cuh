@@ -173,33 +173,17 @@ struct Product {
 #pragma unroll
       for (int n = 0; n < kColumns; ++n) {
         const uint2 b = kColumns == 1 ? first_b[s] : operand_b(x, b_row[n], k, g, s, lane);
-        int sums[2] = {};  // of this step, two of 16 values a word
+        int begin[2][4] = {};
         if constexpr (T::kOffset != 0) {
 #pragma unroll
-          for (int i = 0; i < 2; ++i) sums[i] = sums_of(x, c_row[n][i], k, g)[s];
-        }
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-          if constexpr (T::kSub == 32) {
-            int c[4] = {};
-            mma32<kSigned>(c, a[t], b);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) isum[t][n][i] += sub_scale<F>(scales[t][i / 2], s) * c[i];
-          } else {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-              int c[4] = {};
-              if constexpr (T::kOffset != 0) {
-#pragma unroll
-                for (int i = 0; i < 4; ++i)
-                  c[i] = -T::kOffset * (half == 0 ? static_cast<int16_t>(sums[i % 2]) : sums[i % 2] >> 16);
-              }
-              mma16<false>(c, a[t][2 * half], a[t][2 * half + 1], half == 0 ? b.x : b.y);
-#pragma unroll
-              for (int i = 0; i < 4; ++i) isum[t][n][i] += sub_scale<F>(scales[t][i / 2], 2 * s + half) * c[i];
-            }
+          for (int i = 0; i < 4; ++i) {
+            const int sums = sums_of(x, c_row[n][i % 2], k, g)[s];  // two of 16 values
+            begin[0][i] = -T::kOffset * static_cast<int16_t>(sums);
+            begin[1][i] = -T::kOffset * (sums >> 16);
           }
         }
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t) add_step<F, kSigned>(isum[t][n], a[t], b, scales[t], s, begin);
       }
     }
 #pragma unroll

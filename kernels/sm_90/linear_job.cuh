@@ -8,6 +8,27 @@ namespace zinc_rt::cuda {
 
 constexpr int kWarps = 8;  // of a workgroup of an integer product
 
+// isum += one step of a tile of a 256-value format, each sub-block by its sub-scale. begin: what the sums of its first
+// and last 16 values begin with; formats with sub-blocks of 32 begin with none.
+template <Format F, bool kSigned>
+__device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4], uint2 b, const KScales (&scales)[2],
+                                         int s, const int (&begin)[2][4]) {
+  if constexpr (Traits<F>::kSub == 32) {
+    int c[4] = {};
+    mma32<kSigned>(c, a, b);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) isum[i] += sub_scale<F>(scales[i / 2], s) * c[i];
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int c[4] = {begin[half][0], begin[half][1], begin[half][2], begin[half][3]};
+      mma16<kSigned>(c, a[2 * half], a[2 * half + 1], half == 0 ? b.x : b.y);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) isum[i] += sub_scale<F>(scales[i / 2], 2 * s + half) * c[i];
+    }
+  }
+}
+
 // What a workgroup works on.
 struct Job {
   const uint8_t* w;

@@ -153,22 +153,7 @@ struct TileProduct {
       for (int n = 0; n < kN; ++n) {
         const uint2 b = operand_b(stage, first_column, n, s);
 #pragma unroll
-        for (int t = 0; t < 2; ++t) {
-          if constexpr (T::kSub == 32) {
-            int c[4] = {};
-            mma32<kSigned>(c, a[t], b);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) isum[t][n][i] += sub_scale<F>(scales[t][i / 2], s) * c[i];
-          } else {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-              int c[4] = {};
-              mma16<kSigned>(c, a[t][2 * half], a[t][2 * half + 1], half == 0 ? b.x : b.y);
-#pragma unroll
-              for (int i = 0; i < 4; ++i) isum[t][n][i] += sub_scale<F>(scales[t][i / 2], 2 * s + half) * c[i];
-            }
-          }
-        }
+        for (int t = 0; t < 2; ++t) add_step<F, kSigned>(isum[t][n], a[t], b, scales[t], s, {});
       }
     }
     // What is taken off codes, and minimums, meet x in its sums of 16 values alone: a product with 16 values of k.

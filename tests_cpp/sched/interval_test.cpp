@@ -14,6 +14,16 @@ struct Machine {
   double base_us, per_token_us;
 };
 
+// Of a tenant that no rate holds back.
+Quota wide_quota(std::uint32_t slots, std::uint32_t pages, Qos qos) {
+  Quota quota;
+  quota.max_concurrent_slots = slots;
+  quota.max_kv_pages = pages;
+  quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
+  quota.qos = qos;
+  return quota;
+}
+
 class Intervals : public ::testing::TestWithParam<Machine> {};
 
 std::vector<double> interactive_intervals(const Machine& machine, std::size_t warm, std::size_t wanted) {
@@ -23,14 +33,8 @@ std::vector<double> interactive_intervals(const Machine& machine, std::size_t wa
   options.max_context = 8192;
   options.chunk_cap = 256;
   TenantBook book;
-  Quota quota;
-  quota.max_concurrent_slots = 15;
-  quota.max_kv_pages = 4096;
-  quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
-  quota.qos = Qos::kInteractive;
-  const TenantId fast = book.add(quota, 0);
-  quota.qos = Qos::kBatch;
-  const TenantId slow = book.add(quota, 0);
+  const TenantId fast = book.add(wide_quota(15, 4096, Qos::kInteractive), 0);
+  const TenantId slow = book.add(wide_quota(15, 4096, Qos::kBatch), 0);
   Scheduler scheduler(options, book);
   std::mt19937 random(1);
   const auto submit = [&](TenantId tenant, Qos qos, std::uint32_t prompt, std::uint32_t answer, Micros now) {
@@ -96,11 +100,7 @@ BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std
   options.n_pages = 16384;
   options.max_context = 2048;
   TenantBook book;
-  Quota quota;
-  quota.max_concurrent_slots = 64;
-  quota.max_kv_pages = 16384;
-  quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
-  quota.qos = Qos::kInteractive;
+  const Quota quota = wide_quota(64, 16384, Qos::kInteractive);
   const TenantId streams = book.add(quota, 0), prompts = book.add(quota, 0);
   Scheduler scheduler(options, book);
   Micros now = 0;

@@ -112,10 +112,7 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
     }
     planner.launch("step", "step_end", 1, 1, 1, 1, 0, cuda::StepEndArgs{n_steps, const_cast<std::uint32_t*>(done_)});
     if (planner.scratch_bytes() <= scratch_bytes_) return {};
-    // Graphs hold addresses in the old memory.
-    ZRT_CHECK_OK(drop_graphs());
-    if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
-    scratch_ = own_scratch_ = nullptr, scratch_bytes_ = 0;
+    ZRT_CHECK_OK(drop_scratch());
     ZRT_TRY(own_scratch_, alloc_device(driver_, planner.scratch_bytes()));
     scratch_ = own_scratch_;
     scratch_bytes_ = planner.scratch_bytes();
@@ -152,11 +149,16 @@ Status CudaRing::use_scratch(const Buffer& buffer) {
   const Binding binding{buffer.id, 0, buffer.bytes};
   if (buffer.id == 0 || !memory_.holds(binding)) return memory_.refuse(binding);
   ZRT_CHECK_OK(use_device());
-  ZRT_CHECK_OK(drop_graphs());  // they hold addresses in what was used before
-  if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
-  own_scratch_ = nullptr;
+  ZRT_CHECK_OK(drop_scratch());
   scratch_ = memory_.address(binding);
   scratch_bytes_ = buffer.bytes;
+  return {};
+}
+
+Status CudaRing::drop_scratch() {
+  ZRT_CHECK_OK(drop_graphs());  // they hold addresses in it
+  if (own_scratch_ != nullptr) driver_.cuMemFree(reinterpret_cast<CUdeviceptr>(own_scratch_));
+  scratch_ = own_scratch_ = nullptr, scratch_bytes_ = 0;
   return {};
 }
 

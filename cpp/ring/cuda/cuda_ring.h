@@ -77,6 +77,7 @@ class CudaRing final : public Ring {
   Status plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches);
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
+  Status drop_scratch();
   Status wait_for(std::uint64_t submission);
   Result<std::byte*> staging(std::uint64_t bytes);
 
