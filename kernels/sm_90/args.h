@@ -66,13 +66,13 @@ ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
 // A matrix product with up to three weight matrices side by side (q, k, v), or with the experts' that rows have chosen.
 struct LinearPart {
   const void* w;
-  const float* bias;  // null: none
-  float* y;           // y[row of x * pitch + row of w]
-  uint32_t rows, pitch, first_block;
+  const float* bias;                  // null: none
+  float* y;                           // y[row of x * pitch + row of w]
+  uint32_t rows, pitch, first_block;  // kAbsent: no part
 };
 struct LinearArgs {
   LinearPart parts[3];
-  uint32_t n_parts;
+  uint32_t n_blocks;     // blocks of rows of W of all parts
   uint32_t rows_symbol;  // rows of x: a number, kSymbolicTokens or kSymbolicOutputs
   uint32_t k;
   uint32_t choices;  // experts: of a token; else 0
@@ -87,15 +87,44 @@ struct LinearArgs {
   uint64_t expert_pitch[3];
 };
 
-// The product of many rows of x (linear_tile.cuh): a workgroup has `tiles` tiles of 16 rows of W and kTileColumns rows
-// of x, and shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a row), its sums (32 bytes a
-// row), its scales (one a row, or one a block of 32).
-constexpr uint32_t kTileColumns = 128, kTileXPitch = 288, kTileMostShared = 227u << 10;
-constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t group_bytes, bool is_block_32) {
-  return tiles * 16 * group_bytes + kTileColumns * (kTileXPitch + 32 + (is_block_32 ? 32 : 4));
+// The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a tile of W, and warps that add
+// up; before the groups, twice, v of a group a warp, 20 floats a row of x. column_tiles: of 8 rows of x; 0: one row. A
+// multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: three fit of up to 8 rows, two of
+// more.
+constexpr uint32_t linear_adders(uint32_t column_tiles) {
+  return column_tiles < 2 ? 1 : column_tiles;
 }
-constexpr uint32_t tile_stages(uint32_t stage_bytes) {
-  return 3 * stage_bytes <= kTileMostShared ? 3 : 2;
+constexpr uint32_t linear_threads(uint32_t column_tiles) {
+  return 32 * (8 + linear_adders(column_tiles));
+}
+constexpr uint32_t linear_v_bytes(uint32_t column_tiles) {
+  return 2 * 8 * (column_tiles == 0 ? 1 : column_tiles * 8) * 20 * 4;
+}
+constexpr uint32_t linear_depth(uint32_t column_tiles, uint32_t slot_bytes) {
+  const uint32_t most = column_tiles < 2 ? 74u << 10 : 112u << 10;
+  const uint32_t depth = (most - linear_v_bytes(column_tiles)) / (8 * slot_bytes);
+  return depth < 2 ? 2 : depth > 4 ? 4 : depth;
+}
+constexpr uint32_t linear_shared_bytes(uint32_t column_tiles, uint32_t slot_bytes) {
+  return linear_v_bytes(column_tiles) + 8 * linear_depth(column_tiles, slot_bytes) * slot_bytes;
+}
+
+// The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16
+// rows of W, rows of x, threads. Shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a row),
+// its sums (32 bytes a row), its scales (one a row, or one a block of 32).
+struct TileShape {
+  uint32_t tiles, columns, threads;
+};
+constexpr TileShape kLargeTile{8, 128, 512}, kSmallTile{2, 64, 256};
+constexpr uint32_t kTileXPitch = 288;
+constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, bool is_block_32) {
+  return tiles * 16 * group_bytes + columns * (kTileXPitch + 32 + (is_block_32 ? 32 : 4));
+}
+// A multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: one of large tiles, three of
+// small ones.
+constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
+  const uint32_t most = tiles == kLargeTile.tiles ? 226u << 10 : 74u << 10;
+  return 3 * stage_bytes <= most ? 3 : 2;
 }
 
 // Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup; rows (tokens by heads) of a thread, which

@@ -45,7 +45,7 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
   wait_for_inputs();
   let_next_start();
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kFloatColumns;
-  const Job job = job_of<1>(args, n_rows);
+  const Job job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
   if (first_column >= job.n_columns) return;
   const uint32_t rows = job.part->rows, first_row = job.first_tile * kFloatRows;
   const uint32_t n_columns =

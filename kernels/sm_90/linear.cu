@@ -9,20 +9,25 @@ using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
 
-extern "C" __global__ void __launch_bounds__(256, 2) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 1, Traits<kFormat>::kBlock == 256 ? 2 : 1>(args);
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat>>(args);
 }
-extern "C" __global__ void __launch_bounds__(256) linear_16(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 2, 1>(args);
+extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 1>>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 2) linear_32(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, 1, 4, 1>(args);
+extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 2>>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
-  linear_tile<kFormat, 4>(args);
+extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 4>>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_64(const __grid_constant__ LinearArgs args) {
-  linear_tile<kFormat, 2>(args);
+static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
+static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
+extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>, kLargeTile.tiles, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>, kSmallTile.tiles, 2>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);
@@ -33,7 +38,6 @@ extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
 
 // One lane of a step of a group of a tile a thread; the last threads copy the rows after the tiles.
 extern "C" __global__ void repack(const RepackArgs args) {
-  using T = Traits<kFormat>;
   const auto* from = static_cast<const uint8_t*>(args.from);
   auto* to = static_cast<uint8_t*>(args.to);
   const uint64_t row_bytes = row_bytes_of<kFormat>(args.k), n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;
@@ -42,20 +46,8 @@ extern "C" __global__ void repack(const RepackArgs args) {
   for (uint64_t i = first; i < static_cast<uint64_t>(n_tiles) * all_steps * 32; i += n_threads) {
     const uint32_t lane = i % 32, step = i / 32 % all_steps % 8, g = i / 32 % all_steps / 8, tile = i / 32 / all_steps;
     const uint32_t steps = all_steps - g * 8 < 8 ? all_steps - g * 8 : 8;
-    const uint8_t* rows = from + tile * 16 * row_bytes;
-    uint8_t* group = to + tile * 16 * row_bytes + 16 * row_bytes_of<kFormat>(g * 256);
-    store_step<kFormat>(group, steps, step, lane, pack_step<kFormat>([&](int j, int b) -> uint32_t {
-                          const uint32_t row = lane / 4 + j % 2 * 8,
-                                         k = g * 256 + step * 32 + j / 2 * 16 + lane % 4 * 4 + b;
-                          return code_of<kFormat>(rows + row * row_bytes + k / T::kBlock * T::kBytes, k % T::kBlock);
-                        }));
-    if (lane >= 16 || (T::kBlock == 256 && step > 0)) continue;
-    const uint8_t* block =
-        rows + lane * row_bytes + (T::kBlock == 32 ? g * 8 + step : g) * static_cast<uint64_t>(T::kBytes);
-    uint8_t* scales = group + planes_bytes<kFormat>(steps);
-    uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
-    for (int b = 0; b < T::kA; ++b) a[b] = block[T::kAOffset + b];
-    for (int b = 0; b < T::kB; ++b) scales[16 * T::kA + lane * T::kB + b] = block[T::kBOffset + b];
+    pack_rows<kFormat>(to + tile * 16 * row_bytes + 16 * row_bytes_of<kFormat>(g * 256),
+                       from + tile * 16 * row_bytes + row_bytes_of<kFormat>(g * 256), row_bytes, 16, steps, step, lane);
   }
   const uint64_t done = n_tiles * 16 * row_bytes, bytes = args.rows * row_bytes;
   for (uint64_t i = done + first; i < bytes; i += n_threads) to[i] = from[i];

@@ -1,7 +1,8 @@
 // Rows of W (quantized, weights.cuh) times rows of x (quantized, args.h): y[t][m] = dot(w[m], x[t]) + bias[m], in the
-// order of docs/arithmetic.md, rule 3. A workgroup has kTiles tiles of 16 rows of W and 8 kColumns rows of x; its 8
-// warps take groups of 256 in turn, each by mma.m16n8k32 (or k16, where scales are of 16 values), and leave the group's
-// v in shared memory, from where threads add them up in order. Integer sums are exact in any order, so neither shape
+// order of docs/arithmetic.md, rule 3. A workgroup has 8 kColumns rows of x and goes through tiles of 16 rows of W, a
+// grid apart. Its 8 warps take the groups of 256 of its tiles in turn, each by mma.m16n8k32 (or k16, where scales are
+// of 16 values), and leave the group's v in shared memory, from where threads add them up in order. A warp's next
+// groups are always on their way to shared memory, across tiles. Integer sums are exact in any order, so no shape
 // changes a bit.
 #pragma once
 
@@ -11,343 +12,455 @@ namespace zinc_rt::cuda {
 
 constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
 
-// The bits of a group that a lane of a warp wants of one tile.
+// What a lane of a warp reads of a group of a tile, which lies in shared memory.
 template <Format F>
 struct Group {
-  using T = Traits<F>;
-  static constexpr int kSteps = 8;
-  Step steps[kSteps];
-  uint32_t scales[2][T::kBlock == 32 ? kSteps : 4];  // of rows lane / 4 and lane / 4 + 8
-  uint32_t b[2];
+  const uint8_t* at;
+  uint32_t n_steps, lane;  // steps: 8, or fewer in the last group
 
-  // n_steps: 8, or fewer in the last group. In a tile: from whole vectors.
-  __device__ __forceinline__ void load(const uint8_t* group, uint32_t n_steps, uint32_t lane) {
-#pragma unroll
-    for (int s = 0; s < kSteps; ++s)
-      if (T::kBlock == 256 || s < n_steps) steps[s] = load_step<F>(group, n_steps, s, lane);
-    const uint8_t* at = group + planes_bytes<F>(n_steps);
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const uint32_t row = lane / 4 + 8 * r;
-      if constexpr (T::kBlock == 32) {
-#pragma unroll
-        for (int s = 0; s < kSteps; ++s)
-          if (s < n_steps) scales[r][s] = load_scale<F>(at, s, row);
-      } else {
-        load_scales<F>(at, row, scales[r], b[r]);
-      }
-    }
+  __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
+  // Of the lane's first or second row.
+  __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
+    return load_scale<F, FromShared>(at + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
+  }
+  __device__ __forceinline__ KScales scales(int r) const {
+    uint32_t words[4], word;
+    load_scales<F, FromShared>(at + planes_bytes<F>(8), lane / 4 + 8 * r, words, word);
+    return k_scales<F>(words, word);
   }
 };
 
-// From n_rows rows that lie as in the file, of which row 0 begins this group at `rows`.
-template <Format F>
-__device__ __noinline__ void load_plain(Group<F>& group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows,
-                                        uint32_t n_steps, uint32_t lane) {
-  using T = Traits<F>;
-  constexpr int kSteps = Group<F>::kSteps;
-  for (int s = 0; s < kSteps; ++s)
-    if (s < n_steps)
-      group.steps[s] = pack_step<F>([&](int j, int i) -> uint32_t {
-        const uint32_t row = lane / 4 + j % 2 * 8, k = s * 32 + j / 2 * 16 + lane % 4 * 4 + i;
-        return row < n_rows ? code_of<F>(rows + row * pitch + k / T::kBlock * T::kBytes, k % T::kBlock) : 0;
-      });
-  for (int r = 0; r < 2; ++r) {
-    const uint32_t row = lane / 4 + 8 * r;
-    const uint8_t* block = rows + row * pitch;
-    group.b[r] = 0;
-    for (int i = 0; i < (T::kBlock == 32 ? kSteps : 4); ++i) group.scales[r][i] = 0;
-    if (row >= n_rows) continue;
-    if constexpr (T::kBlock == 32) {
-      for (int s = 0; s < kSteps; ++s)
-        if (s < n_steps) read_words(block + s * T::kBytes + T::kAOffset, T::kA, &group.scales[r][s]);
-    } else {
-      read_words(block + T::kAOffset, T::kA, group.scales[r]);
-      if constexpr (T::kB > 0) read_words(block + T::kBOffset, T::kB, &group.b[r]);
-    }
-  }
-}
-
-template <Format F, int kTiles, int kColumns>
-struct Product {
+// x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
+// the columns that the B and the C operands of an mma have in it.
+template <Format F, int kN>
+struct Columns {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
+  static constexpr int kColumnTiles = kN, kColumns = 8 * kN;
+  Q8Rows x;
+  uint32_t k, lane, b_row[kN], c_row[kN][2];
 
-  // v of one group, before what adds groups up: v[tile][column tile][c], c as in the C operand.
-  __device__ __forceinline__ static void run(const Group<F> (&groups)[kTiles], const Q8Rows& x,
-                                             const uint32_t (&b_row)[kColumns], const uint32_t (&c_row)[kColumns][2],
-                                             uint32_t k, uint32_t g, uint32_t n_steps, uint32_t lane,
-                                             float (&v)[kTiles][kColumns][4]) {
+  template <class RowAt>
+  __device__ __forceinline__ void set_rows(const RowAt& row_at) {
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+      b_row[n] = row_at(n * 8 + lane / 4);
+      c_row[n][0] = row_at(n * 8 + lane % 4 * 2);
+      c_row[n][1] = row_at(n * 8 + lane % 4 * 2 + 1);
+    }
+  }
+
+  __device__ __forceinline__ void ask(uint32_t, uint32_t) {}
+
+  // v of a group, and the scale of x where v meets it later, to shared memory.
+  __device__ __forceinline__ void run(const Group<F>& group, uint32_t g, float* to) const {
+    float v[kN][4];
     if constexpr (T::kBlock == 32)
-      blocks(groups, x, b_row, c_row, k, g, n_steps, lane, v);
+      blocks(group, g, v);
     else
-      supers(groups, x, b_row, c_row, k, g, lane, v);
+      supers(group, g, v);
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
+      if (T::kBlock == 256 && lane % 4 == 0)
+        to[(n * 8 + lane / 4) * kColumnPitch + 16] = x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
+    }
   }
 
  private:
-  __device__ __forceinline__ static uint2 operand_b(const Q8Rows& x, uint32_t row, uint32_t k, uint32_t g, int s,
-                                                    uint32_t lane) {
-    return *reinterpret_cast<const uint2*>(x.qs + static_cast<uint64_t>(row) * k + g * 256 + s * 32 + lane % 4 * 8);
+  __device__ __forceinline__ uint2 operand_b(int n, uint32_t g, int s) const {
+    return *reinterpret_cast<const uint2*>(x.qs + static_cast<uint64_t>(b_row[n]) * k + g * 256 + s * 32 +
+                                           lane % 4 * 8);
   }
 
-  __device__ __forceinline__ static void blocks(const Group<F> (&groups)[kTiles], const Q8Rows& x,
-                                                const uint32_t (&b_row)[kColumns], const uint32_t (&c_row)[kColumns][2],
-                                                uint32_t k, uint32_t g, uint32_t n_steps, uint32_t lane,
-                                                float (&v)[kTiles][kColumns][4]) {
+  __device__ __forceinline__ void blocks(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t)
+    for (int n = 0; n < kN; ++n)
 #pragma unroll
-      for (int n = 0; n < kColumns; ++n)
-#pragma unroll
-        for (int c = 0; c < 4; ++c) v[t][n][c] = 0.0f;
+      for (int c = 0; c < 4; ++c) v[n][c] = 0.0f;
     // Of one column tile all of x is asked for first.
-    constexpr int kFirst = kColumns == 1 ? Group<F>::kSteps : 1;
+    constexpr int kFirst = kN == 1 ? 8 : 1;
     constexpr bool kSums = T::kOffset != 0 || T::kMin != 0;
     uint2 first_b[kFirst];
     float first_d[kFirst][2];
     int first_sum[kFirst][2];
     const auto ask = [&](int to, int n, int s) {
-      first_b[to] = operand_b(x, b_row[n], k, g, s, lane);
+      first_b[to] = operand_b(n, g, s);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const uint64_t block = (static_cast<uint64_t>(c_row[n][i]) * k + g * 256) / 32 + s;
+        const uint64_t block = static_cast<uint64_t>(c_row[n][i]) * (k / 32) + g * 8 + s;
         first_d[to][i] = x.d[block];
         first_sum[to][i] = kSums ? static_cast<const int32_t*>(x.sums)[block] : 0;
       }
     };
-    if constexpr (kColumns == 1) {
+    if constexpr (kN == 1) {
 #pragma unroll
       for (int s = 0; s < kFirst; ++s)
-        if (s < n_steps) ask(s, 0, s);
-    }
-#pragma unroll
-    for (int s = 0; s < Group<F>::kSteps; ++s) {
-      if (s >= n_steps) break;
-      uint32_t a[kTiles][4];
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) operand<F>(groups[t].steps[s], a[t]);
-#pragma unroll
-      for (int n = 0; n < kColumns; ++n) {
-        if constexpr (kColumns > 1) ask(0, n, s);
-        const int here = kColumns == 1 ? s : 0;
-        const uint2 b = first_b[here];
-        const float(&dx)[2] = first_d[here];
-        const int(&sum)[2] = first_sum[here];
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) {
-          int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
-          mma32<kSigned>(c, a[t], b);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const uint32_t scale = groups[t].scales[i / 2][s];
-            v[t][n][i] = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scale), dx[i % 2], v[t][n][i]);
-            if constexpr (T::kMin != 0)
-              v[t][n][i] = __fmaf_rn(static_cast<float>(sum[i % 2]) * block_min(scale), dx[i % 2], v[t][n][i]);
-          }
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ static void supers(const Group<F> (&groups)[kTiles], const Q8Rows& x,
-                                                const uint32_t (&b_row)[kColumns], const uint32_t (&c_row)[kColumns][2],
-                                                uint32_t k, uint32_t g, uint32_t lane,
-                                                float (&v)[kTiles][kColumns][4]) {
-    KScales scales[kTiles][2];
-    int isum[kTiles][kColumns][4] = {};
-#pragma unroll
-    for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-      for (int r = 0; r < 2; ++r) scales[t][r] = k_scales<F>(groups[t].scales[r], groups[t].b[r]);
-    // Of one column tile all of x is asked for first.
-    uint2 first_b[kColumns == 1 ? 8 : 1];
-    if constexpr (kColumns == 1) {
-#pragma unroll
-      for (int s = 0; s < 8; ++s) first_b[s] = operand_b(x, b_row[0], k, g, s, lane);
+        if (s < group.n_steps) ask(s, 0, s);
     }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      uint32_t a[kTiles][4];
+      if (s >= group.n_steps) break;
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
+      const uint32_t scales[2] = {group.scale(0, s), group.scale(1, s)};
 #pragma unroll
-      for (int t = 0; t < kTiles; ++t) operand<F>(groups[t].steps[s], a[t]);
-#pragma unroll
-      for (int n = 0; n < kColumns; ++n) {
-        const uint2 b = kColumns == 1 ? first_b[s] : operand_b(x, b_row[n], k, g, s, lane);
-        int begin[2][4] = {};
-        if constexpr (T::kOffset != 0) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int sums = sums_of(x, c_row[n][i % 2], k, g)[s];  // two of 16 values
-            begin[0][i] = -T::kOffset * static_cast<int16_t>(sums);
-            begin[1][i] = -T::kOffset * (sums >> 16);
-          }
-        }
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t) add_step<F, kSigned>(isum[t][n], a[t], b, scales[t], s, begin);
-      }
-    }
-#pragma unroll
-    for (int n = 0; n < kColumns; ++n) {
-      int msum[kTiles][4] = {};
-      if constexpr (T::kMin != 0) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const uint4* at = reinterpret_cast<const uint4*>(sums_of(x, c_row[n][i], k, g));
-          const uint4 low = at[0], high = at[1];
-          const uint32_t sums[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-          for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-            for (int r = 0; r < 2; ++r) {
-              int& sum = msum[t][2 * r + i];
-#pragma unroll
-              for (int p = 0; p < 4; ++p) {  // four minimums of 16 values, or two of 32
-                const uint32_t m = T::kSub == 16 ? scales[t][r].m[p]
-                                                 : __byte_perm(scales[t][r].m[p / 2], 0, p % 2 == 0 ? 0x1100 : 0x3322);
-                sum = __dp2a_lo(static_cast<int>(sums[2 * p]), static_cast<int>(m), sum);
-                sum = __dp2a_hi(static_cast<int>(sums[2 * p + 1]), static_cast<int>(m), sum);
-              }
-            }
-        }
-      }
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
+      for (int n = 0; n < kN; ++n) {
+        if constexpr (kN > 1) ask(0, n, s);
+        const int here = kN == 1 ? s : 0;
+        const float(&dx)[2] = first_d[here];
+        const int(&sum)[2] = first_sum[here];
+        int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
+        mma32<kSigned>(c, a, first_b[here]);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          const KScales& s = scales[t][i / 2];
-          const float sum = static_cast<float>(isum[t][n][i]);
-          v[t][n][i] = T::kMin != 0 ? __fmaf_rn(sum, s.d, static_cast<float>(msum[t][i]) * -s.dmin) : sum * s.d;
+          const uint32_t scale = scales[i / 2];
+          v[n][i] = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scale), dx[i % 2], v[n][i]);
+          if constexpr (T::kMin != 0)
+            v[n][i] = __fmaf_rn(static_cast<float>(sum[i % 2]) * block_min(scale), dx[i % 2], v[n][i]);
         }
+      }
     }
   }
-  __device__ __forceinline__ static const int* sums_of(const Q8Rows& x, uint32_t row, uint32_t k, uint32_t g) {
-    return reinterpret_cast<const int*>(static_cast<const int16_t*>(x.sums) +
-                                        (static_cast<uint64_t>(row) * k + g * 256) / 16);
+
+  __device__ __forceinline__ void supers(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
+    const KScales scales[2] = {group.scales(0), group.scales(1)};
+    int isum[kN][4] = {};
+    // Of one column tile all of x is asked for first.
+    uint2 first_b[kN == 1 ? 8 : 1], sums[kN];
+    if constexpr (kN == 1) {
+#pragma unroll
+      for (int s = 0; s < 8; ++s) first_b[s] = operand_b(0, g, s);
+    }
+    if constexpr (kHasSums<F>) {
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+        sums[n] = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) +
+                                                  static_cast<uint64_t>(b_row[n]) * (k / 16) + g * 16 + lane % 4 * 4);
+    }
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+        add_step<F, kSigned>(isum[n], a, kN == 1 ? first_b[s] : operand_b(n, g, s), scales, s);
+    }
+    uint32_t m[2] = {};
+    if constexpr (kHasSums<F>) m[0] = sums_operand<F>(scales[0], lane), m[1] = sums_operand<F>(scales[1], lane);
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+      int c[4] = {};
+      if constexpr (kHasSums<F>) add_sums(c, m, sums[n]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[n][i] = super_value<F>(scales[i / 2], isum[n][i], c[i]);
+    }
   }
 };
 
-template <int kTiles, int kColumns>
-ZRT_CUDA_HD uint32_t linear_shared_bytes() {
-  return 2 * kWarps * kTiles * kColumns * 8 * kColumnPitch * 4;
+// The same of one row of x: the B operand of step s has x in its column s and else zeros, so that one sum collects all
+// steps of a group, each in its own column, and every lane has two steps of two rows of W left.
+template <Format F>
+struct OneColumn {
+  using T = Traits<F>;
+  static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
+  static constexpr int kColumnTiles = 0, kColumns = 1;
+  Q8Rows x;
+  uint32_t k, lane, row;
+  // What a lane wants of x of a group, on its way before the group is there: its step of the B operand; sums and scales
+  // of the two steps that it will have left.
+  uint2 own, sums;
+  float d[2];
+
+  template <class RowAt>
+  __device__ __forceinline__ void set_rows(const RowAt& row_at) {
+    row = row_at(0);
+  }
+
+  __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
+    const uint32_t own_step = lane / 4, pair = lane % 4;
+    const uint64_t value = static_cast<uint64_t>(row) * k + g * 256;
+    own = sums = uint2{0, 0};
+    if (own_step < n_steps) own = *reinterpret_cast<const uint2*>(x.qs + value + own_step * 32 + pair * 8);
+    if constexpr (T::kBlock == 256) {
+      if constexpr (kHasSums<F>)
+        sums = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) + value / 16 + pair * 4);
+      d[0] = x.d[value / 256];
+    } else {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const bool is_step = pair * 2 + i < n_steps;
+        d[i] = is_step ? x.d[value / 32 + pair * 2 + i] : 0.0f;
+        if constexpr (T::kOffset != 0 || T::kMin != 0)
+          (i == 0 ? sums.x : sums.y) = is_step ? static_cast<const uint32_t*>(x.sums)[value / 32 + pair * 2 + i] : 0;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run(const Group<F>& group, uint32_t, float* to) const {
+    float v[2];
+    if constexpr (T::kBlock == 32)
+      blocks(group, v);
+    else
+      supers(group, v);
+    if (lane % 4 != 3) return;
+    to[lane / 4] = v[0], to[lane / 4 + 8] = v[1];
+    if (T::kBlock == 256 && lane == 3) to[16] = d[0];
+  }
+
+ private:
+  __device__ __forceinline__ uint2 operand_b(int s) const { return lane / 4 == s ? own : uint2{0, 0}; }
+  // Words of one of four pairs.
+  __device__ __forceinline__ uint32_t of_pair(uint32_t a, uint32_t b, uint32_t c, uint32_t d) const {
+    return lane % 4 < 2 ? (lane % 4 == 0 ? a : b) : (lane % 4 == 2 ? c : d);
+  }
+
+  __device__ __forceinline__ void blocks(const Group<F>& group, float (&v)[2]) const {
+    const uint32_t first = lane % 4 * 2;
+    const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
+    int c[2][4];  // of the even steps and the odd ones, so that one need not wait for the other
+#pragma unroll
+    for (int i = 0; i < 4; ++i) c[0][i] = -T::kOffset * sum[i % 2], c[1][i] = 0;
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      if (s >= group.n_steps) break;
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
+      mma32<kSigned>(c[s % 2], a, operand_b(s));
+    }
+    v[0] = v[1] = 0.0f;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      uint32_t scale[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) scale[i] = first + i < group.n_steps ? group.scale(r, first + i) : 0;
+      const float product[2] = {static_cast<float>(c[0][2 * r] + c[1][2 * r]) * block_scale<F>(scale[0]),
+                                static_cast<float>(c[0][2 * r + 1] + c[1][2 * r + 1]) * block_scale<F>(scale[1])};
+      // Blocks in order: from pair to pair.
+#pragma unroll
+      for (uint32_t pair = 0; pair < 4; ++pair) {
+        if (pair > 0) v[r] = __shfl_up_sync(0xFFFFFFFFu, v[r], lane % 4 == pair ? 1 : 0);
+        if (lane % 4 != pair) continue;
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          if (first + i < group.n_steps) {
+            v[r] = __fmaf_rn(product[i], d[i], v[r]);
+            if constexpr (T::kMin != 0) v[r] = __fmaf_rn(static_cast<float>(sum[i]) * block_min(scale[i]), d[i], v[r]);
+          }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void supers(const Group<F>& group, float (&v)[2]) const {
+    constexpr bool kIsHalved = T::kSub == 16;
+    const uint32_t sum[2] = {sums.x, sums.y};  // two of 16 values each
+    const auto half_sum = [&](int i, int half) { return static_cast<int16_t>(half == 0 ? sum[i] : sum[i] >> 16); };
+    // Of the first and the last 16 values of a step, or of the even steps and the odd ones: neither waits for the
+    // other.
+    int c[2][4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[half][i] = -T::kOffset * half_sum(i % 2, half);
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
+      const uint2 b = operand_b(s);
+      if constexpr (kIsHalved) {
+        mma16<kSigned>(c[0], a[0], a[1], b.x);
+        mma16<kSigned>(c[1], a[2], a[3], b.y);
+      } else {
+        mma32<kSigned>(c[s % 2], a, b);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const KScales scales = group.scales(r);
+      int isum = 0, msum = 0;
+      // The sub-scales of the pair's steps: two bytes of a word, or four.
+      const auto own_bytes = [&](const uint32_t(&words)[4]) {
+        if constexpr (kIsHalved) return of_pair(words[0], words[1], words[2], words[3]);
+        return (lane % 4 < 2 ? words[0] : words[1]) >> (16 * (lane % 2));
+      };
+      KScales own_scales{};
+      own_scales.sc[0] = own_bytes(scales.sc);
+      const uint32_t m = T::kMin != 0 ? own_bytes(scales.m) : 0;
+      const auto minimum = [&](int i) { return static_cast<int>(m >> (8 * i) & 0xFF); };
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int first = c[0][2 * r + i], second = c[1][2 * r + i];
+        if constexpr (kIsHalved) {
+          isum += sub_scale<F>(own_scales, 2 * i) * first + sub_scale<F>(own_scales, 2 * i + 1) * second;
+          if constexpr (T::kMin != 0) msum += minimum(2 * i) * half_sum(i, 0) + minimum(2 * i + 1) * half_sum(i, 1);
+        } else {
+          isum += sub_scale<F>(own_scales, i) * (first + second);
+          if constexpr (T::kMin != 0) msum += minimum(i) * (half_sum(i, 0) + half_sum(i, 1));
+        }
+      }
+#pragma unroll
+      for (int width = 1; width < 4; width *= 2) {
+        isum += __shfl_xor_sync(0xFFFFFFFFu, isum, width);
+        if constexpr (T::kMin != 0) msum += __shfl_xor_sync(0xFFFFFFFFu, msum, width);
+      }
+      v[r] = T::kMin != 0 ? __fmaf_rn(static_cast<float>(isum), scales.d, static_cast<float>(msum) * -scales.dmin)
+                          : static_cast<float>(isum) * scales.d;
+    }
+  }
+};
+
+// The groups of a workgroup's tiles, one after another; its tiles are a grid apart.
+struct Walk {
+  uint32_t tile, group;  // of all tiles of the grid; in the tile
+
+  __device__ __forceinline__ void advance(uint32_t step, uint32_t n_groups) {
+    group += step;
+    while (group >= n_groups) group -= n_groups, tile += gridDim.x;
+  }
+};
+
+template <Format F, class C>
+struct FewShape {
+  static constexpr uint32_t kVectors = 256 / Traits<F>::kBlock * Traits<F>::kBytes, kSlot = 16 * kVectors,
+                            kDepth = linear_depth(C::kColumnTiles, kSlot), kAdders = linear_adders(C::kColumnTiles);
+};
+
+// A group of the rows after the last whole tile, to where it is used from.
+template <Format F>
+__device__ __noinline__ void pack_last_rows(uint8_t* slot, const Job& job, uint64_t row_bytes, uint32_t g,
+                                            uint32_t n_steps, uint32_t lane) {
+  const uint32_t first = job.first_tile * 16;
+  for (uint32_t s = 0; s < n_steps; ++s)
+    pack_rows<F>(slot, job.w + first * row_bytes + row_bytes_of<F>(g * 256), row_bytes, job.part->rows - first, n_steps,
+                 s, lane);
 }
 
-// Grid: blocks of kTiles tiles of all parts, column tiles, items of experts. A warp asks for the weights of kAhead of
-// its groups before it computes the first: before the inputs are there, where the weights do not depend on them.
-template <Format F, int kTiles, int kColumns, int kAhead>
+// Grid: workgroups that share the tiles of all parts and of all items of experts; blocks of columns.
+template <Format F, class C>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
+  using S = FewShape<F, C>;
+  constexpr uint32_t kPlane = C::kColumns * kColumnPitch;  // floats of a group's v
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = args.choices == 0;
-  Group<F> ahead[kAhead][kTiles];
-  Job job;
-  const auto load = [&](Group<F>(&groups)[kTiles], uint32_t g) {
-    if (g >= n_groups) return;
-    const uint32_t n_steps = g + 1 < n_groups ? 8 : last_steps;
+  const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
+  uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
+  uint32_t n_rows = 0, n_tiles = args.n_blocks;
+  const auto job_at = [&](uint32_t tile) {
+    return is_dense ? job_of(args, tile, 0, n_rows) : job_of(args, tile % args.n_blocks, tile / args.n_blocks, n_rows);
+  };
+  Walk asked{blockIdx.x, 0};
+  asked.advance(warp, n_groups);
+  uint32_t asked_tile = kAbsent;
+  const uint8_t* asked_from = nullptr;  // null: rows after the last whole tile, which lie as in the file
+  uint32_t is_plain = 0;                // by slot
+  // The weights of the warp's next group.
+  const auto ask = [&](uint32_t to) {
+    if (asked.tile < n_tiles) {
+      if (asked.tile != asked_tile) {
+        asked_tile = asked.tile;
+        const Job job = job_at(asked_tile);
+        asked_from = job.first_tile < job.part->rows / 16 ? job.w + job.first_tile * 16 * row_bytes : nullptr;
+      }
+      if (asked_from != nullptr) {
+        const uint8_t* from = asked_from + asked.group * S::kSlot + 16 * lane;
+        const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked.group) * T::kBytes;
+        uint8_t* slot = slots + to * S::kSlot + 16 * lane;
 #pragma unroll
-    for (int t = 0; t < kTiles; ++t) {
-      const uint32_t tile = job.first_tile + t, rows = job.part->rows;
-      const uint64_t at = row_bytes_of<F>(g * 256);
-      if (tile < rows / 16) {
-        groups[t].load(job.w + tile * 16 * row_bytes + 16 * at, n_steps, lane);
-      } else {  // rare, and through memory, which the other way must not go
-        Group<F> plain;
-        load_plain(plain, job.w + tile * 16 * row_bytes + at, row_bytes, tile * 16 < rows ? rows - tile * 16 : 0,
-                   n_steps, lane);
-        groups[t] = plain;
+        for (uint32_t i = 0; i < S::kVectors; i += 32)
+          if (i + lane < vectors) copy_16(slot + 16 * i, from + 16 * i);
+      } else {
+        is_plain |= 1u << to;
       }
     }
+    end_copy_batch();
+    asked.advance(kWarps, n_groups);
   };
-  // Weights never change, so those of the first group are on their way before the inputs are there.
-  if (is_dense) {
-    job = job_of<kTiles>(args, 0);
-#pragma unroll
-    for (int a = 0; a < kAhead; ++a) load(ahead[a], warp + a * kWarps);
-  }
+  // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them.
+  if (is_dense && warp < kWarps)
+    for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
   wait_for_inputs();
   let_next_start();
-  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * 8 * kColumns;
-  if (is_dense) {
-    job.n_columns = n_rows;
-  } else {
-    job = job_of<kTiles>(args, n_rows);
-  }
-  if (first_column >= job.n_columns) return;
+  n_rows = rows_of_x(args);
   if (!is_dense) {
-#pragma unroll
-    for (int a = 0; a < kAhead; ++a) load(ahead[a], warp + a * kWarps);
+    n_tiles = args.n_blocks * items_of(args, n_rows);
+    if (warp < kWarps)
+      for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
   }
-  const Q8Rows x = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
-  // Columns past the last read its row again.
-  const auto row_at = [&](uint32_t column) {
-    return x_row(args, job, column < job.n_columns ? column : job.n_columns - 1);
-  };
-  uint32_t b_row[kColumns], c_row[kColumns][2];
-#pragma unroll
-  for (int n = 0; n < kColumns; ++n) {
-    b_row[n] = row_at(first_column + n * 8 + lane / 4);
-    c_row[n][0] = row_at(first_column + n * 8 + lane % 4 * 2);
-    c_row[n][1] = row_at(first_column + n * 8 + lane % 4 * 2 + 1);
-  }
-  constexpr int kValues = kTiles * kColumns * 128, kEach = (kValues + 32 * kWarps - 1) / (32 * kWarps);
-  constexpr int kPlane = kTiles * kColumns * 8 * kColumnPitch;  // floats of a group's v
-  float acc[kEach] = {};
-  uint32_t chain_row[kEach];
-#pragma unroll
-  for (int e = 0; e < kEach; ++e)
-    chain_row[e] = row_at(first_column + (threadIdx.x + e * 32 * kWarps) / 128 % kColumns * 8 + threadIdx.x / 16 % 8);
-  float* half = shared;
-  const auto round = [&](Group<F>(&groups)[kTiles], uint32_t first) {
-    const uint32_t g = first + warp;
-    if (g < n_groups) {
-      float v[kTiles][kColumns][4];
-      Product<F, kTiles, kColumns>::run(groups, x, b_row, c_row, k, g, g + 1 < n_groups ? 8 : last_steps, lane, v);
-      load(groups, g + kAhead * kWarps);
-      float* to = half + warp * kPlane;
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-        for (int n = 0; n < kColumns; ++n)
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            to[((t * kColumns + n) * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[t][n][i];
-    }
-    __syncthreads();
-    const uint32_t n_here = n_groups - first < kWarps ? n_groups - first : kWarps;
-#pragma unroll
-    for (int e = 0; e < kEach; ++e) {
-      const uint32_t at = threadIdx.x + e * 32 * kWarps;
-      if (at >= kValues) break;
-      const float* from = half + at / 16 * kColumnPitch + at % 16;
-      if constexpr (T::kBlock == 256) {
-        const float* d = x.d + (static_cast<uint64_t>(chain_row[e]) * k) / 256 + first;
-        float scale[kWarps];
-#pragma unroll
-        for (int i = 0; i < kWarps; ++i) scale[i] = i < n_here ? d[i] : 0.0f;
-#pragma unroll
-        for (int i = 0; i < kWarps; ++i)
-          if (i < n_here) acc[e] = __fmaf_rn(from[i * kPlane], scale[i], acc[e]);
-      } else {
-#pragma unroll
-        for (int i = 0; i < kWarps; ++i)
-          if (i < n_here) acc[e] = acc[e] + from[i * kPlane];
+  const uint32_t first_column = blockIdx.y * C::kColumns;
+  if (is_dense && first_column >= n_rows) return;
+  const uint32_t own_tiles = blockIdx.x < n_tiles ? (n_tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
+  const uint32_t n_rounds = (own_tiles * n_groups + kWarps - 1) / kWarps;
+  C columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k), k,
+            lane};
+  if (warp < kWarps) {
+    Walk used{blockIdx.x, 0};
+    used.advance(warp, n_groups);
+    uint32_t used_tile = kAbsent, slot = 0;
+    const auto ask_x = [&] {
+      if (used.tile >= n_tiles) return;
+      if (used_tile == kAbsent || (!is_dense && used.tile != used_tile)) {
+        used_tile = used.tile;
+        const Job job = job_at(used_tile);
+        columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
+          return x_row(args, job, min(first_column + column, job.n_columns - 1));
+        });
       }
+      columns.ask(used.group, steps_of(used.group));
+    };
+    ask_x();
+    for (uint32_t round = 0; round < n_rounds; ++round) {
+      if (used.tile < n_tiles) {
+        uint8_t* at = slots + slot * S::kSlot;
+        wait_for_copy_batches<S::kDepth - 1>();
+        if (is_plain >> slot & 1) {
+          is_plain ^= 1u << slot;
+          pack_last_rows<F>(at, job_at(used.tile), row_bytes, used.group, steps_of(used.group), lane);
+        }
+        __syncwarp();
+        columns.run({at, steps_of(used.group), lane}, used.group, shared + (round % 2 * kWarps + warp) * kPlane);
+        __syncwarp();
+        ask(slot);
+        slot = slot + 1 < S::kDepth ? slot + 1 : 0;
+      }
+      used.advance(kWarps, n_groups);
+      ask_x();
+      __syncthreads();
     }
-    half = half == shared ? shared + kWarps * kPlane : shared;
-  };
-  for (uint32_t first = 0; first < n_groups; first += kAhead * kWarps)
+    return;
+  }
+  constexpr int kValues = C::kColumns * 16, kEach = (kValues + 32 * S::kAdders - 1) / (32 * S::kAdders);
+  Walk added{blockIdx.x, 0};
+  float acc[kEach] = {};
+  for (uint32_t round = 0; round < n_rounds; ++round) {
+    __syncthreads();
+    // The warps' v in order: of a tile so many as the round has.
+    for (uint32_t i = 0; i < kWarps && added.tile < n_tiles;) {
+      const uint32_t n = min(kWarps - i, n_groups - added.group);
+      const bool is_last = added.group + n == n_groups;
+      const Job job = is_last ? job_at(added.tile) : Job{};
 #pragma unroll
-    for (int a = 0; a < kAhead; ++a)
-      if (first + a * kWarps < n_groups) round(ahead[a], first + a * kWarps);
+      for (int e = 0; e < kEach; ++e) {
+        const uint32_t at = threadIdx.x - 32 * kWarps + e * 32 * S::kAdders;
+        if (at >= kValues) break;
+        const float* from = shared + (round % 2 * kWarps + i) * kPlane + at / 16 * kColumnPitch;
+        if (added.group == 0) acc[e] = 0.0f;
 #pragma unroll
-  for (int e = 0; e < kEach; ++e) {
-    const uint32_t at = threadIdx.x + e * 32 * kWarps;
-    if (at >= kValues) break;
-    const uint32_t m = (job.first_tile + at / 128 / kColumns) * 16 + at % 16;
-    const uint32_t column = first_column + at / 128 % kColumns * 8 + at / 16 % 8;
-    if (m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[e]);
+        for (uint32_t j = 0; j < kWarps; ++j)
+          if (j < n) {
+            const float v = from[j * kPlane + at % 16];
+            acc[e] = T::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + 16], acc[e]) : acc[e] + v;
+          }
+        const uint32_t m = job.first_tile * 16 + at % 16, column = first_column + at / 16;
+        if (is_last && m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[e]);
+      }
+      added.advance(n, n_groups);
+      i += n;
+    }
   }
 }
 

@@ -8,11 +8,10 @@ namespace zinc_rt::cuda {
 
 constexpr int kWarps = 8;  // of a workgroup of an integer product
 
-// isum += one step of a tile of a 256-value format, each sub-block by its sub-scale. begin: what the sums of its first
-// and last 16 values begin with; formats with sub-blocks of 32 begin with none.
+// isum += one step of a tile of a 256-value format, each sub-block by its sub-scale.
 template <Format F, bool kSigned>
 __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4], uint2 b, const KScales (&scales)[2],
-                                         int s, const int (&begin)[2][4]) {
+                                         int s) {
   if constexpr (Traits<F>::kSub == 32) {
     int c[4] = {};
     mma32<kSigned>(c, a, b);
@@ -21,12 +20,50 @@ __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4],
   } else {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int c[4] = {begin[half][0], begin[half][1], begin[half][2], begin[half][3]};
+      int c[4] = {};
       mma16<kSigned>(c, a[2 * half], a[2 * half + 1], half == 0 ? b.x : b.y);
 #pragma unroll
       for (int i = 0; i < 4; ++i) isum[i] += sub_scale<F>(scales[i / 2], 2 * s + half) * c[i];
     }
   }
+}
+
+// What 256-value formats take off codes, and minimums, meet x in its sums of 16 values alone: a product with 16 values
+// of k.
+template <Format F>
+constexpr bool kHasSums = Traits<F>::kBlock == 256 && (Traits<F>::kOffset != 0 || Traits<F>::kMin != 0);
+
+// Four numbers below 128, each less `by`, as signed bytes.
+__device__ __forceinline__ uint32_t less_in_bytes(uint32_t bytes, uint32_t by) {
+  return ((bytes | 0x80808080u) - by * 0x01010101u) ^ 0x80808080u;
+}
+// The lane's four bytes of A: what the sums of 16 values from lane % 4 * 4 on are multiplied by.
+template <Format F>
+__device__ __forceinline__ uint32_t sums_operand(const KScales& s, uint32_t lane) {
+  using T = Traits<F>;
+  const uint32_t part = lane % 4;
+  if constexpr (T::kMin != 0 && T::kSub == 32)  // a minimum is two sums'
+    return __byte_perm(part < 2 ? s.m[0] : s.m[1], 0, part % 2 == 0 ? 0x1100 : 0x3322);
+  const uint32_t(&words)[4] = T::kMin != 0 ? s.m : s.sc;
+  const uint32_t word = part < 2 ? (part == 0 ? words[0] : words[1]) : (part == 2 ? words[2] : words[3]);
+  // The scales of Q3_K are stored with 32 added.
+  return F == kQ3_K ? less_in_bytes(word, 32) : word;
+}
+// c = their product with four sums of x, which are 64 high + low.
+__device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], uint2 sums) {
+  const uint32_t low = __byte_perm(sums.x & 0x003F003Fu, sums.y & 0x003F003Fu, 0x6420),
+                 high = __byte_perm(sums.x >> 6, sums.y >> 6, 0x6420);
+  mma16<true>(c, m[0], m[1], high);
+#pragma unroll
+  for (int& sum : c) sum *= 64;
+  mma16<true>(c, m[0], m[1], low);
+}
+// v of a group, from its sums.
+template <Format F>
+__device__ __forceinline__ float super_value(const KScales& s, int isum, int sums) {
+  using T = Traits<F>;
+  const float sum = static_cast<float>(T::kOffset != 0 ? isum - T::kOffset * sums : isum);
+  return T::kMin != 0 ? __fmaf_rn(sum, s.d, static_cast<float>(sums) * -s.dmin) : sum * s.d;
 }
 
 // What a workgroup works on.
@@ -40,13 +77,13 @@ struct Job {
   bool is_expert, is_valid;  // an id outside the experts gives NaN
 };
 
-template <int kTiles>
-__device__ inline Job job_of(const LinearArgs& args, uint32_t n_rows) {
+// Block `block` of all parts, each of kTiles tiles, of item `item` of experts.
+template <int kTiles = 1>
+__device__ inline Job job_of(const LinearArgs& args, uint32_t block, uint32_t item, uint32_t n_rows) {
   Job job{};
-  uint32_t p = 0;
-  while (p + 1 < args.n_parts && blockIdx.x >= args.parts[p + 1].first_block) ++p;
+  const uint32_t p = (block >= args.parts[1].first_block ? 1 : 0) + (block >= args.parts[2].first_block ? 1 : 0);
   job.part = &args.parts[p];
-  job.first_tile = (blockIdx.x - job.part->first_block) * kTiles;
+  job.first_tile = (block - job.part->first_block) * kTiles;
   job.w = static_cast<const uint8_t*>(job.part->w);
   job.n_columns = n_rows;
   job.is_valid = true;
@@ -54,19 +91,23 @@ __device__ inline Job job_of(const LinearArgs& args, uint32_t n_rows) {
   job.is_expert = true;
   uint32_t expert;
   if (args.items == nullptr) {  // an item is a choice
-    job.choice = blockIdx.z;
-    job.n_columns = blockIdx.z < n_rows * args.choices ? 1 : 0;
-    expert = job.n_columns > 0 ? static_cast<uint32_t>(args.ids[blockIdx.z]) : 0;
+    job.choice = item;
+    job.n_columns = item < n_rows * args.choices ? 1 : 0;
+    expert = job.n_columns > 0 ? static_cast<uint32_t>(args.ids[item]) : 0;
   } else {
-    const int32_t* item = args.items + 1 + 3 * blockIdx.z;
-    const bool is_item = static_cast<int32_t>(blockIdx.z) < args.items[0];
-    expert = is_item ? static_cast<uint32_t>(item[0]) : 0;
-    job.choices = is_item ? args.order + item[1] : nullptr;
-    job.n_columns = is_item ? static_cast<uint32_t>(item[2]) : 0;
+    const int32_t* fields = args.items + 1 + 3 * item;
+    const bool is_item = static_cast<int32_t>(item) < args.items[0];
+    expert = is_item ? static_cast<uint32_t>(fields[0]) : 0;
+    job.choices = is_item ? args.order + fields[1] : nullptr;
+    job.n_columns = is_item ? static_cast<uint32_t>(fields[2]) : 0;
   }
   job.is_valid = expert < args.n_experts;
   job.w += (job.is_valid ? expert : 0) * args.expert_pitch[p];
   return job;
+}
+// Items of experts, as far as there are any.
+__device__ __forceinline__ uint32_t items_of(const LinearArgs& args, uint32_t n_rows) {
+  return args.items == nullptr ? n_rows * args.choices : static_cast<uint32_t>(args.items[0]);
 }
 // The row of x and the row of y of a column.
 __device__ __forceinline__ uint32_t y_row(const Job& job, uint32_t column) {

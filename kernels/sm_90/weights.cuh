@@ -208,6 +208,24 @@ __device__ inline void store_step(uint8_t* group, uint32_t steps, uint32_t step,
   if constexpr (T::kP1 != 0) reinterpret_cast<uint16_t*>(group)[step * 32 + lane] = static_cast<uint16_t>(s.p1);
 }
 
+// A lane's part of a step of a group of a tile, from rows that lie as in the file, of which row 0 begins the group at
+// `rows` and the next `pitch` bytes after it. Rows from n_rows on are zeros.
+template <Format F>
+__device__ inline void pack_rows(uint8_t* group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows, uint32_t steps,
+                                 uint32_t step, uint32_t lane) {
+  using T = Traits<F>;
+  store_step<F>(group, steps, step, lane, pack_step<F>([&](int j, int i) -> uint32_t {
+                  const uint32_t row = lane / 4 + j % 2 * 8, k = step * 32 + j / 2 * 16 + lane % 4 * 4 + i;
+                  return row < n_rows ? code_of<F>(rows + row * pitch + k / T::kBlock * T::kBytes, k % T::kBlock) : 0;
+                }));
+  if (lane >= 16 || (T::kBlock == 256 && step > 0)) return;
+  const uint8_t* block = rows + lane * pitch + (T::kBlock == 32 ? step * T::kBytes : 0);
+  uint8_t* scales = group + planes_bytes<F>(steps);
+  uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
+  for (int i = 0; i < T::kA; ++i) a[i] = lane < n_rows ? block[T::kAOffset + i] : 0;
+  for (int i = 0; i < T::kB; ++i) scales[16 * T::kA + lane * T::kB + i] = lane < n_rows ? block[T::kBOffset + i] : 0;
+}
+
 // Four 4-bit indices (the low half of `sel`) to four bytes of a table of 16.
 template <int kTable>
 __device__ __forceinline__ uint32_t look_up(uint32_t sel) {

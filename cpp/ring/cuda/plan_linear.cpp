@@ -1,5 +1,6 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
+#include <cstdlib>
 
 #include "ring/cuda/plan.h"
 
@@ -8,7 +9,8 @@ namespace {
 
 using cuda::LinearArgs;
 
-constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
+constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 and an H200
+constexpr std::uint32_t kItemFromChoice = 2;     // tokens up to which each choice reads its expert's weights by itself
 
 std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
@@ -19,34 +21,41 @@ struct Shape {
   std::uint32_t columns;     // rows of x a workgroup
   std::uint32_t block_rows;  // rows of W a workgroup
   std::uint32_t shared;
+  std::uint32_t threads = 256;
+  std::uint32_t walkers = 0;  // so many workgroups share all blocks and items; 0: a workgroup each
 };
 
-// linear.cuh: two buffers of 8 warps' v, 8 columns of 20 floats a tile.
-constexpr Shape integer_shape(const char* function, std::uint32_t tiles, std::uint32_t column_tiles) {
-  return {function, 8 * column_tiles, 16 * tiles, 2 * 8 * tiles * column_tiles * 8 * 20 * 4};
+// linear.cuh, for products of up to so many rows of x the smallest that takes them at once, else the largest.
+Shape few_shape(DType dtype, std::uint32_t columns) {
+  struct Few {
+    const char* function;
+    std::uint32_t column_tiles, columns;
+  };
+  static constexpr Few kFew[] = {{"linear_1", 0, 1}, {"linear_8", 1, 8}, {"linear_16", 2, 16}, {"linear_32", 4, 32}};
+  const Few* few = kFew;
+  while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
+  const auto slot = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  return {few->function,
+          few->columns,
+          16,
+          cuda::linear_shared_bytes(few->column_tiles, slot),
+          cuda::linear_threads(few->column_tiles),
+          few->column_tiles < 2 ? 3 * kMultiprocessors : 2 * kMultiprocessors};
 }
-constexpr Shape kShapes[] = {integer_shape("linear_8", 1, 1), integer_shape("linear_16", 1, 2),
-                             integer_shape("linear_32", 1, 4)};
 constexpr Shape kFloatShape{"linear_widened", 8, 8, 0};
 // linear_tile.cuh.
-Shape tile_shape(DType dtype, bool is_large) {
-  const std::uint32_t tiles = is_large ? 8 : 4;
+Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  const std::uint32_t stage = cuda::tile_stage_bytes(tiles, group, traits(dtype).block_elems == 32);
-  return {is_large ? "linear_tile_128" : "linear_tile_64", cuda::kTileColumns, 16 * tiles,
-          cuda::tile_stages(stage) * stage};
+  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
+  return {tile.tiles == cuda::kLargeTile.tiles ? "linear_tile_128" : "linear_tile_32", tile.columns, 16 * tile.tiles,
+          cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
 }
 
-constexpr std::uint32_t kFewColumns = 64;   // up to here the widest of kShapes, more than once if need be
-constexpr std::uint32_t kWorkgroups = 132;  // of a GPU at a time; fewer of the large tiles would leave it idle
-
-// For products of up to so many rows of x, the smallest that takes them at once, else the largest.
-const Shape& shape_for(bool is_integer, std::uint32_t columns) {
-  if (!is_integer) return kFloatShape;
-  for (const Shape& shape : kShapes)
-    if (columns <= shape.columns) return shape;
-  return kShapes[2];
-}
+const std::uint32_t kFewColumns = std::getenv("ZX_FEW")
+                                      ? std::atoi(std::getenv("ZX_FEW"))
+                                      : 16;  // up to here the smallest of kShapes that takes them at once
+const std::uint32_t kWorkgroups = std::getenv("ZX_BIG") ? std::atoi(std::getenv("ZX_BIG"))
+                                                        : 100;  // with fewer large tiles much of a GPU would be idle
 
 }  // namespace
 
@@ -74,18 +83,22 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   // Rows of x that meet a matrix, of an expert on the average.
   const std::uint32_t met = experts.ids == nullptr ? rows : is_by_choice ? 1 : ceil_div(n_choices, experts.n);
   // Tiles want whole tiles of W, and much shared memory.
-  const bool is_tiled = is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
-                          return m.rows % 16 == 0 && tile_shape(m.dtype, true).shared <= planner.most_shared();
-                        });
-  const Shape& few = shape_for(is_integer, met);
-  const std::uint32_t columns = is_tiled ? cuda::kTileColumns : few.columns;  // of a workgroup
-  std::uint32_t column_tiles = ceil_div(rows, columns), n_items = 1;
+  const bool is_tiled =
+      is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
+        return m.rows % 16 == 0 && tile_shape(m.dtype, cuda::kLargeTile).shared <= planner.most_shared();
+      });
+  const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
+    if (!is_integer) return kFloatShape;
+    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met);
+  };
+  const cuda::TileShape& tile = met > cuda::kSmallTile.columns ? cuda::kLargeTile : cuda::kSmallTile;
+  const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
+  std::uint32_t n_items = 1;
   if (experts.ids != nullptr) {
     args.choices = experts.choices;
     args.ids = experts.ids;
     args.x_rows = experts.x_rows;
     args.n_experts = experts.n;
-    column_tiles = 1;
     n_items = is_by_choice ? n_choices : std::min(n_choices, experts.n + 1 + n_choices / columns);
     if (!is_by_choice) {
       auto* items = static_cast<std::int32_t*>(planner.scratch((1 + 3 * std::uint64_t{n_items}) * 4));
@@ -103,27 +116,30 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     if (done[i]) continue;
     const DType dtype = matrices[i].dtype;
-    const auto blocks_of = [&](const Shape& shape) {
-      std::uint32_t blocks = 0;
+    const auto workgroups = [&](const Shape& shape) {
+      std::uint64_t blocks = 0;
       for (const Matrix& m : matrices)
         if (m.dtype == dtype) blocks += ceil_div(m.rows, shape.block_rows);
-      return blocks;
+      return blocks * ceil_div(rows, shape.columns);
     };
-    Shape shape = is_tiled ? tile_shape(dtype, true) : few;
-    if (is_tiled && std::uint64_t{blocks_of(shape)} * column_tiles * n_items < kWorkgroups)
-      shape = tile_shape(dtype, false);
-    args.n_parts = 0;
-    std::uint32_t blocks = 0;
+    Shape shape = shape_of(dtype, tile);
+    if (is_tiled && experts.ids == nullptr && workgroups(shape) < kWorkgroups)
+      shape = shape_of(dtype, cuda::kSmallTile);
+    const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
+    std::uint32_t n_parts = 0, blocks = 0;
     for (std::size_t j = i; j < matrices.size(); ++j) {
       const Matrix& m = matrices[j];
       if (m.dtype != dtype) continue;
       done[j] = true;
-      args.parts[args.n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
-      args.expert_pitch[args.n_parts++] = m.expert_pitch;
+      args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
+      args.expert_pitch[n_parts++] = m.expert_pitch;
       blocks += ceil_div(m.rows, shape.block_rows);
     }
-    planner.launch("linear." + std::string(to_string(dtype)), shape.function, blocks, column_tiles, n_items, 256,
-                   shape.shared, args);
+    for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
+    args.n_blocks = blocks;
+    const std::uint32_t x = shape.walkers > 0 ? std::min(blocks * n_items, shape.walkers) : blocks;
+    planner.launch("linear." + std::string(to_string(dtype)), shape.function, x, column_tiles,
+                   shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
   }
 }
 
