@@ -48,19 +48,10 @@ __device__ void attend(const OpArgs& args) {
     const uint32_t j = chunk * kChunk + tid;
     const bool is_seen = j >= begin && j < end;
     if constexpr (kStaged) {
-      const uint32_t k_vectors = c.head_dim * Cell::kBytes / 16, v_vectors = v_row / 16;
-      for (uint32_t i = tid; i < (end - begin) * k_vectors; i += kChunk) {
-        const uint32_t p = begin + i / k_vectors, at = i % k_vectors * 16;
-        copy_16(k_tile + (p % kChunk) * k_row + at, args.buffer<const uint8_t>(1) +
-                                                        static_cast<uint64_t>(pages[p / 16]) * args.symbols[3] +
-                                                        p % 16 * k_cell + k_head + at);
-      }
-      for (uint32_t i = tid; i < (end - begin) * v_vectors; i += kChunk) {
-        const uint32_t p = begin + i / v_vectors, at = i % v_vectors * 16;
-        copy_16(v_tile + (p % kChunk) * v_row + at, args.buffer<const uint8_t>(2) +
-                                                        static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
-                                                        p % 16 * v_cell + v_head + at);
-      }
+      stage<kChunk>(k_tile, k_row, args.buffer<const uint8_t>(1), args.symbols[3], k_cell, k_head,
+                    c.head_dim * Cell::kBytes, pages, begin, end);
+      stage<kChunk>(v_tile, v_row, args.buffer<const uint8_t>(2), args.symbols[4], v_cell, v_head, v_row, pages, begin,
+                    end);
       wait_for_copies();
       __syncthreads();
     }
@@ -69,27 +60,11 @@ __device__ void attend(const OpArgs& args) {
                                         static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
                                         (is_seen ? j : begin) % 16 * k_cell + k_head;
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
-      float dot[kHeads] = {};
-      for (uint32_t g = 0; g < c.head_dim; g += 256) {
-        const uint32_t n = min(c.head_dim, g + 256);
-        float lanes[kHeads][16] = {};
-        for (uint32_t i = g; i < n; i += 16) {
-          float k[16];
-          load_16<Cell, kStaged>(k_at, i, n, k);
-#pragma unroll
-          for (int h = 0; h < kHeads; ++h)
-            if (h0 + h < group)
-#pragma unroll
-              for (int l = 0; l < 16; ++l)
-                if (i + l < n) lanes[h][l] = __fmaf_rn(k[l], q[(h0 + h) * width + i + l], lanes[h][l]);
-        }
-#pragma unroll
-        for (int h = 0; h < kHeads; ++h) dot[h] = dot[h] + fold(lanes[h]);
-      }
+      float own[kHeads];
+      scores_of<Cell, kStaged>(c, k_at, q + h0 * width, width, group - h0, own);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
-        float s = dot[h] * c.scale;
-        if (c.softcap > 0.0f) s = c.softcap * exact::tanh(s * exact::rcp(c.softcap));
+        const float s = own[h];
         scores[tid][h] = s;
         float most = is_seen && s == s ? s : -__int_as_float(0x7f800000);
         for (int w = 16; w > 0; w /= 2) {

@@ -19,18 +19,6 @@ __device__ __forceinline__ Seen seen_of(uint32_t window, uint32_t pos, uint32_t 
   return {max(chunk * kChunk, first), min((chunk + 1) * kChunk, pos + 1), chunk == first / kChunk};
 }
 
-// 16-byte vectors of the positions [begin, end) of a chunk to rows of shared memory.
-__device__ __forceinline__ void stage(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint64_t page_bytes,
-                                      uint64_t cell, uint64_t head, uint32_t bytes, const int32_t* pages,
-                                      uint32_t begin, uint32_t end) {
-  const uint32_t vectors = bytes / 16;
-  for (uint32_t i = threadIdx.x; i < (end - begin) * vectors; i += kThreads) {
-    const uint32_t p = begin + i / vectors, at = i % vectors * 16;
-    copy_16(tile + p % kChunk * pitch + at,
-            cache + static_cast<uint64_t>(pages[p / 16]) * page_bytes + p % 16 * cell + head + at);
-  }
-}
-
 template <class Cell>
 __device__ void attend_tile(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
@@ -73,39 +61,22 @@ __device__ void attend_tile(const OpArgs& args) {
   float acc[kEach] = {};
   for (uint32_t chunk = first_seen(c.window, pos) / kChunk; chunk <= pos / kChunk; ++chunk) {
     const Seen widest{seen_of(c.window, pos, chunk).begin, seen_of(c.window, pos + n_tokens - 1, chunk).end, false};
-    stage(k_tile, k_pitch, args.buffer<const uint8_t>(1), args.symbols[3], k_cell, k_head, c.head_dim * Cell::kBytes,
-          pages, widest.begin, widest.end);
-    stage(v_tile, v_pitch, args.buffer<const uint8_t>(2), args.symbols[4], v_cell, v_head, c.v_head_dim * Cell::kBytes,
-          pages, widest.begin, widest.end);
+    stage<kThreads>(k_tile, k_pitch, args.buffer<const uint8_t>(1), args.symbols[3], k_cell, k_head,
+                    c.head_dim * Cell::kBytes, pages, widest.begin, widest.end);
+    stage<kThreads>(v_tile, v_pitch, args.buffer<const uint8_t>(2), args.symbols[4], v_cell, v_head,
+                    c.v_head_dim * Cell::kBytes, pages, widest.begin, widest.end);
     wait_for_copies();
     __syncthreads();
     // Scores: a thread has a position, and every other kAtOnce rows.
     const uint32_t own = chunk * kChunk + tid % kChunk;
     for (uint32_t r0 = tid / kChunk * kAtOnce; r0 < rows; r0 += kThreads / kChunk * kAtOnce) {
-      float dot[kAtOnce] = {};
-      for (uint32_t g = 0; g < c.head_dim; g += 256) {
-        const uint32_t end = min(c.head_dim, g + 256);
-        float lanes[kAtOnce][16] = {};
-        for (uint32_t i = g; i < end; i += 16) {
-          float k[16];
-          load_16<Cell, true>(k_tile + tid % kChunk * k_pitch, i, end, k);
-#pragma unroll
-          for (uint32_t h = 0; h < kAtOnce; ++h)
-            if (r0 + h < rows)
-#pragma unroll
-              for (uint32_t l = 0; l < 16; ++l)
-                if (i + l < end) lanes[h][l] = __fmaf_rn(k[l], q[(r0 + h) * width + i + l], lanes[h][l]);
-        }
-#pragma unroll
-        for (uint32_t h = 0; h < kAtOnce; ++h) dot[h] = dot[h] + fold(lanes[h]);
-      }
+      float scores[kAtOnce];
+      scores_of<Cell, true>(c, k_tile + tid % kChunk * k_pitch, q + r0 * width, width, rows - r0, scores);
 #pragma unroll
       for (uint32_t h = 0; h < kAtOnce; ++h) {
         if (r0 + h >= rows) break;
         const Seen seen = seen_of(c.window, pos + (r0 + h) / group, chunk);
-        float s = dot[h] * c.scale;
-        if (c.softcap > 0.0f) s = c.softcap * exact::tanh(s * exact::rcp(c.softcap));
-        if (own >= seen.begin && own < seen.end) p[(r0 + h) * kChunk + tid % kChunk] = s;
+        if (own >= seen.begin && own < seen.end) p[(r0 + h) * kChunk + tid % kChunk] = scores[h];
       }
     }
     __syncthreads();
