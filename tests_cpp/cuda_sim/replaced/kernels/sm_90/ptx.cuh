@@ -14,6 +14,9 @@ inline void let_next_start() {}
 inline float widen_f16(uint16_t half) {
   return f16_to_f32(half);
 }
+inline float2 widen_f16_pair(uint32_t pair) {
+  return {f16_to_f32(static_cast<uint16_t>(pair)), f16_to_f32(static_cast<uint16_t>(pair >> 16))};
+}
 
 // Nothing reads a copy before the wait for it, so it may be made at once.
 inline void copy_16(void* to, const void* from) {
