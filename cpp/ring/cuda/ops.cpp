@@ -113,15 +113,16 @@ void matmul_q4k(Planner& p, const OpCall& c) {
 
 void rope_kv_write(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
-  const std::uint32_t nq = c.symbols[0], nk = c.symbols[1];
-  // A workgroup a head, but where blocks of the cache lie across heads.
-  const bool by_head = c.dtype(5) != DType::kQ8_0 || push.head_dim % 32 == 0;
-  const std::uint32_t q_parts = by_head ? nq / push.head_dim : 1, k_parts = by_head ? nk / push.head_dim : 1;
-  const std::uint32_t width = std::max(nq / q_parts, nk / k_parts);
+  const std::uint32_t q_heads = c.symbols[0] / push.head_dim, k_heads = c.symbols[1] / push.head_dim;
+  if (push.head_dim <= 256) {
+    const std::uint32_t warps = q_heads + k_heads + ceil_div(c.symbols[2], 256);
+    p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(warps, 4), 1, 128, 0, p.args(c, c.symbols));
+    return;
+  }
   auto symbols = c.symbols;
-  symbols.insert(symbols.end(), {q_parts, k_parts});
-  p.launch("kv_write_batched", "rms_norm_fused_rope_kv_write", c.rows(), q_parts + k_parts + 1, 1, 128,
-           std::uint64_t{width} * 4 + rms_bytes(width, push.head_dim), p.args(c, symbols));
+  symbols.insert(symbols.end(), {q_heads, k_heads});
+  p.launch("kv_write_batched", "rms_norm_fused_rope_kv_write", c.rows(), q_heads + k_heads + 1, 1, 128,
+           std::uint64_t{push.head_dim} * 4 + rms_bytes(push.head_dim, push.head_dim), p.args(c, symbols));
 }
 
 void attention(Planner& p, const OpCall& c) {
