@@ -5,45 +5,55 @@
 // of one or two heads, over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are
 // narrower, q and K are padded with zeros, which leave a sum what it is.
 // With one part in z the workgroup merges its chunks and quantizes the result if buffers[7] is given (q8 rows, which
-// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu.
+// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu, and
+// workgroups of a token and kv head of which each may have a multiprocessor, and query heads of a kv head.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendThreads, kHalfWarps = kThreads / 16;
-constexpr int kHeads = 4;                   // that share a pass over K and V
-constexpr uint32_t kMultiprocessors = 132;  // of a GPU; fewer workgroups share out heads, too
+constexpr int kHeads = 4;  // that share a pass over K and V
 
 // What of a chunk is seen: the positions [begin, end), counted from its first.
 struct Range {
   uint32_t begin, end;
-  __device__ bool has(uint32_t at) const { return at >= begin && at < end; }
+  __device__ bool has(uint32_t at) const { return at - begin < end - begin; }
 };
 
-// 16-byte vectors of a chunk's rows to shared memory: kVectors a row are room for them, `vectors` there are.
-// cache: the kv head in the cell of page 0; pages: from the chunk's first.
+// How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
+// vector of every kRows-th row.
 template <int kVectors>
-__device__ __forceinline__ void stage_rows(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint64_t page_bytes,
-                                           uint32_t cell, uint32_t vectors, const int32_t* pages, Range range) {
-  constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
-  const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
-  if (at >= vectors) return;
-  int32_t page[kPasses];  // all are asked for before the first is waited for
-#pragma unroll
-  for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[(i * kRows + row) / 16] : 0;
-#pragma unroll
-  for (uint32_t i = 0; i < kPasses; ++i) {
-    const uint32_t p = i * kRows + row;
-    if (range.has(p))
-      copy_16(tile + p * pitch + at * 16,
-              cache + static_cast<uint64_t>(page[i]) * page_bytes + p % 16 * cell + at * 16);
-  }
-}
+struct Copies {
+  static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
+  int32_t page[kPasses];  // of the rows of this thread; negative: not seen
 
-// Scores of kN heads with the positions of a range, and up to 15 beside it that nobody reads.
+  // pages: from the chunk's first. All are asked for before the first is waited for.
+  __device__ __forceinline__ Copies(const int32_t* pages, Range range) {
+    const uint32_t row = threadIdx.x / kVectors;
+    pages += row / 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
+  }
+  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on, and rows that are not seen,
+  // become zeros.
+  __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
+                                        uint32_t cell, uint32_t vectors) const {
+    const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
+    tile += row * pitch + at * 16;
+    cache += row % 16 * cell + at * 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i)
+      copy_16_or_zeros(
+          tile + i * kRows * pitch,
+          cache + static_cast<uint64_t>(static_cast<uint32_t>(max(page[i], 0))) * page_bytes + i * kRows % 16 * cell,
+          page[i] >= 0 && at < vectors);
+  }
+};
+
+// q K of kN heads at the positions of a range, and at up to 15 beside it that nobody reads.
 template <class Cell, int kSteps, int kN>
-__device__ __forceinline__ void score(const push::FlashAttn& c, const uint8_t* k_tile, const float (&q)[kHeads][kSteps],
-                                      Range range, float (&scores)[kHeads][kChunk]) {
+__device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kHeads][kSteps], Range range,
+                                      float (&scores)[kHeads][kChunk]) {
   constexpr uint32_t kPitch = attend_k_pitch(16 * kSteps, Cell::kBytes);
   const uint32_t lane = threadIdx.x % 16;
 #pragma unroll 2
@@ -70,9 +80,7 @@ __device__ __forceinline__ void score(const push::FlashAttn& c, const uint8_t* k
         v[h] = keep + __shfl_xor_sync(0xFFFFFFFFu, give, width);
       }
     }
-    float s = v[0] * c.scale;
-    if (c.softcap > 0.0f) s = c.softcap * exact::tanh(s * exact::rcp(c.softcap));
-    if (lane % (16 / kN) == 0) scores[lane / (16 / kN)][at] = s;
+    if (lane % (16 / kN) == 0) scores[lane / (16 / kN)][at] = v[0];
   }
 }
 
@@ -93,6 +101,7 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
 #pragma unroll
   for (int h = 0; h < kN; ++h) o[h] = make_float2(0.0f, 0.0f);
   uint32_t at = range.begin;
+#pragma unroll 1
   for (; at < range.end && at % 4 != 0; ++at) one(at);
 #pragma unroll 4
   for (; at + 4 <= range.end; at += 4) {
@@ -105,6 +114,7 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
       add(h, w.x, v[0]), add(h, w.y, v[1]), add(h, w.z, v[2]), add(h, w.w, v[3]);
     }
   }
+#pragma unroll 1
   for (; at < range.end; ++at) one(at);
 }
 
@@ -114,13 +124,14 @@ struct Shared {
   float before[kHeads], after[kHeads];  // what o and the sum so far, and the chunk's, count in the merged ones
 };
 
-// A warp has a head: exp(score - maximum) for its scores. Its lane 0 gets the maximum.
-__device__ __forceinline__ float weigh_scores(float (&scores)[kChunk], Range range) {
+// A warp has a head: exp(score - maximum) for each q K of it. All lanes get the maximum.
+__device__ __forceinline__ float weigh_scores(const push::FlashAttn& c, float (&scores)[kChunk], Range range) {
   const uint32_t lane = threadIdx.x % 32;
   float v[kChunk / 32], most = -__int_as_float(0x7f800000);
 #pragma unroll
   for (uint32_t i = 0; i < kChunk / 32; ++i) {
-    v[i] = scores[lane + 32 * i];
+    v[i] = scores[lane + 32 * i] * c.scale;
+    if (c.softcap > 0.0f) v[i] = c.softcap * exact::tanh(v[i] * exact::rcp(c.softcap));
     if (range.has(lane + 32 * i) && v[i] > most) most = v[i];
   }
 #pragma unroll
@@ -156,20 +167,21 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   let_next_start();
   wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, type = args.symbols[2], tid = threadIdx.x, warp = tid / 32;
+  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
   if (!has_row(args, t)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
   const int32_t* pages =
-      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.dim(1);
+      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.symbols[1];
   const bool is_whole = gridDim.z == 1;
   const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk,
                  n_chunks = last_chunk - first_chunk + 1;
-  // Where there is less to do than there are multiprocessors, a chunk's heads are shared out.
-  const uint32_t group = c.n_heads / c.n_kv_heads, spare = min(gridDim.z, kMultiprocessors / (gridDim.x * gridDim.y)),
-                 teams = max(1u, min(spare / n_chunks, (group + 1) / 2)), team = blockIdx.z / n_chunks,
-                 team_heads = (group + teams - 1) / teams, first_head = team * team_heads,
-                 end_head = min(group, first_head + team_heads);
-  if (team >= teams || first_head >= end_head) return;
+  // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
+  const uint32_t group = args.symbols[9], z = blockIdx.z;
+  const bool is_shared = 2 * n_chunks <= args.symbols[8], is_second = z >= n_chunks;
+  if (is_second && (!is_shared || z >= 2 * n_chunks)) return;
+  const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
+                 end_head = is_shared && !is_second ? half : group;
+  if (first_head == end_head) return;
   auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
   uint8_t* v_tile = k_tile + kChunk * kKPitch;
   // Where chunks are merged here, of each head: o, maximum, sum.
@@ -178,40 +190,35 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   const auto range_of = [&](uint32_t chunk) {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
   };
-  const auto stage_k = [&](uint32_t chunk) {
-    stage_rows<kVectors>(k_tile, kKPitch,
-                         args.buffer<const uint8_t>(1) + cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
-                         args.symbols[3], c.n_kv_heads * c.head_dim * Cell::kBytes, c.head_dim * Cell::kBytes / 16,
-                         pages + chunk * (kChunk / 16), range_of(chunk));
+  using ChunkCopies = Copies<kVectors>;
+  const auto copies_of = [&](uint32_t chunk) { return ChunkCopies(pages + chunk * (kChunk / 16), range_of(chunk)); };
+  const auto stage_k = [&](const ChunkCopies& copies) {
+    copies.start(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes, args.symbols[3],
+                 c.n_kv_heads * c.head_dim * Cell::kBytes, c.head_dim * Cell::kBytes / 16);
   };
-  const auto stage_v = [&](uint32_t chunk) {
-    stage_rows<kVectors>(
-        v_tile, kVPitch,
-        args.buffer<const uint8_t>(2) + cell_bytes(type, static_cast<uint64_t>(kv_head) * c.v_head_dim),
-        args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes, c.v_head_dim * Cell::kBytes / 16,
-        pages + chunk * (kChunk / 16), range_of(chunk));
+  const auto stage_v = [&](const ChunkCopies& copies) {
+    copies.start(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
+                 args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes, c.v_head_dim * Cell::kBytes / 16);
   };
   float q[kHeads][kSteps];
   const auto load_q = [&](uint32_t h0) {
-    const float* row =
-        args.buffer<const float>(0) + (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim;
+    const float* of = args.buffer<const float>(0) +
+                      (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim + tid % 16;
 #pragma unroll
-    for (int h = 0; h < kHeads; ++h)
+    for (int h = 0; h < kHeads; ++h, of += c.head_dim)
 #pragma unroll
-      for (int i = 0; i < kSteps; ++i) {
-        const uint32_t at = i * 16 + tid % 16;
-        q[h][i] = h0 + h < end_head && at < c.head_dim ? row[h * c.head_dim + at] : 0.0f;
-      }
+      for (uint32_t i = 0; i < kSteps; ++i)
+        q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
   };
-  uint32_t chunk = first_chunk + (blockIdx.z - team * n_chunks);
-  stage_k(chunk);
-  end_copy_batch();
-  stage_v(chunk);
-  end_copy_batch();
+  uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
+  {
+    const ChunkCopies copies = copies_of(chunk);
+    stage_k(copies);
+    end_copy_batch();
+    stage_v(copies);
+    end_copy_batch();
+  }
   load_q(first_head);
-  const uint32_t used = c.head_dim * Cell::kBytes / 16, unused = kVectors - used;
-  for (uint32_t i = tid; i < unused * kChunk; i += kThreads)
-    *reinterpret_cast<uint4*>(k_tile + i / unused * kKPitch + (used + i % unused) * 16) = make_uint4(0, 0, 0, 0);
   wait_for_copy_batches<1>();
   __syncthreads();
   for (;;) {
@@ -222,14 +229,14 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
       const uint32_t n = min(static_cast<uint32_t>(kHeads), end_head - h0);
       if (end_head - first_head > kHeads) load_q(h0);
       if (n == 1)
-        score<Cell, kSteps, 1>(c, k_tile, q, range, shared.weights);
+        score<Cell, kSteps, 1>(k_tile, q, range, shared.weights);
       else if (n == 2)
-        score<Cell, kSteps, 2>(c, k_tile, q, range, shared.weights);
+        score<Cell, kSteps, 2>(k_tile, q, range, shared.weights);
       else
-        score<Cell, kSteps, 4>(c, k_tile, q, range, shared.weights);
+        score<Cell, kSteps, 4>(k_tile, q, range, shared.weights);
       __syncthreads();
       if (h0 + kHeads >= end_head) {
-        if (!is_last) stage_k(next);
+        if (!is_last) stage_k(copies_of(next));
         end_copy_batch();
       }
       const auto record_of = [&](uint32_t h) {
@@ -238,7 +245,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
                    args.symbols[6];
       };
       if (warp < n) {
-        const float most = weigh_scores(shared.weights[warp], range);
+        const float most = weigh_scores(c, shared.weights[warp], range);
         if (tid % 32 == 0) {
           float* of = is_whole ? total + (h0 + warp) * total_pitch + c.v_head_dim : record_of(warp) + c.v_head_dim;
           const float was = is_whole && !is_first ? *of : most, now = most > was ? most : was;
@@ -292,7 +299,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
     if (is_last) break;
     wait_for_copy_batches<0>();
     __syncthreads();
-    stage_v(next);
+    stage_v(copies_of(next));
     end_copy_batch();
     chunk = next;
   }

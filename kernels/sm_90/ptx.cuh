@@ -44,6 +44,12 @@ __device__ __forceinline__ void copy_16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
                "l"(from));
 }
+// The same, or zeros: then nothing is read.
+__device__ __forceinline__ void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(is_copy ? 16 : 0));
+}
 // The same of 4 bytes.
 __device__ __forceinline__ void copy_4(void* to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),

@@ -92,6 +92,9 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
     args.buffers[7] = quantize->buffers[1];
     args.symbols[7] = quantize->symbols[1];
   }
+  constexpr std::uint32_t kMultiprocessors = 132;
+  args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
+  args.symbols[9] = push.n_heads / push.n_kv_heads;
   if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + type + "_" + std::to_string(plan.width), c.rows(), push.n_kv_heads,
              plan.parts, cuda::kAttendThreads, plan.shared, args);

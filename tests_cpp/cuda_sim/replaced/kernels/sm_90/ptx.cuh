@@ -24,6 +24,12 @@ inline void copy_16(void* to, const void* from) {
     ::cuda_sim::stop("a copy of 16 bytes that is not aligned to 16");
   std::memcpy(to, from, 16);
 }
+inline void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
+  if (is_copy)
+    copy_16(to, from);
+  else
+    std::memset(to, 0, 16);
+}
 inline void copy_4(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 4 != 0 || reinterpret_cast<std::uintptr_t>(from) % 4 != 0)
     ::cuda_sim::stop("a copy of 4 bytes that is not aligned to 4");
