@@ -84,7 +84,7 @@ __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kH
   }
 }
 
-// Of kN heads from `scores` on: o of two values of V, the pair-th of the head.
+// Of kN heads from `weights` on: o of two values of V, the pair-th of the head.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, const float (*weights)[kChunk], Range range,
                                       float2 (&o)[kN]) {
@@ -120,7 +120,7 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
 
 // The workgroup's own memory.
 struct Shared {
-  float weights[kHeads][kChunk];        // scores at first
+  float weights[kHeads][kChunk];        // q K at first
   float before[kHeads], after[kHeads];  // what o and the sum so far, and the chunk's, count in the merged ones
 };
 
@@ -155,6 +155,25 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
   for (uint32_t i = 0; i < kChunk / 16; ++i)
     if (range.has(lane + 16 * i)) sum = sum + w[i];
   return fold_half_warp(sum);
+}
+
+// y of the workgroup's heads, and its quantized values, out of what chunks were merged to: o, maximum and sum of each.
+__device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, k = c.n_heads * c.v_head_dim,
+                 values = args.symbols[9] * c.v_head_dim;
+  for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
+    const uint32_t i = begin + lane * 8, at = blockIdx.y * values + i;
+    float v[8] = {};
+    if (i < values) {
+      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[j] = of[i % c.v_head_dim + j] * r;
+      auto* y = reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at);
+      y[0] = make_float4(v[0], v[1], v[2], v[3]);
+      y[1] = make_float4(v[4], v[5], v[6], v[7]);
+    }
+    quantize_values(args, v, t, k, i < values ? at : k);
+  }
 }
 
 template <class Cell, int kSteps>
@@ -305,22 +324,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   }
   if (!is_whole) return;
   __syncthreads();
-  const uint32_t values = group * c.v_head_dim, k = c.n_heads * c.v_head_dim;
-  for (uint32_t begin = warp * 256; begin < values; begin += kThreads / 32 * 256) {
-    const uint32_t i = begin + tid % 32 * 8, at = kv_head * values + i;
-    float v[8] = {};
-    if (i < values) {
-      const float *of = total + i / c.v_head_dim * total_pitch, r = exact::rcp(of[c.v_head_dim + 1]);
-#pragma unroll
-      for (int j = 0; j < 8; ++j) v[j] = of[i % c.v_head_dim + j] * r;
-    }
-    if (i < values) {
-      auto* y = reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at);
-      y[0] = make_float4(v[0], v[1], v[2], v[3]);
-      y[1] = make_float4(v[4], v[5], v[6], v[7]);
-    }
-    quantize_values(args, v, t, k, i < values ? at : k);
-  }
+  write_row(args, c, total);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f16_64(const __grid_constant__ OpArgs args) {
