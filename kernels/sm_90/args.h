@@ -127,6 +127,17 @@ constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
   return 3 * stage_bytes <= most ? 3 : 2;
 }
 
+// Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what
+// a chunk takes where rows have room for `width` values. Those of K lie 32 bytes further apart, so that the two that a
+// warp reads at once are in different banks.
+constexpr uint32_t kAttendThreads = 256, kAttendChunk = 128;
+ZRT_CUDA_HD constexpr uint32_t attend_k_pitch(uint32_t width, uint32_t value_bytes) {
+  return width * value_bytes + 32;
+}
+ZRT_CUDA_HD constexpr uint32_t attend_chunk_bytes(uint32_t width, uint32_t value_bytes) {
+  return kAttendChunk * (attend_k_pitch(width, value_bytes) + width * value_bytes);
+}
+
 // Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup; rows (tokens by heads) of a thread, which
 // has one value of them.
 constexpr uint32_t kAttendTileThreads = 256, kAttendTileRows = 16;

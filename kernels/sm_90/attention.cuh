@@ -5,16 +5,20 @@
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kChunk = 128;  // positions
+constexpr uint32_t kChunk = kAttendChunk;  // positions
 
 struct F32Cell {
   static constexpr int kBytes = 4;
   static __device__ float at(const uint8_t* cell, uint32_t i) { return reinterpret_cast<const float*>(cell)[i]; }
+  static __device__ float2 pair(const uint8_t* cell, uint32_t i) { return reinterpret_cast<const float2*>(cell)[i]; }
 };
 struct F16Cell {
   static constexpr int kBytes = 2;
   static __device__ float at(const uint8_t* cell, uint32_t i) {
     return widen_f16(reinterpret_cast<const uint16_t*>(cell)[i]);
+  }
+  static __device__ float2 pair(const uint8_t* cell, uint32_t i) {
+    return widen_f16_pair(reinterpret_cast<const uint32_t*>(cell)[i]);
   }
 };
 struct Q8Cell {
@@ -99,6 +103,17 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
     scores[h] = dot[h] * c.scale;
     if (c.softcap > 0.0f) scores[h] = c.softcap * exact::tanh(scores[h] * exact::rcp(c.softcap));
   }
+}
+
+// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_warp).
+__device__ __forceinline__ void quantize_values(const OpArgs& args, const float (&v)[8], uint32_t t, uint32_t k,
+                                                uint32_t at) {
+  if (args.buffers[7] == nullptr) return;
+  const Q8Rows to = q8_rows(args.buffers[7], args.dim(0), k);
+  if (args.symbols[7] == kQ8A256)
+    quantize_warp<true>(v, to, t, k, at);
+  else
+    quantize_warp<false>(v, to, t, k, at);
 }
 
 }  // namespace zinc_rt::cuda

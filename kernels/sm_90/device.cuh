@@ -17,6 +17,13 @@ __device__ __forceinline__ float nan_value() {
   return __uint_as_float(0x7fc00000u);
 }
 
+constexpr uint32_t kQ8A256 = 20;  // cpp/base/dtype.h
+
+// Whether there is a row t. A step has a token, of which nobody need ask.
+__device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
+  return (t == 0 && args.symbols[0] == kSymbolicTokens) || t < args.dim(0);
+}
+
 // Of the 16 lanes of a half warp: the fold of kernels/common/fold.h; every lane gets it.
 __device__ __forceinline__ float fold_half_warp(float v) {
   const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);

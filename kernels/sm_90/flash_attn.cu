@@ -1,21 +1,21 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
 // head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
-// it goes; else each chunk leaves its maximum, sum and o in scratch memory, and flash_attn_merge merges them in order.
-// The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks that a record
-// has room for, floats of a record. Where it fits, a chunk of K and V is copied to shared memory first (staged): all of
-// it is on its way at once, and what follows waits for no memory.
+// it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
+// order. The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks of a
+// head that there is room for, floats of a record, type of quantized rows. This is the kernel for caches and heads of
+// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_tile.cu steps of many tokens.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kHeads = 4;  // that share a pass over K and V
 
-template <class Cell, bool kStaged>
+template <class Cell>
 __device__ void attend(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   __shared__ __align__(16) float scores[kChunk][kHeads], reduced[kHeads][4], sums[kHeads], maxima[kHeads];
-  wait_for_inputs();
   let_next_start();
+  wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads, type = args.symbols[2];
   if (t >= args.dim(0)) return;
@@ -31,11 +31,6 @@ __device__ void attend(const OpArgs& args) {
   // The queries of the group's heads, padded to 16 values; then, where chunks are merged here, o, maximum and sum.
   const uint32_t width = (c.head_dim + 15) / 16 * 16;
   float *q = shared, *total = shared + group * width;
-  // The staged chunk: rows of K, each 16 bytes apart from the next so that lanes meet different banks; then those of V.
-  const uint32_t k_row = c.head_dim * Cell::kBytes + 16, v_row = c.v_head_dim * Cell::kBytes;
-  uint8_t* k_tile =
-      reinterpret_cast<uint8_t*>(shared) + (group * (width + (is_whole ? c.v_head_dim + 2 : 0)) * 4 + 15) / 16 * 16;
-  uint8_t* v_tile = k_tile + kChunk * k_row;
   for (uint32_t i = tid; i < group * width; i += kChunk)
     q[i] = i % width < c.head_dim
                ? args.buffer<const float>(
@@ -47,21 +42,12 @@ __device__ void attend(const OpArgs& args) {
     const uint32_t begin = max(chunk * kChunk, first), end = min((chunk + 1) * kChunk, pos + 1);
     const uint32_t j = chunk * kChunk + tid;
     const bool is_seen = j >= begin && j < end;
-    if constexpr (kStaged) {
-      stage<kChunk>(k_tile, k_row, args.buffer<const uint8_t>(1), args.symbols[3], k_cell, k_head,
-                    c.head_dim * Cell::kBytes, pages, begin, end);
-      stage<kChunk>(v_tile, v_row, args.buffer<const uint8_t>(2), args.symbols[4], v_cell, v_head, v_row, pages, begin,
-                    end);
-      wait_for_copies();
-      __syncthreads();
-    }
-    const uint8_t* k_at = kStaged ? k_tile + tid * k_row
-                                  : args.buffer<const uint8_t>(1) +
-                                        static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
-                                        (is_seen ? j : begin) % 16 * k_cell + k_head;
+    const uint8_t* k_at = args.buffer<const uint8_t>(1) +
+                          static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
+                          (is_seen ? j : begin) % 16 * k_cell + k_head;
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
       float own[kHeads];
-      scores_of<Cell, kStaged>(c, k_at, q + h0 * width, width, group - h0, own);
+      scores_of<Cell, false>(c, k_at, q + h0 * width, width, group - h0, own);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         const float s = own[h];
@@ -101,10 +87,8 @@ __device__ void attend(const OpArgs& args) {
         float o[kHeads] = {};
 #pragma unroll 8
         for (uint32_t p = begin; p < end; ++p) {
-          const uint8_t* cell = kStaged ? v_tile + p % kChunk * v_row
-                                        : args.buffer<const uint8_t>(2) +
-                                              static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] + p % 16 * v_cell +
-                                              v_head;
+          const uint8_t* cell = args.buffer<const uint8_t>(2) + static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
+                                p % 16 * v_cell + v_head;
           const float v = Cell::at(cell, i);
           const float4 four = *reinterpret_cast<const float4*>(scores[p % kChunk]);
           const float weight[kHeads] = {four.x, four.y, four.z, four.w};
@@ -156,75 +140,73 @@ __device__ void attend(const OpArgs& args) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) flash_attn_f32(const __grid_constant__ OpArgs args) {
-  attend<F32Cell, false>(args);
-}
-extern "C" __global__ void __launch_bounds__(128) flash_attn_f32_staged(const __grid_constant__ OpArgs args) {
-  attend<F32Cell, true>(args);
+  attend<F32Cell>(args);
 }
 extern "C" __global__ void __launch_bounds__(128) flash_attn_f16(const __grid_constant__ OpArgs args) {
-  attend<F16Cell, false>(args);
-}
-extern "C" __global__ void __launch_bounds__(128) flash_attn_f16_staged(const __grid_constant__ OpArgs args) {
-  attend<F16Cell, true>(args);
+  attend<F16Cell>(args);
 }
 extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_constant__ OpArgs args) {
-  attend<Q8Cell, false>(args);
+  attend<Q8Cell>(args);
 }
 
-// Grid: tokens, query heads. Each thread follows the maxima and the sum by itself and merges its own values of o.
-extern "C" __global__ void __launch_bounds__(128) flash_attn_merge(const __grid_constant__ OpArgs args) {
-  constexpr uint32_t kAtOnce = 64;
-  __shared__ float a[kAtOnce], b[kAtOnce], carried;
-  wait_for_inputs();
-  let_next_start();
-  const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, head = blockIdx.y, v_dim = c.v_head_dim, floats = args.symbols[6];
-  if (t >= args.dim(0)) return;
-  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
-  const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
-  const float* records = static_cast<const float*>(args.scratch) +
-                         ((static_cast<uint64_t>(t) * c.n_heads + head) * args.symbols[5] + first) * floats;
-  float o[4] = {};  // of v_dim up to 512
-  float sum = records[v_dim + 1];
+// The i-th value of a head, merged out of the records of its n chunks by a warp that has 32 of them. A lane has every
+// 32nd chunk: the maximum before it is the largest so far, so all know at once what their chunk counts.
+__device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
+  const uint32_t lane = threadIdx.x % 32;
+  const bool has_value = i < v_dim;
+  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  for (uint32_t first = 1; first < n; first += 32) {
+    const uint32_t count = min(32u, n - first);
+    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
+    const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
+    float upto = most;
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (threadIdx.x + i * 128 < v_dim) o[i] = records[threadIdx.x + i * 128];
-  for (uint32_t begin = 1; begin < n; begin += kAtOnce) {
-    const uint32_t count = min(kAtOnce, n - begin);
-    // a and b of each chunk: the maximum before it is the largest so far.
-    __syncthreads();
-    if (threadIdx.x < 32) {
-      float before = begin == 1 ? records[v_dim] : carried;
-      for (uint32_t piece = 0; piece < count; piece += 32) {
-        const uint32_t i = piece + threadIdx.x;
-        const float own =
-            i < count ? records[static_cast<uint64_t>(begin + i) * floats + v_dim] : -__int_as_float(0x7f800000);
-        float most = own;
-        for (int w = 1; w < 32; w *= 2) {
-          const float other = __shfl_up_sync(0xFFFFFFFFu, most, w);
-          if (threadIdx.x >= w) most = most > other ? most : other;
-        }
-        float was = __shfl_up_sync(0xFFFFFFFFu, most, 1);
-        was = threadIdx.x == 0 || before > was ? before : was;
-        const float now = own > was ? own : was;
-        if (i < count) a[i] = exact::exp(was - now), b[i] = exact::exp(own - now);
-        before = __shfl_sync(0xFFFFFFFFu, now, 31);
-      }
-      if (threadIdx.x == 0) carried = before;
+    for (int w = 1; w < 32; w *= 2) {
+      const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
+      if (lane >= w) upto = upto > other ? upto : other;
     }
-    __syncthreads();
-#pragma unroll 4
-    for (uint32_t i = 0; i < count; ++i) {
-      const float* record = records + static_cast<uint64_t>(begin + i) * floats;
-      sum = __fmaf_rn(record[v_dim + 1], b[i], sum * a[i]);
-#pragma unroll
-      for (int p = 0; p < 4; ++p)
-        if (threadIdx.x + p * 128 < v_dim) o[p] = __fmaf_rn(record[threadIdx.x + p * 128], b[i], o[p] * a[i]);
+    float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
+    was = lane == 0 || largest > was ? largest : was;
+    const float now = most > was ? most : was, a = exact::exp(was - now), b = exact::exp(most - now);
+    largest = __shfl_sync(0xFFFFFFFFu, now, 31);
+    const float* of = records + static_cast<uint64_t>(first) * floats + i;
+#pragma unroll 8
+    for (uint32_t j = 0; j < count; ++j, of += floats) {
+      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, a, j),
+                  b_j = __shfl_sync(0xFFFFFFFFu, b, j);
+      o = __fmaf_rn(o_j, b_j, o * a_j);
+      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
     }
   }
-  const float r = exact::rcp(sum);
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (threadIdx.x + i * 128 < v_dim)
-      args.buffer<float>(6)[(static_cast<uint64_t>(t) * c.n_heads + head) * v_dim + threadIdx.x + i * 128] = o[i] * r;
+  return o * exact::rcp(sum);
+}
+
+// Merges what attention's kernels left of each chunk, and quantizes the rows if buffers[7] is given: then heads are
+// whole 32 values, and a workgroup has 256 of a row. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  __shared__ __align__(16) float values[256];
+  let_next_start();
+  wait_for_inputs();
+  const auto c = args.constants<push::FlashAttn>();
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim, floats = args.symbols[6];
+  if (!has_row(args, t)) return;
+  const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
+                 i = piece % pieces * 32 + lane;
+  float value = 0.0f;
+  if (head < c.n_heads) {
+    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
+    const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
+    const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
+    value =
+        merged(static_cast<const float*>(args.scratch) + (row * args.symbols[5] + first) * floats, floats, n, v_dim, i);
+    if (i < v_dim) args.buffer<float>(6)[row * v_dim + i] = value;
+  }
+  if (args.buffers[7] == nullptr) return;
+  values[threadIdx.x] = value;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  const auto* four = reinterpret_cast<const float4*>(values) + lane * 2;
+  const float4 low = four[0], high = four[1];
+  const float v[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+  quantize_values(args, v, t, c.n_heads * v_dim, blockIdx.y * 256 + lane * 8);
 }

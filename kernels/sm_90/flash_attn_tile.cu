@@ -22,8 +22,8 @@ __device__ __forceinline__ Seen seen_of(uint32_t window, uint32_t pos, uint32_t 
 template <class Cell>
 __device__ void attend_tile(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
   let_next_start();
+  wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads, type = args.symbols[2],
                  most = args.symbols[5], n = args.dim(0), tid = threadIdx.x;

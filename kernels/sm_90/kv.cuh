@@ -11,18 +11,19 @@ __device__ __forceinline__ uint64_t cell_bytes(uint32_t type, uint64_t n) {
   return type == kCacheF32 ? 4 * n : type == kCacheF16 ? 2 * n : n / 32 * 34;
 }
 
-// Values [first, first + n) of a row to its cell, by a workgroup; q8_0: whole blocks of 32, each by a thread.
-__device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t first, uint32_t n, uint32_t type) {
+// Values [first, first + n) of a row to its cell, by n_threads threads; q8_0: whole blocks of 32, each by a thread.
+__device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t first, uint32_t n, uint32_t type,
+                                  uint32_t thread, uint32_t n_threads) {
   if (type == kCacheF32) {
-    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) reinterpret_cast<float*>(cell)[first + i] = values[i];
+    for (uint32_t i = thread; i < n; i += n_threads) reinterpret_cast<float*>(cell)[first + i] = values[i];
     return;
   }
   if (type == kCacheF16) {
-    for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
+    for (uint32_t i = thread; i < n; i += n_threads)
       reinterpret_cast<uint16_t*>(cell)[first + i] = f32_to_f16(values[i]);
     return;
   }
-  for (uint32_t b = threadIdx.x; b < n / 32; b += blockDim.x) {
+  for (uint32_t b = thread; b < n / 32; b += n_threads) {
     const float* x = values + b * 32;
     float amax = 0.0f, finite = 0.0f;
     for (int i = 0; i < 32; ++i) {

@@ -5,8 +5,8 @@ using namespace zinc_rt::cuda;
 
 // A workgroup a token. Symbols: n, nk, nv, m, type, pitch of K, pitch of V.
 extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args) {
-  wait_for_inputs();
   let_next_start();
+  wait_for_inputs();
   const uint32_t t = blockIdx.x, nk = args.dim(1), nv = args.dim(2), type = args.symbols[4];
   if (t >= args.dim(0)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(2)[t]);
@@ -14,18 +14,95 @@ extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args)
       args.buffer<const int32_t>(4) + static_cast<uint64_t>(args.buffer<const int32_t>(3)[t]) * args.dim(3);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   store_cell(args.buffer<const float>(0) + static_cast<uint64_t>(t) * nk,
-             args.buffer<uint8_t>(5) + page * args.symbols[5] + pos % 16 * cell_bytes(type, nk), 0, nk, type);
+             args.buffer<uint8_t>(5) + page * args.symbols[5] + pos % 16 * cell_bytes(type, nk), 0, nk, type,
+             threadIdx.x, blockDim.x);
   store_cell(args.buffer<const float>(1) + static_cast<uint64_t>(t) * nv,
-             args.buffer<uint8_t>(6) + page * args.symbols[6] + pos % 16 * cell_bytes(type, nv), 0, nv, type);
+             args.buffer<uint8_t>(6) + page * args.symbols[6] + pos % 16 * cell_bytes(type, nv), 0, nv, type,
+             threadIdx.x, blockDim.x);
 }
 
-// Grid: tokens; in y `q_parts` parts of q, `k_parts` of k, and one for v, where a part is so many whole heads.
-// Symbols: n, nq, nk, nv, m, p, type, pitch of K, pitch of V, q_parts, k_parts. Shared: the largest part, and
-// rms_floats of it.
+// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or 256 values of v, and waits
+// for no other. Grid: tokens, and four warps' work. Symbols: n, nq, nk, nv, m, p, type, pitch of K, pitch of V.
+extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __grid_constant__ OpArgs args) {
+  constexpr uint32_t kMost = 256;
+  __shared__ __align__(16) float rows[4][kMost];
+  const auto c = args.constants<push::RmsNormFusedRopeKvWrite>();
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, l = lane % 16, nq = args.dim(1), nk = args.dim(2),
+                 nv = args.dim(3), type = args.symbols[6], n_q = nq / c.head_dim, n_k = nk / c.head_dim,
+                 part = blockIdx.y * 4 + threadIdx.x / 32;
+  const bool is_q = part < n_q, is_v = part >= n_q + n_k;
+  const float* w = is_v ? nullptr : args.buffer<const float>(is_q ? 3 : 4);
+  let_next_start();
+  // Weights of the model are no other kernel's.
+  float scale[16];
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i) scale[i] = w != nullptr && i * 16 + l < c.head_dim ? w[i * 16 + l] : 1.0f;
+  wait_for_inputs();
+  if (!has_row(args, t)) return;
+  // What this warp has of a row, and from where on.
+  const uint32_t width = is_q   ? nq
+                         : is_v ? nv
+                                : nk,
+                 first = is_v ? (part - n_q - n_k) * kMost : (is_q ? part : part - n_q) * c.head_dim;
+  if (first >= width) return;
+  const uint32_t n = is_v ? min(kMost, nv - first) : c.head_dim;
+  const float* x = args.buffer<const float>(is_q ? 0 : is_v ? 2 : 1) + static_cast<uint64_t>(t) * width + first;
+  // Both half warps have all values, for the sum of the norm.
+  float v[16];
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i) v[i] = i * 16 + l < n ? x[i * 16 + l] : 0.0f;
+  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(5)[t]);
+  const auto page = static_cast<uint64_t>(
+      args.buffer<const int32_t>(8)[static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]) * args.dim(4) + pos / 16]);
+  const uint32_t half = is_v ? 0 : c.n_rot / 2;
+  const bool has_table = is_v || pos < args.dim(5);
+  float2 turns[kMost / 64];  // cosine and sine
+#pragma unroll
+  for (uint32_t j = 0; j < kMost / 64; ++j)
+    if (has_table && j * 32 + lane < half)
+      turns[j] = reinterpret_cast<const float2*>(args.buffer<const float>(7) +
+                                                 static_cast<uint64_t>(pos) * c.n_rot)[j * 32 + lane];
+  if (w != nullptr) {
+    float sum = 0.0f;
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i)
+      if (i * 16 + l < n) sum = __fmaf_rn(v[i], v[i], sum);
+    sum = fold_half_warp(sum);
+    const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(n), c.eps));
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) v[i] = v[i] * factor * scale[i];
+  }
+  float* y = rows[threadIdx.x / 32];
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i)
+    if (i % 2 == lane / 16 && i * 16 + l < n) y[i * 16 + l] = has_table ? v[i] : nan_value();
+  __syncwarp();
+#pragma unroll
+  for (uint32_t j = 0; j < kMost / 64; ++j) {
+    const uint32_t i = j * 32 + lane, low = c.neox != 0 ? i : 2 * i, high = c.neox != 0 ? i + half : 2 * i + 1;
+    if (!has_table || i >= half) continue;
+    const float a = y[low], b = y[high];
+    y[low] = __fmaf_rn(-b, turns[j].y, a * turns[j].x);
+    y[high] = __fmaf_rn(b, turns[j].x, a * turns[j].y);
+  }
+  __syncwarp();
+  if (is_q) {
+    float* out = args.buffer<float>(11) + static_cast<uint64_t>(t) * nq + first;
+    for (uint32_t i = lane; i < n; i += 32) out[i] = y[i];
+  } else {
+    store_cell(
+        y, args.buffer<uint8_t>(is_v ? 10 : 9) + page * args.symbols[is_v ? 8 : 7] + pos % 16 * cell_bytes(type, width),
+        first, n, type, lane, 32);
+  }
+}
+
+// The same of larger heads. Grid: tokens; in y `q_parts` parts of q, `k_parts` of k, and one for v, where a part is so
+// many whole heads. Symbols: n, nq, nk, nv, m, p, type, pitch of K, pitch of V, q_parts, k_parts. Shared: the largest
+// part, and rms_floats of it.
 extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
   let_next_start();
+  wait_for_inputs();
   const auto c = args.constants<push::RmsNormFusedRopeKvWrite>();
   const uint32_t t = blockIdx.x, nq = args.dim(1), nk = args.dim(2), nv = args.dim(3), type = args.symbols[6];
   const uint32_t q_parts = args.symbols[9], k_parts = args.symbols[10];
@@ -36,7 +113,8 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   if (blockIdx.y == q_parts + k_parts) {
     store_cell(args.buffer<const float>(2) + static_cast<uint64_t>(t) * nv,
-               args.buffer<uint8_t>(10) + page * args.symbols[8] + pos % 16 * cell_bytes(type, nv), 0, nv, type);
+               args.buffer<uint8_t>(10) + page * args.symbols[8] + pos % 16 * cell_bytes(type, nv), 0, nv, type,
+               threadIdx.x, blockDim.x);
     return;
   }
   const bool is_q = blockIdx.y < q_parts;
@@ -53,6 +131,6 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x) out[i] = y[i];
   } else {
     store_cell(y, args.buffer<uint8_t>(9) + page * args.symbols[7] + pos % 16 * cell_bytes(type, nk), first, width,
-               type);
+               type, threadIdx.x, blockDim.x);
   }
 }

@@ -30,10 +30,25 @@ __device__ __forceinline__ float widen_f16(uint16_t half) {
   return value;
 }
 
+// Of both halves of a word, the lower one first.
+__device__ __forceinline__ float2 widen_f16_pair(uint32_t pair) {
+  float2 value;
+  asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+      : "=f"(value.x), "=f"(value.y)
+      : "r"(pair));
+  return value;
+}
+
 // 16 bytes of global memory to shared memory, both aligned to 16, on their way until wait_for_copies.
 __device__ __forceinline__ void copy_16(void* to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
                "l"(from));
+}
+// The same, or zeros: then nothing is read.
+__device__ __forceinline__ void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
+      "l"(from), "r"(is_copy ? 16 : 0));
 }
 // The same of 4 bytes.
 __device__ __forceinline__ void copy_4(void* to, const void* from) {

@@ -5,8 +5,6 @@
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kQ8A256 = 20;  // cpp/base/dtype.h
-
 extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
   wait_for_inputs();
   let_next_start();

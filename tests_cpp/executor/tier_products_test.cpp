@@ -1,13 +1,8 @@
 // QUANTIZE and LINEAR on every tier that can run here against T-CPU, bit for bit: all weight formats, blocks of random
 // bytes (scales and codes at their ends among them), rows around whole tiles of W and of x.
-#include <gtest/gtest.h>
-
-#include <cstring>
 #include <random>
 
-#include "lower/alias.h"
-#include "lower/lower.h"
-#include "ring/registry.h"
+#include "tier_graph.h"
 
 namespace zinc_rt {
 namespace {
@@ -19,36 +14,19 @@ void PrintTo(const Shape& s, std::ostream* out) {
   *out << s.m << " x " << s.k << " by " << s.n;
 }
 
-ir::BufferId declare(ir::Graph& graph, const char* name, ir::BufferClass buffer_class, DType dtype,
-                     std::initializer_list<ir::Dim> dims) {
-  ir::Buffer buffer;
-  buffer.name = name;
-  buffer.buffer_class = buffer_class;
-  buffer.dtype = dtype;
-  for (const auto dim : dims) buffer.dims[buffer.rank++] = dim;
-  return graph.add_buffer(std::move(buffer));
-}
-
 // y = LINEAR(QUANTIZE(x), w), or without QUANTIZE for float weights.
 ir::Graph product_graph(DType dtype, const Shape& s) {
   ir::Graph graph("product", ir::Stage::kBoth);
   using enum ir::BufferClass;
   auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, s.k});
   const auto w = declare(graph, "model.w", kWeight, dtype, {s.m, s.k});
-  const auto add = [&](ir::Op op, std::initializer_list<ir::BufferId> inputs, ir::BufferId output) {
-    ir::Node node;
-    node.op = op;
-    for (const auto id : inputs) node.inputs[node.n_inputs++] = id;
-    node.outputs[node.n_outputs++] = output;
-    graph.add_node(node);
-    graph.add_node({});  // BARRIER
-  };
   if (act_dtype(dtype) != DType::kF32) {
     const auto q = declare(graph, "act.q", kActivation, act_dtype(dtype), {ir::kTokens, s.k});
-    add(ir::Op::QUANTIZE, {x}, q);
+    add_node(graph, ir::Op::QUANTIZE, {x}, {q});
     x = q;
   }
-  add(ir::Op::LINEAR, {x, w, ir::kNoBuffer}, declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.m}));
+  add_node(graph, ir::Op::LINEAR, {x, w, ir::kNoBuffer},
+           {declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.m})});
   return graph;
 }
 
@@ -87,42 +65,6 @@ std::vector<float> random_rows(const Shape& s, std::mt19937& rng) {
   return x;
 }
 
-std::vector<float> run(const ring::Tier& tier, DType dtype, const Shape& s, std::span<const std::byte> w,
-                       const std::vector<float>& x) {
-  auto made = tier.make_ring({2, {}});
-  EXPECT_TRUE(made);
-  auto& ring = **made;
-  const auto graph = product_graph(dtype, s);
-  const lower::StepLimits limits{s.n, 1};
-  std::vector<ring::Buffer> buffers;
-  for (const ir::Buffer& buffer : graph.buffers()) {
-    auto bo = ring.alloc_bo(lower::buffer_bytes(buffer, limits), Heap::kDeviceLocal);
-    EXPECT_TRUE(bo);
-    buffers.push_back(*bo);
-  }
-  const auto of = [&](const char* name) { return buffers[static_cast<std::size_t>(graph.find(name))]; };
-  EXPECT_TRUE(ring.upload(of("model.w"), 0, {dtype, s.m, s.k, w}));
-  EXPECT_TRUE(ring.write(of("act.x"), 0, std::as_bytes(std::span(x))));
-  lower::KernelCache cache;
-  const auto batch = lower::lower(
-      graph, ring,
-      [&](ir::BufferId id) -> Result<lower::Location> {
-        const auto& bo = buffers[static_cast<std::size_t>(id)];
-        return lower::Location{{bo.id, 0, bo.bytes}, row_bytes(dtype, s.k)};
-      },
-      cache);
-  EXPECT_TRUE(batch) << (batch ? "" : batch.error().message);
-  if (!batch) return {};
-  const auto fence = ring.submit({&*batch, 0, static_cast<std::uint32_t>(batch->packets.size()), {s.n, 1}});
-  EXPECT_TRUE(fence) << (fence ? "" : fence.error().message);
-  if (!fence || !ring.wait(*fence)) return {};
-  const auto bytes = ring.read(of("act.y"), 0, std::uint64_t{s.n} * s.m * 4);
-  EXPECT_TRUE(bytes);
-  std::vector<float> y(std::size_t{s.n} * s.m);
-  std::memcpy(y.data(), bytes->data(), bytes->size());
-  return y;
-}
-
 class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {};
 
 TEST_P(TierProducts, HaveTheBitsOfTCpu) {
@@ -153,25 +95,15 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
       SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
       const auto w = random_blocks(dtype, s, rng);
       const auto x = random_rows(s, rng);
-      const auto wanted = run(cpu, dtype, s, w, x), got = run(*GetParam(), dtype, s, w, x);
-      ASSERT_EQ(wanted.size(), got.size());
-      std::size_t n_different = 0, n_nan = 0;
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        n_nan += wanted[i] != wanted[i] ? 1 : 0;
-        n_different += std::memcmp(&wanted[i], &got[i], 4) != 0 ? 1 : 0;
-      }
-      EXPECT_EQ(n_nan, 0u);
-      EXPECT_EQ(n_different, 0u) << "of " << wanted.size();
+      const Memory given{{"act.x", bytes_of(x)}, {"model.w", w}};
+      const auto graph = product_graph(dtype, s);
+      auto wanted = run_graph(cpu, graph, s.n, given, {"act.y"}),
+           got = run_graph(*GetParam(), graph, s.n, given, {"act.y"});
+      EXPECT_EQ(n_different(wanted["act.y"], got["act.y"]), 0u);
     }
   }
 }
 
-std::vector<const ring::Tier*> other_tiers() {
-  std::vector<const ring::Tier*> others;
-  for (const ring::Tier* tier : ring::tiers())
-    if (tier->priority > 0 && tier->unavailable_reason().empty()) others.push_back(tier);
-  return others;
-}
 INSTANTIATE_TEST_SUITE_P(Tiers, TierProducts, ::testing::ValuesIn(other_tiers()),
                          [](const auto& info) { return info.param->name; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierProducts);

@@ -113,63 +113,20 @@ void matmul_q4k(Planner& p, const OpCall& c) {
 
 void rope_kv_write(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
-  const std::uint32_t nq = c.symbols[0], nk = c.symbols[1];
-  // A workgroup a head, but where blocks of the cache lie across heads.
-  const bool by_head = c.dtype(5) != DType::kQ8_0 || push.head_dim % 32 == 0;
-  const std::uint32_t q_parts = by_head ? nq / push.head_dim : 1, k_parts = by_head ? nk / push.head_dim : 1;
-  const std::uint32_t width = std::max(nq / q_parts, nk / k_parts);
-  auto symbols = c.symbols;
-  symbols.insert(symbols.end(), {q_parts, k_parts});
-  p.launch("kv_write_batched", "rms_norm_fused_rope_kv_write", c.rows(), q_parts + k_parts + 1, 1, 128,
-           std::uint64_t{width} * 4 + rms_bytes(width, push.head_dim), p.args(c, symbols));
-}
-
-// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: the kernel does not fit, or the
-// step has too few.
-std::uint32_t tile_tokens(const push::FlashAttn& push, std::uint32_t n_tokens) {
-  constexpr std::uint32_t kFromTokens = 256;
-  if (n_tokens < kFromTokens || push.v_head_dim > cuda::kAttendTileThreads) return 0;
-  const std::uint32_t rows = cuda::kAttendTileRows * (cuda::kAttendTileThreads / push.v_head_dim);
-  std::uint32_t tokens = 16;
-  while (tokens > 0 && tokens * (push.n_heads / push.n_kv_heads) > rows) tokens /= 2;
-  return tokens;
-}
-
-// Symbols: m, type, pitches. A chunk of K and V is brought to shared memory at once where it fits and lies in whole
-// vectors: for a tile of tokens, or for one. With few tokens and heads their chunks are spread over more workgroups.
-void attention(Planner& p, const OpCall& c) {
-  constexpr std::uint32_t kChunk = 128, kWorkgroups = 528;
-  const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t group = push.n_heads / push.n_kv_heads,
-                      n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
-                      width = (push.head_dim + 15) / 16 * 16;
-  const std::uint64_t element = c.dtype(1) == DType::kF32 ? 4 : 2;
-  const std::uint64_t chunk = kChunk * (push.head_dim * element + 16 + push.v_head_dim * element);
-  const bool is_whole = c.dtype(1) != DType::kQ8_0 && push.head_dim * element % 16 == 0 &&
-                        push.v_head_dim * element % 16 == 0;  // in vectors
-  if (const std::uint32_t tokens = tile_tokens(push, c.rows()); is_whole && tokens > 0) {
-    const std::uint64_t shared = std::uint64_t{tokens} * group * (width + kChunk + 4) * 4 + 16 + chunk;
-    if (shared <= p.most_shared()) {
-      auto symbols = c.symbols;
-      symbols.push_back(tokens);
-      p.launch("flash_attn_tile", "flash_attn_tile_" + std::string(to_string(c.dtype(1))), c.rows(), push.n_kv_heads, 1,
-               cuda::kAttendTileThreads, shared, p.args(c, symbols));
-      return;
-    }
+  const std::uint32_t q_heads = c.symbols[0] / push.head_dim, k_heads = c.symbols[1] / push.head_dim;
+  if (push.head_dim <= 256) {
+    const std::uint32_t warps = q_heads + k_heads + ceil_div(c.symbols[2], 256);
+    p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(warps, 4), 1, 128, 0, p.args(c, c.symbols));
+    return;
   }
-  const std::uint32_t parts =
-      std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u, n_chunks);
-  const std::uint32_t floats = (push.v_head_dim + 2 + 3) / 4 * 4;
-  if (parts > 1) p.scratch(std::uint64_t{c.rows()} * push.n_heads * n_chunks * floats * 4);
-  const std::uint64_t shared = std::uint64_t{group} * (width + (parts == 1 ? push.v_head_dim + 2 : 0)) * 4;
-  constexpr std::uint64_t kOwnShared = 4096;  // what the kernel has besides, and more
-  const bool is_staged = is_whole && chunk <= 128u << 10 && shared + chunk + kOwnShared <= p.most_shared();
   auto symbols = c.symbols;
-  symbols.insert(symbols.end(), {n_chunks, floats});
-  const auto args = p.args(c, symbols);
-  p.launch("flash_attn", "flash_attn_" + std::string(to_string(c.dtype(1))) + (is_staged ? "_staged" : ""), c.rows(),
-           push.n_kv_heads, parts, kChunk, shared + (is_staged ? chunk + 16 : 0), args);
-  if (parts > 1) p.launch("flash_attn", "flash_attn_merge", c.rows(), push.n_heads, 1, 128, 0, args);
+  symbols.insert(symbols.end(), {q_heads, k_heads});
+  p.launch("kv_write_batched", "rms_norm_fused_rope_kv_write", c.rows(), q_heads + k_heads + 1, 1, 128,
+           std::uint64_t{push.head_dim} * 4 + rms_bytes(push.head_dim, push.head_dim), p.args(c, symbols));
+}
+
+void attention(Planner& p, const OpCall& c) {
+  plan_attention(p, c);
 }
 
 // Symbols: d, e, type of the router, type of x.
@@ -392,6 +349,10 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
       planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
+      return 2;
+    }
+    if (can_quantize(planner, first, second)) {
+      plan_attention(planner, first, &second);
       return 2;
     }
   }

@@ -14,12 +14,21 @@ inline void let_next_start() {}
 inline float widen_f16(uint16_t half) {
   return f16_to_f32(half);
 }
+inline float2 widen_f16_pair(uint32_t pair) {
+  return {f16_to_f32(static_cast<uint16_t>(pair)), f16_to_f32(static_cast<uint16_t>(pair >> 16))};
+}
 
 // Nothing reads a copy before the wait for it, so it may be made at once.
 inline void copy_16(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
     ::cuda_sim::stop("a copy of 16 bytes that is not aligned to 16");
   std::memcpy(to, from, 16);
+}
+inline void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
+  if (is_copy)
+    copy_16(to, from);
+  else
+    std::memset(to, 0, 16);
 }
 inline void copy_4(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 4 != 0 || reinterpret_cast<std::uintptr_t>(from) % 4 != 0)

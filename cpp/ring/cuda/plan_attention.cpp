@@ -1,0 +1,126 @@
+// Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
+#include <algorithm>
+
+#include "kernels/common/push.h"
+#include "ring/cuda/plan.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+constexpr std::uint32_t kChunk = cuda::kAttendChunk;
+constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
+
+std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+
+// Of a tile of tokens, of a token with chunks in shared memory, of a token.
+enum class Kind : std::uint8_t { kTile, kStaged, kAny };
+struct Plan {
+  Kind kind = Kind::kAny;
+  std::uint32_t tokens = 1;  // of a slot that share a workgroup, at most
+  std::uint32_t width = 0;   // values that rows of shared memory have room for
+  std::uint32_t parts = 1;   // workgroups of a token and kv head
+  std::uint64_t shared = 0;  // bytes
+};
+
+// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: the kernel does not fit, or the
+// step has too few.
+std::uint32_t tile_tokens(const push::FlashAttn& push, std::uint32_t n_tokens) {
+  constexpr std::uint32_t kFromTokens = 256;
+  if (n_tokens < kFromTokens || push.v_head_dim > cuda::kAttendTileThreads) return 0;
+  const std::uint32_t rows = cuda::kAttendTileRows * (cuda::kAttendTileThreads / push.v_head_dim);
+  std::uint32_t tokens = 16;
+  while (tokens > 0 && tokens * (push.n_heads / push.n_kv_heads) > rows) tokens /= 2;
+  return tokens;
+}
+
+// A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
+// one. With few tokens and heads their chunks are spread over more workgroups.
+Plan plan_of(const Planner& p, const OpCall& c) {
+  constexpr std::uint32_t kWorkgroups = 528;
+  const auto push = c.constants<push::FlashAttn>();
+  const DType type = c.dtype(1);
+  const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
+                      padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
+  const bool is_float = type != DType::kQ8_0;
+  Plan plan;
+  if (const std::uint32_t tokens = tile_tokens(push, c.rows());
+      is_float && tokens > 0 && push.head_dim * element % 16 == 0 && push.v_head_dim * element % 16 == 0) {
+    plan = {Kind::kTile, tokens, 0, 1,
+            std::uint64_t{tokens} * group * (padded + kChunk + 4) * 4 + 16 +
+                kChunk * (push.head_dim * element + 16 + push.v_head_dim * element)};
+    if (plan.shared <= p.most_shared()) return plan;
+  }
+  plan = {};
+  plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
+                          ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk));
+  const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
+  const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
+  if (is_float && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512 &&
+      staged + kOwnShared <= p.most_shared()) {
+    plan.kind = Kind::kStaged;
+    plan.width = width;
+    plan.shared = staged;
+  } else {
+    plan.shared = std::uint64_t{group} * padded * 4 + merged;
+  }
+  return plan;
+}
+
+}  // namespace
+
+// Symbols: m, type, pitches.
+void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
+  const auto push = c.constants<push::FlashAttn>();
+  const Plan plan = plan_of(p, c);
+  const std::string type(to_string(c.dtype(1)));
+  auto symbols = c.symbols;
+  if (plan.kind == Kind::kTile) {
+    symbols.push_back(plan.tokens);
+    p.launch("flash_attn_tile", "flash_attn_tile_" + type, c.rows(), push.n_kv_heads, 1, cuda::kAttendTileThreads,
+             plan.shared, p.args(c, symbols));
+    return;
+  }
+  const std::uint32_t n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
+                      floats = (push.v_head_dim + 2 + 3) / 4 * 4;
+  if (plan.parts > 1) p.scratch(std::uint64_t{c.rows()} * push.n_heads * n_chunks * floats * 4);
+  symbols.insert(symbols.end(), {n_chunks, floats});
+  auto args = p.args(c, symbols);
+  if (quantize != nullptr) {
+    args.buffers[7] = quantize->buffers[1];
+    args.symbols[7] = quantize->symbols[1];
+  }
+  constexpr std::uint32_t kMultiprocessors = 132;
+  args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
+  args.symbols[9] = push.n_heads / push.n_kv_heads;
+  if (plan.kind == Kind::kStaged)
+    p.launch("flash_attn_staged", "flash_attn_" + type + "_" + std::to_string(plan.width), c.rows(), push.n_kv_heads,
+             plan.parts, cuda::kAttendThreads, plan.shared, args);
+  else
+    p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
+  if (plan.parts > 1)
+    p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
+             256, 0, args);
+}
+
+// The last of attention's kernels quantizes where it has whole blocks. If that is the only one, other workgroups still
+// read q, where the quantized rows may lie, since attention alone is done with it by then.
+bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
+  if ((c.op != ir::Op::FLASH_ATTN && c.op != ir::Op::FLASH_ATTN_BATCHED) || next.op != ir::Op::QUANTIZE ||
+      next.rows_symbol != c.rows_symbol || next.buffers[0] != c.buffers[6])
+    return false;
+  const auto push = c.constants<push::FlashAttn>();
+  const Plan plan = plan_of(p, c);
+  if (plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (plan.parts > 1) return push.v_head_dim % 32 == 0;
+  const DType type = next.dtype(1);
+  const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
+  const auto *to = static_cast<const std::byte*>(next.buffers[1]), *q = static_cast<const std::byte*>(c.buffers[0]);
+  const std::uint64_t rows = c.rows(), q_bytes = rows * push.n_heads * push.head_dim * 4,
+                      to_bytes = rows * row_bytes(type, next.symbols[0]);
+  return values % (type == DType::kQ8A256 ? 256 : 32) == 0 && (q + q_bytes <= to || to + to_bytes <= q);
+}
+
+}  // namespace zinc_rt::ring

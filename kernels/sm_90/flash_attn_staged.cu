@@ -1,0 +1,344 @@
+// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with few tokens, at the bits of flash_attn.cu: a workgroup has a query
+// token, a kv head with its query heads, and every gridDim.z-th chunk. A chunk's K is on its way to shared memory while
+// the one before it is summed up, its V while its scores are made. Scores: a half warp has a position, its lanes are
+// those of the float dot, with their values of q in registers. Weights: a warp has a head. V: a thread has two values
+// of one or two heads, over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are
+// narrower, q and K are padded with zeros, which leave a sum what it is.
+// With one part in z the workgroup merges its chunks and quantizes the result if buffers[7] is given (q8 rows, which
+// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu, and
+// workgroups of a token and kv head of which each may have a multiprocessor, and query heads of a kv head.
+#include "kernels/sm_90/attention.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr uint32_t kThreads = kAttendThreads, kHalfWarps = kThreads / 16;
+constexpr int kHeads = 4;  // that share a pass over K and V
+
+// What of a chunk is seen: the positions [begin, end), counted from its first.
+struct Range {
+  uint32_t begin, end;
+  __device__ bool has(uint32_t at) const { return at - begin < end - begin; }
+};
+
+// How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
+// vector of every kRows-th row.
+template <int kVectors>
+struct Copies {
+  static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
+  int32_t page[kPasses];  // of the rows of this thread; negative: not seen
+
+  // pages: from the chunk's first. All are asked for before the first is waited for.
+  __device__ __forceinline__ Copies(const int32_t* pages, Range range) {
+    const uint32_t row = threadIdx.x / kVectors;
+    pages += row / 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
+  }
+  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on, and rows that are not seen,
+  // become zeros.
+  __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
+                                        uint32_t cell, uint32_t vectors) const {
+    const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
+    tile += row * pitch + at * 16;
+    cache += row % 16 * cell + at * 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i)
+      copy_16_or_zeros(
+          tile + i * kRows * pitch,
+          cache + static_cast<uint64_t>(static_cast<uint32_t>(max(page[i], 0))) * page_bytes + i * kRows % 16 * cell,
+          page[i] >= 0 && at < vectors);
+  }
+};
+
+// q K of kN heads at the positions of a range, and at up to 15 beside it that nobody reads.
+template <class Cell, int kSteps, int kN>
+__device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kHeads][kSteps], Range range,
+                                      float (&scores)[kHeads][kChunk]) {
+  constexpr uint32_t kPitch = attend_k_pitch(16 * kSteps, Cell::kBytes);
+  const uint32_t lane = threadIdx.x % 16;
+#pragma unroll 2
+  for (uint32_t page = range.begin / kHalfWarps; page * kHalfWarps < range.end; ++page) {
+    const uint32_t at = page * kHalfWarps + threadIdx.x / 16;
+    float v[kN] = {};
+#pragma unroll
+    for (int i = 0; i < kSteps; ++i) {
+      const float k = Cell::at(k_tile + at * kPitch, i * 16 + lane);
+#pragma unroll
+      for (int h = 0; h < kN; ++h) v[h] = __fmaf_rn(k, q[h][i], v[h]);
+    }
+    // The fold of 16 lanes. While a lane has several heads, it keeps half of them and gives the others away.
+    int n = kN;
+#pragma unroll
+    for (int width = 8; width > 0; width /= 2) {
+      n = (n + 1) / 2;
+      const bool is_upper = (lane & width) != 0;
+#pragma unroll
+      for (int h = 0; h < n; ++h) {
+        const bool has_two = kN * width > 8;
+        const float keep = has_two && is_upper ? v[h + (has_two ? n : 0)] : v[h],
+                    give = has_two && !is_upper ? v[h + (has_two ? n : 0)] : v[h];
+        v[h] = keep + __shfl_xor_sync(0xFFFFFFFFu, give, width);
+      }
+    }
+    if (lane % (16 / kN) == 0) scores[lane / (16 / kN)][at] = v[0];
+  }
+}
+
+// Of kN heads from `weights` on: o of two values of V, the pair-th of the head.
+template <class Cell, int kSteps, int kN>
+__device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, const float (*weights)[kChunk], Range range,
+                                      float2 (&o)[kN]) {
+  constexpr uint32_t kPitch = 16 * kSteps * Cell::kBytes;
+  const auto add = [&](int h, float weight, float2 v) {
+    o[h].x = __fmaf_rn(weight, v.x, o[h].x);
+    o[h].y = __fmaf_rn(weight, v.y, o[h].y);
+  };
+  const auto one = [&](uint32_t at) {
+    const float2 v = Cell::pair(v_tile + at * kPitch, pair);
+#pragma unroll
+    for (int h = 0; h < kN; ++h) add(h, weights[h][at], v);
+  };
+#pragma unroll
+  for (int h = 0; h < kN; ++h) o[h] = make_float2(0.0f, 0.0f);
+  uint32_t at = range.begin;
+#pragma unroll 1
+  for (; at < range.end && at % 4 != 0; ++at) one(at);
+#pragma unroll 4
+  for (; at + 4 <= range.end; at += 4) {
+    float2 v[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) v[i] = Cell::pair(v_tile + (at + i) * kPitch, pair);
+#pragma unroll
+    for (int h = 0; h < kN; ++h) {
+      const float4 w = *reinterpret_cast<const float4*>(weights[h] + at);
+      add(h, w.x, v[0]), add(h, w.y, v[1]), add(h, w.z, v[2]), add(h, w.w, v[3]);
+    }
+  }
+#pragma unroll 1
+  for (; at < range.end; ++at) one(at);
+}
+
+// The workgroup's own memory.
+struct Shared {
+  float weights[kHeads][kChunk];        // q K at first
+  float before[kHeads], after[kHeads];  // what o and the sum so far, and the chunk's, count in the merged ones
+};
+
+// A warp has a head: exp(score - maximum) for each q K of it. All lanes get the maximum.
+__device__ __forceinline__ float weigh_scores(const push::FlashAttn& c, float (&scores)[kChunk], Range range) {
+  const uint32_t lane = threadIdx.x % 32;
+  float v[kChunk / 32], most = -__int_as_float(0x7f800000);
+#pragma unroll
+  for (uint32_t i = 0; i < kChunk / 32; ++i) {
+    v[i] = scores[lane + 32 * i] * c.scale;
+    if (c.softcap > 0.0f) v[i] = c.softcap * exact::tanh(v[i] * exact::rcp(c.softcap));
+    if (range.has(lane + 32 * i) && v[i] > most) most = v[i];
+  }
+#pragma unroll
+  for (int w = 16; w > 0; w /= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFu, most, w);
+    most = other > most ? other : most;
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < kChunk / 32; ++i)
+    if (range.has(lane + 32 * i)) scores[lane + 32 * i] = exact::exp(v[i] - most);
+  return most;
+}
+
+// A half warp has a head: the sum of its weights.
+__device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range range) {
+  const uint32_t lane = threadIdx.x % 16;
+  float w[kChunk / 16], sum = 0.0f;
+#pragma unroll
+  for (uint32_t i = 0; i < kChunk / 16; ++i) w[i] = weights[lane + 16 * i];
+#pragma unroll
+  for (uint32_t i = 0; i < kChunk / 16; ++i)
+    if (range.has(lane + 16 * i)) sum = sum + w[i];
+  return fold_half_warp(sum);
+}
+
+// y of the workgroup's heads, and its quantized values, out of what chunks were merged to: o, maximum and sum of each.
+__device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, k = c.n_heads * c.v_head_dim,
+                 values = args.symbols[9] * c.v_head_dim;
+  for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
+    const uint32_t i = begin + lane * 8, at = blockIdx.y * values + i;
+    float v[8] = {};
+    if (i < values) {
+      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+#pragma unroll
+      for (int j = 0; j < 8; ++j) v[j] = of[i % c.v_head_dim + j] * r;
+      auto* y = reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at);
+      y[0] = make_float4(v[0], v[1], v[2], v[3]);
+      y[1] = make_float4(v[4], v[5], v[6], v[7]);
+    }
+    quantize_values(args, v, t, k, i < values ? at : k);
+  }
+}
+
+template <class Cell, int kSteps>
+__device__ __forceinline__ void attend_staged(const OpArgs& args) {
+  constexpr uint32_t kWidth = 16 * kSteps, kKPitch = attend_k_pitch(kWidth, Cell::kBytes),
+                     kVPitch = kWidth * Cell::kBytes;
+  constexpr int kVectors = kVPitch / 16;
+  ZRT_DYNAMIC_SHARED(uint4, tiles);
+  __shared__ __align__(16) Shared shared;
+  let_next_start();
+  wait_for_inputs();
+  const auto c = args.constants<push::FlashAttn>();
+  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
+  if (!has_row(args, t)) return;
+  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
+  const int32_t* pages =
+      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.symbols[1];
+  const bool is_whole = gridDim.z == 1;
+  const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk,
+                 n_chunks = last_chunk - first_chunk + 1;
+  // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
+  const uint32_t group = args.symbols[9], z = blockIdx.z;
+  const bool is_shared = 2 * n_chunks <= args.symbols[8], is_second = z >= n_chunks;
+  if (is_second && (!is_shared || z >= 2 * n_chunks)) return;
+  const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
+                 end_head = is_shared && !is_second ? half : group;
+  if (first_head == end_head) return;
+  auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
+  uint8_t* v_tile = k_tile + kChunk * kKPitch;
+  // Where chunks are merged here, of each head: o, maximum, sum.
+  float* total = reinterpret_cast<float*>(v_tile + kChunk * kVPitch);
+  const uint32_t total_pitch = c.v_head_dim + 2;
+  const auto range_of = [&](uint32_t chunk) {
+    return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
+  };
+  using ChunkCopies = Copies<kVectors>;
+  const auto copies_of = [&](uint32_t chunk) { return ChunkCopies(pages + chunk * (kChunk / 16), range_of(chunk)); };
+  const auto stage_k = [&](const ChunkCopies& copies) {
+    copies.start(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes, args.symbols[3],
+                 c.n_kv_heads * c.head_dim * Cell::kBytes, c.head_dim * Cell::kBytes / 16);
+  };
+  const auto stage_v = [&](const ChunkCopies& copies) {
+    copies.start(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
+                 args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes, c.v_head_dim * Cell::kBytes / 16);
+  };
+  float q[kHeads][kSteps];
+  const auto load_q = [&](uint32_t h0) {
+    const float* of = args.buffer<const float>(0) +
+                      (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim + tid % 16;
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h, of += c.head_dim)
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i)
+        q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
+  };
+  uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
+  {
+    const ChunkCopies copies = copies_of(chunk);
+    stage_k(copies);
+    end_copy_batch();
+    stage_v(copies);
+    end_copy_batch();
+  }
+  load_q(first_head);
+  wait_for_copy_batches<1>();
+  __syncthreads();
+  for (;;) {
+    const Range range = range_of(chunk);
+    const uint32_t next = chunk + gridDim.z;
+    const bool is_first = chunk == first_chunk, is_last = next > last_chunk;
+    for (uint32_t h0 = first_head; h0 < end_head; h0 += kHeads) {
+      const uint32_t n = min(static_cast<uint32_t>(kHeads), end_head - h0);
+      if (end_head - first_head > kHeads) load_q(h0);
+      if (n == 1)
+        score<Cell, kSteps, 1>(k_tile, q, range, shared.weights);
+      else if (n == 2)
+        score<Cell, kSteps, 2>(k_tile, q, range, shared.weights);
+      else
+        score<Cell, kSteps, 4>(k_tile, q, range, shared.weights);
+      __syncthreads();
+      if (h0 + kHeads >= end_head) {
+        if (!is_last) stage_k(copies_of(next));
+        end_copy_batch();
+      }
+      const auto record_of = [&](uint32_t h) {
+        return static_cast<float*>(args.scratch) +
+               ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h) * args.symbols[5] + chunk) *
+                   args.symbols[6];
+      };
+      if (warp < n) {
+        const float most = weigh_scores(c, shared.weights[warp], range);
+        if (tid % 32 == 0) {
+          float* of = is_whole ? total + (h0 + warp) * total_pitch + c.v_head_dim : record_of(warp) + c.v_head_dim;
+          const float was = is_whole && !is_first ? *of : most, now = most > was ? most : was;
+          shared.before[warp] = exact::exp(was - now), shared.after[warp] = exact::exp(most - now);
+          *of = now;
+        }
+      }
+      if (h0 == first_head) {  // for V, but not for the next K
+        if (h0 + kHeads >= end_head)
+          wait_for_copy_batches<1>();
+        else
+          wait_for_copy_batches<0>();
+      }
+      __syncthreads();
+      // The last half warps sum up the weights, all threads V.
+      const uint32_t own = tid / 16 - (kHalfWarps - n);
+      if (own < n) {
+        const float sum = sum_of(shared.weights[own], range);
+        if (tid % 16 == 0) {
+          float* of = (is_whole ? total + (h0 + own) * total_pitch : record_of(own)) + c.v_head_dim + 1;
+          *of = is_whole && !is_first ? __fmaf_rn(sum, shared.after[own], *of * shared.before[own]) : sum;
+        }
+      }
+      const auto keep = [&](uint32_t h, uint32_t pair, float2 o) {
+        if (!is_whole) {
+          reinterpret_cast<float2*>(record_of(h))[pair] = o;
+          return;
+        }
+        float* of = total + (h0 + h) * total_pitch + 2 * pair;
+        of[0] = is_first ? o.x : __fmaf_rn(o.x, shared.after[h], of[0] * shared.before[h]);
+        of[1] = is_first ? o.y : __fmaf_rn(o.y, shared.after[h], of[1] * shared.before[h]);
+      };
+      const uint32_t pairs = c.v_head_dim / 2;
+      if (pairs * n <= kThreads / 2) {
+        for (uint32_t i = tid; i < pairs * n; i += kThreads) {
+          float2 o[1];
+          weigh<Cell, kSteps, 1>(v_tile, i % pairs, shared.weights + i / pairs, range, o);
+          keep(i / pairs, i % pairs, o[0]);
+        }
+      } else {
+        for (uint32_t i = tid; i < pairs * ((n + 1) / 2); i += kThreads) {
+          const uint32_t h = i / pairs * 2;
+          float2 o[2];
+          weigh<Cell, kSteps, 2>(v_tile, i % pairs, shared.weights + h, range, o);
+          keep(h, i % pairs, o[0]);
+          if (h + 1 < n) keep(h + 1, i % pairs, o[1]);
+        }
+      }
+      if (h0 + kHeads < end_head) __syncthreads();
+    }
+    if (is_last) break;
+    wait_for_copy_batches<0>();
+    __syncthreads();
+    stage_v(copies_of(next));
+    end_copy_batch();
+    chunk = next;
+  }
+  if (!is_whole) return;
+  __syncthreads();
+  write_row(args, c, total);
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f16_64(const __grid_constant__ OpArgs args) {
+  attend_staged<F16Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f16_128(const __grid_constant__ OpArgs args) {
+  attend_staged<F16Cell, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_f16_256(const __grid_constant__ OpArgs args) {
+  attend_staged<F16Cell, 16>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f32_64(const __grid_constant__ OpArgs args) {
+  attend_staged<F32Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_f32_128(const __grid_constant__ OpArgs args) {
+  attend_staged<F32Cell, 8>(args);
+}

@@ -1,0 +1,233 @@
+// Attention, and what writes its cache, on every tier that can run here against T-CPU, bit for bit: types of caches,
+// heads of many sizes, positions around borders of pages and chunks, windows; steps whose chunks are spread over
+// workgroups and steps whose are not. What is in no token's view is NaN. What QUANTIZE makes of the rows is seen by a
+// product of them.
+#include <algorithm>
+#include <random>
+
+#include "kernels/common/half.h"
+#include "tier_graph.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::uint32_t kPages = 40;  // of a slot: 5 chunks
+
+struct Attention {
+  DType kv;
+  std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
+  float softcap = 0;
+};
+void PrintTo(const Attention& s, std::ostream* out) {
+  *out << to_string(s.kv) << " " << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and "
+       << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap;
+}
+
+class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
+ protected:
+  std::vector<float> normal(std::size_t n, float scale = 1.0f) {
+    std::normal_distribution<float> of(0.0f, scale);
+    std::vector<float> values(n);
+    for (auto& v : values) v = of(rng_);
+    return values;
+  }
+  std::vector<std::byte> cache(DType type, std::uint32_t n_pages, std::uint32_t row) {
+    const auto values = normal(std::size_t{n_pages} * 16 * row);
+    if (type == DType::kF32) return bytes_of(values);
+    if (type == DType::kF16) {
+      std::vector<std::uint16_t> halves(values.size());
+      for (std::size_t i = 0; i < values.size(); ++i) halves[i] = f32_to_f16(values[i]);
+      return bytes_of(halves);
+    }
+    std::vector<std::byte> blocks(values.size() / 32 * 34);
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      blocks[i] = static_cast<std::byte>(i % 34 == 1 ? 0x20 + rng_() % 4 : rng_());
+    return blocks;
+  }
+  // NaN in all cells of a slot from position `first` on.
+  static void spoil(std::vector<std::byte>& cache, const std::vector<std::int32_t>& pages, std::uint32_t slot,
+                    std::uint32_t first) {
+    const std::size_t cell = cache.size() / (pages.size() * 16);
+    for (std::uint32_t p = first; p < kPages * 16; ++p)
+      std::memset(cache.data() + (static_cast<std::uint32_t>(pages[slot * kPages + p / 16]) * 16 + p % 16) * cell, 0xFF,
+                  cell);
+  }
+  std::vector<std::int32_t> shuffled_pages(std::uint32_t n) {
+    std::vector<std::int32_t> pages(n);
+    for (std::uint32_t i = 0; i < n; ++i) pages[i] = static_cast<std::int32_t>(i);
+    std::ranges::shuffle(pages, rng_);
+    return pages;
+  }
+  void expect_same(const ir::Graph& graph, std::uint32_t n, const Memory& given,
+                   std::initializer_list<const char*> wanted) {
+    auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, wanted),
+         got = run_graph(*GetParam(), graph, n, given, wanted);
+    for (const auto* name : wanted) {
+      if (graph.buffer(graph.find(name)).dtype == DType::kF32)
+        EXPECT_EQ(n_different(expected[name], got[name]), 0u) << name;
+      else
+        EXPECT_TRUE(expected[name] == got[name]) << name;
+    }
+  }
+  std::mt19937 rng_{11};
+};
+
+// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w).
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weights) {
+  ir::Graph graph("attention", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const std::uint32_t width = s.n_heads * s.v_head_dim;
+  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, width});
+  const auto q = declare(graph, "act.q", kActivation, DType::kF32, {ir::kTokens, s.n_heads * s.head_dim});
+  const auto k = declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.head_dim});
+  const auto v = declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.v_head_dim});
+  const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens});
+  const auto slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens});
+  const auto pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
+  auto& node = add_node(graph, ir::Op::FLASH_ATTN, {q, k, v, pos, slot, pages}, {y});
+  ir::set_attr(node, "n_heads", s.n_heads);
+  ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
+  ir::set_attr(node, "head_dim", s.head_dim);
+  ir::set_attr(node, "v_head_dim", s.v_head_dim);
+  ir::set_attr(node, "scale", 0.17f);
+  ir::set_attr(node, "window", s.window);
+  ir::set_attr(node, "softcap", s.softcap);
+  if (width % traits(act_dtype(weights)).block_elems != 0) return graph;
+  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(weights), {ir::kTokens, width});
+  const auto w = declare(graph, "model.w", kWeight, weights, {16, width});
+  const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
+  add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
+  add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
+  return graph;
+}
+
+TEST_P(TierAttention, HasTheBitsOfTCpu) {
+  const std::vector<std::int32_t> all{639, 0, 127, 128, 300, 15, 255, 16, 511, 129};
+  std::vector<std::vector<std::int32_t>> steps;
+  for (const std::int32_t pos : all) steps.push_back({pos});
+  steps.push_back({130, 7, 639});
+  steps.push_back({});  // bucket of 64: several chunks in turn
+  for (std::int32_t i = 0; i < 40; ++i) steps.back().push_back(i * 97 % 640);
+  steps.push_back({});  // of 128: all of a token's chunks
+  for (std::int32_t i = 0; i < 66; ++i) steps.back().push_back(i * 61 % 640);
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 16, 8, 64, 64},
+                             {DType::kF16, 8, 8, 32, 32, 100},
+                             {DType::kF16, 9, 1, 64, 64, 0, 20.0f},
+                             {DType::kF16, 3, 1, 80, 80},
+                             {DType::kF16, 6, 2, 96, 64, 130},
+                             {DType::kF16, 2, 1, 192, 128},
+                             {DType::kF16, 4, 2, 256, 256},
+                             {DType::kF16, 5, 1, 24, 40},
+                             {DType::kF16, 4, 2, 12, 12},
+                             {DType::kF32, 32, 8, 16, 16},
+                             {DType::kF32, 8, 1, 128, 128},
+                             {DType::kF32, 2, 1, 256, 256},
+                             {DType::kQ8_0, 16, 8, 32, 32},
+                             {DType::kQ8_0, 4, 2, 64, 64, 200}}) {
+    for (const auto& pos : steps) {
+      const auto n = static_cast<std::uint32_t>(pos.size());
+      // Every shape alone and among others; many workgroups only where heads are small.
+      if (n > 3 && s.n_kv_heads * s.head_dim > 512) continue;
+      if (n == 1 && s.n_kv_heads == 8 && pos[0] % 128 != 0) continue;
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
+      const std::uint32_t n_slots = std::min(n, 4u);
+      const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
+      const auto graph = attention_graph(s, n_slots, weights);
+      std::vector<std::int32_t> slots(n);
+      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % n_slots);
+      const auto pages = shuffled_pages(n_slots * kPages);
+      Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
+                   {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
+                   {"state.v", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.v_head_dim)},
+                   {"request.pos", bytes_of(pos)},
+                   {"request.slot", bytes_of(slots)},
+                   {"request.pages", bytes_of(pages)}};
+      for (std::uint32_t slot = 0; slot < n_slots; ++slot) {
+        std::uint32_t end = 0;
+        for (std::uint32_t i = slot; i < n; i += n_slots) end = std::max(end, static_cast<std::uint32_t>(pos[i]) + 1);
+        spoil(given["state.k"], pages, slot, end);
+        spoil(given["state.v"], pages, slot, end);
+      }
+      if (graph.find("model.w") == ir::kNoBuffer) {
+        expect_same(graph, n, given, {"act.y"});
+        continue;
+      }
+      auto& w = given["model.w"];
+      w.resize(16 * row_bytes(weights, s.n_heads * s.v_head_dim));
+      const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
+      for (std::size_t i = 0; i < w.size(); ++i)
+        w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
+      expect_same(graph, n, given, {"act.y", "act.out"});
+    }
+  }
+}
+
+struct CacheHeads {
+  DType kv;
+  std::uint32_t n_heads, n_kv_heads, head_dim, n_rot, v_head_dim;
+  bool neox, has_norms;
+};
+
+TEST_P(TierAttention, WritesTheCacheOfTCpu) {
+  constexpr std::uint32_t kPositions = 600;  // of the table
+  for (const CacheHeads& s : {CacheHeads{DType::kF16, 32, 8, 128, 128, 128, true, true},
+                              {DType::kF16, 8, 2, 64, 64, 64, false, false},
+                              {DType::kF16, 3, 3, 80, 32, 80, true, true},
+                              {DType::kF16, 4, 1, 256, 64, 256, true, true},
+                              {DType::kF16, 2, 1, 512, 512, 512, true, true},
+                              {DType::kF16, 6, 2, 24, 20, 48, false, true},
+                              {DType::kF32, 5, 5, 96, 96, 192, true, false},
+                              {DType::kQ8_0, 4, 2, 64, 64, 64, false, true},
+                              {DType::kQ8_0, 4, 2, 96, 48, 96, true, true}}) {
+    for (const std::vector<std::int32_t>& pos : {std::vector<std::int32_t>{0}, {599}, {5, 16, 400}}) {
+      const auto n = static_cast<std::uint32_t>(pos.size());
+      SCOPED_TRACE(testing::Message() << to_string(s.kv) << " " << s.n_heads << " heads of " << s.head_dim << ", "
+                                      << n);
+      ir::Graph graph("cache", ir::Stage::kBoth);
+      using enum ir::BufferClass;
+      const std::uint32_t nq = s.n_heads * s.head_dim, nk = s.n_kv_heads * s.head_dim, nv = s.n_kv_heads * s.v_head_dim;
+      const auto rows = [&](const char* name, std::uint32_t width) {
+        return declare(graph, name, kActivation, DType::kF32, {ir::kTokens, width});
+      };
+      const auto norm = [&](const char* name) {
+        return s.has_norms ? declare(graph, name, kWeight, DType::kF32, {s.head_dim}) : ir::kNoBuffer;
+      };
+      const auto kv_k = declare(graph, "state.k", kState, s.kv, {n * kPages, 16, nk}),
+                 kv_v = declare(graph, "state.v", kState, s.kv, {n * kPages, 16, nv});
+      auto& node = add_node(graph, ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
+                            {rows("act.q", nq), rows("act.k", nk), rows("act.v", nv), norm("model.q_norm"),
+                             norm("model.k_norm"), declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+                             declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+                             declare(graph, "const.table", kConstant, DType::kF32, {kPositions, s.n_rot}),
+                             declare(graph, "request.pages", kRequest, DType::kI32, {n, kPages}), kv_k, kv_v},
+                            {rows("act.q_out", nq), kv_k, kv_v});
+      node.inplace = true;
+      ir::set_attr(node, "eps", 1e-5f);
+      ir::set_attr(node, "head_dim", s.head_dim);
+      ir::set_attr(node, "n_rot", s.n_rot);
+      ir::set_attr(node, "neox", s.neox ? 1u : 0u);
+      std::vector<std::int32_t> slots(n);
+      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i);
+      const Memory given{{"act.q", bytes_of(normal(std::size_t{n} * nq))},
+                         {"act.k", bytes_of(normal(std::size_t{n} * nk))},
+                         {"act.v", bytes_of(normal(std::size_t{n} * nv))},
+                         {"model.q_norm", bytes_of(normal(s.head_dim))},
+                         {"model.k_norm", bytes_of(normal(s.head_dim))},
+                         {"state.k", cache(s.kv, n * kPages, nk)},
+                         {"state.v", cache(s.kv, n * kPages, nv)},
+                         {"const.table", bytes_of(normal(std::size_t{kPositions} * s.n_rot))},
+                         {"request.pos", bytes_of(pos)},
+                         {"request.slot", bytes_of(slots)},
+                         {"request.pages", bytes_of(shuffled_pages(n * kPages))}};
+      expect_same(graph, n, given, {"act.q_out", "state.k", "state.v"});
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierAttention, ::testing::ValuesIn(other_tiers()),
+                         [](const auto& info) { return info.param->name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierAttention);
+
+}  // namespace
+}  // namespace zinc_rt
