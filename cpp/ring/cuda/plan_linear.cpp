@@ -19,6 +19,7 @@ struct Shape {
   std::uint32_t columns;     // rows of x a workgroup
   std::uint32_t block_rows;  // rows of W a workgroup
   std::uint32_t shared;
+  std::uint32_t threads = 256;
 };
 
 // linear.cuh: two buffers of 8 warps' v, 8 columns of 20 floats a tile.
@@ -27,7 +28,6 @@ constexpr Shape integer_shape(const char* function, std::uint32_t tiles, std::ui
 }
 constexpr Shape kShapes[] = {integer_shape("linear_8", 1, 1), integer_shape("linear_16", 1, 2),
                              integer_shape("linear_32", 1, 4)};
-constexpr Shape kFloatShape{"linear_widened", 8, 8, 0};
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, bool is_large) {
   const std::uint32_t tiles = is_large ? 8 : 4;
@@ -41,11 +41,41 @@ constexpr std::uint32_t kFewColumns = 64;   // up to here the widest of kShapes,
 constexpr std::uint32_t kWorkgroups = 132;  // of a GPU at a time; fewer of the large tiles would leave it idle
 
 // For products of up to so many rows of x, the smallest that takes them at once, else the largest.
-const Shape& shape_for(bool is_integer, std::uint32_t columns) {
-  if (!is_integer) return kFloatShape;
+const Shape& integer_shape_for(std::uint32_t columns) {
   for (const Shape& shape : kShapes)
     if (columns <= shape.columns) return shape;
   return kShapes[2];
+}
+
+// float_linear.cuh; float_few.cuh; float_tile.cuh.
+constexpr Shape kAnyFloatShape{"linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
+constexpr Shape kOneFloatShape{"linear_one", 1, cuda::kFloatRows, 0};
+constexpr Shape kFewFloatShape{"linear_few", cuda::kFewColumns, cuda::kFewRows, cuda::kFewSharedBytes,
+                               cuda::kFewThreads};
+constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
+  return {function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
+}
+constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
+
+// Float rows of x, `met` of them by a matrix. is_one: never more than one.
+Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, bool is_one,
+                      std::uint32_t n_experts, std::uint32_t most_shared) {
+  const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
+                             return traits(m.dtype).block_elems == 1 && m.rows > 1;
+                           });
+  if (!is_in_lanes) return kAnyFloatShape;
+  if (is_one) return kOneFloatShape;
+  if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
+    // The tiles after one another on a multiprocessor, each as long as it has products.
+    const auto time = [&](const Shape& tile) {
+      std::uint64_t blocks = 0;
+      for (const Matrix& m : matrices) blocks += ceil_div(m.rows, tile.block_rows);
+      blocks *= std::uint64_t{ceil_div(met, tile.columns)} * n_experts;
+      return std::uint64_t{ceil_div(blocks, kWorkgroups)} * tile.columns * tile.block_rows;
+    };
+    return time(kFloatTiles[0]) <= time(kFloatTiles[1]) ? kFloatTiles[0] : kFloatTiles[1];
+  }
+  return kFewFloatShape.shared <= most_shared ? kFewFloatShape : kAnyFloatShape;
 }
 
 }  // namespace
@@ -77,7 +107,10 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const bool is_tiled = is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
                           return m.rows % 16 == 0 && tile_shape(m.dtype, true).shared <= planner.most_shared();
                         });
-  const Shape& few = shape_for(is_integer, met);
+  const Shape few = is_integer
+                        ? integer_shape_for(met)
+                        : float_shape_for(matrices, k, met, is_by_choice || (experts.ids == nullptr && rows == 1),
+                                          std::max(experts.n, 1u), planner.most_shared());
   const std::uint32_t columns = is_tiled ? cuda::kTileColumns : few.columns;  // of a workgroup
   std::uint32_t column_tiles = ceil_div(rows, columns), n_items = 1;
   if (experts.ids != nullptr) {
@@ -122,8 +155,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       args.expert_pitch[args.n_parts++] = m.expert_pitch;
       blocks += ceil_div(m.rows, shape.block_rows);
     }
-    planner.launch("linear." + std::string(to_string(dtype)), shape.function, blocks, column_tiles, n_items, 256,
-                   shape.shared, args);
+    planner.launch("linear." + std::string(to_string(dtype)), shape.function, blocks, column_tiles, n_items,
+                   shape.threads, shape.shared, args);
   }
 }
 
