@@ -102,10 +102,11 @@ constexpr uint32_t tile_stages(uint32_t stage_bytes) {
 // too for a single row of x.
 constexpr uint32_t kFloatRows = 8, kFloatColumns = 8;
 // Up to kFewColumns rows of x (float_few.cuh): shared memory has kFewGroups groups of kFewAtOnce of them, kFewLanePitch
-// floats for a lane's 16, so that lanes meet in no bank, and the sums of the groups.
+// floats for a lane's 16, so that lanes meet in no bank, the sums of the groups, and the rows of x.
 constexpr uint32_t kFewRows = 16, kFewColumns = 16, kFewAtOnce = 8, kFewGroups = 8, kFewLanePitch = 20;
 constexpr uint32_t kFewThreads = kFewRows / 4 * kFewGroups * 16;
-constexpr uint32_t kFewSharedBytes = kFewGroups * (kFewAtOnce * 16 * kFewLanePitch + kFewRows * kFewColumns) * 4;
+constexpr uint32_t kFewSharedBytes =
+    (kFewGroups * (kFewAtOnce * 16 * kFewLanePitch + kFewRows * kFewColumns) + kFewColumns) * 4;
 // Many (float_tile.cuh): `side` rows of W and of x. Shared memory has two stages of 8 lanes of both (of 32 rows, 16),
 // kFloatTilePitch floats for a lane's 16, then 64 sums of each thread and the rows of x.
 constexpr uint32_t kFloatTileThreads = 256, kFloatTilePitch = 20;

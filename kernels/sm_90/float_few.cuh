@@ -33,44 +33,57 @@ struct LaneBits {
   }
 };
 
-// The sums of the 16 lanes of kValues values at once, in the order of kernels/common/fold.h; afterwards a lane has that
-// of value lane / (16 / kValues).
+__device__ __forceinline__ float part_of(const float4& v, int i) {
+  return i < 2 ? (i == 0 ? v.x : v.y) : (i == 2 ? v.z : v.w);
+}
+
+// By a whole warp: the sums of the 16 lanes of each half, of kValues values at once, in the order of
+// kernels/common/fold.h; afterwards a lane has that of value lane / (16 / kValues).
 template <int kValues>
-__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane, uint32_t mask) {
-  int width = 8;
+__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane) {
 #pragma unroll
-  for (int n = kValues / 2; n > 0; n /= 2, width /= 2) {
+  for (int level = 0; level < 4; ++level) {
+    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
     const bool upper = (lane & width) != 0;
 #pragma unroll
-    for (int j = 0; j < n; ++j) {
-      const float mine = upper ? v[j + n] : v[j], other = upper ? v[j] : v[j + n];
-      v[j] = mine + __shfl_xor_sync(mask, other, width);
+    for (int j = 0; j < kValues / 2; ++j) {
+      if (j >= left) break;
+      const float mine = upper ? v[j + left] : v[j], other = upper ? v[j] : v[j + left];
+      v[j] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, width);
     }
+    if (left == 0) v[0] = v[0] + __shfl_xor_sync(0xFFFFFFFFu, v[0], width);
   }
-#pragma unroll
-  for (; width > 0; width /= 2) v[0] = v[0] + __shfl_xor_sync(mask, v[0], width);
   return v[0];
 }
 
-// What both kernels have: the weights of a half warp's four rows.
+// The weights of a half warp's four rows, group by group.
 template <Format F>
 struct FourRows {
   LaneBits<F> w[4];
+  const uint8_t* first_of_four;
+  uint32_t bytes, n_after;  // of a row; rows after the first
 
-  __device__ __forceinline__ static const uint8_t* row(const LinearArgs& args, const Job& job, uint32_t m) {
-    const uint32_t last = job.part->rows - 1;
-    return job.w + static_cast<uint64_t>(m < last ? m : last) * args.k * (F == kF32 ? 4 : 2);
+  __device__ __forceinline__ void begin(const LinearArgs& args, const Job& job, uint32_t first_row) {
+    const uint32_t first = min(first_row, job.part->rows - 1);
+    bytes = args.k * (F == kF32 ? 4 : 2);
+    first_of_four = job.w + static_cast<uint64_t>(first) * bytes;
+    n_after = job.part->rows - 1 - first;
   }
-  __device__ __forceinline__ void load_row(int j, const LinearArgs& args, const Job& job, uint32_t first_row,
-                                           uint32_t g, uint32_t lane) {
-    const uint32_t first = g * 256, n = args.k - first < 256 ? args.k - first : 256;
-    w[j].load(row(args, job, first_row + j), first, n, lane);
+  __device__ __forceinline__ void load(uint32_t k, uint32_t g, uint32_t lane) {
+    const uint32_t first = g * 256;
+    if (first >= k) return;
+    if (k - first >= 256)
+      load_group(first, 256, lane);
+    else
+      load_group(first, k - first, lane);
   }
-  __device__ __forceinline__ void load(const LinearArgs& args, const Job& job, uint32_t first_row, uint32_t g,
-                                       uint32_t lane) {
-    if (g * 256 >= args.k) return;
+
+ private:
+  // Rows past the last of the part are that one.
+  __device__ __forceinline__ void load_group(uint32_t first, uint32_t n, uint32_t lane) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) load_row(j, args, job, first_row, g, lane);
+    for (uint32_t j = 0; j < 4; ++j)
+      w[j].load(first_of_four + static_cast<uint64_t>(min(j, n_after)) * bytes, first, n, lane);
   }
 };
 
@@ -79,7 +92,7 @@ template <Format F>
 __device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8, kMostGroups = 64;  // between two sums over groups
   __shared__ float shared[kMostGroups * kRows];
-  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16, mask = 0xFFFFu << (threadIdx.x & 16);
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t n_groups = (args.k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
   const bool is_dense = args.choices == 0;
   Job job;
@@ -87,7 +100,8 @@ __device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
   // Weights never change, so the first ones are on their way before the inputs are there.
   if (is_dense) {
     job = job_of<1>(args, 0);
-    rows.load(args, job, job.first_tile * kRows + quad, first_group, lane);
+    rows.begin(args, job, job.first_tile * kRows + quad);
+    rows.load(args.k, first_group, lane);
   }
   let_next_start();
   wait_for_inputs();
@@ -99,23 +113,29 @@ __device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
   }
   if (job.n_columns == 0) return;
   const uint32_t first_row = job.first_tile * kRows;
-  if (!is_dense) rows.load(args, job, first_row + quad, first_group, lane);
+  if (!is_dense) {
+    rows.begin(args, job, first_row + quad);
+    rows.load(args.k, first_group, lane);
+  }
   const float* x = static_cast<const float*>(args.x) + static_cast<uint64_t>(x_row(args, job, 0)) * args.k + lane;
   float acc = 0.0f;  // of row threadIdx.x
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
     const uint32_t end = n_groups - begin < kMostGroups ? n_groups : begin + kMostGroups;
     for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
-      const uint32_t n = args.k - g * 256 < 256 ? args.k - g * 256 : 256;
       float values[16], v[4] = {};
+      if (args.k - g * 256 >= 256) {
 #pragma unroll
-      for (int i = 0; i < 16; ++i) values[i] = i * 16 < n ? x[g * 256 + i * 16] : 0.0f;
+        for (int i = 0; i < 16; ++i) values[i] = x[g * 256 + i * 16];
+      } else {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) {
-#pragma unroll
-        for (int i = 0; i < 16; ++i) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
-        if (g + kGroupsAtOnce < n_groups) rows.load_row(j, args, job, first_row + quad, g + kGroupsAtOnce, lane);
+        for (int i = 0; i < 16; ++i) values[i] = g * 256 + i * 16 < args.k ? x[g * 256 + i * 16] : 0.0f;
       }
-      const float sum = fold_values(v, lane, mask);
+#pragma unroll
+      for (int i = 0; i < 16; ++i)
+#pragma unroll
+        for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
+      rows.load(args.k, g + kGroupsAtOnce, lane);
+      const float sum = fold_values(v, lane);
       if (lane % 4 == 0) shared[(g - begin) * kRows + quad + lane / 4] = sum;
     }
     __syncthreads();
@@ -130,18 +150,19 @@ __device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
 // after another. Grid: blocks of kFewRows rows of all parts, tiles of columns, items of experts.
 template <Format F>
 __device__ __forceinline__ void float_linear_few(const LinearArgs& args) {
-  constexpr uint32_t kGroupsAtOnce = kFewGroups, kLane = kFewLanePitch, kGroup = 16 * kLane;
-  constexpr uint32_t kColumn = kGroupsAtOnce * kGroup;
+  constexpr uint32_t kLane = kFewLanePitch, kGroup = 16 * kLane, kColumn = kFewGroups * kGroup;
   ZRT_DYNAMIC_SHARED(float, shared);            // x[column][group][lane][16 values of kLane]
   float* sums = shared + kFewAtOnce * kColumn;  // v[group][column][row]
-  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16, mask = 0xFFFFu << (threadIdx.x & 16);
+  auto* x_rows = reinterpret_cast<uint32_t*>(sums + kFewGroups * kFewRows * kFewColumns);
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 4 * 4, group = half / 4;
   const bool is_dense = args.choices == 0;
   Job job;
   FourRows<F> rows;
   if (is_dense) {  // as above
     job = job_of<1>(args, 0);
-    rows.load(args, job, job.first_tile * kFewRows + quad, group, lane);
+    rows.begin(args, job, job.first_tile * kFewRows + quad);
+    rows.load(k, group, lane);
   }
   let_next_start();
   wait_for_inputs();
@@ -154,51 +175,60 @@ __device__ __forceinline__ void float_linear_few(const LinearArgs& args) {
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kFewRows;
   const uint32_t n_columns = min(job.n_columns - first_column, kFewColumns);
-  if (!is_dense) rows.load(args, job, first_row + quad, group, lane);
+  if (!is_dense) {
+    rows.begin(args, job, first_row + quad);
+    rows.load(k, group, lane);
+  }
+  if (threadIdx.x < n_columns) x_rows[threadIdx.x] = x_row(args, job, first_column + threadIdx.x);
+  // The four values of a column's groups that this thread brings to shared memory: of four lanes.
+  const uint32_t brought = threadIdx.x * 4;
+  float* to = shared + brought / 256 * kGroup + brought % 16 * kLane + brought % 256 / 16;
   float acc = 0.0f;  // of row threadIdx.x % kFewRows, column threadIdx.x / kFewRows
-  for (uint32_t begin = 0; begin < n_groups; begin += kGroupsAtOnce) {
-    const uint32_t g = begin + group;
-    float w[4][16];
+  for (uint32_t begin = 0; begin < n_groups; begin += kFewGroups) {
+    const uint32_t g = begin + group, at_k = begin * 256 + brought;
+    LaneBits<F> w[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int i = 0; i < 16; ++i) w[j][i] = rows.w[j].value(i);
+    for (int j = 0; j < 4; ++j) w[j] = rows.w[j];
     // Those of F32 are too many registers for two groups.
-    if constexpr (F != kF32) rows.load(args, job, first_row + quad, g + kGroupsAtOnce, lane);
-    for (uint32_t at = 0; at < n_columns; at += kFewAtOnce) {
-      const uint32_t n_here = min(n_columns - at, kFewAtOnce);
+    if constexpr (F != kF32) rows.load(k, g + kFewGroups, lane);
+    for (uint32_t first = 0; first < n_columns; first += kFewAtOnce) {
+      const uint32_t n_here = min(n_columns - first, kFewAtOnce);
       __syncthreads();
-      for (uint32_t i = threadIdx.x; i < n_here * kGroupsAtOnce * 64; i += blockDim.x) {
-        const uint32_t column = i / (kGroupsAtOnce * 64), first = begin * 256 + i % (kGroupsAtOnce * 64) * 4;
-        const uint64_t row = x_row(args, job, first_column + at + column);
-        const float4 v = first < k
-                             ? *reinterpret_cast<const float4*>(static_cast<const float*>(args.x) + row * k + first)
-                             : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        float* to = shared + i / 64 * kGroup + first % 16 * kLane + first % 256 / 16;
-        to[0] = v.x, to[kLane] = v.y, to[2 * kLane] = v.z, to[3 * kLane] = v.w;
+#pragma unroll 4
+      for (uint32_t c = 0; c < n_here; ++c) {
+        float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (at_k < k)
+          v = *reinterpret_cast<const float4*>(static_cast<const float*>(args.x) +
+                                               static_cast<uint64_t>(x_rows[first + c]) * k + at_k);
+        float* here = to + c * kColumn;
+        here[0] = v.x, here[kLane] = v.y, here[2 * kLane] = v.z, here[3 * kLane] = v.w;
       }
       __syncthreads();
       if (g >= n_groups) continue;
-      for (uint32_t c = 0; c < n_here; c += 2) {  // two columns at once; what is past the last goes nowhere
+#pragma unroll 1
+      for (uint32_t c = 0; c < n_here; c += 4) {  // four columns at once; what is past the last goes nowhere
         const float* x = shared + c * kColumn + group * kGroup + lane * kLane;
-        float v[8] = {};
+        float v[16] = {};
 #pragma unroll
         for (int i = 0; i < 16; i += 4) {
-          const float4 x0 = *reinterpret_cast<const float4*>(x + i),
-                       x1 = *reinterpret_cast<const float4*>(x + kColumn + i);
-          const float values[2][4] = {{x0.x, x0.y, x0.z, x0.w}, {x1.x, x1.y, x1.z, x1.w}};
+          float4 values[4];
+#pragma unroll
+          for (int n = 0; n < 4; ++n) values[n] = *reinterpret_cast<const float4*>(x + n * kColumn + i);
 #pragma unroll
           for (int s = 0; s < 4; ++s)
 #pragma unroll
-            for (int j = 0; j < 8; ++j) v[j] = __fmaf_rn(w[j % 4][i + s], values[j / 4][s], v[j]);
+            for (int j = 0; j < 4; ++j) {
+              const float weight = w[j].value(i + s);
+#pragma unroll
+              for (int n = 0; n < 4; ++n) v[n * 4 + j] = __fmaf_rn(weight, part_of(values[n], s), v[n * 4 + j]);
+            }
         }
-        const float sum = fold_values(v, lane, mask);
-        if (lane % 2 == 0) sums[(group * kFewColumns + at + c + lane / 8) * kFewRows + quad + lane / 2 % 4] = sum;
+        sums[(group * kFewColumns + first + c + lane / 4) * kFewRows + quad + lane % 4] = fold_values(v, lane);
       }
     }
-    if constexpr (F == kF32) rows.load(args, job, first_row + quad, g + kGroupsAtOnce, lane);
+    if constexpr (F == kF32) rows.load(k, g + kFewGroups, lane);
     __syncthreads();
-    const uint32_t n_here = min(n_groups - begin, kGroupsAtOnce);
+    const uint32_t n_here = min(n_groups - begin, kFewGroups);
     if (threadIdx.x < kFewRows * kFewColumns)
       for (uint32_t i = 0; i < n_here; ++i) acc = acc + sums[i * kFewRows * kFewColumns + threadIdx.x];
   }

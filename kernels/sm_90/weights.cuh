@@ -357,30 +357,25 @@ struct Place {
   }
 };
 
-// F16 and BF16 matrices of a multiple of 16 columns: of each group of 256 first the 8 first values of each of the 16
-// lanes of the float dot, lane by lane, then the others, so that 8 values of a lane are one load and those of a half
-// warp lie together; others, and F32, as in the file.
+// F16 and BF16 matrices of a multiple of 16 columns: of each whole group of 256 first the 8 first values of each of the
+// 16 lanes of the float dot, lane by lane, then the others, so that 8 values of a lane are one load and those of a half
+// warp lie together; a shorter last group, others, and F32, as in the file.
 ZRT_CUDA_HD bool has_lanes(int format, uint32_t rows, uint32_t k) {
   return (format == kF16 || format == kBF16) && rows > 1 && k % 16 == 0;
 }
-// How many values each lane has in a part (0 or 1) of a group of n.
-ZRT_CUDA_HD uint32_t lane_part_values(uint32_t part, uint32_t n) {
-  return part == 0 ? (n < 128 ? n / 16 : 8) : (n < 128 ? 0 : n / 16 - 8);
-}
 // Where value i of a row of k lies in the row.
 ZRT_CUDA_HD uint32_t lane_place(uint32_t i, uint32_t k) {
-  const uint32_t first = i / 256 * 256, n = k - first < 256 ? k - first : 256, at = i - first, part = at / 128;
-  return first + part * 128 + at % 16 * lane_part_values(part, n) + at % 128 / 16;
+  const uint32_t first = i / 256 * 256, at = i - first;
+  return k - first < 256 ? i : first + at / 128 * 128 + at % 16 * 8 + at % 128 / 16;
 }
-// The 8 values of a lane in a part of a group of n values, zeros after its last; two a word.
+// The 8 values of a lane in half `part` of a group of n values, zeros after its last; two a word.
 __device__ __forceinline__ uint4 load_lane_part(const uint16_t* group, uint32_t part, uint32_t n, uint32_t lane) {
   if (n == 256) return __ldg(reinterpret_cast<const uint4*>(group + part * 128) + lane);
-  const uint32_t n_values = lane_part_values(part, n);
   uint32_t words[4] = {};
 #pragma unroll
   for (int i = 0; i < 8; ++i)
-    if (i < n_values)
-      words[i / 2] |= static_cast<uint32_t>(__ldg(group + part * 128 + lane * n_values + i)) << (16 * (i % 2));
+    if (part * 128 + i * 16 < n)
+      words[i / 2] |= static_cast<uint32_t>(__ldg(group + part * 128 + i * 16 + lane)) << (16 * (i % 2));
   return make_uint4(words[0], words[1], words[2], words[3]);
 }
 // One of the two numbers of a word.
