@@ -99,9 +99,9 @@ constexpr uint32_t tile_stages(uint32_t stage_bytes) {
 }
 
 // Products of float matrices. Rows of W and of x of a workgroup of float_linear.cuh, whose rows of W float_few.cuh has
-// too for a single row of x.
-constexpr uint32_t kFloatRows = 8, kFloatColumns = 8;
-// Up to kFewColumns rows of x (float_few.cuh): shared memory has kFewGroups groups of kFewAtOnce of them, kFewLanePitch
+// too for up to kLeastColumns rows of x.
+constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
+// Up to kFewColumns (float_few.cuh): shared memory has kFewGroups groups of kFewAtOnce of them, kFewLanePitch
 // floats for a lane's 16, so that lanes meet in no bank, the sums of the groups, and the rows of x.
 constexpr uint32_t kFewRows = 16, kFewColumns = 16, kFewAtOnce = 8, kFewGroups = 8, kFewLanePitch = 20;
 constexpr uint32_t kFewThreads = kFewRows / 4 * kFewGroups * 16;

@@ -1,5 +1,6 @@
-// Rows of a float matrix times a row of x, or up to 16, at the bits of float_linear.cuh: a half warp is the 16 lanes of
-// a group of 256 of four rows of W, whose weights come while those of the group before are used. k is a multiple of 16.
+// Rows of a float matrix times up to 4 rows of x, or up to 16, at the bits of float_linear.cuh: a half warp is the 16
+// lanes of a group of 256 of four rows of W, whose weights come while those of the group before are used. k is a
+// multiple of 16.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
@@ -87,13 +88,15 @@ struct FourRows {
   }
 };
 
-// One row of x. Grid: blocks of kFloatRows rows of all parts, 1, choices of experts. Eight groups at a time.
+// Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
+// items of experts. Eight groups at a time.
 template <Format F>
-__device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
-  constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8, kMostGroups = 64;  // between two sums over groups
-  __shared__ float shared[kMostGroups * kRows];
+__device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
+  constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
+                     kMostGroups = 64;                      // between two sums of them
+  __shared__ float shared[kMostGroups * kColumns * kRows];  // v[group][column][row]
   const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
-  const uint32_t n_groups = (args.k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
+  const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
   const bool is_dense = args.choices == 0;
   Job job;
   FourRows<F> rows;
@@ -101,55 +104,60 @@ __device__ __forceinline__ void float_linear_one(const LinearArgs& args) {
   if (is_dense) {
     job = job_of<1>(args, 0);
     rows.begin(args, job, job.first_tile * kRows + quad);
-    rows.load(args.k, first_group, lane);
+    rows.load(k, first_group, lane);
   }
   let_next_start();
   wait_for_inputs();
-  const uint32_t n_rows = rows_of_x(args);
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kColumns;
   if (is_dense) {
     job.n_columns = n_rows;
   } else {
     job = job_of<1>(args, n_rows);
   }
-  if (job.n_columns == 0) return;
-  const uint32_t first_row = job.first_tile * kRows;
+  if (first_column >= job.n_columns) return;
+  const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
   if (!is_dense) {
     rows.begin(args, job, first_row + quad);
-    rows.load(args.k, first_group, lane);
+    rows.load(k, first_group, lane);
   }
-  const float* x = static_cast<const float*>(args.x) + static_cast<uint64_t>(x_row(args, job, 0)) * args.k + lane;
-  float acc = 0.0f;  // of row threadIdx.x
+  float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
-    const uint32_t end = n_groups - begin < kMostGroups ? n_groups : begin + kMostGroups;
+    const uint32_t end = min(n_groups, begin + kMostGroups);
     for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
-      float values[16], v[4] = {};
-      if (args.k - g * 256 >= 256) {
+#pragma unroll 1
+      for (uint32_t c = 0; c < n_columns; ++c) {
+        const float* x = static_cast<const float*>(args.x) +
+                         static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + g * 256 + lane;
+        float values[16], v[4] = {};
+        if (k - g * 256 >= 256) {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) values[i] = x[g * 256 + i * 16];
-      } else {
+          for (int i = 0; i < 16; ++i) values[i] = x[i * 16];
+        } else {
 #pragma unroll
-        for (int i = 0; i < 16; ++i) values[i] = g * 256 + i * 16 < args.k ? x[g * 256 + i * 16] : 0.0f;
+          for (int i = 0; i < 16; ++i) values[i] = g * 256 + i * 16 < k ? x[i * 16] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < 16; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
+        const float sum = fold_values(v, lane);
+        if (lane % 4 == 0) shared[((g - begin) * kColumns + c) * kRows + quad + lane / 4] = sum;
       }
-#pragma unroll
-      for (int i = 0; i < 16; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
-      rows.load(args.k, g + kGroupsAtOnce, lane);
-      const float sum = fold_values(v, lane);
-      if (lane % 4 == 0) shared[(g - begin) * kRows + quad + lane / 4] = sum;
+      rows.load(k, g + kGroupsAtOnce, lane);
     }
     __syncthreads();
-    if (threadIdx.x < kRows)
-      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kRows + threadIdx.x];
+    if (threadIdx.x < kRows * kColumns)
+      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kRows * kColumns + threadIdx.x];
     __syncthreads();
   }
-  if (threadIdx.x < kRows && first_row + threadIdx.x < job.part->rows) put(args, job, 0, first_row + threadIdx.x, acc);
+  const uint32_t m = first_row + threadIdx.x % kRows, column = threadIdx.x / kRows;
+  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
 }
 
 // Up to kFewColumns rows of x, brought to shared memory eight rows and eight groups at a time, each lane's values one
 // after another. Grid: blocks of kFewRows rows of all parts, tiles of columns, items of experts.
 template <Format F>
-__device__ __forceinline__ void float_linear_few(const LinearArgs& args) {
+__device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
   constexpr uint32_t kLane = kFewLanePitch, kGroup = 16 * kLane, kColumn = kFewGroups * kGroup;
   ZRT_DYNAMIC_SHARED(float, shared);            // x[column][group][lane][16 values of kLane]
   float* sums = shared + kFewAtOnce * kColumn;  // v[group][column][row]

@@ -8,16 +8,16 @@
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
-constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // workgroups of linear_one on a multiprocessor
+constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // workgroups of linear_4 on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_one(const __grid_constant__ LinearArgs args) {
-  float_linear_one<kFormat>(args);
+extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4(const __grid_constant__ LinearArgs args) {
+  float_linear_4<kFormat>(args);
 }
-extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_few(const __grid_constant__ LinearArgs args) {
-  float_linear_few<kFormat>(args);
+extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_16(const __grid_constant__ LinearArgs args) {
+  float_linear_16<kFormat>(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_64(const __grid_constant__ LinearArgs args) {
   float_linear_tile<kFormat, 64>(args);

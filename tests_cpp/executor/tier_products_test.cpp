@@ -173,8 +173,8 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
   }
 }
 
-// Shapes of float weights alone: one, few and many rows of x, rows of W and of x that are no whole tiles, last groups
-// of 16 to 240, more groups than are added up at once; the last two are for tiles that only many workgroups get.
+// Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last
+// groups of 16 to 240, more groups than are added up at once; the last two are for tiles that only many workgroups get.
 TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (const Shape& s : {Shape{9, 16, 1},
@@ -182,6 +182,8 @@ TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
                            {10, 16656, 1},
                            {41, 2288, 1},
                            {18, 112, 2},
+                           {27, 1056, 4},
+                           {30, 1040, 5},
                            {50, 4368, 13},
                            {16, 2048, 16},
                            {33, 400, 17},

@@ -49,22 +49,22 @@ const Shape& integer_shape_for(std::uint32_t columns) {
 
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
 constexpr Shape kAnyFloatShape{"linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
-constexpr Shape kOneFloatShape{"linear_one", 1, cuda::kFloatRows, 0};
-constexpr Shape kFewFloatShape{"linear_few", cuda::kFewColumns, cuda::kFewRows, cuda::kFewSharedBytes,
+constexpr Shape kLeastFloatShape{"linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
+constexpr Shape kFewFloatShape{"linear_16", cuda::kFewColumns, cuda::kFewRows, cuda::kFewSharedBytes,
                                cuda::kFewThreads};
 constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
   return {function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
 }
 constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
 
-// Float rows of x, `met` of them by a matrix. is_one: never more than one.
-Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, bool is_one,
-                      std::uint32_t n_experts, std::uint32_t most_shared) {
+// Float rows of x, `met` of them by a matrix.
+Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, std::uint32_t n_experts,
+                      std::uint32_t most_shared) {
   const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
                              return traits(m.dtype).block_elems == 1 && m.rows > 1;
                            });
   if (!is_in_lanes) return kAnyFloatShape;
-  if (is_one) return kOneFloatShape;
+  if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
   if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
     // The tiles after one another on a multiprocessor; by its instructions a large one takes three times as long.
     const auto time = [&](const Shape& tile) {
@@ -107,10 +107,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const bool is_tiled = is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
                           return m.rows % 16 == 0 && tile_shape(m.dtype, true).shared <= planner.most_shared();
                         });
-  const Shape few = is_integer
-                        ? integer_shape_for(met)
-                        : float_shape_for(matrices, k, met, is_by_choice || (experts.ids == nullptr && rows == 1),
-                                          std::max(experts.n, 1u), planner.most_shared());
+  const Shape few = is_integer ? integer_shape_for(met)
+                               : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
   const std::uint32_t columns = is_tiled ? cuda::kTileColumns : few.columns;  // of a workgroup
   std::uint32_t column_tiles = ceil_div(rows, columns), n_items = 1;
   if (experts.ids != nullptr) {
