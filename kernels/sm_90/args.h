@@ -138,6 +138,25 @@ ZRT_CUDA_HD constexpr uint32_t attend_chunk_bytes(uint32_t width, uint32_t value
   return kAttendChunk * (attend_k_pitch(width, value_bytes) + width * value_bytes);
 }
 
+// Products of float matrices. Rows of W and of x of a workgroup of float_linear.cuh, whose rows of W float_few.cuh has
+// too for up to kLeastColumns rows of x.
+constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
+// Up to kFewColumns (float_few.cuh): shared memory has kFewGroups groups of kFewAtOnce of them, kFewLanePitch
+// floats for a lane's 16, so that lanes meet in no bank, the sums of the groups, and the rows of x.
+constexpr uint32_t kFewRows = 16, kFewColumns = 16, kFewAtOnce = 8, kFewGroups = 8, kFewLanePitch = 20;
+constexpr uint32_t kFewThreads = kFewRows / 4 * kFewGroups * 16;
+constexpr uint32_t kFewSharedBytes =
+    (kFewGroups * (kFewAtOnce * 16 * kFewLanePitch + kFewRows * kFewColumns) + kFewColumns) * 4;
+// Many (float_tile.cuh): `side` rows of W and of x. Shared memory has two stages of 8 lanes of both (of 32 rows, 16),
+// kFloatTilePitch floats for a lane's 16, then 64 sums of each thread and the rows of x.
+constexpr uint32_t kFloatTileThreads = 256, kFloatTilePitch = 20;
+constexpr uint32_t float_tile_lane(uint32_t side) {
+  return side * kFloatTilePitch + 4;
+}
+constexpr uint32_t float_tile_shared_bytes(uint32_t side) {
+  return (4 * (side == 64 ? 8 : 16) * float_tile_lane(side) + 64 * kFloatTileThreads + side) * 4;
+}
+
 // Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup; rows (tokens by heads) of a thread, which
 // has one value of them.
 constexpr uint32_t kAttendTileThreads = 256, kAttendTileRows = 16;

@@ -1,12 +1,29 @@
-// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS); EMBED for the same.
+// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for one row of x, up to 16,
+// and many in tiles of 64 x 64 or 32 x 32; what these do not take (k that is no multiple of 16) goes to linear_widened.
+// EMBED for the same.
+#include "kernels/sm_90/float_few.cuh"
 #include "kernels/sm_90/float_linear.cuh"
+#include "kernels/sm_90/float_tile.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // workgroups of linear_4 on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4(const __grid_constant__ LinearArgs args) {
+  float_linear_4<kFormat>(args);
+}
+extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_16(const __grid_constant__ LinearArgs args) {
+  float_linear_16<kFormat>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_64(const __grid_constant__ LinearArgs args) {
+  float_linear_tile<kFormat, 64>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_32(const __grid_constant__ LinearArgs args) {
+  float_linear_tile<kFormat, 32>(args);
 }
 extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
   embed_row<kFormat>(args);

@@ -1,40 +1,14 @@
 // Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
-// rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kRows rows of W and kColumnsAtOnce rows of x;
-// half warps take groups in turn and leave v in shared memory, from where threads add them up in order.
+// rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kFloatRows rows of W and kFloatColumns rows of
+// x; half warps take groups in turn and leave v in shared memory, from where threads add them up in order. The plain
+// way, for what float_few.cuh and float_tile.cuh do not take.
 #pragma once
 
 #include "kernels/sm_90/linear.cuh"
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kFloatGroups = 64;  // groups between two sums over groups
-
-template <Format F>
-__device__ __forceinline__ void load_lane(float (&w)[16], const uint8_t* matrix, uint32_t rows, uint32_t k, uint32_t m,
-                                          uint32_t first, uint32_t n, uint32_t lane) {
-  if constexpr (F == kF16 || F == kBF16) {
-    if (has_lanes(F, rows, k)) {
-      const auto* at =
-          reinterpret_cast<const uint16_t*>(matrix) + static_cast<uint64_t>(m) * k + first + lane * (n / 16);
-      const auto widen = [](uint32_t half) {
-        return F == kF16 ? widen_f16(static_cast<uint16_t>(half)) : bf16_to_f32(static_cast<uint16_t>(half));
-      };
-      if (n == 256 && reinterpret_cast<uint64_t>(at) % 16 == 0) {
-        uint4 v[2] = {__ldg(reinterpret_cast<const uint4*>(at)), __ldg(reinterpret_cast<const uint4*>(at) + 1)};
-        const uint32_t words[8] = {v[0].x, v[0].y, v[0].z, v[0].w, v[1].x, v[1].y, v[1].z, v[1].w};
-#pragma unroll
-        for (int i = 0; i < 16; ++i) w[i] = widen(words[i / 2] >> (16 * (i % 2)) & 0xFFFF);
-      } else {
-#pragma unroll
-        for (int i = 0; i < 16; ++i) w[i] = i * 16 + lane < n ? widen(at[i]) : 0.0f;
-      }
-      return;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < 16; ++i)
-    w[i] = i * 16 + lane < n ? weight_value<F>(matrix, rows, k, m, first + i * 16 + lane) : 0.0f;
-}
+constexpr uint32_t kFloatGroups = 64;  // between two sums over groups
 
 // Grid: blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts.
 template <Format F>
@@ -61,7 +35,11 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const uint32_t m = first_row + r + i;
-          load_lane<F>(w[i], job.w, rows, k, m < rows ? m : rows - 1, first, n, lane);
+#pragma unroll
+          for (int l = 0; l < 16; ++l)
+            w[i][l] = l * 16 + lane < n
+                          ? weight_value<F>(job.w, rows, k, m < rows ? m : rows - 1, first + l * 16 + lane)
+                          : 0.0f;
         }
         for (uint32_t c = 0; c < n_columns; ++c) {
           const float* x = static_cast<const float*>(args.x) +

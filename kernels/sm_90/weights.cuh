@@ -375,15 +375,33 @@ struct Place {
   }
 };
 
-// F16 and BF16 matrices of a multiple of 16 columns: in each group of 256 the 16 lanes of the float dot lie one after
-// another, each with its values in order; others, and F32, as in the file.
+// F16 and BF16 matrices of a multiple of 16 columns: of each whole group of 256 first the 8 first values of each of the
+// 16 lanes of the float dot, lane by lane, then the others, so that 8 values of a lane are one load and those of a half
+// warp lie together; a shorter last group, others, and F32, as in the file.
 ZRT_CUDA_HD bool has_lanes(int format, uint32_t rows, uint32_t k) {
   return (format == kF16 || format == kBF16) && rows > 1 && k % 16 == 0;
 }
 // Where value i of a row of k lies in the row.
 ZRT_CUDA_HD uint32_t lane_place(uint32_t i, uint32_t k) {
-  const uint32_t first = i / 256 * 256, n = (k - first < 256 ? k - first : 256) / 16, at = i - first;
-  return first + at % 16 * n + at / 16;
+  const uint32_t first = i / 256 * 256, at = i - first;
+  return k - first < 256 ? i : first + at / 128 * 128 + at % 16 * 8 + at % 128 / 16;
+}
+// The 8 values of a lane in half `part` of a group of n values, zeros after its last; two a word.
+__device__ __forceinline__ uint4 load_lane_part(const uint16_t* group, uint32_t part, uint32_t n, uint32_t lane) {
+  if (n == 256) return __ldg(reinterpret_cast<const uint4*>(group + part * 128) + lane);
+  uint32_t words[4] = {};
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (part * 128 + i * 16 < n)
+      words[i / 2] |= static_cast<uint32_t>(__ldg(group + part * 128 + i * 16 + lane)) << (16 * (i % 2));
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+// One of the two numbers of a word.
+template <Format F>
+__device__ __forceinline__ float widen_half(uint32_t word, int i) {
+  const auto half = static_cast<uint16_t>(i == 0 ? word : word >> 16);
+  if constexpr (F == kF16) return widen_f16(half);
+  return i == 0 ? __uint_as_float(word << 16) : __uint_as_float(word & 0xFFFF0000u);
 }
 
 template <Format F>

@@ -1,6 +1,5 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
-#include <cstdlib>
 
 #include "ring/cuda/plan.h"
 
@@ -42,7 +41,6 @@ Shape few_shape(DType dtype, std::uint32_t columns) {
           cuda::linear_threads(few->column_tiles),
           few->column_tiles < 2 ? 3 * kMultiprocessors : 2 * kMultiprocessors};
 }
-constexpr Shape kFloatShape{"linear_widened", 8, 8, 0};
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
@@ -51,11 +49,39 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
           cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
 }
 
-const std::uint32_t kFewColumns = std::getenv("ZX_FEW")
-                                      ? std::atoi(std::getenv("ZX_FEW"))
-                                      : 16;  // up to here the smallest of kShapes that takes them at once
-const std::uint32_t kWorkgroups = std::getenv("ZX_BIG") ? std::atoi(std::getenv("ZX_BIG"))
-                                                        : 100;  // with fewer large tiles much of a GPU would be idle
+constexpr std::uint32_t kMostFew = 32;      // rows of x up to which few_shape is faster than tiles
+constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles much of a GPU would be idle
+
+// float_linear.cuh; float_few.cuh; float_tile.cuh.
+constexpr Shape kAnyFloatShape{"linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
+constexpr Shape kLeastFloatShape{"linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
+constexpr Shape kFewFloatShape{"linear_16", cuda::kFewColumns, cuda::kFewRows, cuda::kFewSharedBytes,
+                               cuda::kFewThreads};
+constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
+  return {function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
+}
+constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
+
+// Float rows of x, `met` of them by a matrix.
+Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, std::uint32_t n_experts,
+                      std::uint32_t most_shared) {
+  const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
+                             return traits(m.dtype).block_elems == 1 && m.rows > 1;
+                           });
+  if (!is_in_lanes) return kAnyFloatShape;
+  if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
+  if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
+    // The tiles after one another on a multiprocessor; by its instructions a large one takes three times as long.
+    const auto time = [&](const Shape& tile) {
+      std::uint64_t blocks = 0;
+      for (const Matrix& m : matrices) blocks += ceil_div(m.rows, tile.block_rows);
+      blocks *= std::uint64_t{ceil_div(met, tile.columns)} * n_experts;
+      return ceil_div(blocks, kMultiprocessors) * (tile.columns == 64 ? 3 : 1);
+    };
+    return time(kFloatTiles[0]) <= time(kFloatTiles[1]) ? kFloatTiles[0] : kFloatTiles[1];
+  }
+  return kFewFloatShape.shared <= most_shared ? kFewFloatShape : kAnyFloatShape;
+}
 
 }  // namespace
 
@@ -84,11 +110,13 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const std::uint32_t met = experts.ids == nullptr ? rows : is_by_choice ? 1 : ceil_div(n_choices, experts.n);
   // Tiles want whole tiles of W, and much shared memory.
   const bool is_tiled =
-      is_integer && met > kFewColumns && std::ranges::all_of(matrices, [&](const Matrix& m) {
+      is_integer && met > kMostFew && std::ranges::all_of(matrices, [&](const Matrix& m) {
         return m.rows % 16 == 0 && tile_shape(m.dtype, cuda::kLargeTile).shared <= planner.most_shared();
       });
+  const Shape few_floats =
+      is_integer ? Shape{} : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
   const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
-    if (!is_integer) return kFloatShape;
+    if (!is_integer) return few_floats;
     return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met);
   };
   const cuda::TileShape& tile = met > cuda::kSmallTile.columns ? cuda::kLargeTile : cuda::kSmallTile;
@@ -123,7 +151,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       return blocks * ceil_div(rows, shape.columns);
     };
     Shape shape = shape_of(dtype, tile);
-    if (is_tiled && experts.ids == nullptr && workgroups(shape) < kWorkgroups)
+    if (is_tiled && experts.ids == nullptr && workgroups(shape) < kLeastTiles)
       shape = shape_of(dtype, cuda::kSmallTile);
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     std::uint32_t n_parts = 0, blocks = 0;

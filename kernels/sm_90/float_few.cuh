@@ -1,0 +1,247 @@
+// Rows of a float matrix times up to 4 rows of x, or up to 16, at the bits of float_linear.cuh: a half warp is the 16
+// lanes of a group of 256 of four rows of W, whose weights come while those of the group before are used. k is a
+// multiple of 16.
+#pragma once
+
+#include "kernels/sm_90/linear_job.cuh"
+
+namespace zinc_rt::cuda {
+
+// A lane's 16 values of a group, as they lie in memory; those past the end of k are zeros, which change no sum.
+template <Format F>
+struct LaneBits {
+  static constexpr bool kIsF32 = F == kF32;
+  uint32_t words[kIsF32 ? 16 : 8];
+
+  // Of the group of n values that begins at `first` of a row.
+  __device__ __forceinline__ void load(const uint8_t* row, uint32_t first, uint32_t n, uint32_t lane) {
+    if constexpr (kIsF32) {
+      const auto* at = reinterpret_cast<const uint32_t*>(row) + first + lane;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) words[i] = i * 16 < n ? __ldg(at + i * 16) : 0;
+    } else {
+      const auto* at = reinterpret_cast<const uint16_t*>(row) + first;
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        const uint4 v = load_lane_part(at, part, n, lane);
+        words[4 * part] = v.x, words[4 * part + 1] = v.y, words[4 * part + 2] = v.z, words[4 * part + 3] = v.w;
+      }
+    }
+  }
+  __device__ __forceinline__ float value(int i) const {
+    if constexpr (kIsF32) return __uint_as_float(words[i]);
+    return widen_half<F>(words[i / 2], i % 2);
+  }
+};
+
+__device__ __forceinline__ float part_of(const float4& v, int i) {
+  return i < 2 ? (i == 0 ? v.x : v.y) : (i == 2 ? v.z : v.w);
+}
+
+// By a whole warp: the sums of the 16 lanes of each half, of kValues values at once, in the order of
+// kernels/common/fold.h; afterwards a lane has that of value lane / (16 / kValues).
+template <int kValues>
+__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane) {
+#pragma unroll
+  for (int level = 0; level < 4; ++level) {
+    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
+    const bool upper = (lane & width) != 0;
+#pragma unroll
+    for (int j = 0; j < kValues / 2; ++j) {
+      if (j >= left) break;
+      const float mine = upper ? v[j + left] : v[j], other = upper ? v[j] : v[j + left];
+      v[j] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, width);
+    }
+    if (left == 0) v[0] = v[0] + __shfl_xor_sync(0xFFFFFFFFu, v[0], width);
+  }
+  return v[0];
+}
+
+// The weights of a half warp's four rows, group by group.
+template <Format F>
+struct FourRows {
+  LaneBits<F> w[4];
+  const uint8_t* first_of_four;
+  uint32_t bytes, n_after;  // of a row; rows after the first
+
+  __device__ __forceinline__ void begin(const LinearArgs& args, const Job& job, uint32_t first_row) {
+    const uint32_t first = min(first_row, job.part->rows - 1);
+    bytes = args.k * (F == kF32 ? 4 : 2);
+    first_of_four = job.w + static_cast<uint64_t>(first) * bytes;
+    n_after = job.part->rows - 1 - first;
+  }
+  __device__ __forceinline__ void load(uint32_t k, uint32_t g, uint32_t lane) {
+    const uint32_t first = g * 256;
+    if (first >= k) return;
+    if (k - first >= 256)
+      load_group(first, 256, lane);
+    else
+      load_group(first, k - first, lane);
+  }
+
+ private:
+  // Rows past the last of the part are that one.
+  __device__ __forceinline__ void load_group(uint32_t first, uint32_t n, uint32_t lane) {
+#pragma unroll
+    for (uint32_t j = 0; j < 4; ++j)
+      w[j].load(first_of_four + static_cast<uint64_t>(min(j, n_after)) * bytes, first, n, lane);
+  }
+};
+
+// Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
+// items of experts. Eight groups at a time.
+template <Format F>
+__device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
+  constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
+                     kMostGroups = 64;                      // between two sums of them
+  __shared__ float shared[kMostGroups * kColumns * kRows];  // v[group][column][row]
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+  const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
+  const bool is_dense = args.choices == 0;
+  Job job;
+  FourRows<F> rows;
+  // Weights never change, so the first ones are on their way before the inputs are there.
+  if (is_dense) {
+    job = job_of<1>(args, 0);
+    rows.begin(args, job, job.first_tile * kRows + quad);
+    rows.load(k, first_group, lane);
+  }
+  let_next_start();
+  wait_for_inputs();
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kColumns;
+  if (is_dense) {
+    job.n_columns = n_rows;
+  } else {
+    job = job_of<1>(args, n_rows);
+  }
+  if (first_column >= job.n_columns) return;
+  const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
+  if (!is_dense) {
+    rows.begin(args, job, first_row + quad);
+    rows.load(k, first_group, lane);
+  }
+  float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
+  for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
+    const uint32_t end = min(n_groups, begin + kMostGroups);
+    for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
+#pragma unroll 1
+      for (uint32_t c = 0; c < n_columns; ++c) {
+        const float* x = static_cast<const float*>(args.x) +
+                         static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + g * 256 + lane;
+        float values[16], v[4] = {};
+        if (k - g * 256 >= 256) {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) values[i] = x[i * 16];
+        } else {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) values[i] = g * 256 + i * 16 < k ? x[i * 16] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < 16; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
+        const float sum = fold_values(v, lane);
+        if (lane % 4 == 0) shared[((g - begin) * kColumns + c) * kRows + quad + lane / 4] = sum;
+      }
+      rows.load(k, g + kGroupsAtOnce, lane);
+    }
+    __syncthreads();
+    if (threadIdx.x < kRows * kColumns)
+      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kRows * kColumns + threadIdx.x];
+    __syncthreads();
+  }
+  const uint32_t m = first_row + threadIdx.x % kRows, column = threadIdx.x / kRows;
+  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
+}
+
+// Up to kFewColumns rows of x, brought to shared memory eight rows and eight groups at a time, each lane's values one
+// after another. Grid: blocks of kFewRows rows of all parts, tiles of columns, items of experts.
+template <Format F>
+__device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
+  constexpr uint32_t kLane = kFewLanePitch, kGroup = 16 * kLane, kColumn = kFewGroups * kGroup;
+  ZRT_DYNAMIC_SHARED(float, shared);            // x[column][group][lane][16 values of kLane]
+  float* sums = shared + kFewAtOnce * kColumn;  // v[group][column][row]
+  auto* x_rows = reinterpret_cast<uint32_t*>(sums + kFewGroups * kFewRows * kFewColumns);
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+  const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 4 * 4, group = half / 4;
+  const bool is_dense = args.choices == 0;
+  Job job;
+  FourRows<F> rows;
+  if (is_dense) {  // as above
+    job = job_of<1>(args, 0);
+    rows.begin(args, job, job.first_tile * kFewRows + quad);
+    rows.load(k, group, lane);
+  }
+  let_next_start();
+  wait_for_inputs();
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kFewColumns;
+  if (is_dense) {
+    job.n_columns = n_rows;
+  } else {
+    job = job_of<1>(args, n_rows);
+  }
+  if (first_column >= job.n_columns) return;
+  const uint32_t first_row = job.first_tile * kFewRows;
+  const uint32_t n_columns = min(job.n_columns - first_column, kFewColumns);
+  if (!is_dense) {
+    rows.begin(args, job, first_row + quad);
+    rows.load(k, group, lane);
+  }
+  if (threadIdx.x < n_columns) x_rows[threadIdx.x] = x_row(args, job, first_column + threadIdx.x);
+  // The four values of a column's groups that this thread brings to shared memory: of four lanes.
+  const uint32_t brought = threadIdx.x * 4;
+  float* to = shared + brought / 256 * kGroup + brought % 16 * kLane + brought % 256 / 16;
+  float acc = 0.0f;  // of row threadIdx.x % kFewRows, column threadIdx.x / kFewRows
+  for (uint32_t begin = 0; begin < n_groups; begin += kFewGroups) {
+    const uint32_t g = begin + group, at_k = begin * 256 + brought;
+    LaneBits<F> w[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) w[j] = rows.w[j];
+    // Those of F32 are too many registers for two groups.
+    if constexpr (F != kF32) rows.load(k, g + kFewGroups, lane);
+    for (uint32_t first = 0; first < n_columns; first += kFewAtOnce) {
+      const uint32_t n_here = min(n_columns - first, kFewAtOnce);
+      __syncthreads();
+#pragma unroll 4
+      for (uint32_t c = 0; c < n_here; ++c) {
+        float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        if (at_k < k)
+          v = *reinterpret_cast<const float4*>(static_cast<const float*>(args.x) +
+                                               static_cast<uint64_t>(x_rows[first + c]) * k + at_k);
+        float* here = to + c * kColumn;
+        here[0] = v.x, here[kLane] = v.y, here[2 * kLane] = v.z, here[3 * kLane] = v.w;
+      }
+      __syncthreads();
+      if (g >= n_groups) continue;
+#pragma unroll 1
+      for (uint32_t c = 0; c < n_here; c += 4) {  // four columns at once; what is past the last goes nowhere
+        const float* x = shared + c * kColumn + group * kGroup + lane * kLane;
+        float v[16] = {};
+#pragma unroll
+        for (int i = 0; i < 16; i += 4) {
+          float4 values[4];
+#pragma unroll
+          for (int n = 0; n < 4; ++n) values[n] = *reinterpret_cast<const float4*>(x + n * kColumn + i);
+#pragma unroll
+          for (int s = 0; s < 4; ++s)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+              const float weight = w[j].value(i + s);
+#pragma unroll
+              for (int n = 0; n < 4; ++n) v[n * 4 + j] = __fmaf_rn(weight, part_of(values[n], s), v[n * 4 + j]);
+            }
+        }
+        sums[(group * kFewColumns + first + c + lane / 4) * kFewRows + quad + lane % 4] = fold_values(v, lane);
+      }
+    }
+    if constexpr (F == kF32) rows.load(k, g + kFewGroups, lane);
+    __syncthreads();
+    const uint32_t n_here = min(n_groups - begin, kFewGroups);
+    if (threadIdx.x < kFewRows * kFewColumns)
+      for (uint32_t i = 0; i < n_here; ++i) acc = acc + sums[i * kFewRows * kFewColumns + threadIdx.x];
+  }
+  const uint32_t m = first_row + threadIdx.x % kFewRows, column = threadIdx.x / kFewRows;
+  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
+}
+
+}  // namespace zinc_rt::cuda
