@@ -102,7 +102,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   FourRows<F> rows;
   // Weights never change, so the first ones are on their way before the inputs are there.
   if (is_dense) {
-    job = job_of<1>(args, blockIdx.x, blockIdx.z, 0);
+    job = job_of(args, blockIdx.x, blockIdx.z, 0);
     rows.begin(args, job, job.first_tile * kRows + quad);
     rows.load(k, first_group, lane);
   }
@@ -112,7 +112,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   if (is_dense) {
     job.n_columns = n_rows;
   } else {
-    job = job_of<1>(args, blockIdx.x, blockIdx.z, n_rows);
+    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
   }
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
@@ -168,7 +168,7 @@ __device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
   Job job;
   FourRows<F> rows;
   if (is_dense) {  // as above
-    job = job_of<1>(args, blockIdx.x, blockIdx.z, 0);
+    job = job_of(args, blockIdx.x, blockIdx.z, 0);
     rows.begin(args, job, job.first_tile * kFewRows + quad);
     rows.load(k, group, lane);
   }
@@ -178,7 +178,7 @@ __device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
   if (is_dense) {
     job.n_columns = n_rows;
   } else {
-    job = job_of<1>(args, blockIdx.x, blockIdx.z, n_rows);
+    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
   }
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kFewRows;

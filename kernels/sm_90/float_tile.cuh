@@ -232,7 +232,7 @@ __device__ __forceinline__ void float_linear_tile(const LinearArgs& args) {
   let_next_start();
   wait_for_inputs();
   const uint32_t first_column = blockIdx.y * kSide;
-  const Job job = job_of<1>(args, rows_of_x(args));
+  const Job job = job_of(args, blockIdx.x, blockIdx.z, rows_of_x(args));
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kSide, rows = job.part->rows;
   auto* x_rows = reinterpret_cast<uint32_t*>(shared + 2 * P::kStage + 64 * P::kThreads);
