@@ -1,8 +1,8 @@
 // Rows of W (quantized, weights.cuh) times rows of x (quantized, args.h): y[t][m] = dot(w[m], x[t]) + bias[m], in the
-// order of docs/arithmetic.md, rule 3. A workgroup has 8 kColumns rows of x and goes through tiles of 16 rows of W, a
-// grid apart. Its 8 warps take the groups of 256 of its tiles in turn, each by mma.m16n8k32 (or k16, where scales are
-// of 16 values), and leave the group's v in shared memory, from where threads add them up in order. A warp's next
-// groups are always on their way to shared memory, across tiles. Integer sums are exact in any order, so no shape
+// order of docs/arithmetic.md, rule 3. A workgroup has a few rows of x and some tiles of 16 rows of W. 8 of its warps
+// take the groups of 256 of its tiles in turn, each by mma.m16n8k32 (or k16, where scales are of 16 values), and leave
+// the group's v in shared memory, from where the other warps add them up in order while the next are made. A warp's
+// next groups are always on their way to shared memory, across tiles. Integer sums are exact in any order, so no shape
 // changes a bit.
 #pragma once
 
@@ -167,7 +167,11 @@ struct OneColumn {
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kColumnTiles = 0, kColumns = 1;
   Q8Rows x;
-  uint32_t k, lane, row;
+  uint32_t k, lane;
+  // Where the row's values, sums and scales begin that the lane reads of each group.
+  const int8_t* qs_at;
+  const uint8_t* sums_at;
+  const float* d_at;
   // What a lane wants of x of a group, on its way before the group is there: its step of the B operand; sums and scales
   // of the two steps that it will have left.
   uint2 own, sums;
@@ -175,25 +179,27 @@ struct OneColumn {
 
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
-    row = row_at(0);
+    const uint64_t value = static_cast<uint64_t>(row_at(0)) * k;
+    qs_at = x.qs + value + lane / 4 * 32 + lane % 4 * 8;
+    sums_at = static_cast<const uint8_t*>(x.sums) + value / 8 + lane % 4 * 8;
+    d_at = x.d + (T::kBlock == 256 ? value / 256 : value / 32 + lane % 4 * 2);
   }
 
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
-    const uint32_t own_step = lane / 4, pair = lane % 4;
-    const uint64_t value = static_cast<uint64_t>(row) * k + g * 256;
-    own = sums = uint2{0, 0};
-    if (own_step < n_steps) own = *reinterpret_cast<const uint2*>(x.qs + value + own_step * 32 + pair * 8);
     if constexpr (T::kBlock == 256) {
-      if constexpr (kHasSums<F>)
-        sums = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) + value / 16 + pair * 4);
-      d[0] = x.d[value / 256];
+      own = *reinterpret_cast<const uint2*>(qs_at + g * 256);
+      sums = uint2{0, 0};
+      if constexpr (kHasSums<F>) sums = *reinterpret_cast<const uint2*>(sums_at + g * 32);
+      d[0] = d_at[g];
     } else {
+      own = sums = uint2{0, 0};
+      if (lane / 4 < n_steps) own = *reinterpret_cast<const uint2*>(qs_at + g * 256);
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        const bool is_step = pair * 2 + i < n_steps;
-        d[i] = is_step ? x.d[value / 32 + pair * 2 + i] : 0.0f;
+        const bool is_step = lane % 4 * 2 + i < n_steps;
+        d[i] = is_step ? d_at[g * 8 + i] : 0.0f;
         if constexpr (T::kOffset != 0 || T::kMin != 0)
-          (i == 0 ? sums.x : sums.y) = is_step ? static_cast<const uint32_t*>(x.sums)[value / 32 + pair * 2 + i] : 0;
+          (i == 0 ? sums.x : sums.y) = is_step ? reinterpret_cast<const uint32_t*>(sums_at + g * 32)[i] : 0;
       }
     }
   }
@@ -310,13 +316,16 @@ struct OneColumn {
   }
 };
 
-// The groups of a workgroup's tiles, one after another; its tiles are a grid apart.
+// The groups of tiles that follow one another.
 struct Walk {
   uint32_t tile, group;  // of all tiles of the grid; in the tile
 
-  __device__ __forceinline__ void advance(uint32_t step, uint32_t n_groups) {
-    group += step;
-    while (group >= n_groups) group -= n_groups, tile += gridDim.x;
+  // Tiles that it went on.
+  __device__ __forceinline__ uint32_t advance(uint32_t step, uint32_t n_groups) {
+    uint32_t n = 0;
+    for (group += step; group >= n_groups; ++n) group -= n_groups;
+    tile += n;
+    return n;
   }
 };
 
@@ -349,60 +358,76 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const bool is_dense = args.choices == 0;
   const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
-  uint32_t n_rows = 0, n_tiles = args.n_blocks;
+  uint32_t n_rows = 0;
+  // The workgroup's tiles, of all parts and items one after another.
+  uint32_t first_tile = 0, end_tile = 0;
+  const auto take_tiles = [&](uint32_t n_tiles) {
+    first_tile = n_tiles * blockIdx.x / gridDim.x;
+    end_tile = n_tiles * (blockIdx.x + 1) / gridDim.x;
+  };
   const auto job_at = [&](uint32_t tile) {
     return is_dense ? job_of(args, tile, 0, n_rows) : job_of(args, tile % args.n_blocks, tile / args.n_blocks, n_rows);
   };
-  Walk asked{blockIdx.x, 0};
-  asked.advance(warp, n_groups);
-  uint32_t asked_tile = kAbsent;
-  const uint8_t* asked_from = nullptr;  // null: rows after the last whole tile, which lie as in the file
-  uint32_t is_plain = 0;                // by slot
-  // The weights of the warp's next group.
+  // The weights that the warp asks for next: up to tile run_end they follow one another.
+  Walk asked{};
+  uint32_t run_end = 0;
+  const uint8_t* from = nullptr;
+  bool is_plain_run = false;  // rows after the last whole tile, which lie as in the file: packed when they are wanted
+  uint32_t is_plain = 0;      // by slot
   const auto ask = [&](uint32_t to) {
-    if (asked.tile < n_tiles) {
-      if (asked.tile != asked_tile) {
-        asked_tile = asked.tile;
-        const Job job = job_at(asked_tile);
-        asked_from = job.first_tile < job.part->rows / 16 ? job.w + job.first_tile * 16 * row_bytes : nullptr;
+    if (asked.tile < end_tile) {
+      if (asked.tile >= run_end) {
+        const Job job = job_at(asked.tile);
+        const uint32_t n_whole = job.part->rows / 16;
+        is_plain_run = job.first_tile >= n_whole;
+        run_end = asked.tile + (is_plain_run ? 1 : n_whole - job.first_tile);
+        from = job.w + job.first_tile * 16 * row_bytes + asked.group * S::kSlot + 16 * lane;
       }
-      if (asked_from != nullptr) {
-        const uint8_t* from = asked_from + asked.group * S::kSlot + 16 * lane;
+      if (is_plain_run) {
+        is_plain |= 1u << to;
+      } else {
         const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked.group) * T::kBytes;
         uint8_t* slot = slots + to * S::kSlot + 16 * lane;
 #pragma unroll
         for (uint32_t i = 0; i < S::kVectors; i += 32)
           if (i + lane < vectors) copy_16(slot + 16 * i, from + 16 * i);
-      } else {
-        is_plain |= 1u << to;
       }
     }
     end_copy_batch();
-    asked.advance(kWarps, n_groups);
+    from += kWarps * S::kSlot;
+    // A tile's last group may be a short one.
+    const uint32_t n = asked.advance(kWarps, n_groups);
+    if (T::kBlock == 32 && n > 0) from -= n * (n_groups * S::kSlot - 16 * row_bytes);
+  };
+  const auto ask_first = [&] {
+    if (warp >= kWarps) return;
+    asked = {first_tile, 0};
+    asked.advance(warp, n_groups);
+    for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
   };
   // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them.
-  if (is_dense && warp < kWarps)
-    for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
+  if (is_dense) {
+    take_tiles(args.n_blocks);
+    ask_first();
+  }
   wait_for_inputs();
   let_next_start();
   n_rows = rows_of_x(args);
   if (!is_dense) {
-    n_tiles = args.n_blocks * items_of(args, n_rows);
-    if (warp < kWarps)
-      for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
+    take_tiles(args.n_blocks * items_of(args, n_rows));
+    ask_first();
   }
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && first_column >= n_rows) return;
-  const uint32_t own_tiles = blockIdx.x < n_tiles ? (n_tiles - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-  const uint32_t n_rounds = (own_tiles * n_groups + kWarps - 1) / kWarps;
+  const uint32_t n_rounds = ((end_tile - first_tile) * n_groups + kWarps - 1) / kWarps;
   C columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k), k,
             lane};
   if (warp < kWarps) {
-    Walk used{blockIdx.x, 0};
+    Walk used{first_tile, 0};
     used.advance(warp, n_groups);
     uint32_t used_tile = kAbsent, slot = 0;
     const auto ask_x = [&] {
-      if (used.tile >= n_tiles) return;
+      if (used.tile >= end_tile) return;
       if (used_tile == kAbsent || (!is_dense && used.tile != used_tile)) {
         used_tile = used.tile;
         const Job job = job_at(used_tile);
@@ -414,7 +439,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     };
     ask_x();
     for (uint32_t round = 0; round < n_rounds; ++round) {
-      if (used.tile < n_tiles) {
+      if (used.tile < end_tile) {
         uint8_t* at = slots + slot * S::kSlot;
         wait_for_copy_batches<S::kDepth - 1>();
         if (is_plain >> slot & 1) {
@@ -434,12 +459,12 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     return;
   }
   constexpr int kValues = C::kColumns * 16, kEach = (kValues + 32 * S::kAdders - 1) / (32 * S::kAdders);
-  Walk added{blockIdx.x, 0};
+  Walk added{first_tile, 0};
   float acc[kEach] = {};
   for (uint32_t round = 0; round < n_rounds; ++round) {
     __syncthreads();
     // The warps' v in order: of a tile so many as the round has.
-    for (uint32_t i = 0; i < kWarps && added.tile < n_tiles;) {
+    for (uint32_t i = 0; i < kWarps && added.tile < end_tile;) {
       const uint32_t n = min(kWarps - i, n_groups - added.group);
       const bool is_last = added.group + n == n_groups;
       const Job job = is_last ? job_at(added.tile) : Job{};
