@@ -27,10 +27,11 @@ constexpr int attend_columns(int n) {
 }
 
 // scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, n 8 or 16. Not inlined, like add_columns:
-// the registers are for its sums.
+// the registers are for its sums; and given numbers, not a structure, which would be written and read again by the
+// call.
 template <int kQ, class T>
-__attribute__((noinline)) void page_dots(const float* const* q, Page<T> k, std::uint64_t width, std::uint64_t n,
-                                         float* const* scores) {
+__attribute__((noinline)) void page_dots(const float* const* q, const T* k, std::uint64_t pitch, std::int64_t ahead,
+                                         std::uint64_t width, std::uint64_t n, float* const* scores) {
   constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;  // of keys, at once
   for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
   for (std::uint64_t group = 0; group < width; group += 256) {
@@ -43,14 +44,14 @@ __attribute__((noinline)) void page_dots(const float* const* q, Page<T> k, std::
         Floats acc[kQ][kKeys];
         const T* key[kKeys];
         for (int i = 0; i < kPairs; ++i) {
-          key[2 * i] = k.values + (j + static_cast<std::uint64_t>(first + i)) * k.pitch + group;
-          key[2 * i + 1] = key[2 * i] + 4 * k.pitch;
+          key[2 * i] = k + (j + static_cast<std::uint64_t>(first + i)) * pitch + group;
+          key[2 * i + 1] = key[2 * i] + 4 * pitch;
         }
         for (int r = 0; r < kQ; ++r)
           for (int i = 0; i < kKeys; ++i) acc[r][i] = splat(0.0f);
         for (std::uint64_t at = 0; at < end; at += kLanes) {
           if (at * sizeof(T) % kLine == 0)
-            for (int i = 0; i < kKeys; ++i) ask_for(key[i] + at, k.ahead);
+            for (int i = 0; i < kKeys; ++i) ask_for(key[i] + at, ahead);
           for (int p = 0; p < kParts; ++p) {
             const std::uint64_t from = at + static_cast<std::uint64_t>(p) * kPartLanes;
             Part w[kKeys];
@@ -71,17 +72,17 @@ __attribute__((noinline)) void page_dots(const float* const* q, Page<T> k, std::
 
 // o[r] = fma(p[r][j], v_j, o[r]) for n tokens from v on, in kN rows and kColumns lanes at once.
 template <int kN, int kColumns, class T>
-__attribute__((noinline)) void add_columns(const float* const* p, Page<T> page, std::uint64_t n, float* const* o,
-                                           std::uint64_t at) {
+__attribute__((noinline)) void add_columns(const float* const* p, const T* v, std::uint64_t pitch, std::int64_t ahead,
+                                           std::uint64_t n, float* const* o, std::uint64_t at) {
   Floats acc[kN][kColumns];
   const float* weight[kN];
   for (int r = 0; r < kN; ++r) {
     weight[r] = p[r];
     for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o[r] + at + kLanes * static_cast<std::uint64_t>(c));
   }
-  const T* v = page.values + at;
-  for (std::uint64_t j = 0; j < n; ++j, v += page.pitch) {
-    for (std::uint64_t c = 0; c < kColumns * kLanes; c += kLine / sizeof(T)) ask_for(v + c, page.ahead);
+  v += at;
+  for (std::uint64_t j = 0; j < n; ++j, v += pitch) {
+    for (std::uint64_t c = 0; c < kColumns * kLanes; c += kLine / sizeof(T)) ask_for(v + c, ahead);
     Part scale[kN];
     for (int r = 0; r < kN; ++r) {
       Floats all = splat(weight[r][j]);
@@ -99,17 +100,17 @@ __attribute__((noinline)) void add_columns(const float* const* p, Page<T> page, 
 }
 // Tokens [begin, end) of a page.
 template <int kN, class T>
-ZRT_SIMD void add_values(const float* const* p, Page<T> v, std::uint32_t width, std::uint32_t begin, std::uint32_t end,
-                         float* const* o) {
+ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t width, std::uint32_t begin,
+                         std::uint32_t end, float* const* o) {
   constexpr int kColumns = attend_columns(kN);
   const float* weights[kN];
   for (int r = 0; r < kN; ++r) weights[r] = p[r] + begin;
-  v.values += begin * v.pitch;
+  const T* from = v.values + begin * v.pitch;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= width; at += kColumns * kLanes)
-    add_columns<kN, kColumns>(weights, v, end - begin, o, at);
+    add_columns<kN, kColumns>(weights, from, v.pitch, v.ahead, end - begin, o, at);
   if constexpr (kColumns > 1)
-    for (; at < width; at += kLanes) add_columns<kN, 1>(weights, v, end - begin, o, at);
+    for (; at < width; at += kLanes) add_columns<kN, 1>(weights, from, v.pitch, v.ahead, end - begin, o, at);
 }
 
 // One query token and head.
@@ -159,7 +160,7 @@ ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
 template <int kN, class T>
-ZRT_SIMD void score_page(Row* const* rows, Page<T> k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
+ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
   const float* q[kN];
   float* scores[kN];
   bool is_seen = false;
@@ -168,12 +169,12 @@ ZRT_SIMD void score_page(Row* const* rows, Page<T> k, std::uint32_t width, std::
     scores[r] = rows[r]->scores + page;
     is_seen = is_seen || sees(*rows[r], page);
   }
-  if (is_seen) page_dots<kN>(q, k, width, n, scores);
+  if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
 // Rows in pieces of up to kN: take their common tokens at once, and their other ones alone.
 template <int kN, class T>
-ZRT_SIMD void add_page(Row* const* rows, Page<T> v, std::uint32_t width, std::uint32_t page) {
+ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, std::uint32_t page) {
   const float* p[kN];
   float* o[kN];
   std::uint32_t lo[kN], hi[kN], begin = 0, end = kPage;
