@@ -3,7 +3,6 @@
 #include "kernels/cpu_simd/lanes_avx2.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes come first.
-#include "kernels/common/fold.h"
 #include "kernels/cpu_simd/attend_body.h"
 
 namespace zinc_rt::cpu_simd {

@@ -12,7 +12,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 // Rows from which on a block, its lanes without a row included, is faster than a row at a time.
-constexpr std::uint32_t kLeastForBlocks = 12;
+constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
 // Keys that a block meets at once, and rows that a value does. With AVX2 the sums of 6 keys fit into the registers too;
 // that is slower, since every partial sum is written once.
@@ -28,10 +28,8 @@ template <std::uint32_t kMost, class F>
 ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   for (std::uint32_t begin = 0; begin < n;) {
     const std::uint32_t left = n - begin;
-    const std::uint32_t size = kMost == 4         ? least(left, 4)
-                               : left > 2 * kMost ? (left + 2) / 3
-                               : left > kMost     ? (left + 1) / 2
-                                                  : left;
+    const std::uint32_t n_pieces = (left + kMost - 1) / kMost;
+    const std::uint32_t size = kMost == 4 ? least(left, 4) : n_pieces == 1 ? left : (left + n_pieces - 1) / n_pieces;
     switch (size) {
       case 8:
         if constexpr (kMost >= 8) f.template operator()<8>(begin);
@@ -45,7 +43,9 @@ ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
       case 5:
         if constexpr (kMost >= 5) f.template operator()<5>(begin);
         break;
-      case 4: f.template operator()<4>(begin); break;
+      case 4:
+        if constexpr (kMost >= 4) f.template operator()<4>(begin);
+        break;
       case 3: f.template operator()<3>(begin); break;
       case 2: f.template operator()<2>(begin); break;
       default: f.template operator()<1>(begin);
@@ -220,14 +220,14 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
                            __attribute__((always_inline)) { return least(most(at, page) - page, kPage); };
   const auto one = [&](std::uint32_t r, std::uint32_t begin, std::uint32_t end) __attribute__((always_inline)) {
     if (begin < end)
-      add_rows<1>(scores + (page + begin) * kLanes + r, v.floats + begin * v.pitch, v.pitch, end - begin, o + r * width,
+      add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, o + r * width,
                   width);
   };
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
           const std::uint32_t first = seen.begin + at;
-          add_rows<kN>(scores + page * kLanes + first, v.floats, v.pitch, kPage, o + first * width, width);
+          add_rows<kN>(scores + page * kLanes + first, v.values, v.pitch, kPage, o + first * width, width);
         });
     return;
   }
@@ -241,7 +241,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
     if (begin >= end) begin = end = kPage;
     for (std::uint32_t r = first; r < first + kN; ++r) one(r, in_page(row_lo[r]), least(begin, in_page(row_hi[r])));
     if (begin < end)
-      add_rows<kN>(scores + (page + begin) * kLanes + first, v.floats + begin * v.pitch, v.pitch, end - begin,
+      add_rows<kN>(scores + (page + begin) * kLanes + first, v.values + begin * v.pitch, v.pitch, end - begin,
                    o + first * width, width);
     for (std::uint32_t r = first; r < first + kN; ++r) one(r, most(end, in_page(row_lo[r])), in_page(row_hi[r]));
   });
@@ -331,7 +331,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
         if (seen[b].lo >= page + kPage || seen[b].hi <= page) continue;
         in_pieces<kKeysAtOnce>(least(seen[b].hi - page, kPage),
                                [&]<std::uint32_t kN>(std::uint32_t j) __attribute__((always_inline)) {
-                                 block_dots<kN>(of, keys.floats + j * keys.pitch, keys.pitch, dim, to + j * kLanes);
+                                 block_dots<kN>(of, keys.values + j * keys.pitch, keys.pitch, dim, to + j * kLanes);
                                });
       }
     }

@@ -14,14 +14,26 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
+// Rows that take a page's keys or values at once, so that these are loaded, and widened, once for them.
+constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
+// What is read so many positions later is asked for: far enough for memory to answer.
+constexpr std::uint32_t kAhead = 4 * kPage;
+constexpr std::uint64_t kLine = 64;  // bytes
+// How many columns of n sums each, 1, 2 or 4, a loop takes at once: what 16 registers hold beside one operand of every
+// row and one of the page, where 16 lanes are two of them.
+constexpr int attend_columns(int n) {
+  const int columns = (kParts == 1 ? 16 : 6) / n;
+  return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
+}
+
 // scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, n 8 or 16. Not inlined, like add_columns:
-// the registers are for its sums.
-template <int kQ>
-__attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std::uint64_t width, std::uint64_t n,
-                                         float* const* scores) {
-  constexpr int kPairs = columns_of(2 * kQ, kSums);  // of keys, at once
-  for (int r = 0; r < kQ; ++r)
-    for (std::uint64_t j = 0; j < n; j += 8) std::memset(scores[r] + j, 0, 8 * sizeof(float));
+// the registers are for its sums; and given numbers, not a structure, which would be written and read again by the
+// call.
+template <int kQ, class T>
+__attribute__((noinline)) void page_dots(const float* const* q, const T* k, std::uint64_t pitch, std::int64_t ahead,
+                                         std::uint64_t width, std::uint64_t n, float* const* scores) {
+  constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;  // of keys, at once
+  for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
   for (std::uint64_t group = 0; group < width; group += 256) {
     const std::uint64_t end = width - group < 256 ? width - group : 256;
     const float* x[kQ];
@@ -29,20 +41,25 @@ __attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std:
     for (std::uint64_t j = 0; j < n; j += 8) {
       Pair pairs[kQ][4];
       for (int first = 0; first < 4; first += kPairs) {
-        Floats acc[kQ][2 * kPairs];
-        const float* key[2 * kPairs];
+        Floats acc[kQ][kKeys];
+        const T* key[kKeys];
         for (int i = 0; i < kPairs; ++i) {
-          key[2 * i] = k.floats + (j + static_cast<std::uint64_t>(first + i)) * k.pitch + group;
-          key[2 * i + 1] = key[2 * i] + 4 * k.pitch;
+          key[2 * i] = k + (j + static_cast<std::uint64_t>(first + i)) * pitch + group;
+          key[2 * i + 1] = key[2 * i] + 4 * pitch;
         }
         for (int r = 0; r < kQ; ++r)
-          for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = splat(0.0f);
+          for (int i = 0; i < kKeys; ++i) acc[r][i] = splat(0.0f);
         for (std::uint64_t at = 0; at < end; at += kLanes) {
-          Floats w[2 * kPairs];
-          for (int i = 0; i < 2 * kPairs; ++i) w[i] = load(key[i] + at);
-          for (int r = 0; r < kQ; ++r) {
-            const Floats v = load(x[r] + at);
-            for (int i = 0; i < 2 * kPairs; ++i) acc[r][i] = fma(w[i], v, acc[r][i]);
+          if (at * sizeof(T) % kLine == 0)
+            for (int i = 0; i < kKeys; ++i) ask_for(key[i] + at, ahead);
+          for (int p = 0; p < kParts; ++p) {
+            const std::uint64_t from = at + static_cast<std::uint64_t>(p) * kPartLanes;
+            Part w[kKeys];
+            for (int i = 0; i < kKeys; ++i) w[i] = hold(load_part(key[i] + from));
+            for (int r = 0; r < kQ; ++r) {
+              const Part v = hold(load_part(x[r] + from));
+              for (int i = 0; i < kKeys; ++i) part(acc[r][i], p) = fma_part(w[i], v, part(acc[r][i], p));
+            }
           }
         }
         for (int r = 0; r < kQ; ++r)
@@ -53,41 +70,47 @@ __attribute__((noinline)) void page_dots(const float* const* q, WidePage k, std:
   }
 }
 
-// o[r] = fma(p[r][j], v_j, o[r]) for n tokens from v on, in kRowsAtOnce rows and kColumns lanes at once.
-template <int kRowsAtOnce, int kColumns>
-__attribute__((noinline)) void add_columns(const float* const* p, const float* v, std::uint64_t pitch, std::uint64_t n,
-                                           float* const* o, std::uint64_t at) {
-  Floats acc[kRowsAtOnce][kColumns];
-  const float* weight[kRowsAtOnce];
-  for (int r = 0; r < kRowsAtOnce; ++r) {
+// o[r] = fma(p[r][j], v_j, o[r]) for n tokens from v on, in kN rows and kColumns lanes at once.
+template <int kN, int kColumns, class T>
+__attribute__((noinline)) void add_columns(const float* const* p, const T* v, std::uint64_t pitch, std::int64_t ahead,
+                                           std::uint64_t n, float* const* o, std::uint64_t at) {
+  Floats acc[kN][kColumns];
+  const float* weight[kN];
+  for (int r = 0; r < kN; ++r) {
     weight[r] = p[r];
     for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o[r] + at + kLanes * static_cast<std::uint64_t>(c));
   }
   v += at;
   for (std::uint64_t j = 0; j < n; ++j, v += pitch) {
-    Floats x[kColumns];
-    for (int c = 0; c < kColumns; ++c) x[c] = load(v + kLanes * static_cast<std::uint64_t>(c));
-    for (int r = 0; r < kRowsAtOnce; ++r) {
-      const Floats scale = splat(weight[r][j]);
-      for (int c = 0; c < kColumns; ++c) acc[r][c] = fma(scale, x[c], acc[r][c]);
+    for (std::uint64_t c = 0; c < kColumns * kLanes; c += kLine / sizeof(T)) ask_for(v + c, ahead);
+    Part scale[kN];
+    for (int r = 0; r < kN; ++r) {
+      Floats all = splat(weight[r][j]);
+      scale[r] = hold(part(all, 0));
+    }
+    for (int c = 0; c < kColumns; ++c) {
+      for (int i = 0; i < kParts; ++i) {
+        const Part x = hold(load_part(v + c * static_cast<int>(kLanes) + i * kPartLanes));
+        for (int r = 0; r < kN; ++r) part(acc[r][c], i) = fma_part(scale[r], x, part(acc[r][c], i));
+      }
     }
   }
-  for (int r = 0; r < kRowsAtOnce; ++r)
+  for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c) store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
 }
 // Tokens [begin, end) of a page.
-template <int kRowsAtOnce>
-ZRT_SIMD void add_values(const float* const* p, WidePage v, std::uint32_t width, std::uint32_t begin, std::uint32_t end,
-                         float* const* o) {
-  constexpr int kColumns = columns_of(kRowsAtOnce, kSums);
-  const float* weights[kRowsAtOnce];
-  for (int r = 0; r < kRowsAtOnce; ++r) weights[r] = p[r] + begin;
-  const float* from = v.floats + begin * v.pitch;
+template <int kN, class T>
+ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t width, std::uint32_t begin,
+                         std::uint32_t end, float* const* o) {
+  constexpr int kColumns = attend_columns(kN);
+  const float* weights[kN];
+  for (int r = 0; r < kN; ++r) weights[r] = p[r] + begin;
+  const T* from = v.values + begin * v.pitch;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= width; at += kColumns * kLanes)
-    add_columns<kRowsAtOnce, kColumns>(weights, from, v.pitch, end - begin, o, at);
+    add_columns<kN, kColumns>(weights, from, v.pitch, v.ahead, end - begin, o, at);
   if constexpr (kColumns > 1)
-    for (; at < width; at += kLanes) add_columns<kRowsAtOnce, 1>(weights, from, v.pitch, end - begin, o, at);
+    for (; at < width; at += kLanes) add_columns<kN, 1>(weights, from, v.pitch, v.ahead, end - begin, o, at);
 }
 
 // One query token and head.
@@ -101,55 +124,61 @@ struct Row {
 };
 
 // Scores to exponentials, in place; max and sum of the row.
-ZRT_SIMD void soften(Row& row, float scale, float softcap) {
+__attribute__((noinline)) void soften(Row& row, float scale, float softcap) {
   const Floats minus_inf = splat(-__builtin_inff());
-  Floats top = minus_inf;
-  const std::uint32_t begin = row.lo / kPage * kPage;
-  for (std::uint32_t j = begin; j < row.hi; j += kPage) {
-    Floats s = load(row.scores + j) * splat(scale);
+  const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
+  float* scores = row.scores;
+  const auto is_whole = [&](std::uint32_t page)
+                            __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
+  Floats top = minus_inf, depth = minus_inf;  // of whole pages: the largest -s
+  for (std::uint32_t j = begin; j < hi; j += kPage) {
+    Floats s = load(scores + j) * splat(scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
-    if (row.hi < j + kPage) s = select_gt(splat(static_cast<float>(row.hi - j)), lane_index(), s, minus_inf);
-    if (row.lo > j) s = select_ge(lane_index(), splat(static_cast<float>(row.lo - j)), s, minus_inf);
-    store(row.scores + j, s);
+    if (is_whole(j)) {
+      depth = max(negate(s), depth);
+    } else {
+      if (hi < j + kPage) s = select_gt(splat(static_cast<float>(hi - j)), lane_index(), s, minus_inf);
+      if (lo > j) s = select_ge(lane_index(), splat(static_cast<float>(lo - j)), s, minus_inf);
+    }
+    store(scores + j, s);
     top = max(s, top);
   }
-  float lane[kLanes];
-  store(lane, top);
-  row.max = lane[0];
-  for (std::uint32_t l = 1; l < kLanes; ++l) row.max = lane[l] > row.max ? lane[l] : row.max;
+  const float max = reduce_max(top);
+  const bool is_near = !(max + reduce_max(depth) > 87.0f);
   Floats sum = splat(0.0f);
-  for (std::uint32_t j = begin; j < row.hi; j += kPage) {
-    const Floats p = exp(load(row.scores + j) - splat(row.max));
-    store(row.scores + j, p);
+  for (std::uint32_t j = begin; j < hi; j += kPage) {
+    const Floats x = load(scores + j) - splat(max);
+    const Floats p = is_near && is_whole(j) ? exp_near(x) : exp(x);
+    store(scores + j, p);
     sum = sum + p;
   }
-  store(lane, sum);
-  row.sum = fold16(lane);
+  row.max = max;
+  row.sum = reduce_add(sum);
 }
 
 ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
   return row.lo < page + kPage && row.hi > page;
 }
-template <int kTogether>
-ZRT_SIMD void score_page(Row* const* rows, WidePage k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
-  const float* q[kTogether];
-  float* scores[kTogether];
+template <int kN, class T>
+ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
+  const float* q[kN];
+  float* scores[kN];
   bool is_seen = false;
-  for (int r = 0; r < kTogether; ++r) {
+  for (int r = 0; r < kN; ++r) {
     q[r] = rows[r]->q;
     scores[r] = rows[r]->scores + page;
     is_seen = is_seen || sees(*rows[r], page);
   }
-  if (is_seen) page_dots<kTogether>(q, k, width, n, scores);
+  if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
-// Rows lie in pieces of up to kTogether that take their common tokens at once, and their other ones alone.
-template <int kTogether>
-ZRT_SIMD void add_page(Row* const* rows, WidePage v, std::uint32_t width, std::uint32_t page) {
-  const float* p[kTogether];
-  float* o[kTogether];
-  std::uint32_t lo[kTogether], hi[kTogether], begin = 0, end = kPage;
-  for (int r = 0; r < kTogether; ++r) {
+// Rows in pieces of up to kN: take their common tokens at once, and their other ones alone.
+template <int kN, class T>
+ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, std::uint32_t page) {
+  const float* p[kN];
+  float* o[kN];
+  std::uint32_t lo[kN], hi[kN], begin = 0, end = kPage;
+  for (int r = 0; r < kN; ++r) {
     p[r] = rows[r]->scores + page;
     o[r] = rows[r]->o;
     lo[r] = least(most(rows[r]->lo, page) - page, kPage);
@@ -157,26 +186,38 @@ ZRT_SIMD void add_page(Row* const* rows, WidePage v, std::uint32_t width, std::u
     begin = most(begin, lo[r]);
     end = least(end, hi[r]);
   }
-  if constexpr (kTogether > 1) {
+  if constexpr (kN > 1) {
     if (begin >= end) begin = end = kPage;
-    for (int r = 0; r < kTogether; ++r)
+    for (int r = 0; r < kN; ++r)
       if (lo[r] < begin) add_values<1>(p + r, v, width, lo[r], least(begin, hi[r]), o + r);
   }
-  if (begin < end) add_values<kTogether>(p, v, width, begin, end, o);
-  if constexpr (kTogether > 1)
-    for (int r = 0; r < kTogether; ++r)
+  if (begin < end) add_values<kN>(p, v, width, begin, end, o);
+  if constexpr (kN > 1)
+    for (int r = 0; r < kN; ++r)
       if (end < hi[r]) add_values<1>(p + r, v, width, most(end, lo[r]), hi[r], o + r);
 }
 
-ZRT_SIMD void merge(Row& row, std::uint32_t width) {
-  const float max = row.max > row.total_max ? row.max : row.total_max;
-  float factor[kLanes] = {row.total_max - max, row.max - max};
-  store(factor, exp(load(factor)));
-  const Floats a = splat(factor[0]), b = splat(factor[1]);
-  row.total_sum = __builtin_fmaf(row.sum, factor[1], row.total_sum * factor[0]);
-  row.total_max = max;
-  for (std::uint32_t i = 0; i < width; i += kLanes)
-    store(row.total + i, fma(load(row.o + i), b, load(row.total + i) * a));
+// The chunk that `n` rows have seen into their totals, of as many rows at once as two factors each fill the lanes.
+__attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uint32_t width) {
+  constexpr std::uint32_t kAtOnce = kLanes / 2;
+  for (; n > 0; rows += least(n, kAtOnce), n -= least(n, kAtOnce)) {
+    float factor[kLanes] = {};
+    for (std::uint32_t r = 0; r < least(n, kAtOnce); ++r) {
+      Row& row = *rows[r];
+      const float total = row.total_max;
+      row.total_max = row.max > total ? row.max : total;
+      factor[r] = total - row.total_max;
+      factor[kAtOnce + r] = row.max - row.total_max;
+    }
+    store(factor, exp(load(factor)));
+    for (std::uint32_t r = 0; r < least(n, kAtOnce); ++r) {
+      Row& row = *rows[r];
+      const float a = factor[r], b = factor[kAtOnce + r];
+      row.total_sum = __builtin_fmaf(row.sum, b, row.total_sum * a);
+      for (std::uint32_t i = 0; i < width; i += kLanes)
+        store(row.total + i, fma(load(row.o + i), splat(b), load(row.total + i) * splat(a)));
+    }
+  }
 }
 
 // y = total * (1 / sum)
@@ -186,33 +227,60 @@ ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
 
-// One chunk from position `at`, which `n` rows see.
-void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at, float scale,
-                  float softcap, float* wide) {
+// f(piece) for the rows in pieces of up to kTogether: f.operator()<size>(rows of the piece).
+template <class F>
+ZRT_SIMD void together(Row* const* rows, std::uint32_t n, F&& f) {
+  in_pieces<kTogether>(n, [&]<std::uint32_t kN>(std::uint32_t r)
+                              __attribute__((always_inline)) { f.template operator()<kN>(rows + r); });
+}
+
+// f(page) with the page of a cache that holds position `at`.
+template <class F>
+ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, const std::byte* ahead, float* wide,
+                        F&& f) {
+  if (has_halves(cache)) return f(in_place<Half>(cache, at, ahead));
+  if (has_floats(cache)) return f(in_place<float>(cache, at, ahead));
+  if (ahead != nullptr) prefetch(cache, ahead, kPage);
+  f(widen(cache, at, n, wide));
+}
+
+// One chunk from position `at`, which `n` rows see. Positions up to `last` will be read.
+void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
+                  std::uint32_t last, float scale, float softcap, float* wide) {
   const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
   std::uint32_t lo = kChunk, hi = 0;
   for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  for (std::uint32_t page = lo / kPage * kPage; page < hi; page += kPage) {
+  const std::uint32_t begin = lo / kPage * kPage, end = (hi + kPage - 1) / kPage * kPage;
+  // kAhead later the same cache is read, or the other one from position `then` on.
+  const auto later = [&](const Cache& same, std::uint32_t page, const Cache& other, std::uint32_t then,
+                         std::uint32_t other_end) __attribute__((always_inline)) -> const std::byte* {
+    page += kAhead;
+    if (page < end) return page_at(same, at + page);
+    then += page - end;
+    return then < other_end ? page_at(other, then) : nullptr;
+  };
+  for (std::uint32_t page = begin; page < end; page += kPage) {
     const std::uint32_t tokens = least(hi - page, kPage), keys = tokens > 8 ? 16 : 8;
-    const WidePage floats = widen(k, at + page, tokens, wide);
-    page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
-                      : prefetch(v, at + lo, least(hi, (lo / kPage + 1) * kPage) - lo);
-    std::uint32_t r = 0;
-    for (; r + 2 <= n; r += 2) score_page<2>(rows + r, floats, k_width, page, keys);
-    if (r < n) score_page<1>(rows + r, floats, k_width, page, keys);
+    with_page(k, at + page, tokens, later(k, page, v, at + begin, at + hi), wide,
+              [&](auto of) __attribute__((always_inline)) {
+                together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+                  score_page<kN>(piece, of, k_width, page, keys);
+                  of.ahead = 0;
+                });
+              });
   }
   for (std::uint32_t r = 0; r < n; ++r) {
     soften(*rows[r], scale, softcap);
     for (std::uint32_t i = 0; i < v_width; i += kLanes) store(rows[r]->o + i, splat(0.0f));
   }
-  for (std::uint32_t page = lo / kPage * kPage; page < hi; page += kPage) {
-    const WidePage floats = widen(v, at + page, least(hi - page, kPage), wide);
-    if (page + kPage < hi) prefetch(v, at + page + kPage, least(hi - page - kPage, kPage));
-    std::uint32_t r = 0;
-    for (; r + 4 <= n; r += 4) add_page<4>(rows + r, floats, v_width, page);
-    if (n - r == 3) add_page<3>(rows + r, floats, v_width, page);
-    if (n - r == 2) add_page<2>(rows + r, floats, v_width, page);
-    if (n - r == 1) add_page<1>(rows + r, floats, v_width, page);
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    with_page(v, at + page, least(hi - page, kPage), later(v, page, k, at + kChunk, last), wide,
+              [&](auto of) __attribute__((always_inline)) {
+                together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+                  add_page<kN>(piece, of, v_width, page);
+                  of.ahead = 0;
+                });
+              });
   }
 }
 
@@ -274,16 +342,19 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
       for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }
-    attend_chunk(seeing, n_seeing, k, v, at, c.scale, c.softcap, wide);
+    attend_chunk(seeing, n_seeing, k, v, at, last, c.scale, c.softcap, wide);
+    if (tile.records != nullptr) {
+      for (std::uint32_t r = 0; r < n; ++r) {
+        rows[r].o[v_width] = rows[r].max;
+        rows[r].o[v_width + 1] = rows[r].sum;
+      }
+      continue;
+    }
+    std::uint32_t n_begun = 0;
     for (std::uint32_t r = 0; r < n_seeing; ++r) {
       Row& row = *seeing[r];
-      if (tile.records != nullptr) {
-        row.o[v_width] = row.max;
-        row.o[v_width + 1] = row.sum;
-        continue;
-      }
       if (row.begin < at) {
-        merge(row, v_width);
+        seeing[n_begun++] = &row;
         continue;
       }
       float* o = row.o;
@@ -292,6 +363,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.total_max = row.max;
       row.total_sum = row.sum;
     }
+    merge(seeing, n_begun, v_width);
   }
   if (tile.records != nullptr) return;
   for (std::uint32_t r = 0; r < n; ++r) finish(rows[r], c.v_head_dim, v_width);

@@ -2,7 +2,6 @@
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
 // The lanes come first.
-#include "kernels/common/fold.h"
 #include "kernels/cpu_simd/attend_body.h"
 
 namespace zinc_rt::cpu_simd {

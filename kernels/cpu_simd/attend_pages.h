@@ -42,11 +42,19 @@ ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::ui
           dim};
 }
 
-// A page as floats: token j's row begins at floats + j * pitch and has padded(dim) of them.
-struct WidePage {
-  const float* floats;
+// A page: token j's row begins at values + j * pitch and has padded(dim) of them.
+template <class T>
+struct Page {
+  const T* values;
   std::uint64_t pitch;
+  std::int64_t ahead = 0;  // bytes from a value to the one that is asked for when it is read
 };
+using WidePage = Page<float>;
+// A page of halves is read in place where no row ends inside of 16 of them.
+using Half = std::uint16_t;
+ZRT_SIMD Part load_part(const Half* p) {
+  return load_part_f16(p);
+}
 
 ZRT_SIMD void widen_f32(const std::byte* from, float* to, std::uint32_t n) {
   std::memcpy(to, from, 4 * std::uint64_t{n});
@@ -73,18 +81,37 @@ ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
   return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
 }
 // Pages lie apart, so that nothing but this brings the next one in time.
-ZRT_SIMD void prefetch(const Cache& cache, std::uint32_t at, std::uint32_t n) {
-  const std::byte* from = page_at(cache, at);
+ZRT_SIMD void prefetch(const Cache& cache, const std::byte* from, std::uint32_t n) {
   const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
   for (std::uint32_t j = 0; j < n; ++j, from += cache.cell)
     for (std::uint64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
 }
-// The first n tokens of the page that holds position `at`.
+ZRT_SIMD void prefetch(const Cache& cache, std::uint32_t at, std::uint32_t n) {
+  prefetch(cache, page_at(cache, at), n);
+}
+ZRT_SIMD bool has_halves(const Cache& cache) {
+  return cache.kv == DType::kF16 && cache.dim % kLanes == 0;
+}
+ZRT_SIMD bool has_floats(const Cache& cache) {
+  return cache.kv == DType::kF32 && cache.dim % kLanes == 0;
+}
+// The page that holds position `at`, where it lies; what is at `ahead` is asked for, if not null.
+template <class T>
+ZRT_SIMD Page<T> in_place(const Cache& cache, std::uint32_t at, const std::byte* ahead) {
+  const std::byte* from = page_at(cache, at);
+  return {reinterpret_cast<const T*>(from), cache.cell / sizeof(T), ahead == nullptr ? 0 : ahead - from};
+}
+// Into the second cache: tokens lie a power of two apart as a rule, so that the first one has few places for them.
+template <class T>
+ZRT_SIMD void ask_for(const T* p, std::int64_t ahead) {
+  __builtin_prefetch(reinterpret_cast<const std::byte*>(p) + ahead, 0, 2);
+}
+// The first n tokens of the page that holds position `at`, as floats.
 __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, std::uint32_t n, float* scratch) {
   const std::byte* from = page_at(cache, at);
   const std::uint32_t width = padded(cache.dim), dim = cache.dim;
   const std::uint64_t cell = cache.cell;
-  if (cache.kv == DType::kF32 && width == dim) return {reinterpret_cast<const float*>(from), cell / 4};
+  if (has_floats(cache)) return in_place<float>(cache, at, nullptr);
   float* to = scratch;
   if (cache.kv == DType::kF32)
     for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_f32(from, to, dim);

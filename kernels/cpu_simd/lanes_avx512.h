@@ -81,6 +81,17 @@ ZRT_SIMD Floats select_gt(const Floats& a, const Floats& b, const Floats& x, con
 ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, const Floats& y) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ), y.v, x.v)};
 }
+// The largest lane, where none is NaN.
+ZRT_SIMD float reduce_max(const Floats& a) {
+  return _mm512_reduce_max_ps(a.v);
+}
+// fold16 of kernels/common/fold.h.
+ZRT_SIMD float reduce_add(const Floats& a) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+  __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(four, _mm_movehdup_ps(four)));
+}
 
 // ---- integers ----
 

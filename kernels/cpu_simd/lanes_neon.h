@@ -116,6 +116,16 @@ ZRT_SIMD Floats select_ge(const Floats& a, const Floats& b, const Floats& x, con
 ZRT_SIMD Floats max(const Floats& a, const Floats& b) {
   return select_gt(a, b, a, b);
 }
+// The largest lane, where none is NaN.
+ZRT_SIMD float reduce_max(const Floats& a) {
+  return vmaxvq_f32(vmaxq_f32(vmaxq_f32(a.q[0], a.q[1]), vmaxq_f32(a.q[2], a.q[3])));
+}
+// fold16 of kernels/common/fold.h.
+ZRT_SIMD float reduce_add(const Floats& a) {
+  const float32x4_t four = vaddq_f32(vaddq_f32(a.q[0], a.q[2]), vaddq_f32(a.q[1], a.q[3]));
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
 
 // ---- integers ----
 

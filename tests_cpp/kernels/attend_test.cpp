@@ -130,6 +130,21 @@ TEST_F(Attend, GroupsOfHeads) {
     }
 }
 
+// Decoding: halves are read where they lie, by as many heads at once as registers are for.
+TEST_F(Attend, OneTokenOverHalves) {
+  for (std::uint32_t group = 1; group <= 7; ++group)
+    for (const auto& [k, v] : {std::pair{64u, 64u}, {128u, 128u}, {272u, 48u}})
+      for (const std::uint32_t window : {0u, 200u})
+        for (const std::int32_t pos : {15, 70, 130, 1000})
+          check({.kv = DType::kF16,
+                 .n_heads = 2 * group,
+                 .n_kv_heads = 2,
+                 .head_dim = k,
+                 .v_head_dim = v,
+                 .window = window},
+                {{pos}, {0}}, fmt::format("{} heads of {} and {} at {}, window {}", group, k, v, pos, window));
+}
+
 TEST_F(Attend, TilesOfAPromptCrossPagesAndChunks) {
   for (const std::int32_t first : {0, 3, 100, 112, 120, 127, 128, 250})
     for (const std::int32_t n : {1, 2, 5, 16, 40})
