@@ -87,26 +87,29 @@ struct LinearArgs {
   uint64_t expert_pitch[3];
 };
 
-// The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a tile of W, and warps that add
-// up; before the groups, twice, v of a group a warp, 20 floats a row of x. column_tiles: of 8 rows of x; 0: one row. A
-// multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: three fit of up to 8 rows, two of
-// more.
+// The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
+// and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of
+// 8 rows of x; 0: one row. A multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: three
+// fit of up to 8 rows of x by a tile, two of more.
 constexpr uint32_t linear_adders(uint32_t column_tiles) {
   return column_tiles < 2 ? 1 : column_tiles;
 }
 constexpr uint32_t linear_threads(uint32_t column_tiles) {
   return 32 * (8 + linear_adders(column_tiles));
 }
-constexpr uint32_t linear_v_bytes(uint32_t column_tiles) {
-  return 2 * 8 * (column_tiles == 0 ? 1 : column_tiles * 8) * 20 * 4;
+constexpr uint32_t linear_workgroups(uint32_t tiles, uint32_t column_tiles) {  // of a multiprocessor
+  return tiles == 1 && column_tiles < 2 ? 3 : 2;
 }
-constexpr uint32_t linear_depth(uint32_t column_tiles, uint32_t slot_bytes) {
-  const uint32_t most = column_tiles < 2 ? 74u << 10 : 112u << 10;
-  const uint32_t depth = (most - linear_v_bytes(column_tiles)) / (8 * slot_bytes);
+constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
+  return 2 * 8 * tiles * (column_tiles == 0 ? 1 : column_tiles * 8) * 20 * 4;
+}
+constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
+  const uint32_t most = linear_workgroups(tiles, column_tiles) == 3 ? 74u << 10 : 112u << 10;
+  const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
   return depth < 2 ? 2 : depth > 4 ? 4 : depth;
 }
-constexpr uint32_t linear_shared_bytes(uint32_t column_tiles, uint32_t slot_bytes) {
-  return linear_v_bytes(column_tiles) + 8 * linear_depth(column_tiles, slot_bytes) * slot_bytes;
+constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
+  return linear_v_bytes(tiles, column_tiles) + 8 * linear_depth(tiles, column_tiles, tile_bytes) * tiles * tile_bytes;
 }
 
 // The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16

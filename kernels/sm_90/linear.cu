@@ -10,23 +10,26 @@ using namespace zinc_rt::cuda;
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
 
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, OneColumn<kFormat>>(args);
+  linear<kFormat, OneColumn<kFormat, 1>>(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>>(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 1>>(args);
+  linear<kFormat, Columns<kFormat, 1, 1>>(args);
 }
 extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 2>>(args);
+  linear<kFormat, Columns<kFormat, 1, 2>>(args);
 }
 extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 4>>(args);
+  linear<kFormat, Columns<kFormat, 1, 4>>(args);
 }
 static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>, kLargeTile.tiles, 4>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 3) linear_tile_32(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>, kSmallTile.tiles, 2>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {

@@ -196,10 +196,13 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   // Modules are loaded and limits raised before the capture, in which neither may happen.
   for (const Launch& launch : launches) {
     ZRT_TRY(const CUfunction code, function(launch.image, launch.function));
-    if (launch.shared > 32u << 10)
+    // A kernel may be launched with more here and with less there: its limit is never lowered.
+    if (std::uint32_t& limit = shared_limits_[code]; launch.shared > std::max(limit, 32u << 10)) {
       ZRT_CHECK_OK(driver_.check(driver_.cuFuncSetAttribute(code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                                             static_cast<int>(launch.shared)),
                                  fmt::format("{} bytes of shared memory for {}", launch.shared, launch.function)));
+      limit = launch.shared;
+    }
   }
   ZRT_CHECK_OK(driver_.check(driver_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                              "cuStreamBeginCapture"));

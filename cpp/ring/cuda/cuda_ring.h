@@ -93,6 +93,7 @@ class CudaRing final : public Ring {
   std::vector<LoadedKernel> kernels_;  // id - 1
   std::unordered_map<std::string, CUmodule> modules_;
   std::unordered_map<std::string, CUfunction> functions_;
+  std::unordered_map<CUfunction, std::uint32_t> shared_limits_;  // raised so far, in bytes
   std::unordered_map<Key, Graph, KeyHash> graphs_;
 
   // Shared with the device: numbers of the last kHeaders steps, and the word that counts steps; then device memory.

@@ -11,6 +11,10 @@ using cuda::LinearArgs;
 constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 and an H200
 constexpr std::uint32_t kItemFromChoice = 2;     // tokens up to which each choice reads its expert's weights by itself
 
+constexpr std::uint32_t kPairs = 250;       // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kMostFew = 32;      // rows of x up to which few_shape is faster than tiles
+constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles much of a GPU would be idle
+
 std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
 }
@@ -24,22 +28,31 @@ struct Shape {
   std::uint32_t walkers = 0;  // so many workgroups share all blocks and items; 0: a workgroup each
 };
 
-// linear.cuh, for products of up to so many rows of x the smallest that takes them at once, else the largest.
-Shape few_shape(DType dtype, std::uint32_t columns) {
+// linear.cuh, for products of up to so many rows of x the smallest that takes them at once, or else the largest that
+// fits the device; of two tiles a block, if n_pairs, the pairs of tiles, keep all multiprocessors busy.
+Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::uint32_t most_shared) {
   struct Few {
-    const char* function;
+    const char *function, *of_two;
     std::uint32_t column_tiles, columns;
   };
-  static constexpr Few kFew[] = {{"linear_1", 0, 1}, {"linear_8", 1, 8}, {"linear_16", 2, 16}, {"linear_32", 4, 32}};
+  static constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
+                                 {"linear_8", nullptr, 1, 8},
+                                 {"linear_16", nullptr, 2, 16},
+                                 {"linear_32", nullptr, 4, 32}};
+  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const auto shape = [&](const Few& few, std::uint32_t tiles) {
+    return Shape{tiles == 2 ? few.of_two : few.function,
+                 few.columns,
+                 16 * tiles,
+                 cuda::linear_shared_bytes(tiles, few.column_tiles, tile_bytes),
+                 cuda::linear_threads(few.column_tiles),
+                 kMultiprocessors * cuda::linear_workgroups(tiles, few.column_tiles)};
+  };
   const Few* few = kFew;
   while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
-  const auto slot = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  return {few->function,
-          few->columns,
-          16,
-          cuda::linear_shared_bytes(few->column_tiles, slot),
-          cuda::linear_threads(few->column_tiles),
-          few->column_tiles < 2 ? 3 * kMultiprocessors : 2 * kMultiprocessors};
+  while (few != kFew && shape(*few, 1).shared > most_shared) --few;
+  const bool is_of_two = few->of_two != nullptr && n_pairs >= kPairs && shape(*few, 2).shared <= most_shared;
+  return shape(*few, is_of_two ? 2 : 1);
 }
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
@@ -48,9 +61,6 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   return {tile.tiles == cuda::kLargeTile.tiles ? "linear_tile_128" : "linear_tile_32", tile.columns, 16 * tile.tiles,
           cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
 }
-
-constexpr std::uint32_t kMostFew = 32;      // rows of x up to which few_shape is faster than tiles
-constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles much of a GPU would be idle
 
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
 constexpr Shape kAnyFloatShape{"linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
@@ -107,7 +117,9 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const bool is_by_choice = experts.ids != nullptr && rows <= kItemFromChoice;
   // Rows of x that meet a matrix, of an expert on the average.
-  const std::uint32_t met = experts.ids == nullptr ? rows : is_by_choice ? 1 : ceil_div(n_choices, experts.n);
+  const std::uint32_t met = experts.ids == nullptr ? rows
+                            : is_by_choice         ? 1
+                                                   : std::max(2u, ceil_div(n_choices, experts.n));
   // Tiles want whole tiles of W, and much shared memory.
   const bool is_tiled =
       is_integer && met > kMostFew && std::ranges::all_of(matrices, [&](const Matrix& m) {
@@ -115,9 +127,19 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       });
   const Shape few_floats =
       is_integer ? Shape{} : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
+  // Of tiles of the matrices of a type; 0 where some have an odd number.
+  const auto n_pairs = [&](DType dtype) {
+    std::uint64_t n = 0;
+    for (const Matrix& m : matrices) {
+      if (m.dtype != dtype) continue;
+      if (m.rows % 32 != 0) return std::uint64_t{0};
+      n += m.rows / 32;
+    }
+    return n * (experts.ids == nullptr ? 1 : std::min(n_choices, experts.n));
+  };
   const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
     if (!is_integer) return few_floats;
-    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met);
+    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
   };
   const cuda::TileShape& tile = met > cuda::kSmallTile.columns ? cuda::kLargeTile : cuda::kSmallTile;
   const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
@@ -165,8 +187,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     }
     for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
     args.n_blocks = blocks;
-    const std::uint32_t x = shape.walkers > 0 ? std::min(blocks * n_items, shape.walkers) : blocks;
-    planner.launch("linear." + std::string(to_string(dtype)), shape.function, x, column_tiles,
+    const std::uint32_t workgroups_x = shape.walkers > 0 ? std::min(blocks * n_items, shape.walkers) : blocks;
+    planner.launch("linear." + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
                    shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
   }
 }
