@@ -4,8 +4,8 @@
 // is a lane of a half warp, takes 64 values of q in registers through 8 positions at a time. Then a thread has kRows /
 // 8 rows by kSteps values of the head, and sums up V over the positions in order. Rows of K and V have room for 16
 // kSteps values; where heads are narrower, q and K are padded with zeros, which leave a sum what it is.
-// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several. The last tiles come first,
-// since those of a prompt see the most. Symbols: n, m, type, pitch of K, pitch of V, most tokens of a tile.
+// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several. Symbols: n, m, type, pitch of
+// K, pitch of V, most tokens of a tile, tiles that run at once.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -18,8 +18,10 @@ struct Tokens {
   uint32_t first, n;
 };
 
-// Tile `tile` of the step, counted from its end; none has no tokens. starts: a bit a token.
-__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint32_t tile, uint32_t* starts) {
+// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
+// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
+// workgroup of a multiprocessor has the less to do the more the first has. starts: a bit a token.
+__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint32_t i, uint32_t* starts) {
   const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
   const uint32_t most = args.symbols[5], words = (n + 31) / 32;
 #pragma unroll 4
@@ -32,6 +34,11 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint
     if (threadIdx.x % 32 == 0) starts[t / 32] = bits;
   }
   __syncthreads();
+  uint32_t n_tiles = 0;
+  for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
+  if (i >= n_tiles) return {0, 0};
+  const uint32_t half = (n_tiles + 1) / 2;
+  uint32_t tile = i < half || n_tiles > args.symbols[6] ? i : n_tiles - 1 - (i - half);  // from the last
   for (uint32_t word = words, next = n; word-- > 0;) {
     uint32_t bits = starts[word];
     const auto n_bits = static_cast<uint32_t>(__popc(bits));
@@ -40,7 +47,7 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint
       if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
       continue;
     }
-    for (uint32_t i = tile + 1; i < n_bits; ++i) bits &= bits - 1;
+    for (uint32_t later = tile + 1; later < n_bits; ++later) bits &= bits - 1;
     const uint32_t start = __popc((bits & -bits) - 1);
     bits &= bits - 1;
     if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
@@ -218,15 +225,14 @@ struct Tile {
   // position.
   template <bool kHasSoftcap>
   __device__ __forceinline__ void weigh_scores(uint32_t n_rows, uint32_t chunk) const {
-    const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16, mask = 0xFFFFu << (threadIdx.x & 16);
+    const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
     const float scale = c.scale, softcap = c.softcap, per_softcap = exact::rcp(softcap);
     // Two rows apart, the half warps of a warp meet in no bank.
     const uint32_t first_row = (half & ~3u) + (half & 1) * 2 + (half >> 1 & 1);
     float own_most = 0.0f, own_sum = 0.0f;
 #pragma unroll 1
-    for (uint32_t i = 0; i < kVRows; ++i) {
-      const uint32_t r = first_row + i * kHalfWarps;
-      if (r >= n_rows) break;
+    for (uint32_t i = 0; i * kHalfWarps < n_rows; ++i) {
+      const uint32_t r = first_row + i * kHalfWarps;  // also where there is no such row: nobody reads its weights
       const Range seen = seen_of(c.window, row.pos[r], chunk);
       float* of = weights + r * kPitch + lane;
       float v[kChunk / 16], most = -__int_as_float(0x7f800000), sum = 0.0f;
@@ -238,7 +244,7 @@ struct Tile {
       }
 #pragma unroll
       for (int w = 8; w > 0; w /= 2) {
-        const float other = __shfl_xor_sync(mask, most, w);
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, most, w);
         most = other > most ? other : most;
       }
 #pragma unroll
@@ -388,6 +394,7 @@ struct Tile {
       __syncthreads();
       sum_chunk(total, tokens, chunk);
     }
+    let_next_start();
     write(total, tokens);
   }
 };

@@ -9,6 +9,7 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
+constexpr std::uint32_t kMultiprocessors = 132;
 constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
@@ -70,7 +71,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
   const std::string type(to_string(c.dtype(1)));
   auto symbols = c.symbols;
   if (plan.kind == Kind::kTile) {
-    symbols.push_back(plan.tokens);
+    symbols.insert(symbols.end(), {plan.tokens, 2 * kMultiprocessors / push.n_kv_heads});
     // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
     p.launch("flash_attn_tile", "flash_attn_tile_" + type + "_" + std::to_string(plan.width), push.n_kv_heads,
              ceil_div(c.rows(), plan.tokens) + 8, 1, cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
@@ -85,7 +86,6 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
     args.buffers[7] = quantize->buffers[1];
     args.symbols[7] = quantize->symbols[1];
   }
-  constexpr std::uint32_t kMultiprocessors = 132;
   args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
   args.symbols[9] = push.n_heads / push.n_kv_heads;
   if (plan.kind == Kind::kStaged)
