@@ -258,10 +258,7 @@ struct Tile {
     }
     const uint32_t r = first_row + lane * kHalfWarps;
     if (lane >= kVRows || r >= n_rows) return;
-    const uint32_t pos = row.pos[r];
-    const Range seen = seen_of(c.window, pos, chunk);
-    if (seen.begin == seen.end) return;
-    if (chunk == first_seen(c.window, pos) / kChunk) {
+    if (chunk == first_seen(c.window, row.pos[r]) / kChunk) {
       row.maxima[r] = own_most, row.sums[r] = own_sum;
     } else {
       const float was = row.maxima[r], now = own_most > was ? own_most : was;
@@ -322,7 +319,8 @@ struct Tile {
       }
     }
   }
-  // Adds a chunk to the values of a thread.
+  // Adds a chunk to the values of a thread. What a chunk before the first that a row sees adds, the first one
+  // overwrites.
   __device__ __forceinline__ void sum_chunk(Values& total, Tokens tokens, uint32_t chunk) const {
     const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16;
     const Range first = seen_of(c.window, row.pos[0], chunk), last = seen_of(c.window, row.pos[n_rows - 1], chunk);
@@ -344,7 +342,6 @@ struct Tile {
 #pragma unroll
     for (int r = 0; r < kVRows; ++r) {
       const uint32_t of = half + r * kHalfWarps;
-      if (seen[r].begin == seen[r].end) continue;
       const bool is_first = chunk == first_seen(c.window, row.pos[of]) / kChunk;
       const float before = row.before[of], after = row.after[of];
 #pragma unroll
