@@ -160,9 +160,24 @@ constexpr uint32_t float_tile_shared_bytes(uint32_t side) {
   return (4 * (side == 64 ? 8 : 16) * float_tile_lane(side) + 64 * kFloatTileThreads + side) * 4;
 }
 
-// Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup; rows (tokens by heads) of a thread, which
-// has one value of them.
-constexpr uint32_t kAttendTileThreads = 256, kAttendTileRows = 16;
+// Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup, its rows (tokens by heads), and what it
+// takes of shared memory: weights, K and V of a chunk. Weights and K have room between rows, so that what is read or
+// written at once lies in different banks. Where K and V are large, V takes the place of K.
+constexpr uint32_t kAttendTileThreads = 128, kAttendTilePitch = kAttendChunk + 8;
+constexpr uint32_t attend_tile_rows(uint32_t width) {
+  return width <= 128 ? 64 : 32;
+}
+constexpr bool attend_tile_has_both(uint32_t width, uint32_t value_bytes) {
+  return width * value_bytes <= 256;
+}
+constexpr uint32_t attend_tile_k_pitch(uint32_t width, uint32_t value_bytes) {
+  return width * value_bytes + 16;
+}
+constexpr uint32_t attend_tile_bytes(uint32_t width, uint32_t value_bytes) {
+  return attend_tile_rows(width) * kAttendTilePitch * 4 +
+         kAttendChunk * (attend_tile_k_pitch(width, value_bytes) +
+                         (attend_tile_has_both(width, value_bytes) ? width * value_bytes : 0));
+}
 
 // step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
 struct CopyJob {

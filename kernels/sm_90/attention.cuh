@@ -34,37 +34,41 @@ __device__ __forceinline__ uint32_t first_seen(uint32_t window, uint32_t pos) {
   return window > 0 && pos >= window ? pos - window + 1 : 0;
 }
 
-// 16 values of K from i on.
-template <class Cell, bool kStaged>
-__device__ __forceinline__ void load_16(const uint8_t* cell, uint32_t i, uint32_t n, float (&k)[16]) {
-  if constexpr (kStaged) {
-    if (i + 16 <= n) {  // whole vectors
-      constexpr int kVectors = Cell::kBytes;
-      uint4 v[kVectors];
-#pragma unroll
-      for (int p = 0; p < kVectors; ++p) v[p] = reinterpret_cast<const uint4*>(cell + i * Cell::kBytes)[p];
-#pragma unroll
-      for (int l = 0; l < 16; ++l) k[l] = Cell::at(reinterpret_cast<const uint8_t*>(v), l);
-      return;
-    }
-  }
-#pragma unroll
-  for (int l = 0; l < 16; ++l) k[l] = i + l < n ? Cell::at(cell, i + l) : 0.0f;
-}
+// What of a chunk is seen: the positions [begin, end), counted from its first.
+struct Range {
+  uint32_t begin, end;
+  __device__ __forceinline__ bool has(uint32_t at) const { return at - begin < end - begin; }
+};
 
-// 16-byte vectors of K or V at the positions [begin, end) of a chunk to rows of shared memory, by kThreads threads.
-// head: bytes from a cell to the kv head in it, of which `bytes` are copied.
-template <uint32_t kThreads>
-__device__ __forceinline__ void stage(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint64_t page_bytes,
-                                      uint64_t cell, uint64_t head, uint32_t bytes, const int32_t* pages,
-                                      uint32_t begin, uint32_t end) {
-  const uint32_t vectors = bytes / 16;
-  for (uint32_t i = threadIdx.x; i < (end - begin) * vectors; i += kThreads) {
-    const uint32_t p = begin + i / vectors, at = i % vectors * 16;
-    copy_16(tile + p % kChunk * pitch + at,
-            cache + static_cast<uint64_t>(pages[p / 16]) * page_bytes + p % 16 * cell + head + at);
+// How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
+// vector of every kRows-th row.
+template <uint32_t kThreads, int kVectors>
+struct Copies {
+  static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
+  int32_t page[kPasses];  // of the rows of this thread; negative: not seen
+
+  // pages: from the chunk's first. All are asked for before the first is waited for.
+  __device__ __forceinline__ Copies(const int32_t* pages, Range range) {
+    const uint32_t row = threadIdx.x / kVectors;
+    pages += row / 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
   }
-}
+  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on, and rows that are not seen,
+  // become zeros.
+  __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
+                                        uint32_t cell, uint32_t vectors) const {
+    const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
+    tile += row * pitch + at * 16;
+    cache += row % 16 * cell + at * 16;
+#pragma unroll
+    for (uint32_t i = 0; i < kPasses; ++i)
+      copy_16_or_zeros(
+          tile + i * kRows * pitch,
+          cache + static_cast<uint64_t>(static_cast<uint32_t>(max(page[i], 0))) * page_bytes + i * kRows % 16 * cell,
+          page[i] >= 0 && at < vectors);
+  }
+};
 
 // The fold of 16 lanes in registers.
 __device__ __forceinline__ float fold(const float (&lane)[16]) {
@@ -78,7 +82,7 @@ __device__ __forceinline__ float fold(const float (&lane)[16]) {
 }
 
 // The scores of the first n_rows rows of q, `width` floats apart and at most kRows, with a cell of K.
-template <class Cell, bool kStaged, int kRows>
+template <class Cell, int kRows>
 __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_t* k_cell, const float* q,
                                           uint32_t width, uint32_t n_rows, float (&scores)[kRows]) {
   float dot[kRows] = {};
@@ -87,7 +91,8 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
     float lanes[kRows][16] = {};
     for (uint32_t i = g; i < n; i += 16) {
       float k[16];
-      load_16<Cell, kStaged>(k_cell, i, n, k);
+#pragma unroll
+      for (int l = 0; l < 16; ++l) k[l] = i + l < n ? Cell::at(k_cell, i + l) : 0.0f;
 #pragma unroll
       for (int h = 0; h < kRows; ++h)
         if (h < n_rows)

@@ -47,7 +47,7 @@ __device__ void attend(const OpArgs& args) {
                           (is_seen ? j : begin) % 16 * k_cell + k_head;
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
       float own[kHeads];
-      scores_of<Cell, false>(c, k_at, q + h0 * width, width, group - h0, own);
+      scores_of<Cell>(c, k_at, q + h0 * width, width, group - h0, own);
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         const float s = own[h];

@@ -14,42 +14,6 @@ using namespace zinc_rt::cuda;
 constexpr uint32_t kThreads = kAttendThreads, kHalfWarps = kThreads / 16;
 constexpr int kHeads = 4;  // that share a pass over K and V
 
-// What of a chunk is seen: the positions [begin, end), counted from its first.
-struct Range {
-  uint32_t begin, end;
-  __device__ bool has(uint32_t at) const { return at - begin < end - begin; }
-};
-
-// How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
-// vector of every kRows-th row.
-template <int kVectors>
-struct Copies {
-  static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
-  int32_t page[kPasses];  // of the rows of this thread; negative: not seen
-
-  // pages: from the chunk's first. All are asked for before the first is waited for.
-  __device__ __forceinline__ Copies(const int32_t* pages, Range range) {
-    const uint32_t row = threadIdx.x / kVectors;
-    pages += row / 16;
-#pragma unroll
-    for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
-  }
-  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on, and rows that are not seen,
-  // become zeros.
-  __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
-                                        uint32_t cell, uint32_t vectors) const {
-    const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
-    tile += row * pitch + at * 16;
-    cache += row % 16 * cell + at * 16;
-#pragma unroll
-    for (uint32_t i = 0; i < kPasses; ++i)
-      copy_16_or_zeros(
-          tile + i * kRows * pitch,
-          cache + static_cast<uint64_t>(static_cast<uint32_t>(max(page[i], 0))) * page_bytes + i * kRows % 16 * cell,
-          page[i] >= 0 && at < vectors);
-  }
-};
-
 // q K of kN heads at the positions of a range, and at up to 15 beside it that nobody reads.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kHeads][kSteps], Range range,
@@ -209,7 +173,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   const auto range_of = [&](uint32_t chunk) {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
   };
-  using ChunkCopies = Copies<kVectors>;
+  using ChunkCopies = Copies<kThreads, kVectors>;
   const auto copies_of = [&](uint32_t chunk) { return ChunkCopies(pages + chunk * (kChunk / 16), range_of(chunk)); };
   const auto stage_k = [&](const ChunkCopies& copies) {
     copies.start(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes, args.symbols[3],

@@ -1,176 +1,437 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens, at the bits of flash_attn.cu: a workgroup has up to
 // symbols[5] tokens of a slot, one after another and in one aligned block of positions, with the query heads of a kv
-// head. All its rows meet a chunk of K and V in shared memory. Grid: tokens, kv heads; the workgroup of a tile's first
-// token computes it. Symbols: n, m, type, pitch of K, pitch of V, most tokens of a tile. Rows of a thread: kEach at
-// most.
+// head: its rows. K of a chunk lies in shared memory lane by lane (docs/arithmetic.md, rule 4), so that a thread, which
+// is a lane of a half warp, takes 64 values of q in registers through 8 positions at a time. Then a thread has kRows /
+// 8 rows by kSteps values of the head, and sums up V over the positions in order. Rows of K and V have room for 16
+// kSteps values; where heads are narrower, q and K are padded with zeros, which leave a sum what it is.
+// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several. Symbols: n, m, type, pitch of
+// K, pitch of V, most tokens of a tile, tiles that run at once.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kThreads = kAttendTileThreads, kEach = kAttendTileRows, kAtOnce = 4;
+constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
+constexpr int kAhead = 8;  // positions of a product of q and K
 
-// What of a chunk a row sees: [begin, end), none if they meet.
-struct Seen {
-  uint32_t begin, end;
-  bool is_first;  // the row's first chunk
+// Tokens [first, first + n) of the step.
+struct Tokens {
+  uint32_t first, n;
 };
-__device__ __forceinline__ Seen seen_of(uint32_t window, uint32_t pos, uint32_t chunk) {
-  const uint32_t first = first_seen(window, pos);
-  return {max(chunk * kChunk, first), min((chunk + 1) * kChunk, pos + 1), chunk == first / kChunk};
+
+// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
+// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
+// workgroup of a multiprocessor has the less to do the more the first has. starts: a bit a token.
+__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint32_t i, uint32_t* starts) {
+  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+  const uint32_t most = args.symbols[5], words = (n + 31) / 32;
+#pragma unroll 4
+  for (uint32_t first = 0; first < n; first += kThreads) {
+    const uint32_t t = first + threadIdx.x, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
+    const int32_t pos = positions[own];
+    const bool continues =
+        t > 0 && slots[own] == slots[before] && pos == positions[before] + 1 && static_cast<uint32_t>(pos) % most != 0;
+    const uint32_t bits = __ballot_sync(0xFFFFFFFFu, t < n && !continues);
+    if (threadIdx.x % 32 == 0) starts[t / 32] = bits;
+  }
+  __syncthreads();
+  uint32_t n_tiles = 0;
+  for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
+  if (i >= n_tiles) return {0, 0};
+  const uint32_t half = (n_tiles + 1) / 2;
+  uint32_t tile = i < half || n_tiles > args.symbols[6] ? i : n_tiles - 1 - (i - half);  // from the last
+  for (uint32_t word = words, next = n; word-- > 0;) {
+    uint32_t bits = starts[word];
+    const auto n_bits = static_cast<uint32_t>(__popc(bits));
+    if (tile >= n_bits) {
+      tile -= n_bits;
+      if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
+      continue;
+    }
+    for (uint32_t later = tile + 1; later < n_bits; ++later) bits &= bits - 1;
+    const uint32_t start = __popc((bits & -bits) - 1);
+    bits &= bits - 1;
+    if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
+    return {word * 32 + start, next - (word * 32 + start)};
+  }
+  return {0, 0};
 }
 
-template <class Cell>
-__device__ void attend_tile(const OpArgs& args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  let_next_start();
-  wait_for_inputs();
-  const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads, type = args.symbols[2],
-                 most = args.symbols[5], n = args.dim(0), tid = threadIdx.x;
-  if (t >= n) return;
-  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
-  const auto continues = [&](uint32_t i) {  // the tile of the token before
-    return slots[i] == slots[i - 1] && positions[i] == positions[i - 1] + 1 && positions[i] % most != 0;
+// What a row whose token is at pos sees of a chunk that is not after it.
+__device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t chunk) {
+  const uint32_t end = min(kChunk, pos + 1 - chunk * kChunk);
+  return {min(max(chunk * kChunk, first_seen(window, pos)) - chunk * kChunk, end), end};
+}
+
+// e^x for x <= 0 or NaN: exact::exp without its branches.
+__device__ __forceinline__ float weight_of(float x) {
+  const bool is_there = x > -104.0f;
+  const exact::ExpParts e = exact::exp_parts(is_there ? x : 0.0f);
+  const float w = exact::scale2(e.p, e.n);
+  return is_there ? w : x == x ? 0.0f : x;
+}
+
+template <class Cell, int kSteps>
+struct Tile {
+  static constexpr uint32_t kWidth = 16 * kSteps, kRows = attend_tile_rows(kWidth), kRowBytes = kWidth * Cell::kBytes,
+                            kKPitch = attend_tile_k_pitch(kWidth, Cell::kBytes);
+  static constexpr bool kHasBoth = attend_tile_has_both(kWidth, Cell::kBytes);
+  // Vectors of a lane of K, and of a thread of V: values of each.
+  static constexpr int kOfVector = kSteps * Cell::kBytes < 16 ? kSteps : 16 / Cell::kBytes,
+                       kVectors = kSteps / kOfVector, kVectorBytes = kOfVector * Cell::kBytes;
+  // Rows of a thread: of q, of which a half warp has as many, and of V.
+  static constexpr int kQRows = 64 / (kSteps < 8 ? 8 : kSteps), kVRows = kRows / kHalfWarps;
+  static constexpr uint32_t kParts = 16 / kQRows;  // lanes that share a row's scores
+  static constexpr int kKept = kAhead / kParts;    // of which each has so many
+
+  const OpArgs& args;
+  const push::FlashAttn c;
+  uint32_t kv_head, group;
+  uint8_t *k_tile, *v_tile;
+  float* weights;  // q K at first
+
+  struct Row {
+    float before[kRows], after[kRows];  // what o and the sum so far, and the chunk's, count in the merged ones
+    float maxima[kRows], sums[kRows];
+    uint32_t pos[kRows];
   };
-  if (t > 0 && continues(t)) return;
-  uint32_t n_tokens = 1;
-  while (t + n_tokens < n && continues(t + n_tokens)) ++n_tokens;
-  const auto pos = static_cast<uint32_t>(positions[t]);
-  const uint32_t rows = n_tokens * group, all_rows = most * group;
-  const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slots[t]) * args.dim(1);
-  const uint64_t k_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.head_dim),
-                 v_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.v_head_dim),
-                 k_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
-                 v_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.v_head_dim);
-  // Queries padded to 16 values; scores, then weights; of each row what its chunks are merged by; K and V.
-  const uint32_t width = (c.head_dim + 15) / 16 * 16, k_pitch = c.head_dim * Cell::kBytes + 16,
-                 v_pitch = c.v_head_dim * Cell::kBytes;
-  float *q = shared, *p = q + all_rows * width, *before = p + all_rows * kChunk, *after = before + all_rows,
-        *maxima = after + all_rows, *sums = maxima + all_rows;
-  uint8_t* k_tile = reinterpret_cast<uint8_t*>(shared) + (all_rows * (width + kChunk + 4) * 4 + 15) / 16 * 16;
-  uint8_t* v_tile = k_tile + kChunk * k_pitch;
-  const auto token_of = [&](uint32_t row) { return t + row / group; };
-  const auto head_of = [&](uint32_t row) { return kv_head * group + row % group; };
-  for (uint32_t i = tid; i < rows * width; i += kThreads) {
-    const uint32_t row = i / width, at = i % width;
-    q[i] = at < c.head_dim ? args.buffer<const float>(
-                                 0)[(static_cast<uint64_t>(token_of(row)) * c.n_heads + head_of(row)) * c.head_dim + at]
-                           : 0.0f;
+  Row& row;
+
+  __device__ __forceinline__ const uint8_t* cell_of(int buffer, uint32_t dim) const {
+    return args.buffer<const uint8_t>(buffer) + kv_head * dim * Cell::kBytes;
   }
-  const uint32_t teams = kThreads / c.v_head_dim, team = tid / c.v_head_dim, dim = tid % c.v_head_dim;
-  float acc[kEach] = {};
-  for (uint32_t chunk = first_seen(c.window, pos) / kChunk; chunk <= pos / kChunk; ++chunk) {
-    const Seen widest{seen_of(c.window, pos, chunk).begin, seen_of(c.window, pos + n_tokens - 1, chunk).end, false};
-    stage<kThreads>(k_tile, k_pitch, args.buffer<const uint8_t>(1), args.symbols[3], k_cell, k_head,
-                    c.head_dim * Cell::kBytes, pages, widest.begin, widest.end);
-    stage<kThreads>(v_tile, v_pitch, args.buffer<const uint8_t>(2), args.symbols[4], v_cell, v_head,
-                    c.v_head_dim * Cell::kBytes, pages, widest.begin, widest.end);
-    wait_for_copies();
-    __syncthreads();
-    // Scores: a thread has a position, and every other kAtOnce rows.
-    const uint32_t own = chunk * kChunk + tid % kChunk;
-    for (uint32_t r0 = tid / kChunk * kAtOnce; r0 < rows; r0 += kThreads / kChunk * kAtOnce) {
-      float scores[kAtOnce];
-      scores_of<Cell, true>(c, k_tile + tid % kChunk * k_pitch, q + r0 * width, width, rows - r0, scores);
+  __device__ __forceinline__ static float value(const uint32_t (&words)[4], int i) {
+    if constexpr (Cell::kBytes == 4) return __uint_as_float(words[i]);
+    return widen_f16(static_cast<uint16_t>(words[i / 2] >> (i % 2 * 16)));
+  }
+  __device__ __forceinline__ static void load_vector(const uint8_t* from, float (&v)[kOfVector]) {
+    uint32_t words[4];
+    if constexpr (kVectorBytes == 16) {
+      const uint4 in = *reinterpret_cast<const uint4*>(from);
+      words[0] = in.x, words[1] = in.y, words[2] = in.z, words[3] = in.w;
+    } else {
+      const uint2 in = *reinterpret_cast<const uint2*>(from);
+      words[0] = in.x, words[1] = in.y;
+    }
 #pragma unroll
-      for (uint32_t h = 0; h < kAtOnce; ++h) {
-        if (r0 + h >= rows) break;
-        const Seen seen = seen_of(c.window, pos + (r0 + h) / group, chunk);
-        if (own >= seen.begin && own < seen.end) p[(r0 + h) * kChunk + tid % kChunk] = scores[h];
+    for (int i = 0; i < kOfVector; ++i) v[i] = value(words, i);
+  }
+
+  // K of a chunk to shared memory, where the values of a lane lie together. A thread has the same vector of 16 bytes of
+  // each 16 values, and turns them.
+  __device__ __forceinline__ void stage_k(const int32_t* pages, Range range) const {
+    constexpr uint32_t kOf16 = 16 / Cell::kBytes, kUnits = 16 / kOf16;
+    const uint32_t cell = c.n_kv_heads * c.head_dim * Cell::kBytes;
+#pragma unroll
+    for (uint32_t first = 0; first < kChunk * kUnits; first += kThreads) {
+      const uint32_t at = (first + threadIdx.x) / kUnits, part = threadIdx.x % kUnits;
+      if (!range.has(at)) continue;
+      const uint8_t* from = cell_of(1, c.head_dim) +
+                            static_cast<uint64_t>(static_cast<uint32_t>(pages[at / 16])) * args.symbols[3] +
+                            at % 16 * cell + part * 16;
+      uint32_t in[kSteps][4];
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) {
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (s * 16 + part * kOf16 < c.head_dim) v = *reinterpret_cast<const uint4*>(from + s * 16 * Cell::kBytes);
+        in[s][0] = v.x, in[s][1] = v.y, in[s][2] = v.z, in[s][3] = v.w;
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kOf16; ++i) {
+        uint32_t out[kSteps * Cell::kBytes / 4];
+#pragma unroll
+        for (int s = 0; s < kSteps * Cell::kBytes / 4; ++s) {
+          if constexpr (Cell::kBytes == 4)
+            out[s] = in[s][i];
+          else
+            out[s] = __byte_perm(in[2 * s][i / 2], in[2 * s + 1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632);
+        }
+        uint8_t* to = k_tile + at * kKPitch + (part * kOf16 + i) * kVectorBytes;
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+          if constexpr (kVectorBytes == 16)
+            *reinterpret_cast<uint4*>(to + v * 16 * kVectorBytes) =
+                make_uint4(out[4 * v], out[4 * v + 1], out[4 * v + 2], out[4 * v + 3]);
+          else
+            *reinterpret_cast<uint2*>(to + v * 16 * kVectorBytes) = uint2{out[0], out[1]};
+        }
       }
     }
-    __syncthreads();
-    // Weights: a half warp has a row, a lane every 16th position.
-    for (uint32_t row = tid / 16; row < rows; row += kThreads / 16) {
-      const Seen seen = seen_of(c.window, pos + row / group, chunk);
-      const uint32_t mask = 0xFFFFu << (tid & 16), first = chunk * kChunk + tid % 16;
-      float v[kChunk / 16], top = -__int_as_float(0x7f800000), sum = 0.0f;
+  }
+  __device__ __forceinline__ void stage_v(const int32_t* pages, Range range) const {
+    Copies<kThreads, kRowBytes / 16>(pages, range)
+        .start(v_tile, kRowBytes, cell_of(2, c.v_head_dim), args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+               c.v_head_dim * Cell::kBytes / 16);
+  }
+
+  // The fold of 16 lanes that have the same sums: each keeps the lower half and gives the upper one away, until
+  // width 1.
+  template <int kLanes, int kSums>
+  __device__ __forceinline__ static void fold(float (&v)[kSums]) {
+    constexpr int kLeft = kSums * kLanes / 16;
 #pragma unroll
-      for (uint32_t i = 0; i < kChunk / 16; ++i) {
-        if (first + 16 * i < seen.begin || first + 16 * i >= seen.end) continue;
-        v[i] = p[row * kChunk + tid % 16 + 16 * i];
-        top = v[i] > top ? v[i] : top;
+    for (int i = 0; i < kLeft; ++i) v[i] = v[i] + __shfl_xor_sync(0xFFFFFFFFu, v[i + kLeft], kLanes);
+    if constexpr (kLanes > 1) fold<kLanes / 2>(v);
+  }
+
+  // q K of the tile's rows at the positions of a range, and at some beside it that nobody reads. A half warp has kQRows
+  // rows; the fewer rows there are, the more half warps share positions out. A lane has its rows and positions in an
+  // order of its own, such that in the fold of 16 lanes it always gives away the upper half of its sums.
+  __device__ __forceinline__ void score(Tokens tokens, Range range) const {
+    const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16, lane = threadIdx.x % 16;
+    uint32_t n_groups = 1;
+    while (n_groups * kQRows < n_rows) n_groups *= 2;
+    const uint32_t first_row = half % n_groups * kQRows;
+    float q[kQRows][kSteps];
+#pragma unroll
+    for (uint32_t r = 0; r < kQRows; ++r) {
+      const uint32_t of = first_row + (r ^ lane / kParts), t = tokens.first + of / group;
+      const float* from = args.buffer<const float>(0) +
+                          (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.head_dim + lane;
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) q[r][s] = of < n_rows && s * 16 + lane < c.head_dim ? from[s * 16] : 0.0f;
+    }
+    __syncthreads();  // K is there
+    if ((half & ~1u) % n_groups * kQRows >= n_rows) return;
+    const uint32_t apart = n_groups == 1 ? half % 2 : 0;  // of the half warps of a warp
+    for (uint32_t block = range.begin / kAhead / 2 * 2 + half / n_groups - apart; block * kAhead < range.end;
+         block += kHalfWarps / n_groups) {
+      const uint32_t at = (block + apart) * kAhead;
+      const uint8_t* k_at = k_tile + at * kKPitch + lane * kVectorBytes;
+      float v[kQRows * kAhead];
+#pragma unroll
+      for (int p = 0; p < kAhead; ++p) {
+        const uint8_t* from = k_at + ((p / kKept ^ lane % kParts) * kKept + p % kKept) * kKPitch;
+#pragma unroll
+        for (int i = 0; i < kVectors; ++i) {
+          float k[kOfVector];
+          load_vector(from + i * 16 * kVectorBytes, k);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j)
+#pragma unroll
+            for (int r = 0; r < kQRows; ++r)
+              v[r * kAhead + p] = __fmaf_rn(k[j], q[r][i * kOfVector + j], i + j == 0 ? 0.0f : v[r * kAhead + p]);
+        }
       }
+      fold<8>(v);
+      float* to = weights + (first_row + lane / kParts) * kPitch + at + lane % kParts * kKept;
+      if constexpr (kKept == 4)
+        *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
+      else
+        *reinterpret_cast<float2*>(to) = make_float2(v[0], v[1]);
+    }
+  }
+
+  // exp(score - maximum) for each q K, and what chunks are merged by. A half warp has a row, a lane every 16th
+  // position.
+  template <bool kHasSoftcap>
+  __device__ __forceinline__ void weigh_scores(uint32_t n_rows, uint32_t chunk) const {
+    const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+    const float scale = c.scale, softcap = c.softcap, per_softcap = exact::rcp(softcap);
+    // Two rows apart, the half warps of a warp meet in no bank.
+    const uint32_t first_row = (half & ~3u) + (half & 1) * 2 + (half >> 1 & 1);
+    float own_most = 0.0f, own_sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t i = 0; i * kHalfWarps < n_rows; ++i) {
+      const uint32_t r = first_row + i * kHalfWarps;  // also where there is no such row: nobody reads its weights
+      const Range seen = seen_of(c.window, row.pos[r], chunk);
+      float* of = weights + r * kPitch + lane;
+      float v[kChunk / 16], most = -__int_as_float(0x7f800000), sum = 0.0f;
+#pragma unroll
+      for (uint32_t j = 0; j < kChunk / 16; ++j) {
+        v[j] = of[16 * j] * scale;
+        if (kHasSoftcap) v[j] = softcap * exact::tanh(v[j] * per_softcap);
+        if (seen.has(lane + 16 * j) && v[j] > most) most = v[j];
+      }
+#pragma unroll
       for (int w = 8; w > 0; w /= 2) {
-        const float other = __shfl_xor_sync(mask, top, w);
-        top = other > top ? other : top;
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, most, w);
+        most = other > most ? other : most;
       }
 #pragma unroll
-      for (uint32_t i = 0; i < kChunk / 16; ++i) {
-        if (first + 16 * i < seen.begin || first + 16 * i >= seen.end) continue;
-        const float e = exact::exp(v[i] - top);
-        p[row * kChunk + tid % 16 + 16 * i] = e;
-        sum = sum + e;
+      for (uint32_t j = 0; j < kChunk / 16; ++j) {
+        const float w = weight_of(v[j] - most);
+        of[16 * j] = w;
+        if (seen.has(lane + 16 * j)) sum = sum + w;
       }
       sum = fold_half_warp(sum);
-      if (tid % 16 != 0 || seen.begin >= seen.end) continue;
-      if (seen.is_first) {
-        maxima[row] = top, sums[row] = sum;
-      } else {
-        const float was = maxima[row], now = top > was ? top : was;
-        before[row] = exact::exp(was - now), after[row] = exact::exp(top - now);
-        maxima[row] = now;
-        sums[row] = __fmaf_rn(sum, after[row], sums[row] * before[row]);
-      }
+      if (lane == i) own_most = most, own_sum = sum;
     }
-    __syncthreads();
-    // V: a thread has a value of the head, and the rows of its team.
-    if (team < teams) {
-      float o[kEach] = {};
-      // Where every row sees all that is staged, four positions at a time.
-      const uint32_t begin = seen_of(c.window, pos + n_tokens - 1, chunk).begin,
-                     end = seen_of(c.window, pos, chunk).end;
-      const bool is_even = begin == chunk * kChunk && end == begin + kChunk;
-      const auto v_at = [&](uint32_t position) { return Cell::at(v_tile + position % kChunk * v_pitch, dim); };
-      if (is_even) {
-        for (uint32_t at = 0; at < kChunk; at += 4) {
-          const float v[4] = {v_at(at), v_at(at + 1), v_at(at + 2), v_at(at + 3)};
-#pragma unroll
-          for (uint32_t e = 0; e < kEach; ++e) {
-            const uint32_t row = team + e * teams;
-            if (row >= rows) break;
-            const float4 w = *reinterpret_cast<const float4*>(p + row * kChunk + at);
-            o[e] = __fmaf_rn(w.x, v[0], o[e]);
-            o[e] = __fmaf_rn(w.y, v[1], o[e]);
-            o[e] = __fmaf_rn(w.z, v[2], o[e]);
-            o[e] = __fmaf_rn(w.w, v[3], o[e]);
-          }
-        }
-      } else {
-        for (uint32_t at = widest.begin; at < widest.end; ++at) {
-          const float v = v_at(at);
-#pragma unroll
-          for (uint32_t e = 0; e < kEach; ++e) {
-            const uint32_t row = team + e * teams;
-            if (row >= rows) break;
-            const Seen seen = seen_of(c.window, pos + row / group, chunk);
-            if (at >= seen.begin && at < seen.end) o[e] = __fmaf_rn(p[row * kChunk + at % kChunk], v, o[e]);
-          }
-        }
-      }
-#pragma unroll
-      for (uint32_t e = 0; e < kEach; ++e) {
-        const uint32_t row = team + e * teams;
-        if (row >= rows) break;
-        const Seen seen = seen_of(c.window, pos + row / group, chunk);
-        if (seen.begin < seen.end) acc[e] = seen.is_first ? o[e] : __fmaf_rn(o[e], after[row], acc[e] * before[row]);
-      }
+    const uint32_t r = first_row + lane * kHalfWarps;
+    if (lane >= kVRows || r >= n_rows) return;
+    if (chunk == first_seen(c.window, row.pos[r]) / kChunk) {
+      row.maxima[r] = own_most, row.sums[r] = own_sum;
+    } else {
+      const float was = row.maxima[r], now = own_most > was ? own_most : was;
+      row.before[r] = exact::exp(was - now), row.after[r] = exact::exp(own_most - now);
+      row.maxima[r] = now;
+      row.sums[r] = __fmaf_rn(own_sum, row.after[r], row.sums[r] * row.before[r]);
     }
-    __syncthreads();
   }
-  if (team >= teams) return;
+
+  // A thread's rows are every kHalfWarps-th from its half warp's on, its vectors of a row every 16th.
+  using Values = float[kVRows][kSteps];
+
+  // o of the first kN rows of a thread: positions that all rows see, four at a time.
+  template <int kN>
+  __device__ __forceinline__ void sum_even(Values& o, uint32_t begin, uint32_t end) const {
+    const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
+    const float* w_at = weights + threadIdx.x / 16 * kPitch;
+#pragma unroll 1
+    for (uint32_t at = begin; at < end; at += 4) {
 #pragma unroll
-  for (uint32_t e = 0; e < kEach; ++e) {
-    const uint32_t row = team + e * teams;
-    if (row >= rows) break;
-    args.buffer<float>(6)[(static_cast<uint64_t>(token_of(row)) * c.n_heads + head_of(row)) * c.v_head_dim + dim] =
-        acc[e] * exact::rcp(sums[row]);
+      for (int i = 0; i < kVectors; ++i) {
+        float v[4][kOfVector];
+#pragma unroll
+        for (int p = 0; p < 4; ++p) load_vector(v_at + (at + p) * kRowBytes + i * 16 * kVectorBytes, v[p]);
+#pragma unroll
+        for (int r = 0; r < kN; ++r) {
+          const float4 w = *reinterpret_cast<const float4*>(w_at + r * kHalfWarps * kPitch + at);
+          float* of = o[r] + i * kOfVector;
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.x, v[0][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.y, v[1][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.z, v[2][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.w, v[3][j], of[j]);
+        }
+      }
+    }
+  }
+  // The same of positions that some rows do not see.
+  __device__ __forceinline__ void sum_edge(Values& o, const Range (&seen)[kVRows], uint32_t begin, uint32_t end) const {
+    const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
+    const float* w_at = weights + threadIdx.x / 16 * kPitch;
+#pragma unroll 1
+    for (uint32_t at = begin; at < end; ++at) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        float v[kOfVector];
+        load_vector(v_at + at * kRowBytes + i * 16 * kVectorBytes, v);
+#pragma unroll
+        for (int r = 0; r < kVRows; ++r) {
+          if (!seen[r].has(at)) continue;
+          const float w = w_at[r * kHalfWarps * kPitch + at];
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) o[r][i * kOfVector + j] = __fmaf_rn(w, v[j], o[r][i * kOfVector + j]);
+        }
+      }
+    }
+  }
+  // Adds a chunk to the values of a thread. What a chunk before the first that a row sees adds, the first one
+  // overwrites.
+  __device__ __forceinline__ void sum_chunk(Values& total, Tokens tokens, uint32_t chunk) const {
+    const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16;
+    const Range first = seen_of(c.window, row.pos[0], chunk), last = seen_of(c.window, row.pos[n_rows - 1], chunk);
+    float o[kVRows][kSteps] = {};
+    Range seen[kVRows];
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = half + r * kHalfWarps;
+      seen[r] = of < n_rows ? seen_of(c.window, row.pos[of], chunk) : Range{0, 0};
+    }
+    // What all see, in whole fours.
+    const uint32_t begin = min((last.begin + 3) / 4 * 4, last.end), end = max(first.end / 4 * 4, begin);
+    sum_edge(o, seen, first.begin, begin);
+    if (n_rows > kHalfWarps)
+      sum_even<kVRows>(o, begin, end);
+    else
+      sum_even<1>(o, begin, end);
+    sum_edge(o, seen, end, last.end);
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = half + r * kHalfWarps;
+      const bool is_first = chunk == first_seen(c.window, row.pos[of]) / kChunk;
+      const float before = row.before[of], after = row.after[of];
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i)
+        total[r][i] = is_first ? o[r][i] : __fmaf_rn(o[r][i], after, total[r][i] * before);
+    }
+  }
+  __device__ __forceinline__ void write(const Values& total, Tokens tokens) const {
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = threadIdx.x / 16 + r * kHalfWarps, t = tokens.first + of / group;
+      if (of >= tokens.n * group) break;
+      float* y =
+          args.buffer<float>(6) + (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.v_head_dim;
+      const float by = exact::rcp(row.sums[of]);
+#pragma unroll
+      for (int i = 0; i < kSteps; i += 4) {
+        const uint32_t at = (i / kOfVector * 16 + threadIdx.x % 16) * kOfVector + i % kOfVector;
+        if (at < c.v_head_dim)
+          *reinterpret_cast<float4*>(y + at) =
+              make_float4(total[r][i] * by, total[r][i + 1] * by, total[r][i + 2] * by, total[r][i + 3] * by);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run(Tokens tokens) const {
+    const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+    const auto pos = static_cast<uint32_t>(positions[tokens.first]);
+    const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slots[tokens.first]) * args.dim(1);
+    if (threadIdx.x < kRows) row.pos[threadIdx.x] = pos + min(threadIdx.x / group, tokens.n - 1);
+    Values total = {};
+#pragma unroll 1
+    for (uint32_t chunk = first_seen(c.window, pos) / kChunk; chunk <= pos / kChunk; ++chunk) {
+      const Range range{seen_of(c.window, pos, chunk).begin, seen_of(c.window, pos + tokens.n - 1, chunk).end};
+      const int32_t* of_chunk = pages + chunk * (kChunk / 16);
+      __syncthreads();  // nobody reads what lies in shared memory any more
+      if constexpr (kHasBoth) stage_v(of_chunk, range);
+      stage_k(of_chunk, range);
+      score(tokens, range);
+      __syncthreads();
+      if constexpr (!kHasBoth) stage_v(of_chunk, range);
+      if (c.softcap > 0.0f)
+        weigh_scores<true>(tokens.n * group, chunk);
+      else
+        weigh_scores<false>(tokens.n * group, chunk);
+      wait_for_copies();
+      __syncthreads();
+      sum_chunk(total, tokens, chunk);
+    }
+    let_next_start();
+    write(total, tokens);
+  }
+};
+
+template <class Cell, int kSteps>
+__device__ __forceinline__ void attend_tile(const OpArgs& args) {
+  using T = Tile<Cell, kSteps>;
+  ZRT_DYNAMIC_SHARED(uint4, shared);
+  __shared__ typename T::Row row;
+  wait_for_inputs();
+  const auto c = args.constants<push::FlashAttn>();
+  auto* k_tile = reinterpret_cast<uint8_t*>(shared) + T::kRows * kPitch * 4;
+  const T tile{args,
+               c,
+               blockIdx.x,
+               c.n_heads / c.n_kv_heads,
+               k_tile,
+               T::kHasBoth ? k_tile + kChunk * T::kKPitch : k_tile,
+               reinterpret_cast<float*>(shared),
+               row};
+  for (uint32_t i = blockIdx.y;; i += gridDim.y) {
+    const Tokens tokens = find_tile(args, args.dim(0), i, reinterpret_cast<uint32_t*>(shared));
+    if (tokens.n == 0) return;
+    tile.run(tokens);
+    __syncthreads();
   }
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f32(const __grid_constant__ OpArgs args) {
-  attend_tile<F32Cell>(args);
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_tile_f16_64(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 4>(args);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f16(const __grid_constant__ OpArgs args) {
-  attend_tile<F16Cell>(args);
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f16_128(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f16_256(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 16>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f32_64(const __grid_constant__ OpArgs args) {
+  attend_tile<F32Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f32_128(const __grid_constant__ OpArgs args) {
+  attend_tile<F32Cell, 8>(args);
 }

@@ -23,6 +23,35 @@ void PrintTo(const Attention& s, std::ostream* out) {
        << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap;
 }
 
+// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w).
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weights) {
+  ir::Graph graph("attention", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const std::uint32_t width = s.n_heads * s.v_head_dim;
+  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, width});
+  const auto q = declare(graph, "act.q", kActivation, DType::kF32, {ir::kTokens, s.n_heads * s.head_dim});
+  const auto k = declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.head_dim});
+  const auto v = declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.v_head_dim});
+  const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens});
+  const auto slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens});
+  const auto pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
+  auto& node = add_node(graph, ir::Op::FLASH_ATTN, {q, k, v, pos, slot, pages}, {y});
+  ir::set_attr(node, "n_heads", s.n_heads);
+  ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
+  ir::set_attr(node, "head_dim", s.head_dim);
+  ir::set_attr(node, "v_head_dim", s.v_head_dim);
+  ir::set_attr(node, "scale", 0.17f);
+  ir::set_attr(node, "window", s.window);
+  ir::set_attr(node, "softcap", s.softcap);
+  if (width % traits(act_dtype(weights)).block_elems != 0) return graph;
+  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(weights), {ir::kTokens, width});
+  const auto w = declare(graph, "model.w", kWeight, weights, {16, width});
+  const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
+  add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
+  add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
+  return graph;
+}
+
 class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
  protected:
   std::vector<float> normal(std::size_t n, float scale = 1.0f) {
@@ -69,37 +98,41 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
         EXPECT_TRUE(expected[name] == got[name]) << name;
     }
   }
+  // A token at each position, of the slot beside it.
+  void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
+                        const std::vector<std::int32_t>& slots) {
+    const auto n = static_cast<std::uint32_t>(pos.size());
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
+    const auto n_slots = static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
+    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
+    const auto graph = attention_graph(s, n_slots, weights);
+    const auto pages = shuffled_pages(n_slots * kPages);
+    Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
+                 {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
+                 {"state.v", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.v_head_dim)},
+                 {"request.pos", bytes_of(pos)},
+                 {"request.slot", bytes_of(slots)},
+                 {"request.pages", bytes_of(pages)}};
+    for (std::uint32_t slot = 0; slot < n_slots; ++slot) {
+      std::int32_t end = 0;
+      for (std::uint32_t i = 0; i < n; ++i)
+        if (slots[i] == static_cast<std::int32_t>(slot)) end = std::max(end, pos[i] + 1);
+      spoil(given["state.k"], pages, slot, static_cast<std::uint32_t>(end));
+      spoil(given["state.v"], pages, slot, static_cast<std::uint32_t>(end));
+    }
+    if (graph.find("model.w") == ir::kNoBuffer) {
+      expect_same(graph, n, given, {"act.y"});
+      return;
+    }
+    auto& w = given["model.w"];
+    w.resize(16 * row_bytes(weights, s.n_heads * s.v_head_dim));
+    const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
+    for (std::size_t i = 0; i < w.size(); ++i)
+      w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
+    expect_same(graph, n, given, {"act.y", "act.out"});
+  }
   std::mt19937 rng_{11};
 };
-
-// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w).
-ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weights) {
-  ir::Graph graph("attention", ir::Stage::kBoth);
-  using enum ir::BufferClass;
-  const std::uint32_t width = s.n_heads * s.v_head_dim;
-  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, width});
-  const auto q = declare(graph, "act.q", kActivation, DType::kF32, {ir::kTokens, s.n_heads * s.head_dim});
-  const auto k = declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.head_dim});
-  const auto v = declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.v_head_dim});
-  const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens});
-  const auto slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens});
-  const auto pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
-  auto& node = add_node(graph, ir::Op::FLASH_ATTN, {q, k, v, pos, slot, pages}, {y});
-  ir::set_attr(node, "n_heads", s.n_heads);
-  ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
-  ir::set_attr(node, "head_dim", s.head_dim);
-  ir::set_attr(node, "v_head_dim", s.v_head_dim);
-  ir::set_attr(node, "scale", 0.17f);
-  ir::set_attr(node, "window", s.window);
-  ir::set_attr(node, "softcap", s.softcap);
-  if (width % traits(act_dtype(weights)).block_elems != 0) return graph;
-  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(weights), {ir::kTokens, width});
-  const auto w = declare(graph, "model.w", kWeight, weights, {16, width});
-  const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
-  add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
-  add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
-  return graph;
-}
 
 TEST_P(TierAttention, HasTheBitsOfTCpu) {
   const std::vector<std::int32_t> all{639, 0, 127, 128, 300, 15, 255, 16, 511, 129};
@@ -130,37 +163,41 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
       // Every shape alone and among others; many workgroups only where heads are small.
       if (n > 3 && s.n_kv_heads * s.head_dim > 512) continue;
       if (n == 1 && s.n_kv_heads == 8 && pos[0] % 128 != 0) continue;
-      SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
-      const std::uint32_t n_slots = std::min(n, 4u);
-      const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
-      const auto graph = attention_graph(s, n_slots, weights);
       std::vector<std::int32_t> slots(n);
-      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % n_slots);
-      const auto pages = shuffled_pages(n_slots * kPages);
-      Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
-                   {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
-                   {"state.v", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.v_head_dim)},
-                   {"request.pos", bytes_of(pos)},
-                   {"request.slot", bytes_of(slots)},
-                   {"request.pages", bytes_of(pages)}};
-      for (std::uint32_t slot = 0; slot < n_slots; ++slot) {
-        std::uint32_t end = 0;
-        for (std::uint32_t i = slot; i < n; i += n_slots) end = std::max(end, static_cast<std::uint32_t>(pos[i]) + 1);
-        spoil(given["state.k"], pages, slot, end);
-        spoil(given["state.v"], pages, slot, end);
-      }
-      if (graph.find("model.w") == ir::kNoBuffer) {
-        expect_same(graph, n, given, {"act.y"});
-        continue;
-      }
-      auto& w = given["model.w"];
-      w.resize(16 * row_bytes(weights, s.n_heads * s.v_head_dim));
-      const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
-      for (std::size_t i = 0; i < w.size(); ++i)
-        w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
-      expect_same(graph, n, given, {"act.y", "act.out"});
+      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % 4);
+      expect_same_step(s, pos, slots);
     }
   }
+}
+
+// Prompts that begin anywhere in a page and end in another chunk, and between them tokens that stand alone: more tiles
+// of tokens than a step of a prompt has.
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
+  std::vector<std::int32_t> pos, slots;
+  const auto add = [&](std::int32_t slot, std::int32_t first, std::int32_t n) {
+    for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i), slots.push_back(slot);
+  };
+  add(0, 90, 115);
+  add(1, 0, 37);
+  for (std::int32_t i = 0; i < 30; ++i) add(2 + i % 2, i * 97 % 640, 1);
+  add(3, 570, 70);
+  add(0, 639, 1);
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128, 100},
+                             {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
+                             {DType::kF16, 16, 1, 64, 64, 300},
+                             {DType::kF16, 33, 1, 16, 16},
+                             {DType::kF16, 65, 1, 16, 16},
+                             {DType::kF16, 1, 1, 80, 80, 130},
+                             {DType::kF16, 10, 2, 96, 64, 3},
+                             {DType::kF16, 2, 1, 192, 128, 50, 30.0f},
+                             {DType::kF16, 4, 1, 256, 248},
+                             {DType::kF16, 4, 2, 12, 12},
+                             {DType::kF32, 5, 1, 128, 120, 200, 15.0f},
+                             {DType::kF32, 2, 2, 40, 64},
+                             {DType::kF32, 2, 1, 256, 256},
+                             {DType::kQ8_0, 4, 2, 32, 32, 70}})
+    expect_same_step(s, pos, slots);
 }
 
 struct CacheHeads {

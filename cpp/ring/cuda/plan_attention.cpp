@@ -1,5 +1,6 @@
 // Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
 #include <algorithm>
+#include <bit>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/plan.h"
@@ -8,6 +9,8 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
+constexpr std::uint32_t kMultiprocessors = 132;
+constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
 std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
@@ -24,15 +27,9 @@ struct Plan {
   std::uint64_t shared = 0;  // bytes
 };
 
-// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: the kernel does not fit, or the
-// step has too few.
-std::uint32_t tile_tokens(const push::FlashAttn& push, std::uint32_t n_tokens) {
-  constexpr std::uint32_t kFromTokens = 256;
-  if (n_tokens < kFromTokens || push.v_head_dim > cuda::kAttendTileThreads) return 0;
-  const std::uint32_t rows = cuda::kAttendTileRows * (cuda::kAttendTileThreads / push.v_head_dim);
-  std::uint32_t tokens = 16;
-  while (tokens > 0 && tokens * (push.n_heads / push.n_kv_heads) > rows) tokens /= 2;
-  return tokens;
+// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: it has no room for one.
+std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
+  return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
 // A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
@@ -43,23 +40,19 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   const DType type = c.dtype(1);
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
-  const bool is_float = type != DType::kQ8_0;
+  const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  // Heads that lie in whole vectors, and for which there are kernels.
+  const bool has_vectors =
+      type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
   Plan plan;
-  if (const std::uint32_t tokens = tile_tokens(push, c.rows());
-      is_float && tokens > 0 && push.head_dim * element % 16 == 0 && push.v_head_dim * element % 16 == 0) {
-    plan = {Kind::kTile, tokens, 0, 1,
-            std::uint64_t{tokens} * group * (padded + kChunk + 4) * 4 + 16 +
-                kChunk * (push.head_dim * element + 16 + push.v_head_dim * element)};
-    if (plan.shared <= p.most_shared()) return plan;
-  }
-  plan = {};
+  if (const std::uint32_t tokens = tile_tokens(group, width), shared = cuda::attend_tile_bytes(width, element);
+      has_vectors && c.rows() >= kTileFromTokens && tokens > 0 && shared + kOwnShared <= p.most_shared())
+    return {Kind::kTile, tokens, width, 1, shared};
   plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
                           ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk));
   const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
-  const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
   const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
-  if (is_float && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512 &&
-      staged + kOwnShared <= p.most_shared()) {
+  if (has_vectors && staged + kOwnShared <= p.most_shared()) {
     plan.kind = Kind::kStaged;
     plan.width = width;
     plan.shared = staged;
@@ -78,9 +71,10 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
   const std::string type(to_string(c.dtype(1)));
   auto symbols = c.symbols;
   if (plan.kind == Kind::kTile) {
-    symbols.push_back(plan.tokens);
-    p.launch("flash_attn_tile", "flash_attn_tile_" + type, c.rows(), push.n_kv_heads, 1, cuda::kAttendTileThreads,
-             plan.shared, p.args(c, symbols));
+    symbols.insert(symbols.end(), {plan.tokens, 2 * kMultiprocessors / push.n_kv_heads});
+    // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
+    p.launch("flash_attn_tile", "flash_attn_tile_" + type + "_" + std::to_string(plan.width), push.n_kv_heads,
+             ceil_div(c.rows(), plan.tokens) + 8, 1, cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
     return;
   }
   const std::uint32_t n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
@@ -92,7 +86,6 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
     args.buffers[7] = quantize->buffers[1];
     args.symbols[7] = quantize->symbols[1];
   }
-  constexpr std::uint32_t kMultiprocessors = 132;
   args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
   args.symbols[9] = push.n_heads / push.n_kv_heads;
   if (plan.kind == Kind::kStaged)
