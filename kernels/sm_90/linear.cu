@@ -29,7 +29,7 @@ static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>, kLargeTile.tiles, 4>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 3) linear_tile_32(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>, kSmallTile.tiles, 2>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {

@@ -1,5 +1,5 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights; a
-// workgroup a token. Order: kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. Shared: e floats, 128 words.
+// workgroup a token. Order: kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. Shared: 2 e + n_used floats, 64 words.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -11,10 +11,11 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   const auto c = args.constants<push::MoeGateTopk>();
   const uint32_t t = blockIdx.x, e = args.dim(1), lane = threadIdx.x;
   if (t >= args.dim(0)) return;
-  uint32_t* words = reinterpret_cast<uint32_t*>(p + e);
-  const float* logits = args.buffer<const float>(2) + static_cast<uint64_t>(t) * e;
-  auto* ids = args.buffer<int32_t>(3) + static_cast<uint64_t>(t) * c.n_used;
-  float* weights = args.buffer<float>(4) + static_cast<uint64_t>(t) * c.n_used;
+  float *logits = p + e, *chosen = logits + e;
+  uint32_t* words = reinterpret_cast<uint32_t*>(chosen + c.n_used);
+  for (uint32_t i = lane; i < e; i += blockDim.x)
+    logits[i] = args.buffer<const float>(2)[static_cast<uint64_t>(t) * e + i];
+  __syncthreads();
   const float most = logits[argmax_row(logits, e, words)];
   for (uint32_t i = lane; i < e; i += blockDim.x) p[i] = exact::exp(logits[i] - most);
   __syncthreads();
@@ -39,19 +40,25 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
       first = min(first, __shfl_xor_sync(0xFFFFFFFFu, first, w));
     }
     // The reference compares upward from the first one left, and nothing is larger than a NaN.
-    const uint32_t chosen = logits[first] == logits[first] ? best.index : first;
-    if (chosen % 32 == lane) taken |= 1ull << (chosen / 32);
-    if (lane == 0) ids[j] = static_cast<int32_t>(chosen), weights[j] = p[chosen] * inverse;
+    const uint32_t next = logits[first] == logits[first] ? best.index : first;
+    if (next % 32 == lane) taken |= 1ull << (next / 32);
+    if (lane != 0) continue;
+    args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);
+    chosen[j] = p[next] * inverse;
   }
-  if (lane != 0) return;
+  __syncwarp();
+  float r = 1.0f;
   if (c.renormalize != 0) {
-    float chosen = 0.0f;
-    for (uint32_t j = 0; j < c.n_used; ++j) chosen = chosen + weights[j];
-    const float r = exact::rcp(chosen);
-    for (uint32_t j = 0; j < c.n_used; ++j) weights[j] = weights[j] * r;
+    float total = 0.0f;
+    for (uint32_t j = 0; j < c.n_used; ++j) total = total + chosen[j];
+    r = exact::rcp(total);
   }
-  if (c.scale != 1.0f)
-    for (uint32_t j = 0; j < c.n_used; ++j) weights[j] = weights[j] * c.scale;
+  for (uint32_t j = lane; j < c.n_used; j += 32) {
+    float weight = chosen[j];
+    if (c.renormalize != 0) weight = weight * r;
+    if (c.scale != 1.0f) weight = weight * c.scale;
+    args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + j] = weight;
+  }
 }
 
 // The choices of all tokens by expert, for products that read each expert's weights once. One workgroup. Buffers: 0 ids
@@ -70,19 +77,27 @@ extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) atomicAdd(&counts[expert_of(i)], 1);
   __syncthreads();
-  if (threadIdx.x == 0) {
-    uint32_t at = 0;
-    int32_t n_items = 0;
-    for (uint32_t x = 0; x <= e; ++x) {
-      places[x] = at;
-      for (uint32_t done = 0; done < counts[x]; done += most) {
-        int32_t* item = items + 1 + 3 * n_items++;
-        item[0] = static_cast<int32_t>(x), item[1] = static_cast<int32_t>(at + done);
-        item[2] = static_cast<int32_t>(min(most, counts[x] - done));
+  if (threadIdx.x < 32) {  // a lane an expert, 32 at a time
+    uint32_t choices_before = 0, items_before = 0;
+    for (uint32_t first = 0; first <= e; first += 32) {
+      const uint32_t x = first + threadIdx.x, count = x <= e ? counts[x] : 0, n_own = (count + most - 1) / most;
+      uint32_t choices = count, n_items = n_own;  // up to this expert's
+      for (uint32_t w = 1; w < 32; w *= 2) {
+        const uint32_t more_choices = __shfl_up_sync(0xFFFFFFFFu, choices, w),
+                       more_items = __shfl_up_sync(0xFFFFFFFFu, n_items, w);
+        if (threadIdx.x >= w) choices += more_choices, n_items += more_items;
       }
-      at += counts[x];
+      const uint32_t at = choices_before + choices - count;
+      if (x <= e) places[x] = at;
+      for (uint32_t i = 0; i < n_own; ++i) {
+        int32_t* item = items + 1 + 3 * (items_before + n_items - n_own + i);
+        item[0] = static_cast<int32_t>(x), item[1] = static_cast<int32_t>(at + i * most);
+        item[2] = static_cast<int32_t>(min(most, count - i * most));
+      }
+      choices_before += __shfl_sync(0xFFFFFFFFu, choices, 31);
+      items_before += __shfl_sync(0xFFFFFFFFu, n_items, 31);
     }
-    items[0] = n_items;
+    if (threadIdx.x == 0) items[0] = static_cast<int32_t>(items_before);
   }
   __syncthreads();
   // Which column a choice gets is chance; no sum meets another column.

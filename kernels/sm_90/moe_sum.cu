@@ -16,13 +16,21 @@ extern "C" __global__ void moe_sum(const __grid_constant__ OpArgs args) {
               *scale = args.buffer<const float>(3);
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x) {
     float z = 0.0f;
-    for (uint32_t j = 0; j < k; ++j) {
-      float weight = weights[j];
-      if (scale != nullptr) {
-        const auto id = static_cast<uint32_t>(ids[j]);
-        weight = id < args.symbols[3] ? weight * scale[id] : nan_value();
+    constexpr uint32_t kAhead = 8;  // choices that are asked for before the first is added
+    for (uint32_t first = 0; first < k; first += kAhead) {
+      float weight[kAhead], v[kAhead];
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j) {
+        const bool is_choice = first + j < k;
+        weight[j] = is_choice ? weights[first + j] : 0.0f;
+        v[j] = is_choice ? y[static_cast<uint64_t>(first + j) * d + i] : 0.0f;
+        if (scale == nullptr || !is_choice) continue;
+        const auto id = static_cast<uint32_t>(ids[first + j]);
+        weight[j] = id < args.symbols[3] ? weight[j] * scale[id] : nan_value();
       }
-      z = __fmaf_rn(weight, y[static_cast<uint64_t>(j) * d + i], z);
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j)
+        if (first + j < k) z = __fmaf_rn(weight[j], v[j], z);
     }
     if (args.buffers[4] != nullptr) args.buffer<float>(4)[static_cast<uint64_t>(t) * d + i] = z;
     if (args.buffers[5] != nullptr) {

@@ -16,22 +16,6 @@ extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
                c.eps, shared);
 }
 
-// RESIDUAL_RMS_NORM. Symbols: n, d.
-extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
-  let_next_start();
-  if (blockIdx.x >= args.dim(0)) return;
-  const uint32_t d = args.dim(1);
-  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
-  float* residual = args.buffer<float>(0) + at;
-  const float* x = args.buffer<const float>(1) + at;
-  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) residual[i] = residual[i] + x[i];
-  __syncthreads();
-  rms_norm_row(residual, args.buffer<const float>(2), args.buffer<float>(3) + at, d, d,
-               args.constants<push::ResidualRmsNorm>().eps, shared);
-}
-
 // SSM_GATED_NORM: RMS_NORM of x times silu(z). Symbols: n, d.
 extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
@@ -47,17 +31,10 @@ extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
 }
 
-// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products
-// want it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d.
-// Push: eps.
-extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
-  let_next_start();
-  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
-  if (t >= n) return;
-  float *x = args.buffer<float>(0) + static_cast<uint64_t>(t) * d, *h = shared, *sums = shared + d;
-  const float* w = args.buffer<const float>(1);
+// A row's RMS_NORM to h, of shared memory, by a workgroup that is together again at its end; `added`, if not null, is
+// added to the row in place before. sums: shared memory of a float a group of 256.
+__device__ __forceinline__ void norm_row(float* x, const float* added, const float* w, uint32_t d, float eps, float* h,
+                                         float* sums) {
   const uint32_t n_groups = (d + 255) / 256, l = threadIdx.x % 16, step = blockDim.x / 16;
   // A half warp keeps the values of its group (of its last one, where a row has more groups than there are half warps).
   float v[16], scale[16];
@@ -71,6 +48,14 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
       v[i] = at < d ? x[at] : 0.0f;
       scale[i] = at < d ? w[at] : 0.0f;
     }
+    if (added != nullptr) {
+      float more[16];
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) more[i] = g * 256 + i * 16 + l < d ? added[g * 256 + i * 16 + l] : 0.0f;
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i)
+        if (const uint32_t at = g * 256 + i * 16 + l; at < d) x[at] = v[i] = v[i] + more[i];
+    }
 #pragma unroll
     for (uint32_t i = 0; i < 16; ++i)
       if (g * 256 + i * 16 + l < d) lane = __fmaf_rn(v[i], v[i], lane);
@@ -80,8 +65,7 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   __syncthreads();
   float sum = 0.0f;
   for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
-  const float factor =
-      exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), args.constants<push::ResidualRmsNorm>().eps));
+  const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), eps));
   for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step)
 #pragma unroll
     for (uint32_t i = 0; i < 16; ++i) {
@@ -89,6 +73,33 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
       if (at < d) h[at] = g == mine ? v[i] * factor * scale[i] : x[at] * factor * w[at];
     }
   __syncthreads();
+}
+
+// RESIDUAL_RMS_NORM. Symbols: n, d.
+extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t d = args.dim(1);
+  if (blockIdx.x >= args.dim(0)) return;
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  norm_row(args.buffer<float>(0) + at, args.buffer<const float>(1) + at, args.buffer<const float>(2), d,
+           args.constants<push::ResidualRmsNorm>().eps, shared, shared + d);
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(3)[at + i] = shared[i];
+}
+
+// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products
+// want it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d.
+// Push: eps.
+extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  if (t >= n) return;
+  float* h = shared;
+  norm_row(args.buffer<float>(0) + static_cast<uint64_t>(t) * d, nullptr, args.buffer<const float>(1), d,
+           args.constants<push::ResidualRmsNorm>().eps, h, shared + d);
   if (args.buffers[2] != nullptr)
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
       args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];

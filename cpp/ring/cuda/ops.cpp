@@ -56,8 +56,13 @@ void embed(Planner& p, const OpCall& c) {
 
 void norm(Planner& p, const OpCall& c) {
   const std::uint32_t d = c.symbols[0];
-  const std::uint32_t group = c.op == Op::RESIDUAL_RMS_NORM ? d : c.constants<push::RmsNorm>().group;
+  if (c.op == Op::RESIDUAL_RMS_NORM) {
+    p.launch("rms_norm", "residual_rms_norm", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d),
+             p.args(c, c.symbols));
+    return;
+  }
   static_assert(offsetof(push::SsmGatedNorm, group) == offsetof(push::RmsNorm, group));
+  const std::uint32_t group = c.constants<push::RmsNorm>().group;
   p.launch("rms_norm", lower_case(c.op), c.rows(), 1, 1, kThreads, rms_bytes(d, group), p.args(c, c.symbols));
 }
 
@@ -134,7 +139,8 @@ void moe_gate_topk(Planner& p, const OpCall& c) {
   const std::uint32_t e = c.symbols[1];
   plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
               {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
-  p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, (std::uint64_t{e} + 64) * 4, p.args(c, {e}));
+  const std::uint64_t words = 2 * std::uint64_t{e} + c.constants<push::MoeGateTopk>().n_used + 64;
+  p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
 }
 // Symbols: d, e, f, k, types of gate, up and x, pitches of gate and up.
 void moe_gate_up(Planner& p, const OpCall& c) {
@@ -161,7 +167,7 @@ void sum_choices(Planner& p, const OpCall& c, const void* y, int ids, int scale,
   args.buffers[3] = c.buffers[static_cast<std::size_t>(scale)];
   args.buffers[4] = z;
   args.buffers[5] = hidden;
-  p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(d, 1024), 1, kThreads, 0, args);
+  p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(d, kThreads), 1, kThreads, 0, args);
 }
 void moe_sum(Planner& p, const OpCall& c) {
   sum_choices(p, c, c.buffers[0], 1, 3, c.buffers[4], nullptr, c.symbols[0], c.symbols[1], c.symbols[2]);
