@@ -4,6 +4,13 @@
 
 using namespace zinc_rt::cuda;
 
+// Numbers in the order of the floats, -0 as 0; a NaN below all.
+__device__ __forceinline__ uint32_t key_of(float x) {
+  if (x != x) return 0;
+  const uint32_t bits = __float_as_uint(x + 0.0f);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+
 extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, p);
   wait_for_inputs();
@@ -17,7 +24,12 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     logits[i] = args.buffer<const float>(2)[static_cast<uint64_t>(t) * e + i];
   __syncthreads();
   const float most = logits[argmax_row(logits, e, words)];
-  for (uint32_t i = lane; i < e; i += blockDim.x) p[i] = exact::exp(logits[i] - most);
+  __syncthreads();  // all have read the largest before keys take the place of logits
+  auto* keys = reinterpret_cast<uint32_t*>(logits);
+  for (uint32_t i = lane; i < e; i += blockDim.x) {
+    p[i] = exact::exp(logits[i] - most);
+    keys[i] = key_of(logits[i]);
+  }
   __syncthreads();
   if (lane >= 32) return;
   float sum = 0.0f;
@@ -27,20 +39,17 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   // Each lane remembers which of its experts (lane + 32 i) are taken.
   uint64_t taken = 0;
   for (uint32_t j = 0; j < c.n_used; ++j) {
-    Best best{0.0f, kAbsent};
-    uint32_t first = e;  // of those left
+    uint32_t best = 0, at = kAbsent, first = kAbsent;  // first: of those left
     for (uint32_t i = lane, bit = 0; i < e; i += 32, ++bit) {
       if ((taken >> bit & 1) != 0) continue;
       first = min(first, i);
-      if (logits[i] == logits[i]) best = better(best, Best{logits[i], i});
+      if (keys[i] > best) best = keys[i], at = i;
     }
-    for (int w = 16; w > 0; w /= 2) {
-      best =
-          better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
-      first = min(first, __shfl_xor_sync(0xFFFFFFFFu, first, w));
-    }
+    const uint32_t most_likely = __reduce_max_sync(0xFFFFFFFFu, best);
+    at = __reduce_min_sync(0xFFFFFFFFu, best == most_likely ? at : kAbsent);
+    first = __reduce_min_sync(0xFFFFFFFFu, first);
     // The reference compares upward from the first one left, and nothing is larger than a NaN.
-    const uint32_t next = logits[first] == logits[first] ? best.index : first;
+    const uint32_t next = keys[first] != 0 ? at : first;
     if (next % 32 == lane) taken |= 1ull << (next / 32);
     if (lane != 0) continue;
     args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);

@@ -153,6 +153,20 @@ inline std::uint32_t __match_any_sync(std::uint32_t mask, std::uint32_t own) {
     if ((mask >> lane & 1) != 0 && words[lane].w[0] == own) same |= 1u << lane;
   return same;
 }
+// Over the lanes of the mask.
+template <class F>
+std::uint32_t reduce(std::uint32_t mask, std::uint32_t own, const F& f) {
+  const auto* words = cuda_sim::exchange(mask, {{own}});
+  for (std::uint32_t lane = 0; lane < 32; ++lane)
+    if ((mask >> lane & 1) != 0) own = f(own, words[lane].w[0]);
+  return own;
+}
+inline std::uint32_t __reduce_max_sync(std::uint32_t mask, std::uint32_t own) {
+  return reduce(mask, own, [](std::uint32_t a, std::uint32_t b) { return std::max(a, b); });
+}
+inline std::uint32_t __reduce_min_sync(std::uint32_t mask, std::uint32_t own) {
+  return reduce(mask, own, [](std::uint32_t a, std::uint32_t b) { return std::min(a, b); });
+}
 inline std::uint32_t __ballot_sync(std::uint32_t mask, int own) {
   const auto* words = cuda_sim::exchange(mask, {{own != 0 ? 1u : 0u}});
   std::uint32_t set = 0;

@@ -29,9 +29,10 @@ std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }
 
-// A kernel named as the op over rows of symbols[0] values, four a thread.
+// A kernel named as the op over rows of symbols[0] values, one a thread where rows are few, else four.
 void wide(Planner& p, const OpCall& c) {
-  p.launch(lower_case(c.op), lower_case(c.op), c.rows(), ceil_div(c.symbols.empty() ? 1024 : c.symbols[0], 1024), 1,
+  const std::uint32_t values = c.rows() <= 8 ? kThreads : 4 * kThreads;
+  p.launch(lower_case(c.op), lower_case(c.op), c.rows(), c.symbols.empty() ? 1 : ceil_div(c.symbols[0], values), 1,
            kThreads, 0, p.args(c, c.symbols));
 }
 // A workgroup a row.
