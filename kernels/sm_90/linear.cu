@@ -1,6 +1,6 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 8,
-// 16 and 32 rows of x, and of 128 with 128 or 64 rows of W. EMBED's rows and LINEAR on float activations widen the same
-// layout.
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1,
+// 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128. EMBED's rows and LINEAR on float activations
+// widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/linear_tile.cuh"
@@ -16,21 +16,21 @@ extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_
   linear<kFormat, OneColumn<kFormat, 2>>(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 1, 1>>(args);
+  linear<kFormat, Columns<kFormat, 1>>(args);
 }
 extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 1, 2>>(args);
+  linear<kFormat, Columns<kFormat, 2>>(args);
 }
 extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 1, 4>>(args);
+  linear<kFormat, Columns<kFormat, 4>>(args);
 }
 static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
-  linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>, kLargeTile.tiles, 4>(args);
+  linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
-  linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>, kSmallTile.tiles, 2>(args);
+  linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>>(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);

@@ -32,11 +32,11 @@ struct Group {
 
 // x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
 // the columns that the B and the C operands of an mma have in it.
-template <Format F, int kTilesOfBlock, int kN>
+template <Format F, int kN>
 struct Columns {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
-  static constexpr int kT = kTilesOfBlock, kColumnTiles = kN, kColumns = 8 * kN;
+  static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
   Q8Rows x;
   uint32_t k, lane, b_row[kN], c_row[kN][2];
 
@@ -53,19 +53,17 @@ struct Columns {
   __device__ __forceinline__ void ask(uint32_t, uint32_t) {}
 
   // v of a group, and the scale of x where v meets it later, to shared memory.
-  __device__ __forceinline__ void run(const Group<F> (&groups)[kT], uint32_t g, float* to) const {
-    float v[kT][kN][4];
+  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) const {
+    const Group<F>& group = groups[0];
+    float v[kN][4];
     if constexpr (T::kBlock == 32)
-      blocks(groups, g, v);
+      blocks(group, g, v);
     else
-      supers(groups, g, v);
+      supers(group, g, v);
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
 #pragma unroll
-      for (int t = 0; t < kT; ++t)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          to[(t * kColumns + n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[t][n][i];
+      for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
       if (T::kBlock == 256 && lane % 4 == 0)
         to[(n * 8 + lane / 4) * kColumnPitch + 16] = x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
     }
@@ -77,17 +75,14 @@ struct Columns {
                                            lane % 4 * 8);
   }
 
-  __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], uint32_t g, float (&v)[kT][kN][4]) const {
+  __device__ __forceinline__ void blocks(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
 #pragma unroll
-    for (int t = 0; t < kT; ++t)
+    for (int n = 0; n < kN; ++n)
 #pragma unroll
-      for (int n = 0; n < kN; ++n)
-#pragma unroll
-        for (int c = 0; c < 4; ++c) v[t][n][c] = 0.0f;
+      for (int c = 0; c < 4; ++c) v[n][c] = 0.0f;
     // Of one column tile all of x is asked for first.
     constexpr int kFirst = kN == 1 ? 8 : 1;
     constexpr bool kSums = T::kOffset != 0 || T::kMin != 0;
-    const uint32_t n_steps = groups[0].n_steps;
     uint2 first_b[kFirst];
     float first_d[kFirst][2];
     int first_sum[kFirst][2];
@@ -103,47 +98,36 @@ struct Columns {
     if constexpr (kN == 1) {
 #pragma unroll
       for (int s = 0; s < kFirst; ++s)
-        if (s < n_steps) ask(s, 0, s);
+        if (s < group.n_steps) ask(s, 0, s);
     }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      if (s >= n_steps) break;
-      uint32_t a[kT][4], scales[kT][2];
-#pragma unroll
-      for (int t = 0; t < kT; ++t) {
-        operand<F>(groups[t].step(s), a[t]);
-#pragma unroll
-        for (int r = 0; r < 2; ++r) scales[t][r] = groups[t].scale(r, s);
-      }
+      if (s >= group.n_steps) break;
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
+      const uint32_t scales[2] = {group.scale(0, s), group.scale(1, s)};
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
         if constexpr (kN > 1) ask(0, n, s);
         const int here = kN == 1 ? s : 0;
         const float(&dx)[2] = first_d[here];
         const int(&sum)[2] = first_sum[here];
+        int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
+        mma32<kSigned>(c, a, first_b[here]);
 #pragma unroll
-        for (int t = 0; t < kT; ++t) {
-          int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
-          mma32<kSigned>(c, a[t], first_b[here]);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            float& value = v[t][n][i];
-            value = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scales[t][i / 2]), dx[i % 2], value);
-            if constexpr (T::kMin != 0)
-              value = __fmaf_rn(static_cast<float>(sum[i % 2]) * block_min(scales[t][i / 2]), dx[i % 2], value);
-          }
+        for (int i = 0; i < 4; ++i) {
+          const uint32_t scale = scales[i / 2];
+          v[n][i] = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scale), dx[i % 2], v[n][i]);
+          if constexpr (T::kMin != 0)
+            v[n][i] = __fmaf_rn(static_cast<float>(sum[i % 2]) * block_min(scale), dx[i % 2], v[n][i]);
         }
       }
     }
   }
 
-  __device__ __forceinline__ void supers(const Group<F> (&groups)[kT], uint32_t g, float (&v)[kT][kN][4]) const {
-    KScales scales[kT][2];
-    int isum[kT][kN][4] = {};
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int r = 0; r < 2; ++r) scales[t][r] = groups[t].scales(r);
+  __device__ __forceinline__ void supers(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
+    const KScales scales[2] = {group.scales(0), group.scales(1)};
+    int isum[kN][4] = {};
     // Of one column tile all of x is asked for first.
     uint2 first_b[kN == 1 ? 8 : 1], sums[kN];
     if constexpr (kN == 1) {
@@ -158,38 +142,32 @@ struct Columns {
     }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      uint32_t a[kT][4];
+      uint32_t a[4];
+      operand<F>(group.step(s), a);
 #pragma unroll
-      for (int t = 0; t < kT; ++t) operand<F>(groups[t].step(s), a[t]);
-#pragma unroll
-      for (int n = 0; n < kN; ++n) {
-        const uint2 b = kN == 1 ? first_b[s] : operand_b(n, g, s);
-#pragma unroll
-        for (int t = 0; t < kT; ++t) add_step<F, kSigned>(isum[t][n], a[t], b, scales[t], s);
-      }
+      for (int n = 0; n < kN; ++n)
+        add_step<F, kSigned>(isum[n], a, kN == 1 ? first_b[s] : operand_b(n, g, s), scales, s);
     }
+    uint32_t m[2] = {};
+    if constexpr (kHasSums<F>) m[0] = sums_operand<F>(scales[0], lane), m[1] = sums_operand<F>(scales[1], lane);
 #pragma unroll
-    for (int t = 0; t < kT; ++t) {
-      uint32_t m[2] = {};
-      if constexpr (kHasSums<F>) m[0] = sums_operand<F>(scales[t][0], lane), m[1] = sums_operand<F>(scales[t][1], lane);
+    for (int n = 0; n < kN; ++n) {
+      int c[4] = {};
+      if constexpr (kHasSums<F>) add_sums(c, m, sums[n]);
 #pragma unroll
-      for (int n = 0; n < kN; ++n) {
-        int c[4] = {};
-        if constexpr (kHasSums<F>) add_sums(c, m, sums[n]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) v[t][n][i] = super_value<F>(scales[t][i / 2], isum[t][n][i], c[i]);
-      }
+      for (int i = 0; i < 4; ++i) v[n][i] = super_value<F>(scales[i / 2], isum[n][i], c[i]);
     }
   }
 };
 
-// The same of one row of x: the B operand of step s has x in its column s and else zeros, so that one sum collects all
-// steps of a group, each in its own column, and every lane has two steps of two rows of W left.
-template <Format F, int kTilesOfBlock>
+// The same of one row of x and blocks of kT tiles: the B operand of step s has x in its column s and else zeros, so
+// that one sum collects all steps of a group, each in its own column, and every lane has two steps of two rows of W
+// left.
+template <Format F, int kTiles>
 struct OneColumn {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
-  static constexpr int kT = kTilesOfBlock, kColumnTiles = 0, kColumns = 1;
+  static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
   Q8Rows x;
   uint32_t k, lane, row;
   // What a lane wants of x of a group, on its way before the group is there: its step of the B operand; sums and scales

@@ -8,13 +8,14 @@
 namespace zinc_rt::cuda {
 
 // kTiles tiles of 16 rows of W and 8 kWarpsN kN rows of x a workgroup, shared out among kWarpsM x kWarpsN warps.
-template <Format F, int kTiles, int kWarpsM, int kWarpsN, int kN>
+template <Format F, int kTilesOfBlock, int kWarpsOfM, int kWarpsN, int kN>
 struct TileProduct {
   using T = Traits<F>;
   // What blocks of 32 have to be taken off their codes is taken off at once, blocks of 256 in the sums.
   static constexpr bool kIsBlock32 = T::kBlock == 32, kLessens = kIsBlock32 && T::kOffset != 0;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0 || kLessens;
-  static constexpr int kT = kTiles / kWarpsM, kOwnColumns = 8 * kN, kThreads = 32 * kWarpsM * kWarpsN;
+  static constexpr int kTiles = kTilesOfBlock, kWarpsM = kWarpsOfM, kT = kTiles / kWarpsM, kOwnColumns = 8 * kN,
+                       kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr uint32_t kColumns = 8 * kWarpsN * kN, kGroupBytes = 256 / T::kBlock * T::kBytes,
                             kTileBytes = 16 * kGroupBytes;
   static constexpr uint32_t kX = kTiles * kTileBytes, kSums = kX + kColumns * kTileXPitch,
@@ -183,8 +184,8 @@ struct TileProduct {
   }
 };
 
-// Grid: blocks of kTiles tiles of all parts, blocks of columns, items of experts.
-template <class P, int kTiles, int kWarpsM>
+// Grid: blocks of tiles of all parts, blocks of columns, items of experts.
+template <class P>
 __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   __shared__ uint32_t rows[P::kColumns];
@@ -192,7 +193,7 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   wait_for_inputs();
   let_next_start();
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * P::kColumns;
-  const Job job = job_of<kTiles>(args, blockIdx.x, blockIdx.z, n_rows);
+  const Job job = job_of<P::kTiles>(args, blockIdx.x, blockIdx.z, n_rows);
   if (first_column >= job.n_columns) return;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -213,7 +214,7 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
     if (g < n_groups) product.fill(stages + g * P::kStageBytes, g, steps_of(g));
     end_copy_batch();
   }
-  const uint32_t warp_tile = warp % kWarpsM * P::kT, warp_column = warp / kWarpsM * P::kOwnColumns;
+  const uint32_t warp_tile = warp % P::kWarpsM * P::kT, warp_column = warp / P::kWarpsM * P::kOwnColumns;
   float acc[P::kT][P::kOwnColumns / 8][4] = {};
   for (uint32_t g = 0; g < n_groups; ++g) {
     wait_for_copy_batches<kStages - 2>();

@@ -8,12 +8,12 @@ namespace {
 
 using cuda::LinearArgs;
 
+// Measured on an H200.
 constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 and an H200
 constexpr std::uint32_t kItemFromChoice = 2;     // tokens up to which each choice reads its expert's weights by itself
-
-constexpr std::uint32_t kPairs = 250;       // with fewer blocks of two tiles much of a GPU would be idle
-constexpr std::uint32_t kMostFew = 32;      // rows of x up to which few_shape is faster than tiles
-constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles much of a GPU would be idle
+constexpr std::uint32_t kMostFew = 32;           // rows of x up to which few_shape is faster than tiles
+constexpr std::uint32_t kLeastPairs = 250;       // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kLeastTiles = 100;       // with fewer large tiles also
 
 std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
   return static_cast<std::uint32_t>((n + by - 1) / by);
@@ -51,9 +51,10 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   const Few* few = kFew;
   while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
   while (few != kFew && shape(*few, 1).shared > most_shared) --few;
-  const bool is_of_two = few->of_two != nullptr && n_pairs >= kPairs && shape(*few, 2).shared <= most_shared;
+  const bool is_of_two = few->of_two != nullptr && n_pairs >= kLeastPairs && shape(*few, 2).shared <= most_shared;
   return shape(*few, is_of_two ? 2 : 1);
 }
+
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
