@@ -3,7 +3,7 @@
 # compute-sanitizer, then speed. Needs the driver, Python with numpy, and programs: those of build/release, or of the
 # folder that is named (zinc-rt, ring_test, executor_test; with their libraries in its lib/ where the machine lacks them).
 #   bench/gpu.sh [PROGRAMS [RESULTS]]
-# RESULTS (default gpu-results) gets a JSON and a Markdown file a model, and the logs.
+# RESULTS (default gpu-results) gets JSON files of each model, and the logs.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 programs=${1:-$root/build/release}
@@ -61,17 +61,19 @@ if command -v compute-sanitizer > /dev/null; then
 fi
 
 say "speed"
-measure() { # MODEL PROMPT CONTEXT
+measure() { # MODEL
   [ -f "$files/$1.gguf" ] || return
   timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 64 --max-context 1024 --gen 64 --reps 3 \
-    --batch 1,16,64 --only batch --json "$results/$1-decode.json" --markdown "$results/$1-decode.md" | grep -E "^tier|batch"
-  timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 1 --max-context 4096 --reps 3 --prompt "$2" \
-    --chunk-cap "$2" --only prefill --json "$results/$1-prefill.json" --markdown "$results/$1-prefill.md" | grep prefill
+    --batch 1,16,64 --only batch --json "$results/$1-decode.json" | grep -E "^tier|batch"
+  for prompt in 128 512 2048; do
+    timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 1 --max-context 4096 --reps 5 --prompt $prompt \
+      --chunk-cap $prompt --only prefill --json "$results/$1-prefill-$prompt.json" | grep prefill
+  done
 }
-measure smollm2-135m-q4_1 512
+measure smollm2-135m-q4_1
 wait $writer
 for model in llama-3.2-1b-bf16 qwen3-8b-q4_k_m qwen3-30b-a3b-q4_k_m; do
-  [ $SECONDS -lt 400 ] && measure $model 512
+  [ $SECONDS -lt 400 ] && measure $model
 done
 nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader
 rm -rf "$files"
