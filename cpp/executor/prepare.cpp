@@ -8,12 +8,12 @@
 #include "ir/verify.h"
 #include "lower/passes.h"
 #include "mem/page_pool.h"
+#include "ring/tier.h"
 
 namespace zinc_rt {
 namespace {
 
 constexpr std::uint32_t kDefaultContext = 32768;
-constexpr std::uint32_t kDefaultChunk = 256;  // arena of tens of MB for 8B models; longer chunks gain nothing on T-CPU
 constexpr std::uint32_t kMaxOutputs = 64;
 constexpr std::uint32_t kMaxSlots = 4096;
 constexpr std::uint32_t kMaxCheckpoints = 1u << 16;
@@ -52,7 +52,7 @@ Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, P
                 g.max_context, UINT32_MAX);
   g.history_tokens = g.max_slots * g.max_context;
   g.bias_entries = g.max_slots * kMaxBias;
-  const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : kDefaultChunk;
+  const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : ring::kDefaultChunk;
   p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step
   p.limits.max_outputs = std::max(std::min(p.limits.max_tokens, kMaxOutputs), g.max_slots);
   g.ring_entries = 2 * p.limits.max_outputs + 1;

@@ -55,8 +55,10 @@ RingExecutor::~RingExecutor() {
   ring_.reset();
 }  // before the mapping that it may read from
 
-Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& options) {
-  ZRT_TRY(const auto choice, ring::pick_tier(options.tier));
+Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
+  ZRT_TRY(const auto choice, ring::pick_tier(wanted.tier));
+  ExecutorOptions options = wanted;
+  if (options.chunk_cap == 0) options.chunk_cap = choice.tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
   ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels,
                                                    options.repack && options.activations == "int8"}));

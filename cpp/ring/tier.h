@@ -1,6 +1,7 @@
 // What a tier tells about itself. A tier's folder defines one constant of this type in its tier.cpp.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,9 @@ struct RingOptions {
   bool repack = true;       // weights in the form that the kernels like best; false: as in the file
 };
 
+// Activations of tens of MB for 8B models; longer chunks gain nothing on T-CPU, and a step is the unit of latency.
+constexpr std::uint32_t kDefaultChunk = 256;
+
 struct Tier {
   std::string name;         // as in ZINC_RT_TIER: "t_cpu"
   std::string description;  // one line for people
@@ -23,6 +27,7 @@ struct Tier {
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
   // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
   std::string (*details)() = nullptr;
+  std::uint32_t chunk_cap = kDefaultChunk;  // most query tokens a step, where nobody asks for another number
 };
 
 }  // namespace zinc_rt::ring

