@@ -6,332 +6,9 @@
 // are exact in any order, so no shape changes a bit.
 #pragma once
 
-#include "kernels/sm_90/linear_job.cuh"
+#include "kernels/sm_90/linear_group.cuh"
 
 namespace zinc_rt::cuda {
-
-constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
-
-// What a lane of a warp reads of a group of a tile, which lies in shared memory.
-template <Format F>
-struct Group {
-  const uint8_t* at;
-  uint32_t n_steps, lane;  // steps: 8, or fewer in the last group
-
-  __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
-  // Of the lane's first or second row.
-  __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
-    return load_scale<F, FromShared>(at + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
-  }
-  __device__ __forceinline__ KScales scales(int r) const {
-    uint32_t words[4], word;
-    load_scales<F, FromShared>(at + planes_bytes<F>(8), lane / 4 + 8 * r, words, word);
-    return k_scales<F>(words, word);
-  }
-};
-
-// x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
-// the columns that the B and the C operands of an mma have in it.
-template <Format F, int kN>
-struct Columns {
-  using T = Traits<F>;
-  static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
-  static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
-  Q8Rows x;
-  uint32_t k, lane, b_row[kN], c_row[kN][2];
-
-  template <class RowAt>
-  __device__ __forceinline__ void set_rows(const RowAt& row_at) {
-#pragma unroll
-    for (int n = 0; n < kN; ++n) {
-      b_row[n] = row_at(n * 8 + lane / 4);
-      c_row[n][0] = row_at(n * 8 + lane % 4 * 2);
-      c_row[n][1] = row_at(n * 8 + lane % 4 * 2 + 1);
-    }
-  }
-
-  __device__ __forceinline__ void ask(uint32_t, uint32_t) {}
-
-  // v of a group, and the scale of x where v meets it later, to shared memory.
-  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) const {
-    const Group<F>& group = groups[0];
-    float v[kN][4];
-    if constexpr (T::kBlock == 32)
-      blocks(group, g, v);
-    else
-      supers(group, g, v);
-#pragma unroll
-    for (int n = 0; n < kN; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
-      if (T::kBlock == 256 && lane % 4 == 0)
-        to[(n * 8 + lane / 4) * kColumnPitch + 16] = x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
-    }
-  }
-
- private:
-  __device__ __forceinline__ uint2 operand_b(int n, uint32_t g, int s) const {
-    return *reinterpret_cast<const uint2*>(x.qs + static_cast<uint64_t>(b_row[n]) * k + g * 256 + s * 32 +
-                                           lane % 4 * 8);
-  }
-
-  __device__ __forceinline__ void blocks(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
-#pragma unroll
-    for (int n = 0; n < kN; ++n)
-#pragma unroll
-      for (int c = 0; c < 4; ++c) v[n][c] = 0.0f;
-    // Of one column tile all of x is asked for first.
-    constexpr int kFirst = kN == 1 ? 8 : 1;
-    constexpr bool kSums = T::kOffset != 0 || T::kMin != 0;
-    uint2 first_b[kFirst];
-    float first_d[kFirst][2];
-    int first_sum[kFirst][2];
-    const auto ask = [&](int to, int n, int s) {
-      first_b[to] = operand_b(n, g, s);
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const uint64_t block = static_cast<uint64_t>(c_row[n][i]) * (k / 32) + g * 8 + s;
-        first_d[to][i] = x.d[block];
-        first_sum[to][i] = kSums ? static_cast<const int32_t*>(x.sums)[block] : 0;
-      }
-    };
-    if constexpr (kN == 1) {
-#pragma unroll
-      for (int s = 0; s < kFirst; ++s)
-        if (s < group.n_steps) ask(s, 0, s);
-    }
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      if (s >= group.n_steps) break;
-      uint32_t a[4];
-      operand<F>(group.step(s), a);
-      const uint32_t scales[2] = {group.scale(0, s), group.scale(1, s)};
-#pragma unroll
-      for (int n = 0; n < kN; ++n) {
-        if constexpr (kN > 1) ask(0, n, s);
-        const int here = kN == 1 ? s : 0;
-        const float(&dx)[2] = first_d[here];
-        const int(&sum)[2] = first_sum[here];
-        int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
-        mma32<kSigned>(c, a, first_b[here]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const uint32_t scale = scales[i / 2];
-          v[n][i] = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scale), dx[i % 2], v[n][i]);
-          if constexpr (T::kMin != 0)
-            v[n][i] = __fmaf_rn(static_cast<float>(sum[i % 2]) * block_min(scale), dx[i % 2], v[n][i]);
-        }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void supers(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
-    const KScales scales[2] = {group.scales(0), group.scales(1)};
-    int isum[kN][4] = {};
-    // Of one column tile all of x is asked for first.
-    uint2 first_b[kN == 1 ? 8 : 1], sums[kN];
-    if constexpr (kN == 1) {
-#pragma unroll
-      for (int s = 0; s < 8; ++s) first_b[s] = operand_b(0, g, s);
-    }
-    if constexpr (kHasSums<F>) {
-#pragma unroll
-      for (int n = 0; n < kN; ++n)
-        sums[n] = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) +
-                                                  static_cast<uint64_t>(b_row[n]) * (k / 16) + g * 16 + lane % 4 * 4);
-    }
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      uint32_t a[4];
-      operand<F>(group.step(s), a);
-#pragma unroll
-      for (int n = 0; n < kN; ++n)
-        add_step<F, kSigned>(isum[n], a, kN == 1 ? first_b[s] : operand_b(n, g, s), scales, s);
-    }
-    uint32_t m[2] = {};
-    if constexpr (kHasSums<F>) m[0] = sums_operand<F>(scales[0], lane), m[1] = sums_operand<F>(scales[1], lane);
-#pragma unroll
-    for (int n = 0; n < kN; ++n) {
-      int c[4] = {};
-      if constexpr (kHasSums<F>) add_sums(c, m, sums[n]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) v[n][i] = super_value<F>(scales[i / 2], isum[n][i], c[i]);
-    }
-  }
-};
-
-// The same of one row of x and blocks of kT tiles: the B operand of step s has x in its column s and else zeros, so
-// that one sum collects all steps of a group, each in its own column, and every lane has two steps of two rows of W
-// left.
-template <Format F, int kTiles>
-struct OneColumn {
-  using T = Traits<F>;
-  static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
-  static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
-  Q8Rows x;
-  uint32_t k, lane, row;
-  // What a lane wants of x of a group, on its way before the group is there: its step of the B operand; sums and scales
-  // of the two steps that it will have left.
-  uint2 own, sums;
-  float d[2];
-
-  template <class RowAt>
-  __device__ __forceinline__ void set_rows(const RowAt& row_at) {
-    row = row_at(0);
-  }
-
-  __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
-    const uint32_t own_step = lane / 4, pair = lane % 4;
-    const uint64_t value = static_cast<uint64_t>(row) * k + g * 256;
-    own = sums = uint2{0, 0};
-    if (own_step < n_steps) own = *reinterpret_cast<const uint2*>(x.qs + value + own_step * 32 + pair * 8);
-    if constexpr (T::kBlock == 256) {
-      if constexpr (kHasSums<F>)
-        sums = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) + value / 16 + pair * 4);
-      d[0] = x.d[value / 256];
-    } else {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const bool is_step = pair * 2 + i < n_steps;
-        d[i] = is_step ? x.d[value / 32 + pair * 2 + i] : 0.0f;
-        if constexpr (T::kOffset != 0 || T::kMin != 0)
-          (i == 0 ? sums.x : sums.y) = is_step ? static_cast<const uint32_t*>(x.sums)[value / 32 + pair * 2 + i] : 0;
-      }
-    }
-  }
-
-  __device__ __forceinline__ void run(const Group<F> (&groups)[kT], uint32_t, float* to) const {
-    float v[kT][2];
-    if constexpr (T::kBlock == 32)
-      blocks(groups, v);
-    else
-      supers(groups, v);
-    if (lane % 4 != 3) return;
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int r = 0; r < 2; ++r) to[t * kColumnPitch + lane / 4 + 8 * r] = v[t][r];
-    if (T::kBlock == 256 && lane == 3) to[16] = d[0];
-  }
-
- private:
-  __device__ __forceinline__ uint2 operand_b(int s) const { return lane / 4 == s ? own : uint2{0, 0}; }
-  // Words of one of four pairs.
-  __device__ __forceinline__ uint32_t of_pair(uint32_t a, uint32_t b, uint32_t c, uint32_t d) const {
-    return lane % 4 < 2 ? (lane % 4 == 0 ? a : b) : (lane % 4 == 2 ? c : d);
-  }
-
-  __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
-    const uint32_t first = lane % 4 * 2;
-    const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
-    const uint32_t n_steps = groups[0].n_steps;
-    int c[kT][2][4];  // of the even steps and the odd ones, so that one need not wait for the other
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) c[t][0][i] = -T::kOffset * sum[i % 2], c[t][1][i] = 0;
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      if (s >= n_steps) break;
-      const uint2 b = operand_b(s);
-#pragma unroll
-      for (int t = 0; t < kT; ++t) {
-        uint32_t a[4];
-        operand<F>(groups[t].step(s), a);
-        mma32<kSigned>(c[t][s % 2], a, b);
-      }
-    }
-#pragma unroll
-    for (int tr = 0; tr < 2 * kT; ++tr) {
-      const int t = tr / 2, r = tr % 2;
-      float& value = v[t][r];
-      value = 0.0f;
-      uint32_t scale[2];
-#pragma unroll
-      for (int i = 0; i < 2; ++i) scale[i] = first + i < n_steps ? groups[t].scale(r, first + i) : 0;
-      const float product[2] = {static_cast<float>(c[t][0][2 * r] + c[t][1][2 * r]) * block_scale<F>(scale[0]),
-                                static_cast<float>(c[t][0][2 * r + 1] + c[t][1][2 * r + 1]) * block_scale<F>(scale[1])};
-      // Blocks in order: from pair to pair.
-#pragma unroll
-      for (uint32_t pair = 0; pair < 4; ++pair) {
-        if (pair > 0) value = __shfl_up_sync(0xFFFFFFFFu, value, lane % 4 == pair ? 1 : 0);
-        if (lane % 4 != pair) continue;
-#pragma unroll
-        for (int i = 0; i < 2; ++i)
-          if (first + i < n_steps) {
-            value = __fmaf_rn(product[i], d[i], value);
-            if constexpr (T::kMin != 0)
-              value = __fmaf_rn(static_cast<float>(sum[i]) * block_min(scale[i]), d[i], value);
-          }
-      }
-    }
-  }
-
-  __device__ __forceinline__ void supers(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
-    constexpr bool kIsHalved = T::kSub == 16;
-    const uint32_t sum[2] = {sums.x, sums.y};  // two of 16 values each
-    const auto half_sum = [&](int i, int half) { return static_cast<int16_t>(half == 0 ? sum[i] : sum[i] >> 16); };
-    // Of the first and the last 16 values of a step, or of the even steps and the odd ones: neither waits for the
-    // other.
-    int sums_of[kT][2][4];
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums_of[t][half][i] = -T::kOffset * half_sum(i % 2, half);
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      const uint2 b = operand_b(s);
-#pragma unroll
-      for (int t = 0; t < kT; ++t) {
-        int(&c)[2][4] = sums_of[t];
-        uint32_t a[4];
-        operand<F>(groups[t].step(s), a);
-        if constexpr (kIsHalved) {
-          mma16<kSigned>(c[0], a[0], a[1], b.x);
-          mma16<kSigned>(c[1], a[2], a[3], b.y);
-        } else {
-          mma32<kSigned>(c[s % 2], a, b);
-        }
-      }
-    }
-#pragma unroll
-    for (int tr = 0; tr < 2 * kT; ++tr) {
-      const int t = tr / 2, r = tr % 2;
-      const int(&c)[2][4] = sums_of[t];
-      const KScales scales = groups[t].scales(r);
-      int isum = 0, msum = 0;
-      // The sub-scales of the pair's steps: two bytes of a word, or four.
-      const auto own_bytes = [&](const uint32_t(&words)[4]) {
-        if constexpr (kIsHalved) return of_pair(words[0], words[1], words[2], words[3]);
-        return (lane % 4 < 2 ? words[0] : words[1]) >> (16 * (lane % 2));
-      };
-      KScales own_scales{};
-      own_scales.sc[0] = own_bytes(scales.sc);
-      const uint32_t m = T::kMin != 0 ? own_bytes(scales.m) : 0;
-      const auto minimum = [&](int i) { return static_cast<int>(m >> (8 * i) & 0xFF); };
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int first = c[0][2 * r + i], second = c[1][2 * r + i];
-        if constexpr (kIsHalved) {
-          isum += sub_scale<F>(own_scales, 2 * i) * first + sub_scale<F>(own_scales, 2 * i + 1) * second;
-          if constexpr (T::kMin != 0) msum += minimum(2 * i) * half_sum(i, 0) + minimum(2 * i + 1) * half_sum(i, 1);
-        } else {
-          isum += sub_scale<F>(own_scales, i) * (first + second);
-          if constexpr (T::kMin != 0) msum += minimum(i) * (half_sum(i, 0) + half_sum(i, 1));
-        }
-      }
-#pragma unroll
-      for (int width = 1; width < 4; width *= 2) {
-        isum += __shfl_xor_sync(0xFFFFFFFFu, isum, width);
-        if constexpr (T::kMin != 0) msum += __shfl_xor_sync(0xFFFFFFFFu, msum, width);
-      }
-      v[t][r] = T::kMin != 0 ? __fmaf_rn(static_cast<float>(isum), scales.d, static_cast<float>(msum) * -scales.dmin)
-                             : static_cast<float>(isum) * scales.d;
-    }
-  }
-};
 
 // The groups of a workgroup's blocks, one after another; its blocks are a grid apart.
 struct Walk {
@@ -358,6 +35,46 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const Job& job, uint6
   for (uint32_t s = 0; s < n_steps; ++s)
     pack_rows<F>(slot, job.w + first * row_bytes + row_bytes_of<F>(g * 256), row_bytes, job.part->rows - first, n_steps,
                  s, lane);
+}
+
+// What the other warps do: the v of each round's groups to sums, and whole sums to y.
+template <Format F, class C, class JobAt>
+__device__ __forceinline__ void add_in_order(const LinearArgs& args, const float* planes, uint32_t first_column,
+                                             uint32_t n_groups, uint32_t n_blocks, uint32_t n_rounds,
+                                             const JobAt& job_at) {
+  constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;
+  constexpr int kValues = C::kT * C::kColumns * 16, kThreads = 32 * FewShape<F, C>::kAdders,
+                kEach = (kValues + kThreads - 1) / kThreads;
+  Walk added{blockIdx.x, 0};
+  float acc[kEach] = {};
+  for (uint32_t round = 0; round < n_rounds; ++round) {
+    __syncthreads();
+    // Of a block so many as the round has.
+    for (uint32_t i = 0; i < kWarps && added.block < n_blocks;) {
+      const uint32_t n = min(kWarps - i, n_groups - added.group);
+      const bool is_last = added.group + n == n_groups;
+      const Job job = is_last ? job_at(added.block) : Job{};
+      const float* from = planes + (round % 2 * kWarps + i) * kPlane;
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const uint32_t at = threadIdx.x - 32 * kWarps + e * kThreads;
+        if (at >= kValues) break;
+        const uint32_t own = at / 16 * kColumnPitch + at % 16, own_column = at / 16 % C::kColumns;
+        if (added.group == 0) acc[e] = 0.0f;
+#pragma unroll
+        for (uint32_t j = 0; j < kWarps; ++j)
+          if (j < n) {
+            const float v = from[j * kPlane + own];
+            acc[e] = Traits<F>::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + own_column * kColumnPitch + 16], acc[e])
+                                              : acc[e] + v;
+          }
+        const uint32_t m = (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16, column = first_column + own_column;
+        if (is_last && m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[e]);
+      }
+      added.advance(n, n_groups);
+      i += n;
+    }
+  }
 }
 
 // Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. Of more than
@@ -467,37 +184,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     }
     return;
   }
-  constexpr int kValues = C::kT * C::kColumns * 16, kEach = (kValues + 32 * S::kAdders - 1) / (32 * S::kAdders);
-  Walk added{blockIdx.x, 0};
-  float acc[kEach] = {};
-  for (uint32_t round = 0; round < n_rounds; ++round) {
-    __syncthreads();
-    // The warps' v in order: of a block so many as the round has.
-    for (uint32_t i = 0; i < kWarps && added.block < n_blocks;) {
-      const uint32_t n = min(kWarps - i, n_groups - added.group);
-      const bool is_last = added.group + n == n_groups;
-      const Job job = is_last ? job_at(added.block) : Job{};
-#pragma unroll
-      for (int e = 0; e < kEach; ++e) {
-        const uint32_t at = threadIdx.x - 32 * kWarps + e * 32 * S::kAdders;
-        if (at >= kValues) break;
-        const float* from = shared + (round % 2 * kWarps + i) * kPlane;
-        const uint32_t own = at / 16 * kColumnPitch + at % 16, column_of = at / 16 % C::kColumns;
-        if (added.group == 0) acc[e] = 0.0f;
-#pragma unroll
-        for (uint32_t j = 0; j < kWarps; ++j)
-          if (j < n) {
-            const float v = from[j * kPlane + own];
-            acc[e] =
-                T::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + column_of * kColumnPitch + 16], acc[e]) : acc[e] + v;
-          }
-        const uint32_t m = (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16, column = first_column + column_of;
-        if (is_last && m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[e]);
-      }
-      added.advance(n, n_groups);
-      i += n;
-    }
-  }
+  add_in_order<F, C>(args, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
 }
 
 }  // namespace zinc_rt::cuda
