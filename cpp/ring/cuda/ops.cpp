@@ -12,9 +12,6 @@ using ir::Op;
 
 constexpr std::uint32_t kThreads = 256;
 
-std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
-  return static_cast<std::uint32_t>((n + by - 1) / by);
-}
 std::string lower_case(Op op) {
   std::string name(to_string(op));
   for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);

@@ -15,6 +15,13 @@
 
 namespace zinc_rt::ring {
 
+// Of an H100 and an H200: grids are made for so many. Others compute the same.
+constexpr std::uint32_t kMultiprocessors = 132;
+
+constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+
 struct Launch {
   std::string image, function;
   std::uint32_t grid[3] = {1, 1, 1};

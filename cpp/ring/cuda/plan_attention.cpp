@@ -9,13 +9,8 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
-constexpr std::uint32_t kMultiprocessors = 132;
 constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
-
-std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
-  return static_cast<std::uint32_t>((n + by - 1) / by);
-}
 
 // Of a tile of tokens, of a token with chunks in shared memory, of a token.
 enum class Kind : std::uint8_t { kTile, kStaged, kAny };

@@ -9,15 +9,10 @@ namespace {
 using cuda::LinearArgs;
 
 // Measured on an H200.
-constexpr std::uint32_t kMultiprocessors = 132;  // of an H100 and an H200
-constexpr std::uint32_t kItemFromChoice = 2;     // tokens up to which each choice reads its expert's weights by itself
-constexpr std::uint32_t kMostFew = 32;           // rows of x up to which few_shape is faster than tiles
-constexpr std::uint32_t kLeastPairs = 250;       // with fewer blocks of two tiles much of a GPU would be idle
-constexpr std::uint32_t kLeastTiles = 100;       // with fewer large tiles also
-
-std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
-  return static_cast<std::uint32_t>((n + by - 1) / by);
-}
+constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
+constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
+constexpr std::uint32_t kLeastPairs = 250;    // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kLeastTiles = 100;    // with fewer large tiles also
 
 struct Shape {
   const char* function;
