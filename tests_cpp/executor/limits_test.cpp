@@ -6,6 +6,7 @@
 #include "executor/rope_table.h"
 #include "kernels/cpu/ops.h"
 #include "model_fixture.h"
+#include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
@@ -256,6 +257,23 @@ TEST(RopeTable, IsTheCosineAndSineInDouble) {
         EXPECT_EQ(out[at], float(angles.magnitude * std::cos(angle)));
         EXPECT_EQ(out[at + 1], float(angles.magnitude * std::sin(angle)));
       }
+}
+
+// A step takes so many tokens as the tier likes best, where nobody asks for another number.
+TEST_F(Limits, TheChunkIsTheTiers) {
+  for (const ring::Tier* tier : ring::tiers()) {
+    if (tier->priority < 0 || !tier->unavailable_reason().empty()) continue;
+    auto options = small_options();
+    options.tier = tier->name;
+    options.max_context = 1024;
+    const auto executor = open("llama3_tied_rope-f16", options);
+    ASSERT_NE(executor, nullptr);
+    EXPECT_EQ(executor->info().chunk_cap, tier->name == "t_cuda" ? 512u : 256u) << tier->name;
+    options.chunk_cap = 100;
+    const auto asked = open("llama3_tied_rope-f16", options);
+    ASSERT_NE(asked, nullptr);
+    EXPECT_EQ(asked->info().chunk_cap, 100u) << tier->name;
+  }
 }
 
 }  // namespace
