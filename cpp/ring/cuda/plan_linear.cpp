@@ -117,10 +117,12 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
                             : is_by_choice         ? 1
                                                    : std::max(2u, ceil_div(n_choices, experts.n));
   // Tiles want whole tiles of W, and much shared memory.
-  const bool is_tiled =
-      is_integer && met > kMostFew && std::ranges::all_of(matrices, [&](const Matrix& m) {
-        return m.rows % 16 == 0 && tile_shape(m.dtype, cuda::kLargeTile).shared <= planner.most_shared();
-      });
+  const auto fits = [&](const cuda::TileShape& tile) {
+    return std::ranges::all_of(matrices, [&](const Matrix& m) {
+      return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= planner.most_shared();
+    });
+  };
+  const bool is_tiled = is_integer && met > kMostFew && fits(cuda::kSmallTile);
   const Shape few_floats =
       is_integer ? Shape{} : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
   // Of tiles of the matrices of a type; 0 where some have an odd number.
@@ -137,7 +139,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     if (!is_integer) return few_floats;
     return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
   };
-  const cuda::TileShape& tile = met > cuda::kSmallTile.columns ? cuda::kLargeTile : cuda::kSmallTile;
+  const cuda::TileShape& tile =
+      met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
   const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
   std::uint32_t n_items = 1;
   if (experts.ids != nullptr) {
