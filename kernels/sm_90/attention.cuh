@@ -114,11 +114,7 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const float (&v)[8], uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[7] == nullptr) return;
-  const Q8Rows to = q8_rows(args.buffers[7], args.dim(0), k);
-  if (args.symbols[7] == kQ8A256)
-    quantize_warp<true>(v, to, t, k, at);
-  else
-    quantize_warp<false>(v, to, t, k, at);
+  quantize_warp_as(args.symbols[7], v, q8_rows(args.buffers[7], args.dim(0), k), t, k, at);
 }
 
 }  // namespace zinc_rt::cuda

@@ -143,6 +143,15 @@ __device__ __forceinline__ void quantize_warp(const float (&v)[8], const Q8Rows&
   }
 }
 
+// The same of a type that the launch gives, the number of DType.
+__device__ __forceinline__ void quantize_warp_as(uint32_t type, const float (&v)[8], const Q8Rows& to, uint64_t t,
+                                                 uint32_t k, uint32_t at) {
+  if (type == kQ8A256)
+    quantize_warp<true>(v, to, t, k, at);
+  else
+    quantize_warp<false>(v, to, t, k, at);
+}
+
 // QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
 template <bool kBlocks256>
 __device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t warp,

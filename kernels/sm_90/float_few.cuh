@@ -3,7 +3,7 @@
 // multiple of 16.
 #pragma once
 
-#include "kernels/sm_90/linear_job.cuh"
+#include "kernels/sm_90/float_linear.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -38,25 +38,6 @@ __device__ __forceinline__ float part_of(const float4& v, int i) {
   return i < 2 ? (i == 0 ? v.x : v.y) : (i == 2 ? v.z : v.w);
 }
 
-// By a whole warp: the sums of the 16 lanes of each half, of kValues values at once, in the order of
-// kernels/common/fold.h; afterwards a lane has that of value lane / (16 / kValues).
-template <int kValues>
-__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane) {
-#pragma unroll
-  for (int level = 0; level < 4; ++level) {
-    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
-    const bool upper = (lane & width) != 0;
-#pragma unroll
-    for (int j = 0; j < kValues / 2; ++j) {
-      if (j >= left) break;
-      const float mine = upper ? v[j + left] : v[j], other = upper ? v[j] : v[j + left];
-      v[j] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, width);
-    }
-    if (left == 0) v[0] = v[0] + __shfl_xor_sync(0xFFFFFFFFu, v[0], width);
-  }
-  return v[0];
-}
-
 // The weights of a half warp's four rows, group by group.
 template <Format F>
 struct FourRows {
@@ -88,6 +69,34 @@ struct FourRows {
   }
 };
 
+// What a workgroup of blocks of kRows rows works on, and the first weights of its half warps' rows (`quad` on in the
+// block, group `group`) on their way: weights never change, so where they do not depend on the inputs they are asked
+// for before these are there.
+template <Format F, uint32_t kRows>
+__device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, uint32_t first_column, uint32_t quad,
+                                     uint32_t group, uint32_t lane) {
+  const bool is_dense = args.choices == 0;
+  const auto ask = [&](const Job& job) {
+    rows.begin(args, job, job.first_tile * kRows + quad);
+    rows.load(args.k, group, lane);
+  };
+  Job job;
+  if (is_dense) {
+    job = job_of(args, blockIdx.x, blockIdx.z, 0);
+    ask(job);
+  }
+  let_next_start();
+  wait_for_inputs();
+  const uint32_t n_rows = rows_of_x(args);
+  if (is_dense) {
+    job.n_columns = n_rows;
+  } else {
+    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
+    if (first_column < job.n_columns) ask(job);
+  }
+  return job;
+}
+
 // Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
 // items of experts. Eight groups at a time.
 template <Format F>
@@ -97,29 +106,11 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   __shared__ float shared[kMostGroups * kColumns * kRows];  // v[group][column][row]
   const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
-  const bool is_dense = args.choices == 0;
-  Job job;
+  const uint32_t first_column = blockIdx.y * kColumns;
   FourRows<F> rows;
-  // Weights never change, so the first ones are on their way before the inputs are there.
-  if (is_dense) {
-    job = job_of(args, blockIdx.x, blockIdx.z, 0);
-    rows.begin(args, job, job.first_tile * kRows + quad);
-    rows.load(k, first_group, lane);
-  }
-  let_next_start();
-  wait_for_inputs();
-  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kColumns;
-  if (is_dense) {
-    job.n_columns = n_rows;
-  } else {
-    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
-  }
+  const Job job = start<F, kRows>(args, rows, first_column, quad, first_group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
-  if (!is_dense) {
-    rows.begin(args, job, first_row + quad);
-    rows.load(k, first_group, lane);
-  }
   float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
     const uint32_t end = min(n_groups, begin + kMostGroups);
@@ -140,7 +131,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
         for (int i = 0; i < 16; ++i)
 #pragma unroll
           for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
-        const float sum = fold_values(v, lane);
+        const float sum = fold_values(v, lane, 0xFFFFFFFFu);
         if (lane % 4 == 0) shared[((g - begin) * kColumns + c) * kRows + quad + lane / 4] = sum;
       }
       rows.load(k, g + kGroupsAtOnce, lane);
@@ -164,29 +155,12 @@ __device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
   auto* x_rows = reinterpret_cast<uint32_t*>(sums + kFewGroups * kFewRows * kFewColumns);
   const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 4 * 4, group = half / 4;
-  const bool is_dense = args.choices == 0;
-  Job job;
+  const uint32_t first_column = blockIdx.y * kFewColumns;
   FourRows<F> rows;
-  if (is_dense) {  // as above
-    job = job_of(args, blockIdx.x, blockIdx.z, 0);
-    rows.begin(args, job, job.first_tile * kFewRows + quad);
-    rows.load(k, group, lane);
-  }
-  let_next_start();
-  wait_for_inputs();
-  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kFewColumns;
-  if (is_dense) {
-    job.n_columns = n_rows;
-  } else {
-    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
-  }
+  const Job job = start<F, kFewRows>(args, rows, first_column, quad, group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kFewRows;
   const uint32_t n_columns = min(job.n_columns - first_column, kFewColumns);
-  if (!is_dense) {
-    rows.begin(args, job, first_row + quad);
-    rows.load(k, group, lane);
-  }
   if (threadIdx.x < n_columns) x_rows[threadIdx.x] = x_row(args, job, first_column + threadIdx.x);
   // The four values of a column's groups that this thread brings to shared memory: of four lanes.
   const uint32_t brought = threadIdx.x * 4;
@@ -231,7 +205,8 @@ __device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
               for (int n = 0; n < 4; ++n) v[n * 4 + j] = __fmaf_rn(weight, part_of(values[n], s), v[n * 4 + j]);
             }
         }
-        sums[(group * kFewColumns + first + c + lane / 4) * kFewRows + quad + lane % 4] = fold_values(v, lane);
+        sums[(group * kFewColumns + first + c + lane / 4) * kFewRows + quad + lane % 4] =
+            fold_values(v, lane, 0xFFFFFFFFu);
       }
     }
     if constexpr (F == kF32) rows.load(k, g + kFewGroups, lane);

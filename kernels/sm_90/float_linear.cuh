@@ -4,11 +4,30 @@
 // way, for what float_few.cuh and float_tile.cuh do not take.
 #pragma once
 
-#include "kernels/sm_90/linear.cuh"
+#include "kernels/sm_90/linear_job.cuh"
 
 namespace zinc_rt::cuda {
 
 constexpr uint32_t kFloatGroups = 64;  // between two sums over groups
+
+// The sums of the 16 lanes of a half warp, of kValues values at once, in the order of kernels/common/fold.h; afterwards
+// a lane has that of value lane / (16 / kValues). mask: of the lanes of the warp that come here together.
+template <int kValues>
+__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane, uint32_t mask) {
+#pragma unroll
+  for (int level = 0; level < 4; ++level) {
+    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
+    const bool upper = (lane & width) != 0;
+#pragma unroll
+    for (int j = 0; j < kValues / 2; ++j) {
+      if (j >= left) break;
+      const float mine = upper ? v[j + left] : v[j], other = upper ? v[j] : v[j + left];
+      v[j] = mine + __shfl_xor_sync(mask, other, width);
+    }
+    if (left == 0) v[0] = v[0] + __shfl_xor_sync(mask, v[0], width);
+  }
+  return v[0];
+}
 
 // Grid: blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts.
 template <Format F>
@@ -61,20 +80,8 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
                 for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(w[j][i], value, v[j]);
               }
           }
-          // Four folds at once: after two exchanges each lane has one row's sums left.
-          const bool upper = (lane & 8) != 0, odd = (lane & 4) != 0;
-          float two[2];
-#pragma unroll
-          for (int j = 0; j < 2; ++j) {
-            const float mine = upper ? v[j + 2] : v[j], other = upper ? v[j] : v[j + 2];
-            two[j] = mine + __shfl_xor_sync(mask, other, 8);
-          }
-          const float mine = odd ? two[1] : two[0], other = odd ? two[0] : two[1];
-          float one = mine + __shfl_xor_sync(mask, other, 4);
-          one = one + __shfl_xor_sync(mask, one, 2);
-          one = one + __shfl_xor_sync(mask, one, 1);
-          if ((lane & 3) == 0)
-            shared[((g - begin) * kFloatColumns + c) * kFloatRows + r + (upper ? 2 : 0) + (odd ? 1 : 0)] = one;
+          const float sum = fold_values(v, lane, mask);
+          if (lane % 4 == 0) shared[((g - begin) * kFloatColumns + c) * kFloatRows + r + lane / 4] = sum;
         }
       }
     }

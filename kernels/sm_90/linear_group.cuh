@@ -8,24 +8,6 @@ namespace zinc_rt::cuda {
 
 constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
 
-// What a lane of a warp reads of a group of a tile, which lies in shared memory.
-template <Format F>
-struct Group {
-  const uint8_t* at;
-  uint32_t n_steps, lane;  // steps: 8, or fewer in the last group
-
-  __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
-  // Of the lane's first or second row.
-  __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
-    return load_scale<F, FromShared>(at + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
-  }
-  __device__ __forceinline__ KScales scales(int r) const {
-    uint32_t words[4], word;
-    load_scales<F, FromShared>(at + planes_bytes<F>(8), lane / 4 + 8 * r, words, word);
-    return k_scales<F>(words, word);
-  }
-};
-
 // x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
 // the columns that the B and the C operands of an mma have in it.
 template <Format F, int kN>
@@ -323,8 +305,7 @@ struct OneColumn {
         isum += __shfl_xor_sync(0xFFFFFFFFu, isum, width);
         if constexpr (T::kMin != 0) msum += __shfl_xor_sync(0xFFFFFFFFu, msum, width);
       }
-      v[t][r] = T::kMin != 0 ? __fmaf_rn(static_cast<float>(isum), scales.d, static_cast<float>(msum) * -scales.dmin)
-                             : static_cast<float>(isum) * scales.d;
+      v[t][r] = super_value<F>(scales, isum, msum);  // what offsets take off is in isum already: msum is 0 then
     }
   }
 };

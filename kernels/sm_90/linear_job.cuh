@@ -8,6 +8,24 @@ namespace zinc_rt::cuda {
 
 constexpr int kWarps = 8;  // of a workgroup of an integer product
 
+// What a lane of a warp reads of a group of a tile, which lies in shared memory.
+template <Format F>
+struct Group {
+  const uint8_t* at;
+  uint32_t n_steps, lane;  // steps: 8, or fewer in the last group
+
+  __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
+  // Of the lane's first or second row.
+  __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
+    return load_scale<F, FromShared>(at + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
+  }
+  __device__ __forceinline__ KScales scales(int r) const {
+    uint32_t words[4], word;
+    load_scales<F, FromShared>(at + planes_bytes<F>(8), lane / 4 + 8 * r, words, word);
+    return k_scales<F>(words, word);
+  }
+};
+
 // isum += one step of a tile of a 256-value format, each sub-block by its sub-scale.
 template <Format F, bool kSigned>
 __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4], uint2 b, const KScales (&scales)[2],

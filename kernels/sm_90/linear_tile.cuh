@@ -89,15 +89,14 @@ struct TileProduct {
       uint32_t a[kT][4], scale[kT][2];
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
-        const uint8_t* group = stage + (first_tile + t) * kTileBytes;
-        operand<F>(load_step<F, FromShared>(group, n_steps, s, lane), a[t]);
+        const Group<F> group{stage + (first_tile + t) * kTileBytes, n_steps, lane};
+        operand<F>(group.step(s), a[t]);
         if constexpr (kLessens) {
 #pragma unroll
           for (uint32_t& codes : a[t]) codes = less_in_bytes(codes, T::kOffset);
         }
 #pragma unroll
-        for (int r = 0; r < 2; ++r)
-          scale[t][r] = load_scale<F, FromShared>(group + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
+        for (int r = 0; r < 2; ++r) scale[t][r] = group.scale(r, s);
       }
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
@@ -132,23 +131,18 @@ struct TileProduct {
 
   __device__ __forceinline__ void add_super(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
                                             float (&acc)[kT][kN][4]) const {
+    const auto group_of = [&](int t) { return Group<F>{stage + (first_tile + t) * kTileBytes, 8, lane}; };
     KScales scales[kT][2];
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        uint32_t words[4], word;
-        load_scales<F, FromShared>(stage + (first_tile + t) * kTileBytes + planes_bytes<F>(8), lane / 4 + 8 * r, words,
-                                   word);
-        scales[t][r] = k_scales<F>(words, word);
-      }
+      for (int r = 0; r < 2; ++r) scales[t][r] = group_of(t).scales(r);
     int isum[kT][kN][4] = {};
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
       uint32_t a[kT][4];
 #pragma unroll
-      for (int t = 0; t < kT; ++t)
-        operand<F>(load_step<F, FromShared>(stage + (first_tile + t) * kTileBytes, 8, s, lane), a[t]);
+      for (int t = 0; t < kT; ++t) operand<F>(group_of(t).step(s), a[t]);
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
         const uint2 b = operand_b(stage, first_column, n, s);

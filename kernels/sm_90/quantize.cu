@@ -44,9 +44,6 @@ extern "C" __global__ void glu_quantize(const __grid_constant__ OpArgs args) {
             make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
       }
     }
-    if (args.symbols[2] == kQ8A256)
-      quantize_warp<true>(v, to, t, k, at);
-    else
-      quantize_warp<false>(v, to, t, k, at);
+    quantize_warp_as(args.symbols[2], v, to, t, k, at);
   }
 }
