@@ -19,6 +19,9 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   out.max_context = options.max_context;
   out.kv_dtype = options.kv_dtype;
   out.activations = options.activations;
+  out.arithmetic = options.arithmetic.empty() ? options::get("ZINC_RT_ARITH") : options.arithmetic;
+  if (out.arithmetic != "exact" && out.arithmetic != "fast")
+    return fail(StatusCode::kInvalidArgument, "[engine] arithmetic \"{}\" is not one of exact, fast", out.arithmetic);
   out.mmap = options.mmap;
   out.repack = options.repack;
   out.state_checkpoints = 2 * options.max_slots;
@@ -47,6 +50,10 @@ Result<PrefillMode> parse_prefill_mode() {
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(const auto wanted, executor_options(options));
   ZRT_TRY(auto executor, open_executor(path, wanted));
+  const ExecutorInfo& info = executor->info();
+  if (wanted.arithmetic != info.arithmetic)
+    log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows", wanted.arithmetic,
+               info.tier, info.arithmetic);
   return make(std::move(executor), options);
 }
 
@@ -54,15 +61,9 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
   auto model = std::make_shared<Model>();
   model->options_ = options;
   ZRT_TRY(model->prefill_mode_, parse_prefill_mode());
-  const auto arithmetic = options.arithmetic.empty() ? options::get("ZINC_RT_ARITH") : options.arithmetic;
-  if (arithmetic != "exact" && arithmetic != "fast")
-    return fail(StatusCode::kInvalidArgument, "[engine] arithmetic \"{}\" is not one of exact, fast", arithmetic);
   if (options.queue_cap == 0) return fail(StatusCode::kInvalidArgument, "[engine] queue_cap is 0, at least 1 wanted");
   model->info_ = executor->info();
   model->config_ = executor->config();
-  if (arithmetic != model->info_.arithmetic)
-    log().info("arithmetic {} was asked for; tier {} has only {} kernels, which fast allows", arithmetic,
-               model->info_.tier, model->info_.arithmetic);
   const auto& metadata = executor->weights().metadata();
   ZRT_TRY(model->tokenizer_, Tokenizer::from_metadata(metadata));
   const auto n_vocab = static_cast<std::int32_t>(model->tokenizer_->n_vocab());

@@ -27,7 +27,8 @@ struct ExecutorOptions {
   std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
   std::string activations =
       "int8";                   // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
-  std::uint32_t chunk_cap = 0;  // most query tokens a step; 0: the tier's default
+  std::string arithmetic = "exact";  // or fast: a tier may sum up in any order and round to 16 bits, where it gains
+  std::uint32_t chunk_cap = 0;       // most query tokens a step; 0: the tier's default
   std::string fusion = "1";     // lower::parse_fusion
   bool aliasing = true;         // activations share memory where they can
   bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
@@ -40,7 +41,7 @@ struct ExecutorInfo {
   std::string tier;         // "t_cpu"
   std::string tier_reason;  // why this one
   std::string device;       // of the ring, for people
-  std::string arithmetic;   // "exact"
+  std::string arithmetic;   // "fast" where the tier has kernels for it here and was asked for it, else "exact"
   std::string activations, fusion;
   std::string kv_dtype;  // "f16"
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;

@@ -61,7 +61,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   if (options.chunk_cap == 0) options.chunk_cap = choice.tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
   ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels,
-                                                   options.repack && options.activations == "int8"}));
+                                                   options.repack && options.activations == "int8",
+                                                   options.arithmetic == "fast"}));
   // A tier that computes in host memory says so by taking an import.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
@@ -82,7 +83,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      choice.tier->name,
                      choice.why,
                      executor->ring_->describe(),
-                     "exact",
+                     executor->ring_->is_fast() ? "fast" : "exact",
                      options.activations,
                      options.fusion,
                      std::string(to_string(p.graph_options.kv_dtype)),

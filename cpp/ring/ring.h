@@ -81,6 +81,8 @@ class Ring {
   virtual const kernel::KernelTable& kernels() const = 0;
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // device and kernel set, for people
+  // Whether kernels of arithmetic `fast` are in use: it was asked for, and the tier has some that run here.
+  virtual bool is_fast() const { return false; }
 };
 
 }  // namespace zinc_rt::ring

@@ -13,6 +13,7 @@ struct RingOptions {
   int threads = 0;          // T-CPU: worker threads, 0 = what the process may use
   std::string cpu_kernels;  // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
   bool repack = true;       // weights in the form that the kernels like best; false: as in the file
+  bool fast = false;        // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
 // Activations of tens of MB for 8B models; longer chunks gain nothing on T-CPU, and a step is the unit of latency.

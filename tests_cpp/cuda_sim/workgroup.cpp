@@ -19,9 +19,10 @@ namespace {
 namespace context = boost::context;
 
 constexpr std::uint32_t kLanes = 32, kMostThreads = 1024, kMostMasks = 8;
+constexpr std::uint32_t kMostRounds = 1000;  // in which all threads do nothing but ask
 constexpr std::size_t kStackBytes = 256u << 10;
 
-enum class State : std::uint8_t { kReady, kMeets, kSyncs, kEnded };
+enum class State : std::uint8_t { kReady, kMeets, kSyncs, kAsks, kEnded };
 
 struct Thread {
   State state = State::kEnded;
@@ -85,7 +86,8 @@ struct Workgroup {
     std::string where;
     for (std::uint32_t w = 0; w * kLanes < n; ++w)
       for (const auto& [state, name] : {std::pair{State::kMeets, "wait for lanes of their mask"},
-                                        std::pair{State::kSyncs, "wait for all threads"}}) {
+                                        std::pair{State::kSyncs, "wait for all threads"},
+                                        std::pair{State::kAsks, "wait for a barrier in memory"}}) {
         const auto count = std::count_if(threads.begin() + w * kLanes, threads.begin() + std::min(n, (w + 1) * kLanes),
                                          [state = state](const auto& t) { return t->state == state; });
         if (count > 0) where += "\n  warp " + std::to_string(w) + ": " + std::to_string(count) + " lanes " + name;
@@ -104,6 +106,10 @@ void stop(const char* what) {
                group.kernel != nullptr ? group.kernel->name : "no kernel", here.block.x, here.block.y, here.block.z,
                here.thread.x, what);
   std::abort();
+}
+
+void yield() {
+  group.wait(State::kAsks);
 }
 
 void sync_threads() {
@@ -177,8 +183,10 @@ void run_grid(const Kernel& kernel, const void* args, Index grid, Index block, s
           group.threads[i]->state = State::kReady;
           group.threads[i]->index = {i, 0, 0};
         }
-        while (group.alive > 0) {
-          bool has_moved = false;
+        for (std::uint32_t asked = 0; group.alive > 0;) {
+          for (std::uint32_t i = 0; i < group.n; ++i)
+            if (group.threads[i]->state == State::kAsks) group.threads[i]->state = State::kReady;
+          bool has_moved = false, has_asked = false;
           for (const std::uint32_t warp : warps)
             for (bool again = true; again;) {
               again = false;
@@ -186,10 +194,14 @@ void run_grid(const Kernel& kernel, const void* args, Index grid, Index block, s
                 const std::uint32_t i = warp * kLanes + lane;
                 if (i >= group.n || group.threads[i]->state != State::kReady) continue;
                 group.resume(i);
-                has_moved = again = true;
+                const bool is_asking = group.threads[i]->state == State::kAsks;
+                has_asked |= is_asking;
+                has_moved |= !is_asking;
+                again = true;
               }
             }
-          if (!has_moved) group.stuck();
+          asked = has_moved ? 0 : asked + 1;
+          if (!has_moved && (!has_asked || asked == kMostRounds)) group.stuck();
         }
       }
 }

@@ -19,6 +19,8 @@ struct Place {
 };
 extern Place here;
 
+// A thread that waits for what others do lets them run, and asks again.
+void yield();
 // __syncthreads: threads that have ended are not waited for.
 void sync_threads();
 

@@ -38,9 +38,9 @@ Result<CUdevice> find_cuda_device(const Driver& driver) {
   return device;
 }
 
-Result<std::unique_ptr<Ring>> CudaRing::make() {
+Result<std::unique_ptr<Ring>> CudaRing::make(bool fast) {
   ZRT_TRY(const Driver* driver, load_driver());
-  auto ring = std::unique_ptr<CudaRing>(new CudaRing(*driver));
+  auto ring = std::unique_ptr<CudaRing>(new CudaRing(*driver, fast));
   ZRT_CHECK_OK(ring->open());
   return std::unique_ptr<Ring>(std::move(ring));
 }
@@ -55,7 +55,9 @@ Status CudaRing::open() {
     driver_.cuDeviceGetAttribute(&value, which, device_);
     return value;
   };
-  overlaps_launches_ = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9;
+  const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  overlaps_launches_ = major >= 9;
+  is_fast_ = is_fast_ && major == 9;  // of the images, the machine code for sm_90a has those kernels, not the PTX
   most_shared_ = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   char name[128] = {};
   driver_.cuDeviceGetName(name, sizeof(name), device_);

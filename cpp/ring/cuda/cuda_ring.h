@@ -16,7 +16,8 @@ namespace zinc_rt::ring {
 
 class CudaRing final : public Ring {
  public:
-  static Result<std::unique_ptr<Ring>> make();
+  // fast: arithmetic `fast` is allowed; it is used where sm_90a code runs.
+  static Result<std::unique_ptr<Ring>> make(bool fast);
   ~CudaRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -36,6 +37,7 @@ class CudaRing final : public Ring {
   const kernel::KernelTable& kernels() const override { return table_; }
   RingStats stats() const override;
   std::string describe() const override { return description_; }
+  bool is_fast() const override { return is_fast_; }
 
  private:
   struct LoadedKernel {
@@ -64,7 +66,7 @@ class CudaRing final : public Ring {
     }
   };
 
-  explicit CudaRing(const Driver& driver) : driver_(driver), memory_(driver) {}
+  CudaRing(const Driver& driver, bool fast) : driver_(driver), is_fast_(fast), memory_(driver) {}
   Status open();
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   Status fits(const Submission& submission) const;
@@ -82,6 +84,7 @@ class CudaRing final : public Ring {
   Result<std::byte*> staging(std::uint64_t bytes);
 
   const Driver& driver_;
+  bool is_fast_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;

@@ -55,12 +55,14 @@ struct OpCall {
 class Planner {
  public:
   // header: of the device. scratch: memory of scratch_bytes; a plan that needs more is made again with it. most_shared:
-  // bytes of shared memory that a workgroup may have on the device.
-  Planner(const cuda::StepHeader* header, std::byte* scratch, std::uint32_t most_shared, std::vector<Launch>& launches)
-      : header_(header), scratch_(scratch), most_shared_(most_shared), launches_(launches) {}
+  // bytes of shared memory that a workgroup may have on the device. is_fast: kernels of arithmetic `fast` may be taken.
+  Planner(const cuda::StepHeader* header, std::byte* scratch, std::uint32_t most_shared, bool is_fast,
+          std::vector<Launch>& launches)
+      : header_(header), scratch_(scratch), most_shared_(most_shared), is_fast_(is_fast), launches_(launches) {}
 
   const cuda::StepHeader* header() const { return header_; }
   std::uint32_t most_shared() const { return most_shared_; }
+  bool is_fast() const { return is_fast_; }
   // Memory of the packet that is being planned, aligned to 256 bytes.
   void* scratch(std::uint64_t bytes);
   void next_packet() { used_ = 0; }
@@ -81,6 +83,7 @@ class Planner {
   const cuda::StepHeader* header_;
   std::byte* scratch_;
   std::uint32_t most_shared_;
+  bool is_fast_;
   std::uint64_t used_ = 0, most_used_ = 0;
   std::vector<Launch>& launches_;
 };

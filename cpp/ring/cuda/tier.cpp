@@ -21,7 +21,7 @@ const Tier kTier_t_cuda{"t_cuda",
                         "NVIDIA GPU by the driver's own interface",
                         50,
                         unavailable_reason,
-                        [](const RingOptions&) { return CudaRing::make(); },
+                        [](const RingOptions& options) { return CudaRing::make(options.fast); },
                         nullptr,
                         512};
 
