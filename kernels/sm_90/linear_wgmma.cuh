@@ -28,19 +28,57 @@ struct WgmmaWeights<kF16> : WgmmaFloats {};
 template <>
 struct WgmmaWeights<kBF16> : WgmmaFloats {};
 
-// The scales of a lane's two rows of a tile in a group, and its codes as operands.
+// A tile of 16 quantized rows as a lane reads it: its codes as operands, and of each of its two rows a word a step with
+// scale and minimum, or with the scales of both 16 values, in bf16. The four lanes of a row have two steps' words each.
 template <Format F>
 struct QuantizedTile {
   using T = Traits<F>;
-  static constexpr bool kIsSigned = T::kP8 != 0 || T::kTable != 0;
+  static constexpr bool kIsSigned = T::kP8 != 0 || T::kTable != 0, kIsHalved = T::kSub == 16;
+  static constexpr int kWords = kIsHalved && T::kMin != 0 ? 2 : 1;
   Group<F> group;
-  KScales scales[2];
+  uint32_t own[2][2][kWords];  // by row and step
 
   QuantizedTile() = default;
   __device__ __forceinline__ QuantizedTile(const uint8_t* tile, uint32_t n_steps, uint32_t lane)
       : group{tile, n_steps, lane} {
-    if constexpr (T::kBlock == 256)
-      for (int r = 0; r < 2; ++r) scales[r] = group.scales(r);
+    const uint32_t part = lane % 4;
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      if constexpr (T::kBlock == 32) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const uint32_t bytes = group.scale(r, 2 * part + i);
+          own[r][i][0] = bf16_pair(block_scale<F>(bytes), T::kMin != 0 ? block_min(bytes) : -0.0f);
+        }
+      } else {
+        const KScales all = group.scales(r);
+        const auto own_bytes = [&](const uint32_t(&words)[4]) {
+          if constexpr (kIsHalved) {
+            const uint32_t first = part % 2 == 0 ? words[0] : words[1], second = part % 2 == 0 ? words[2] : words[3];
+            return part < 2 ? first : second;
+          }
+          return (part < 2 ? words[0] : words[1]) >> (16 * (part % 2));
+        };
+        KScales bytes{};
+        bytes.sc[0] = own_bytes(all.sc);
+        const uint32_t minimums = T::kMin != 0 ? own_bytes(all.m) : 0;
+        const auto scale = [&](int j) { return all.d * static_cast<float>(sub_scale<F>(bytes, j)); };
+        const auto less = [&](int j) {
+          return T::kMin != 0 ? -all.dmin * static_cast<float>(minimums >> (8 * j) & 0xFF) : -0.0f;
+        };
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          if constexpr (kWords == 2) {
+            own[r][i][0] = bf16_pair(scale(2 * i), less(2 * i));
+            own[r][i][1] = bf16_pair(scale(2 * i + 1), less(2 * i + 1));
+          } else if constexpr (kIsHalved) {
+            own[r][i][0] = bf16_pair(scale(2 * i), scale(2 * i + 1));
+          } else {
+            own[r][i][0] = bf16_pair(scale(i), less(i));
+          }
+        }
+      }
+    }
   }
 
   // Four codes, less their offset: 128 + code is a bf16 whose low byte is the code. A signed byte is its low seven
@@ -57,38 +95,28 @@ struct QuantizedTile {
       high = fma_bf16_pair(__byte_perm(codes, 0x43434343u, 0x4342), kOne, kLess);
     }
   }
-  // The scale of the lane's row r in 16 values, and what is added.
-  __device__ __forceinline__ void scale_of(int s, int half, int r, uint32_t& scale, uint32_t& added) const {
-    added = kNegativeZeros;
-    if constexpr (T::kBlock == 32) {
-      const uint32_t bytes = group.scale(r, s);
-      const float d = block_scale<F>(bytes);
-      scale = bf16_pair(d, d);
-      if constexpr (T::kMin != 0) added = bf16_pair(block_min(bytes), block_min(bytes));
-    } else {
-      const int j = T::kSub == 32 ? s : 2 * s + half;
-      const float d = scales[r].d * static_cast<float>(sub_scale<F>(scales[r], j));
-      scale = bf16_pair(d, d);
-      if constexpr (T::kMin != 0) {
-        const float m = -scales[r].dmin * static_cast<float>(scales[r].m[j / 4] >> (8 * (j % 4)) & 0xFF);
-        added = bf16_pair(m, m);
-      }
-    }
-  }
   // The operands of the two products of a step.
   __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
     uint32_t codes[4];
     operand<F>(group.step(s), codes);
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
+    for (int r = 0; r < 2; ++r) {
+      uint32_t words[kWords];
 #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        uint32_t scale, added, low, high;
-        scale_of(s, half, r, scale, added);
+      for (int i = 0; i < kWords; ++i)
+        words[i] = __shfl_sync(0xFFFFFFFFu, own[r][s % 2][i], static_cast<int>((group.lane & 28) + s / 2));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const uint32_t word = words[half % kWords];
+        const bool is_upper = kIsHalved && kWords == 1 && half == 1;
+        const uint32_t scale = __byte_perm(word, 0, is_upper ? 0x3232 : 0x1010),
+                       added = T::kMin != 0 ? __byte_perm(word, 0, 0x3232) : kNegativeZeros;
+        uint32_t low, high;
         widen(codes[2 * half + r], low, high);
         a[half][r] = fma_bf16_pair(low, scale, added);
         a[half][2 + r] = fma_bf16_pair(high, scale, added);
       }
+    }
   }
 };
 
@@ -241,6 +269,49 @@ struct WgmmaProduct {
     }
   }
 
+  // A lane's sums to y; its first row of W is first_row. What is added to is loaded for some columns at once.
+  __device__ __forceinline__ void put_all(const float (&acc)[kSlabs][kColumns / 2], uint32_t first_column,
+                                          uint32_t first_row, uint32_t lane) const {
+    constexpr uint32_t kOwnRows = 2 * kSlabs, kAtOnce = 8;
+    const LinearPart& part = *job.part;
+    uint32_t own_rows[kOwnRows];
+    float bias[kOwnRows] = {};
+#pragma unroll
+    for (int r = 0; r < kOwnRows; ++r) {
+      own_rows[r] = r / 2 * 64 + r % 2 * 8;
+      if (part.bias != nullptr && first_row + own_rows[r] < part.rows) bias[r] = part.bias[first_row + own_rows[r]];
+    }
+    const auto is_row = [&](int r) { return first_row + own_rows[r] < part.rows; };
+#pragma unroll
+    for (int first = 0; first < kColumns / 4; first += kAtOnce) {
+      uint64_t at[kAtOnce];
+      bool is_column[kAtOnce];
+      float before[kAtOnce][kOwnRows] = {};
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c) {
+        const uint32_t column = first_column + (first + c) / 2 * 8 + lane % 4 * 2 + c % 2;
+        is_column[c] = column < job.n_columns;
+        at[c] = is_column[c] ? static_cast<uint64_t>(y_row(job, column)) * part.pitch + first_row : 0;
+      }
+      if (args.residual != nullptr) {
+#pragma unroll
+        for (int c = 0; c < kAtOnce; ++c)
+#pragma unroll
+          for (int r = 0; r < kOwnRows; ++r)
+            if (is_column[c] && is_row(r)) before[c][r] = args.residual[at[c] + own_rows[r]];
+      }
+#pragma unroll
+      for (int c = 0; c < kAtOnce; ++c)
+#pragma unroll
+        for (int r = 0; r < kOwnRows; ++r) {
+          if (!is_column[c] || !is_row(r)) continue;
+          const float v = (job.is_valid ? acc[r / 2][(first + c) / 2 * 4 + r % 2 * 2 + c % 2] : nan_value()) + bias[r];
+          part.y[at[c] + own_rows[r]] = v;
+          if (args.residual != nullptr) args.residual[at[c] + own_rows[r]] = before[c][r] + v;
+        }
+    }
+  }
+
  private:
   struct Tiles {
     Tile of[kSlabs];
@@ -311,14 +382,7 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   const uint32_t tile = warp / 4 * kSlabs * 4 + warp % 4;
   float acc[kSlabs][kColumns / 2];
   product.multiply(w, blocks, tile, lane, acc);
-#pragma unroll
-  for (int i = 0; i < kSlabs; ++i)
-#pragma unroll
-    for (int j = 0; j < kColumns / 2; ++j) {
-      const uint32_t m = (job.first_tile + tile + 4 * i) * 16 + lane / 4 + j % 4 / 2 * 8;
-      const uint32_t column = first_column + j / 4 * 8 + lane % 4 * 2 + j % 2;
-      if (m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[i][j]);
-    }
+  product.put_all(acc, first_column, (job.first_tile + tile) * 16 + lane / 4, lane);
 }
 
 }  // namespace zinc_rt::cuda
