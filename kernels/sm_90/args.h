@@ -118,7 +118,7 @@ constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, ui
 struct TileShape {
   uint32_t tiles, columns, threads;
 };
-constexpr TileShape kLargeTile{8, 128, 512}, kSmallTile{2, 64, 256};
+constexpr TileShape kLargeTile{8, 128, 512}, kFewWarpsTile{8, 128, 256}, kSmallTile{2, 64, 256};
 constexpr uint32_t kTileXPitch = 288;
 constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, bool is_block_32) {
   return tiles * 16 * group_bytes + columns * (kTileXPitch + 32 + (is_block_32 ? 32 : 4));
@@ -166,8 +166,12 @@ constexpr uint32_t wgmma_rows(const WgmmaShape& shape) {
 constexpr uint32_t wgmma_x_bytes(const WgmmaShape& shape) {  // of a stage
   return shape.columns * kWgmmaValues * 2;
 }
+constexpr uint32_t wgmma_workgroups(const WgmmaShape& shape) {  // of a multiprocessor
+  return shape.columns == 64 ? 2 : 1;
+}
 constexpr uint32_t wgmma_x_stages(const WgmmaShape& shape, uint32_t group_bytes) {  // group_bytes: of a row of W
-  const uint32_t left = (225u << 10) - kWgmmaWStages * wgmma_rows(shape) * group_bytes;
+  const uint32_t left =
+      (wgmma_workgroups(shape) == 2 ? 111u << 10 : 225u << 10) - kWgmmaWStages * wgmma_rows(shape) * group_bytes;
   return left / wgmma_x_bytes(shape) < 8 ? left / wgmma_x_bytes(shape) : 8;
 }
 // Blocks of x begin at a multiple of 1,024 bytes; barriers come last.

@@ -1,6 +1,6 @@
 // LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1,
-// 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128. EMBED's rows and LINEAR on float activations
-// widen the same layout.
+// 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on
+// float activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/linear_tile.cuh"
@@ -28,6 +28,10 @@ static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_thr
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1)
+    linear_tile_128_few_warps(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kFewWarpsTile.tiles, 4, 2, 8>>(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>>(args);

@@ -16,7 +16,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) linear_wgmma_128_128(const 
   linear_wgmma<kFormat, 1, 128>(args);
 #endif
 }
-extern "C" __global__ void __launch_bounds__(384, 1) linear_wgmma_128_64(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(384, 2) linear_wgmma_128_64(const __grid_constant__ LinearArgs args) {
 #if defined(ZRT_HAS_WGMMA)
   linear_wgmma<kFormat, 1, 64>(args);
 #endif

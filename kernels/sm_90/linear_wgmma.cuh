@@ -167,6 +167,9 @@ struct WgmmaProduct {
   static constexpr WgmmaShape kShape{kSlabs, kColumns};
   static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
                             kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
+  // Of 65,536 registers of a multiprocessor, after those of the third warpgroup.
+  static constexpr int kCopierRegisters = wgmma_workgroups(kShape) == 2 ? 32 : 40,
+                       kRegisters = wgmma_workgroups(kShape) == 2 ? 104 : 232;
   static_assert(kXStages >= 3 && 2 * (kXStages + kWgmmaWStages) * 8 <= 256);
 
   const LinearArgs& args;
@@ -374,11 +377,11 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
                       row_of_x % kWgmmaTile * 128};
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   if (warp >= kWarps) {
-    give_registers<40>();
+    give_registers<P::kCopierRegisters>();
     product.copy(w, blocks, threadIdx.x - kWarps * 32);
     return;
   }
-  take_registers<232>();
+  take_registers<P::kRegisters>();
   const uint32_t tile = warp / 4 * kSlabs * 4 + warp % 4;
   float acc[kSlabs][kColumns / 2];
   product.multiply(w, blocks, tile, lane, acc);

@@ -13,6 +13,7 @@ constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice 
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
 constexpr std::uint32_t kLeastPairs = 250;    // with fewer blocks of two tiles much of a GPU would be idle
 constexpr std::uint32_t kLeastTiles = 100;    // with fewer large tiles also
+constexpr std::uint32_t kManyTiles = 500;     // with so many large tiles a workgroup of 8 warps is faster than of 16
 
 struct Shape {
   const char* function;
@@ -54,8 +55,10 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
-  return {tile.tiles == cuda::kLargeTile.tiles ? "linear_tile_128" : "linear_tile_32", tile.columns, 16 * tile.tiles,
-          cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
+  const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
+                         : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
+                                                                    : "linear_tile_128_few_warps";
+  return {function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
 }
 
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
@@ -195,9 +198,15 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   for (const DType dtype : types_of(matrices)) {
     Shape shape = shape_of(dtype, tile);
     set_parts(args, matrices, dtype, shape.block_rows);
-    if (is_tiled && experts.ids == nullptr && args.n_blocks * ceil_div(rows, shape.columns) < kLeastTiles) {
-      shape = shape_of(dtype, cuda::kSmallTile);
-      set_parts(args, matrices, dtype, shape.block_rows);
+    if (is_tiled && experts.ids == nullptr) {
+      const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
+      if (n_tiles < kLeastTiles) {
+        shape = shape_of(dtype, cuda::kSmallTile);
+        set_parts(args, matrices, dtype, shape.block_rows);
+      } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles >= kManyTiles &&
+                 traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
+        shape = shape_of(dtype, cuda::kFewWarpsTile);
+      }
     }
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t workgroups_x =

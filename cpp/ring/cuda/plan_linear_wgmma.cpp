@@ -19,15 +19,15 @@ std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? 256 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
-// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products a smaller one
-// would take half of the next larger one's, but it copies more for each.
+// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of a slab
+// would take half of the time of one of two, but it copies more for each.
 const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t met, std::uint32_t n) {
   const auto time = [&](const WgmmaShape& shape) {
     std::uint64_t blocks = 0;
     for (const Matrix& m : matrices)
       if (m.dtype == dtype) blocks += ceil_div(m.rows, wgmma_rows(shape));
     blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n;
-    return ceil_div(blocks, kMultiprocessors) * (shape.slabs == 2 ? 20 : shape.columns == 128 ? 12 : 8);
+    return ceil_div(blocks, kMultiprocessors * wgmma_workgroups(shape)) * (shape.slabs == 2 ? 20 : 12);
   };
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
