@@ -3,6 +3,8 @@
 // workgroups and steps whose are not. What is in no token's view is NaN. What QUANTIZE makes of the rows is seen by a
 // product of them.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <random>
 
 #include "kernels/common/half.h"
@@ -23,8 +25,8 @@ void PrintTo(const Attention& s, std::ostream* out) {
        << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap;
 }
 
-// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w).
-ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weights) {
+// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y whole blocks.
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, std::optional<DType> weights) {
   ir::Graph graph("attention", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const std::uint32_t width = s.n_heads * s.v_head_dim;
@@ -43,9 +45,9 @@ ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weigh
   ir::set_attr(node, "scale", 0.17f);
   ir::set_attr(node, "window", s.window);
   ir::set_attr(node, "softcap", s.softcap);
-  if (width % traits(act_dtype(weights)).block_elems != 0) return graph;
-  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(weights), {ir::kTokens, width});
-  const auto w = declare(graph, "model.w", kWeight, weights, {16, width});
+  if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return graph;
+  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(*weights), {ir::kTokens, width});
+  const auto w = declare(graph, "model.w", kWeight, *weights, {16, width});
   const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
   add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
   add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
@@ -88,9 +90,9 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     return pages;
   }
   void expect_same(const ir::Graph& graph, std::uint32_t n, const Memory& given,
-                   std::initializer_list<const char*> wanted) {
+                   std::initializer_list<const char*> wanted, bool fast = false) {
     auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, wanted),
-         got = run_graph(*GetParam(), graph, n, given, wanted);
+         got = run_graph(*GetParam(), graph, n, given, wanted, fast);
     for (const auto* name : wanted) {
       if (graph.buffer(graph.find(name)).dtype == DType::kF32)
         EXPECT_EQ(n_different(expected[name], got[name]), 0u) << name;
@@ -98,14 +100,10 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
         EXPECT_TRUE(expected[name] == got[name]) << name;
     }
   }
-  // A token at each position, of the slot beside it.
-  void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
-                        const std::vector<std::int32_t>& slots) {
+  // What a step of a token at each position, of the slot beside it, reads.
+  Memory step_memory(const Attention& s, const std::vector<std::int32_t>& pos, const std::vector<std::int32_t>& slots) {
     const auto n = static_cast<std::uint32_t>(pos.size());
-    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
-    const auto n_slots = static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
-    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
-    const auto graph = attention_graph(s, n_slots, weights);
+    const std::uint32_t n_slots = n_slots_of(slots);
     const auto pages = shuffled_pages(n_slots * kPages);
     Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
                  {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
@@ -120,8 +118,20 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
       spoil(given["state.k"], pages, slot, static_cast<std::uint32_t>(end));
       spoil(given["state.v"], pages, slot, static_cast<std::uint32_t>(end));
     }
+    return given;
+  }
+  static std::uint32_t n_slots_of(const std::vector<std::int32_t>& slots) {
+    return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
+  }
+  void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
+                        const std::vector<std::int32_t>& slots, bool fast = false) {
+    const auto n = static_cast<std::uint32_t>(pos.size());
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
+    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
+    const auto graph = attention_graph(s, n_slots_of(slots), weights);
+    Memory given = step_memory(s, pos, slots);
     if (graph.find("model.w") == ir::kNoBuffer) {
-      expect_same(graph, n, given, {"act.y"});
+      expect_same(graph, n, given, {"act.y"}, fast);
       return;
     }
     auto& w = given["model.w"];
@@ -129,7 +139,37 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
     for (std::size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
-    expect_same(graph, n, given, {"act.y", "act.out"});
+    expect_same(graph, n, given, {"act.y", "act.out"}, fast);
+  }
+  void expect_close_step(const Attention& s, const std::vector<std::int32_t>& pos,
+                         const std::vector<std::int32_t>& slots) {
+    const auto n = static_cast<std::uint32_t>(pos.size());
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
+    const auto graph = attention_graph(s, n_slots_of(slots), std::nullopt);
+    const Memory given = step_memory(s, pos, slots);
+    const auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"}).at("act.y"),
+               got = run_graph(*GetParam(), graph, n, given, {"act.y"}, true).at("act.y");
+    // With exactly the bits of T-CPU, no kernel of arithmetic `fast` has run.
+    const bool has_fast = (*GetParam()->make_ring({2, {}, true, true}))->is_fast();
+    EXPECT_EQ(n_different(expected, got) != 0, has_fast);
+    float most_v = 0;
+    for (const std::byte *at = given.at("state.v").data(), *end = at + given.at("state.v").size(); at != end; at += 2) {
+      std::uint16_t half;
+      std::memcpy(&half, at, 2);
+      const float v = std::abs(f16_to_f32(half));
+      most_v = v > most_v ? v : most_v;
+    }
+    ASSERT_EQ(expected.size(), got.size());
+    double squares = 0;
+    for (std::size_t i = 0; i < expected.size(); i += 4) {
+      float a, b;
+      std::memcpy(&a, expected.data() + i, 4);
+      std::memcpy(&b, got.data() + i, 4);
+      const float off = std::abs(a - b) / most_v;
+      ASSERT_TRUE(off <= 0x1p-9f) << "value " << i / 4 << ": " << a << " expected, " << b << " got";
+      squares += static_cast<double>(off) * off;
+    }
+    EXPECT_LE(std::sqrt(squares / static_cast<double>(expected.size() / 4)), 0x1p-13);
   }
   std::mt19937 rng_{11};
 };
@@ -170,18 +210,25 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
   }
 }
 
+struct StepTokens {
+  std::vector<std::int32_t> pos, slots;
+
+  StepTokens& add(std::int32_t slot, std::int32_t first, std::int32_t n) {
+    for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i), slots.push_back(slot);
+    return *this;
+  }
+};
 // Prompts that begin anywhere in a page and end in another chunk, and between them tokens that stand alone: more tiles
 // of tokens than a step of a prompt has.
+StepTokens mixed_step() {
+  StepTokens step;
+  step.add(0, 90, 115).add(1, 0, 37);
+  for (std::int32_t i = 0; i < 30; ++i) step.add(2 + i % 2, i * 97 % 640, 1);
+  return step.add(3, 570, 70).add(0, 639, 1);
+}
+
 TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
-  std::vector<std::int32_t> pos, slots;
-  const auto add = [&](std::int32_t slot, std::int32_t first, std::int32_t n) {
-    for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i), slots.push_back(slot);
-  };
-  add(0, 90, 115);
-  add(1, 0, 37);
-  for (std::int32_t i = 0; i < 30; ++i) add(2 + i % 2, i * 97 % 640, 1);
-  add(3, 570, 70);
-  add(0, 639, 1);
+  const auto [pos, slots] = mixed_step();
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 100},
                              {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
@@ -198,6 +245,37 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
                              {DType::kF32, 2, 1, 256, 256},
                              {DType::kQ8_0, 4, 2, 32, 32, 70}})
     expect_same_step(s, pos, slots);
+}
+
+// Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score of some 20
+// errs by 2^-11 of what its products' roots of summed squares are, here below 2^-9, and so does p; y is a mean of v by
+// p, so its errors are below 2^-9 of the largest v, and in the mean far below.
+TEST_P(TierAttention, IsCloseToTCpuInArithmeticFast) {
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128, 100},
+                             {DType::kF16, 7, 1, 64, 64},
+                             {DType::kF16, 14, 2, 64, 64, 300},
+                             {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
+                             {DType::kF16, 4, 4, 80, 80},
+                             {DType::kF16, 1, 1, 96, 64, 3},
+                             {DType::kF16, 128, 1, 16, 16},
+                             {DType::kF16, 2, 1, 192, 128, 50, 30.0f},
+                             {DType::kF16, 4, 1, 256, 248},
+                             {DType::kF16, 4, 2, 256, 256, 130}})
+    for (const StepTokens& step : {mixed_step(), StepTokens{}.add(0, 0, 200).add(1, 400, 240)})
+      expect_close_step(s, step.pos, step.slots);
+}
+
+// What has no kernels in arithmetic `fast`: other caches, heads that are no whole vectors, more heads than a tile has
+// rows, and few tokens.
+TEST_P(TierAttention, HasTheBitsOfTCpuInArithmeticFastWhereItHasNoKernel) {
+  const auto step = mixed_step();
+  for (const Attention& s : {Attention{DType::kF32, 5, 1, 128, 120, 200, 15.0f},
+                             {DType::kQ8_0, 4, 2, 32, 32, 70},
+                             {DType::kF16, 4, 2, 12, 12},
+                             {DType::kF16, 129, 1, 16, 16}})
+    expect_same_step(s, step.pos, step.slots, true);
+  expect_same_step({DType::kF16, 4, 1, 128, 128}, {639, 0, 127, 128}, {0, 1, 2, 3}, true);
 }
 
 struct CacheHeads {

@@ -44,10 +44,11 @@ inline ir::Node& add_node(ir::Graph& graph, ir::Op op, std::initializer_list<ir:
   return graph.mutable_nodes()[graph.nodes().size() - 2];
 }
 
-// What the buffers `wanted` hold after a step of n_tokens, `given` before it. Matrices are uploaded as weights.
+// What the buffers `wanted` hold after a step of n_tokens, `given` before it. Matrices are uploaded as weights. fast:
+// arithmetic `fast` is allowed.
 inline Memory run_graph(const ring::Tier& tier, const ir::Graph& graph, std::uint32_t n_tokens, const Memory& given,
-                        std::initializer_list<const char*> wanted) {
-  auto made = tier.make_ring({2, {}});
+                        std::initializer_list<const char*> wanted, bool fast = false) {
+  auto made = tier.make_ring({2, {}, true, fast});
   EXPECT_TRUE(made);
   auto& ring = **made;
   const lower::StepLimits limits{n_tokens, 1};
