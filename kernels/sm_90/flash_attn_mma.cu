@@ -37,6 +37,8 @@ struct Attend {
   __device__ __forceinline__ uint8_t* stage_at(uint32_t stage) const {
     return q_tile + kRows * kPitch + stage * kStage;
   }
+  // Where a lane's row of the four matrices of 16 by 16 values is: two of the upper left and of the lower left first.
+  static __device__ __forceinline__ uint32_t matrix_row() { return lane() % 16 * kPitch + lane() / 16 * 16; }
 
   // Pages of a step's positions: lane l has that of each l % kPages-th 16, and of others one that is there.
   __device__ __forceinline__ int32_t pages_of(const int32_t* pages, Range range, uint32_t at) const {
@@ -83,8 +85,7 @@ struct Attend {
   }
 
   __device__ __forceinline__ void score(Scores& s, uint32_t stage) const {
-    const uint8_t* q_at = q_tile + (first_row() + lane() % 16) * kPitch + lane() / 16 * 16;
-    const uint8_t* k_at = stage_at(stage) + (lane() / 16 * 8 + lane() % 8) * kPitch + lane() / 8 % 2 * 16;
+    const uint8_t *q_at = q_tile + first_row() * kPitch + matrix_row(), *k_at = stage_at(stage) + matrix_row();
 #pragma unroll
     for (uint32_t k = 0; k < kWidth / 16; ++k) {
       uint32_t q[kRowTiles][4];
@@ -96,8 +97,8 @@ struct Attend {
         load_matrices(of_k, k_at + n * 16 * kPitch + k * 32);
 #pragma unroll
         for (uint32_t m = 0; m < kRowTiles; ++m) {
-          mma16_f16(s[m][2 * n], q[m], of_k[0], of_k[1]);
-          mma16_f16(s[m][2 * n + 1], q[m], of_k[2], of_k[3]);
+          mma16_f16(s[m][2 * n], q[m], of_k[0], of_k[2]);
+          mma16_f16(s[m][2 * n + 1], q[m], of_k[1], of_k[3]);
         }
       }
     }
@@ -131,8 +132,8 @@ struct Attend {
       }
   }
 
-  // p of a step in the place of s; where a row's m is raised, what was summed so far becomes less.
-  __device__ __forceinline__ void weigh(Scores& s, OfRows& maxima, OfRows& sums, Values& o) const {
+  // Raises m of rows where it lags behind; what was summed so far becomes less.
+  __device__ __forceinline__ void raise(const Scores& s, OfRows& maxima, OfRows& sums, Values& o) const {
     OfRows less;
     bool is_raised = false;
 #pragma unroll
@@ -144,34 +145,39 @@ struct Attend {
         for (uint32_t n = 1; n < kStep / 8; ++n) most = fmaxf(most, fmaxf(s[m][n][half * 2], s[m][n][half * 2 + 1]));
         most = fmaxf(most, __shfl_xor_sync(kAll, most, 1));
         most = fmaxf(most, __shfl_xor_sync(kAll, most, 2));
-        const float was = maxima[m][half];
-        const bool is_higher = most > was + kSlack;
+        const bool is_higher = most > maxima[m][half] + kSlack;
         is_raised |= is_higher;
-        less[m][half] = is_higher ? approx_exp2(was - most) : 1.0f;
-        maxima[m][half] = is_higher ? most : was;
-        // A row that has seen nothing yet has no maximum.
-        const float from = maxima[m][half] == -__int_as_float(0x7f800000) ? 0.0f : maxima[m][half];
-        float sum = sums[m][half] * less[m][half];
-#pragma unroll
-        for (uint32_t n = 0; n < kStep / 8; ++n)
-#pragma unroll
-          for (uint32_t i = half * 2; i < half * 2 + 2; ++i) {
-            s[m][n][i] = approx_exp2(s[m][n][i] - from);
-            sum = sum + s[m][n][i];
-          }
-        sums[m][half] = sum;
+        less[m][half] = is_higher ? approx_exp2(maxima[m][half] - most) : 1.0f;
+        if (is_higher) maxima[m][half] = most;
       }
     if (__ballot_sync(kAll, is_raised) == 0) return;
 #pragma unroll
-    for (uint32_t m = 0; m < kRowTiles; ++m)
+    for (uint32_t m = 0; m < kRowTiles; ++m) {
+      sums[m][0] = sums[m][0] * less[m][0], sums[m][1] = sums[m][1] * less[m][1];
 #pragma unroll
       for (uint32_t n = 0; n < kWidth / 8; ++n)
 #pragma unroll
         for (uint32_t i = 0; i < 4; ++i) o[m][n][i] = o[m][n][i] * less[m][i / 2];
+    }
+  }
+  // p in the place of s.
+  __device__ __forceinline__ void weigh(Scores& s, const OfRows& maxima, OfRows& sums) const {
+#pragma unroll
+    for (uint32_t m = 0; m < kRowTiles; ++m)
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        // A row that has seen nothing yet has no maximum.
+        const float from = maxima[m][i / 2] == -__int_as_float(0x7f800000) ? 0.0f : maxima[m][i / 2];
+#pragma unroll
+        for (uint32_t n = 0; n < kStep / 8; ++n) {
+          s[m][n][i] = approx_exp2(s[m][n][i] - from);
+          sums[m][i / 2] = sums[m][i / 2] + s[m][n][i];
+        }
+      }
   }
 
   __device__ __forceinline__ void sum_values(Values& o, const Scores& p, uint32_t stage) const {
-    const uint8_t* v_at = stage_at(stage) + (kStep + lane() % 16) * kPitch + lane() / 16 * 16;
+    const uint8_t* v_at = stage_at(stage) + kStep * kPitch + matrix_row();
 #pragma unroll
     for (uint32_t k = 0; k < kStep / 16; ++k) {
       uint32_t weights[kRowTiles][4];
@@ -243,7 +249,8 @@ struct Attend {
       score(s, stage);
       if (c.softcap > 0.0f) cap_scores(s);
       if (at + kStep > pos + 1 || at < all_see) mask_scores(s, pos, at);
-      weigh(s, maxima, sums, o);
+      raise(s, maxima, sums, o);
+      weigh(s, maxima, sums);
       sum_values(o, s, stage);
     }
     let_next_start();
