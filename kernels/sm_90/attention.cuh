@@ -58,8 +58,9 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
   for (uint32_t first = 0; first < n; first += kThreads) {
     const uint32_t t = first + threadIdx.x, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
     const int32_t pos = positions[own];
-    const bool continues =
-        t > 0 && slots[own] == slots[before] && pos == positions[before] + 1 && static_cast<uint32_t>(pos) % most != 0;
+    // All are asked for at once, so no part of it waits for another.
+    const bool is_next = (slots[own] == slots[before]) & (pos == positions[before] + 1),
+               continues = (t > 0) & is_next & (static_cast<uint32_t>(pos) % most != 0);
     const uint32_t bits = __ballot_sync(0xFFFFFFFFu, t < n && !continues);
     if (threadIdx.x % 32 == 0) starts[t / 32] = bits;
   }

@@ -37,8 +37,12 @@ struct Attend {
   __device__ __forceinline__ uint8_t* stage_at(uint32_t stage) const {
     return q_tile + kRows * kPitch + stage * kStage;
   }
-  // Where a lane's row of the four matrices of 16 by 16 values is: two of the upper left and of the lower left first.
+  // Where a lane's row of the four matrices of 16 by 16 values is. Registers of a product are neighbours: of q and v
+  // the upper left matrix is followed by the lower left one, of K by the upper right one.
   static __device__ __forceinline__ uint32_t matrix_row() { return lane() % 16 * kPitch + lane() / 16 * 16; }
+  static __device__ __forceinline__ uint32_t k_matrix_row() {
+    return (lane() / 16 * 8 + lane() % 8) * kPitch + lane() / 8 % 2 * 16;
+  }
 
   // Pages of a step's positions: lane l has that of each l % kPages-th 16, and of others one that is there.
   __device__ __forceinline__ int32_t pages_of(const int32_t* pages, Range range, uint32_t at) const {
@@ -74,8 +78,8 @@ struct Attend {
         low = *reinterpret_cast<const float4*>(q), high = *reinterpret_cast<const float4*>(q + 4);
       }
       *reinterpret_cast<uint4*>(q_tile + r * kPitch + vector * 16) =
-          make_uint4(narrow_f16_pair(low.x * scale, low.y * scale), narrow_f16_pair(low.z * scale, low.w * scale),
-                     narrow_f16_pair(high.x * scale, high.y * scale), narrow_f16_pair(high.z * scale, high.w * scale));
+          make_uint4(f16_pair(low.x * scale, low.y * scale), f16_pair(low.z * scale, low.w * scale),
+                     f16_pair(high.x * scale, high.y * scale), f16_pair(high.z * scale, high.w * scale));
     }
   }
   // The query head of a row, counted through all tokens of the step.
@@ -85,7 +89,7 @@ struct Attend {
   }
 
   __device__ __forceinline__ void score(Scores& s, uint32_t stage) const {
-    const uint8_t *q_at = q_tile + first_row() * kPitch + matrix_row(), *k_at = stage_at(stage) + matrix_row();
+    const uint8_t *q_at = q_tile + first_row() * kPitch + matrix_row(), *k_at = stage_at(stage) + k_matrix_row();
 #pragma unroll
     for (uint32_t k = 0; k < kWidth / 16; ++k) {
       uint32_t q[kRowTiles][4];
@@ -97,8 +101,8 @@ struct Attend {
         load_matrices(of_k, k_at + n * 16 * kPitch + k * 32);
 #pragma unroll
         for (uint32_t m = 0; m < kRowTiles; ++m) {
-          mma16_f16(s[m][2 * n], q[m], of_k[0], of_k[2]);
-          mma16_f16(s[m][2 * n + 1], q[m], of_k[1], of_k[3]);
+          mma16_f16(s[m][2 * n], q[m], of_k[0], of_k[1]);
+          mma16_f16(s[m][2 * n + 1], q[m], of_k[2], of_k[3]);
         }
       }
     }
@@ -185,7 +189,7 @@ struct Attend {
       for (uint32_t m = 0; m < kRowTiles; ++m)
 #pragma unroll
         for (uint32_t i = 0; i < 4; ++i)
-          weights[m][i] = narrow_f16_pair(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+          weights[m][i] = f16_pair(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
       for (uint32_t n = 0; n < kWidth / 16; ++n) {
         uint32_t v[4];

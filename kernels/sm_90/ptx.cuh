@@ -116,7 +116,7 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const
 }
 
 // Two floats to the halves of a word, the first to the lower one.
-__device__ __forceinline__ uint32_t narrow_f16_pair(float low, float high) {
+__device__ __forceinline__ uint32_t f16_pair(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;

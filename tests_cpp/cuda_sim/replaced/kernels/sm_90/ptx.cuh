@@ -108,7 +108,7 @@ inline void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = value_of(rows[i * 8 + of], at) | value_of(rows[i * 8 + of + 1], at) << 16;
 }
 
-inline uint32_t narrow_f16_pair(float low, float high) {
+inline uint32_t f16_pair(float low, float high) {
   return f32_to_f16(low) | static_cast<std::uint32_t>(f32_to_f16(high)) << 16;
 }
 inline float approx_exp2(float x) {
