@@ -130,6 +130,52 @@ constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
   return 3 * stage_bytes <= most ? 3 : 2;
 }
 
+// The products of arithmetic `fast` on tensor cores (linear_wgmma.cuh). Rows of x are bf16 in tiles of kWgmmaTile rows:
+// of 64 values of k the rows of a tile lie one after another, 128 bytes each, of which piece p of 16 bytes lies at
+// place p ^ row % 8, as the instruction reads shared memory. In k, values lie in the order in which a lane has those of
+// W (bf16_rows.cu).
+constexpr uint32_t kWgmmaTile = 128, kWgmmaValues = 64, kWgmmaBlockBytes = kWgmmaTile * kWgmmaValues * 2;
+ZRT_CUDA_HD constexpr uint64_t wgmma_tile_bytes(uint32_t k) {
+  return static_cast<uint64_t>((k + kWgmmaValues - 1) / kWgmmaValues) * kWgmmaBlockBytes;
+}
+struct Bf16RowsArgs {
+  const void* x;
+  void* to;
+  const StepHeader* step;
+  uint32_t rows_symbol, k;
+  // Experts: a tile an item (LinearArgs).
+  uint32_t choices, x_rows;
+  const int32_t *items, *order;
+#if defined(__CUDACC__)
+  __device__ uint32_t rows() const {
+    if (rows_symbol == kSymbolicTokens) return step->n_tokens;
+    return rows_symbol == kSymbolicOutputs ? step->n_outputs : rows_symbol;
+  }
+#endif
+};
+// A workgroup: two warpgroups, each with `slabs` times 64 rows of W and all `columns` rows of x, and one that copies to
+// shared memory: two stages of groups of W (256 values, of floats 128), and as many blocks of x as there is room for.
+struct WgmmaShape {
+  uint32_t slabs, columns;
+};
+constexpr WgmmaShape kWgmmaShapes[] = {{2, 128}, {1, 128}, {1, 64}};
+constexpr uint32_t kWgmmaThreads = 384, kWgmmaWStages = 2;
+constexpr uint32_t wgmma_rows(const WgmmaShape& shape) {
+  return 2 * 64 * shape.slabs;
+}
+constexpr uint32_t wgmma_x_bytes(const WgmmaShape& shape) {  // of a stage
+  return shape.columns * kWgmmaValues * 2;
+}
+constexpr uint32_t wgmma_x_stages(const WgmmaShape& shape, uint32_t group_bytes) {  // group_bytes: of a row of W
+  const uint32_t left = (225u << 10) - kWgmmaWStages * wgmma_rows(shape) * group_bytes;
+  return left / wgmma_x_bytes(shape) < 8 ? left / wgmma_x_bytes(shape) : 8;
+}
+// Blocks of x begin at a multiple of 1,024 bytes; barriers come last.
+constexpr uint32_t wgmma_shared_bytes(const WgmmaShape& shape, uint32_t group_bytes) {
+  return 1024 + wgmma_x_stages(shape, group_bytes) * wgmma_x_bytes(shape) +
+         kWgmmaWStages * wgmma_rows(shape) * group_bytes + 256;
+}
+
 // Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what
 // a chunk takes where rows have room for `width` values. Those of K lie 32 bytes further apart, so that the two that a
 // warp reads at once are in different banks.

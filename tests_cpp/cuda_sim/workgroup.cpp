@@ -85,9 +85,9 @@ struct Workgroup {
   [[noreturn]] void stuck() const {
     std::string where;
     for (std::uint32_t w = 0; w * kLanes < n; ++w)
-      for (const auto& [state, name] : {std::pair{State::kMeets, "wait for lanes of their mask"},
-                                        std::pair{State::kSyncs, "wait for all threads"},
-                                        std::pair{State::kAsks, "wait for a barrier in memory"}}) {
+      for (const auto& [state, name] :
+           {std::pair{State::kMeets, "wait for lanes of their mask"}, std::pair{State::kSyncs, "wait for all threads"},
+            std::pair{State::kAsks, "wait for a barrier in memory"}}) {
         const auto count = std::count_if(threads.begin() + w * kLanes, threads.begin() + std::min(n, (w + 1) * kLanes),
                                          [state = state](const auto& t) { return t->state == state; });
         if (count > 0) where += "\n  warp " + std::to_string(w) + ": " + std::to_string(count) + " lanes " + name;

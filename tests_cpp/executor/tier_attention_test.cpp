@@ -3,6 +3,7 @@
 // workgroups and steps whose are not. What is in no token's view is NaN. What QUANTIZE makes of the rows is seen by a
 // product of them.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <random>
@@ -100,9 +101,9 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     return pages;
   }
   void expect_same(const ir::Graph& graph, std::uint32_t n, const Memory& given,
-                   std::initializer_list<const char*> wanted, bool fast = false) {
+                   std::initializer_list<const char*> wanted) {
     auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, wanted),
-         got = run_graph(*GetParam(), graph, n, given, wanted, fast);
+         got = run_graph(*GetParam(), graph, n, given, wanted);
     for (const auto* name : wanted) {
       if (graph.buffer(graph.find(name)).dtype == DType::kF32)
         EXPECT_EQ(n_different(expected[name], got[name]), 0u) << name;
@@ -134,14 +135,14 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
   }
   void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
-                        const std::vector<std::int32_t>& slots, bool fast = false) {
+                        const std::vector<std::int32_t>& slots) {
     const auto n = static_cast<std::uint32_t>(pos.size());
     SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
     const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
     const auto graph = attention_graph(s, n_slots_of(slots), weights);
     Memory given = step_memory(s, pos, slots);
     if (graph.find("model.w") == ir::kNoBuffer) {
-      expect_same(graph, n, given, {"act.y"}, fast);
+      expect_same(graph, n, given, {"act.y"});
       return;
     }
     auto& w = given["model.w"];
@@ -149,18 +150,21 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
     for (std::size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
-    expect_same(graph, n, given, {"act.y", "act.out"}, fast);
+    expect_same(graph, n, given, {"act.y", "act.out"});
+  }
+  // y of T-CPU, and of the tier in arithmetic `fast`.
+  std::array<std::vector<std::byte>, 2> fast_values(const Attention& s, const StepTokens& step, const Memory& given) {
+    const auto n = static_cast<std::uint32_t>(step.pos.size());
+    const auto graph = attention_graph(s, n_slots_of(step.slots), std::nullopt);
+    return {run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"})["act.y"],
+            run_graph(*GetParam(), graph, n, given, {"act.y"}, true)["act.y"]};
   }
   void expect_close_step(const Attention& s, const StepTokens& step) {
-    const auto& [pos, slots] = step;
-    const auto n = static_cast<std::uint32_t>(pos.size());
-    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
-    const auto graph = attention_graph(s, n_slots_of(slots), std::nullopt);
-    const Memory given = step_memory(s, pos, slots);
-    const auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"}).at("act.y"),
-               got = run_graph(*GetParam(), graph, n, given, {"act.y"}, true).at("act.y");
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", the first token at " << step.pos[0]);
+    const Memory given = step_memory(s, step.pos, step.slots);
+    const auto [expected, got] = fast_values(s, step, given);
     // With exactly the bits of T-CPU, no kernel of arithmetic `fast` has run.
-    const bool has_fast = (*GetParam()->make_ring({2, {}, true, true}))->is_fast();
+    const bool has_fast = (*GetParam()->make_ring({.threads = 2, .cpu_kernels = {}, .fast = true}))->is_fast();
     EXPECT_EQ(n_different(expected, got) != 0, has_fast);
     float most_v = 0;
     for (const std::byte *at = given.at("state.v").data(), *end = at + given.at("state.v").size(); at != end; at += 2) {
@@ -253,7 +257,6 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
 // 2^-11 of the root of its products' summed squares, which is up to 4 here, so p by some 2^-9. y is a mean of v by p:
 // its errors are below 2^-9 of the largest v, and mostly far below.
 TEST_P(TierAttention, IsCloseToTCpuInArithmeticFast) {
-  const StepTokens brief = StepTokens{}.add(0, 5, 130);
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 127},
                              {DType::kF16, 14, 2, 64, 64, 300},
@@ -266,19 +269,22 @@ TEST_P(TierAttention, IsCloseToTCpuInArithmeticFast) {
     expect_close_step(s, mixed_step(10));
     expect_close_step(s, StepTokens{}.add(0, 0, 90).add(1, 540, 100));
   }
-  expect_close_step({DType::kF16, 128, 1, 16, 16}, brief);
+  expect_close_step({DType::kF16, 128, 1, 16, 16}, StepTokens{}.add(0, 5, 130));
 }
 
 // What has no kernels in arithmetic `fast`: other caches, heads that are no whole vectors, more heads than a tile has
 // rows, and few tokens.
 TEST_P(TierAttention, HasTheBitsOfTCpuInArithmeticFastWhereItHasNoKernel) {
-  const StepTokens brief = StepTokens{}.add(0, 5, 130);
+  const auto expect_same_values = [&](const Attention& s, const StepTokens& step) {
+    const auto [expected, got] = fast_values(s, step, step_memory(s, step.pos, step.slots));
+    EXPECT_EQ(n_different(expected, got), 0u) << testing::PrintToString(s);
+  };
   for (const Attention& s : {Attention{DType::kF32, 5, 1, 64, 56, 100, 15.0f},
                              {DType::kQ8_0, 4, 2, 32, 32, 70},
                              {DType::kF16, 4, 2, 12, 12},
                              {DType::kF16, 129, 1, 16, 16}})
-    expect_same_step(s, brief.pos, brief.slots, true);
-  expect_same_step({DType::kF16, 4, 1, 128, 128}, {639, 0, 127, 128}, {0, 1, 2, 3}, true);
+    expect_same_values(s, StepTokens{}.add(0, 5, 130));
+  expect_same_values({DType::kF16, 4, 1, 128, 128}, StepTokens{}.add(0, 5, 128));
 }
 
 struct CacheHeads {

@@ -44,11 +44,10 @@ inline ir::Node& add_node(ir::Graph& graph, ir::Op op, std::initializer_list<ir:
   return graph.mutable_nodes()[graph.nodes().size() - 2];
 }
 
-// What the buffers `wanted` hold after a step of n_tokens, `given` before it. Matrices are uploaded as weights. fast:
-// arithmetic `fast` is allowed.
+// What the buffers `wanted` hold after a step of n_tokens, `given` before it. Matrices are uploaded as weights.
 inline Memory run_graph(const ring::Tier& tier, const ir::Graph& graph, std::uint32_t n_tokens, const Memory& given,
                         std::initializer_list<const char*> wanted, bool fast = false) {
-  auto made = tier.make_ring({2, {}, true, fast});
+  auto made = tier.make_ring({.threads = 2, .cpu_kernels = {}, .fast = fast});
   EXPECT_TRUE(made);
   auto& ring = **made;
   const lower::StepLimits limits{n_tokens, 1};

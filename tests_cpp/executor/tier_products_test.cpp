@@ -1,7 +1,10 @@
-// QUANTIZE and LINEAR on every tier that can run here against T-CPU, bit for bit: all weight formats, blocks of random
-// bytes (scales and codes at their ends among them), rows around whole tiles of W and of x.
+// QUANTIZE and LINEAR on every tier that can run here against T-CPU: all weight formats, blocks of random bytes (scales
+// and codes at their ends among them), rows around whole tiles of W and of x. Bit for bit, but in arithmetic `fast`.
+#include <algorithm>
+#include <cmath>
 #include <random>
 
+#include "kernels/cpu/quant/quant.h"
 #include "tier_graph.h"
 
 namespace zinc_rt {
@@ -79,6 +82,43 @@ class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
     EXPECT_EQ(n_different(wanted["act.y"], got["act.y"]), 0u);
   }
 
+  // In `fast` the scales, minimums and values of w and those of x are rounded to 8 bits each, half a bit off on the
+  // average and independently of each other: by less than 8 times 2^-9 of what the products are in the square mean,
+  // where w is taken as the largest of its 32, and of what they are, since a scale is common to its values.
+  void compare_fast(DType dtype, const Shape& s) {
+    SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
+    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
+    const auto w = random_blocks(dtype, s, rng_);
+    const auto x = random_rows(s, rng_);
+    const Memory given{{"act.x", bytes_of(x)}, {"model.w", w}};
+    const auto graph = product_graph(dtype, s);
+    auto wanted = run_graph(cpu, graph, s.n, given, {"act.y"}),
+         got = run_graph(*GetParam(), graph, s.n, given, {"act.y"}, true);
+    ASSERT_EQ(wanted["act.y"].size(), got["act.y"].size());
+    const auto at = [](const std::vector<std::byte>& bytes, std::size_t i) {
+      float v;
+      std::memcpy(&v, bytes.data() + i * sizeof(v), sizeof(v));
+      return v;
+    };
+    std::vector<float> row(s.k);
+    for (std::uint32_t m = 0; m < s.m; ++m) {
+      cpu::quant_format(dtype)->dequantize_row(w.data() + m * row_bytes(dtype, s.k), row.data(), s.k);
+      for (std::uint32_t t = 0; t < s.n; ++t) {
+        double sum = 0;
+        for (std::uint32_t k = 0; k < s.k; k += 32) {
+          double largest = 0;
+          for (std::uint32_t i = k; i < k + 32; ++i) largest = std::max(largest, double{std::abs(row[i])});
+          for (std::uint32_t i = k; i < k + 32; ++i) sum += largest * largest * x[t * s.k + i] * x[t * s.k + i];
+        }
+        const std::size_t i = std::size_t{t} * s.m + m;
+        const double y = at(wanted["act.y"], i);
+        ASSERT_NEAR(y, at(got["act.y"], i), (8 * std::sqrt(sum) + 2 * std::abs(y)) / 512 + 1e-30)
+            << "row " << m << " of w, row " << t << " of x";
+      }
+    }
+    EXPECT_GT(n_different(wanted["act.y"], got["act.y"]), 0u) << "no other arithmetic was used";
+  }
+
  private:
   std::mt19937 rng_{7};
 };
@@ -131,6 +171,26 @@ TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
                            {1000, 272, 400},
                            {1021, 640, 390}})
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
+}
+
+// Rows of W around blocks of 128 and 256, rows of x around tiles of 64 and 128, last groups and blocks of x that are
+// not whole.
+TEST_P(TierProducts, OfArithmeticFastAreNearThoseOfTCpu) {
+  if (!(*GetParam()->make_ring({.cpu_kernels = {}, .fast = true}))->is_fast())
+    GTEST_SKIP() << "this tier has no arithmetic fast here";
+  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (!traits(dtype).is_weight || dtype == DType::kF32) continue;
+    const std::uint32_t block = traits(dtype).block_elems;
+    for (const Shape& s :
+         {Shape{16, 256, 33}, {144, 768, 64}, {272, 32, 65}, {128, 96, 129}, {304, 1376, 40}, {48, 2048, 257}}) {
+      if (s.k % block != 0) continue;
+      ASSERT_NO_FATAL_FAILURE(compare_fast(dtype, s));
+    }
+  }
+  // A grid for which large blocks pay.
+  ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kQ4_K, {17008, 256, 128}));
+  ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kBF16, {17011, 64, 128}));
 }
 
 std::vector<const ring::Tier*> other_tiers() {

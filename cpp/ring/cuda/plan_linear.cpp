@@ -1,7 +1,7 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
 
-#include "ring/cuda/plan.h"
+#include "ring/cuda/plan_linear.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -100,22 +100,71 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   return rows;
 }
 
-void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
-  const bool is_integer = x_dtype != DType::kF32;
+LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, float* residual) {
   LinearArgs args{};
   args.rows_symbol = call.rows_symbol;
   args.k = k;
-  args.x = x;
   args.step = planner.header();
   args.x_rows = 1;
   args.residual = residual;
+  return args;
+}
+
+std::uint32_t rows_met(const OpCall& call, const Experts& experts) {
+  const std::uint32_t rows = call.rows();
+  if (experts.ids == nullptr) return rows;
+  return rows <= kItemFromChoice ? 1 : std::max(2u, ceil_div(rows * experts.choices, experts.n));
+}
+
+std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
+                           LinearArgs& args) {
+  if (experts.ids == nullptr) return 1;
+  const std::uint32_t n_choices = call.rows() * experts.choices;
+  args.choices = experts.choices;
+  args.ids = experts.ids;
+  args.x_rows = experts.x_rows;
+  args.n_experts = experts.n;
+  if (call.rows() <= kItemFromChoice) return n_choices;
+  const std::uint32_t n_items = std::min(n_choices, experts.n + 1 + n_choices / columns);
+  auto* items = static_cast<std::int32_t*>(planner.scratch((1 + 3 * std::uint64_t{n_items}) * 4));
+  auto* order = static_cast<std::int32_t*>(planner.scratch(std::uint64_t{n_choices} * 4));
+  auto group = planner.args(call, {experts.choices, experts.n, columns});
+  group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
+  group.buffers[1] = items;
+  group.buffers[2] = order;
+  planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
+  args.items = items;
+  args.order = order;
+  return n_items;
+}
+
+void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
+  std::uint32_t n_parts = 0, blocks = 0;
+  for (const Matrix& m : matrices) {
+    if (m.dtype != dtype) continue;
+    args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
+    args.expert_pitch[n_parts++] = m.expert_pitch;
+    blocks += ceil_div(m.rows, block_rows);
+  }
+  for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
+  args.n_blocks = blocks;
+}
+
+std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
+  std::vector<DType> types;
+  for (const Matrix& m : matrices)
+    if (std::ranges::find(types, m.dtype) == types.end()) types.push_back(m.dtype);
+  return types;
+}
+
+void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
+  if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
+  const bool is_integer = x_dtype != DType::kF32;
+  LinearArgs args = linear_args(planner, call, k, residual);
+  args.x = x;
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
-  const bool is_by_choice = experts.ids != nullptr && rows <= kItemFromChoice;
-  // Rows of x that meet a matrix, of an expert on the average.
-  const std::uint32_t met = experts.ids == nullptr ? rows
-                            : is_by_choice         ? 1
-                                                   : std::max(2u, ceil_div(n_choices, experts.n));
+  const std::uint32_t met = rows_met(call, experts);
   // Tiles want whole tiles of W, and much shared memory.
   const auto fits = [&](const cuda::TileShape& tile) {
     return std::ranges::all_of(matrices, [&](const Matrix& m) {
@@ -142,51 +191,17 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const cuda::TileShape& tile =
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
   const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
-  std::uint32_t n_items = 1;
-  if (experts.ids != nullptr) {
-    args.choices = experts.choices;
-    args.ids = experts.ids;
-    args.x_rows = experts.x_rows;
-    args.n_experts = experts.n;
-    n_items = is_by_choice ? n_choices : std::min(n_choices, experts.n + 1 + n_choices / columns);
-    if (!is_by_choice) {
-      auto* items = static_cast<std::int32_t*>(planner.scratch((1 + 3 * std::uint64_t{n_items}) * 4));
-      auto* order = static_cast<std::int32_t*>(planner.scratch(std::uint64_t{n_choices} * 4));
-      auto group = planner.args(call, {experts.choices, experts.n, columns});
-      group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
-      group.buffers[1] = items;
-      group.buffers[2] = order;
-      planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
-      args.items = items;
-      args.order = order;
-    }
-  }
-  std::vector<bool> done(matrices.size());
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    if (done[i]) continue;
-    const DType dtype = matrices[i].dtype;
-    const auto workgroups = [&](const Shape& shape) {
-      std::uint64_t blocks = 0;
-      for (const Matrix& m : matrices)
-        if (m.dtype == dtype) blocks += ceil_div(m.rows, shape.block_rows);
-      return blocks * ceil_div(rows, shape.columns);
-    };
+  const std::uint32_t n_items = plan_experts(planner, call, experts, columns, args);
+  for (const DType dtype : types_of(matrices)) {
     Shape shape = shape_of(dtype, tile);
-    if (is_tiled && experts.ids == nullptr && workgroups(shape) < kLeastTiles)
+    set_parts(args, matrices, dtype, shape.block_rows);
+    if (is_tiled && experts.ids == nullptr && args.n_blocks * ceil_div(rows, shape.columns) < kLeastTiles) {
       shape = shape_of(dtype, cuda::kSmallTile);
-    const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
-    std::uint32_t n_parts = 0, blocks = 0;
-    for (std::size_t j = i; j < matrices.size(); ++j) {
-      const Matrix& m = matrices[j];
-      if (m.dtype != dtype) continue;
-      done[j] = true;
-      args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
-      args.expert_pitch[n_parts++] = m.expert_pitch;
-      blocks += ceil_div(m.rows, shape.block_rows);
+      set_parts(args, matrices, dtype, shape.block_rows);
     }
-    for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
-    args.n_blocks = blocks;
-    const std::uint32_t workgroups_x = shape.walkers > 0 ? std::min(blocks * n_items, shape.walkers) : blocks;
+    const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
+    const std::uint32_t workgroups_x =
+        shape.walkers > 0 ? std::min(args.n_blocks * n_items, shape.walkers) : args.n_blocks;
     planner.launch("linear." + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
                    shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
   }

@@ -118,4 +118,98 @@ inline float approx_rcp(float x) {
   return 1.0f / x;
 }
 
+inline uint32_t bf16_pair(float low, float high) {
+  return static_cast<uint32_t>(f32_to_bf16(low)) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
+}
+inline float2 widen_bf16_pair(uint32_t pair) {
+  return {__uint_as_float(pair << 16), __uint_as_float(pair & 0xFFFF0000u)};
+}
+// Rounded twice, to float and to bf16.
+inline uint32_t fma_bf16_pair(uint32_t a, uint32_t b, uint32_t c) {
+  const float2 x = widen_bf16_pair(a), y = widen_bf16_pair(b), z = widen_bf16_pair(c);
+  return bf16_pair(__fmaf_rn(x.x, y.x, z.x), __fmaf_rn(x.y, y.y, z.y));
+}
+
+#define ZRT_HAS_WGMMA 1
+
+// A barrier in its 8 bytes: arrivals left in this phase, arrivals of a phase, the phase's parity, bytes that it waits
+// for.
+struct Barrier {
+  std::uint16_t left;
+  std::uint16_t count : 15, parity : 1;
+  std::int32_t bytes;
+
+  static Barrier& of(uint64_t* at) { return *reinterpret_cast<Barrier*>(at); }
+  void end_if_complete() {
+    if (left == 0 && bytes == 0) left = count, parity ^= 1;
+  }
+};
+static_assert(sizeof(Barrier) == 8);
+inline void barrier_init(uint64_t* barrier, uint32_t count) {
+  Barrier& b = Barrier::of(barrier);
+  b.left = static_cast<std::uint16_t>(count);
+  b.count = count & 0x7FFF;
+  b.parity = 0, b.bytes = 0;
+}
+inline void publish_barriers() {}
+inline void barrier_arrive(uint64_t* barrier) {
+  Barrier& b = Barrier::of(barrier);
+  if (b.left == 0) ::cuda_sim::stop("more arrivals at a barrier than it counts");
+  --b.left;
+  b.end_if_complete();
+}
+inline void barrier_expect(uint64_t* barrier, uint32_t bytes) {
+  Barrier::of(barrier).bytes += static_cast<std::int32_t>(bytes);
+  barrier_arrive(barrier);
+}
+inline void barrier_arrive_after_copies(uint64_t* barrier) {
+  barrier_arrive(barrier);
+}
+inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
+  while (Barrier::of(barrier).parity == parity) ::cuda_sim::yield();
+}
+inline void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
+  if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 ||
+      bytes % 16 != 0)
+    ::cuda_sim::stop("a bulk copy that is not aligned to 16");
+  Barrier& b = Barrier::of(barrier);
+  if (b.bytes < static_cast<std::int32_t>(bytes)) ::cuda_sim::stop("a bulk copy of more than its barrier expects");
+  std::memcpy(to, from, bytes);
+  b.bytes -= static_cast<std::int32_t>(bytes);
+  b.end_if_complete();
+}
+template <int kRegisters>
+inline void give_registers() {}
+template <int kRegisters>
+inline void take_registers() {}
+
+inline uint64_t wgmma_operand(const void* rows) {
+  return reinterpret_cast<std::uintptr_t>(rows) >> 4;
+}
+inline void wgmma_begin() {}
+inline void wgmma_end_batch() {}
+template <int kLeft>
+inline void wgmma_wait_for_batches() {}
+// A warp at a time: only B is the warpgroup's.
+template <int kRegisters>
+inline void wgmma(float (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3]}});
+  const std::uint32_t lane = threadIdx.x % 32;
+  for (int i = 0; i < kRegisters; ++i) {
+    const std::uint32_t column = static_cast<std::uint32_t>(i) / 4 * 8 + lane % 4 * 2 + i % 2, second = i % 4 / 2;
+    float sum = adds ? d[i] : 0.0f;
+    for (std::uint32_t pair = 0; pair < 8; ++pair) {
+      const float2 w = widen_bf16_pair(lanes[lane / 4 * 4 + pair % 4].w[second + pair / 4 * 2]);
+      std::uintptr_t at = (b << 4) + column * 128 + pair * 4;
+      at ^= (at >> 7 & 7) << 4;
+      std::uint32_t word;
+      std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
+      const float2 x = widen_bf16_pair(word);
+      sum += w.x * x.x;
+      sum += w.y * x.y;
+    }
+    d[i] = sum;
+  }
+}
+
 }  // namespace zinc_rt::cuda

@@ -1,0 +1,72 @@
+// Matrix products of arithmetic `fast`: rows of x to bf16 tiles, then products on tensor cores (linear_wgmma.cuh).
+#include <algorithm>
+
+#include "ring/cuda/plan_linear.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+using cuda::WgmmaShape;
+
+constexpr std::uint32_t kLeastMet = 33;     // rows of x by a matrix; fewer are faster as in `exact`
+constexpr std::uint32_t kRowThreads = 128;  // steps of 32 values of a workgroup of bf16_rows.cu
+
+bool is_float(DType dtype) {
+  return traits(dtype).block_elems == 1;
+}
+// Of a group of a row in shared memory (linear_wgmma.cuh).
+std::uint32_t group_bytes(DType dtype) {
+  return is_float(dtype) ? 256 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
+}
+
+// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products a smaller one
+// would take half of the next larger one's, but it copies more for each.
+const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t met, std::uint32_t n) {
+  const auto time = [&](const WgmmaShape& shape) {
+    std::uint64_t blocks = 0;
+    for (const Matrix& m : matrices)
+      if (m.dtype == dtype) blocks += ceil_div(m.rows, wgmma_rows(shape));
+    blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n;
+    return ceil_div(blocks, kMultiprocessors) * (shape.slabs == 2 ? 20 : shape.columns == 128 ? 12 : 8);
+  };
+  return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
+}
+
+}  // namespace
+
+bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
+                       const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
+  const std::uint32_t rows = call.rows(), met = rows_met(call, experts);
+  const bool is_expert = experts.ids != nullptr;
+  if (!planner.is_fast() || met < kLeastMet || k % 32 != 0) return false;
+  const bool fits = std::ranges::all_of(matrices, [&](const Matrix& m) {
+    const bool has_kernel = x_dtype == DType::kF32 ? m.dtype == DType::kF16 || m.dtype == DType::kBF16
+                                                   : !is_float(m.dtype) && m.rows % 16 == 0;
+    return has_kernel && m.rows > 1 &&
+           wgmma_shared_bytes(cuda::kWgmmaShapes[0], group_bytes(m.dtype)) <= planner.most_shared();
+  });
+  if (!fits) return false;
+
+  cuda::LinearArgs args = linear_args(planner, call, k, residual);
+  const std::uint32_t n_items = plan_experts(planner, call, experts, cuda::kWgmmaTile, args);
+  const std::uint32_t n_tiles = is_expert ? n_items : ceil_div(rows, cuda::kWgmmaTile);
+  void* tiles = planner.scratch(n_tiles * cuda::wgmma_tile_bytes(k));
+  const cuda::Bf16RowsArgs to_bf16{x,           tiles,      planner.header(), call.rows_symbol, k, args.choices,
+                                   args.x_rows, args.items, args.order};
+  planner.launch("bf16_rows", "bf16_rows_" + std::string(to_string(x_dtype)),
+                 is_expert ? n_items * cuda::kWgmmaTile : rows, ceil_div(k, 32 * kRowThreads), 1, kRowThreads, 0,
+                 to_bf16);
+  args.x = tiles;
+  for (const DType dtype : types_of(matrices)) {
+    // An item of experts has a tile of x.
+    const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(matrices, dtype, met, 1);
+    set_parts(args, matrices, dtype, wgmma_rows(shape));
+    planner.launch("linear_wgmma." + std::string(to_string(dtype)),
+                   "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
+                   is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, cuda::kWgmmaThreads,
+                   wgmma_shared_bytes(shape, group_bytes(dtype)), args);
+  }
+  return true;
+}
+
+}  // namespace zinc_rt::ring

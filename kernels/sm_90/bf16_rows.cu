@@ -1,0 +1,125 @@
+// Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h. A lane of a
+// product has of W, in a step of 32 values of k, those that its layout gives it; x follows: of 16 values, those of lane
+// c lie at 2 c, 2 c + 1, 2 c + 8, 2 c + 9. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each), and
+// kThreads steps.
+#include "kernels/sm_90/weights.cuh"
+
+using namespace zinc_rt::cuda;
+
+namespace {
+
+constexpr uint32_t kThreads = 128;
+
+// The four values of lane c of the first and of the second 16 of a step.
+struct StepRow {
+  float4 of[2][4];
+};
+
+// Values lie as in quantized weights: lane c has 4 c and the next three.
+template <bool kIs256>
+struct FromQ8 {
+  const Q8Rows& rows;
+  uint32_t k;
+
+  __device__ StepRow step(uint64_t row, uint32_t s) const {
+    const uint4* at = reinterpret_cast<const uint4*>(rows.qs + row * k + s * 32);
+    const uint4 low = at[0], high = at[1];
+    const uint32_t words[8] = {low.x, low.z, high.x, high.z, low.y, low.w, high.y, high.w};  // word_of undone
+    const float d = kIs256 ? rows.d[row * (k / 256) + s / 8] : rows.d[row * (k / 32) + s];
+    StepRow values;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const auto value = [&](int byte) { return static_cast<float>(static_cast<int8_t>(words[i] >> (8 * byte))) * d; };
+      values.of[i / 4][i % 4] = make_float4(value(0), value(1), value(2), value(3));
+    }
+    return values;
+  }
+};
+
+// Values lie as in float weights (lane_place): a lane has 8 of one of the 16 lanes of the contract's dot, four for each
+// product; in the last group, if it is shorter, 8 after one another.
+struct FromFloats {
+  const float* rows;
+  uint32_t k;
+
+  __device__ StepRow step(uint64_t row, uint32_t s) const {
+    const float* x = rows + row * k;
+    const uint32_t first = s * 32 / 256 * 256;
+    StepRow values;
+    if (k - first < 256) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) values.of[i % 2][i / 2] = *reinterpret_cast<const float4*>(x + s * 32 + i * 4);
+      return values;
+    }
+    const uint32_t at = s * 32 - first;
+    const float* lanes = x + first + at / 128 * 128 + at % 128 / 8;
+    float4 v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = *reinterpret_cast<const float4*>(lanes + i * 16);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float4(&h)[8] = v;
+      const int i = 4 * half;
+      values.of[half][0] = make_float4(h[i].x, h[i + 1].x, h[i + 2].x, h[i + 3].x);
+      values.of[half][1] = make_float4(h[i].y, h[i + 1].y, h[i + 2].y, h[i + 3].y);
+      values.of[half][2] = make_float4(h[i].z, h[i + 1].z, h[i + 2].z, h[i + 3].z);
+      values.of[half][3] = make_float4(h[i].w, h[i + 1].w, h[i + 2].w, h[i + 3].w);
+    }
+    return values;
+  }
+};
+
+__device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow& values) {
+  uint8_t* line = tile + s / 2 * kWgmmaBlockBytes + row * 128;
+#pragma unroll
+  for (uint32_t half = 0; half < 2; ++half) {
+    const float4(&v)[4] = values.of[half];
+    const uint32_t piece = s % 2 * 4 + half * 2;
+    *reinterpret_cast<uint4*>(line + (piece ^ row % 8) * 16) = make_uint4(
+        bf16_pair(v[0].x, v[0].y), bf16_pair(v[1].x, v[1].y), bf16_pair(v[2].x, v[2].y), bf16_pair(v[3].x, v[3].y));
+    *reinterpret_cast<uint4*>(line + ((piece + 1) ^ row % 8) * 16) = make_uint4(
+        bf16_pair(v[0].z, v[0].w), bf16_pair(v[1].z, v[1].w), bf16_pair(v[2].z, v[2].w), bf16_pair(v[3].z, v[3].w));
+  }
+}
+
+template <class From>
+__device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from) {
+  const uint32_t n = args.rows(), s = blockIdx.y * kThreads + threadIdx.x;
+  uint32_t row = blockIdx.x;
+  if (s * 32 >= args.k) return;
+  if (args.items != nullptr) {
+    const uint32_t item = blockIdx.x / kWgmmaTile;
+    if (static_cast<int32_t>(item) >= args.items[0]) return;
+    const int32_t* fields = args.items + 1 + 3 * item;
+    if (static_cast<int32_t>(blockIdx.x % kWgmmaTile) >= fields[2]) return;
+    const auto choice = static_cast<uint32_t>(args.order[fields[1] + blockIdx.x % kWgmmaTile]);
+    row = args.x_rows == 1 ? choice / args.choices : choice;
+  } else if (row >= n) {
+    return;
+  }
+  uint8_t* tile = static_cast<uint8_t*>(args.to) + blockIdx.x / kWgmmaTile * wgmma_tile_bytes(args.k);
+  put_step(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
+}
+
+__device__ __forceinline__ Q8Rows quantized(const Bf16RowsArgs& args) {
+  const uint64_t n = static_cast<uint64_t>(args.rows()) * (args.items != nullptr ? args.x_rows : 1);
+  return q8_rows(const_cast<void*>(args.x), n, args.k);
+}
+
+}  // namespace
+
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_q8a32(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromQ8<false>{quantized(args), args.k});
+}
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_q8a256(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromQ8<true>{quantized(args), args.k});
+}
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_f32(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromFloats{static_cast<const float*>(args.x), args.k});
+}

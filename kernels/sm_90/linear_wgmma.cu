@@ -1,0 +1,23 @@
+// The products of arithmetic `fast`, one image a weight format (ZRT_WEIGHTS), in the shapes of kWgmmaShapes.
+#include "kernels/sm_90/linear_wgmma.cuh"
+
+using namespace zinc_rt::cuda;
+
+[[maybe_unused]] constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+static_assert(kWgmmaThreads == 384);
+
+extern "C" __global__ void __launch_bounds__(384, 1) linear_wgmma_256_128(const __grid_constant__ LinearArgs args) {
+#if defined(ZRT_HAS_WGMMA)
+  linear_wgmma<kFormat, 2, 128>(args);
+#endif
+}
+extern "C" __global__ void __launch_bounds__(384, 1) linear_wgmma_128_128(const __grid_constant__ LinearArgs args) {
+#if defined(ZRT_HAS_WGMMA)
+  linear_wgmma<kFormat, 1, 128>(args);
+#endif
+}
+extern "C" __global__ void __launch_bounds__(384, 1) linear_wgmma_128_64(const __grid_constant__ LinearArgs args) {
+#if defined(ZRT_HAS_WGMMA)
+  linear_wgmma<kFormat, 1, 64>(args);
+#endif
+}

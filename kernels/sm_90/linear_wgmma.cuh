@@ -1,0 +1,325 @@
+// Products of arithmetic `fast` for many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m], W widened to bf16 in
+// registers, x as bf16 rows (args.h, bf16_rows.cu), summed up in float by the tensor cores in their order. A workgroup
+// has a block of rows of W and of x. Its third warpgroup copies groups of W and blocks of x to shared memory, each in a
+// ring of stages; the other two widen a step of 32 values of W while the product of the step before runs.
+#pragma once
+
+#include "kernels/sm_90/linear_job.cuh"
+
+#if defined(ZRT_HAS_WGMMA)
+namespace zinc_rt::cuda {
+
+constexpr uint32_t kWgmmaCopiers = 128;  // threads
+constexpr uint32_t kNegativeZeros = 0x80008000u;
+
+// What lies in a stage of W: rows of floats, of which odd ones have their 16-byte pieces p at p ^ 4, so that the lanes
+// that read at once meet in no bank, or tiles of quantized rows.
+template <Format F>
+struct WgmmaWeights {
+  static constexpr bool kIsFloat = false;
+  static constexpr uint32_t kValues = 256, kSteps = 8, kGroupBytes = 256 / Traits<F>::kBlock * Traits<F>::kBytes;
+};
+struct WgmmaFloats {
+  static constexpr bool kIsFloat = true;
+  static constexpr uint32_t kValues = 128, kSteps = 4, kGroupBytes = 256;  // of a row
+};
+template <>
+struct WgmmaWeights<kF16> : WgmmaFloats {};
+template <>
+struct WgmmaWeights<kBF16> : WgmmaFloats {};
+
+// The scales of a lane's two rows of a tile in a group, and its codes as operands.
+template <Format F>
+struct QuantizedTile {
+  using T = Traits<F>;
+  static constexpr bool kIsSigned = T::kP8 != 0 || T::kTable != 0;
+  Group<F> group;
+  KScales scales[2];
+
+  QuantizedTile() = default;
+  __device__ __forceinline__ QuantizedTile(const uint8_t* tile, uint32_t n_steps, uint32_t lane)
+      : group{tile, n_steps, lane} {
+    if constexpr (T::kBlock == 256)
+      for (int r = 0; r < 2; ++r) scales[r] = group.scales(r);
+  }
+
+  // Four codes, less their offset: 128 + code is a bf16 whose low byte is the code. A signed byte is its low seven
+  // bits, and 128 or 256 less.
+  static __device__ __forceinline__ void widen(uint32_t codes, uint32_t& low, uint32_t& high) {
+    constexpr uint32_t kOne = 0x3F803F80u;
+    if constexpr (kIsSigned) {
+      const uint32_t bits = codes & 0x7F7F7F7Fu, signs = codes & 0x80808080u;
+      low = fma_bf16_pair(__byte_perm(bits, 0x43434343u, 0x4140), kOne, __byte_perm(signs, 0xC3C3C3C3u, 0x4140));
+      high = fma_bf16_pair(__byte_perm(bits, 0x43434343u, 0x4342), kOne, __byte_perm(signs, 0xC3C3C3C3u, 0x4342));
+    } else {
+      constexpr uint32_t kLess = (0xC300u + T::kOffset) * 0x00010001u;
+      low = fma_bf16_pair(__byte_perm(codes, 0x43434343u, 0x4140), kOne, kLess);
+      high = fma_bf16_pair(__byte_perm(codes, 0x43434343u, 0x4342), kOne, kLess);
+    }
+  }
+  // The scale of the lane's row r in 16 values, and what is added.
+  __device__ __forceinline__ void scale_of(int s, int half, int r, uint32_t& scale, uint32_t& added) const {
+    added = kNegativeZeros;
+    if constexpr (T::kBlock == 32) {
+      const uint32_t bytes = group.scale(r, s);
+      const float d = block_scale<F>(bytes);
+      scale = bf16_pair(d, d);
+      if constexpr (T::kMin != 0) added = bf16_pair(block_min(bytes), block_min(bytes));
+    } else {
+      const int j = T::kSub == 32 ? s : 2 * s + half;
+      const float d = scales[r].d * static_cast<float>(sub_scale<F>(scales[r], j));
+      scale = bf16_pair(d, d);
+      if constexpr (T::kMin != 0) {
+        const float m = -scales[r].dmin * static_cast<float>(scales[r].m[j / 4] >> (8 * (j % 4)) & 0xFF);
+        added = bf16_pair(m, m);
+      }
+    }
+  }
+  // The operands of the two products of a step.
+  __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
+    uint32_t codes[4];
+    operand<F>(group.step(s), codes);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        uint32_t scale, added, low, high;
+        scale_of(s, half, r, scale, added);
+        widen(codes[2 * half + r], low, high);
+        a[half][r] = fma_bf16_pair(low, scale, added);
+        a[half][2 + r] = fma_bf16_pair(high, scale, added);
+      }
+  }
+};
+
+template <Format F>
+struct FloatTile {
+  const uint8_t* rows = nullptr;  // the lane's first, which is 8 before its second
+  uint32_t lane = 0;
+
+  FloatTile() = default;
+  __device__ __forceinline__ FloatTile(const uint8_t* tile, uint32_t, uint32_t lane_of_warp)
+      : rows(tile + lane_of_warp / 4 * WgmmaWeights<F>::kGroupBytes), lane(lane_of_warp) {}
+
+  static __device__ __forceinline__ uint32_t as_bf16(uint32_t pair) {
+    if constexpr (F == kBF16) return pair;
+    const float2 values = widen_f16_pair(pair);
+    return bf16_pair(values.x, values.y);
+  }
+  __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const uint32_t piece = (4 * s + lane % 4) ^ (lane / 4 % 2 * 4);
+      const uint4 v = *reinterpret_cast<const uint4*>(rows + r * 8 * WgmmaWeights<F>::kGroupBytes + piece * 16);
+      a[0][r] = as_bf16(v.x), a[0][2 + r] = as_bf16(v.y);
+      a[1][r] = as_bf16(v.z), a[1][2 + r] = as_bf16(v.w);
+    }
+  }
+};
+
+// A ring of stages in shared memory.
+struct Stages {
+  uint8_t* at;
+  uint64_t *full, *empty;  // a barrier a stage
+  uint32_t bytes, n, stage = 0, parity = 0;
+
+  __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
+  __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
+  __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
+  __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
+  __device__ __forceinline__ void advance() {
+    if (++stage == n) stage = 0, parity ^= 1;
+  }
+};
+
+template <Format F, uint32_t kSlabs, uint32_t kColumns>
+struct WgmmaProduct {
+  using W = WgmmaWeights<F>;
+  using Tile = std::conditional_t<W::kIsFloat, FloatTile<F>, QuantizedTile<F>>;
+  static constexpr WgmmaShape kShape{kSlabs, kColumns};
+  static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
+                            kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
+  static_assert(kXStages >= 3 && 2 * (kXStages + kWgmmaWStages) * 8 <= 256);
+
+  const LinearArgs& args;
+  const Job& job;
+  uint32_t k, n_groups;
+  const uint8_t* x;  // of the workgroup's columns
+
+  __device__ __forceinline__ uint32_t steps_of(uint32_t g) const { return min(W::kSteps, (k - g * W::kValues) / 32); }
+
+  // Group g of W to a stage.
+  __device__ __forceinline__ void copy_w(const Stages& w, uint32_t g, uint32_t thread) const {
+    const uint32_t last_row = job.part->rows - 1, first_row = job.first_tile * 16;
+    if constexpr (W::kIsFloat) {
+      const uint32_t pieces = steps_of(g) * 4;
+#pragma unroll 4
+      for (uint32_t first = 0; first < kRows * 16; first += kWgmmaCopiers) {
+        const uint32_t row = (first + thread) / 16, piece = thread % 16;
+        const uint8_t* from = job.w + (static_cast<uint64_t>(min(first_row + row, last_row)) * k + g * W::kValues) * 2;
+        if (piece < pieces)
+          copy_16(w.address() + row * W::kGroupBytes + (piece ^ (row % 2 * 4)) * 16, from + piece * 16);
+      }
+      barrier_arrive_after_copies(w.full + w.stage);
+    } else if (thread < 32) {
+      const uint64_t row_bytes = row_bytes_of<F>(k);
+      const uint32_t bytes = 16 * static_cast<uint32_t>(row_bytes_of<F>(steps_of(g) * 32));
+      if (thread == 0) barrier_expect(w.full + w.stage, kRows / 16 * bytes);
+      __syncwarp();
+      if (thread < kRows / 16)
+        bulk_copy(w.address() + thread * kTileBytes,
+                  job.w + min(job.first_tile + thread, last_row / 16) * 16 * row_bytes + 16 * row_bytes_of<F>(g * 256),
+                  bytes, w.full + w.stage);
+    }
+  }
+
+  // What the third warpgroup does.
+  __device__ __forceinline__ void copy(Stages w, Stages blocks, uint32_t thread) const {
+    if (!W::kIsFloat && thread >= 32) return;
+    for (uint32_t g = 0; g < n_groups; ++g) {
+      w.wait_empty();
+      copy_w(w, g, thread);
+      w.advance();
+      if (thread >= 32) continue;
+      for (uint32_t b = 0; b < (steps_of(g) + 1) / 2; ++b) {
+        blocks.wait_empty();
+        if (thread == 0) {
+          barrier_expect(blocks.full + blocks.stage, kXBytes);
+          bulk_copy(blocks.address(), x + static_cast<uint64_t>(g * (W::kValues / kWgmmaValues) + b) * kWgmmaBlockBytes,
+                    kXBytes, blocks.full + blocks.stage);
+        }
+        __syncwarp();
+        blocks.advance();
+      }
+    }
+  }
+
+  // acc = the products of a warpgroup; tile: of W in the block, the warp's first. ptxas runs products one by one unless
+  // all of them are waited for before control flow meets again, so a group ends with that.
+  __device__ __forceinline__ void multiply(Stages w, Stages blocks, uint32_t tile, uint32_t lane,
+                                           float (&acc)[kSlabs][kColumns / 2]) const {
+    for (uint32_t g = 0; g < n_groups; ++g) {
+      const uint32_t n_steps = steps_of(g);
+      const bool adds = g > 0;
+      w.wait_full();
+      Tiles tiles;
+#pragma unroll
+      for (int i = 0; i < kSlabs; ++i) tiles.of[i] = Tile(w.address() + (tile + 4 * i) * kTileBytes, n_steps, lane);
+      if (n_steps == W::kSteps) {
+        uint32_t a[2][kSlabs][2][4];  // while one is used, the other is made
+#pragma unroll
+        for (int s = 0; s < W::kSteps; ++s) {
+          const bool is_last = s + 1 == W::kSteps;
+          tiles.operands(s, a[s % 2]);
+          if (s % 2 == 0) blocks.wait_full();
+          start(s, adds || s > 0, blocks, a[s % 2], acc);
+          if (is_last)
+            wgmma_wait_for_batches<0>();
+          else
+            wgmma_wait_for_batches<1>();
+          if (s % 2 == 0 && s > 0) release(blocks.empty + blocks.before());
+          if (is_last) release(blocks.empty + blocks.stage);
+          if (s % 2 == 1) blocks.advance();
+        }
+      } else {
+#pragma unroll
+        for (int s = 0; s < W::kSteps - 1; ++s) {
+          if (s >= n_steps) break;
+          uint32_t a[kSlabs][2][4];
+          tiles.operands(s, a);
+          if (s % 2 == 0) blocks.wait_full();
+          start(s, adds || s > 0, blocks, a, acc);
+          wgmma_wait_for_batches<0>();
+          if (s % 2 == 1) {
+            release(blocks.empty + blocks.stage);
+            blocks.advance();
+          }
+        }
+      }
+      release(w.empty + w.stage);
+      w.advance();
+    }
+  }
+
+ private:
+  struct Tiles {
+    Tile of[kSlabs];
+
+    __device__ __forceinline__ void operands(int s, uint32_t (&a)[kSlabs][2][4]) const {
+#pragma unroll
+      for (int i = 0; i < kSlabs; ++i) of[i].operands(s, a[i]);
+    }
+  };
+  // The products of a step.
+  static __device__ __forceinline__ void start(int s, bool adds, const Stages& blocks,
+                                               const uint32_t (&a)[kSlabs][2][4], float (&acc)[kSlabs][kColumns / 2]) {
+    wgmma_begin();
+    const uint64_t b = wgmma_operand(blocks.address());
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int i = 0; i < kSlabs; ++i) wgmma(acc[i], a[i][half], b + (s % 2 * 2 + half) * 2, adds || half > 0);
+    wgmma_end_batch();
+  }
+  // A warp is done with a stage.
+  static __device__ __forceinline__ void release(uint64_t* empty) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(empty);
+  }
+};
+
+// Grid: tiles of rows of x, blocks of rows of W of all parts, items of experts.
+template <Format F, uint32_t kSlabs, uint32_t kColumns>
+__device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
+  using P = WgmmaProduct<F, kSlabs, kColumns>;
+  ZRT_DYNAMIC_SHARED(uint8_t, shared);
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.x * kColumns;
+  const Job job = job_of<P::kRows / 16>(args, blockIdx.y, blockIdx.z, n_rows);
+  if (first_column >= job.n_columns) return;
+  uint8_t* const first = shared + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
+  uint8_t* const weights = first + P::kXStages * P::kXBytes;
+  auto* barriers = reinterpret_cast<uint64_t*>(weights + kWgmmaWStages * P::kRows * P::W::kGroupBytes);
+  const Stages w{weights, barriers, barriers + kWgmmaWStages, P::kRows * P::W::kGroupBytes, kWgmmaWStages};
+  barriers += 2 * kWgmmaWStages;
+  const Stages blocks{first, barriers, barriers + P::kXStages, P::kXBytes, P::kXStages};
+  if (threadIdx.x == 0) {
+    for (uint32_t i = 0; i < w.n; ++i) {
+      barrier_init(w.full + i, P::W::kIsFloat ? kWgmmaCopiers : 1);
+      barrier_init(w.empty + i, kWarps);
+    }
+    for (uint32_t i = 0; i < blocks.n; ++i) {
+      barrier_init(blocks.full + i, 1);
+      barrier_init(blocks.empty + i, kWarps);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  // Of experts an item has tiles of its own.
+  const uint32_t row_of_x = (job.is_expert ? blockIdx.z * kWgmmaTile : 0) + first_column;
+  const P product{args, job, args.k, (args.k + P::W::kValues - 1) / P::W::kValues,
+                  static_cast<const uint8_t*>(args.x) + row_of_x / kWgmmaTile * wgmma_tile_bytes(args.k) +
+                      row_of_x % kWgmmaTile * 128};
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (warp >= kWarps) {
+    give_registers<40>();
+    product.copy(w, blocks, threadIdx.x - kWarps * 32);
+    return;
+  }
+  take_registers<232>();
+  const uint32_t tile = warp / 4 * kSlabs * 4 + warp % 4;
+  float acc[kSlabs][kColumns / 2];
+  product.multiply(w, blocks, tile, lane, acc);
+#pragma unroll
+  for (int i = 0; i < kSlabs; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns / 2; ++j) {
+      const uint32_t m = (job.first_tile + tile + 4 * i) * 16 + lane / 4 + j % 4 / 2 * 8;
+      const uint32_t column = first_column + j / 4 * 8 + lane % 4 * 2 + j % 2;
+      if (m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[i][j]);
+    }
+}
+
+}  // namespace zinc_rt::cuda
+#endif
