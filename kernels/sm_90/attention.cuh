@@ -54,15 +54,21 @@ template <uint32_t kThreads>
 __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
   const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
   const uint32_t n = args.dim(0), most = args.symbols[5], words = (n + 31) / 32;
-#pragma unroll 4
-  for (uint32_t first = 0; first < n; first += kThreads) {
-    const uint32_t t = first + threadIdx.x, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
-    const int32_t pos = positions[own];
-    // All are asked for at once, so no part of it waits for another.
-    const bool is_next = (slots[own] == slots[before]) & (pos == positions[before] + 1),
-               continues = (t > 0) & is_next & (static_cast<uint32_t>(pos) % most != 0);
-    const uint32_t bits = __ballot_sync(0xFFFFFFFFu, t < n && !continues);
-    if (threadIdx.x % 32 == 0) starts[t / 32] = bits;
+  constexpr uint32_t kAhead = 8;  // tokens of a thread that are asked for at once
+  for (uint32_t first = threadIdx.x; first < words * 32; first += kAhead * kThreads) {
+    bool is_start[kAhead];
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t t = first + j * kThreads, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
+      const int32_t pos = positions[own];
+      const bool is_next = (slots[own] == slots[before]) & (pos == positions[before] + 1);
+      is_start[j] = (t < n) & ((t == 0) | !is_next | (static_cast<uint32_t>(pos) % most == 0));
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t word = (first + j * kThreads) / 32, bits = __ballot_sync(0xFFFFFFFFu, is_start[j]);
+      if (threadIdx.x % 32 == 0 && word < words) starts[word] = bits;
+    }
   }
   __syncthreads();
   n_tiles = 0;

@@ -270,6 +270,8 @@ TEST_P(TierAttention, IsCloseToTCpuInArithmeticFast) {
     expect_close_step(s, StepTokens{}.add(0, 0, 90).add(1, 540, 100));
   }
   expect_close_step({DType::kF16, 128, 1, 16, 16}, StepTokens{}.add(0, 5, 130));
+  // More tokens than the threads that look for tiles ask for at once.
+  expect_close_step({DType::kF16, 2, 1, 16, 16, 20}, StepTokens{}.add(0, 0, 640).add(1, 3, 600));
 }
 
 // What has no kernels in arithmetic `fast`: other caches, heads that are no whole vectors, more heads than a tile has
