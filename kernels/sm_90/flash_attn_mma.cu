@@ -4,15 +4,15 @@
 // lie in shared memory, one being read while the next is on its way. s = q K in units of log2 e; p = 2^(s - m) for an m
 // of each row that is at most kSlack below the largest s so far, so that sums are scaled anew only now and then; o =
 // sum of p v, l = sum of p; y = o / l. What a row does not see counts with p = 0, so a NaN that is stored for a token
-// of a tile is a NaN for all its rows; what no row sees is not read. Grid: kv heads, and as many tiles as are likely; a
-// workgroup may have to take several. Symbols: n, m, type, pitch of K, pitch of V, most tokens of a tile, tiles that
-// run at once.
+// of a tile is a NaN for all its rows; what no row sees is not read.
+// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several. Symbols: n, m, type, pitch of
+// K, pitch of V, most tokens of a tile, tiles that run at once.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendMmaThreads, kAll = 0xFFFFFFFFu;
-constexpr float kLog2E = 1.44269504f, kSlack = 8.0f;  // 2^kSlack times as many p as a step has are still an f16
+constexpr float kLog2E = 1.44269504f, kSlack = 8.0f;  // p is 2^kSlack at most, an f16 as exact as any
 
 template <uint32_t kWidth>
 struct Attend {
@@ -249,6 +249,7 @@ struct Attend {
         start_copies(next_pages, range, at + kStep, stage ^ 1);
         next_pages = pages_of(pages, range, at + 2 * kStep);
       }
+      if (first_row() >= tokens.n * group) continue;  // a warp without rows only copies
       Scores s = {};
       score(s, stage);
       if (c.softcap > 0.0f) cap_scores(s);
