@@ -229,6 +229,27 @@ constexpr uint32_t attend_tile_bytes(uint32_t width, uint32_t value_bytes) {
                          (attend_tile_has_both(width, value_bytes) ? width * value_bytes : 0));
 }
 
+// Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
+// and what it takes of shared memory: q of the rows, and K and V of two steps, all f16. Rows lie an odd number of
+// vectors of 16 bytes apart, so that eight in turn are in different banks.
+constexpr uint32_t kAttendMmaThreads = 128;
+constexpr uint32_t attend_mma_rows(uint32_t width) {
+  return width <= 128 ? 128 : 64;
+}
+constexpr uint32_t attend_mma_step(uint32_t width) {
+  return width <= 128 ? 64 : 32;
+}
+constexpr uint32_t attend_mma_pitch(uint32_t width) {
+  return width * 2 + 16;
+}
+constexpr uint32_t attend_mma_bytes(uint32_t width) {
+  return (attend_mma_rows(width) + 4 * attend_mma_step(width)) * attend_mma_pitch(width);
+}
+// Of a multiprocessor.
+constexpr uint32_t attend_mma_workgroups(uint32_t width) {
+  return width <= 64 ? 3 : 2;
+}
+
 // step_begin: copies what a step reads out of host memory, and takes the step's numbers from a ring of them.
 struct CopyJob {
   const uint32_t* from;

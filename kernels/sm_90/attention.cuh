@@ -40,6 +40,59 @@ struct Range {
   __device__ __forceinline__ bool has(uint32_t at) const { return at - begin < end - begin; }
 };
 
+// A tile: tokens [first, first + n) of the step, of one slot, one after another.
+struct Tokens {
+  uint32_t first, n;
+};
+
+// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
+// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
+// workgroup of a multiprocessor has the less to do the more the first has. Symbols: most tokens of a tile, whose
+// positions are in one aligned block of so many, and tiles that run at once, from the sixth on. starts: a bit a token.
+// n_tiles: how many there are.
+template <uint32_t kThreads>
+__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
+  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+  const uint32_t n = args.dim(0), most = args.symbols[5], words = (n + 31) / 32;
+  constexpr uint32_t kAhead = 8;  // tokens of a thread that are asked for at once
+  for (uint32_t first = threadIdx.x; first < words * 32; first += kAhead * kThreads) {
+    bool is_start[kAhead];
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t t = first + j * kThreads, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
+      const int32_t pos = positions[own];
+      const bool is_next = (slots[own] == slots[before]) & (pos == positions[before] + 1);
+      is_start[j] = (t < n) & ((t == 0) | !is_next | (static_cast<uint32_t>(pos) % most == 0));
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t word = (first + j * kThreads) / 32, bits = __ballot_sync(0xFFFFFFFFu, is_start[j]);
+      if (threadIdx.x % 32 == 0 && word < words) starts[word] = bits;
+    }
+  }
+  __syncthreads();
+  n_tiles = 0;
+  for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
+  if (i >= n_tiles) return {0, 0};
+  const uint32_t half = (n_tiles + 1) / 2;
+  uint32_t tile = i < half || n_tiles > args.symbols[6] ? i : n_tiles - 1 - (i - half);  // from the last
+  for (uint32_t word = words, next = n; word-- > 0;) {
+    uint32_t bits = starts[word];
+    const auto n_bits = static_cast<uint32_t>(__popc(bits));
+    if (tile >= n_bits) {
+      tile -= n_bits;
+      if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
+      continue;
+    }
+    for (uint32_t later = tile + 1; later < n_bits; ++later) bits &= bits - 1;
+    const uint32_t start = __popc((bits & -bits) - 1);
+    bits &= bits - 1;
+    if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
+    return {word * 32 + start, next - (word * 32 + start)};
+  }
+  return {0, 0};
+}
+
 // How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
 // vector of every kRows-th row.
 template <uint32_t kThreads, int kVectors>

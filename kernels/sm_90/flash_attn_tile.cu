@@ -13,49 +13,6 @@ using namespace zinc_rt::cuda;
 constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
 constexpr int kAhead = 8;  // positions of a product of q and K
 
-// Tokens [first, first + n) of the step.
-struct Tokens {
-  uint32_t first, n;
-};
-
-// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
-// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
-// workgroup of a multiprocessor has the less to do the more the first has. starts: a bit a token.
-__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t n, uint32_t i, uint32_t* starts) {
-  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
-  const uint32_t most = args.symbols[5], words = (n + 31) / 32;
-#pragma unroll 4
-  for (uint32_t first = 0; first < n; first += kThreads) {
-    const uint32_t t = first + threadIdx.x, own = min(t, n - 1), before = own > 0 ? own - 1 : 0;
-    const int32_t pos = positions[own];
-    const bool continues =
-        t > 0 && slots[own] == slots[before] && pos == positions[before] + 1 && static_cast<uint32_t>(pos) % most != 0;
-    const uint32_t bits = __ballot_sync(0xFFFFFFFFu, t < n && !continues);
-    if (threadIdx.x % 32 == 0) starts[t / 32] = bits;
-  }
-  __syncthreads();
-  uint32_t n_tiles = 0;
-  for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
-  if (i >= n_tiles) return {0, 0};
-  const uint32_t half = (n_tiles + 1) / 2;
-  uint32_t tile = i < half || n_tiles > args.symbols[6] ? i : n_tiles - 1 - (i - half);  // from the last
-  for (uint32_t word = words, next = n; word-- > 0;) {
-    uint32_t bits = starts[word];
-    const auto n_bits = static_cast<uint32_t>(__popc(bits));
-    if (tile >= n_bits) {
-      tile -= n_bits;
-      if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
-      continue;
-    }
-    for (uint32_t later = tile + 1; later < n_bits; ++later) bits &= bits - 1;
-    const uint32_t start = __popc((bits & -bits) - 1);
-    bits &= bits - 1;
-    if (bits != 0) next = word * 32 + __popc((bits & -bits) - 1);
-    return {word * 32 + start, next - (word * 32 + start)};
-  }
-  return {0, 0};
-}
-
 // What a row whose token is at pos sees of a chunk that is not after it.
 __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t chunk) {
   const uint32_t end = min(kChunk, pos + 1 - chunk * kChunk);
@@ -412,8 +369,8 @@ __device__ __forceinline__ void attend_tile(const OpArgs& args) {
                T::kHasBoth ? k_tile + kChunk * T::kKPitch : k_tile,
                reinterpret_cast<float*>(shared),
                row};
-  for (uint32_t i = blockIdx.y;; i += gridDim.y) {
-    const Tokens tokens = find_tile(args, args.dim(0), i, reinterpret_cast<uint32_t*>(shared));
+  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
+    const Tokens tokens = find_tile<kThreads>(args, i, reinterpret_cast<uint32_t*>(shared), n_tiles);
     if (tokens.n == 0) return;
     tile.run(tokens);
     __syncthreads();

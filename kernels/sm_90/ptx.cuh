@@ -93,6 +93,45 @@ __device__ __forceinline__ void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uin
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a0), "r"(a1), "r"(b));
 }
+// c += A B of a warp, m16n8k16 of f16 values, sums in f32.
+__device__ __forceinline__ void mma16_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+// Four matrices of 8 by 8 f16 values of shared memory, whose rows lanes 0 to 7, 8 to 15, ... point to, aligned to 16: a
+// lane gets values lane % 4 * 2 and the next of row lane / 4 of each.
+__device__ __forceinline__ void load_matrices(uint32_t (&m)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+// The same of the transposed matrices.
+__device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+
+// Two floats to the halves of a word, the first to the lower one.
+__device__ __forceinline__ uint32_t f16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+// 2^x and 1 / x by the hardware's tables, a few units in the last place off. For arithmetic `fast` alone.
+__device__ __forceinline__ float approx_exp2(float x) {
+  float value;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
+__device__ __forceinline__ float approx_rcp(float x) {
+  float value;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
 
 // The lower and the upper number of a word as bf16.
 __device__ __forceinline__ uint32_t bf16_pair(float low, float high) {

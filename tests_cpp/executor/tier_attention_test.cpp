@@ -3,6 +3,9 @@
 // workgroups and steps whose are not. What is in no token's view is NaN. What QUANTIZE makes of the rows is seen by a
 // product of them.
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
 #include <random>
 
 #include "kernels/common/half.h"
@@ -23,8 +26,18 @@ void PrintTo(const Attention& s, std::ostream* out) {
        << s.v_head_dim << ", window " << s.window << ", softcap " << s.softcap;
 }
 
-// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w).
-ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weights) {
+// A token at each position, of the slot beside it.
+struct StepTokens {
+  std::vector<std::int32_t> pos, slots;
+
+  StepTokens& add(std::int32_t slot, std::int32_t first, std::int32_t n) {
+    for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i), slots.push_back(slot);
+    return *this;
+  }
+};
+
+// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y whole blocks.
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, std::optional<DType> weights) {
   ir::Graph graph("attention", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const std::uint32_t width = s.n_heads * s.v_head_dim;
@@ -43,9 +56,9 @@ ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, DType weigh
   ir::set_attr(node, "scale", 0.17f);
   ir::set_attr(node, "window", s.window);
   ir::set_attr(node, "softcap", s.softcap);
-  if (width % traits(act_dtype(weights)).block_elems != 0) return graph;
-  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(weights), {ir::kTokens, width});
-  const auto w = declare(graph, "model.w", kWeight, weights, {16, width});
+  if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return graph;
+  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(*weights), {ir::kTokens, width});
+  const auto w = declare(graph, "model.w", kWeight, *weights, {16, width});
   const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
   add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
   add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
@@ -98,14 +111,10 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
         EXPECT_TRUE(expected[name] == got[name]) << name;
     }
   }
-  // A token at each position, of the slot beside it.
-  void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
-                        const std::vector<std::int32_t>& slots) {
+  // What a step of a token at each position, of the slot beside it, reads.
+  Memory step_memory(const Attention& s, const std::vector<std::int32_t>& pos, const std::vector<std::int32_t>& slots) {
     const auto n = static_cast<std::uint32_t>(pos.size());
-    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
-    const auto n_slots = static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
-    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
-    const auto graph = attention_graph(s, n_slots, weights);
+    const std::uint32_t n_slots = n_slots_of(slots);
     const auto pages = shuffled_pages(n_slots * kPages);
     Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
                  {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
@@ -120,6 +129,18 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
       spoil(given["state.k"], pages, slot, static_cast<std::uint32_t>(end));
       spoil(given["state.v"], pages, slot, static_cast<std::uint32_t>(end));
     }
+    return given;
+  }
+  static std::uint32_t n_slots_of(const std::vector<std::int32_t>& slots) {
+    return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
+  }
+  void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
+                        const std::vector<std::int32_t>& slots) {
+    const auto n = static_cast<std::uint32_t>(pos.size());
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
+    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
+    const auto graph = attention_graph(s, n_slots_of(slots), weights);
+    Memory given = step_memory(s, pos, slots);
     if (graph.find("model.w") == ir::kNoBuffer) {
       expect_same(graph, n, given, {"act.y"});
       return;
@@ -130,6 +151,39 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     for (std::size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
     expect_same(graph, n, given, {"act.y", "act.out"});
+  }
+  // y of T-CPU, and of the tier in arithmetic `fast`.
+  std::array<std::vector<std::byte>, 2> fast_values(const Attention& s, const StepTokens& step, const Memory& given) {
+    const auto n = static_cast<std::uint32_t>(step.pos.size());
+    const auto graph = attention_graph(s, n_slots_of(step.slots), std::nullopt);
+    return {run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"})["act.y"],
+            run_graph(*GetParam(), graph, n, given, {"act.y"}, true)["act.y"]};
+  }
+  void expect_close_step(const Attention& s, const StepTokens& step) {
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", the first token at " << step.pos[0]);
+    const Memory given = step_memory(s, step.pos, step.slots);
+    const auto [expected, got] = fast_values(s, step, given);
+    // With exactly the bits of T-CPU, no kernel of arithmetic `fast` has run.
+    const bool has_fast = (*GetParam()->make_ring({.threads = 2, .cpu_kernels = {}, .fast = true}))->is_fast();
+    EXPECT_EQ(n_different(expected, got) != 0, has_fast);
+    float most_v = 0;
+    for (const std::byte *at = given.at("state.v").data(), *end = at + given.at("state.v").size(); at != end; at += 2) {
+      std::uint16_t half;
+      std::memcpy(&half, at, 2);
+      const float v = std::abs(f16_to_f32(half));
+      most_v = v > most_v ? v : most_v;
+    }
+    ASSERT_EQ(expected.size(), got.size());
+    double squares = 0;
+    for (std::size_t i = 0; i < expected.size(); i += 4) {
+      float a, b;
+      std::memcpy(&a, expected.data() + i, 4);
+      std::memcpy(&b, got.data() + i, 4);
+      const float off = std::abs(a - b) / most_v;
+      ASSERT_TRUE(off <= 0x1p-9f) << "value " << i / 4 << ": " << a << " expected, " << b << " got";
+      squares += static_cast<double>(off) * off;
+    }
+    EXPECT_LE(std::sqrt(squares / static_cast<double>(expected.size() / 4)), 0x1p-13);
   }
   std::mt19937 rng_{11};
 };
@@ -172,16 +226,15 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
 
 // Prompts that begin anywhere in a page and end in another chunk, and between them tokens that stand alone: more tiles
 // of tokens than a step of a prompt has.
+StepTokens mixed_step(std::int32_t n_alone) {
+  StepTokens step;
+  step.add(0, 90, 115).add(1, 0, 37);
+  for (std::int32_t i = 0; i < n_alone; ++i) step.add(2 + i % 2, i * 97 % 640, 1);
+  return step.add(3, 570, 70).add(0, 639, 1);
+}
+
 TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
-  std::vector<std::int32_t> pos, slots;
-  const auto add = [&](std::int32_t slot, std::int32_t first, std::int32_t n) {
-    for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i), slots.push_back(slot);
-  };
-  add(0, 90, 115);
-  add(1, 0, 37);
-  for (std::int32_t i = 0; i < 30; ++i) add(2 + i % 2, i * 97 % 640, 1);
-  add(3, 570, 70);
-  add(0, 639, 1);
+  const auto [pos, slots] = mixed_step(30);
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 100},
                              {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
@@ -198,6 +251,42 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
                              {DType::kF32, 2, 1, 256, 256},
                              {DType::kQ8_0, 4, 2, 32, 32, 70}})
     expect_same_step(s, pos, slots);
+}
+
+// Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score errs by about
+// 2^-11 of the root of its products' summed squares, which is up to 4 here, so p by some 2^-9. y is a mean of v by p:
+// its errors are below 2^-9 of the largest v, and mostly far below.
+TEST_P(TierAttention, IsCloseToTCpuInArithmeticFast) {
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128, 127},
+                             {DType::kF16, 14, 2, 64, 64, 300},
+                             {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
+                             {DType::kF16, 2, 2, 80, 80},
+                             {DType::kF16, 1, 1, 96, 64, 3},
+                             {DType::kF16, 2, 1, 192, 128, 50, 30.0f},
+                             {DType::kF16, 4, 1, 256, 248},
+                             {DType::kF16, 4, 2, 256, 256, 130}}) {
+    expect_close_step(s, mixed_step(10));
+    expect_close_step(s, StepTokens{}.add(0, 0, 90).add(1, 540, 100));
+  }
+  expect_close_step({DType::kF16, 128, 1, 16, 16}, StepTokens{}.add(0, 5, 130));
+  // More tokens than the threads that look for tiles ask for at once.
+  expect_close_step({DType::kF16, 2, 1, 16, 16, 20}, StepTokens{}.add(0, 0, 640).add(1, 3, 600));
+}
+
+// What has no kernels in arithmetic `fast`: other caches, heads that are no whole vectors, more heads than a tile has
+// rows, and few tokens.
+TEST_P(TierAttention, HasTheBitsOfTCpuInArithmeticFastWhereItHasNoKernel) {
+  const auto expect_same_values = [&](const Attention& s, const StepTokens& step) {
+    const auto [expected, got] = fast_values(s, step, step_memory(s, step.pos, step.slots));
+    EXPECT_EQ(n_different(expected, got), 0u) << testing::PrintToString(s);
+  };
+  for (const Attention& s : {Attention{DType::kF32, 5, 1, 64, 56, 100, 15.0f},
+                             {DType::kQ8_0, 4, 2, 32, 32, 70},
+                             {DType::kF16, 4, 2, 12, 12},
+                             {DType::kF16, 129, 1, 16, 16}})
+    expect_same_values(s, StepTokens{}.add(0, 5, 130));
+  expect_same_values({DType::kF16, 4, 1, 128, 128}, StepTokens{}.add(0, 5, 128));
 }
 
 struct CacheHeads {

@@ -12,8 +12,8 @@ constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Of a tile of tokens, of a token with chunks in shared memory, of a token.
-enum class Kind : std::uint8_t { kTile, kStaged, kAny };
+// Of a tile of tokens by tensor cores or not, of a token with chunks in shared memory, of a token.
+enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
 struct Plan {
   Kind kind = Kind::kAny;
   std::uint32_t tokens = 1;  // of a slot that share a workgroup, at most
@@ -28,7 +28,8 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
 }
 
 // A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
-// one. With few tokens and heads their chunks are spread over more workgroups.
+// one. Only tiles of f16 caches have kernels of their own in arithmetic `fast`, which allows the exact ones. With few
+// tokens and heads their chunks are spread over more workgroups.
 Plan plan_of(const Planner& p, const OpCall& c) {
   constexpr std::uint32_t kWorkgroups = 528;
   const auto push = c.constants<push::FlashAttn>();
@@ -39,9 +40,13 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   // Heads that lie in whole vectors, and for which there are kernels.
   const bool has_vectors =
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
+  const bool has_tiles = has_vectors && c.rows() >= kTileFromTokens;
+  if (const std::uint32_t tokens = cuda::attend_mma_rows(width) / group, shared = cuda::attend_mma_bytes(width);
+      p.is_fast() && type == DType::kF16 && has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
+    return {Kind::kMma, tokens, width, 1, shared};
   Plan plan;
   if (const std::uint32_t tokens = tile_tokens(group, width), shared = cuda::attend_tile_bytes(width, element);
-      has_vectors && c.rows() >= kTileFromTokens && tokens > 0 && shared + kOwnShared <= p.most_shared())
+      has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
     return {Kind::kTile, tokens, width, 1, shared};
   plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
                           ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk));
@@ -65,11 +70,15 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
   const Plan plan = plan_of(p, c);
   const std::string type(to_string(c.dtype(1)));
   auto symbols = c.symbols;
-  if (plan.kind == Kind::kTile) {
-    symbols.insert(symbols.end(), {plan.tokens, 2 * kMultiprocessors / push.n_kv_heads});
+  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile) {
+    const bool is_mma = plan.kind == Kind::kMma;
+    const std::uint32_t workgroups = is_mma ? cuda::attend_mma_workgroups(plan.width) : 2;
+    symbols.insert(symbols.end(), {plan.tokens, workgroups * kMultiprocessors / push.n_kv_heads});
     // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
-    p.launch("flash_attn_tile", "flash_attn_tile_" + type + "_" + std::to_string(plan.width), push.n_kv_heads,
-             ceil_div(c.rows(), plan.tokens) + 8, 1, cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
+    p.launch(is_mma ? "flash_attn_mma" : "flash_attn_tile",
+             (is_mma ? "flash_attn_mma_" : "flash_attn_tile_" + type + "_") + std::to_string(plan.width),
+             push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
+             is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
     return;
   }
   const std::uint32_t n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
@@ -101,7 +110,7 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
     return false;
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  if (plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.parts > 1) return push.v_head_dim % 32 == 0;
   const DType type = next.dtype(1);
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;

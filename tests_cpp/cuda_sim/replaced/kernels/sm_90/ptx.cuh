@@ -68,6 +68,55 @@ template <bool kSigned>
 inline void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
   mma<kSigned, 4>(c, {{a0, a1, 0, 0, b}});
 }
+// The same of f16 values: a lane has, of A, rows l / 4 and l / 4 + 8, values of k from l % 4 * 2 on, then those 8
+// further; of B column l / 4 and the same values of k.
+inline void mma16_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3], b0, b1}});
+  const std::uint32_t lane = threadIdx.x % 32;
+  float2 x[2][8], y[2][8];  // of both rows and columns, by pairs of k
+  for (std::uint32_t i = 0; i < 2; ++i)
+    for (std::uint32_t pair = 0; pair < 8; ++pair) {
+      x[i][pair] = widen_f16_pair(lanes[lane / 4 * 4 + pair % 4].w[i + pair / 4 * 2]);
+      y[i][pair] = widen_f16_pair(lanes[(lane % 4 * 2 + i) * 4 + pair % 4].w[4 + pair / 4]);
+    }
+  for (int i = 0; i < 4; ++i) {
+    double sum = c[i];
+    for (int pair = 0; pair < 8; ++pair) {
+      const float2 of_a = x[i / 2][pair], of_b = y[i % 2][pair];
+      sum += static_cast<double>(of_a.x) * of_b.x + static_cast<double>(of_a.y) * of_b.y;
+    }
+    c[i] = static_cast<float>(sum);
+  }
+}
+// Four matrices of 8 by 8 values: lane l points to row l % 8 of matrix l / 8.
+inline const ::cuda_sim::Words* exchange_rows(const void* own) {
+  if (reinterpret_cast<std::uintptr_t>(own) % 16 != 0) ::cuda_sim::stop("a row of a matrix that is not aligned to 16");
+  const auto at = reinterpret_cast<std::uint64_t>(own);
+  return ::cuda_sim::exchange(0xFFFFFFFFu, {{static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(at >> 32)}});
+}
+inline std::uint32_t value_of(const ::cuda_sim::Words& row, std::uint32_t at) {
+  return reinterpret_cast<const std::uint16_t*>(static_cast<std::uint64_t>(row.w[1]) << 32 | row.w[0])[at];
+}
+inline void load_matrices(uint32_t (&m)[4], const void* row) {
+  const auto* rows = exchange_rows(row);
+  const std::uint32_t of = threadIdx.x % 32 / 4, at = threadIdx.x % 4 * 2;
+  for (int i = 0; i < 4; ++i) m[i] = value_of(rows[i * 8 + of], at) | value_of(rows[i * 8 + of], at + 1) << 16;
+}
+inline void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
+  const auto* rows = exchange_rows(row);
+  const std::uint32_t of = threadIdx.x % 4 * 2, at = threadIdx.x % 32 / 4;
+  for (int i = 0; i < 4; ++i) m[i] = value_of(rows[i * 8 + of], at) | value_of(rows[i * 8 + of + 1], at) << 16;
+}
+
+inline uint32_t f16_pair(float low, float high) {
+  return f32_to_f16(low) | static_cast<std::uint32_t>(f32_to_f16(high)) << 16;
+}
+inline float approx_exp2(float x) {
+  return std::exp2(x);
+}
+inline float approx_rcp(float x) {
+  return 1.0f / x;
+}
 
 inline uint32_t bf16_pair(float low, float high) {
   return static_cast<uint32_t>(f32_to_bf16(low)) | static_cast<uint32_t>(f32_to_bf16(high)) << 16;
