@@ -50,6 +50,18 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
+// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
+Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
+  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
+                      most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
+  const bool is_shared = shape.shared + bytes <= most;
+  shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
+  shape.shared += is_shared ? bytes : 0;
+  args.normed = is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(std::uint64_t{shape.walkers} * bytes));
+  return shape;
+}
+
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
@@ -100,8 +112,12 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   return rows;
 }
 
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
+  return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
+}
+
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm) {
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args{};
   args.rows_symbol = call.rows_symbol;
@@ -110,6 +126,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   args.step = planner.header();
   args.x_rows = 1;
   args.residual = residual;
+  if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const bool is_by_choice = experts.ids != nullptr && rows <= kItemFromChoice;
   // Rows of x that meet a matrix, of an expert on the average.
@@ -174,6 +191,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     Shape shape = shape_of(dtype, tile);
     if (is_tiled && experts.ids == nullptr && workgroups(shape) < kLeastTiles)
       shape = shape_of(dtype, cuda::kSmallTile);
+    if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     std::uint32_t n_parts = 0, blocks = 0;
     for (std::size_t j = i; j < matrices.size(); ++j) {
