@@ -147,14 +147,23 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
 
 // Of one row each workgroup of a product makes the normalized row itself: in shared memory where that has room, as it
 // has for short rows, else in scratch memory; groups that are no multiple of the warps, a short last one, more than a
-// warp holds at once; rows after whole tiles; blocks of two tiles; matrices of several types, some of floats.
+// warp holds at once, as several rows may have too; rows after whole tiles; blocks of two tiles; matrices of several
+// types, some of floats.
 TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
   using enum DType;
   for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
     const auto dtype = static_cast<DType>(type);
     if (!traits(dtype).is_weight) continue;
-    for (const Shape& s :
-         {Shape{24, 32, 1}, {17, 576, 1}, {48, 768, 1}, {40, 4096, 1}, {16, 12288, 1}, {2688, 256, 1}, {33, 768, 3}})
+    for (const Shape& s : {Shape{24, 32, 1},
+                           {17, 576, 1},
+                           {48, 768, 1},
+                           {40, 4096, 1},
+                           {16, 12288, 1},
+                           {2688, 256, 1},
+                           {33, 768, 3},
+                           {16, 12320, 1},
+                           {16, 12288, 2},
+                           {16, 12320, 2}})
       if (s.k % traits(dtype).block_elems == 0) {
         ASSERT_NO_FATAL_FAILURE(compare_normed({dtype, dtype, dtype}, s));
       }
