@@ -85,7 +85,17 @@ struct LinearArgs {
   const int32_t* order;  // choices by expert, for items
   uint32_t x_rows, n_experts;
   uint64_t expert_pitch[3];
+  // RMS_NORM, where the product makes x of a row of floats itself: normed_bytes a workgroup, or null: shared memory.
+  const float* norm_w;
+  uint8_t* normed;
+  float norm_eps, inverse_k;
 };
+// A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
+// of its groups.
+ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
+  return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
+}
+constexpr uint32_t kMostNormed = 320 * 256;
 
 // The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
 // and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of
@@ -110,6 +120,9 @@ constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t 
 }
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   return linear_v_bytes(tiles, column_tiles) + 8 * linear_depth(tiles, column_tiles, tile_bytes) * tiles * tile_bytes;
+}
+constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {  // with which as many fit
+  return (228u << 10) / linear_workgroups(tiles, column_tiles) - (1u << 10);
 }
 
 // The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16

@@ -32,12 +32,20 @@ __device__ __forceinline__ float fold_half_warp(float v) {
   return v;
 }
 
-// The float dot of up to 256 values with themselves, by a half warp; all values are asked for at once.
+// The float dot of up to 256 values with themselves, by a half warp; all values are asked for at once, which they would
+// not be if each had a condition: those from n on are the last one, and not added.
 __device__ __forceinline__ float square_group(const float* x, uint32_t n) {
   const uint32_t l = threadIdx.x & 15;
   float v[16], lane = 0.0f;
+  if (n == 256) {
 #pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) v[i] = i * 16 + l < n ? x[i * 16 + l] : 0.0f;
+    for (uint32_t i = 0; i < 16; ++i) v[i] = x[i * 16 + l];
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) lane = __fmaf_rn(v[i], v[i], lane);
+    return fold_half_warp(lane);
+  }
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i) v[i] = x[min(i * 16 + l, n - 1)];
 #pragma unroll
   for (uint32_t i = 0; i < 16; ++i)
     if (i * 16 + l < n) lane = __fmaf_rn(v[i], v[i], lane);

@@ -1,6 +1,6 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1,
-// 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on
-// float activations widen the same layout.
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
+// (also with the RMS_NORM before them), 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16
+// warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/linear_tile.cuh"
@@ -14,6 +14,12 @@ extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_const
 }
 extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>>(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 1>, true>(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, true>(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 1>>(args);

@@ -42,23 +42,32 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step) {
     mine = g;
     float lane = 0.0f;
+    // All values are asked for at once, which they would not be if each had a condition.
+    const float *x_at = x + g * 256 + l, *w_at = w + g * 256 + l;
+    const uint32_t n = d - g * 256;
+    if (n >= 256) {
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) {
-      const uint32_t at = g * 256 + i * 16 + l;
-      v[i] = at < d ? x[at] : 0.0f;
-      scale[i] = at < d ? w[at] : 0.0f;
+      for (uint32_t i = 0; i < 16; ++i) v[i] = x_at[i * 16], scale[i] = w_at[i * 16];
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) {
+        const bool is_value = i * 16 + l < n;
+        v[i] = is_value ? x_at[i * 16] : 0.0f;
+        scale[i] = is_value ? w_at[i * 16] : 0.0f;
+      }
     }
     if (added != nullptr) {
+      const float* more_at = added + g * 256 + l;
       float more[16];
 #pragma unroll
-      for (uint32_t i = 0; i < 16; ++i) more[i] = g * 256 + i * 16 + l < d ? added[g * 256 + i * 16 + l] : 0.0f;
+      for (uint32_t i = 0; i < 16; ++i) more[i] = n >= 256 || i * 16 + l < n ? more_at[i * 16] : 0.0f;
 #pragma unroll
       for (uint32_t i = 0; i < 16; ++i)
-        if (const uint32_t at = g * 256 + i * 16 + l; at < d) x[at] = v[i] = v[i] + more[i];
+        if (i * 16 + l < n) x[g * 256 + i * 16 + l] = v[i] = v[i] + more[i];
     }
+    // What is past the end adds nothing.
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i)
-      if (g * 256 + i * 16 + l < d) lane = __fmaf_rn(v[i], v[i], lane);
+    for (uint32_t i = 0; i < 16; ++i) lane = __fmaf_rn(v[i], v[i], lane);
     lane = fold_half_warp(lane);
     if (l == 0) sums[g] = lane;
   }
@@ -66,12 +75,18 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   float sum = 0.0f;
   for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
   const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), eps));
-  for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step)
+  // From the last group back, since its values are still there.
+  for (uint32_t g = mine; threadIdx.x / 16 < n_groups; g -= step) {
+    if (g != mine) {
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) {
-      const uint32_t at = g * 256 + i * 16 + l;
-      if (at < d) h[at] = g == mine ? v[i] * factor * scale[i] : x[at] * factor * w[at];
+      for (uint32_t i = 0; i < 16; ++i)
+        if (const uint32_t at = g * 256 + i * 16 + l; at < d) v[i] = x[at], scale[i] = w[at];
     }
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i)
+      if (const uint32_t at = g * 256 + i * 16 + l; at < d) h[at] = v[i] * factor * scale[i];
+    if (g < step) break;
+  }
   __syncthreads();
 }
 

@@ -88,6 +88,11 @@ inline std::uint32_t __byte_perm(std::uint32_t a, std::uint32_t b, std::uint32_t
   }
   return result;
 }
+// Four signed bytes of a by those of b.
+inline int __dp4a(int a, int b, int c) {
+  for (int i = 0; i < 32; i += 8) c += static_cast<std::int8_t>(a >> i) * static_cast<std::int8_t>(b >> i);
+  return c;
+}
 // Two 16-bit numbers of a by two bytes of b, the lower or the upper ones, all signed.
 inline int __dp2a_lo(int a, int b, int c) {
   return c + static_cast<std::int16_t>(a) * static_cast<std::int8_t>(b) +

@@ -1,5 +1,6 @@
-// QUANTIZE and LINEAR on every tier that can run here against T-CPU: all weight formats, blocks of random bytes (scales
-// and codes at their ends among them), rows around whole tiles of W and of x. Bit for bit, but in arithmetic `fast`.
+// QUANTIZE and LINEAR, and RMS_NORM with the products after it, on every tier that can run here against T-CPU: all
+// weight formats, blocks of random bytes (scales and codes at their ends among them), rows around whole tiles of W and
+// of x. Bit for bit, but in arithmetic `fast`.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -33,6 +34,25 @@ ir::Graph product_graph(DType dtype, const Shape& s) {
   return graph;
 }
 
+// y0, y1, y2 = RMS_NORM_FUSED_QKV(x), of matrices of any types.
+ir::Graph norm_graph(const DType (&dtypes)[3], const Shape& s) {
+  ir::Graph graph("norm", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, s.k});
+  const auto norm = declare(graph, "model.norm", kWeight, DType::kF32, {s.k});
+  ir::BufferId w[3], y[3];
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i);
+    w[i] = declare(graph, ("model.w" + number).c_str(), kWeight, dtypes[i], {s.m, s.k});
+    y[i] = declare(graph, ("act.y" + number).c_str(), kActivation, DType::kF32, {ir::kTokens, s.m});
+  }
+  auto& node = add_node(graph, ir::Op::RMS_NORM_FUSED_QKV,
+                        {x, norm, w[0], w[1], w[2], ir::kNoBuffer, ir::kNoBuffer, ir::kNoBuffer}, {y[0], y[1], y[2]});
+  ir::set_attr(node, "eps", 1e-5f);
+  ir::set_attr(node, "quantize", 1u);
+  return graph;
+}
+
 // Random bytes; numbers of 16 and 32 bits with an exponent of all ones would make NaN, which carries other bits on
 // other devices, so that exponent is lowered wherever it may be read as one.
 std::vector<std::byte> random_blocks(DType dtype, const Shape& s, std::mt19937& rng) {
@@ -63,7 +83,8 @@ std::vector<float> random_rows(const Shape& s, std::mt19937& rng) {
   std::normal_distribution<float> normal;
   std::vector<float> x(std::size_t{s.n} * s.k);
   for (auto& v : x) v = normal(rng);
-  for (std::size_t i = 0; i < x.size(); i += 97) x[i] = i % 2 == 0 ? 300.0f : -300.0f;
+  // Rare, since a block's other codes then are almost all 0.
+  for (std::size_t i = 0; i < x.size(); i += 977) x[i] = i % 2 == 0 ? 300.0f : -300.0f;
   for (std::size_t i = 0; i < s.k && i < 32; ++i) x[i] = 0.0f;  // a block without a scale
   return x;
 }
@@ -119,6 +140,18 @@ class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
     EXPECT_GT(n_different(wanted["act.y"], got["act.y"]), 0u) << "no other arithmetic was used";
   }
 
+  void compare_normed(const DType (&dtypes)[3], const Shape& s) {
+    SCOPED_TRACE(testing::Message() << to_string(dtypes[0]) << " " << to_string(dtypes[1]) << " "
+                                    << to_string(dtypes[2]) << " " << testing::PrintToString(s));
+    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
+    Memory given{{"act.x", bytes_of(random_rows(s, rng_))}, {"model.norm", bytes_of(random_rows({1, s.k, 1}, rng_))}};
+    for (int i = 0; i < 3; ++i) given["model.w" + std::to_string(i)] = random_blocks(dtypes[i], s, rng_);
+    const auto graph = norm_graph(dtypes, s);
+    const auto outputs = {"act.y0", "act.y1", "act.y2"};
+    auto wanted = run_graph(cpu, graph, s.n, given, outputs), got = run_graph(*GetParam(), graph, s.n, given, outputs);
+    for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
+  }
+
  private:
   std::mt19937 rng_{7};
 };
@@ -150,6 +183,35 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
     }
   }
+}
+
+// Of one row each workgroup of a product makes the normalized row itself: in shared memory where that has room, as it
+// has for short rows, else in scratch memory; groups that are no multiple of the warps, a short last one, more than a
+// warp holds at once, as several rows may have too; rows after whole tiles; blocks of two tiles; matrices of several
+// types, some of floats.
+TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
+  using enum DType;
+  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (!traits(dtype).is_weight) continue;
+    for (const Shape& s : {Shape{24, 32, 1},
+                           {17, 576, 1},
+                           {48, 768, 1},
+                           {40, 4096, 1},
+                           {16, 12288, 1},
+                           {2688, 256, 1},
+                           {33, 768, 3},
+                           {16, 12320, 1},
+                           {16, 12288, 2},
+                           {16, 12320, 2}})
+      if (s.k % traits(dtype).block_elems == 0) {
+        ASSERT_NO_FATAL_FAILURE(compare_normed({dtype, dtype, dtype}, s));
+      }
+  }
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ6_K}, {48, 2048, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ4_K}, {33, 4352, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kBF16, kQ5_0, kQ6_K}, {32, 1280, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ4_K}, {2688, 4096, 1}));
 }
 
 // Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last

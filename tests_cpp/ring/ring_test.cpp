@@ -134,7 +134,9 @@ TEST_P(RingContract, SubmitRunsAndCounts) {
   EXPECT_EQ(ring_->stats().submissions, 1u);
   EXPECT_EQ(ring_->stats().dispatches, 1u);
   ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 2, 0, {3, 0}})));  // no packets
+  view(z)[0] = -1;
   ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 2, {0, 0}})));  // no rows
+  EXPECT_EQ(view(z)[0], -1.0f);
   EXPECT_EQ(ring_->stats().submissions, 3u);
 }
 

@@ -33,6 +33,11 @@ OpCall CudaRing::call_of(const PacketBatch& batch, const Packet& packet, StepDim
   OpCall call{kernel.op->op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
   const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
   call.push.assign(push.begin(), push.end());
+  // Of a bucket of one token kernels need not ask how many there are.
+  if (bucket.n_tokens == 1) {
+    if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
+    std::ranges::replace(call.symbols, cuda::kSymbolicTokens, 1u);
+  }
   return call;
 }
 

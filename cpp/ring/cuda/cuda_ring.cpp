@@ -300,7 +300,9 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(broken_);
   ZRT_CHECK_OK(use_device());
   if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
-  const StepDims bucket{bucket_of(submission.dims.n_tokens), bucket_of(submission.dims.n_outputs)};
+  // A step without tokens is one of the bucket of two: that of one always has its token.
+  const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
+                        bucket_of(submission.dims.n_outputs)};
   const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
   auto it = graphs_.find(key);
   if (it == graphs_.end()) {

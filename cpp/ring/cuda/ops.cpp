@@ -68,20 +68,28 @@ void quantize(Planner& p, const OpCall& c) {
   p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols[0], 2048), 1, kThreads, 0, p.args(c, c.symbols));
 }
 
-// h = RMS_NORM(x, w) in each type that the matrices want, then their products.
+// h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
+  const Norm norm{at<const float>(c, 1), c.constants<push::ResidualRmsNorm>().eps};
   auto args = p.args(c, {d});
   std::fill(std::begin(args.buffers) + 2, std::end(args.buffers), nullptr);
   const DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256};
-  for (int i = 0; i < 3; ++i)
-    if (std::ranges::any_of(matrices, [&](const Matrix& m) { return wanted(m) == types[i]; }))
-      args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
-  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  std::vector<Matrix> of_type[3];
+  bool is_wanted = false;
   for (int i = 0; i < 3; ++i) {
-    std::vector<Matrix> of_type;
-    std::ranges::copy_if(matrices, std::back_inserter(of_type), [&](const Matrix& m) { return wanted(m) == types[i]; });
-    if (!of_type.empty()) plan_linear(p, c, args.buffers[2 + i], types[i], d, of_type);
+    std::ranges::copy_if(matrices, std::back_inserter(of_type[i]),
+                         [&](const Matrix& m) { return wanted(m) == types[i]; });
+    if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
+    args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
+    is_wanted = true;
+  }
+  if (is_wanted) p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  for (int i = 0; i < 3; ++i) {
+    if (of_type[i].empty()) continue;
+    const bool is_inside = can_norm(c, types[i], d);
+    plan_linear(p, c, is_inside ? c.buffers[0] : args.buffers[2 + i], types[i], d, of_type[i], {}, nullptr,
+                is_inside ? &norm : nullptr);
   }
 }
 void qkv(Planner& p, const OpCall& c) {

@@ -102,10 +102,17 @@ struct Experts {
   const std::int32_t* ids = nullptr;  // [rows, choices]; null: no experts
   std::uint32_t choices = 0, n = 0, x_rows = 1;
 };
+// RMS_NORM before products of one row, which they make themselves where can_norm.
+struct Norm {
+  const float* w;
+  float eps;
+};
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
-// or rows to which y is added besides.
+// or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr);
+                 const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
+                 const Norm* norm = nullptr);
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 

@@ -51,6 +51,18 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
+// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
+Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
+  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
+                      most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
+  const bool is_shared = shape.shared + bytes <= most;
+  shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
+  shape.shared += is_shared ? bytes : 0;
+  args.normed = is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(std::uint64_t{shape.walkers} * bytes));
+  return shape;
+}
+
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
@@ -101,6 +113,10 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   args.buffers[1] = rows;
   planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
   return rows;
+}
+
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
+  return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
 }
 
 LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, float* residual) {
@@ -161,11 +177,12 @@ std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
 }
 
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm) {
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
   args.x = x;
+  if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const std::uint32_t met = rows_met(call, experts);
   // Tiles want whole tiles of W, and much shared memory.
@@ -197,6 +214,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const std::uint32_t n_items = plan_experts(planner, call, experts, columns, args);
   for (const DType dtype : types_of(matrices)) {
     Shape shape = shape_of(dtype, tile);
+    if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr) {
       const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
