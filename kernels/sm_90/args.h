@@ -79,6 +79,9 @@ struct LinearArgs {
   const void* x;
   const StepHeader* step;
   float* residual;  // not null: residual += y
+  // Not 0: the launch before this one is a product that waits for its inputs and only then lets this one start, and
+  // whose inputs are this one's too. So they are there.
+  uint32_t is_beside;
   // Experts. x_rows is 1 or `choices`: rows of x of a token. ids: the chosen experts, one a choice.
   const int32_t* ids;
   const int32_t* items;  // null: an item is a choice; else [n_items], then (expert, first, count) each

@@ -11,36 +11,45 @@ constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
 
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 1>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 1>, true>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>, true>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 1>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 2>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 4>>(args);
+  end_product(args);
 }
 static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
+  end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1)
-    linear_tile_128_few_warps(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_128_w8(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kFewWarpsTile.tiles, 4, 2, 8>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>>(args);
+  end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
   float_linear<kFormat>(args);

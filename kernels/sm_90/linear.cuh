@@ -134,15 +134,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   Q8Rows normed;
   if constexpr (kNorm) {
     NormedRow<T::kBlock == 256> row(args);
-    wait_for_inputs();
-    let_next_start();
+    begin_product(args);
     n_rows = 1;
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
     normed = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
     row.make(shared, normed);
   } else {
-    wait_for_inputs();
-    let_next_start();
+    begin_product(args);
     n_rows = rows_of_x(args);
   }
   if (!is_dense) {

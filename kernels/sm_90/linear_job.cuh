@@ -84,6 +84,19 @@ __device__ __forceinline__ float super_value(const KScales& s, int isum, int sum
   return T::kMin != 0 ? __fmaf_rn(sum, s.d, static_cast<float>(sums) * -s.dmin) : sum * s.d;
 }
 
+// A product beside another (args.is_beside) waits when it is done, since the end of a kernel stands for the end of all
+// before it. Every thread calls both.
+__device__ __forceinline__ void begin_product(const LinearArgs& args) {
+  if (args.is_beside != 0) return;
+  wait_for_inputs();
+  let_next_start();
+}
+__device__ __forceinline__ void end_product(const LinearArgs& args) {
+  if (args.is_beside == 0) return;
+  let_next_start();
+  wait_for_inputs();
+}
+
 // What a workgroup works on.
 struct Job {
   const uint8_t* w;

@@ -184,8 +184,7 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   __shared__ uint32_t rows[P::kColumns];
   uint8_t* stages = reinterpret_cast<uint8_t*>(shared);
-  wait_for_inputs();
-  let_next_start();
+  begin_product(args);
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * P::kColumns;
   const Job job = job_of<P::kTiles>(args, blockIdx.x, blockIdx.z, n_rows);
   if (first_column >= job.n_columns) return;

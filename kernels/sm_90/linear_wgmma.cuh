@@ -181,19 +181,23 @@ struct WgmmaProduct {
 
   // Group g of W to a stage.
   __device__ __forceinline__ void copy_w(const Stages& w, uint32_t g, uint32_t thread) const {
-    const uint32_t last_row = job.part->rows - 1, first_row = job.first_tile * 16;
     if constexpr (W::kIsFloat) {
-      const uint32_t pieces = steps_of(g) * 4;
-#pragma unroll 4
-      for (uint32_t first = 0; first < kRows * 16; first += kWgmmaCopiers) {
-        const uint32_t row = (first + thread) / 16, piece = thread % 16;
-        const uint8_t* from = job.w + (static_cast<uint64_t>(min(first_row + row, last_row)) * k + g * W::kValues) * 2;
-        if (piece < pieces)
-          copy_16(w.address() + row * W::kGroupBytes + (piece ^ (row % 2 * 4)) * 16, from + piece * 16);
+      // A thread has the same 16 bytes of rows 8 apart; rows after the last stay what they were.
+      constexpr uint32_t kApart = kWgmmaCopiers / 16;
+      const uint32_t row = thread / 16, piece = thread % 16, first_row = job.first_tile * 16 + row;
+      const uint8_t* from = job.w + (static_cast<uint64_t>(first_row) * k + g * W::kValues) * 2 + piece * 16;
+      uint8_t* to = w.address() + row * W::kGroupBytes + (piece ^ (row % 2 * 4)) * 16;
+      const uint64_t pitch = static_cast<uint64_t>(k) * 2 * kApart;
+      const uint32_t left = first_row < job.part->rows ? (job.part->rows - first_row - 1) / kApart + 1 : 0;
+      if (piece < steps_of(g) * 4) {
+#pragma unroll
+        for (uint32_t i = 0; i < kRows / kApart; ++i, from += pitch)
+          if (i < left) copy_16(to + i * kApart * W::kGroupBytes, from);
       }
       barrier_arrive_after_copies(w.full + w.stage);
     } else if (thread < 32) {
       const uint64_t row_bytes = row_bytes_of<F>(k);
+      const uint32_t last_row = job.part->rows - 1;
       const uint32_t bytes = 16 * static_cast<uint32_t>(row_bytes_of<F>(steps_of(g) * 32));
       if (thread == 0) barrier_expect(w.full + w.stage, kRows / 16 * bytes);
       __syncwarp();
@@ -347,8 +351,7 @@ template <Format F, uint32_t kSlabs, uint32_t kColumns>
 __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   using P = WgmmaProduct<F, kSlabs, kColumns>;
   ZRT_DYNAMIC_SHARED(uint8_t, shared);
-  wait_for_inputs();
-  let_next_start();
+  begin_product(args);
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.x * kColumns;
   const Job job = job_of<P::kRows / 16>(args, blockIdx.y, blockIdx.z, n_rows);
   if (first_column >= job.n_columns) return;

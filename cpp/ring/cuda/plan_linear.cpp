@@ -74,7 +74,7 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
   const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
                          : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
-                                                                    : "linear_tile_128_few_warps";
+                                                                    : "linear_tile_128_w8";
   return {function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
 }
 
@@ -239,6 +239,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
         shape.walkers > 0 ? std::min(args.n_blocks * n_items, shape.walkers) : args.n_blocks;
     planner.launch("linear." + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
                    shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
+    args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
   }
 }
 

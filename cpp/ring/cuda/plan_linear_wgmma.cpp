@@ -65,6 +65,7 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
                    "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
                    is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, cuda::kWgmmaThreads,
                    wgmma_shared_bytes(shape, group_bytes(dtype)), args);
+    args.is_beside = 1;
   }
   return true;
 }
