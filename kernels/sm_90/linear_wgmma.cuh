@@ -155,8 +155,11 @@ struct Stages {
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
   __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
   __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
-  __device__ __forceinline__ void advance() {
-    if (++stage == n) stage = 0, parity ^= 1;
+  __device__ __forceinline__ void advance() { advance_if(true); }
+  __device__ __forceinline__ void advance_if(bool moves) {
+    const bool wraps = moves && stage + 1 == n;
+    stage = wraps ? 0 : stage + (moves ? 1 : 0);
+    parity ^= wraps ? 1 : 0;
   }
 };
 
@@ -165,6 +168,8 @@ struct WgmmaProduct {
   using W = WgmmaWeights<F>;
   using Tile = std::conditional_t<W::kIsFloat, FloatTile<F>, QuantizedTile<F>>;
   static constexpr WgmmaShape kShape{kSlabs, kColumns};
+  // Of floats there are none to be made, and the next group may not be there as early.
+  static constexpr int kScalesAtStep = W::kIsFloat ? W::kSteps - 1 : 5;
   static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
                             kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
   // Of 65,536 registers of a multiprocessor, after those of the third warpgroup.
@@ -229,50 +234,59 @@ struct WgmmaProduct {
     }
   }
 
-  // acc = the products of a warpgroup; tile: of W in the block, the warp's first. ptxas runs products one by one unless
-  // all of them are waited for before control flow meets again, so a group ends with that.
+  // acc = the products of a warpgroup; tile: of W in the block, the warp's first. ptxas runs products one after another
+  // if any may be in flight where two ways of control flow meet, but for the end of a loop. So whole groups are a loop
+  // without a branch, and the last group, if it is shorter, follows when all is done.
   __device__ __forceinline__ void multiply(Stages w, Stages blocks, uint32_t tile, uint32_t lane,
                                            float (&acc)[kSlabs][kColumns / 2]) const {
-    for (uint32_t g = 0; g < n_groups; ++g) {
-      const uint32_t n_steps = steps_of(g);
-      const bool adds = g > 0;
-      w.wait_full();
+    const uint32_t n_whole = k / W::kValues;
+    const auto tiles_of = [&](const Stages& stages, uint32_t n_steps) {
+      stages.wait_full();
       Tiles tiles;
 #pragma unroll
-      for (int i = 0; i < kSlabs; ++i) tiles.of[i] = Tile(w.address() + (tile + 4 * i) * kTileBytes, n_steps, lane);
-      if (n_steps == W::kSteps) {
-        uint32_t a[2][kSlabs][2][4];  // while one is used, the other is made
+      for (int i = 0; i < kSlabs; ++i)
+        tiles.of[i] = Tile(stages.address() + (tile + 4 * i) * kTileBytes, n_steps, lane);
+      return tiles;
+    };
+    uint32_t a[2][kSlabs][2][4];  // while one is used, the other is made
+    Tiles tiles, next;
+    if (n_whole > 0) next = tiles_of(w, W::kSteps);
+    for (uint32_t g = 0; g < n_whole; ++g) {
+      // Scales of the next group are made while products run; after the last whole one its own again.
+      Stages after = w;
+      after.advance_if(g + 1 < n_whole);
+      tiles = next;
 #pragma unroll
-        for (int s = 0; s < W::kSteps; ++s) {
-          const bool is_last = s + 1 == W::kSteps;
-          tiles.operands(s, a[s % 2]);
-          if (s % 2 == 0) blocks.wait_full();
-          start(s, adds || s > 0, blocks, a[s % 2], acc);
-          if (is_last)
-            wgmma_wait_for_batches<0>();
-          else
-            wgmma_wait_for_batches<1>();
-          if (s % 2 == 0 && s > 0) release(blocks.empty + blocks.before());
-          if (is_last) release(blocks.empty + blocks.stage);
-          if (s % 2 == 1) blocks.advance();
-        }
-      } else {
-#pragma unroll
-        for (int s = 0; s < W::kSteps - 1; ++s) {
-          if (s >= n_steps) break;
-          uint32_t a[kSlabs][2][4];
-          tiles.operands(s, a);
-          if (s % 2 == 0) blocks.wait_full();
-          start(s, adds || s > 0, blocks, a, acc);
-          wgmma_wait_for_batches<0>();
-          if (s % 2 == 1) {
-            release(blocks.empty + blocks.stage);
-            blocks.advance();
-          }
-        }
+      for (int s = 0; s < W::kSteps; ++s) {
+        tiles.operands(s, a[s % 2]);
+        if (s % 2 == 0) blocks.wait_full();
+        start(s, g > 0 || s > 0, blocks, a[s % 2], acc);
+        if (s == kScalesAtStep) next = tiles_of(after, W::kSteps);
+        wgmma_wait_for_batches<1>();  // the step before, which may be of the block before
+        if (s % 2 == 0)
+          release(blocks.empty + blocks.before(), g > 0 || s > 0);
+        else
+          blocks.advance();
       }
-      release(w.empty + w.stage);
+      release(w.empty + w.stage, true);
       w.advance();
+    }
+    wgmma_wait_for_batches<0>();
+    if (n_whole == n_groups) return;
+    const uint32_t n_steps = steps_of(n_whole);
+    if (n_whole > 0) release(blocks.empty + blocks.before(), true);
+    tiles = tiles_of(w, n_steps);
+#pragma unroll
+    for (int s = 0; s < W::kSteps - 1; ++s) {
+      if (s >= n_steps) break;
+      tiles.operands(s, a[0]);
+      if (s % 2 == 0) blocks.wait_full();
+      start(s, n_whole > 0 || s > 0, blocks, a[0], acc);
+      wgmma_wait_for_batches<0>();
+      if (s % 2 == 1) {
+        release(blocks.empty + blocks.stage, true);
+        blocks.advance();
+      }
     }
   }
 
@@ -339,10 +353,10 @@ struct WgmmaProduct {
       for (int i = 0; i < kSlabs; ++i) wgmma(acc[i], a[i][half], b + (s % 2 * 2 + half) * 2, adds || half > 0);
     wgmma_end_batch();
   }
-  // A warp is done with a stage.
-  static __device__ __forceinline__ void release(uint64_t* empty) {
+  // A warp is done with a stage, if it was one.
+  static __device__ __forceinline__ void release(uint64_t* empty, bool is_stage) {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(empty);
+    if (threadIdx.x % 32 == 0 && is_stage) barrier_arrive(empty);
   }
 };
 
