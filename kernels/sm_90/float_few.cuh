@@ -4,7 +4,6 @@
 #pragma once
 
 #include "kernels/sm_90/float_linear.cuh"
-#include "kernels/sm_90/linear_norm.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -98,61 +97,9 @@ __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, 
   return job;
 }
 
-// RMS_NORM of the row of x as the half warps of a product want it: of their groups kStep apart each lane's 16 values.
-// The norm's weights are read when they are used: registers are full of the product's.
-template <uint32_t kStep>
-struct NormedLanes {
-  float v[16];  // of one group
-  float factor;
-
-  __device__ __forceinline__ void load(const LinearArgs& args, uint32_t g, uint32_t lane) {
-    const float* x = static_cast<const float*>(args.x) + g * 256 + lane;
-    const uint32_t n = args.k - g * 256;
-    if (n >= 256) {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) v[i] = x[i * 16];
-    } else {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) v[i] = i * 16 < n ? x[i * 16] : 0.0f;
-    }
-  }
-  // By all threads of a workgroup; the values of group `first` are there at its end. sums: of shared memory, of all
-  // groups up to a multiple of 16.
-  __device__ __forceinline__ void begin(const LinearArgs& args, uint32_t first, uint32_t lane, float* sums) {
-    const uint32_t n_groups = (args.k + 255) / 256;
-    if (const uint32_t past = n_groups + threadIdx.x; past < (n_groups + 15) / 16 * 16) sums[past] = 0.0f;
-    if (first < n_groups) {
-#pragma unroll 1
-      for (uint32_t g = first + (n_groups - 1 - first) / kStep * kStep;; g -= kStep) {
-        load(args, g, lane);
-        float sum = 0.0f;
-#pragma unroll
-        for (int i = 0; i < 16; ++i) sum = __fmaf_rn(v[i], v[i], sum);
-        sum = fold_half_warp(sum);
-        if (lane == 0) sums[g] = sum;
-        if (g < kStep) break;
-      }
-    }
-    __syncthreads();
-    factor = norm_factor(args, sums, n_groups);
-  }
-  // v of group g, normalized. What is past the end of k stays zero.
-  __device__ __forceinline__ void scale(const LinearArgs& args, uint32_t g, uint32_t lane) {
-    const float* w = args.norm_w + g * 256 + lane;
-    const uint32_t n = args.k - g * 256;
-    if (n >= 256) {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) v[i] = v[i] * factor * __ldg(w + i * 16);
-    } else {
-#pragma unroll
-      for (int i = 0; i < 16; ++i) v[i] = i * 16 < n ? v[i] * factor * __ldg(w + i * 16) : 0.0f;
-    }
-  }
-};
-
-// Up to kLeastColumns rows of x, read where they are, or one to be normalized (kNorm). Grid: blocks of kFloatRows rows
-// of all parts, tiles of columns, items of experts. Eight groups at a time.
-template <Format F, bool kNorm = false>
+// Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
+// items of experts. Eight groups at a time.
+template <Format F>
 __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
                      kMostGroups = 64;                      // between two sums of them
@@ -164,11 +111,6 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   const Job job = start<F, kRows>(args, rows, first_column, quad, first_group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
-  NormedLanes<kGroupsAtOnce> normed;
-  if constexpr (kNorm) {
-    __shared__ __align__(16) float sums[kMostNormed / 256];
-    normed.begin(args, first_group, lane, sums);
-  }
   float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
     const uint32_t end = min(n_groups, begin + kMostGroups);
@@ -178,12 +120,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
         const float* x = static_cast<const float*>(args.x) +
                          static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + g * 256 + lane;
         float values[16], v[4] = {};
-        if constexpr (kNorm) {
-          if (g != first_group) normed.load(args, g, lane);
-          normed.scale(args, g, lane);
-#pragma unroll
-          for (int i = 0; i < 16; ++i) values[i] = normed.v[i];
-        } else if (k - g * 256 >= 256) {
+        if (k - g * 256 >= 256) {
 #pragma unroll
           for (int i = 0; i < 16; ++i) values[i] = x[i * 16];
         } else {

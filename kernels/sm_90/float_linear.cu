@@ -1,6 +1,6 @@
-// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for up to 4 rows of x (of
-// one also with the RMS_NORM before it), up to 16, and many in tiles of 64 x 64 or 32 x 32; what these do not take (k
-// that is no multiple of 16) goes to linear_widened. EMBED for the same.
+// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for up to 4 rows of x, up to
+// 16, and many in tiles of 64 x 64 or 32 x 32; what these do not take (k that is no multiple of 16) goes to
+// linear_widened. EMBED for the same.
 #include "kernels/sm_90/float_few.cuh"
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/float_tile.cuh"
@@ -15,9 +15,6 @@ extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_co
 }
 extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4(const __grid_constant__ LinearArgs args) {
   float_linear_4<kFormat>(args);
-}
-extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4_norm(const __grid_constant__ LinearArgs args) {
-  float_linear_4<kFormat, true>(args);
 }
 extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_16(const __grid_constant__ LinearArgs args) {
   float_linear_16<kFormat>(args);

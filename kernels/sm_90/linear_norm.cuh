@@ -1,7 +1,6 @@
 // The x of a product of one row that its workgroups make themselves, each all of it: RMS_NORM of a row of floats, then
-// QUANTIZE (float_few.cuh has that of float products), in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. Half
-// warps sum up the squares of a group of 256 each; then warps have the same groups again, in which a lane has the
-// values of its words of an integer product.
+// QUANTIZE, in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. Half warps sum up the squares of a group of 256
+// each; then warps have the same groups again, in which a lane has the values of its words of an integer product.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
@@ -60,20 +59,6 @@ __device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to,
   if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? g : step] = d;
 }
 
-// The factor of a row of k values from the sums of its groups, in order; sums up to a multiple of 16 are zeros.
-__device__ __forceinline__ float norm_factor(const LinearArgs& args, const float* sums, uint32_t n_groups) {
-  float sum = 0.0f;
-#pragma unroll 1
-  for (uint32_t first = 0; first < n_groups; first += 16) {
-    float4 v[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) v[i] = *reinterpret_cast<const float4*>(sums + first + 4 * i);
-#pragma unroll
-    for (const float4& four : v) sum = sum + four.x, sum = sum + four.y, sum = sum + four.z, sum = sum + four.w;
-  }
-  return exact::rsqrt(__fmaf_rn(sum, args.inverse_k, args.norm_eps));
-}
-
 template <bool kBlocks256>
 class NormedRow {
  public:
@@ -94,6 +79,7 @@ class NormedRow {
     if (warp_ < kWarps) {
 #pragma unroll
       for (uint32_t i = 0; i < kHeld; ++i) x[i] = load_eight(row, warp_ + i * kWarps, k, lane_);
+      // Groups after the last, up to a whole round, add nothing.
 #pragma unroll 1
       for (uint32_t g = threadIdx.x / 16; g / kRound * kRound < n_groups; g += kRound) {
         const uint32_t own = min(g, n_groups - 1);
@@ -103,7 +89,7 @@ class NormedRow {
     }
     __syncthreads();
     if (warp_ < kWarps) {
-      const float factor = norm_factor(args_, sums, n_groups);
+      const float factor = exact::rsqrt(__fmaf_rn(sum_up(sums, n_groups), args_.inverse_k, args_.norm_eps));
 #pragma unroll 1
       for (uint32_t first = warp_; first < n_groups; first += kHeld * kWarps) {
 #pragma unroll
@@ -123,6 +109,20 @@ class NormedRow {
  private:
   static constexpr uint32_t kHeld = 2,  // groups of a warp that are asked for before the first is used
       kRound = 2 * kWarps;              // groups that are squared at once
+
+  // In order.
+  __device__ __forceinline__ static float sum_up(const float* sums, uint32_t n_groups) {
+    float sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t first = 0; first < n_groups; first += kRound) {
+      float4 v[kRound / 4];
+#pragma unroll
+      for (int i = 0; i < kRound / 4; ++i) v[i] = *reinterpret_cast<const float4*>(sums + first + 4 * i);
+#pragma unroll
+      for (const float4& four : v) sum = sum + four.x, sum = sum + four.y, sum = sum + four.z, sum = sum + four.w;
+    }
+    return sum;
+  }
 
   const LinearArgs& args_;
   uint32_t warp_, lane_;

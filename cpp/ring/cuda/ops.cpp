@@ -80,14 +80,14 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
   for (int i = 0; i < 3; ++i) {
     std::ranges::copy_if(matrices, std::back_inserter(of_type[i]),
                          [&](const Matrix& m) { return wanted(m) == types[i]; });
-    if (of_type[i].empty() || can_norm(c, types[i], d, of_type[i])) continue;
+    if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
     args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
     is_wanted = true;
   }
   if (is_wanted) p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
-    const bool is_inside = can_norm(c, types[i], d, of_type[i]);
+    const bool is_inside = can_norm(c, types[i], d);
     plan_linear(p, c, is_inside ? c.buffers[0] : args.buffers[2 + i], types[i], d, of_type[i], {}, nullptr,
                 is_inside ? &norm : nullptr);
   }

@@ -107,7 +107,7 @@ struct Norm {
   const float* w;
   float eps;
 };
-bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k, const std::vector<Matrix>& matrices);
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
 // or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,

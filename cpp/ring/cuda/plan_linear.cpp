@@ -51,14 +51,9 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
-// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. A quantized row lies behind
-// what else is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then
-// say.
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
+// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
-  if (shape.walkers == 0) {
-    shape.function = "linear_4_norm";
-    return shape;
-  }
   const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
   const bool is_shared = shape.shared + bytes <= most;
@@ -88,16 +83,13 @@ constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
 }
 constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
 
-// Whether float_few.cuh takes the matrices.
-bool is_in_lanes(const std::vector<Matrix>& matrices, std::uint32_t k) {
-  return k % 16 == 0 &&
-         std::ranges::all_of(matrices, [](const Matrix& m) { return traits(m.dtype).block_elems == 1 && m.rows > 1; });
-}
-
 // Float rows of x, `met` of them by a matrix.
 Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, std::uint32_t n_experts,
                       std::uint32_t most_shared) {
-  if (!is_in_lanes(matrices, k)) return kAnyFloatShape;
+  const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
+                             return traits(m.dtype).block_elems == 1 && m.rows > 1;
+                           });
+  if (!is_in_lanes) return kAnyFloatShape;
   if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
   if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
     // The tiles after one another on a multiprocessor; by its instructions a large one takes three times as long.
@@ -123,8 +115,8 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   return rows;
 }
 
-bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k, const std::vector<Matrix>& matrices) {
-  return call.rows() == 1 && k <= cuda::kMostNormed && (x_dtype != DType::kF32 || is_in_lanes(matrices, k));
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
+  return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
 }
 
 LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, float* residual) {
