@@ -170,12 +170,13 @@ struct Bf16RowsArgs {
 #endif
 };
 // A workgroup: two warpgroups, each with `slabs` times 64 rows of W and all `columns` rows of x, and one that copies to
-// shared memory: two stages of groups of W (256 values, of floats 128), and as many blocks of x as there is room for.
+// shared memory: two stages of groups of 256 values of W, or four of 64 of float weights, and as many blocks of x as
+// there is room for.
 struct WgmmaShape {
   uint32_t slabs, columns;
 };
 constexpr WgmmaShape kWgmmaShapes[] = {{2, 128}, {1, 128}, {1, 64}};
-constexpr uint32_t kWgmmaThreads = 384, kWgmmaWStages = 2;
+constexpr uint32_t kWgmmaThreads = 384;
 constexpr uint32_t wgmma_rows(const WgmmaShape& shape) {
   return 2 * 64 * shape.slabs;
 }
@@ -185,15 +186,18 @@ constexpr uint32_t wgmma_x_bytes(const WgmmaShape& shape) {  // of a stage
 constexpr uint32_t wgmma_workgroups(const WgmmaShape& shape) {  // of a multiprocessor
   return shape.columns == 64 ? 2 : 1;
 }
-constexpr uint32_t wgmma_x_stages(const WgmmaShape& shape, uint32_t group_bytes) {  // group_bytes: of a row of W
-  const uint32_t left =
-      (wgmma_workgroups(shape) == 2 ? 111u << 10 : 225u << 10) - kWgmmaWStages * wgmma_rows(shape) * group_bytes;
+constexpr uint32_t wgmma_w_stages(uint32_t group_bytes) {  // group_bytes: of a row of W
+  return group_bytes == kWgmmaValues * 2 ? 4 : 2;
+}
+constexpr uint32_t wgmma_x_stages(const WgmmaShape& shape, uint32_t group_bytes) {
+  const uint32_t left = (wgmma_workgroups(shape) == 2 ? 111u << 10 : 225u << 10) -
+                        wgmma_w_stages(group_bytes) * wgmma_rows(shape) * group_bytes;
   return left / wgmma_x_bytes(shape) < 8 ? left / wgmma_x_bytes(shape) : 8;
 }
 // Blocks of x begin at a multiple of 1,024 bytes; barriers come last.
 constexpr uint32_t wgmma_shared_bytes(const WgmmaShape& shape, uint32_t group_bytes) {
   return 1024 + wgmma_x_stages(shape, group_bytes) * wgmma_x_bytes(shape) +
-         kWgmmaWStages * wgmma_rows(shape) * group_bytes + 256;
+         wgmma_w_stages(group_bytes) * wgmma_rows(shape) * group_bytes + 256;
 }
 
 // Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what

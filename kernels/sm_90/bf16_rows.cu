@@ -1,7 +1,6 @@
-// Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h. A lane of a
-// product has of W, in a step of 32 values of k, those that its layout gives it; x follows: of 16 values, those of lane
-// c lie at 2 c, 2 c + 1, 2 c + 8, 2 c + 9. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each), and
-// kThreads steps.
+// Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h, their values in
+// the order in which products meet those of W. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each),
+// and kThreads steps.
 #include "kernels/sm_90/weights.cuh"
 
 using namespace zinc_rt::cuda;
@@ -10,14 +9,16 @@ namespace {
 
 constexpr uint32_t kThreads = 128;
 
-// The four values of lane c of the first and of the second 16 of a step.
+// A step of 32 values: four of lane c in the first and in the second 16.
 struct StepRow {
   float4 of[2][4];
 };
 
-// Values lie as in quantized weights: lane c has 4 c and the next three.
+// For quantized weights. Lane c has four values of 16 after one another, from 4 c on, as an operand in registers, whose
+// place in the product is 2 c, 2 c + 1, 2 c + 8 and 2 c + 9.
 template <bool kIs256>
 struct FromQ8 {
+  static constexpr bool kIsInRegisters = true;
   const Q8Rows& rows;
   uint32_t k;
 
@@ -36,9 +37,10 @@ struct FromQ8 {
   }
 };
 
-// Values lie as in float weights (lane_place): a lane has 8 of one of the 16 lanes of the contract's dot, four for each
-// product; in the last group, if it is shorter, 8 after one another.
+// For float weights, in the order in which they lie (lane_place): 8 values of one of the 16 lanes of the contract's
+// dot; in the last group, if it is shorter, 8 after one another.
 struct FromFloats {
+  static constexpr bool kIsInRegisters = false;
   const float* rows;
   uint32_t k;
 
@@ -69,16 +71,24 @@ struct FromFloats {
   }
 };
 
+template <bool kIsInRegisters>
 __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow& values) {
   uint8_t* line = tile + s / 2 * kWgmmaBlockBytes + row * 128;
+  const auto put = [&](uint32_t piece, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    *reinterpret_cast<uint4*>(line + ((s % 2 * 4 + piece) ^ row % 8) * 16) = make_uint4(a, b, c, d);
+  };
+  const auto low = [](const float4& v) { return bf16_pair(v.x, v.y); };
+  const auto high = [](const float4& v) { return bf16_pair(v.z, v.w); };
+  const float4(&v)[2][4] = values.of;
+  if constexpr (kIsInRegisters) {
 #pragma unroll
-  for (uint32_t half = 0; half < 2; ++half) {
-    const float4(&v)[4] = values.of[half];
-    const uint32_t piece = s % 2 * 4 + half * 2;
-    *reinterpret_cast<uint4*>(line + (piece ^ row % 8) * 16) = make_uint4(
-        bf16_pair(v[0].x, v[0].y), bf16_pair(v[1].x, v[1].y), bf16_pair(v[2].x, v[2].y), bf16_pair(v[3].x, v[3].y));
-    *reinterpret_cast<uint4*>(line + ((piece + 1) ^ row % 8) * 16) = make_uint4(
-        bf16_pair(v[0].z, v[0].w), bf16_pair(v[1].z, v[1].w), bf16_pair(v[2].z, v[2].w), bf16_pair(v[3].z, v[3].w));
+    for (int half = 0; half < 2; ++half) {
+      put(2 * half, low(v[half][0]), low(v[half][1]), low(v[half][2]), low(v[half][3]));
+      put(2 * half + 1, high(v[half][0]), high(v[half][1]), high(v[half][2]), high(v[half][3]));
+    }
+  } else {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) put(c, low(v[0][c]), high(v[0][c]), low(v[1][c]), high(v[1][c]));
   }
 }
 
@@ -98,7 +108,7 @@ __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from
     return;
   }
   uint8_t* tile = static_cast<uint8_t*>(args.to) + blockIdx.x / kWgmmaTile * wgmma_tile_bytes(args.k);
-  put_step(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
+  put_step<From::kIsInRegisters>(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
 }
 
 __device__ __forceinline__ Q8Rows quantized(const Bf16RowsArgs& args) {

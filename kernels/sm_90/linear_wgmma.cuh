@@ -1,7 +1,8 @@
-// Products of arithmetic `fast` for many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m], W widened to bf16 in
-// registers, x as bf16 rows (args.h, bf16_rows.cu), summed up in float by the tensor cores in their order. A workgroup
-// has a block of rows of W and of x. Its third warpgroup copies groups of W and blocks of x to shared memory, each in a
-// ring of stages; the other two widen a step of 32 values of W while the product of the step before runs.
+// Products of arithmetic `fast` for many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m], W and x as bf16 (x: args.h,
+// bf16_rows.cu), summed up in float by the tensor cores in their order. A workgroup has a block of rows of W and of x.
+// Its third warpgroup copies groups of W and blocks of x to shared memory, each in a ring of stages. Of the other two a
+// product of BF16 weights takes both from there; others widen a step of 32 values of W in registers while the product
+// of the step before runs.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
@@ -12,8 +13,7 @@ namespace zinc_rt::cuda {
 constexpr uint32_t kWgmmaCopiers = 128;  // threads
 constexpr uint32_t kNegativeZeros = 0x80008000u;
 
-// What lies in a stage of W: rows of floats, of which odd ones have their 16-byte pieces p at p ^ 4, so that the lanes
-// that read at once meet in no bank, or tiles of quantized rows.
+// What lies in a stage of W: rows of floats as args.h has those of x, or tiles of quantized rows.
 template <Format F>
 struct WgmmaWeights {
   static constexpr bool kIsFloat = false;
@@ -21,7 +21,7 @@ struct WgmmaWeights {
 };
 struct WgmmaFloats {
   static constexpr bool kIsFloat = true;
-  static constexpr uint32_t kValues = 128, kSteps = 4, kGroupBytes = 256;  // of a row
+  static constexpr uint32_t kValues = kWgmmaValues, kSteps = 2, kGroupBytes = kWgmmaValues * 2;
 };
 template <>
 struct WgmmaWeights<kF16> : WgmmaFloats {};
@@ -120,27 +120,24 @@ struct QuantizedTile {
   }
 };
 
-template <Format F>
-struct FloatTile {
-  const uint8_t* rows = nullptr;  // the lane's first, which is 8 before its second
+// A tile of 16 rows of F16.
+struct F16Tile {
+  const uint8_t* row = nullptr;  // of the matrices that the lane points to
   uint32_t lane = 0;
 
-  FloatTile() = default;
-  __device__ __forceinline__ FloatTile(const uint8_t* tile, uint32_t, uint32_t lane_of_warp)
-      : rows(tile + lane_of_warp / 4 * WgmmaWeights<F>::kGroupBytes), lane(lane_of_warp) {}
+  F16Tile() = default;
+  __device__ __forceinline__ F16Tile(const uint8_t* tile, uint32_t, uint32_t lane_of_warp)
+      : row(tile + lane_of_warp % 16 * 128), lane(lane_of_warp) {}
 
-  static __device__ __forceinline__ uint32_t as_bf16(uint32_t pair) {
-    if constexpr (F == kBF16) return pair;
-    const float2 values = widen_f16_pair(pair);
-    return bf16_pair(values.x, values.y);
-  }
   __device__ __forceinline__ void operands(int s, uint32_t (&a)[2][4]) const {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const uint32_t piece = (4 * s + lane % 4) ^ (lane / 4 % 2 * 4);
-      const uint4 v = *reinterpret_cast<const uint4*>(rows + r * 8 * WgmmaWeights<F>::kGroupBytes + piece * 16);
-      a[0][r] = as_bf16(v.x), a[0][2 + r] = as_bf16(v.y);
-      a[1][r] = as_bf16(v.z), a[1][2 + r] = as_bf16(v.w);
+    for (int half = 0; half < 2; ++half) {
+      load_matrices(a[half], row + ((4 * s + 2 * half + lane / 16) ^ lane % 8) * 16);
+#pragma unroll
+      for (uint32_t& pair : a[half]) {
+        const float2 values = widen_f16_pair(pair);
+        pair = bf16_pair(values.x, values.y);
+      }
     }
   }
 };
@@ -166,16 +163,17 @@ struct Stages {
 template <Format F, uint32_t kSlabs, uint32_t kColumns>
 struct WgmmaProduct {
   using W = WgmmaWeights<F>;
-  using Tile = std::conditional_t<W::kIsFloat, FloatTile<F>, QuantizedTile<F>>;
+  using Tile = std::conditional_t<W::kIsFloat, F16Tile, QuantizedTile<W::kIsFloat ? kQ4_K : F>>;
   static constexpr WgmmaShape kShape{kSlabs, kColumns};
   // Of floats there are none to be made, and the next group may not be there as early.
   static constexpr int kScalesAtStep = W::kIsFloat ? W::kSteps - 1 : 5;
+  static constexpr uint32_t kWStages = wgmma_w_stages(W::kGroupBytes);
   static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
                             kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
   // Of 65,536 registers of a multiprocessor, after those of the third warpgroup.
   static constexpr int kCopierRegisters = wgmma_workgroups(kShape) == 2 ? 32 : 40,
                        kRegisters = wgmma_workgroups(kShape) == 2 ? 104 : 232;
-  static_assert(kXStages >= 3 && 2 * (kXStages + kWgmmaWStages) * 8 <= 256);
+  static_assert(kXStages >= 3 && 2 * (kXStages + kWStages) * 8 <= 256);
 
   const LinearArgs& args;
   const Job& job;
@@ -187,15 +185,15 @@ struct WgmmaProduct {
   // Group g of W to a stage.
   __device__ __forceinline__ void copy_w(const Stages& w, uint32_t g, uint32_t thread) const {
     if constexpr (W::kIsFloat) {
-      // A thread has the same 16 bytes of rows 8 apart; rows after the last stay what they were.
-      constexpr uint32_t kApart = kWgmmaCopiers / 16;
-      const uint32_t row = thread / 16, piece = thread % 16, first_row = job.first_tile * 16 + row;
+      // A thread has the same 16 bytes of rows 16 apart; rows after the last stay what they were.
+      constexpr uint32_t kApart = kWgmmaCopiers / 8;
+      const uint32_t row = thread / 8, piece = thread % 8, first_row = job.first_tile * 16 + row;
       const uint8_t* from = job.w + (static_cast<uint64_t>(first_row) * k + g * W::kValues) * 2 + piece * 16;
-      uint8_t* to = w.address() + row * W::kGroupBytes + (piece ^ (row % 2 * 4)) * 16;
+      uint8_t* to = w.address() + row * W::kGroupBytes + (piece ^ row % 8) * 16;
       const uint64_t pitch = static_cast<uint64_t>(k) * 2 * kApart;
       const uint32_t left = first_row < job.part->rows ? (job.part->rows - first_row - 1) / kApart + 1 : 0;
       if (piece < steps_of(g) * 4) {
-#pragma unroll
+#pragma unroll 4
         for (uint32_t i = 0; i < kRows / kApart; ++i, from += pitch)
           if (i < left) copy_16(to + i * kApart * W::kGroupBytes, from);
       }
@@ -232,6 +230,39 @@ struct WgmmaProduct {
         blocks.advance();
       }
     }
+  }
+
+  // acc = the products of a warpgroup with W in shared memory; slab: of 64 rows in the block, the warpgroup's first.
+  __device__ __forceinline__ void multiply_shared(Stages w, Stages blocks, uint32_t slab,
+                                                  float (&acc)[kSlabs][kColumns / 2]) const {
+    const auto run = [&](uint32_t g, uint32_t n_parts) {
+      w.wait_full();
+      blocks.wait_full();
+      publish_to_products();
+      wgmma_begin();
+      const uint64_t b = wgmma_operand(blocks.address());
+#pragma unroll
+      for (uint32_t part = 0; part < n_parts; ++part)
+#pragma unroll
+        for (int i = 0; i < kSlabs; ++i)
+          wgmma_shared(acc[i], wgmma_operand(w.address() + (slab + i) * 64 * W::kGroupBytes) + part * 2, b + part * 2,
+                       g > 0 || part > 0);
+      wgmma_end_batch();
+    };
+    const uint32_t n_whole = k / W::kValues;
+    for (uint32_t g = 0; g < n_whole; ++g) {
+      run(g, 4);
+      wgmma_wait_for_batches<1>();  // of the group before
+      release(blocks.empty + blocks.before(), g > 0);
+      release(w.empty + w.before(), g > 0);
+      w.advance();
+      blocks.advance();
+    }
+    wgmma_wait_for_batches<0>();
+    if (n_whole == n_groups) return;
+    if (n_whole > 0) release(blocks.empty + blocks.before(), true), release(w.empty + w.before(), true);
+    run(n_whole, 2);
+    wgmma_wait_for_batches<0>();
   }
 
   // acc = the products of a warpgroup; tile: of W in the block, the warp's first. ptxas runs products one after another
@@ -371,9 +402,9 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   if (first_column >= job.n_columns) return;
   uint8_t* const first = shared + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
   uint8_t* const weights = first + P::kXStages * P::kXBytes;
-  auto* barriers = reinterpret_cast<uint64_t*>(weights + kWgmmaWStages * P::kRows * P::W::kGroupBytes);
-  const Stages w{weights, barriers, barriers + kWgmmaWStages, P::kRows * P::W::kGroupBytes, kWgmmaWStages};
-  barriers += 2 * kWgmmaWStages;
+  auto* barriers = reinterpret_cast<uint64_t*>(weights + P::kWStages * P::kRows * P::W::kGroupBytes);
+  const Stages w{weights, barriers, barriers + P::kWStages, P::kRows * P::W::kGroupBytes, P::kWStages};
+  barriers += 2 * P::kWStages;
   const Stages blocks{first, barriers, barriers + P::kXStages, P::kXBytes, P::kXStages};
   if (threadIdx.x == 0) {
     for (uint32_t i = 0; i < w.n; ++i) {
@@ -401,7 +432,10 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   take_registers<P::kRegisters>();
   const uint32_t tile = warp / 4 * kSlabs * 4 + warp % 4;
   float acc[kSlabs][kColumns / 2];
-  product.multiply(w, blocks, tile, lane, acc);
+  if constexpr (F == kBF16)
+    product.multiply_shared(w, blocks, warp / 4 * kSlabs, acc);
+  else
+    product.multiply(w, blocks, tile, lane, acc);
   product.put_all(acc, first_column, (job.first_tile + tile) * 16 + lane / 4, lane);
 }
 

@@ -16,7 +16,7 @@ bool is_float(DType dtype) {
 }
 // Of a group of a row in shared memory (linear_wgmma.cuh).
 std::uint32_t group_bytes(DType dtype) {
-  return is_float(dtype) ? 256 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
 // The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of a slab

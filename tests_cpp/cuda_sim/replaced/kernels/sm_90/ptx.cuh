@@ -186,30 +186,51 @@ inline void take_registers() {}
 inline uint64_t wgmma_operand(const void* rows) {
   return reinterpret_cast<std::uintptr_t>(rows) >> 4;
 }
+inline void publish_to_products() {}
 inline void wgmma_begin() {}
 inline void wgmma_end_batch() {}
 template <int kLeft>
 inline void wgmma_wait_for_batches() {}
-// A warp at a time: only B is the warpgroup's.
-template <int kRegisters>
-inline void wgmma(float (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3]}});
-  const std::uint32_t lane = threadIdx.x % 32;
+// Two values of a row of an operand, from value `first` on.
+inline float2 operand_pair(uint64_t operand, std::uint32_t row, std::uint32_t first) {
+  std::uintptr_t at = (operand << 4) + row * 128 + first * 2;
+  at ^= (at >> 7 & 7) << 4;
+  std::uint32_t word;
+  std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
+  return widen_bf16_pair(word);
+}
+// d of a lane; a(second, pair): two values of its first or second row of A.
+template <int kRegisters, class A>
+void multiply_add(float (&d)[kRegisters], const A& a, uint64_t b, bool adds) {
   for (int i = 0; i < kRegisters; ++i) {
-    const std::uint32_t column = static_cast<std::uint32_t>(i) / 4 * 8 + lane % 4 * 2 + i % 2, second = i % 4 / 2;
+    const std::uint32_t column = static_cast<std::uint32_t>(i) / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
     float sum = adds ? d[i] : 0.0f;
     for (std::uint32_t pair = 0; pair < 8; ++pair) {
-      const float2 w = widen_bf16_pair(lanes[lane / 4 * 4 + pair % 4].w[second + pair / 4 * 2]);
-      std::uintptr_t at = (b << 4) + column * 128 + pair * 4;
-      at ^= (at >> 7 & 7) << 4;
-      std::uint32_t word;
-      std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
-      const float2 x = widen_bf16_pair(word);
+      const float2 w = a(i % 4 / 2, pair), x = operand_pair(b, column, pair * 2);
       sum += w.x * x.x;
       sum += w.y * x.y;
     }
     d[i] = sum;
   }
+}
+// A warp at a time: only the operands in shared memory are the warpgroup's.
+template <int kRegisters>
+inline void wgmma(float (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3]}});
+  const std::uint32_t row = threadIdx.x % 32 / 4;
+  multiply_add(
+      d,
+      [&](std::uint32_t second, std::uint32_t pair) {
+        return widen_bf16_pair(lanes[row * 4 + pair % 4].w[second + pair / 4 * 2]);
+      },
+      b, adds);
+}
+template <int kRegisters>
+inline void wgmma_shared(float (&d)[kRegisters], uint64_t a, uint64_t b, bool adds) {
+  const std::uint32_t row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4;
+  multiply_add(
+      d, [&](std::uint32_t second, std::uint32_t pair) { return operand_pair(a, row + 8 * second, pair * 2); }, b,
+      adds);
 }
 
 }  // namespace zinc_rt::cuda
