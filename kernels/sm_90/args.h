@@ -169,16 +169,18 @@ struct Bf16RowsArgs {
   }
 #endif
 };
-// A workgroup: two warpgroups, each with `slabs` times 64 rows of W and all `columns` rows of x, and one that copies to
-// shared memory: two stages of groups of 256 values of W, or four of 64 of float weights, and as many blocks of x as
-// there is room for.
+// A workgroup: some warpgroups, each with 64 rows of W and all `columns` rows of x, and one that copies to shared
+// memory: two stages of groups of 256 values of W, or four of 64 of float weights, and as many blocks of x as there is
+// room for.
 struct WgmmaShape {
-  uint32_t slabs, columns;
+  uint32_t warpgroups, columns;
 };
-constexpr WgmmaShape kWgmmaShapes[] = {{2, 128}, {1, 128}, {1, 64}};
-constexpr uint32_t kWgmmaThreads = 384;
+constexpr WgmmaShape kWgmmaShapes[] = {{4, 128}, {2, 128}, {2, 64}};
+constexpr uint32_t wgmma_threads(const WgmmaShape& shape) {
+  return 128 * (shape.warpgroups + 1);
+}
 constexpr uint32_t wgmma_rows(const WgmmaShape& shape) {
-  return 2 * 64 * shape.slabs;
+  return 64 * shape.warpgroups;
 }
 constexpr uint32_t wgmma_x_bytes(const WgmmaShape& shape) {  // of a stage
   return shape.columns * kWgmmaValues * 2;

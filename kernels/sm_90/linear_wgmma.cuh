@@ -1,8 +1,8 @@
 // Products of arithmetic `fast` for many rows of x: y[t][m] = dot(w[m], x[t]) + bias[m], W and x as bf16 (x: args.h,
 // bf16_rows.cu), summed up in float by the tensor cores in their order. A workgroup has a block of rows of W and of x.
-// Its third warpgroup copies groups of W and blocks of x to shared memory, each in a ring of stages. Of the other two a
-// product of BF16 weights takes both from there; others widen a step of 32 values of W in registers while the product
-// of the step before runs.
+// Its last warpgroup copies groups of W and blocks of x to shared memory, each in a ring of stages. The others
+// multiply: BF16 weights from there; of others they widen a step of 32 values in registers. A warpgroup waits with that
+// until the tensor cores have taken the operands of its step before, so what keeps them busy is the other warpgroups.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
@@ -160,19 +160,27 @@ struct Stages {
   }
 };
 
-template <Format F, uint32_t kSlabs, uint32_t kColumns>
+template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
 struct WgmmaProduct {
   using W = WgmmaWeights<F>;
   using Tile = std::conditional_t<W::kIsFloat, F16Tile, QuantizedTile<W::kIsFloat ? kQ4_K : F>>;
-  static constexpr WgmmaShape kShape{kSlabs, kColumns};
+  static constexpr WgmmaShape kShape{kWarpgroups, kColumns};
   // Of floats there are none to be made, and the next group may not be there as early.
   static constexpr int kScalesAtStep = W::kIsFloat ? W::kSteps - 1 : 5;
   static constexpr uint32_t kWStages = wgmma_w_stages(W::kGroupBytes);
   static constexpr uint32_t kRows = wgmma_rows(kShape), kTileBytes = 16 * W::kGroupBytes,
                             kXStages = wgmma_x_stages(kShape, W::kGroupBytes), kXBytes = wgmma_x_bytes(kShape);
-  // Of 65,536 registers of a multiprocessor, after those of the third warpgroup.
-  static constexpr int kCopierRegisters = wgmma_workgroups(kShape) == 2 ? 32 : 40,
-                       kRegisters = wgmma_workgroups(kShape) == 2 ? 104 : 232;
+  static constexpr uint32_t kMultipliers = 4 * kWarpgroups;  // warps
+  // What a workgroup's registers are shared out to be after its start: those of launch_bounds by threads.
+  static constexpr int kAtStart = wgmma_workgroups(kShape) == 2 ? 80
+                                  : kWarpgroups == 4            ? 96
+                                                                : 168,
+                       kCopierRegisters = kAtStart == 168 ? 40 : 32,
+                       kRegisters = kAtStart == 80   ? 104
+                                    : kAtStart == 96 ? 112
+                                                     : 232;
+  static_assert(kCopierRegisters + static_cast<int>(kWarpgroups) * kRegisters <=
+                kAtStart * (static_cast<int>(kWarpgroups) + 1));
   static_assert(kXStages >= 3 && 2 * (kXStages + kWStages) * 8 <= 256);
 
   const LinearArgs& args;
@@ -193,7 +201,7 @@ struct WgmmaProduct {
       const uint64_t pitch = static_cast<uint64_t>(k) * 2 * kApart;
       const uint32_t left = first_row < job.part->rows ? (job.part->rows - first_row - 1) / kApart + 1 : 0;
       if (piece < steps_of(g) * 4) {
-#pragma unroll 4
+#pragma unroll 2
         for (uint32_t i = 0; i < kRows / kApart; ++i, from += pitch)
           if (i < left) copy_16(to + i * kApart * W::kGroupBytes, from);
       }
@@ -211,7 +219,7 @@ struct WgmmaProduct {
     }
   }
 
-  // What the third warpgroup does.
+  // What the last warpgroup does.
   __device__ __forceinline__ void copy(Stages w, Stages blocks, uint32_t thread) const {
     if (!W::kIsFloat && thread >= 32) return;
     for (uint32_t g = 0; g < n_groups; ++g) {
@@ -232,21 +240,18 @@ struct WgmmaProduct {
     }
   }
 
-  // acc = the products of a warpgroup with W in shared memory; slab: of 64 rows in the block, the warpgroup's first.
-  __device__ __forceinline__ void multiply_shared(Stages w, Stages blocks, uint32_t slab,
-                                                  float (&acc)[kSlabs][kColumns / 2]) const {
+  // acc = the products of a warpgroup with W in shared memory, its rows from `first_row` of the block on.
+  __device__ __forceinline__ void multiply_shared(Stages w, Stages blocks, uint32_t first_row,
+                                                  float (&acc)[kColumns / 2]) const {
     const auto run = [&](uint32_t g, uint32_t n_parts) {
       w.wait_full();
       blocks.wait_full();
       publish_to_products();
       wgmma_begin();
       const uint64_t b = wgmma_operand(blocks.address());
+      const uint64_t a = wgmma_operand(w.address() + first_row * W::kGroupBytes);
 #pragma unroll
-      for (uint32_t part = 0; part < n_parts; ++part)
-#pragma unroll
-        for (int i = 0; i < kSlabs; ++i)
-          wgmma_shared(acc[i], wgmma_operand(w.address() + (slab + i) * 64 * W::kGroupBytes) + part * 2, b + part * 2,
-                       g > 0 || part > 0);
+      for (uint32_t part = 0; part < n_parts; ++part) wgmma_shared(acc, a + part * 2, b + part * 2, g > 0 || part > 0);
       wgmma_end_batch();
     };
     const uint32_t n_whole = k / W::kValues;
@@ -265,34 +270,30 @@ struct WgmmaProduct {
     wgmma_wait_for_batches<0>();
   }
 
-  // acc = the products of a warpgroup; tile: of W in the block, the warp's first. ptxas runs products one after another
+  // acc = the products of a warpgroup; tile: the warp's, of W in the block. ptxas runs products one after another
   // if any may be in flight where two ways of control flow meet, but for the end of a loop. So whole groups are a loop
   // without a branch, and the last group, if it is shorter, follows when all is done.
   __device__ __forceinline__ void multiply(Stages w, Stages blocks, uint32_t tile, uint32_t lane,
-                                           float (&acc)[kSlabs][kColumns / 2]) const {
+                                           float (&acc)[kColumns / 2]) const {
     const uint32_t n_whole = k / W::kValues;
-    const auto tiles_of = [&](const Stages& stages, uint32_t n_steps) {
+    const auto tile_of = [&](const Stages& stages, uint32_t n_steps) {
       stages.wait_full();
-      Tiles tiles;
-#pragma unroll
-      for (int i = 0; i < kSlabs; ++i)
-        tiles.of[i] = Tile(stages.address() + (tile + 4 * i) * kTileBytes, n_steps, lane);
-      return tiles;
+      return Tile(stages.address() + tile * kTileBytes, n_steps, lane);
     };
-    uint32_t a[2][kSlabs][2][4];  // while one is used, the other is made
-    Tiles tiles, next;
-    if (n_whole > 0) next = tiles_of(w, W::kSteps);
+    uint32_t a[2][2][4];  // while one is used, the other is made
+    Tile own, next;
+    if (n_whole > 0) next = tile_of(w, W::kSteps);
     for (uint32_t g = 0; g < n_whole; ++g) {
       // Scales of the next group are made while products run; after the last whole one its own again.
       Stages after = w;
       after.advance_if(g + 1 < n_whole);
-      tiles = next;
+      own = next;
 #pragma unroll
       for (int s = 0; s < W::kSteps; ++s) {
-        tiles.operands(s, a[s % 2]);
+        own.operands(s, a[s % 2]);
         if (s % 2 == 0) blocks.wait_full();
         start(s, g > 0 || s > 0, blocks, a[s % 2], acc);
-        if (s == kScalesAtStep) next = tiles_of(after, W::kSteps);
+        if (s == kScalesAtStep) next = tile_of(after, W::kSteps);
         wgmma_wait_for_batches<1>();  // the step before, which may be of the block before
         if (s % 2 == 0)
           release(blocks.empty + blocks.before(), g > 0 || s > 0);
@@ -306,11 +307,11 @@ struct WgmmaProduct {
     if (n_whole == n_groups) return;
     const uint32_t n_steps = steps_of(n_whole);
     if (n_whole > 0) release(blocks.empty + blocks.before(), true);
-    tiles = tiles_of(w, n_steps);
+    own = tile_of(w, n_steps);
 #pragma unroll
     for (int s = 0; s < W::kSteps - 1; ++s) {
       if (s >= n_steps) break;
-      tiles.operands(s, a[0]);
+      own.operands(s, a[0]);
       if (s % 2 == 0) blocks.wait_full();
       start(s, n_whole > 0 || s > 0, blocks, a[0], acc);
       wgmma_wait_for_batches<0>();
@@ -322,18 +323,15 @@ struct WgmmaProduct {
   }
 
   // A lane's sums to y; its first row of W is first_row. What is added to is loaded for some columns at once.
-  __device__ __forceinline__ void put_all(const float (&acc)[kSlabs][kColumns / 2], uint32_t first_column,
-                                          uint32_t first_row, uint32_t lane) const {
-    constexpr uint32_t kOwnRows = 2 * kSlabs, kAtOnce = 8;
+  __device__ __forceinline__ void put_all(const float (&acc)[kColumns / 2], uint32_t first_column, uint32_t first_row,
+                                          uint32_t lane) const {
+    constexpr uint32_t kOwnRows = 2, kAtOnce = 8;
     const LinearPart& part = *job.part;
-    uint32_t own_rows[kOwnRows];
     float bias[kOwnRows] = {};
 #pragma unroll
-    for (int r = 0; r < kOwnRows; ++r) {
-      own_rows[r] = r / 2 * 64 + r % 2 * 8;
-      if (part.bias != nullptr && first_row + own_rows[r] < part.rows) bias[r] = part.bias[first_row + own_rows[r]];
-    }
-    const auto is_row = [&](int r) { return first_row + own_rows[r] < part.rows; };
+    for (int r = 0; r < kOwnRows; ++r)
+      if (part.bias != nullptr && first_row + 8 * r < part.rows) bias[r] = part.bias[first_row + 8 * r];
+    const auto is_row = [&](int r) { return first_row + 8 * r < part.rows; };
 #pragma unroll
     for (int first = 0; first < kColumns / 4; first += kAtOnce) {
       uint64_t at[kAtOnce];
@@ -350,38 +348,28 @@ struct WgmmaProduct {
         for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
           for (int r = 0; r < kOwnRows; ++r)
-            if (is_column[c] && is_row(r)) before[c][r] = args.residual[at[c] + own_rows[r]];
+            if (is_column[c] && is_row(r)) before[c][r] = args.residual[at[c] + 8 * r];
       }
 #pragma unroll
       for (int c = 0; c < kAtOnce; ++c)
 #pragma unroll
         for (int r = 0; r < kOwnRows; ++r) {
           if (!is_column[c] || !is_row(r)) continue;
-          const float v = (job.is_valid ? acc[r / 2][(first + c) / 2 * 4 + r % 2 * 2 + c % 2] : nan_value()) + bias[r];
-          part.y[at[c] + own_rows[r]] = v;
-          if (args.residual != nullptr) args.residual[at[c] + own_rows[r]] = before[c][r] + v;
+          const float v = (job.is_valid ? acc[(first + c) / 2 * 4 + r * 2 + c % 2] : nan_value()) + bias[r];
+          part.y[at[c] + 8 * r] = v;
+          if (args.residual != nullptr) args.residual[at[c] + 8 * r] = before[c][r] + v;
         }
     }
   }
 
  private:
-  struct Tiles {
-    Tile of[kSlabs];
-
-    __device__ __forceinline__ void operands(int s, uint32_t (&a)[kSlabs][2][4]) const {
-#pragma unroll
-      for (int i = 0; i < kSlabs; ++i) of[i].operands(s, a[i]);
-    }
-  };
   // The products of a step.
-  static __device__ __forceinline__ void start(int s, bool adds, const Stages& blocks,
-                                               const uint32_t (&a)[kSlabs][2][4], float (&acc)[kSlabs][kColumns / 2]) {
+  static __device__ __forceinline__ void start(int s, bool adds, const Stages& blocks, const uint32_t (&a)[2][4],
+                                               float (&acc)[kColumns / 2]) {
     wgmma_begin();
     const uint64_t b = wgmma_operand(blocks.address());
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int i = 0; i < kSlabs; ++i) wgmma(acc[i], a[i][half], b + (s % 2 * 2 + half) * 2, adds || half > 0);
+    for (int half = 0; half < 2; ++half) wgmma(acc, a[half], b + (s % 2 * 2 + half) * 2, adds || half > 0);
     wgmma_end_batch();
   }
   // A warp is done with a stage, if it was one.
@@ -392,9 +380,9 @@ struct WgmmaProduct {
 };
 
 // Grid: tiles of rows of x, blocks of rows of W of all parts, items of experts.
-template <Format F, uint32_t kSlabs, uint32_t kColumns>
+template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
 __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
-  using P = WgmmaProduct<F, kSlabs, kColumns>;
+  using P = WgmmaProduct<F, kWarpgroups, kColumns>;
   ZRT_DYNAMIC_SHARED(uint8_t, shared);
   begin_product(args);
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.x * kColumns;
@@ -409,11 +397,11 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   if (threadIdx.x == 0) {
     for (uint32_t i = 0; i < w.n; ++i) {
       barrier_init(w.full + i, P::W::kIsFloat ? kWgmmaCopiers : 1);
-      barrier_init(w.empty + i, kWarps);
+      barrier_init(w.empty + i, P::kMultipliers);
     }
     for (uint32_t i = 0; i < blocks.n; ++i) {
       barrier_init(blocks.full + i, 1);
-      barrier_init(blocks.empty + i, kWarps);
+      barrier_init(blocks.empty + i, P::kMultipliers);
     }
     publish_barriers();
   }
@@ -424,19 +412,18 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
                   static_cast<const uint8_t*>(args.x) + row_of_x / kWgmmaTile * wgmma_tile_bytes(args.k) +
                       row_of_x % kWgmmaTile * 128};
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (warp >= kWarps) {
+  if (warp >= P::kMultipliers) {
     give_registers<P::kCopierRegisters>();
-    product.copy(w, blocks, threadIdx.x - kWarps * 32);
+    product.copy(w, blocks, threadIdx.x - P::kMultipliers * 32);
     return;
   }
   take_registers<P::kRegisters>();
-  const uint32_t tile = warp / 4 * kSlabs * 4 + warp % 4;
-  float acc[kSlabs][kColumns / 2];
+  float acc[kColumns / 2];
   if constexpr (F == kBF16)
-    product.multiply_shared(w, blocks, warp / 4 * kSlabs, acc);
+    product.multiply_shared(w, blocks, warp / 4 * 64, acc);
   else
-    product.multiply(w, blocks, tile, lane, acc);
-  product.put_all(acc, first_column, (job.first_tile + tile) * 16 + lane / 4, lane);
+    product.multiply(w, blocks, warp, lane, acc);
+  product.put_all(acc, first_column, (job.first_tile + warp) * 16 + lane / 4, lane);
 }
 
 }  // namespace zinc_rt::cuda

@@ -19,15 +19,15 @@ std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
-// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of a slab
-// would take half of the time of one of two, but it copies more for each.
+// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of
+// two warpgroups would take half of the time of one of four, but it copies more for each.
 const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t met, std::uint32_t n) {
   const auto time = [&](const WgmmaShape& shape) {
     std::uint64_t blocks = 0;
     for (const Matrix& m : matrices)
       if (m.dtype == dtype) blocks += ceil_div(m.rows, wgmma_rows(shape));
     blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n;
-    return ceil_div(blocks, kMultiprocessors * wgmma_workgroups(shape)) * (shape.slabs == 2 ? 20 : 12);
+    return ceil_div(blocks, kMultiprocessors * wgmma_workgroups(shape)) * (shape.warpgroups == 4 ? 20 : 12);
   };
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
@@ -63,7 +63,7 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
     set_parts(args, matrices, dtype, wgmma_rows(shape));
     planner.launch("linear_wgmma." + std::string(to_string(dtype)),
                    "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
-                   is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, cuda::kWgmmaThreads,
+                   is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, wgmma_threads(shape),
                    wgmma_shared_bytes(shape, group_bytes(dtype)), args);
     args.is_beside = 1;
   }
