@@ -25,6 +25,7 @@ check() { # NAME SECONDS COMMAND...: the command's log under results; a failure 
     echo "FAILED  $name (rc $?): $results/$name.log"
     tail -3 "$results/$name.log"
     failed=1
+    return 1
   fi
 }
 
@@ -34,6 +35,8 @@ synth() { python3 "$root/bench/synth_gguf.py" "$@" > "$results/synth.log" 2>&1; 
  synth qwen3-8b --types Q4_K_M -o "$files/qwen3-8b-q4_k_m.gguf"
  synth qwen3-30b-a3b --types Q4_K_M -o "$files/qwen3-30b-a3b-q4_k_m.gguf") &
 writer=$!
+synth qwen3-8b --types BF16 -o "$files/qwen3-8b-bf16.gguf" &
+large_writer=$!
 
 say "$("$zinc_rt" --version 2>/dev/null)"
 nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader
@@ -41,7 +44,14 @@ nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --fo
 
 say "bits"
 check ring 60 "$ring_test" --gtest_filter='*t_cuda*'
-check executor 120 "$executor_test" --gtest_filter='*t_cuda*'
+export GTEST_TOTAL_SHARDS=4
+for GTEST_SHARD_INDEX in 0 1 2 3; do
+  export GTEST_SHARD_INDEX
+  check executor-$GTEST_SHARD_INDEX 200 "$executor_test" --gtest_filter='*t_cuda*' &
+  shards="${shards:-} $!"
+done
+for shard in $shards; do wait "$shard" || failed=1; done
+unset GTEST_TOTAL_SHARDS GTEST_SHARD_INDEX
 bits() { # FAMILY TYPE: every layer and the logits of a tiny random model, with rows that are no whole tiles
   local model=$files/tiny-$1-$2.gguf
   synth "tiny-$1" --types "$2" --vocab 517 -o "$model" &&
@@ -61,6 +71,8 @@ if command -v compute-sanitizer > /dev/null; then
   for tool in memcheck racecheck; do
     check "$tool" 90 compute-sanitizer --tool "$tool" --error-exitcode 9 "$executor_test" --gtest_filter="$few"
   done
+  check memcheck-fast 60 compute-sanitizer --tool memcheck --error-exitcode 9 "$executor_test" \
+    --gtest_filter='*Tiers.ALongPromptInArithmeticFast/t_cuda_llama_k_Q4_K_M:*Tiers.ALongPromptInArithmeticFast/t_cuda_llama_spm_bf16'
 fi
 
 say "speed"
@@ -72,12 +84,24 @@ measure() { # MODEL
     timeout 60 "$zinc_rt" bench "$files/$1.gguf" --tier t_cuda --max-slots 1 --max-context 4096 --reps 5 --prompt $prompt \
       --chunk-cap $prompt --only prefill --json "$results/$1-prefill-$prompt.json" | grep prefill
   done
+  measure_fast "$1" 512 2048
+}
+measure_fast() { # MODEL PROMPT...: what differs in arithmetic fast
+  local model=$1
+  shift
+  for prompt in "$@"; do
+    timeout 60 "$zinc_rt" bench "$files/$model.gguf" --tier t_cuda --arithmetic fast --max-slots 1 --max-context 4096 --reps 5 \
+      --prompt $prompt --chunk-cap $prompt --only prefill --json "$results/$model-fast-prefill-$prompt.json" |
+      sed -n 's/.*prefill/fast prefill/p'
+  done
 }
 measure smollm2-135m-q4_1
 wait $writer
 for model in llama-3.2-1b-bf16 qwen3-8b-q4_k_m qwen3-30b-a3b-q4_k_m; do
   [ $SECONDS -lt 400 ] && measure $model
 done
+wait $large_writer
+[ $SECONDS -lt 440 ] && measure_fast qwen3-8b-bf16 2048
 nvidia-smi --query-gpu=clocks.sm,clocks.mem,temperature.gpu,power.draw --format=csv,noheader
 rm -rf "$files"
 say "end"
