@@ -17,7 +17,7 @@ constexpr Variable kVariables[] = {
     {"ZINC_RT_CPU_KERNELS", "auto", "kernel set of T-CPU: auto, or a name that zinc-rt tiers gives; same bits"},
     {"ZINC_RT_CPU_WORKERS", "0", "threads of T-CPU; 0: what the process may use"},
     {"ZINC_RT_CHUNK_CAP", "0",
-     "most prompt tokens in one step; 0: the tier's default (256 on T-CPU). Never changes a result"},
+     "most prompt tokens in one step; 0: the tier's default (256 on T-CPU). Changes no result in exact arithmetic"},
     {"ZINC_RT_BATCHED_PREFILL", "1",
      "1: prompts in chunks; 0: token by token; validate: both ways, reports the largest difference of the logits"},
     {"ZINC_RT_FUSION", "1",

@@ -58,7 +58,7 @@ class Engine {
   bool is_closed() const;
 
   std::string tier() const;        // "t_cpu"
-  std::string arithmetic() const;  // what is active: "exact"
+  std::string arithmetic() const;  // what is active: "exact", or "fast" where it was asked for and there
   // JSON. Here and below `model` is a name, empty for the first model; "{}" for a name that does not exist.
   std::string model_card(const std::string& model = {}) const;
   std::string memory_plan(const std::string& model = {}) const;
