@@ -3,7 +3,7 @@
 # compute-sanitizer, then speed. Needs the driver, Python with numpy, and programs: those of build/release, or of the
 # folder that is named (zinc-rt, ring_test, executor_test; with their libraries in its lib/ where the machine lacks them).
 #   bench/gpu.sh [PROGRAMS [RESULTS]]
-# RESULTS (default gpu-results) gets JSON files of each model, and the logs.
+# RESULTS (default gpu-results) gets JSON files of each model, and the logs; bench/gpu_report.py makes a table of them.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 programs=${1:-$root/build/release}
@@ -39,7 +39,7 @@ synth qwen3-8b --types BF16 -o "$files/qwen3-8b-bf16.gguf" &
 large_writer=$!
 
 say "$("$zinc_rt" --version 2>/dev/null)"
-nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,power.limit --format=csv,noheader
+nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.limit --format=csv | tee "$results/machine.csv"
 "$zinc_rt" tiers
 
 say "bits"
