@@ -1,6 +1,7 @@
 #include "lower/alias.h"
 
 #include <algorithm>
+#include <map>
 
 namespace zinc_rt::lower {
 
@@ -45,6 +46,21 @@ ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, 
         life.last = std::max(life.last, phase[i]);
         (i < output_begin ? life.in_body : life.in_output) = true;
       }
+  // What a node read stays until its rows are quantized, for tiers that do both in one launch, whose workgroups do not
+  // wait for each other.
+  std::map<ir::BufferId, std::size_t> writers;  // the last ones
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].op == ir::Op::QUANTIZE) {
+      const auto writer = writers.find(nodes[i].inputs[0]);
+      if (writer != writers.end())
+        for (const auto id : nodes[writer->second].ins())
+          if (id != ir::kNoBuffer) {
+            std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
+            last = std::max(last, phase[i]);
+          }
+    }
+    for (const auto id : nodes[i].outs()) writers[id] = i;
+  }
   std::vector<mem::Interval> intervals;
   std::vector<std::size_t> owners;
   for (std::size_t b = 0; b < lives.size(); ++b) {

@@ -24,7 +24,8 @@ std::string to_string(const FusionOptions& options);
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
-// Puts a QUANTIZE before each node whose weights want quantized activations; nodes that read the same rows share it.
+// Gives each node whose weights want quantized activations a QUANTIZE, behind the node that writes the rows; nodes that
+// read the same rows share it.
 // Nodes that quantize within (attribute `quantize`) are told to.
 // Errors: kUnavailable for a node whose weights want different types.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <iterator>
+#include <list>
 #include <map>
 
 #include "base/error.h"
@@ -31,9 +33,10 @@ Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
 }  // namespace
 
 Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
-  std::vector<ir::Node> nodes;
+  std::list<ir::Node> nodes;
   std::vector<ir::Buffer> added;
-  std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;  // valid until the source is written again
+  std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last ones
+  std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;    // valid until the source is written again
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
     const auto& attrs = ir::rule(node.op).attrs;
@@ -52,24 +55,28 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
         buffer.buffer_class = ir::BufferClass::kActivation;
         buffer.dtype = wanted;
         added.push_back(std::move(buffer));
+        // Behind what writes the rows, so that a tier may do both at once.
+        const auto writer = writers.find(source);
+        const bool is_written = writer != writers.end();
         ir::Node quantize;
         quantize.op = ir::Op::QUANTIZE;
         quantize.stage = node.stage;
-        quantize.layer = node.layer;
+        quantize.layer = is_written ? writer->second->layer : node.layer;
         quantize.n_inputs = quantize.n_outputs = 1;
         quantize.inputs[0] = source;
         quantize.outputs[0] = it->second;
-        nodes.push_back(quantize);
+        nodes.insert(is_written ? std::next(writer->second) : nodes.end(), quantize);
       }
       node.inputs[0] = it->second;
     }
     nodes.push_back(node);
     for (const auto id : node.outs()) {
       ++versions[id];
+      writers[id] = std::prev(nodes.end());
       std::erase_if(made, [&](const auto& entry) { return entry.first.first == id; });
     }
   }
-  return rebuild(graph, added, nodes);
+  return rebuild(graph, added, {nodes.begin(), nodes.end()});
 }
 
 }  // namespace zinc_rt::lower

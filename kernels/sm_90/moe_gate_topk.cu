@@ -1,16 +1,102 @@
-// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights; a
-// workgroup a token. Order: kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. Shared: 2 e + n_used floats, 64 words.
+// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights. Order:
+// kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. A warp a token, whose lanes have all experts in registers; a workgroup
+// a token where they are too many for that.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
 
-// Numbers in the order of the floats, -0 as 0; a NaN below all.
+// Numbers above 0 in the order of the floats, -0 as 0; a NaN below all.
+constexpr uint32_t kNanKey = 1;
 __device__ __forceinline__ uint32_t key_of(float x) {
-  if (x != x) return 0;
+  if (x != x) return kNanKey;
   const uint32_t bits = __float_as_uint(x + 0.0f);
   return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
 }
+__device__ __forceinline__ float float_of(uint32_t key) {
+  if (key == kNanKey) return nan_value();
+  return __uint_as_float(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
+}
 
+// Of up to 32 kHeld experts and up to 32 choices, by a warp; register i of a lane has expert lane + 32 i.
+template <int kHeld>
+__device__ __forceinline__ void gate_topk(const OpArgs& args) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  wait_for_inputs();
+  let_next_start();
+  const auto c = args.constants<push::MoeGateTopk>();
+  const uint32_t t = blockIdx.x, e = args.dim(1), lane = threadIdx.x;
+  if (!has_row(args, t)) return;
+  const float* logits = args.buffer<const float>(2) + static_cast<uint64_t>(t) * e;
+  float p[kHeld];
+  uint32_t keys[kHeld];  // 0: no expert, or one that is taken
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) p[i] = logits[min(lane + 32 * i, e - 1)];
+  uint32_t best = 0;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    keys[i] = lane + 32 * i < e ? key_of(p[i]) : 0;
+    best = max(best, keys[i]);
+  }
+  const float most = float_of(__reduce_max_sync(kAll, best));
+  bool is_nan = false;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    is_nan = is_nan || keys[i] == kNanKey;
+    p[i] = keys[i] != 0 ? exact::exp(p[i] - most) : 0.0f;
+  }
+  const bool has_nan = __ballot_sync(kAll, is_nan ? 1 : 0) != 0;
+  // The sum of each lane of the order, in both half warps: its experts are 16 apart. What is none adds nothing.
+  float sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const float other = __shfl_xor_sync(kAll, p[i], 16);
+    sum = sum + (lane < 16 ? p[i] : other);
+    sum = sum + (lane < 16 ? other : p[i]);
+  }
+  const float inverse = exact::rcp(fold_half_warp(sum));
+  float total = 0.0f, weight = 0.0f;  // of all choices; of the lane's
+  uint32_t id = 0;
+  for (uint32_t j = 0; j < c.n_used; ++j) {
+    uint32_t own = 0, at = kAbsent;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) own = max(own, keys[i]);
+#pragma unroll
+    for (int i = kHeld - 1; i >= 0; --i) at = keys[i] == own ? lane + 32 * i : at;
+    uint32_t next = __reduce_min_sync(kAll, own == __reduce_max_sync(kAll, own) ? at : kAbsent);
+    // The reference compares upward from the first one left, and nothing is larger than a NaN.
+    if (has_nan) {
+      uint32_t first = kAbsent;  // twice its number, and whether it is a number
+#pragma unroll
+      for (int i = kHeld - 1; i >= 0; --i)
+        if (keys[i] != 0) first = 2 * (lane + 32 * i) + (keys[i] != kNanKey ? 1 : 0);
+      first = __reduce_min_sync(kAll, first);
+      if (first % 2 == 0) next = first / 2;
+    }
+    float likely = 0.0f;
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) {
+      const bool is_next = lane + 32 * i == next;
+      likely = is_next ? p[i] : likely;
+      keys[i] = is_next ? 0 : keys[i];
+    }
+    likely = __shfl_sync(kAll, likely, static_cast<int>(next % 32)) * inverse;
+    total = total + likely;
+    if (lane == j) id = next, weight = likely;
+  }
+  if (lane >= c.n_used) return;
+  if (c.renormalize != 0) weight = weight * exact::rcp(total);
+  if (c.scale != 1.0f) weight = weight * c.scale;
+  args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + lane] = static_cast<int32_t>(id);
+  args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + lane] = weight;
+}
+extern "C" __global__ void __launch_bounds__(32) moe_gate_topk_128(const __grid_constant__ OpArgs args) {
+  gate_topk<4>(args);
+}
+extern "C" __global__ void __launch_bounds__(32) moe_gate_topk_512(const __grid_constant__ OpArgs args) {
+  gate_topk<16>(args);
+}
+
+// Of any number of both. Shared: 2 e + n_used floats, 64 words.
 extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, p);
   wait_for_inputs();
@@ -49,7 +135,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     at = __reduce_min_sync(0xFFFFFFFFu, best == most_likely ? at : kAbsent);
     first = __reduce_min_sync(0xFFFFFFFFu, first);
     // The reference compares upward from the first one left, and nothing is larger than a NaN.
-    const uint32_t next = keys[first] != 0 ? at : first;
+    const uint32_t next = keys[first] != kNanKey ? at : first;
     if (next % 32 == lane) taken |= 1ull << (next / 32);
     if (lane != 0) continue;
     args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);

@@ -90,34 +90,22 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   __syncthreads();
 }
 
-// RESIDUAL_RMS_NORM. Symbols: n, d.
-extern "C" __global__ void residual_rms_norm(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
-  let_next_start();
-  const uint32_t d = args.dim(1);
-  if (blockIdx.x >= args.dim(0)) return;
-  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
-  norm_row(args.buffer<float>(0) + at, args.buffer<const float>(1) + at, args.buffer<const float>(2), d,
-           args.constants<push::ResidualRmsNorm>().eps, shared, shared + d);
-  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(3)[at + i] = shared[i];
-}
-
-// The first part of RMS_NORM_FUSED_QKV and RMS_NORM_FUSED_MLP_GATE_UP, with h = RMS_NORM(x, norm_w) as the products
-// want it. Buffers: 0 x, 1 norm_w; scratch: 2 h as floats, 3 as q8a32, 4 as q8a256; null: not wanted. Symbols: n, d.
-// Push: eps.
+// RMS_NORM of rows as those who read them want them; rows of RESIDUAL_RMS_NORM become sums in place first. Buffers: 0
+// x, 1 w, 2 h as floats, 3 as q8a32, 4 as q8a256 (null: not wanted; quantized rows lie apart from all others), 5 what
+// is added to x, or null. Symbols: n, d. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
   if (t >= n) return;
+  const uint64_t at = static_cast<uint64_t>(t) * d;
+  const float* added = args.buffer<const float>(5);
   float* h = shared;
-  norm_row(args.buffer<float>(0) + static_cast<uint64_t>(t) * d, nullptr, args.buffer<const float>(1), d,
+  norm_row(args.buffer<float>(0) + at, added != nullptr ? added + at : nullptr, args.buffer<const float>(1), d,
            args.constants<push::ResidualRmsNorm>().eps, h, shared + d);
   if (args.buffers[2] != nullptr)
-    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
-      args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[at + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
   if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d, warp, n_warps);

@@ -47,6 +47,7 @@ std::mutex mutex;
 std::map<std::uintptr_t, std::size_t> allocations;  // of the device
 std::size_t allocated = 0;
 std::map<const cuda_sim::Kernel*, std::size_t> shared_limits;
+std::map<const cuda_sim::Kernel*, unsigned long> n_launches;
 
 bool is_device(CUdeviceptr at, std::size_t bytes) {
   auto it = allocations.upper_bound(at);
@@ -56,6 +57,7 @@ bool is_device(CUdeviceptr at, std::size_t bytes) {
 }
 
 void run(const Launch& launch) {
+  ++n_launches[launch.kernel];
   cuda_sim::run_grid(*launch.kernel, launch.args.data(), launch.grid, launch.block, launch.shared);
 }
 
@@ -106,6 +108,14 @@ extern "C" {
 // For tests: calls of the driver since the program began.
 unsigned long cuda_sim_calls() {
   return n_calls;
+}
+// Of the kernels of a name.
+unsigned long cuda_sim_launches(const char* name) {
+  const std::lock_guard lock(mutex);
+  unsigned long n = 0;
+  for (const auto& [kernel, launches] : n_launches)
+    if (std::strcmp(kernel->name, name) == 0) n += launches;
+  return n;
 }
 
 CUresult cuInit(unsigned) {

@@ -1,6 +1,9 @@
 // What a step of T-CUDA asks of the driver, counted by the driver of the tests (tests_cpp/cuda_sim); with another one
-// the test is skipped.
+// the tests are skipped.
 #include <dlfcn.h>
+
+#include <map>
+#include <string>
 
 #include "model_fixture.h"
 #include "ring/registry.h"
@@ -9,10 +12,22 @@ namespace zinc_rt {
 namespace {
 
 using CallCount = unsigned long (*)();
+using LaunchCount = unsigned long (*)(const char* kernel);
 
-CallCount find_count() {
+template <class Count>
+Count find_count(const char* name) {
   void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<CallCount>(::dlsym(driver, "cuda_sim_calls")) : nullptr;
+  return driver != nullptr ? reinterpret_cast<Count>(::dlsym(driver, name)) : nullptr;
+}
+
+// A token of each of n_slots.
+void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
+  TestStep input;
+  for (std::size_t slot = 0; slot < n_slots; ++slot)
+    append(input, prompt(40), at, 1, slot, pages_from(static_cast<std::uint32_t>(8 * slot)));
+  StepOutput output;
+  const auto status = executor.step(input.view(), output);
+  ASSERT_TRUE(status) << status.error().message;
 }
 
 // A step like one before binds the thread to the device, which stays within the process, and launches one graph.
@@ -20,24 +35,42 @@ TEST(DriverCalls, AStepIsOneLaunch) {
   ZRT_NEED_FIXTURES();
   const auto tier = ring::pick_tier("t_cuda");
   if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const CallCount calls = find_count();
+  const CallCount calls = find_count<CallCount>("cuda_sim_calls");
   if (calls == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count its calls";
   auto options = small_options();
   options.tier = "t_cuda";
   const auto executor = open("qwen35moe-Q8_0", options);
   ASSERT_NE(executor, nullptr);
-  const auto decode = [&](std::size_t at) {
-    TestStep input;
-    for (std::size_t slot = 0; slot < 3; ++slot)
-      append(input, prompt(40), at, 1, slot, pages_from(static_cast<std::uint32_t>(8 * slot)));
-    StepOutput output;
-    const auto status = executor->step(input.view(), output);
-    ASSERT_TRUE(status) << status.error().message;
-  };
-  decode(0);
+  decode(*executor, 0, 3);
   const unsigned long before = calls();
-  for (std::size_t i = 1; i <= 20; ++i) decode(i);
+  for (std::size_t i = 1; i <= 20; ++i) decode(*executor, i, 3);
   EXPECT_EQ(calls() - before, 2 * 20u);
+}
+
+// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
+TEST(DriverCalls, LaunchesOfLayersWithExperts) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  auto options = small_options();
+  options.tier = "t_cuda";
+  const auto executor = open("qwen3moe-Q6_K", options);
+  ASSERT_NE(executor, nullptr);
+  for (const std::size_t n_slots : {1u, 3u}) {
+    std::map<std::string, unsigned long> before;
+    for (const char* kernel : {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group"})
+      before[kernel] = launches(kernel);
+    decode(*executor, n_slots, n_slots);
+    const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
+    const auto n_layers = n("moe_gate_topk_128");
+    EXPECT_GT(n_layers, 0u);
+    EXPECT_EQ(n("quantize"), 0u);
+    EXPECT_EQ(n("moe_swiglu"), 0u);
+    EXPECT_EQ(n("glu_quantize"), n_layers);
+    EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
+  }
 }
 
 }  // namespace

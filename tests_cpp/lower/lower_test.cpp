@@ -80,6 +80,32 @@ act.c = ADD(request.x, request.x)
   EXPECT_NE(map.offsets[1], map.offsets[3]);
 }
 
+// A tier may do GLU and QUANTIZE at once.
+TEST(Alias, QuantizedRowsLieApartFromWhatTheirRowsAreMadeOf) {
+  const auto graph = *ir::parse(R"(graph "g" stage both
+buffer request.x request f32 [tokens, 32]
+buffer act.gate activation f32 [tokens, 32]
+buffer act.up activation f32 [tokens, 32]
+buffer act.glu activation f32 [tokens, 32]
+buffer act.q activation q8a32 [tokens, 32]
+act.gate = ADD(request.x, request.x)
+BARRIER
+act.up = ADD(request.x, request.x)
+BARRIER
+act.glu = GLU(act.gate, act.up) {act=0}
+BARRIER
+act.q = QUANTIZE(act.glu)
+)");
+  const StepLimits limits{4, 1};
+  const auto map = map_activations(graph, limits);
+  const auto end = [&](const char* name) {
+    const auto id = graph.find(name);
+    return map.offsets[static_cast<std::size_t>(id)] + buffer_bytes(graph.buffer(id), limits);
+  };
+  for (const char* name : {"act.gate", "act.up", "act.glu"})
+    EXPECT_GE(map.offsets[static_cast<std::size_t>(graph.find("act.q"))], end(name)) << name;
+}
+
 TEST(Alias, SizesFollowTheLimits) {
   const auto graph = *ir::parse(
       "graph \"g\" stage both\nbuffer act.a activation f32 [tokens, 16]\n"

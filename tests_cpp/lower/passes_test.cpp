@@ -214,6 +214,30 @@ TEST(Quantize, SharedUntilTheSourceIsWrittenAgain) {
   EXPECT_NE(again->find("act.h/q8a256/1"), ir::kNoBuffer);
 }
 
+// Whatever stands between the node that writes the rows and the one that wants them quantized.
+TEST(Quantize, StandsBehindWhatWritesTheRows) {
+  const auto graph = quantize_activations(graph_of(R"(
+buffer request.x request f32 [tokens, 256]
+buffer model.n weight f32 [256] tensor "n"
+buffer model.a weight f32 [8, 256] tensor "a"
+buffer model.b weight q6_k [8, 256] tensor "b"
+buffer act.h activation f32 [tokens, 256]
+buffer act.a activation f32 [tokens, 8]
+buffer act.b activation f32 [tokens, 8]
+act.h = RMS_NORM(request.x, model.n) {eps=1e-05, group=256}
+BARRIER
+act.a = LINEAR(act.h, model.a, _)
+BARRIER
+act.b = LINEAR(act.h, model.b, _)
+BARRIER
+)"));
+  ASSERT_TRUE(graph);
+  std::vector<ir::Op> ops;
+  for (const auto& node : graph->nodes())
+    if (node.op != ir::Op::BARRIER) ops.push_back(node.op);
+  EXPECT_EQ(ops, (std::vector{ir::Op::RMS_NORM, ir::Op::QUANTIZE, ir::Op::LINEAR, ir::Op::LINEAR}));
+}
+
 TEST(Quantize, FloatWeightsAndQuantizedInputsAreLeft) {
   ZRT_NEED_FIXTURES();
   const auto p = prepared("llama_spm-f32", "0");

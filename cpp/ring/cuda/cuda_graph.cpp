@@ -112,8 +112,9 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
     planner.launch("step", "step_begin", begin.n_copies + std::max(1u, begin.n_pages * cuda::kPageBlocks), 1, 1, 256, 0,
                    begin);
     for (std::size_t i = 0; i < calls.size();) {
-      planner.next_packet();
-      i += plan_packets(planner, std::span(calls).subspan(i));
+      const std::size_t n = plan_packets(planner, std::span(calls).subspan(i));
+      planner.end_packets(std::span(calls).subspan(i, n));
+      i += n;
     }
     planner.launch("step", "step_end", 1, 1, 1, 1, 0, cuda::StepEndArgs{n_steps, const_cast<std::uint32_t*>(done_)});
     if (planner.scratch_bytes() <= scratch_bytes_) return {};
@@ -140,10 +141,10 @@ std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) c
       // Whether an operand is absent decides what is planned.
       for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
         call.buffers.push_back(binding.bo == 0 ? nullptr : nowhere);
-      planner.next_packet();
       find_cuda_op(call.op)->plan(planner, call);
+      planner.end_packets({&call, 1});
     }
-    bytes = std::max(bytes, planner.scratch_bytes());
+    bytes = std::max(bytes, planner.scratch_bytes() + planner.most_kept_bytes());
     if (bucket.n_tokens < most.n_tokens) bucket.n_tokens *= 2;
     if (bucket.n_outputs < most.n_outputs) bucket.n_outputs *= 2;
   }

@@ -52,11 +52,34 @@ void embed(Planner& p, const OpCall& c) {
            0, p.args(c, {c.symbols[0], c.symbols[1]}));
 }
 
+// Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted (null: not).
+struct NormedRows {
+  void *floats = nullptr, *q8a32 = nullptr, *q8a256 = nullptr;
+
+  void*& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
+};
+void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to) {
+  auto args = p.args(c, {d});
+  void* const buffers[] = {x, w, to.floats, to.q8a32, to.q8a256, added};
+  std::ranges::copy(buffers, args.buffers);
+  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+}
+// RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
+void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
+  const bool is_residual = c.op == Op::RESIDUAL_RMS_NORM;
+  NormedRows to{c.buffers[is_residual ? 3 : 2]};
+  if (quantize != nullptr) to.of(quantize->dtype(1)) = quantize->buffers[1];
+  norm_rows(p, c, c.buffers[0], c.buffers[is_residual ? 2 : 1], is_residual ? c.buffers[1] : nullptr, c.symbols[0], to);
+}
+bool is_row_norm(const OpCall& c) {
+  return c.op == Op::RESIDUAL_RMS_NORM ||
+         (c.op == Op::RMS_NORM && c.buffers[1] != nullptr && c.constants<push::RmsNorm>().group == c.symbols[0]);
+}
+
 void norm(Planner& p, const OpCall& c) {
   const std::uint32_t d = c.symbols[0];
   if (c.op == Op::RESIDUAL_RMS_NORM) {
-    p.launch("rms_norm", "residual_rms_norm", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d),
-             p.args(c, c.symbols));
+    row_norm(p, c, nullptr);
     return;
   }
   static_assert(offsetof(push::SsmGatedNorm, group) == offsetof(push::RmsNorm, group));
@@ -72,8 +95,7 @@ void quantize(Planner& p, const OpCall& c) {
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
   const Norm norm{at<const float>(c, 1), c.constants<push::ResidualRmsNorm>().eps};
-  auto args = p.args(c, {d});
-  std::fill(std::begin(args.buffers) + 2, std::end(args.buffers), nullptr);
+  NormedRows rows;
   const DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256};
   std::vector<Matrix> of_type[3];
   bool is_wanted = false;
@@ -81,14 +103,14 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     std::ranges::copy_if(matrices, std::back_inserter(of_type[i]),
                          [&](const Matrix& m) { return wanted(m) == types[i]; });
     if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
-    args.buffers[2 + i] = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
+    rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
     is_wanted = true;
   }
-  if (is_wanted) p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  if (is_wanted) norm_rows(p, c, c.buffers[0], c.buffers[1], nullptr, d, rows);
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
-    plan_linear(p, c, is_inside ? c.buffers[0] : args.buffers[2 + i], types[i], d, of_type[i], {}, nullptr,
+    plan_linear(p, c, is_inside ? c.buffers[0] : rows.of(types[i]), types[i], d, of_type[i], {}, nullptr,
                 is_inside ? &norm : nullptr);
   }
 }
@@ -145,7 +167,13 @@ void moe_gate_topk(Planner& p, const OpCall& c) {
   const std::uint32_t e = c.symbols[1];
   plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
               {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
-  const std::uint64_t words = 2 * std::uint64_t{e} + c.constants<push::MoeGateTopk>().n_used + 64;
+  const std::uint32_t n_used = c.constants<push::MoeGateTopk>().n_used;
+  if (e <= 512 && n_used <= 32) {
+    p.launch("moe_gate_topk", e <= 128 ? "moe_gate_topk_128" : "moe_gate_topk_512", c.rows(), 1, 1, 32, 0,
+             p.args(c, {e}));
+    return;
+  }
+  const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
   p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
 }
 // Symbols: d, e, f, k, types of gate, up and x, pitches of gate and up.
@@ -336,6 +364,25 @@ const std::vector<CudaOp>& cuda_ops() {
   return ops;
 }
 
+namespace {
+
+bool is_glu(const OpCall& c) {
+  static_assert(offsetof(push::Glu, act) == offsetof(push::MoeSwiglu, act));
+  return c.op == Op::GLU || c.op == Op::MOE_SWIGLU;
+}
+// Whether quantized rows lie apart from the first n inputs, rows of as many floats, of the op that wrote what they are
+// made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
+bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
+  const std::uint64_t k = quantize.symbols[0], rows = op.rows();
+  const auto* to = at<std::byte>(quantize, 1);
+  return std::ranges::none_of(std::span(op.buffers).first(n), [&](const void* from) {
+    const auto* begin = static_cast<const std::byte*>(from);
+    return begin < to + rows * row_bytes(quantize.dtype(1), k) && to < begin + rows * k * 4;
+  });
+}
+
+}  // namespace
+
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   const OpCall& first = calls[0];
   if (calls.size() > 1) {
@@ -347,20 +394,17 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
     }
-    // Quantized rows may lie where gate or up was, which GLU alone is done with by then.
-    const auto is_apart = [&](const OpCall& glu, const OpCall& q) {
-      const std::uint64_t k = q.symbols[0], rows = glu.rows();
-      const auto* to = at<std::byte>(q, 1);
-      return std::ranges::none_of(std::span(glu.buffers).first(2), [&](const void* from) {
-        const auto* begin = static_cast<const std::byte*>(from);
-        return begin < to + rows * row_bytes(q.dtype(1), k) && to < begin + rows * k * 4;
-      });
-    };
-    if (first.op == Op::GLU && second.op == Op::QUANTIZE && same_rows && second.buffers[0] == first.buffers[2] &&
-        is_apart(first, second)) {
+    const bool is_quantized = second.op == Op::QUANTIZE && same_rows;
+    if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
       planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
+      return 2;
+    }
+    const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
+    if (is_quantized && is_row_norm(first) && second.buffers[0] == first.buffers[is_residual ? 3 : 2] &&
+        is_apart(first, is_residual ? 2 : 1, second)) {
+      row_norm(planner, first, &second);
       return 2;
     }
     if (can_quantize(planner, first, second)) {

@@ -2,12 +2,38 @@
 
 #include <algorithm>
 
+#include "ir/op_rules.h"
+
 namespace zinc_rt::ring {
 
 void* Planner::scratch(std::uint64_t bytes) {
   void* at = scratch_ + used_;
   used_ += (bytes + 255) / 256 * 256;
   most_used_ = std::max(most_used_, used_);
+  return at;
+}
+
+void Planner::end_packets(std::span<const OpCall> calls) {
+  for (const OpCall& call : calls)
+    for (const void* written : std::span(call.buffers).subspan(ir::rule(call.op).inputs.size()))
+      if (written == sorted_.ids) sorted_ = {}, kept_ = 0;
+  used_ = kept_;
+}
+
+const Planner::SortedAt* Planner::find(const Sorted& sorted) const {
+  return sorted == sorted_ ? &sorted_at_ : nullptr;
+}
+
+// Kept where it is the first in scratch memory: else all that lies before it would be.
+Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices) {
+  if (used_ == kept_) used_ = kept_ = 0;
+  const bool is_first = used_ == 0;
+  const SortedAt at{static_cast<std::int32_t*>(scratch((1 + 3 * std::uint64_t{n_items}) * 4)),
+                    static_cast<std::int32_t*>(scratch(std::uint64_t{n_choices} * 4))};
+  if (is_first) {
+    sorted_ = sorted, sorted_at_ = at, kept_ = used_;
+    most_kept_ = std::max(most_kept_, kept_);
+  }
   return at;
 }
 
@@ -18,7 +44,7 @@ cuda::OpArgs Planner::args(const OpCall& call, const std::vector<std::uint32_t>&
   std::ranges::copy(symbols, args.symbols + 1);
   std::ranges::copy(call.push, reinterpret_cast<std::byte*>(args.push));
   args.step = header_;
-  args.scratch = scratch_;
+  args.scratch = scratch_ + kept_;
   return args;
 }
 

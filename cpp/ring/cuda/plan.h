@@ -63,10 +63,27 @@ class Planner {
   const cuda::StepHeader* header() const { return header_; }
   std::uint32_t most_shared() const { return most_shared_; }
   bool is_fast() const { return is_fast_; }
-  // Memory of the packet that is being planned, aligned to 256 bytes.
+  // Memory of the packets that are being planned together, aligned to 256 bytes.
   void* scratch(std::uint64_t bytes);
-  void next_packet() { used_ = 0; }
+  // After `calls`, whose scratch memory is free again.
+  void end_packets(std::span<const OpCall> calls);
   std::uint64_t scratch_bytes() const { return most_used_; }
+  // Of these, what outlives packets at most: another plan of the packets may have it besides what each uses.
+  std::uint64_t most_kept_bytes() const { return most_kept_; }
+
+  // Choices sorted by expert, as a launch leaves them in scratch memory; for all packets that follow until one writes
+  // `ids`, unless another sorting takes its place.
+  struct Sorted {
+    const std::int32_t* ids = nullptr;
+    std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
+    bool operator==(const Sorted&) const = default;
+  };
+  struct SortedAt {
+    std::int32_t *items, *order;
+  };
+  // Null: to be made.
+  const SortedAt* find(const Sorted& sorted) const;
+  SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
 
   // The arguments of a kernel of kernels/sm_90: the rows, then more symbols.
   cuda::OpArgs args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const;
@@ -84,7 +101,9 @@ class Planner {
   std::byte* scratch_;
   std::uint32_t most_shared_;
   bool is_fast_;
-  std::uint64_t used_ = 0, most_used_ = 0;
+  std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0, most_kept_ = 0;  // bytes
+  Sorted sorted_;
+  SortedAt sorted_at_{};
   std::vector<Launch>& launches_;
 };
 
@@ -131,8 +150,9 @@ struct CudaOp {
   // Operands page_table, pos and slot of ops that read page tables, whose symbol `width_symbol` is the table's width.
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
-// Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows, GLU or
-// attention and QUANTIZE); all that the second of them reads is still written. How many packets it planned.
+// Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
+// rows, GLU, the GLU of experts or attention, and QUANTIZE); all that the second of them reads is still written. How
+// many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);

@@ -145,15 +145,19 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
   args.n_experts = experts.n;
   if (call.rows() <= kItemFromChoice) return n_choices;
   const std::uint32_t n_items = std::min(n_choices, experts.n + 1 + n_choices / columns);
-  auto* items = static_cast<std::int32_t*>(planner.scratch((1 + 3 * std::uint64_t{n_items}) * 4));
-  auto* order = static_cast<std::int32_t*>(planner.scratch(std::uint64_t{n_choices} * 4));
+  const Planner::Sorted sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns};
+  if (const auto* known = planner.find(sorted)) {
+    args.items = known->items, args.order = known->order;
+    return n_items;
+  }
+  const auto at = planner.make(sorted, n_items, n_choices);
   auto group = planner.args(call, {experts.choices, experts.n, columns});
   group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
-  group.buffers[1] = items;
-  group.buffers[2] = order;
+  group.buffers[1] = at.items;
+  group.buffers[2] = at.order;
   planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
-  args.items = items;
-  args.order = order;
+  args.items = at.items;
+  args.order = at.order;
   return n_items;
 }
 

@@ -13,8 +13,8 @@ std::uint32_t rows_met(const OpCall& call, const Experts& experts);
 std::vector<DType> types_of(const std::vector<Matrix>& matrices);
 // The matrices of a type, in blocks of rows.
 void set_parts(cuda::LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
-// Sorts choices by expert in items of up to `columns` choices, where tokens are not too few for it; the most items that
-// there can be.
+// Sorts choices by expert in items of up to `columns` choices, where tokens are not too few for it and no packet before
+// has left them so; the most items that there can be.
 std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
                            cuda::LinearArgs& args);
 

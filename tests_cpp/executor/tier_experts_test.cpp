@@ -1,0 +1,156 @@
+// The router of experts, and rows that are normalized or multiplied by their gates and then quantized, on every tier
+// that can run here against T-CPU. Bit for bit.
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "tier_graph.h"
+
+namespace zinc_rt {
+namespace {
+
+class TierExperts : public ::testing::TestWithParam<const ring::Tier*> {};
+
+std::vector<float> normal_floats(std::size_t n, std::mt19937& rng) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(n);
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+// Logits of a token: its one value times a weight of each expert.
+ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale) {
+  ir::Graph graph("router", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, 1});
+  const auto w = declare(graph, "model.w", kWeight, DType::kF32, {e, 1});
+  const auto logits = declare(graph, "act.logits", kActivation, DType::kF32, {ir::kTokens, e});
+  const auto ids = declare(graph, "act.ids", kActivation, DType::kI32, {ir::kTokens, n_used});
+  const auto weights = declare(graph, "act.weights", kActivation, DType::kF32, {ir::kTokens, n_used});
+  auto& node = add_node(graph, ir::Op::MOE_GATE_TOPK, {x, w}, {logits, ids, weights});
+  ir::set_attr(node, "n_used", n_used);
+  ir::set_attr(node, "renormalize", std::uint32_t{renormalize});
+  ir::set_attr(node, "scale", scale);
+  return graph;
+}
+
+// Words that differ, but for NaN of other bits.
+std::size_t n_different_numbers(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
+  if (a.size() != b.size() || a.empty()) return ~std::size_t{0};
+  std::size_t n = 0;
+  for (std::size_t i = 0; i + 4 <= a.size(); i += 4) {
+    float x, y;
+    std::memcpy(&x, a.data() + i, 4);
+    std::memcpy(&y, b.data() + i, 4);
+    n += std::memcmp(&x, &y, 4) != 0 && (x == x || y == y) ? 1 : 0;
+  }
+  return n;
+}
+
+// Numbers of experts around what lanes of a GPU have in registers, up to all of them chosen; ties, both zeros, rows of
+// one value, infinities, and NaN among the others, first, and everywhere.
+TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
+  std::mt19937 rng(7);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr std::uint32_t kTokens = 3;
+  struct Case {
+    std::uint32_t e, n_used;
+  };
+  for (const Case& c : {Case{1, 1},
+                        {5, 5},
+                        {16, 2},
+                        {31, 4},
+                        {32, 32},
+                        {33, 8},
+                        {64, 6},
+                        {127, 8},
+                        {128, 8},
+                        {129, 8},
+                        {256, 8},
+                        {300, 31},
+                        {512, 10},
+                        {513, 8},
+                        {700, 40},
+                        {128, 40}})
+    for (int kind = 0; kind < 8; ++kind) {
+      auto w = normal_floats(c.e, rng);
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        const bool is_some = rng() % 4 == 0;
+        if (kind == 1) w[i] = std::round(2 * w[i]);
+        if (kind == 2) w[i] = i % 2 == 0 ? 0.0f : -0.0f;
+        if (kind == 3 && is_some) w[i] = kNan;
+        if (kind == 4) w[i] = kNan;
+        if (kind == 5 && is_some) w[i] = -kInfinity;
+        if (kind == 6) w[i] = w[i] * 60.0f;
+        if (kind == 7 && (i == 0 || is_some)) w[i] = i == 0 ? kNan : 1.5f;
+      }
+      const Memory given{{"act.x", bytes_of(std::vector<float>{1.0f, -1.0f, 0.5f})}, {"model.w", bytes_of(w)}};
+      const auto graph = router_graph(c.e, c.n_used, kind % 2 == 0, kind < 3 ? 1.0f : 2.5f);
+      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, kTokens, given, {"act.ids", "act.weights"});
+      const auto got = run_graph(*GetParam(), graph, kTokens, given, {"act.ids", "act.weights"});
+      ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << c.n_used << " of " << c.e << ", kind " << kind;
+      ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u)
+          << c.n_used << " of " << c.e << ", kind " << kind;
+    }
+}
+
+enum class Source { kNorm, kResidualNorm, kGlu, kExpertGlu };
+
+// y = LINEAR(QUANTIZE(h), w) with h = an op of rows a and b.
+ir::Graph quantized_graph(Source source, DType w_type, std::uint32_t d) {
+  ir::Graph graph("quantized", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
+    return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
+  };
+  const auto a = rows("act.a", DType::kF32, d), b = rows("act.b", DType::kF32, d), h = rows("act.h", DType::kF32, d),
+             q = rows("act.q", act_dtype(w_type), d), y = rows("act.y", DType::kF32, 16);
+  const auto norm = declare(graph, "model.norm", kWeight, DType::kF32, {d}),
+             w = declare(graph, "model.w", kWeight, w_type, {16, d});
+  if (source == Source::kNorm) {
+    auto& node = add_node(graph, ir::Op::RMS_NORM, {a, norm}, {h});
+    ir::set_attr(node, "eps", 1e-5f);
+    ir::set_attr(node, "group", d);
+  } else if (source == Source::kResidualNorm) {
+    auto& node = add_node(graph, ir::Op::RESIDUAL_RMS_NORM, {a, b, norm}, {h, a});
+    ir::set_attr(node, "eps", 1e-5f);
+    node.inplace = true;
+  } else {
+    auto& node = add_node(graph, source == Source::kGlu ? ir::Op::GLU : ir::Op::MOE_SWIGLU, {a, b}, {h});
+    ir::set_attr(node, "act", 0u);
+  }
+  add_node(graph, ir::Op::QUANTIZE, {h}, {q});
+  add_node(graph, ir::Op::LINEAR, {q, w, ir::kNoBuffer}, {y});
+  return graph;
+}
+
+// Both types of quantized rows; the float rows, and sums in place, are there too.
+TEST_P(TierExperts, RowsAreQuantizedByWhatMakesThem) {
+  std::mt19937 rng(11);
+  for (const Source source : {Source::kNorm, Source::kResidualNorm, Source::kGlu, Source::kExpertGlu})
+    for (const DType w_type : {DType::kQ8_0, DType::kQ6_K})
+      for (const std::uint32_t d : {32u, 256u, 800u, 2048u, 6144u})
+        for (const std::uint32_t n : {1u, 3u}) {
+          if (d % traits(w_type).block_elems != 0) continue;
+          // Codes of any bits; scales of a half below 1.
+          std::vector<std::byte> w(16 * row_bytes(w_type, d));
+          for (auto& byte : w) byte = static_cast<std::byte>(rng() % 0x38);
+          const Memory given{{"act.a", bytes_of(normal_floats(std::size_t{n} * d, rng))},
+                             {"act.b", bytes_of(normal_floats(std::size_t{n} * d, rng))},
+                             {"model.norm", bytes_of(normal_floats(d, rng))},
+                             {"model.w", w}};
+          const auto graph = quantized_graph(source, w_type, d);
+          const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.a", "act.h", "act.y"});
+          const auto got = run_graph(*GetParam(), graph, n, given, {"act.a", "act.h", "act.y"});
+          for (const char* name : {"act.a", "act.h", "act.y"})
+            ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
+                << name << " of " << n << " x " << d << ", source " << static_cast<int>(source);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierExperts, ::testing::ValuesIn(other_tiers()),
+                         [](const auto& info) { return info.param->name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierExperts);
+
+}  // namespace
+}  // namespace zinc_rt
