@@ -26,12 +26,12 @@ struct ExecutorOptions {
   std::string cpu_kernels;              // T-CPU; ring/tier.h
   std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
   std::string activations =
-      "int8";                   // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
+      "int8";  // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
   std::string arithmetic = "exact";  // or fast: a tier may sum up in any order and round to 16 bits, where it gains
   std::uint32_t chunk_cap = 0;       // most query tokens a step; 0: the tier's default
-  std::string fusion = "1";     // lower::parse_fusion
-  bool aliasing = true;         // activations share memory where they can
-  bool repack = true;           // weights in the form that the tier's kernels like best, where it has one
+  std::string fusion = "1";          // lower::parse_fusion
+  bool aliasing = true;              // activations share memory where they can
+  bool repack = true;                // weights in the form that the tier's kernels like best, where it has one
   bool mmap = true;  // else use weights where the file is mapped, on tiers that can; false: copy them to buffer objects
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };

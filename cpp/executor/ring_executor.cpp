@@ -60,9 +60,9 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ExecutorOptions options = wanted;
   if (options.chunk_cap == 0) options.chunk_cap = choice.tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_, choice.tier->make_ring({options.threads, options.cpu_kernels,
-                                                   options.repack && options.activations == "int8",
-                                                   options.arithmetic == "fast"}));
+  ZRT_TRY(executor->ring_,
+          choice.tier->make_ring({options.threads, options.cpu_kernels, options.repack && options.activations == "int8",
+                                  options.arithmetic == "fast"}));
   // A tier that computes in host memory says so by taking an import.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
