@@ -21,12 +21,12 @@ std::uint32_t group_bytes(DType dtype) {
 
 // The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of
 // two warpgroups would take half of the time of one of four, but it copies more for each.
-const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t met, std::uint32_t n) {
+const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   const auto time = [&](const WgmmaShape& shape) {
     std::uint64_t blocks = 0;
     for (const Matrix& m : matrices)
       if (m.dtype == dtype) blocks += ceil_div(m.rows, wgmma_rows(shape));
-    blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n;
+    blocks *= ceil_div(rows, shape.columns);
     return ceil_div(blocks, kMultiprocessors * wgmma_workgroups(shape)) * (shape.warpgroups == 4 ? 20 : 12);
   };
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
@@ -59,7 +59,7 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
   args.x = tiles;
   for (const DType dtype : types_of(matrices)) {
     // An item of experts has a tile of x.
-    const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(matrices, dtype, met, 1);
+    const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(matrices, dtype, rows);
     set_parts(args, matrices, dtype, wgmma_rows(shape));
     planner.launch("linear_wgmma." + std::string(to_string(dtype)),
                    "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
