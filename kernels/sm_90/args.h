@@ -15,6 +15,14 @@ struct StepHeader {
 constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u, kAbsent = 0xFFFFFFFFu;
 constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 12, kMaxPushWords = 8;
 
+#if defined(__CUDACC__)
+// A dimension: a number, or that of the step.
+__device__ inline uint32_t dim_of(uint32_t symbol, const StepHeader* step) {
+  if (symbol == kSymbolicTokens) return step->n_tokens;
+  return symbol == kSymbolicOutputs ? step->n_outputs : symbol;
+}
+#endif
+
 // An op's kernel: bindings and push constants as in docs/abi.md, symbols in the order of the tier's table. The first
 // symbol is the number of rows.
 struct OpArgs {
@@ -34,10 +42,7 @@ struct OpArgs {
     static_assert(sizeof(T) <= sizeof(push), "push constants of an op");
     return *reinterpret_cast<const T*>(push);
   }
-  __device__ uint32_t dim(int i) const {
-    if (symbols[i] == kSymbolicTokens) return step->n_tokens;
-    return symbols[i] == kSymbolicOutputs ? step->n_outputs : symbols[i];
-  }
+  __device__ uint32_t dim(int i) const { return dim_of(symbols[i], step); }
 #endif
 };
 
@@ -154,6 +159,7 @@ constexpr uint32_t kWgmmaTile = 128, kWgmmaValues = 64, kWgmmaBlockBytes = kWgmm
 ZRT_CUDA_HD constexpr uint64_t wgmma_tile_bytes(uint32_t k) {
   return static_cast<uint64_t>((k + kWgmmaValues - 1) / kWgmmaValues) * kWgmmaBlockBytes;
 }
+constexpr uint32_t kBf16RowsThreads = 128;  // of a workgroup of bf16_rows.cu, a step of 32 values each
 struct Bf16RowsArgs {
   const void* x;
   void* to;
@@ -162,12 +168,6 @@ struct Bf16RowsArgs {
   // Experts: a tile an item (LinearArgs).
   uint32_t choices, x_rows;
   const int32_t *items, *order;
-#if defined(__CUDACC__)
-  __device__ uint32_t rows() const {
-    if (rows_symbol == kSymbolicTokens) return step->n_tokens;
-    return rows_symbol == kSymbolicOutputs ? step->n_outputs : rows_symbol;
-  }
-#endif
 };
 // A workgroup: some warpgroups, each with 64 rows of W and all `columns` rows of x, and one that copies to shared
 // memory: two stages of groups of 256 values of W, or four of 64 of float weights, and as many blocks of x as there is

@@ -1,13 +1,11 @@
 // Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h, their values in
 // the order in which products meet those of W. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each),
-// and kThreads steps.
+// and kBf16RowsThreads steps.
 #include "kernels/sm_90/weights.cuh"
 
 using namespace zinc_rt::cuda;
 
 namespace {
-
-constexpr uint32_t kThreads = 128;
 
 // A step of 32 values: four of lane c in the first and in the second 16.
 struct StepRow {
@@ -94,7 +92,7 @@ __device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow&
 
 template <class From>
 __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from) {
-  const uint32_t n = args.rows(), s = blockIdx.y * kThreads + threadIdx.x;
+  const uint32_t n = dim_of(args.rows_symbol, args.step), s = blockIdx.y * kBf16RowsThreads + threadIdx.x;
   uint32_t row = blockIdx.x;
   if (s * 32 >= args.k) return;
   if (args.items != nullptr) {
@@ -112,12 +110,14 @@ __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from
 }
 
 __device__ __forceinline__ Q8Rows quantized(const Bf16RowsArgs& args) {
-  const uint64_t n = static_cast<uint64_t>(args.rows()) * (args.items != nullptr ? args.x_rows : 1);
+  const uint64_t n =
+      static_cast<uint64_t>(dim_of(args.rows_symbol, args.step)) * (args.items != nullptr ? args.x_rows : 1);
   return q8_rows(const_cast<void*>(args.x), n, args.k);
 }
 
 }  // namespace
 
+static_assert(kBf16RowsThreads == 128);
 extern "C" __global__ void __launch_bounds__(128) bf16_rows_q8a32(const __grid_constant__ Bf16RowsArgs args) {
   wait_for_inputs();
   let_next_start();

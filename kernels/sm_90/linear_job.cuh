@@ -150,8 +150,7 @@ __device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Job& job
   return job.is_expert && args.x_rows == 1 ? row / args.choices : row;
 }
 __device__ __forceinline__ uint32_t rows_of_x(const LinearArgs& args) {
-  if (args.rows_symbol == kSymbolicTokens) return args.step->n_tokens;
-  return args.rows_symbol == kSymbolicOutputs ? args.step->n_outputs : args.rows_symbol;
+  return dim_of(args.rows_symbol, args.step);
 }
 __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m, float v) {
   const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;

@@ -246,7 +246,7 @@ struct WgmmaProduct {
     const auto run = [&](uint32_t g, uint32_t n_parts) {
       w.wait_full();
       blocks.wait_full();
-      publish_to_products();
+      publish_to_async();
       wgmma_begin();
       const uint64_t b = wgmma_operand(blocks.address());
       const uint64_t a = wgmma_operand(w.address() + first_row * W::kGroupBytes);

@@ -39,21 +39,23 @@ __device__ __forceinline__ float2 widen_f16_pair(uint32_t pair) {
   return value;
 }
 
+// An address of shared memory as instructions want it.
+__device__ __forceinline__ uint32_t shared_address(const void* at) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
+}
+
 // 16 bytes of global memory to shared memory, both aligned to 16, on their way until wait_for_copies.
 __device__ __forceinline__ void copy_16(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
 }
 // The same, or zeros: then nothing is read.
 __device__ __forceinline__ void copy_16_or_zeros(void* to, const void* from, bool is_copy) {
-  asm volatile(
-      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-      "l"(from), "r"(is_copy ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(is_copy ? 16 : 0));
 }
 // The same of 4 bytes.
 __device__ __forceinline__ void copy_4(void* to, const void* from) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from));
 }
 // For the copies of this thread.
 __device__ __forceinline__ void wait_for_copies() {
@@ -104,14 +106,14 @@ __device__ __forceinline__ void mma16_f16(float (&c)[4], const uint32_t (&a)[4],
 __device__ __forceinline__ void load_matrices(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "r"(shared_address(row))
                : "memory");
 }
 // The same of the transposed matrices.
 __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "r"(shared_address(row))
                : "memory");
 }
 
@@ -151,17 +153,19 @@ __device__ __forceinline__ uint32_t fma_bf16_pair(uint32_t a, uint32_t b, uint32
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define ZRT_HAS_WGMMA 1
 
-__device__ __forceinline__ uint32_t shared_address(const void* at) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
-}
 // A barrier's phase ends when `count` arrivals and all expected bytes have come.
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
+// What threads have written to shared memory, and this one knows of, comes before bulk copies and products that read
+// it.
+__device__ __forceinline__ void publish_to_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 // Makes barriers known to copies, before the threads of the workgroup meet.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  publish_to_async();
 }
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
@@ -206,10 +210,6 @@ __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// What threads have written to shared memory, and this one knows of, comes before products that read it.
-__device__ __forceinline__ void publish_to_products() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 // Rows of 64 values in shared memory, as args.h has those of x: the operand B of a product; 16 values further is 2
 // more.
 __device__ __forceinline__ uint64_t wgmma_operand(const void* rows) {
@@ -230,67 +230,50 @@ __device__ __forceinline__ void wgmma_wait_for_batches() {
 // d += A B of a warpgroup, or d = A B, m64nNk16 of bf16. A warp has 16 rows of A: a lane rows l / 4 (registers 0 and 2)
 // and 8 more (1 and 3), values l % 4 * 2 and the next, in registers 2 and 3 8 further. Of d it has for each 8 columns l
 // % 4 * 2 and the next of its first row, then of its second.
+// The operands of d: their names in the text, and themselves.
+#define ZRT_NAMES_32                                                                                          \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
+  "%23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define ZRT_NAMES_64                                                                                            \
+  ZRT_NAMES_32                                                                                                  \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
+  "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define ZRT_SUMS_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define ZRT_SUMS_16(i) ZRT_SUMS_4(i), ZRT_SUMS_4(i + 4), ZRT_SUMS_4(i + 8), ZRT_SUMS_4(i + 12)
+#define ZRT_SUMS_32 ZRT_SUMS_16(0), ZRT_SUMS_16(16)
+#define ZRT_SUMS_64 ZRT_SUMS_32, ZRT_SUMS_16(32), ZRT_SUMS_16(48)
+// shape; the names of d, of what the product reads, and of `adds`, which is the last operand.
+#define ZRT_WGMMA(shape, names, read, adds)                                                                        \
+  "{ .reg .pred adds; setp.ne.b32 adds, " adds ", 0; wgmma.mma_async.sync.aligned." shape ".f32.bf16.bf16 {" names \
+  "}, " read "; }"
 __device__ __forceinline__ void wgmma(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(
-      "{ .reg .pred adds; setp.ne.b32 adds, %69, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "{%64, %65, %66, %67}, %68, adds, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-        "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  asm volatile(ZRT_WGMMA("m64n128k16", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds, 1, 1, 0", "%69")
+               : ZRT_SUMS_64
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 __device__ __forceinline__ void wgmma(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(
-      "{ .reg .pred adds; setp.ne.b32 adds, %37, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "{%32, %33, %34, %35}, %36, adds, 1, 1, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  asm volatile(ZRT_WGMMA("m64n64k16", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds, 1, 1, 0", "%37")
+               : ZRT_SUMS_32
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 // The same with A in shared memory too, its 64 rows like those of B.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(
-      "{ .reg .pred adds; setp.ne.b32 adds, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-      "%64, %65, adds, 1, 1, 0, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]),
-        "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]),
-        "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]),
-        "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-        "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+  asm volatile(ZRT_WGMMA("m64n128k16", ZRT_NAMES_64, "%64, %65, adds, 1, 1, 0, 0", "%66")
+               : ZRT_SUMS_64
+               : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(
-      "{ .reg .pred adds; setp.ne.b32 adds, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
-      "%32, %33, adds, 1, 1, 0, 0; }"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),
-        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),
-        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),
-        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+  asm volatile(ZRT_WGMMA("m64n64k16", ZRT_NAMES_32, "%32, %33, adds, 1, 1, 0, 0", "%34")
+               : ZRT_SUMS_32
+               : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
+#undef ZRT_NAMES_32
+#undef ZRT_NAMES_64
+#undef ZRT_SUMS_4
+#undef ZRT_SUMS_16
+#undef ZRT_SUMS_32
+#undef ZRT_SUMS_64
+#undef ZRT_WGMMA
 #endif
 
 }  // namespace zinc_rt::cuda

@@ -91,16 +91,25 @@ std::vector<float> random_rows(const Shape& s, std::mt19937& rng) {
 
 class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
  protected:
+  // A product of random rows, and what T-CPU and the tier make of it.
+  struct Case {
+    std::vector<std::byte> w;
+    std::vector<float> x;
+    std::vector<std::byte> wanted, got;
+  };
+  Case run_both(DType dtype, const Shape& s, bool fast = false) {
+    Case c{random_blocks(dtype, s, rng_), random_rows(s, rng_), {}, {}};
+    const Memory given{{"act.x", bytes_of(c.x)}, {"model.w", c.w}};
+    const auto graph = product_graph(dtype, s);
+    c.wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, {"act.y"})["act.y"];
+    c.got = run_graph(*GetParam(), graph, s.n, given, {"act.y"}, fast)["act.y"];
+    return c;
+  }
+
   void compare(DType dtype, const Shape& s) {
     SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
-    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
-    const auto w = random_blocks(dtype, s, rng_);
-    const auto x = random_rows(s, rng_);
-    const Memory given{{"act.x", bytes_of(x)}, {"model.w", w}};
-    const auto graph = product_graph(dtype, s);
-    auto wanted = run_graph(cpu, graph, s.n, given, {"act.y"}),
-         got = run_graph(*GetParam(), graph, s.n, given, {"act.y"});
-    EXPECT_EQ(n_different(wanted["act.y"], got["act.y"]), 0u);
+    const Case c = run_both(dtype, s);
+    EXPECT_EQ(n_different(c.wanted, c.got), 0u);
   }
 
   // In `fast` the scales, minimums and values of w and those of x are rounded to 8 bits each, half a bit off on the
@@ -108,14 +117,8 @@ class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
   // where w is taken as the largest of its 32, and of what they are, since a scale is common to its values.
   void compare_fast(DType dtype, const Shape& s) {
     SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
-    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
-    const auto w = random_blocks(dtype, s, rng_);
-    const auto x = random_rows(s, rng_);
-    const Memory given{{"act.x", bytes_of(x)}, {"model.w", w}};
-    const auto graph = product_graph(dtype, s);
-    auto wanted = run_graph(cpu, graph, s.n, given, {"act.y"}),
-         got = run_graph(*GetParam(), graph, s.n, given, {"act.y"}, true);
-    ASSERT_EQ(wanted["act.y"].size(), got["act.y"].size());
+    const auto [w, x, wanted, got] = run_both(dtype, s, true);
+    ASSERT_EQ(wanted.size(), got.size());
     const auto at = [](const std::vector<std::byte>& bytes, std::size_t i) {
       float v;
       std::memcpy(&v, bytes.data() + i * sizeof(v), sizeof(v));
@@ -132,12 +135,12 @@ class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
           for (std::uint32_t i = k; i < k + 32; ++i) sum += largest * largest * x[t * s.k + i] * x[t * s.k + i];
         }
         const std::size_t i = std::size_t{t} * s.m + m;
-        const double y = at(wanted["act.y"], i);
-        ASSERT_NEAR(y, at(got["act.y"], i), (8 * std::sqrt(sum) + 2 * std::abs(y)) / 512 + 1e-30)
+        const double y = at(wanted, i);
+        ASSERT_NEAR(y, at(got, i), (8 * std::sqrt(sum) + 2 * std::abs(y)) / 512 + 1e-30)
             << "row " << m << " of w, row " << t << " of x";
       }
     }
-    EXPECT_GT(n_different(wanted["act.y"], got["act.y"]), 0u) << "no other arithmetic was used";
+    EXPECT_GT(n_different(wanted, got), 0u) << "no other arithmetic was used";
   }
 
   void compare_normed(const DType (&dtypes)[3], const Shape& s) {

@@ -8,8 +8,7 @@ namespace {
 
 using cuda::WgmmaShape;
 
-constexpr std::uint32_t kLeastMet = 33;     // rows of x by a matrix; fewer are faster as in `exact`
-constexpr std::uint32_t kRowThreads = 128;  // steps of 32 values of a workgroup of bf16_rows.cu
+constexpr std::uint32_t kLeastMet = 33;  // rows of x by a matrix; fewer are faster as in `exact`
 
 bool is_float(DType dtype) {
   return traits(dtype).block_elems == 1;
@@ -54,8 +53,8 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
   const cuda::Bf16RowsArgs to_bf16{x,           tiles,      planner.header(), call.rows_symbol, k, args.choices,
                                    args.x_rows, args.items, args.order};
   planner.launch("bf16_rows", "bf16_rows_" + std::string(to_string(x_dtype)),
-                 is_expert ? n_items * cuda::kWgmmaTile : rows, ceil_div(k, 32 * kRowThreads), 1, kRowThreads, 0,
-                 to_bf16);
+                 is_expert ? n_items * cuda::kWgmmaTile : rows, ceil_div(k, 32 * cuda::kBf16RowsThreads), 1,
+                 cuda::kBf16RowsThreads, 0, to_bf16);
   args.x = tiles;
   for (const DType dtype : types_of(matrices)) {
     // An item of experts has a tile of x.

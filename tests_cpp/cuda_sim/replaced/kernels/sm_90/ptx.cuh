@@ -186,7 +186,7 @@ inline void take_registers() {}
 inline uint64_t wgmma_operand(const void* rows) {
   return reinterpret_cast<std::uintptr_t>(rows) >> 4;
 }
-inline void publish_to_products() {}
+inline void publish_to_async() {}
 inline void wgmma_begin() {}
 inline void wgmma_end_batch() {}
 template <int kLeft>
