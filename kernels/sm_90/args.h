@@ -202,6 +202,45 @@ constexpr uint32_t wgmma_shared_bytes(const WgmmaShape& shape, uint32_t group_by
          wgmma_w_stages(group_bytes) * wgmma_rows(shape) * group_bytes + 256;
 }
 
+// The products of some rows of x by digits of sub-scales (linear_digits.cuh): rows of x, and warpgroups that share out
+// groups of k; one more adds, one copies. Shared memory: stages of a group of 256 of x and of 64 rows of W, beginning
+// at multiples of 1,024 bytes; v of a group a warpgroup, kDigitsPitch floats a row of x, so that no two of a store are
+// in one bank; barriers.
+struct DigitsShape {
+  uint32_t columns, splits;
+};
+constexpr DigitsShape kDigitsShapes[] = {{16, 4}, {32, 4}, {64, 3}};
+constexpr uint32_t kDigitsRows = 64, kDigitsPitch = 68;
+constexpr uint32_t digits_threads(const DigitsShape& shape) {
+  return 128 * (shape.splits + 2);
+}
+// A group of x: twice 128 bytes a row, the values in order, of which piece p of 16 lies at place p ^ row % 8, as the
+// instruction reads shared memory; then 16 sums a row as f16, then the scales.
+ZRT_CUDA_HD constexpr uint32_t digits_x_bytes(uint32_t columns) {
+  return columns * (256 + 32 + 4);
+}
+// What makes it (digit_rows.cu), of rows of x of which there are at most `columns`, 16, 32 or 64.
+struct DigitRowsArgs {
+  const void* x;
+  void* to;
+  const StepHeader* step;
+  uint32_t rows_symbol, k, columns;
+};
+constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, uint32_t group_bytes) {
+  return (digits_x_bytes(shape.columns) + kDigitsRows * group_bytes + 1023) / 1024 * 1024;
+}
+constexpr uint32_t digits_plane_bytes(const DigitsShape& shape) {
+  return shape.columns * (kDigitsPitch + 1) * 4;
+}
+constexpr uint32_t digits_stages(const DigitsShape& shape, uint32_t group_bytes) {
+  const uint32_t n = ((225u << 10) - shape.splits * digits_plane_bytes(shape)) / digits_stage_bytes(shape, group_bytes);
+  return n < 12 ? n : 12;
+}
+constexpr uint32_t digits_shared_bytes(const DigitsShape& shape, uint32_t group_bytes) {
+  return 1024 + digits_stages(shape, group_bytes) * digits_stage_bytes(shape, group_bytes) +
+         shape.splits * digits_plane_bytes(shape) + 256;
+}
+
 // Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what
 // a chunk takes where rows have room for `width` values. Those of K lie 32 bytes further apart, so that the two that a
 // warp reads at once are in different banks.

@@ -76,12 +76,16 @@ __device__ __forceinline__ void add_sums(int (&c)[4], const uint32_t (&m)[2], ui
   for (int& sum : c) sum *= 64;
   mma16<true>(c, m[0], m[1], low);
 }
+// The sum of a group less that of its minimums.
+__device__ __forceinline__ float less_minimums(const KScales& s, float sum, float minimums) {
+  return __fmaf_rn(sum, s.d, minimums * -s.dmin);
+}
 // v of a group, from its sums.
 template <Format F>
 __device__ __forceinline__ float super_value(const KScales& s, int isum, int sums) {
   using T = Traits<F>;
   const float sum = static_cast<float>(T::kOffset != 0 ? isum - T::kOffset * sums : isum);
-  return T::kMin != 0 ? __fmaf_rn(sum, s.d, static_cast<float>(sums) * -s.dmin) : sum * s.d;
+  return T::kMin != 0 ? less_minimums(s, sum, static_cast<float>(sums)) : sum * s.d;
 }
 
 // A product beside another (args.is_beside) waits when it is done, since the end of a kernel stands for the end of all

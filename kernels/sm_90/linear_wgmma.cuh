@@ -6,11 +6,11 @@
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
+#include "kernels/sm_90/stages.cuh"
 
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kWgmmaCopiers = 128;  // threads
 constexpr uint32_t kNegativeZeros = 0x80008000u;
 
 // What lies in a stage of W: rows of floats as args.h has those of x, or tiles of quantized rows.
@@ -139,24 +139,6 @@ struct F16Tile {
         pair = bf16_pair(values.x, values.y);
       }
     }
-  }
-};
-
-// A ring of stages in shared memory.
-struct Stages {
-  uint8_t* at;
-  uint64_t *full, *empty;  // a barrier a stage
-  uint32_t bytes, n, stage = 0, parity = 0;
-
-  __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
-  __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
-  __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
-  __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
-  __device__ __forceinline__ void advance() { advance_if(true); }
-  __device__ __forceinline__ void advance_if(bool moves) {
-    const bool wraps = moves && stage + 1 == n;
-    stage = wraps ? 0 : stage + (moves ? 1 : 0);
-    parity ^= wraps ? 1 : 0;
   }
 };
 

@@ -231,45 +231,65 @@ __device__ __forceinline__ void wgmma_wait_for_batches() {
 // and 8 more (1 and 3), values l % 4 * 2 and the next, in registers 2 and 3 8 further. Of d it has for each 8 columns l
 // % 4 * 2 and the next of its first row, then of its second.
 // The operands of d: their names in the text, and themselves.
-#define ZRT_NAMES_32                                                                                          \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
-  "%23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define ZRT_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define ZRT_NAMES_16 ZRT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define ZRT_NAMES_32 ZRT_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define ZRT_NAMES_64                                                                                            \
   ZRT_NAMES_32                                                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define ZRT_SUMS_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
-#define ZRT_SUMS_16(i) ZRT_SUMS_4(i), ZRT_SUMS_4(i + 4), ZRT_SUMS_4(i + 8), ZRT_SUMS_4(i + 12)
-#define ZRT_SUMS_32 ZRT_SUMS_16(0), ZRT_SUMS_16(16)
-#define ZRT_SUMS_64 ZRT_SUMS_32, ZRT_SUMS_16(32), ZRT_SUMS_16(48)
-// shape; the names of d, of what the product reads, and of `adds`, which is the last operand.
-#define ZRT_WGMMA(shape, names, read, adds)                                                                        \
-  "{ .reg .pred adds; setp.ne.b32 adds, " adds ", 0; wgmma.mma_async.sync.aligned." shape ".f32.bf16.bf16 {" names \
-  "}, " read "; }"
+#define ZRT_SUMS_8(kind, i)                                                                                   \
+  kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3]), kind(d[i + 4]), kind(d[i + 5]), kind(d[i + 6]), \
+      kind(d[i + 7])
+#define ZRT_SUMS_16(kind, i) ZRT_SUMS_8(kind, i), ZRT_SUMS_8(kind, i + 8)
+#define ZRT_SUMS_32(kind) ZRT_SUMS_16(kind, 0), ZRT_SUMS_16(kind, 16)
+#define ZRT_SUMS_64(kind) ZRT_SUMS_32(kind), ZRT_SUMS_16(kind, 32), ZRT_SUMS_16(kind, 48)
+// shape and types; the names of d, of what the product reads, and of `adds`, which is the last operand.
+#define ZRT_WGMMA(shape, names, read, adds) \
+  "{ .reg .pred adds; setp.ne.b32 adds, " adds ", 0; wgmma.mma_async.sync.aligned." shape " {" names "}, " read "; }"
 __device__ __forceinline__ void wgmma(float (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n128k16", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds, 1, 1, 0", "%69")
-               : ZRT_SUMS_64
+  asm volatile(ZRT_WGMMA("m64n128k16.f32.bf16.bf16", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds, 1, 1, 0", "%69")
+               : ZRT_SUMS_64("+f")
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 __device__ __forceinline__ void wgmma(float (&d)[32], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n64k16", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds, 1, 1, 0", "%37")
-               : ZRT_SUMS_32
+  asm volatile(ZRT_WGMMA("m64n64k16.f32.bf16.bf16", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds, 1, 1, 0", "%37")
+               : ZRT_SUMS_32("+f")
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 // The same with A in shared memory too, its 64 rows like those of B.
 __device__ __forceinline__ void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n128k16", ZRT_NAMES_64, "%64, %65, adds, 1, 1, 0, 0", "%66")
-               : ZRT_SUMS_64
+  asm volatile(ZRT_WGMMA("m64n128k16.f32.bf16.bf16", ZRT_NAMES_64, "%64, %65, adds, 1, 1, 0, 0", "%66")
+               : ZRT_SUMS_64("+f")
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n64k16", ZRT_NAMES_32, "%32, %33, adds, 1, 1, 0, 0", "%34")
-               : ZRT_SUMS_32
+  asm volatile(ZRT_WGMMA("m64n64k16.f32.bf16.bf16", ZRT_NAMES_32, "%32, %33, adds, 1, 1, 0, 0", "%34")
+               : ZRT_SUMS_32("+f")
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
+// The same, m64nNk32 of bytes, unsigned ones of A and signed ones of B: of A a lane has four values from l % 4 * 4 on,
+// in registers 2 and 3 16 further.
+__device__ __forceinline__ void wgmma_bytes(int (&d)[32], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  asm volatile(ZRT_WGMMA("m64n64k32.s32.u8.s8", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds", "%37")
+               : ZRT_SUMS_32("+r")
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+}
+__device__ __forceinline__ void wgmma_bytes(int (&d)[16], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  asm volatile(ZRT_WGMMA("m64n32k32.s32.u8.s8", ZRT_NAMES_16, "{%16, %17, %18, %19}, %20, adds", "%21")
+               : ZRT_SUMS_16("+r", 0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+}
+__device__ __forceinline__ void wgmma_bytes(int (&d)[8], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  asm volatile(ZRT_WGMMA("m64n16k32.s32.u8.s8", ZRT_NAMES_8, "{%8, %9, %10, %11}, %12, adds", "%13")
+               : ZRT_SUMS_8("+r", 0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+}
+#undef ZRT_NAMES_8
+#undef ZRT_NAMES_16
 #undef ZRT_NAMES_32
 #undef ZRT_NAMES_64
-#undef ZRT_SUMS_4
+#undef ZRT_SUMS_8
 #undef ZRT_SUMS_16
 #undef ZRT_SUMS_32
 #undef ZRT_SUMS_64

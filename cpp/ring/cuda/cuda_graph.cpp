@@ -108,7 +108,7 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
   }
   for (;;) {
     launches.clear();
-    Planner planner(header, scratch_, most_shared_, is_fast_, launches);
+    Planner planner(header, scratch_, traits_, launches);
     planner.launch("step", "step_begin", begin.n_copies + std::max(1u, begin.n_pages * cuda::kPageBlocks), 1, 1, 256, 0,
                    begin);
     for (std::size_t i = 0; i < calls.size();) {
@@ -134,7 +134,7 @@ std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) c
   for (bool is_last = false; !is_last;) {
     is_last = bucket.n_tokens >= most.n_tokens && bucket.n_outputs >= most.n_outputs;
     std::vector<Launch> launches;
-    Planner planner(nullptr, nowhere, most_shared_, is_fast_, launches);
+    Planner planner(nullptr, nowhere, traits_, launches);
     for (const Packet& packet : batch.packets) {
       if (packet.kind != PacketKind::kDispatch) continue;
       OpCall call = call_of(batch, packet, bucket);

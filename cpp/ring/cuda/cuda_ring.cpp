@@ -57,8 +57,9 @@ Status CudaRing::open() {
   };
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   overlaps_launches_ = major >= 9;
-  is_fast_ = is_fast_ && major == 9;  // of the images, the machine code for sm_90a has those kernels, not the PTX
-  most_shared_ = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  traits_.has_wgmma = major == 9;
+  traits_.is_fast = traits_.is_fast && traits_.has_wgmma;
+  traits_.most_shared = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   char name[128] = {};
   driver_.cuDeviceGetName(name, sizeof(name), device_);
   std::size_t total = 0;

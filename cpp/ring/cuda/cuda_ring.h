@@ -37,7 +37,7 @@ class CudaRing final : public Ring {
   const kernel::KernelTable& kernels() const override { return table_; }
   RingStats stats() const override;
   std::string describe() const override { return description_; }
-  bool is_fast() const override { return is_fast_; }
+  bool is_fast() const override { return traits_.is_fast; }
 
  private:
   struct LoadedKernel {
@@ -66,7 +66,7 @@ class CudaRing final : public Ring {
     }
   };
 
-  CudaRing(const Driver& driver, bool fast) : driver_(driver), is_fast_(fast), memory_(driver) {}
+  CudaRing(const Driver& driver, bool fast) : driver_(driver), memory_(driver) { traits_.is_fast = fast; }
   Status open();
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   Status fits(const Submission& submission) const;
@@ -84,12 +84,11 @@ class CudaRing final : public Ring {
   Result<std::byte*> staging(std::uint64_t bytes);
 
   const Driver& driver_;
-  bool is_fast_;
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   bool overlaps_launches_ = false;  // programmatic dependent launch
-  std::uint32_t most_shared_ = 0;   // bytes of shared memory of a workgroup
+  DeviceTraits traits_;
   std::string description_;
   kernel::KernelTable table_{kernel::Target::kSm90};
   CudaMemory memory_;

@@ -52,17 +52,23 @@ struct OpCall {
   }
 };
 
+// What decides on a device which kernels there are to choose from.
+struct DeviceTraits {
+  std::uint32_t most_shared = 0;  // bytes of shared memory that a workgroup may have
+  bool has_wgmma = false;         // it runs the images' machine code for sm_90a
+  bool is_fast = false;           // kernels of arithmetic `fast`, which are part of that, may be taken
+};
+
 class Planner {
  public:
-  // header: of the device. scratch: memory of scratch_bytes; a plan that needs more is made again with it. most_shared:
-  // bytes of shared memory that a workgroup may have on the device. is_fast: kernels of arithmetic `fast` may be taken.
-  Planner(const cuda::StepHeader* header, std::byte* scratch, std::uint32_t most_shared, bool is_fast,
-          std::vector<Launch>& launches)
-      : header_(header), scratch_(scratch), most_shared_(most_shared), is_fast_(is_fast), launches_(launches) {}
+  // header: of the device. scratch: memory of scratch_bytes; a plan that needs more is made again with it.
+  Planner(const cuda::StepHeader* header, std::byte* scratch, const DeviceTraits& device, std::vector<Launch>& launches)
+      : header_(header), scratch_(scratch), device_(device), launches_(launches) {}
 
   const cuda::StepHeader* header() const { return header_; }
-  std::uint32_t most_shared() const { return most_shared_; }
-  bool is_fast() const { return is_fast_; }
+  std::uint32_t most_shared() const { return device_.most_shared; }
+  bool has_wgmma() const { return device_.has_wgmma; }
+  bool is_fast() const { return device_.is_fast; }
   // Memory of the packets that are being planned together, aligned to 256 bytes.
   void* scratch(std::uint64_t bytes);
   // After `calls`, whose scratch memory is free again.
@@ -99,8 +105,7 @@ class Planner {
  private:
   const cuda::StepHeader* header_;
   std::byte* scratch_;
-  std::uint32_t most_shared_;
-  bool is_fast_;
+  DeviceTraits device_;
   std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0, most_kept_ = 0;  // bytes
   Sorted sorted_;
   SortedAt sorted_at_{};

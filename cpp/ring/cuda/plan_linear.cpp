@@ -11,14 +11,16 @@ using cuda::LinearArgs;
 // Measured on an H200.
 constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
-constexpr std::uint32_t kLeastPairs = 250;    // with fewer blocks of two tiles much of a GPU would be idle
-constexpr std::uint32_t kLeastTiles = 100;    // with fewer large tiles also
-constexpr std::uint32_t kManyTiles = 500;     // with so many large tiles a workgroup of 8 warps is faster than of 16
+constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits of sub-scales are faster
+constexpr std::uint32_t kLeastDigitsOfMany = 9, kManyDigitBlocks = 80;  // the same of so many blocks of rows of W
+constexpr std::uint32_t kLeastPairs = 250;  // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles also
+constexpr std::uint32_t kManyTiles = 500;   // with so many large tiles a workgroup of 8 warps is faster than of 16
 
 struct Shape {
-  const char* function;
-  std::uint32_t columns;     // rows of x a workgroup
-  std::uint32_t block_rows;  // rows of W a workgroup
+  const char *image, *function;  // image: of those with the weights' type in their name
+  std::uint32_t columns;         // rows of x a workgroup
+  std::uint32_t block_rows;      // rows of W a workgroup
   std::uint32_t shared;
   std::uint32_t threads = 256;
   std::uint32_t walkers = 0;  // so many workgroups share all blocks and items; 0: a workgroup each
@@ -37,7 +39,8 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
                                  {"linear_32", nullptr, 4, 32}};
   const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const auto shape = [&](const Few& few, std::uint32_t tiles) {
-    return Shape{tiles == 2 ? few.of_two : few.function,
+    return Shape{"linear.",
+                 tiles == 2 ? few.of_two : few.function,
                  few.columns,
                  16 * tiles,
                  cuda::linear_shared_bytes(tiles, few.column_tiles, tile_bytes),
@@ -70,16 +73,50 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
                          : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
                                                                     : "linear_tile_128_w8";
-  return {function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage, tile.threads};
+  return {"linear.",   function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage,
+          tile.threads};
+}
+
+// linear_digits.cuh, for the products of `rows` rows of x by the matrices of a type; columns 0: it has none for them.
+Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
+  if (!planner.has_wgmma() || (dtype != DType::kQ4_K && dtype != DType::kQ5_K) || rows < kLeastDigitsOfMany) return {};
+  const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  std::uint32_t blocks = 0;
+  for (const Matrix& m : matrices) {
+    if (m.dtype != dtype) continue;
+    if (m.rows % 16 != 0) return {};
+    blocks += ceil_div(m.rows, cuda::kDigitsRows);
+  }
+  if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
+  for (const cuda::DigitsShape& shape : cuda::kDigitsShapes)
+    if (rows <= shape.columns && digits_shared_bytes(shape, group) <= planner.most_shared())
+      return {"linear_digits.",
+              shape.columns == 16   ? "linear_digits_16"
+              : shape.columns == 32 ? "linear_digits_32"
+                                    : "linear_digits_64",
+              shape.columns,
+              cuda::kDigitsRows,
+              digits_shared_bytes(shape, group),
+              digits_threads(shape),
+              kMultiprocessors};
+  return {};
+}
+
+const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k,
+                            std::uint32_t columns) {
+  void* rows = planner.scratch(std::uint64_t{k / 256} * cuda::digits_x_bytes(columns));
+  const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
+  planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(call.rows(), 4), 1, 32, 0, args);
+  return rows;
 }
 
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
-constexpr Shape kAnyFloatShape{"linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
-constexpr Shape kLeastFloatShape{"linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
-constexpr Shape kFewFloatShape{"linear_16", cuda::kFewColumns, cuda::kFewRows, cuda::kFewSharedBytes,
-                               cuda::kFewThreads};
+constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
+constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
+constexpr Shape kFewFloatShape{"linear.",      "linear_16",           cuda::kFewColumns,
+                               cuda::kFewRows, cuda::kFewSharedBytes, cuda::kFewThreads};
 constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
-  return {function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
+  return {"linear.", function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
 }
 constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
 
@@ -185,7 +222,6 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
-  args.x = x;
   if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const std::uint32_t met = rows_met(call, experts);
@@ -216,11 +252,20 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
   const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
   const std::uint32_t n_items = plan_experts(planner, call, experts, columns, args);
+  const void* digit_rows = nullptr;
+  const auto digits_of = [&](DType dtype) {
+    return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
+  };
+  for (const DType dtype : types_of(matrices))
+    if (const Shape digits = digits_of(dtype); digits.columns != 0 && digit_rows == nullptr)
+      digit_rows = plan_digit_rows(planner, call, x, k, digits.columns);
   for (const DType dtype : types_of(matrices)) {
     Shape shape = shape_of(dtype, tile);
+    args.x = x;
+    if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
     if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
-    if (is_tiled && experts.ids == nullptr) {
+    if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
       const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
       if (n_tiles < kLeastTiles) {
         shape = shape_of(dtype, cuda::kSmallTile);
@@ -233,7 +278,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t workgroups_x =
         shape.walkers > 0 ? std::min(args.n_blocks * n_items, shape.walkers) : args.n_blocks;
-    planner.launch("linear." + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
+    planner.launch(shape.image + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
                    shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
     args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
   }

@@ -191,13 +191,17 @@ inline void wgmma_begin() {}
 inline void wgmma_end_batch() {}
 template <int kLeft>
 inline void wgmma_wait_for_batches() {}
-// Two values of a row of an operand, from value `first` on.
-inline float2 operand_pair(uint64_t operand, std::uint32_t row, std::uint32_t first) {
-  std::uintptr_t at = (operand << 4) + row * 128 + first * 2;
+// A word of a row of an operand.
+inline std::uint32_t operand_word(uint64_t operand, std::uint32_t row, std::uint32_t index) {
+  std::uintptr_t at = (operand << 4) + row * 128 + index * 4;
   at ^= (at >> 7 & 7) << 4;
   std::uint32_t word;
   std::memcpy(&word, reinterpret_cast<const void*>(at), 4);
-  return widen_bf16_pair(word);
+  return word;
+}
+// Two values of it, from value `first` on.
+inline float2 operand_pair(uint64_t operand, std::uint32_t row, std::uint32_t first) {
+  return widen_bf16_pair(operand_word(operand, row, first / 2));
 }
 // d of a lane; a(second, pair): two values of its first or second row of A.
 template <int kRegisters, class A>
@@ -224,6 +228,22 @@ inline void wgmma(float (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bo
         return widen_bf16_pair(lanes[row * 4 + pair % 4].w[second + pair / 4 * 2]);
       },
       b, adds);
+}
+// The same of bytes, unsigned ones of A and signed ones of B.
+template <int kRegisters>
+inline void wgmma_bytes(int (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3]}});
+  const std::uint32_t row = threadIdx.x % 32 / 4;
+  for (int i = 0; i < kRegisters; ++i) {
+    const std::uint32_t column = static_cast<std::uint32_t>(i) / 4 * 8 + threadIdx.x % 4 * 2 + i % 2;
+    int sum = adds ? d[i] : 0;
+    for (std::uint32_t quad = 0; quad < 8; ++quad) {
+      const std::uint32_t w = lanes[row * 4 + quad % 4].w[i % 4 / 2 + quad / 4 * 2], x = operand_word(b, column, quad);
+      for (int byte = 0; byte < 4; ++byte)
+        sum += static_cast<std::uint8_t>(w >> (8 * byte)) * static_cast<std::int8_t>(x >> (8 * byte));
+    }
+    d[i] = sum;
+  }
 }
 template <int kRegisters>
 inline void wgmma_shared(float (&d)[kRegisters], uint64_t a, uint64_t b, bool adds) {

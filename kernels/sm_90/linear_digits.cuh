@@ -1,0 +1,234 @@
+// Products of some rows of x (linear.cuh's contract, its bits) with quantized weights of 256 values a block, on a
+// warpgroup's integer products. A sub-scale of six bits is two digits of three, low + 8 high, and a code times a digit
+// still fits a byte: so codes meet their sub-scale before the product, a word of four at a time, and the tensor cores
+// sum up a whole group of 256 for each digit. Other kernels multiply each sum of 32 by its sub-scale instead, once a
+// row of x.
+// A workgroup has 64 rows of W and all rows of x. Some warpgroups take groups of k in turn and leave v of each in
+// shared memory; one adds them up, in order; a warp of the last one copies groups of W and of x (digit_rows.cu) to
+// shared memory, stages ahead.
+#pragma once
+
+#include "kernels/sm_90/linear_job.cuh"
+#include "kernels/sm_90/stages.cuh"
+
+#if defined(ZRT_HAS_WGMMA)
+namespace zinc_rt::cuda {
+
+template <Format F, uint32_t kColumns, uint32_t kSplits>
+struct DigitsProduct {
+  using T = Traits<F>;
+  static_assert(T::kBlock == 256 && T::kSub == 32 && T::kMin != 0 && T::kTable == 0);
+  static constexpr DigitsShape kShape{kColumns, kSplits};
+  static constexpr uint32_t kTileBytes = 16 * T::kBytes;
+  // In a stage: x as digit_rows.cu leaves it, then tiles of W.
+  static constexpr uint32_t kXBytes = digits_x_bytes(kColumns), kStageBytes = digits_stage_bytes(kShape, T::kBytes),
+                            kStages = digits_stages(kShape, T::kBytes), kPlaneBytes = digits_plane_bytes(kShape);
+  // v of a group: its columns after one another, and the scales of x, which v meets when it is added.
+  static constexpr uint32_t kPitch = kDigitsPitch, kQuads = kColumns / 8;  // fours of rows of W of a thread that adds
+  static constexpr int kAtStart = kSplits == 4 ? 80 : 96, kCopierRegisters = 40,
+                       kAdderRegisters = kSplits == 4 ? 56 : 80, kRegisters = kSplits == 4 ? 96 : 120;
+  static_assert(kCopierRegisters + kAdderRegisters + static_cast<int>(kSplits) * kRegisters <=
+                kAtStart * (static_cast<int>(kSplits) + 2));
+
+  const LinearArgs& args;
+  uint32_t n_groups, n_own;  // groups of k; blocks of the workgroup
+
+  __device__ __forceinline__ DigitsProduct(const LinearArgs& linear_args)
+      : args(linear_args),
+        n_groups(linear_args.k / 256),
+        n_own(blockIdx.x < linear_args.n_blocks ? (linear_args.n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0) {}
+
+  __device__ __forceinline__ Job job_at(uint32_t own, uint32_t n_rows) const {
+    return job_of<4>(args, blockIdx.x + own * gridDim.x, 0, n_rows);
+  }
+
+  // By a warp. Weights never change, so they are on their way before the inputs are there.
+  __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
+    const uint64_t row_bytes = row_bytes_of<F>(args.k);
+    for (uint32_t own = 0; own < n_own; ++own) {
+      const Job job = job_at(own, 0);
+      const uint8_t* from = job.w + min(job.first_tile + lane % 4, job.part->rows / 16 - 1) * 16 * row_bytes;
+      for (uint32_t g = 0; g < n_groups; ++g, from += kTileBytes, stages.advance()) {
+        stages.wait_empty();
+        if (lane == 0) barrier_expect(stages.full + stages.stage, 4 * kTileBytes);
+        __syncwarp();
+        if (lane < 4)
+          bulk_copy(stages.address() + kXBytes + lane * kTileBytes, from, kTileBytes, stages.full + stages.stage);
+      }
+    }
+  }
+  // By a thread.
+  __device__ __forceinline__ void copy_x(Stages stages) const {
+    for (uint32_t own = 0; own < n_own; ++own) {
+      const auto* from = static_cast<const uint8_t*>(args.x);
+      for (uint32_t g = 0; g < n_groups; ++g, from += kXBytes, stages.advance()) {
+        stages.wait_empty();
+        barrier_expect(stages.full + stages.stage, kXBytes);
+        bulk_copy(stages.address(), from, kXBytes, stages.full + stages.stage);
+      }
+    }
+  }
+
+  // Warpgroup `split` of those that multiply.
+  __device__ __forceinline__ void multiply_all(Stages stages, Stages planes, uint32_t split, uint32_t tile,
+                                               uint32_t lane) const {
+    stages.advance_by(split);
+    planes.advance_by(split);
+    for (uint32_t i = split; i < n_own * n_groups; i += kSplits) {
+      stages.wait_full();
+      multiply(stages, planes, tile, lane);
+      planes.arrive_full();
+      stages.advance_by(kSplits);
+      planes.advance_by(kSplits);
+    }
+  }
+
+  // The warpgroup that adds v up.
+  __device__ __forceinline__ void add_all(Stages planes, uint32_t n_rows, uint32_t thread) const {
+    for (uint32_t own = 0; own < n_own; ++own) {
+      float4 acc[kQuads] = {};
+      for (uint32_t g = 0; g < n_groups; ++g) {
+        planes.wait_full();
+        const float* plane = reinterpret_cast<const float*>(planes.address());
+#pragma unroll
+        for (int q = 0; q < kQuads; ++q) {
+          const uint32_t column = q * 8 + thread / 16;
+          const float4 v = *reinterpret_cast<const float4*>(plane + column * kPitch + thread % 16 * 4);
+          const float d = plane[kColumns * kPitch + column];
+          acc[q] = make_float4(__fmaf_rn(v.x, d, acc[q].x), __fmaf_rn(v.y, d, acc[q].y), __fmaf_rn(v.z, d, acc[q].z),
+                               __fmaf_rn(v.w, d, acc[q].w));
+        }
+        planes.release();
+        planes.advance();
+      }
+      const Job job = job_at(own, n_rows);
+      const uint32_t m = job.first_tile * 16 + thread % 16 * 4;
+#pragma unroll
+      for (int q = 0; q < kQuads; ++q) {
+        const uint32_t column = q * 8 + thread / 16;
+        if (column >= job.n_columns || m >= job.part->rows) continue;
+        put(args, job, column, m, acc[q].x);
+        put(args, job, column, m + 1, acc[q].y);
+        put(args, job, column, m + 2, acc[q].z);
+        put(args, job, column, m + 3, acc[q].w);
+      }
+    }
+  }
+
+ private:
+  // v of the group of a stage; the warp has tile `tile`.
+  __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t tile,
+                                           uint32_t lane) const {
+    const uint8_t* stage = stages.address();
+    const Group<F> group{stage + kXBytes + tile * kTileBytes, 8, lane};
+    const KScales scales[2] = {group.scales(0), group.scales(1)};
+    const uint64_t b = wgmma_operand(stage);
+    int low[kColumns / 2], high[kColumns / 2];
+    // Steps are asked for ahead, and so many may be in products at once, as there are registers for.
+    constexpr int kAhead = kColumns == 16 ? 4 : 2, kAtOnce = kColumns == 16 ? 3 : 2;
+    Step steps[kAhead];
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) steps[s] = group.step(s);
+    uint32_t a[kAtOnce][2][4];  // by step, digit
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      uint32_t codes[4];
+      operand<F>(steps[s % kAhead], codes);
+      if (s + kAhead < 8) steps[s % kAhead] = group.step(s + kAhead);
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const uint32_t scale = scales[r].sc[s / 4] >> (8 * (s % 4));
+#pragma unroll
+        for (int j = r; j < 4; j += 2) {
+          a[s % kAtOnce][0][j] = codes[j] * (scale & 7);
+          a[s % kAtOnce][1][j] = codes[j] * (scale >> 3 & 7);
+        }
+      }
+      wgmma_begin();
+      const uint64_t at = b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16;
+      wgmma_bytes(low, a[s % kAtOnce][0], at, s > 0);
+      wgmma_bytes(high, a[s % kAtOnce][1], at, s > 0);
+      wgmma_end_batch();
+      wgmma_wait_for_batches<kAtOnce - 1>();
+    }
+    // Minimums by sums of x, in f32: they are whole numbers below 2^21.
+    uint32_t m[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float minimum = static_cast<float>(scales[i % 2].m[i / 2] >> (8 * (lane % 4)) & 0xFF);
+      m[i] = f16_pair(minimum, minimum);
+    }
+    planes.wait_empty();
+    float* plane = reinterpret_cast<float*>(planes.address());
+    float* to = plane + tile * 16 + lane / 4;
+    wgmma_wait_for_batches<0>();
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; n += 2) {
+      uint32_t sums[4];
+      load_matrices(sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        float c[4] = {};
+        mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int at = (n + j) * 4 + i;
+          to[((n + j) * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] =
+              less_minimums(scales[i / 2], static_cast<float>(low[at] + 8 * high[at]), c[i]);
+        }
+      }
+    }
+    const uint32_t column = tile * 32 + lane;
+    if (column < kColumns)
+      plane[kColumns * kPitch + column] = *reinterpret_cast<const float*>(stage + kColumns * 288 + column * 4);
+    stages.release();
+  }
+};
+
+// Grid: workgroups that share the blocks of 64 rows of all parts.
+template <Format F, uint32_t kColumns, uint32_t kSplits>
+__device__ __forceinline__ void linear_digits(const LinearArgs& args) {
+  using P = DigitsProduct<F, kColumns, kSplits>;
+  ZRT_DYNAMIC_SHARED(float, shared);
+  uint8_t* const first =
+      reinterpret_cast<uint8_t*>(shared) + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
+  constexpr uint32_t kN = P::kStages;
+  uint8_t* const v = first + kN * P::kStageBytes;
+  auto* barriers = reinterpret_cast<uint64_t*>(v + kSplits * P::kPlaneBytes);
+  const Stages stages{first, barriers, barriers + kN, P::kStageBytes, kN};
+  barriers += 2 * kN;
+  const Stages planes{v, barriers, barriers + kSplits, P::kPlaneBytes, kSplits};
+  if (threadIdx.x == 0) {
+    for (uint32_t i = 0; i < kN; ++i) {
+      barrier_init(stages.full + i, 2);
+      barrier_init(stages.empty + i, 4);
+    }
+    for (uint32_t i = 0; i < kSplits; ++i) {
+      barrier_init(planes.full + i, 4);
+      barrier_init(planes.empty + i, 4);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  const P product(args);
+  const uint32_t warpgroup = threadIdx.x / 128, thread = threadIdx.x % 128;
+  if (warpgroup == kSplits + 1) {
+    give_registers<P::kCopierRegisters>();
+    if (thread < 32) product.copy_w(stages, thread);
+    begin_product(args);
+    if (thread == 32) product.copy_x(stages);
+    return;
+  }
+  if (warpgroup == kSplits) {
+    give_registers<P::kAdderRegisters>();
+    begin_product(args);
+    product.add_all(planes, rows_of_x(args), thread);
+    return;
+  }
+  take_registers<P::kRegisters>();
+  begin_product(args);
+  product.multiply_all(stages, planes, warpgroup, thread / 32, thread % 32);
+}
+
+}  // namespace zinc_rt::cuda
+#endif

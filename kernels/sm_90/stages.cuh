@@ -1,0 +1,45 @@
+// Stages of shared memory that some warps fill and others use.
+#pragma once
+
+#include "kernels/sm_90/device.cuh"
+
+#if defined(ZRT_HAS_WGMMA)
+namespace zinc_rt::cuda {
+
+constexpr uint32_t kWgmmaCopiers = 128;  // threads of the warpgroup that copies
+
+// A ring of stages in shared memory.
+struct Stages {
+  uint8_t* at;
+  uint64_t *full, *empty;  // a barrier a stage
+  uint32_t bytes, n, stage = 0, parity = 0;
+
+  __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
+  __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
+  __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
+  // A warp has written to the stage, or is done with it.
+  __device__ __forceinline__ void arrive_full() const { arrive(full + stage); }
+  __device__ __forceinline__ void release() const { arrive(empty + stage); }
+  __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
+  __device__ __forceinline__ void advance() { advance_if(true); }
+  __device__ __forceinline__ void advance_by(uint32_t by) {  // at most n
+    stage += by;
+    if (stage < n) return;
+    stage -= n;
+    parity ^= 1;
+  }
+  __device__ __forceinline__ void advance_if(bool moves) {
+    const bool wraps = moves && stage + 1 == n;
+    stage = wraps ? 0 : stage + (moves ? 1 : 0);
+    parity ^= wraps ? 1 : 0;
+  }
+
+ private:
+  static __device__ __forceinline__ void arrive(uint64_t* barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+  }
+};
+
+}  // namespace zinc_rt::cuda
+#endif
