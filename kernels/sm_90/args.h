@@ -219,7 +219,7 @@ constexpr uint32_t digits_threads(const DigitsShape& shape) {
 ZRT_CUDA_HD constexpr uint32_t digits_x_bytes(uint32_t columns) {
   return columns * (256 + 32 + 4);
 }
-// What makes it (digit_rows.cu), of rows of x of which there are at most `columns`, 16, 32 or 64.
+// What makes it (digit_rows.cu): tiles of `columns` rows of x, 16 to 128, one after another.
 struct DigitRowsArgs {
   const void* x;
   void* to;
@@ -239,6 +239,18 @@ constexpr uint32_t digits_stages(const DigitsShape& shape, uint32_t group_bytes)
 constexpr uint32_t digits_shared_bytes(const DigitsShape& shape, uint32_t group_bytes) {
   return 1024 + digits_stages(shape, group_bytes) * digits_stage_bytes(shape, group_bytes) +
          shape.splits * digits_plane_bytes(shape) + 256;
+}
+
+// Of many rows of x (linear_digits_tile.cuh): 128 rows of W by 128 of x, in stages of a group of 256 of both.
+constexpr uint32_t kDigitsTile = 128, kDigitsTileThreads = 384;
+constexpr uint32_t digits_tile_stage_bytes(uint32_t group_bytes) {
+  return (digits_x_bytes(kDigitsTile) + kDigitsTile * group_bytes + 1023) / 1024 * 1024;
+}
+constexpr uint32_t digits_tile_stages(uint32_t group_bytes) {
+  return (225u << 10) / digits_tile_stage_bytes(group_bytes);
+}
+constexpr uint32_t digits_tile_shared_bytes(uint32_t group_bytes) {
+  return 1024 + digits_tile_stages(group_bytes) * digits_tile_stage_bytes(group_bytes) + 256;
 }
 
 // Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what

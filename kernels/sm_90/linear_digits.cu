@@ -1,6 +1,6 @@
-// Products of 9 to 64 rows of x by digits of sub-scales, one image a weight format (ZRT_WEIGHTS), in the shapes of
-// kDigitsShapes.
-#include "kernels/sm_90/linear_digits.cuh"
+// Products by digits of sub-scales, one image a weight format (ZRT_WEIGHTS): of 9 to 64 rows of x in the shapes of
+// kDigitsShapes, and of more.
+#include "kernels/sm_90/linear_digits_tile.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -23,6 +23,13 @@ extern "C" __global__ void __launch_bounds__(768, 1) linear_digits_32(const __gr
 extern "C" __global__ void __launch_bounds__(640, 1) linear_digits_64(const __grid_constant__ LinearArgs args) {
 #if defined(ZRT_HAS_WGMMA)
   linear_digits<kFormat, 64, 3>(args);
+  end_product(args);
+#endif
+}
+static_assert(kDigitsTileThreads == 384);
+extern "C" __global__ void __launch_bounds__(384, 1) linear_digits_128(const __grid_constant__ LinearArgs args) {
+#if defined(ZRT_HAS_WGMMA)
+  linear_digits_tile<kFormat>(args);
   end_product(args);
 #endif
 }

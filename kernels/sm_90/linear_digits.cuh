@@ -14,10 +14,27 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
+// A of step s: codes times the lower or the upper digit of their rows' sub-scales.
+__device__ __forceinline__ void times_digit(const uint32_t (&codes)[4], const KScales (&scales)[2], int s, bool upper,
+                                            uint32_t (&a)[4]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) a[j] = codes[j] * (scales[j % 2].sc[s / 4] >> (8 * (s % 4) + (upper ? 3 : 0)) & 7);
+}
+// A of the product of minimums and sums of x, which is f16's: they are whole numbers, and their sum below 2^21.
+__device__ __forceinline__ void minimums_operand(const KScales (&scales)[2], uint32_t lane, uint32_t (&m)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float minimum = static_cast<float>(scales[i % 2].m[i / 2] >> (8 * (lane % 4)) & 0xFF);
+    m[i] = f16_pair(minimum, minimum);
+  }
+}
+template <Format F>
+constexpr bool kHasDigits = Traits<F>::kBlock == 256 && Traits<F>::kSub == 32 && Traits<F>::kMin != 0;
+
 template <Format F, uint32_t kColumns, uint32_t kSplits>
 struct DigitsProduct {
   using T = Traits<F>;
-  static_assert(T::kBlock == 256 && T::kSub == 32 && T::kMin != 0 && T::kTable == 0);
+  static_assert(kHasDigits<F>);
   static constexpr DigitsShape kShape{kColumns, kSplits};
   static constexpr uint32_t kTileBytes = 16 * T::kBytes;
   // In a stage: x as digit_rows.cu leaves it, then tiles of W.
@@ -135,15 +152,8 @@ struct DigitsProduct {
       uint32_t codes[4];
       operand<F>(steps[s % kAhead], codes);
       if (s + kAhead < 8) steps[s % kAhead] = group.step(s + kAhead);
-#pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        const uint32_t scale = scales[r].sc[s / 4] >> (8 * (s % 4));
-#pragma unroll
-        for (int j = r; j < 4; j += 2) {
-          a[s % kAtOnce][0][j] = codes[j] * (scale & 7);
-          a[s % kAtOnce][1][j] = codes[j] * (scale >> 3 & 7);
-        }
-      }
+      times_digit(codes, scales, s, false, a[s % kAtOnce][0]);
+      times_digit(codes, scales, s, true, a[s % kAtOnce][1]);
       wgmma_begin();
       const uint64_t at = b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16;
       wgmma_bytes(low, a[s % kAtOnce][0], at, s > 0);
@@ -151,13 +161,8 @@ struct DigitsProduct {
       wgmma_end_batch();
       wgmma_wait_for_batches<kAtOnce - 1>();
     }
-    // Minimums by sums of x, in f32: they are whole numbers below 2^21.
     uint32_t m[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float minimum = static_cast<float>(scales[i % 2].m[i / 2] >> (8 * (lane % 4)) & 0xFF);
-      m[i] = f16_pair(minimum, minimum);
-    }
+    minimums_operand(scales, lane, m);
     planes.wait_empty();
     float* plane = reinterpret_cast<float*>(planes.address());
     float* to = plane + tile * 16 + lane / 4;

@@ -304,46 +304,6 @@ struct WgmmaProduct {
     }
   }
 
-  // A lane's sums to y; its first row of W is first_row. What is added to is loaded for some columns at once.
-  __device__ __forceinline__ void put_all(const float (&acc)[kColumns / 2], uint32_t first_column, uint32_t first_row,
-                                          uint32_t lane) const {
-    constexpr uint32_t kOwnRows = 2, kAtOnce = 8;
-    const LinearPart& part = *job.part;
-    float bias[kOwnRows] = {};
-#pragma unroll
-    for (int r = 0; r < kOwnRows; ++r)
-      if (part.bias != nullptr && first_row + 8 * r < part.rows) bias[r] = part.bias[first_row + 8 * r];
-    const auto is_row = [&](int r) { return first_row + 8 * r < part.rows; };
-#pragma unroll
-    for (int first = 0; first < kColumns / 4; first += kAtOnce) {
-      uint64_t at[kAtOnce];
-      bool is_column[kAtOnce];
-      float before[kAtOnce][kOwnRows] = {};
-#pragma unroll
-      for (int c = 0; c < kAtOnce; ++c) {
-        const uint32_t column = first_column + (first + c) / 2 * 8 + lane % 4 * 2 + c % 2;
-        is_column[c] = column < job.n_columns;
-        at[c] = is_column[c] ? static_cast<uint64_t>(y_row(job, column)) * part.pitch + first_row : 0;
-      }
-      if (args.residual != nullptr) {
-#pragma unroll
-        for (int c = 0; c < kAtOnce; ++c)
-#pragma unroll
-          for (int r = 0; r < kOwnRows; ++r)
-            if (is_column[c] && is_row(r)) before[c][r] = args.residual[at[c] + 8 * r];
-      }
-#pragma unroll
-      for (int c = 0; c < kAtOnce; ++c)
-#pragma unroll
-        for (int r = 0; r < kOwnRows; ++r) {
-          if (!is_column[c] || !is_row(r)) continue;
-          const float v = (job.is_valid ? acc[(first + c) / 2 * 4 + r * 2 + c % 2] : nan_value()) + bias[r];
-          part.y[at[c] + 8 * r] = v;
-          if (args.residual != nullptr) args.residual[at[c] + 8 * r] = before[c][r] + v;
-        }
-    }
-  }
-
  private:
   // The products of a step.
   static __device__ __forceinline__ void start(int s, bool adds, const Stages& blocks, const uint32_t (&a)[2][4],
@@ -405,7 +365,7 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
     product.multiply_shared(w, blocks, warp / 4 * 64, acc);
   else
     product.multiply(w, blocks, warp, lane, acc);
-  product.put_all(acc, first_column, (job.first_tile + warp) * 16 + lane / 4, lane);
+  put_all<kColumns>(args, job, acc, first_column, (job.first_tile + warp) * 16 + lane / 4, lane);
 }
 
 }  // namespace zinc_rt::cuda

@@ -270,6 +270,11 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_
 }
 // The same, m64nNk32 of bytes, unsigned ones of A and signed ones of B: of A a lane has four values from l % 4 * 4 on,
 // in registers 2 and 3 16 further.
+__device__ __forceinline__ void wgmma_bytes(int (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  asm volatile(ZRT_WGMMA("m64n128k32.s32.u8.s8", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds", "%69")
+               : ZRT_SUMS_64("+r")
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+}
 __device__ __forceinline__ void wgmma_bytes(int (&d)[32], const uint32_t (&a)[4], uint64_t b, bool adds) {
   asm volatile(ZRT_WGMMA("m64n64k32.s32.u8.s8", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds", "%37")
                : ZRT_SUMS_32("+r")

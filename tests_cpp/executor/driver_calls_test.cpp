@@ -47,6 +47,28 @@ TEST(DriverCalls, AStepIsOneLaunch) {
   EXPECT_EQ(calls() - before, 2 * 20u);
 }
 
+// Matrices of K-quants meet 9 to 64 rows of x by digits of sub-scales, where they have rows for it.
+TEST(DriverCalls, LaunchesOfProductsByDigits) {
+  ZRT_NEED_FIXTURES();
+  if (!ring::pick_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  auto options = small_options();
+  options.tier = "t_cuda";
+  const auto executor = open("llama_k-Q4_K_M", options);
+  ASSERT_NE(executor, nullptr);
+  for (const std::size_t n_tokens : {8u, 32u}) {
+    const unsigned long before = launches("linear_digits_32"), rows_before = launches("digit_rows");
+    TestStep input;
+    append(input, prompt(40), 0, n_tokens, 0, pages_from(0));
+    StepOutput output;
+    const auto status = executor->step(input.view(), output);
+    ASSERT_TRUE(status) << status.error().message;
+    EXPECT_EQ(launches("linear_digits_32") > before, n_tokens > 8);
+    EXPECT_EQ(launches("digit_rows") > rows_before, n_tokens > 8);
+  }
+}
+
 // Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
 TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   ZRT_NEED_FIXTURES();

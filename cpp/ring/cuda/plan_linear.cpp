@@ -23,7 +23,8 @@ struct Shape {
   std::uint32_t block_rows;      // rows of W a workgroup
   std::uint32_t shared;
   std::uint32_t threads = 256;
-  std::uint32_t walkers = 0;  // so many workgroups share all blocks and items; 0: a workgroup each
+  std::uint32_t walkers = 0;       // so many workgroups share all blocks and items; 0: a workgroup each
+  bool walk_over_columns = false;  // they share tiles of columns too
 };
 
 // linear.cuh, for products of up to so many rows of x the smallest that takes them at once, or else the largest that
@@ -88,6 +89,18 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
     blocks += ceil_div(m.rows, cuda::kDigitsRows);
   }
   if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
+  if (rows > std::rbegin(cuda::kDigitsShapes)->columns) {
+    const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
+    if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
+    return {"linear_digits.",
+            "linear_digits_128",
+            cuda::kDigitsTile,
+            cuda::kDigitsTile,
+            cuda::digits_tile_shared_bytes(group),
+            cuda::kDigitsTileThreads,
+            kMultiprocessors,
+            true};
+  }
   for (const cuda::DigitsShape& shape : cuda::kDigitsShapes)
     if (rows <= shape.columns && digits_shared_bytes(shape, group) <= planner.most_shared())
       return {"linear_digits.",
@@ -104,7 +117,7 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
 
 const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k,
                             std::uint32_t columns) {
-  void* rows = planner.scratch(std::uint64_t{k / 256} * cuda::digits_x_bytes(columns));
+  void* rows = planner.scratch(std::uint64_t{k / 256} * ceil_div(call.rows(), columns) * cuda::digits_x_bytes(columns));
   const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
   planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(call.rows(), 4), 1, 32, 0, args);
   return rows;
@@ -276,10 +289,11 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       }
     }
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
-    const std::uint32_t workgroups_x =
-        shape.walkers > 0 ? std::min(args.n_blocks * n_items, shape.walkers) : args.n_blocks;
-    planner.launch(shape.image + std::string(to_string(dtype)), shape.function, workgroups_x, column_tiles,
-                   shape.walkers > 0 ? 1 : n_items, shape.threads, shape.shared, args);
+    const std::uint32_t shared_out = args.n_blocks * (shape.walk_over_columns ? column_tiles : n_items);
+    planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
+                   shape.walkers > 0 ? std::min(shared_out, shape.walkers) : args.n_blocks,
+                   shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
+                   shape.shared, args);
     args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
   }
 }
