@@ -254,7 +254,7 @@ constexpr uint32_t attend_tile_bytes(uint32_t width, uint32_t value_bytes) {
 // In steps of few tokens: how many tokens a tile has that goes by flash_attn_runs.cu (or it is full), and how many
 // chunks these see. For fewer a workgroup a token is faster. Tokens of a step at most, and workgroups of a
 // multiprocessor.
-constexpr uint32_t kAttendRunTokens = 4, kAttendRunChunks = 4, kAttendRunStep = 128;
+constexpr uint32_t kAttendRunTokens = 4, kAttendRunChunks = 4, kAttendRunStep = 256;
 constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
   return tile_bytes <= 72u << 10 ? 3 : 2;
 }

@@ -8,43 +8,47 @@
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kThreads = kAttendTileThreads;
-static_assert(kAttendRunStep <= kThreads, "a thread looks at a token");
+constexpr uint32_t kThreads = kAttendTileThreads, kTokens = kAttendRunStep / kThreads;  // of a thread
 
 // The runs of a step, in its order.
 struct Runs {
-  static constexpr uint32_t kMost = kAttendRunStep / 2;
-  uint32_t starts[kAttendRunStep / 32], found[kAttendRunStep / 32];  // a bit a token
+  static constexpr uint32_t kMost = kAttendRunStep / 2, kWords = kAttendRunStep / 32;
+  uint32_t starts[kWords], found[kWords];  // a bit a token
   uint32_t n;
   Tokens tokens[kMost];
   uint32_t first_chunk[kMost], n_chunks[kMost];
 };
 
-// Of tokens up to kAttendRunStep. The threads are together at its end.
+// Of up to kAttendRunStep tokens. The threads are together at its end.
 __device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, Runs& runs) {
-  const uint32_t n = args.dim(0), most = args.symbols[10], t = threadIdx.x, word = t / 32;
+  const uint32_t n = args.dim(0), most = args.symbols[10];
+  const int32_t* positions = args.buffer<const int32_t>(3);
   find_starts<kThreads>(args, most, runs.starts);
-  uint32_t end = t + 1, pos = 0;
-  bool is_found = false;
-  if (t < n && (runs.starts[word] >> t % 32 & 1) != 0) {
-    while (end < n && (runs.starts[end / 32] >> end % 32 & 1) == 0) ++end;
-    pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
-    is_found = is_run(window, pos, end - t, most);
-  }
-  const uint32_t bits = __ballot_sync(0xFFFFFFFFu, is_found);
-  if (t % 32 == 0) runs.found[word] = bits;
-  __syncthreads();
-  uint32_t at = 0, n_runs = 0;
+  const auto is_start = [&](uint32_t t) { return (runs.starts[t / 32] >> t % 32 & 1) != 0; };
+  uint32_t own[kTokens] = {};  // tokens of the run that begins at each of the thread's
 #pragma unroll
-  for (uint32_t w = 0; w < kAttendRunStep / 32; ++w) {
-    const auto of_word = static_cast<uint32_t>(__popc(runs.found[w]));
-    at += w < word ? of_word : w == word ? __popc(bits & ((1u << t % 32) - 1)) : 0;
-    n_runs += of_word;
+  for (uint32_t i = 0; i < kTokens; ++i) {
+    const uint32_t t = i * kThreads + threadIdx.x;
+    if (t < n && is_start(t)) {
+      uint32_t end = t + 1;
+      while (end < n && !is_start(end)) ++end;
+      if (is_run(window, static_cast<uint32_t>(positions[t]), end - t, most)) own[i] = end - t;
+    }
+    const uint32_t bits = __ballot_sync(0xFFFFFFFFu, own[i] > 0);
+    if (t % 32 == 0) runs.found[t / 32] = bits;
   }
-  if (t == 0) runs.n = n_runs;
-  if (is_found) {
-    const uint32_t first = first_seen(window, pos) / kChunk;
-    runs.tokens[at] = {t, end - t};
+  __syncthreads();
+  uint32_t before[Runs::kWords + 1] = {};  // runs that begin before a word
+#pragma unroll
+  for (uint32_t w = 0; w < Runs::kWords; ++w) before[w + 1] = before[w] + __popc(runs.found[w]);
+  if (threadIdx.x == 0) runs.n = before[Runs::kWords];
+#pragma unroll
+  for (uint32_t w = 0; w < Runs::kWords; ++w) {
+    const uint32_t t = w * 32 + threadIdx.x % 32, n_own = own[w * 32 / kThreads];
+    if (t / 32 % (kThreads / 32) != threadIdx.x / 32 || n_own == 0) continue;
+    const uint32_t at = before[w] + __popc(runs.found[w] & ((1u << t % 32) - 1));
+    const auto pos = static_cast<uint32_t>(positions[t]), first = first_seen(window, pos) / kChunk;
+    runs.tokens[at] = {t, n_own};
     runs.first_chunk[at] = first, runs.n_chunks[at] = pos / kChunk + 1 - first;
   }
   __syncthreads();

@@ -236,7 +236,7 @@ StepTokens mixed_step(std::int32_t n_alone) {
 }
 
 TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
-  const auto [pos, slots] = mixed_step(30);
+  const auto [pos, slots] = mixed_step(40);
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 100},
                              {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
@@ -274,7 +274,10 @@ std::vector<StepTokens> steps_of_runs() {
 }
 
 TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
+  const auto steps = steps_of_runs();
+  std::size_t i = 0;
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 500},
                              {DType::kF16, 64, 8, 16, 16},
                              {DType::kF16, 2, 2, 64, 64, 0, 20.0f},
@@ -285,8 +288,10 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
                              {DType::kF32, 5, 1, 128, 120, 0, 15.0f},
                              {DType::kF32, 8, 8, 32, 32},
                              {DType::kF32, 2, 1, 256, 256},
-                             {DType::kQ8_0, 4, 2, 32, 32}})
-    for (const auto& [pos, slots] : steps_of_runs()) expect_same_step(s, pos, slots);
+                             {DType::kQ8_0, 4, 2, 32, 32}}) {
+    for (; i < steps.size(); i += 2) expect_same_step(s, steps[i].pos, steps[i].slots);
+    i = 1 - i % 2;  // the other half of the steps for the next
+  }
 }
 
 // Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score errs by about

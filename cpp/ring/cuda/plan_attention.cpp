@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
-// Of records, where they are for runs alone.
-constexpr std::uint64_t kMostRunBytes = std::uint64_t{1} << 30;
+// Of records, where they are for runs alone: 256 tokens of 32 heads of 128 values in 36k positions.
+constexpr std::uint64_t kMostRunBytes = std::uint64_t{5} << 28;
 
 // Of a tile of tokens by tensor cores or not, of a token with chunks in shared memory, of a token.
 enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
@@ -54,30 +54,32 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
   // Heads that lie in whole vectors, and for which there are kernels.
   const bool has_vectors =
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
-  const bool has_tiles = has_vectors && c.rows() >= kTileFromTokens;
+  const bool is_long = c.rows() >= kTileFromTokens;
   if (const std::uint32_t tokens = cuda::attend_mma_rows(width) / group, shared = cuda::attend_mma_bytes(width);
-      p.is_fast() && type == DType::kF16 && has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
+      p.is_fast() && type == DType::kF16 && has_vectors && is_long && tokens > 0 && fits(shared))
     return {Kind::kMma, tokens, width, 1, shared};
-  Plan plan;
-  if (const std::uint32_t tokens = tile_tokens(group, width), shared = cuda::attend_tile_bytes(width, element);
-      has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
-    return {Kind::kTile, tokens, width, 1, shared};
   const Records records = records_of(c);
+  Plan plan;
   plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u, records.chunks);
   const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
   const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
-  if (has_vectors && staged + kOwnShared <= p.most_shared()) {
+  const bool is_staged = has_vectors && fits(staged);
+  const std::uint32_t tokens = tile_tokens(group, width), tile = cuda::attend_tile_bytes(width, element);
+  const bool has_tiles = has_vectors && tokens > 0 && fits(tile);
+  if (is_staged && has_tiles && c.op == ir::Op::FLASH_ATTN_BATCHED && tokens > 1 && c.rows() > 1 &&
+      c.rows() <= cuda::kAttendRunStep && records.chunks >= cuda::kAttendRunChunks &&
+      (plan.parts > 1 || records.bytes <= kMostRunBytes))
+    plan.run_tokens = tokens, plan.run_shared = tile;
+  else if (has_tiles && is_long)
+    return {Kind::kTile, tokens, width, 1, tile};
+  if (is_staged) {
     plan.kind = Kind::kStaged;
     plan.width = width;
     plan.shared = staged;
-    const std::uint32_t tokens = tile_tokens(group, width), tile = cuda::attend_tile_bytes(width, element);
-    if (c.op == ir::Op::FLASH_ATTN_BATCHED && tokens > 1 && c.rows() >= std::min(tokens, cuda::kAttendRunTokens) &&
-        c.rows() <= cuda::kAttendRunStep && records.chunks >= cuda::kAttendRunChunks &&
-        tile + kOwnShared <= p.most_shared() && (plan.parts > 1 || records.bytes <= kMostRunBytes))
-      plan.run_tokens = tokens, plan.run_shared = tile;
   } else {
     plan.shared = std::uint64_t{group} * padded * 4 + merged;
   }
