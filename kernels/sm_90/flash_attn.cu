@@ -3,7 +3,8 @@
 // it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
 // order. The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks of a
 // head that there is room for, floats of a record, type of quantized rows. This is the kernel for caches and heads of
-// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_tile.cu steps of many tokens.
+// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps
+// of several and of many tokens of a slot.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;

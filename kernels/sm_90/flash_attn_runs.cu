@@ -3,7 +3,7 @@
 // each chunk leaves a record for flash_attn_merge. The tokens that are in no run are flash_attn_staged's, the launch
 // before this one, beside which it runs: that lets this one start when its own inputs are there, which are this one's
 // too, and writes nothing that this one reads.
-// Grid: the workgroups that run at once. Symbols: those of flash_attn_staged.cu, and most tokens of a tile.
+// Grid: some for each place of a workgroup. Symbols: those of flash_attn_staged.cu, and most tokens of a tile.
 #include "kernels/sm_90/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;
@@ -84,9 +84,10 @@ __device__ __forceinline__ void attend_runs(const OpArgs& args) {
       __syncthreads();
     }
   }
-  // The end of a kernel stands for the end of all before it.
   let_next_start();
-  wait_for_inputs();
+  // The end of a kernel stands for the end of all before it. One workgroup waits for that: others would keep those from
+  // their places that have not begun.
+  if (blockIdx.x + 1 == gridDim.x) wait_for_inputs();
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_runs_f16_64(const __grid_constant__ OpArgs args) {

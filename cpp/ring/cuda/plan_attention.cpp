@@ -122,9 +122,10 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
              plan.parts, cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
+  // Two workgroups one after another in a place: those beside single tokens begin late, and then have fewer.
   if (plan.run_tokens > 0)
     p.launch("flash_attn_runs", "flash_attn_runs_" + type + "_" + std::to_string(plan.width),
-             cuda::attend_tile_workgroups(plan.run_shared) * kMultiprocessors, 1, 1, cuda::kAttendTileThreads,
+             2 * cuda::attend_tile_workgroups(plan.run_shared) * kMultiprocessors, 1, 1, cuda::kAttendTileThreads,
              plan.run_shared, args);
   if (plan.has_records())
     p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
