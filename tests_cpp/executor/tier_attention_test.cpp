@@ -281,7 +281,7 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
                              {DType::kF16, 8, 2, 128, 128, 500},
                              {DType::kF16, 64, 8, 16, 16},
                              {DType::kF16, 2, 2, 64, 64, 0, 20.0f},
-                             {DType::kF16, 33, 1, 16, 32, 450},
+                             {DType::kF16, 32, 1, 16, 32, 450},
                              {DType::kF16, 6, 2, 96, 64, 388},
                              {DType::kF16, 4, 1, 256, 248},
                              {DType::kF16, 4, 2, 80, 40, 200},
