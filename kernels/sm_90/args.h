@@ -302,6 +302,14 @@ constexpr uint32_t attend_tile_bytes(uint32_t width, uint32_t value_bytes) {
                          (attend_tile_has_both(width, value_bytes) ? width * value_bytes : 0));
 }
 
+// In steps of few tokens: how many tokens a tile has that goes by flash_attn_runs.cu (or it is full), and how many
+// chunks these see. For fewer a workgroup a token is faster. Tokens of a step at most, and workgroups of a
+// multiprocessor.
+constexpr uint32_t kAttendRunTokens = 4, kAttendRunChunks = 4, kAttendRunStep = 256;
+constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
+  return tile_bytes <= 72u << 10 ? 3 : 2;
+}
+
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
 // and what it takes of shared memory: q of the rows, and K and V of two steps, all f16. Rows lie an odd number of
 // vectors of 16 bytes apart, so that eight in turn are in different banks.

@@ -45,15 +45,12 @@ struct Tokens {
   uint32_t first, n;
 };
 
-// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
-// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
-// workgroup of a multiprocessor has the less to do the more the first has. Symbols: most tokens of a tile, whose
-// positions are in one aligned block of so many, and tiles that run at once, from the sixth on. starts: a bit a token.
-// n_tiles: how many there are.
+// Where tiles of up to `most` tokens begin, whose positions are in one aligned block of so many: a bit a token of the
+// step. The threads are together at its end.
 template <uint32_t kThreads>
-__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
+__device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, uint32_t* starts) {
   const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
-  const uint32_t n = args.dim(0), most = args.symbols[5], words = (n + 31) / 32;
+  const uint32_t n = args.dim(0), words = (n + 31) / 32;
   constexpr uint32_t kAhead = 8;  // tokens of a thread that are asked for at once
   for (uint32_t first = threadIdx.x; first < words * 32; first += kAhead * kThreads) {
     bool is_start[kAhead];
@@ -71,6 +68,16 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
     }
   }
   __syncthreads();
+}
+
+// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
+// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
+// workgroup of a multiprocessor has the less to do the more the first has. Symbols: most tokens of a tile, and tiles
+// that run at once, from the sixth on. starts: a bit a token. n_tiles: how many there are.
+template <uint32_t kThreads>
+__device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
+  const uint32_t n = args.dim(0), words = (n + 31) / 32;
+  find_starts<kThreads>(args, args.symbols[5], starts);
   n_tiles = 0;
   for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
   if (i >= n_tiles) return {0, 0};
@@ -91,6 +98,36 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
     return {word * 32 + start, next - (word * 32 + start)};
   }
   return {0, 0};
+}
+
+// A run: a tile of several tokens at a deep place, in a step of few tokens. flash_attn_runs.cu has runs, whose tokens
+// share K and V, and flash_attn_staged.cu the other tokens. pos: of the first of n tokens. Symbol 10: most tokens of a
+// tile; 0: there are no runs.
+__device__ __forceinline__ bool is_run(uint32_t window, uint32_t pos, uint32_t n, uint32_t most) {
+  return n >= min(kAttendRunTokens, most) && pos / kChunk - first_seen(window, pos) / kChunk + 1 >= kAttendRunChunks;
+}
+// Whether token t is in one; a warp asks together.
+__device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, uint32_t t) {
+  const uint32_t most = args.symbols[10];
+  if (most == 0) return false;
+  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+  const auto pos = static_cast<uint32_t>(positions[t]);
+  const uint32_t n = args.dim(0), before = pos % most;
+  const int32_t slot = slots[t];
+  // Tokens that may be of t's tile, a bit each: those around it whose place in the block of positions is theirs in the
+  // step.
+  uint64_t bits = 0;
+#pragma unroll
+  for (uint32_t half = 0; half < 64; half += 32) {
+    const uint32_t i = half + threadIdx.x % 32, at = t + i - before;  // before the step: large
+    const bool is_of =
+        i < most && at < n && slots[at] == slot && positions[at] - positions[t] == static_cast<int32_t>(i - before);
+    bits |= static_cast<uint64_t>(__ballot_sync(0xFFFFFFFFu, is_of)) << half;
+  }
+  const uint64_t lower = (uint64_t{1} << before) - 1, gaps_before = ~bits & lower, gaps_after = ~bits & ~lower;
+  const uint32_t first = gaps_before == 0 ? 0 : 64 - __clzll(static_cast<long long>(gaps_before)),
+                 end = gaps_after == 0 ? 64 : __ffsll(static_cast<long long>(gaps_after)) - 1;
+  return is_run(window, pos - before + first, end - first, most);
 }
 
 // How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same

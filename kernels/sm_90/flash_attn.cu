@@ -3,7 +3,8 @@
 // it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
 // order. The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks of a
 // head that there is room for, floats of a record, type of quantized rows. This is the kernel for caches and heads of
-// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_tile.cu steps of many tokens.
+// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps
+// of several and of many tokens of a slot.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -182,14 +183,15 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
 }
 
 // Merges what attention's kernels left of each chunk, and quantizes the rows if buffers[7] is given: then heads are
-// whole 32 values, and a workgroup has 256 of a row. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
+// whole 32 values, and a workgroup has 256 of a row. With symbols[11] only tokens of runs (attention.cuh) have left
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
 extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
   __shared__ __align__(16) float values[256];
   let_next_start();
   wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim, floats = args.symbols[6];
-  if (!has_row(args, t)) return;
+  if (!has_row(args, t) || (args.symbols[11] != 0 && !is_in_run(args, c.window, t))) return;
   const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
                  i = piece % pieces * 32 + lane;
   float value = 0.0f;

@@ -5,8 +5,9 @@
 // of one or two heads, over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are
 // narrower, q and K are padded with zeros, which leave a sum what it is.
 // With one part in z the workgroup merges its chunks and quantizes the result if buffers[7] is given (q8 rows, which
-// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu, and
-// workgroups of a token and kv head of which each may have a multiprocessor, and query heads of a kv head.
+// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu,
+// workgroups of a token and kv head of which each may have a multiprocessor, query heads of a kv head, and most tokens
+// of a tile where runs are left to flash_attn_runs.cu.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -147,11 +148,13 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   constexpr int kVectors = kVPitch / 16;
   ZRT_DYNAMIC_SHARED(uint4, tiles);
   __shared__ __align__(16) Shared shared;
-  let_next_start();
+  const bool has_runs = args.symbols[10] > 0;
+  if (!has_runs) let_next_start();
   wait_for_inputs();
+  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
-  if (!has_row(args, t)) return;
+  if (!has_row(args, t) || is_in_run(args, c.window, t)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
   const int32_t* pages =
       args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.symbols[1];

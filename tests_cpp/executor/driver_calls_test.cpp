@@ -95,5 +95,34 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   }
 }
 
+// What shares K and V among a slot's tokens is not launched where each slot has one.
+TEST(DriverCalls, LaunchesOfAttention) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  auto options = small_options();
+  options.tier = "t_cuda";
+  options.max_context = 512;
+  const auto executor = open("qwen3moe-Q6_K", options);
+  ASSERT_NE(executor, nullptr);
+  const auto n_runs = [&](auto&& step) {
+    const auto runs = launches("flash_attn_runs_f16_64"), layers = launches("flash_attn_f16_64");
+    step();
+    EXPECT_GT(launches("flash_attn_f16_64"), layers);
+    return std::pair(launches("flash_attn_runs_f16_64") - runs, launches("flash_attn_f16_64") - layers);
+  };
+  EXPECT_EQ(n_runs([&] { decode(*executor, 0, 3); }).first, 0u);
+  const auto [of_prompt, layers] = n_runs([&] {
+    TestStep input;
+    append(input, prompt(40), 1, 30, 0, pages_from(0), false);
+    append(input, prompt(40), 1, 1, 1, pages_from(8));
+    StepOutput output;
+    ASSERT_TRUE(executor->step(input.view(), output));
+  });
+  EXPECT_EQ(of_prompt, layers);
+}
+
 }  // namespace
 }  // namespace zinc_rt

@@ -36,8 +36,9 @@ struct StepTokens {
   }
 };
 
-// y = FLASH_ATTN; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y whole blocks.
-ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, std::optional<DType> weights) {
+// y = FLASH_ATTN, of a decode graph or another; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y
+// whole blocks.
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, bool is_decode, std::optional<DType> weights) {
   ir::Graph graph("attention", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const std::uint32_t width = s.n_heads * s.v_head_dim;
@@ -48,7 +49,8 @@ ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, std::option
   const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens});
   const auto slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens});
   const auto pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
-  auto& node = add_node(graph, ir::Op::FLASH_ATTN, {q, k, v, pos, slot, pages}, {y});
+  auto& node =
+      add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED, {q, k, v, pos, slot, pages}, {y});
   ir::set_attr(node, "n_heads", s.n_heads);
   ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
   ir::set_attr(node, "head_dim", s.head_dim);
@@ -135,11 +137,11 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
   }
   void expect_same_step(const Attention& s, const std::vector<std::int32_t>& pos,
-                        const std::vector<std::int32_t>& slots) {
+                        const std::vector<std::int32_t>& slots, bool is_decode = false) {
     const auto n = static_cast<std::uint32_t>(pos.size());
     SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
     const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
-    const auto graph = attention_graph(s, n_slots_of(slots), weights);
+    const auto graph = attention_graph(s, n_slots_of(slots), is_decode, weights);
     Memory given = step_memory(s, pos, slots);
     if (graph.find("model.w") == ir::kNoBuffer) {
       expect_same(graph, n, given, {"act.y"});
@@ -155,7 +157,7 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
   // y of T-CPU, and of the tier in arithmetic `fast`.
   std::array<std::vector<std::byte>, 2> fast_values(const Attention& s, const StepTokens& step, const Memory& given) {
     const auto n = static_cast<std::uint32_t>(step.pos.size());
-    const auto graph = attention_graph(s, n_slots_of(step.slots), std::nullopt);
+    const auto graph = attention_graph(s, n_slots_of(step.slots), false, std::nullopt);
     return {run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"})["act.y"],
             run_graph(*GetParam(), graph, n, given, {"act.y"}, true)["act.y"]};
   }
@@ -219,7 +221,7 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
       if (n == 1 && s.n_kv_heads == 8 && pos[0] % 128 != 0) continue;
       std::vector<std::int32_t> slots(n);
       for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % 4);
-      expect_same_step(s, pos, slots);
+      expect_same_step(s, pos, slots, true);
     }
   }
 }
@@ -234,7 +236,7 @@ StepTokens mixed_step(std::int32_t n_alone) {
 }
 
 TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
-  const auto [pos, slots] = mixed_step(30);
+  const auto [pos, slots] = mixed_step(40);
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 8, 2, 128, 128, 100},
                              {DType::kF16, 3, 1, 64, 64, 0, 20.0f},
@@ -251,6 +253,43 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
                              {DType::kF32, 2, 1, 256, 256},
                              {DType::kQ8_0, 4, 2, 32, 32, 70}})
     expect_same_step(s, pos, slots);
+}
+
+// Steps of fewer than 256 tokens in which slots have several, whose tokens share K and V where they are enough and deep
+// enough: prompts that begin anywhere in a page and go on over borders of chunks, and between them tokens that stand
+// alone, runs too short or too shallow, and tokens of a slot that do not follow each other.
+std::vector<StepTokens> steps_of_runs() {
+  std::vector<StepTokens> steps;
+  steps.push_back(StepTokens{}.add(0, 600, 2));
+  steps.push_back(StepTokens{}.add(1, 17, 1).add(0, 384, 4));
+  steps.push_back(StepTokens{}.add(0, 639, 1).add(1, 387, 5).add(2, 520, 1).add(3, 508, 9).add(0, 380, 12));
+  steps.push_back({});
+  for (std::int32_t i = 0; i < 12; ++i) steps.back().add(i % 3, i * 53 % 640, 1);
+  steps.back().add(3, 497, 33).add(2, 0, 1);
+  steps.push_back(StepTokens{}.add(0, 571, 37).add(1, 130, 22).add(2, 461, 3).add(2, 600, 1).add(2, 602, 1));
+  steps.back().add(3, 490, 6).add(3, 490, 6).add(3, 497, 1).add(1, 638, 1).add(1, 639, 1).add(2, 639, 1);
+  steps.push_back(StepTokens{}.add(2, 512, 128));
+  steps.push_back(StepTokens{}.add(1, 3, 1).add(3, 440, 199));
+  return steps;
+}
+
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
+  const auto steps = steps_of_runs();
+  std::size_t i = 0;
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128},
+                             {DType::kF16, 8, 2, 128, 128, 500},
+                             {DType::kF16, 64, 8, 16, 16},
+                             {DType::kF16, 2, 2, 64, 64, 0, 20.0f},
+                             {DType::kF16, 32, 1, 16, 32, 450},
+                             {DType::kF16, 6, 2, 96, 64, 388},
+                             {DType::kF16, 4, 1, 256, 248},
+                             {DType::kF16, 4, 2, 80, 40, 200},
+                             {DType::kF32, 5, 1, 128, 120, 0, 15.0f},
+                             {DType::kF32, 8, 8, 32, 32}}) {
+    for (; i < steps.size(); i += 2) expect_same_step(s, steps[i].pos, steps[i].slots);
+    i = 1 - i % 2;  // the other half of the steps for the next
+  }
 }
 
 // Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score errs by about

@@ -11,16 +11,33 @@ namespace {
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kTileFromTokens = 256;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
+// Of records, where they are for runs alone: 256 tokens of 32 heads of 128 values in 36k positions.
+constexpr std::uint64_t kMostRunBytes = std::uint64_t{5} << 28;
 
 // Of a tile of tokens by tensor cores or not, of a token with chunks in shared memory, of a token.
 enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
 struct Plan {
   Kind kind = Kind::kAny;
-  std::uint32_t tokens = 1;  // of a slot that share a workgroup, at most
-  std::uint32_t width = 0;   // values that rows of shared memory have room for
-  std::uint32_t parts = 1;   // workgroups of a token and kv head
-  std::uint64_t shared = 0;  // bytes
+  std::uint32_t tokens = 1;      // of a slot that share a workgroup, at most
+  std::uint32_t width = 0;       // values that rows of shared memory have room for
+  std::uint32_t parts = 1;       // workgroups of a token and kv head
+  std::uint64_t shared = 0;      // bytes
+  std::uint32_t run_tokens = 0;  // of a tile of flash_attn_runs.cu, at most; 0: no runs
+  std::uint64_t run_shared = 0;
+  bool has_records() const { return parts > 1 || run_tokens > 0; }
 };
+
+// What chunks leave for flash_attn_merge: chunks of a head that there is room for, floats of each.
+struct Records {
+  std::uint32_t chunks, floats;
+  std::uint64_t bytes;
+};
+Records records_of(const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
+                      floats = (push.v_head_dim + 2 + 3) / 4 * 4;
+  return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
+}
 
 // Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: it has no room for one.
 std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
@@ -29,7 +46,7 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
 
 // A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
 // one. Only tiles of f16 caches have kernels of their own in arithmetic `fast`, which allows the exact ones. With few
-// tokens and heads their chunks are spread over more workgroups.
+// tokens and heads their chunks are spread over more workgroups. FLASH_ATTN has one token of each slot, so no runs.
 Plan plan_of(const Planner& p, const OpCall& c) {
   constexpr std::uint32_t kWorkgroups = 528;
   const auto push = c.constants<push::FlashAttn>();
@@ -37,22 +54,29 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
   // Heads that lie in whole vectors, and for which there are kernels.
   const bool has_vectors =
       type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
-  const bool has_tiles = has_vectors && c.rows() >= kTileFromTokens;
+  const bool is_long = c.rows() >= kTileFromTokens;
   if (const std::uint32_t tokens = cuda::attend_mma_rows(width) / group, shared = cuda::attend_mma_bytes(width);
-      p.is_fast() && type == DType::kF16 && has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
+      p.is_fast() && type == DType::kF16 && has_vectors && is_long && tokens > 0 && fits(shared))
     return {Kind::kMma, tokens, width, 1, shared};
+  const Records records = records_of(c);
   Plan plan;
-  if (const std::uint32_t tokens = tile_tokens(group, width), shared = cuda::attend_tile_bytes(width, element);
-      has_tiles && tokens > 0 && shared + kOwnShared <= p.most_shared())
-    return {Kind::kTile, tokens, width, 1, shared};
-  plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
-                          ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk));
+  plan.parts = std::clamp(ceil_div(kWorkgroups, std::uint64_t{c.rows()} * push.n_kv_heads), 1u, records.chunks);
   const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
   const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
-  if (has_vectors && staged + kOwnShared <= p.most_shared()) {
+  const bool is_staged = has_vectors && fits(staged);
+  const std::uint32_t tokens = tile_tokens(group, width), tile = cuda::attend_tile_bytes(width, element);
+  const bool has_tiles = has_vectors && tokens > 0 && fits(tile);
+  if (is_staged && has_tiles && c.op == ir::Op::FLASH_ATTN_BATCHED && tokens > 1 && c.rows() > 1 &&
+      c.rows() <= cuda::kAttendRunStep && records.chunks >= cuda::kAttendRunChunks &&
+      (plan.parts > 1 || records.bytes <= kMostRunBytes))
+    plan.run_tokens = tokens, plan.run_shared = tile;
+  else if (has_tiles && is_long)
+    return {Kind::kTile, tokens, width, 1, tile};
+  if (is_staged) {
     plan.kind = Kind::kStaged;
     plan.width = width;
     plan.shared = staged;
@@ -81,10 +105,9 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
              is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
     return;
   }
-  const std::uint32_t n_chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
-                      floats = (push.v_head_dim + 2 + 3) / 4 * 4;
-  if (plan.parts > 1) p.scratch(std::uint64_t{c.rows()} * push.n_heads * n_chunks * floats * 4);
-  symbols.insert(symbols.end(), {n_chunks, floats});
+  const Records records = records_of(c);
+  if (plan.has_records()) p.scratch(records.bytes);
+  symbols.insert(symbols.end(), {records.chunks, records.floats});
   auto args = p.args(c, symbols);
   if (quantize != nullptr) {
     args.buffers[7] = quantize->buffers[1];
@@ -92,17 +115,24 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
   }
   args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
   args.symbols[9] = push.n_heads / push.n_kv_heads;
+  args.symbols[10] = plan.run_tokens;
+  args.symbols[11] = plan.parts == 1 ? 1 : 0;
   if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + type + "_" + std::to_string(plan.width), c.rows(), push.n_kv_heads,
              plan.parts, cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
-  if (plan.parts > 1)
+  // Two workgroups one after another in a place: those beside single tokens begin late, and then have fewer.
+  if (plan.run_tokens > 0)
+    p.launch("flash_attn_runs", "flash_attn_runs_" + type + "_" + std::to_string(plan.width),
+             2 * cuda::attend_tile_workgroups(plan.run_shared) * kMultiprocessors, 1, 1, cuda::kAttendTileThreads,
+             plan.run_shared, args);
+  if (plan.has_records())
     p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
              256, 0, args);
 }
 
-// The last of attention's kernels quantizes where it has whole blocks. If that is the only one, other workgroups still
+// The last of a token's kernels quantizes where it has whole blocks. If that is the only one, other workgroups still
 // read q, where the quantized rows may lie, since attention alone is done with it by then.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   if ((c.op != ir::Op::FLASH_ATTN && c.op != ir::Op::FLASH_ATTN_BATCHED) || next.op != ir::Op::QUANTIZE ||
@@ -111,7 +141,8 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
   if (plan.kind == Kind::kMma || plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
-  if (plan.parts > 1) return push.v_head_dim % 32 == 0;
+  if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
+  if (plan.parts > 1) return true;
   const DType type = next.dtype(1);
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
   const auto *to = static_cast<const std::byte*>(next.buffers[1]), *q = static_cast<const std::byte*>(c.buffers[0]);
