@@ -251,9 +251,10 @@ TEST_P(TierProducts, OfArithmeticFastAreNearThoseOfTCpu) {
     const auto dtype = static_cast<DType>(type);
     if (!traits(dtype).is_weight || dtype == DType::kF32) continue;
     const std::uint32_t block = traits(dtype).block_elems;
-    for (const Shape& s :
+    for (Shape s :
          {Shape{16, 256, 33}, {144, 768, 64}, {272, 32, 65}, {128, 96, 129}, {304, 1376, 40}, {48, 2048, 257}}) {
       if (s.k % block != 0) continue;
+      if (block > 1 && s.n <= 64) s.n += 64;  // fewer rows are the exact kernels'
       ASSERT_NO_FATAL_FAILURE(compare_fast(dtype, s));
     }
   }
