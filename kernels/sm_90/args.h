@@ -232,6 +232,18 @@ constexpr uint32_t float_tile_shared_bytes(uint32_t side) {
   return (4 * (side == 64 ? 8 : 16) * float_tile_lane(side) + 64 * kFloatTileThreads + side) * 4;
 }
 
+// Attention of a step's only token that also does the RMS_NORM_FUSED_ROPE_KV_WRITE before it (token_rows.cuh): what
+// that reads beside attention's operands. Norms may be null. What it writes of q is attention's q.
+struct RopeArgs {
+  const float *q, *k, *v, *q_norm, *k_norm, *table;
+  uint32_t table_rows, n_rot, neox;
+  float eps;
+};
+struct TokenArgs {
+  OpArgs attention;
+  RopeArgs rope;
+};
+
 // Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup, its rows (tokens by heads), and what it
 // takes of shared memory: weights, K and V of a chunk. Weights and K have room between rows, so that what is read or
 // written at once lies in different banks. Where K and V are large, V takes the place of K.

@@ -1,24 +1,14 @@
 // What a step of T-CUDA asks of the driver, counted by the driver of the tests (tests_cpp/cuda_sim); with another one
 // the tests are skipped.
-#include <dlfcn.h>
-
 #include <map>
 #include <string>
 
+#include "driver_counts.h"
 #include "model_fixture.h"
 #include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
-
-using CallCount = unsigned long (*)();
-using LaunchCount = unsigned long (*)(const char* kernel);
-
-template <class Count>
-Count find_count(const char* name) {
-  void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<Count>(::dlsym(driver, name)) : nullptr;
-}
 
 // A token of each of n_slots.
 void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
@@ -71,6 +61,29 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_EQ(n("glu_quantize"), n_layers);
     EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
   }
+}
+
+// Attention of one token writes the cache itself where a slot has room for several chunks.
+TEST(DriverCalls, LaunchesOfAttention) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  for (const std::uint32_t context : {128u, 256u})
+    for (const std::size_t n_slots : {1u, 2u}) {
+      auto options = small_options();
+      options.tier = "t_cuda";
+      options.max_context = context;
+      const auto executor = open("llama_k-Q4_0", options);
+      ASSERT_NE(executor, nullptr);
+      const auto layers = executor->config().n_layers;
+      const auto written = launches("rope_kv_write_heads"), joined = launches("flash_attn_1_f16_64");
+      decode(*executor, 0, n_slots);
+      const bool is_joined = context > 128 && n_slots == 1;
+      EXPECT_EQ(launches("rope_kv_write_heads") - written, is_joined ? 0 : layers);
+      EXPECT_EQ(launches("flash_attn_1_f16_64") - joined, is_joined ? layers : 0);
+    }
 }
 
 }  // namespace

@@ -411,6 +411,11 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
       plan_attention(planner, first, &second);
       return 2;
     }
+    if (can_write_cache(planner, second, first)) {
+      const bool is_followed = calls.size() > 2 && can_quantize(planner, second, calls[2]);
+      plan_attention(planner, second, is_followed ? &calls[2] : nullptr, &first);
+      return is_followed ? 3 : 2;
+    }
   }
   find_cuda_op(first.op)->plan(planner, first);
   return 1;

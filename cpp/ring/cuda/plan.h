@@ -135,9 +135,12 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
-// Attention (plan_attention.cpp), and QUANTIZE of its rows where a packet of that follows that can_quantize.
-void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr);
+// Attention (plan_attention.cpp), the QUANTIZE of its rows where a packet of that follows that can_quantize, and what
+// writes its cache where the packet before it is one that can_write_cache.
+void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
+                    const OpCall* kv_write = nullptr);
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
+bool can_write_cache(const Planner& planner, const OpCall& attention, const OpCall& before);
 
 // The table of ops (ops.cpp).
 enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
@@ -151,8 +154,8 @@ struct CudaOp {
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
 // Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
-// rows, GLU, the GLU of experts or attention, and QUANTIZE); all that the second of them reads is still written. How
-// many packets it planned.
+// rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
+// QUANTIZE too); all that the later of them read is still written. How many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);
