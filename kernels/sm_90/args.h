@@ -97,6 +97,12 @@ struct LinearArgs {
   const float* norm_w;
   uint8_t* normed;
   float norm_eps, inverse_k;
+  // GLU, likewise: x is the row of the gate, `normed` as above. A workgroup writes the row, and its quantized values,
+  // to where the ops before the product do.
+  const float* up;
+  float* glu;
+  void* glu_quantized;
+  uint32_t act;
 };
 // A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
 // of its groups.
@@ -104,6 +110,11 @@ ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
   return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
+// Of GLU a warp of 8 makes a group: so many rows of up to kMostGlu values, of experts as many as there is a warp for.
+constexpr uint32_t kMostGlu = 8 * 256;
+ZRT_CUDA_HD constexpr uint32_t glu_rows(uint32_t k, bool is_experts) {
+  return is_experts ? 8 / ((k + 255) / 256) : 1;
+}
 
 // The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
 // and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of
@@ -282,6 +293,18 @@ constexpr uint32_t float_tile_lane(uint32_t side) {
 constexpr uint32_t float_tile_shared_bytes(uint32_t side) {
   return (4 * (side == 64 ? 8 : 16) * float_tile_lane(side) + 64 * kFloatTileThreads + side) * 4;
 }
+
+// Attention of a step's only token that also does the RMS_NORM_FUSED_ROPE_KV_WRITE before it (token_rows.cuh): what
+// that reads beside attention's operands. Norms may be null. What it writes of q is attention's q.
+struct RopeArgs {
+  const float *q, *k, *v, *q_norm, *k_norm, *table;
+  uint32_t table_rows, n_rot, neox;
+  float eps;
+};
+struct TokenArgs {
+  OpArgs attention;
+  RopeArgs rope;
+};
 
 // Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup, its rows (tokens by heads), and what it
 // takes of shared memory: weights, K and V of a chunk. Weights and K have room between rows, so that what is read or

@@ -144,19 +144,22 @@ struct Copies {
 #pragma unroll
     for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
   }
-  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on, and rows that are not seen,
-  // become zeros.
+  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on become zeros, and so do rows that
+  // are not seen, unless they are left alone.
+  template <bool kLeavesUnseen = false>
   __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
                                         uint32_t cell, uint32_t vectors) const {
     const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;
     tile += row * pitch + at * 16;
     cache += row % 16 * cell + at * 16;
 #pragma unroll
-    for (uint32_t i = 0; i < kPasses; ++i)
+    for (uint32_t i = 0; i < kPasses; ++i) {
+      if (kLeavesUnseen && page[i] < 0) continue;
       copy_16_or_zeros(
           tile + i * kRows * pitch,
           cache + static_cast<uint64_t>(static_cast<uint32_t>(max(page[i], 0))) * page_bytes + i * kRows % 16 * cell,
           page[i] >= 0 && at < vectors);
+    }
   }
 };
 

@@ -8,7 +8,8 @@
 // must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu,
 // workgroups of a token and kv head of which each may have a multiprocessor, query heads of a kv head, and most tokens
 // of a tile where runs are left to flash_attn_runs.cu.
-#include "kernels/sm_90/attention.cuh"
+// With kRope it is the RMS_NORM_FUSED_ROPE_KV_WRITE before it too, of a step of one token, with parts in z.
+#include "kernels/sm_90/token_rows.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -141,8 +142,8 @@ __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashA
   }
 }
 
-template <class Cell, int kSteps>
-__device__ __forceinline__ void attend_staged(const OpArgs& args) {
+template <class Cell, int kSteps, bool kRope = false>
+__device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs& rope = {}) {
   constexpr uint32_t kWidth = 16 * kSteps, kKPitch = attend_k_pitch(kWidth, Cell::kBytes),
                      kVPitch = kWidth * Cell::kBytes;
   constexpr int kVectors = kVPitch / 16;
@@ -150,15 +151,18 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   __shared__ __align__(16) Shared shared;
   const bool has_runs = args.symbols[10] > 0;
   if (!has_runs) let_next_start();
-  wait_for_inputs();
-  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
+  TokenRows<Cell, kSteps> rows(rope, c);
+  if constexpr (kRope) rows.ask_norms();
+  wait_for_inputs();
+  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
+  if constexpr (kRope) rows.ask_v(kv_head);
   if (!has_row(args, t) || is_in_run(args, c.window, t)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
   const int32_t* pages =
       args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.symbols[1];
-  const bool is_whole = gridDim.z == 1;
+  const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk,
                  n_chunks = last_chunk - first_chunk + 1;
   // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
@@ -170,8 +174,9 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   if (first_head == end_head) return;
   auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
   uint8_t* v_tile = k_tile + kChunk * kKPitch;
-  // Where chunks are merged here, of each head: o, maximum, sum.
+  // Where chunks are merged here, of each head: o, maximum, sum. Else heads of q, if they are made here.
   float* total = reinterpret_cast<float*>(v_tile + kChunk * kVPitch);
+  float* const own_q = total;
   const uint32_t total_pitch = c.v_head_dim + 2;
   const auto range_of = [&](uint32_t chunk) {
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
@@ -179,17 +184,20 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
   using ChunkCopies = Copies<kThreads, kVectors>;
   const auto copies_of = [&](uint32_t chunk) { return ChunkCopies(pages + chunk * (kChunk / 16), range_of(chunk)); };
   const auto stage_k = [&](const ChunkCopies& copies) {
-    copies.start(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes, args.symbols[3],
-                 c.n_kv_heads * c.head_dim * Cell::kBytes, c.head_dim * Cell::kBytes / 16);
+    copies.template start<kRope>(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes,
+                                 args.symbols[3], c.n_kv_heads * c.head_dim * Cell::kBytes,
+                                 c.head_dim * Cell::kBytes / 16);
   };
   const auto stage_v = [&](const ChunkCopies& copies) {
-    copies.start(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
-                 args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes, c.v_head_dim * Cell::kBytes / 16);
+    copies.template start<kRope>(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
+                                 args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+                                 c.v_head_dim * Cell::kBytes / 16);
   };
   float q[kHeads][kSteps];
   const auto load_q = [&](uint32_t h0) {
-    const float* of = args.buffer<const float>(0) +
-                      (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim + tid % 16;
+    const float* of = kRope ? own_q + h0 * c.head_dim + tid % 16
+                            : args.buffer<const float>(0) +
+                                  (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim + tid % 16;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h, of += c.head_dim)
 #pragma unroll
@@ -197,16 +205,33 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args) {
         q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
   };
   uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
+  const bool is_own = kRope && chunk == last_chunk;  // the token's chunk, of which its own row is not in the cache
   {
-    const ChunkCopies copies = copies_of(chunk);
+    const Range range = range_of(chunk);
+    const ChunkCopies copies(pages + chunk * (kChunk / 16), Range{range.begin, range.end - (is_own ? 1 : 0)});
     stage_k(copies);
     end_copy_batch();
     stage_v(copies);
     end_copy_batch();
   }
-  load_q(first_head);
+  if constexpr (kRope) {
+    // Later chunks come from the cache, where the workgroup has written the token's cells itself.
+    const bool writes = !is_second && (last_chunk - chunk) % gridDim.z == 0;
+    const auto page = static_cast<uint64_t>(pages[pos / 16]);
+    const auto cell = [&](int cache, uint32_t pitch, uint32_t width) {
+      return writes ? args.buffer<uint8_t>(cache) + page * pitch + pos % 16 * (c.n_kv_heads * width * Cell::kBytes)
+                    : nullptr;
+    };
+    const uint32_t row = pos % kChunk;
+    rows.make({own_q, chunk == first_chunk ? args.buffer<float>(0) + kv_head * group * c.head_dim : nullptr, first_head,
+               end_head, is_own ? k_tile + row * kKPitch : nullptr, is_own ? v_tile + row * kVPitch : nullptr,
+               cell(1, args.symbols[3], c.head_dim), cell(2, args.symbols[4], c.v_head_dim), shared.weights[0]},
+              pos);
+  }
+  if constexpr (!kRope) load_q(first_head);
   wait_for_copy_batches<1>();
   __syncthreads();
+  if constexpr (kRope) load_q(first_head);
   for (;;) {
     const Range range = range_of(chunk);
     const uint32_t next = chunk + gridDim.z;
@@ -308,4 +333,19 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f32_64(cons
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_f32_128(const __grid_constant__ OpArgs args) {
   attend_staged<F32Cell, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_64(const __grid_constant__ TokenArgs args) {
+  attend_staged<F16Cell, 4, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_128(const __grid_constant__ TokenArgs args) {
+  attend_staged<F16Cell, 8, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_1_f16_256(const __grid_constant__ TokenArgs args) {
+  attend_staged<F16Cell, 16, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f32_64(const __grid_constant__ TokenArgs args) {
+  attend_staged<F32Cell, 4, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_1_f32_128(const __grid_constant__ TokenArgs args) {
+  attend_staged<F32Cell, 8, true>(args.attention, args.rope);
 }

@@ -1,5 +1,6 @@
 // KV_WRITE_BATCHED, alone and after the norm and rotation of its heads (RMS_NORM_FUSED_ROPE_KV_WRITE).
 #include "kernels/sm_90/kv.cuh"
+#include "kernels/sm_90/rope_head.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -27,16 +28,13 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   constexpr uint32_t kMost = 256;
   __shared__ __align__(16) float rows[4][kMost];
   const auto c = args.constants<push::RmsNormFusedRopeKvWrite>();
-  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, l = lane % 16, nq = args.dim(1), nk = args.dim(2),
-                 nv = args.dim(3), type = args.symbols[6], n_q = nq / c.head_dim, n_k = nk / c.head_dim,
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, nq = args.dim(1), nk = args.dim(2), nv = args.dim(3),
+                 type = args.symbols[6], n_q = nq / c.head_dim, n_k = nk / c.head_dim,
                  part = blockIdx.y * 4 + threadIdx.x / 32;
   const bool is_q = part < n_q, is_v = part >= n_q + n_k;
-  const float* w = is_v ? nullptr : args.buffer<const float>(is_q ? 3 : 4);
   let_next_start();
-  // Weights of the model are no other kernel's.
-  float scale[16];
-#pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) scale[i] = w != nullptr && i * 16 + l < c.head_dim ? w[i * 16 + l] : 1.0f;
+  WarpHead<kMost / 16> head;
+  head.ask_norm(is_v ? nullptr : args.buffer<const float>(is_q ? 3 : 4), c.head_dim);
   wait_for_inputs();
   if (!has_row(args, t)) return;
   // What this warp has of a row, and from where on.
@@ -46,46 +44,14 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
                  first = is_v ? (part - n_q - n_k) * kMost : (is_q ? part : part - n_q) * c.head_dim;
   if (first >= width) return;
   const uint32_t n = is_v ? min(kMost, nv - first) : c.head_dim;
-  const float* x = args.buffer<const float>(is_q ? 0 : is_v ? 2 : 1) + static_cast<uint64_t>(t) * width + first;
-  // Both half warps have all values, for the sum of the norm.
-  float v[16];
-#pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) v[i] = i * 16 + l < n ? x[i * 16 + l] : 0.0f;
+  head.ask_values(args.buffer<const float>(is_q ? 0 : is_v ? 2 : 1) + static_cast<uint64_t>(t) * width + first, n);
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(5)[t]);
   const auto page = static_cast<uint64_t>(
       args.buffer<const int32_t>(8)[static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]) * args.dim(4) + pos / 16]);
-  const uint32_t half = is_v ? 0 : c.n_rot / 2;
-  const bool has_table = is_v || pos < args.dim(5);
-  float2 turns[kMost / 64];  // cosine and sine
-#pragma unroll
-  for (uint32_t j = 0; j < kMost / 64; ++j)
-    if (has_table && j * 32 + lane < half)
-      turns[j] = reinterpret_cast<const float2*>(args.buffer<const float>(7) +
-                                                 static_cast<uint64_t>(pos) * c.n_rot)[j * 32 + lane];
-  if (w != nullptr) {
-    float sum = 0.0f;
-#pragma unroll
-    for (uint32_t i = 0; i < 16; ++i)
-      if (i * 16 + l < n) sum = __fmaf_rn(v[i], v[i], sum);
-    sum = fold_half_warp(sum);
-    const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(n), c.eps));
-#pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) v[i] = v[i] * factor * scale[i];
-  }
+  head.ask_turns(is_v || pos < args.dim(5), args.buffer<const float>(7) + static_cast<uint64_t>(pos) * c.n_rot,
+                 is_v ? 0 : c.n_rot);
   float* y = rows[threadIdx.x / 32];
-#pragma unroll
-  for (uint32_t i = 0; i < 16; ++i)
-    if (i % 2 == lane / 16 && i * 16 + l < n) y[i * 16 + l] = has_table ? v[i] : nan_value();
-  __syncwarp();
-#pragma unroll
-  for (uint32_t j = 0; j < kMost / 64; ++j) {
-    const uint32_t i = j * 32 + lane, low = c.neox != 0 ? i : 2 * i, high = c.neox != 0 ? i + half : 2 * i + 1;
-    if (!has_table || i >= half) continue;
-    const float a = y[low], b = y[high];
-    y[low] = __fmaf_rn(-b, turns[j].y, a * turns[j].x);
-    y[high] = __fmaf_rn(b, turns[j].x, a * turns[j].y);
-  }
-  __syncwarp();
+  head.make(y, c.eps, c.neox != 0);
   if (is_q) {
     float* out = args.buffer<float>(11) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = lane; i < n; i += 32) out[i] = y[i];

@@ -1,24 +1,14 @@
 // What a step of T-CUDA asks of the driver, counted by the driver of the tests (tests_cpp/cuda_sim); with another one
 // the tests are skipped.
-#include <dlfcn.h>
-
 #include <map>
 #include <string>
 
+#include "driver_counts.h"
 #include "model_fixture.h"
 #include "ring/registry.h"
 
 namespace zinc_rt {
 namespace {
-
-using CallCount = unsigned long (*)();
-using LaunchCount = unsigned long (*)(const char* kernel);
-
-template <class Count>
-Count find_count(const char* name) {
-  void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  return driver != nullptr ? reinterpret_cast<Count>(::dlsym(driver, name)) : nullptr;
-}
 
 // A token of each of n_slots.
 void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
@@ -69,7 +59,8 @@ TEST(DriverCalls, LaunchesOfProductsByDigits) {
   }
 }
 
-// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
+// Rows are quantized by what makes them, short ones by GLU of one token by the product of them; choices are sorted by
+// expert once a layer, and not at all for one token.
 TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   ZRT_NEED_FIXTURES();
   const auto tier = ring::pick_tier("t_cuda");
@@ -82,7 +73,8 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel : {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group"})
+    for (const char* kernel :
+         {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "linear_1_glu", "moe_group"})
       before[kernel] = launches(kernel);
     decode(*executor, n_slots, n_slots);
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
@@ -90,9 +82,62 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_GT(n_layers, 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);
-    EXPECT_EQ(n("glu_quantize"), n_layers);
+    EXPECT_EQ(n("glu_quantize"), n_slots == 1 ? 0 : n_layers);
+    EXPECT_EQ(n("linear_1_glu"), n_slots == 1 ? n_layers : 0);
     EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
   }
+}
+
+// A shared expert beside them multiplies x by gate and up at once, and its rows too are quantized by what makes them.
+TEST(DriverCalls, LaunchesOfSharedExperts) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  auto options = small_options();
+  options.tier = "t_cuda";
+  const auto executor = open("qwen35moe-Q8_0", options);
+  ASSERT_NE(executor, nullptr);
+  for (const std::size_t n_slots : {1u, 3u}) {
+    std::map<std::string, unsigned long> before;
+    for (const char* kernel : {"shared_expert", "glu", "glu_quantize", "linear_1_glu"})
+      before[kernel] = launches(kernel);
+    decode(*executor, n_slots, n_slots);
+    const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
+    const auto n_layers = n("shared_expert");
+    EXPECT_GT(n_layers, 0u);
+    EXPECT_EQ(n("glu"), 0u);
+    EXPECT_EQ(n("glu_quantize"), n_slots == 1 ? 0 : 2 * n_layers);
+    EXPECT_EQ(n("linear_1_glu"), n_slots == 1 ? 2 * n_layers : 0);
+  }
+}
+
+// Of one token attention writes the cache itself, where a slot has room for several chunks, and the product after GLU
+// makes its row itself.
+TEST(DriverCalls, LaunchesOfOneToken) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  for (const std::uint32_t context : {128u, 256u})
+    for (const std::size_t n_slots : {1u, 2u}) {
+      auto options = small_options();
+      options.tier = "t_cuda";
+      options.max_context = context;
+      const auto executor = open("llama_k-Q4_0", options);
+      ASSERT_NE(executor, nullptr);
+      const auto layers = executor->config().n_layers;
+      const auto written = launches("rope_kv_write_heads"), joined = launches("flash_attn_1_f16_64"),
+                 glu = launches("linear_1_glu"), glu_quantize = launches("glu_quantize");
+      decode(*executor, 0, n_slots);
+      const bool is_joined = context > 128 && n_slots == 1;
+      EXPECT_EQ(launches("rope_kv_write_heads") - written, is_joined ? 0 : layers);
+      EXPECT_EQ(launches("flash_attn_1_f16_64") - joined, is_joined ? layers : 0);
+      EXPECT_EQ(launches("linear_1_glu") - glu, n_slots == 1 ? layers : 0);
+      EXPECT_EQ(launches("glu_quantize") - glu_quantize, n_slots == 1 ? 0 : layers);
+    }
 }
 
 // What shares K and V among a slot's tokens is not launched where each slot has one.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 
+#include "driver_counts.h"
 #include "kernels/common/half.h"
 #include "tier_graph.h"
 
@@ -36,21 +37,30 @@ struct StepTokens {
   }
 };
 
+// Activations, caches and what requests say, of a step whose slots have kPages pages each.
+struct Operands {
+  ir::BufferId k, v, pos, slot, pages;
+};
+ir::BufferId declare_rows(ir::Graph& graph, const char* name, std::uint32_t width) {
+  return declare(graph, name, ir::BufferClass::kActivation, DType::kF32, {ir::kTokens, width});
+}
+Operands declare_operands(ir::Graph& graph, DType kv, std::uint32_t nk, std::uint32_t nv, std::uint32_t n_slots) {
+  using enum ir::BufferClass;
+  return {declare(graph, "state.k", kState, kv, {n_slots * kPages, 16, nk}),
+          declare(graph, "state.v", kState, kv, {n_slots * kPages, 16, nv}),
+          declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+          declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+          declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages})};
+}
+
 // y = FLASH_ATTN, of a decode graph or another; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y
 // whole blocks.
-ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, bool is_decode, std::optional<DType> weights) {
-  ir::Graph graph("attention", ir::Stage::kBoth);
-  using enum ir::BufferClass;
+void add_attention(ir::Graph& graph, const Attention& s, ir::BufferId q, const Operands& of, bool is_decode,
+                   std::optional<DType> weights) {
   const std::uint32_t width = s.n_heads * s.v_head_dim;
-  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, width});
-  const auto q = declare(graph, "act.q", kActivation, DType::kF32, {ir::kTokens, s.n_heads * s.head_dim});
-  const auto k = declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.head_dim});
-  const auto v = declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, s.n_kv_heads * s.v_head_dim});
-  const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens});
-  const auto slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens});
-  const auto pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
-  auto& node =
-      add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED, {q, k, v, pos, slot, pages}, {y});
+  const auto y = declare_rows(graph, "act.y", width);
+  auto& node = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
+                        {q, of.k, of.v, of.pos, of.slot, of.pages}, {y});
   ir::set_attr(node, "n_heads", s.n_heads);
   ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
   ir::set_attr(node, "head_dim", s.head_dim);
@@ -58,13 +68,53 @@ ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, bool is_dec
   ir::set_attr(node, "scale", 0.17f);
   ir::set_attr(node, "window", s.window);
   ir::set_attr(node, "softcap", s.softcap);
-  if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return graph;
-  const auto rows = declare(graph, "act.rows", kActivation, act_dtype(*weights), {ir::kTokens, width});
-  const auto w = declare(graph, "model.w", kWeight, *weights, {16, width});
-  const auto out = declare(graph, "act.out", kActivation, DType::kF32, {ir::kTokens, 16});
+  if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return;
+  const auto rows = declare(graph, "act.rows", ir::BufferClass::kActivation, act_dtype(*weights), {ir::kTokens, width});
+  const auto w = declare(graph, "model.w", ir::BufferClass::kWeight, *weights, {16, width});
+  const auto out = declare_rows(graph, "act.out", 16);
   add_node(graph, ir::Op::QUANTIZE, {y}, {rows});
   add_node(graph, ir::Op::LINEAR, {rows, w, ir::kNoBuffer}, {out});
+}
+ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, bool is_decode, std::optional<DType> weights) {
+  ir::Graph graph("attention", ir::Stage::kBoth);
+  const auto q = declare_rows(graph, "act.q", s.n_heads * s.head_dim);
+  add_attention(graph, s, q,
+                declare_operands(graph, s.kv, s.n_kv_heads * s.head_dim, s.n_kv_heads * s.v_head_dim, n_slots),
+                is_decode, weights);
   return graph;
+}
+
+// q_out, and the cells of k and v, out of rows of q, k and v.
+constexpr std::uint32_t kPositions = 640;  // of the table
+struct CacheHeads {
+  Attention of;
+  std::uint32_t n_rot;
+  bool neox, has_norms;
+};
+void PrintTo(const CacheHeads& s, std::ostream* out) {
+  PrintTo(s.of, out);
+  *out << ", " << s.n_rot << " turned" << (s.neox ? " by halves" : "") << (s.has_norms ? ", norms" : "");
+}
+ir::BufferId add_cache_write(ir::Graph& graph, const CacheHeads& s, const Operands& of) {
+  using enum ir::BufferClass;
+  const std::uint32_t nq = s.of.n_heads * s.of.head_dim;
+  const auto norm = [&](const char* name) {
+    return s.has_norms ? declare(graph, name, kWeight, DType::kF32, {s.of.head_dim}) : ir::kNoBuffer;
+  };
+  const auto q_out = declare_rows(graph, "act.q_out", nq);
+  auto& node =
+      add_node(graph, ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
+               {declare_rows(graph, "act.q", nq), declare_rows(graph, "act.k", s.of.n_kv_heads * s.of.head_dim),
+                declare_rows(graph, "act.v", s.of.n_kv_heads * s.of.v_head_dim), norm("model.q_norm"),
+                norm("model.k_norm"), of.pos, of.slot,
+                declare(graph, "const.table", kConstant, DType::kF32, {kPositions, s.n_rot}), of.pages, of.k, of.v},
+               {q_out, of.k, of.v});
+  node.inplace = true;
+  ir::set_attr(node, "eps", 1e-5f);
+  ir::set_attr(node, "head_dim", s.of.head_dim);
+  ir::set_attr(node, "n_rot", s.n_rot);
+  ir::set_attr(node, "neox", s.neox ? 1u : 0u);
+  return q_out;
 }
 
 class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
@@ -107,7 +157,8 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, wanted),
          got = run_graph(*GetParam(), graph, n, given, wanted);
     for (const auto* name : wanted) {
-      if (graph.buffer(graph.find(name)).dtype == DType::kF32)
+      const auto& buffer = graph.buffer(graph.find(name));
+      if (buffer.dtype == DType::kF32 && buffer.buffer_class != ir::BufferClass::kState)
         EXPECT_EQ(n_different(expected[name], got[name]), 0u) << name;
       else
         EXPECT_TRUE(expected[name] == got[name]) << name;
@@ -133,6 +184,25 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
     }
     return given;
   }
+  // Also what the write of its cache reads; the cells that it writes hold NaN before.
+  Memory cache_write_memory(const CacheHeads& s, const std::vector<std::int32_t>& pos,
+                            const std::vector<std::int32_t>& slots) {
+    std::vector<std::int32_t> before(pos);
+    for (std::int32_t& p : before) --p;
+    Memory given = step_memory(s.of, before, slots);
+    const auto n = pos.size();
+    given["request.pos"] = bytes_of(pos);
+    given["act.k"] = bytes_of(normal(n * s.of.n_kv_heads * s.of.head_dim));
+    given["act.v"] = bytes_of(normal(n * s.of.n_kv_heads * s.of.v_head_dim));
+    given["model.q_norm"] = bytes_of(normal(s.of.head_dim));
+    given["model.k_norm"] = bytes_of(normal(s.of.head_dim));
+    given["const.table"] = bytes_of(normal(std::size_t{kPositions} * s.n_rot));
+    return given;
+  }
+  static Operands operands_of(ir::Graph& graph, const CacheHeads& s, std::uint32_t n_slots) {
+    return declare_operands(graph, s.of.kv, s.of.n_kv_heads * s.of.head_dim, s.of.n_kv_heads * s.of.v_head_dim,
+                            n_slots);
+  }
   static std::uint32_t n_slots_of(const std::vector<std::int32_t>& slots) {
     return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
   }
@@ -147,12 +217,15 @@ class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
       expect_same(graph, n, given, {"act.y"});
       return;
     }
-    auto& w = given["model.w"];
-    w.resize(16 * row_bytes(weights, s.n_heads * s.v_head_dim));
+    given["model.w"] = weight_bytes(weights, s.n_heads * s.v_head_dim);
+    expect_same(graph, n, given, {"act.y", "act.out"});
+  }
+  std::vector<std::byte> weight_bytes(DType weights, std::uint32_t k) {
+    std::vector<std::byte> w(16 * row_bytes(weights, k));
     const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
     for (std::size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<std::byte>(i % block == scale ? 0x20 + rng_() % 4 : rng_());
-    expect_same(graph, n, given, {"act.y", "act.out"});
+    return w;
   }
   // y of T-CPU, and of the tier in arithmetic `fast`.
   std::array<std::vector<std::byte>, 2> fast_values(const Attention& s, const StepTokens& step, const Memory& given) {
@@ -328,64 +401,72 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInArithmeticFastWhereItHasNoKernel) {
   expect_same_values({DType::kF16, 4, 1, 128, 128}, StepTokens{}.add(0, 5, 128));
 }
 
-struct CacheHeads {
-  DType kv;
-  std::uint32_t n_heads, n_kv_heads, head_dim, n_rot, v_head_dim;
-  bool neox, has_norms;
-};
-
 TEST_P(TierAttention, WritesTheCacheOfTCpu) {
-  constexpr std::uint32_t kPositions = 600;  // of the table
-  for (const CacheHeads& s : {CacheHeads{DType::kF16, 32, 8, 128, 128, 128, true, true},
-                              {DType::kF16, 8, 2, 64, 64, 64, false, false},
-                              {DType::kF16, 3, 3, 80, 32, 80, true, true},
-                              {DType::kF16, 4, 1, 256, 64, 256, true, true},
-                              {DType::kF16, 2, 1, 512, 512, 512, true, true},
-                              {DType::kF16, 6, 2, 24, 20, 48, false, true},
-                              {DType::kF32, 5, 5, 96, 96, 192, true, false},
-                              {DType::kQ8_0, 4, 2, 64, 64, 64, false, true},
-                              {DType::kQ8_0, 4, 2, 96, 48, 96, true, true}}) {
+  for (const CacheHeads& s : {CacheHeads{{DType::kF16, 32, 8, 128, 128}, 128, true, true},
+                              {{DType::kF16, 8, 2, 64, 64}, 64, false, false},
+                              {{DType::kF16, 3, 3, 80, 80}, 32, true, true},
+                              {{DType::kF16, 4, 1, 256, 256}, 64, true, true},
+                              {{DType::kF16, 2, 1, 512, 512}, 512, true, true},
+                              {{DType::kF16, 6, 2, 24, 48}, 20, false, true},
+                              {{DType::kF32, 5, 5, 96, 192}, 96, true, false},
+                              {{DType::kQ8_0, 4, 2, 64, 64}, 64, false, true},
+                              {{DType::kQ8_0, 4, 2, 96, 96}, 48, true, true}}) {
     for (const std::vector<std::int32_t>& pos : {std::vector<std::int32_t>{0}, {599}, {5, 16, 400}}) {
       const auto n = static_cast<std::uint32_t>(pos.size());
-      SCOPED_TRACE(testing::Message() << to_string(s.kv) << " " << s.n_heads << " heads of " << s.head_dim << ", "
-                                      << n);
-      ir::Graph graph("cache", ir::Stage::kBoth);
-      using enum ir::BufferClass;
-      const std::uint32_t nq = s.n_heads * s.head_dim, nk = s.n_kv_heads * s.head_dim, nv = s.n_kv_heads * s.v_head_dim;
-      const auto rows = [&](const char* name, std::uint32_t width) {
-        return declare(graph, name, kActivation, DType::kF32, {ir::kTokens, width});
-      };
-      const auto norm = [&](const char* name) {
-        return s.has_norms ? declare(graph, name, kWeight, DType::kF32, {s.head_dim}) : ir::kNoBuffer;
-      };
-      const auto kv_k = declare(graph, "state.k", kState, s.kv, {n * kPages, 16, nk}),
-                 kv_v = declare(graph, "state.v", kState, s.kv, {n * kPages, 16, nv});
-      auto& node = add_node(graph, ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
-                            {rows("act.q", nq), rows("act.k", nk), rows("act.v", nv), norm("model.q_norm"),
-                             norm("model.k_norm"), declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
-                             declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
-                             declare(graph, "const.table", kConstant, DType::kF32, {kPositions, s.n_rot}),
-                             declare(graph, "request.pages", kRequest, DType::kI32, {n, kPages}), kv_k, kv_v},
-                            {rows("act.q_out", nq), kv_k, kv_v});
-      node.inplace = true;
-      ir::set_attr(node, "eps", 1e-5f);
-      ir::set_attr(node, "head_dim", s.head_dim);
-      ir::set_attr(node, "n_rot", s.n_rot);
-      ir::set_attr(node, "neox", s.neox ? 1u : 0u);
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n);
       std::vector<std::int32_t> slots(n);
       for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i);
-      const Memory given{{"act.q", bytes_of(normal(std::size_t{n} * nq))},
-                         {"act.k", bytes_of(normal(std::size_t{n} * nk))},
-                         {"act.v", bytes_of(normal(std::size_t{n} * nv))},
-                         {"model.q_norm", bytes_of(normal(s.head_dim))},
-                         {"model.k_norm", bytes_of(normal(s.head_dim))},
-                         {"state.k", cache(s.kv, n * kPages, nk)},
-                         {"state.v", cache(s.kv, n * kPages, nv)},
-                         {"const.table", bytes_of(normal(std::size_t{kPositions} * s.n_rot))},
-                         {"request.pos", bytes_of(pos)},
-                         {"request.slot", bytes_of(slots)},
-                         {"request.pages", bytes_of(shuffled_pages(n * kPages))}};
-      expect_same(graph, n, given, {"act.q_out", "state.k", "state.v"});
+      ir::Graph graph("cache", ir::Stage::kBoth);
+      add_cache_write(graph, s, operands_of(graph, s, n));
+      expect_same(graph, n, cache_write_memory(s, pos, slots), {"act.q_out", "state.k", "state.v"});
+    }
+  }
+}
+
+// What writes the cache and attention behind it: of one token a tier may make one kernel of them, which T-CUDA does
+// where chunks are spread over workgroups that have them in shared memory. Positions begin, fill and end chunks.
+TEST_P(TierAttention, HasTheBitsOfTCpuBehindWhatWritesTheCache) {
+  struct Case {
+    CacheHeads heads;
+    const char* joined;  // the kernel of T-CUDA; null: two
+  };
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  const auto n_launches = [&](const char* kernel) {
+    return launches != nullptr && kernel != nullptr ? launches(kernel) : 0;
+  };
+  for (const auto& [s, joined] : {Case{{{DType::kF16, 32, 8, 128, 128}, 128, true, true}, "flash_attn_1_f16_128"},
+                                  {{{DType::kF16, 9, 3, 64, 64}, 64, false, false}, "flash_attn_1_f16_64"},
+                                  {{{DType::kF16, 9, 1, 64, 64, 0, 20.0f}, 48, true, true}, "flash_attn_1_f16_64"},
+                                  {{{DType::kF16, 16, 1, 128, 128, 130}, 64, true, false}, "flash_attn_1_f16_128"},
+                                  {{{DType::kF16, 3, 3, 80, 80, 1}, 32, true, true}, "flash_attn_1_f16_128"},
+                                  {{{DType::kF16, 6, 3, 96, 64}, 96, false, true}, "flash_attn_1_f16_128"},
+                                  {{{DType::kF16, 4, 2, 256, 256, 100}, 256, true, true}, "flash_attn_1_f16_256"},
+                                  {{{DType::kF16, 5, 1, 24, 48}, 20, false, true}, "flash_attn_1_f16_64"},
+                                  // Four workgroups have five chunks.
+                                  {{{DType::kF16, 132, 132, 16, 16}, 16, true, false}, "flash_attn_1_f16_64"},
+                                  {{{DType::kF32, 8, 2, 64, 64}, 64, true, true}, "flash_attn_1_f32_64"},
+                                  {{{DType::kF32, 7, 1, 128, 128}, 128, false, false}, "flash_attn_1_f32_128"},
+                                  {{{DType::kF16, 4, 2, 12, 12}, 12, true, true}, nullptr},
+                                  {{{DType::kF16, 2, 1, 512, 512}, 512, true, true}, nullptr},
+                                  {{{DType::kQ8_0, 4, 2, 64, 64}, 64, true, true}, nullptr}}) {
+    for (const std::vector<std::int32_t>& pos :
+         {std::vector<std::int32_t>{0}, {127}, {128}, {300}, {511}, {639}, {130, 400}}) {
+      const auto n = static_cast<std::uint32_t>(pos.size());
+      SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", the first token at " << pos[0]);
+      std::vector<std::int32_t> slots(n);
+      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(n - 1 - i);
+      ir::Graph graph("cache and attention", ir::Stage::kBoth);
+      const Operands operands = operands_of(graph, s, n);
+      add_attention(graph, s.of, add_cache_write(graph, s, operands), operands, true, DType::kQ8_0);
+      Memory given = cache_write_memory(s, pos, slots);
+      const unsigned long before = n_launches(joined);
+      if (graph.find("model.w") == ir::kNoBuffer) {
+        expect_same(graph, n, given, {"act.q_out", "state.k", "state.v", "act.y"});
+      } else {
+        given["model.w"] = weight_bytes(DType::kQ8_0, s.of.n_heads * s.of.v_head_dim);
+        expect_same(graph, n, given, {"act.q_out", "state.k", "state.v", "act.y", "act.out"});
+      }
+      EXPECT_EQ(n_launches(joined) - before, launches != nullptr && joined != nullptr && n == 1 ? 1u : 0u);
     }
   }
 }

@@ -142,6 +142,22 @@ TEST_P(Tiers, BatchesOfSlots) {
       options);
 }
 
+// Single tokens around the border of a chunk, of slots that have room for several.
+TEST_P(Tiers, TokenAfterToken) {
+  auto options = small_options();
+  options.max_context = 256;
+  expect_same(
+      [](Executor& executor, Outcome& outcome) {
+        const auto ids = prompt(130);
+        for (const std::size_t first : {0, 1, 2, 126, 127, 128, 129}) {
+          TestStep input;
+          append(input, ids, first, first == 2 ? 124 : 1, 0, pages_from(0, 16), false);
+          step(executor, input, outcome);
+        }
+      },
+      options);
+}
+
 TEST_P(Tiers, CachesOfOtherTypes) {
   for (const auto* kv_dtype : {"f32", "q8_0"}) {
     auto options = small_options();

@@ -129,12 +129,17 @@ void gate_up(Planner& p, const OpCall& c) {
 }
 
 // Symbols: k, m, type of w, type of x.
-void linear_and(Planner& p, const OpCall& c, float* residual) {
+Matrix linear_matrix(const OpCall& c) {
   const bool has_bias = c.op == Op::LINEAR;
-  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
-              {{c.buffers[1], c.dtype(2), c.symbols[1], has_bias ? at<const float>(c, 2) : nullptr,
-                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}},
-              {}, residual);
+  return {c.buffers[1],
+          c.dtype(2),
+          c.symbols[1],
+          has_bias ? at<const float>(c, 2) : nullptr,
+          at<float>(c, has_bias ? 3 : 2),
+          c.symbols[1]};
+}
+void linear_and(Planner& p, const OpCall& c, float* residual) {
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {linear_matrix(c)}, {}, residual);
 }
 void linear(Planner& p, const OpCall& c) {
   linear_and(p, c, nullptr);
@@ -207,35 +212,66 @@ void moe_sum(Planner& p, const OpCall& c) {
   sum_choices(p, c, c.buffers[0], 1, 3, c.buffers[4], nullptr, c.symbols[0], c.symbols[1], c.symbols[2]);
 }
 // Symbols: f, e, d, k, types of w and x, pitch.
-void moe_down_acc(Planner& p, const OpCall& c) {
+Experts down_experts(const OpCall& c) {
+  return {at<const std::int32_t>(c, 2), c.symbols[3], c.symbols[1], c.symbols[3]};
+}
+Matrix down_matrix(const OpCall& c, float* y) {
+  return {c.buffers[1], c.dtype(4), c.symbols[2], nullptr, y, c.symbols[2], c.symbols[6]};
+}
+void moe_down_after(Planner& p, const OpCall& c, const void* x, const Glu* glu) {
   const std::uint32_t d = c.symbols[2], k = c.symbols[3];
   auto* y = static_cast<float*>(p.scratch(std::uint64_t{c.rows()} * k * d * 4));
-  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
-              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}},
-              {at<const std::int32_t>(c, 2), k, c.symbols[1], k});
+  plan_linear(p, c, x, c.dtype(5), c.symbols[0], {down_matrix(c, y)}, down_experts(c), nullptr, nullptr, glu);
   sum_choices(p, c, y, 2, 4, nullptr, c.buffers[5], d, k, c.symbols[1]);
 }
-// Symbols: d, f, types of gate, up and down.
-void shared_expert(Planner& p, const OpCall& c) {
+void moe_down_acc(Planner& p, const OpCall& c) {
+  moe_down_after(p, c, c.buffers[0], nullptr);
+}
+// y = gate's product and up's through the activation, by down, of a shared expert. Symbols: d, f, types of gate, up and
+// down.
+void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) {
   const auto push = c.constants<push::SharedExpert>();
+  const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
+  const Matrix down{c.buffers[3], c.dtype(4), d, nullptr, y, d};
+  const DType type = push.quantize != 0 ? act_dtype(down.dtype) : DType::kF32;
+  auto args = p.args(c, {f, static_cast<std::uint32_t>(type)});
+  void* const buffers[] = {gate, up, gate, nullptr};
+  std::ranges::copy(buffers, args.buffers);
+  args.push[0] = push.act;
+  if (type == DType::kF32) {
+    p.launch("glu", "glu", n, ceil_div(f, 1024), 1, kThreads, 0, args);
+    plan_linear(p, c, gate, type, f, {down});
+    return;
+  }
+  args.buffers[3] = p.scratch(std::uint64_t{n} * row_bytes(type, f));
+  if (c.rows_symbol == 1 && can_glu(p, down, f, {})) {
+    const Glu glu{push.act, up, static_cast<float*>(p.scratch(std::uint64_t{f} * 4)), args.buffers[3]};
+    plan_linear(p, c, gate, type, f, {down}, {}, nullptr, nullptr, &glu);
+    return;
+  }
+  p.launch("quantize", "glu_quantize", n, ceil_div(f, 2048), 1, kThreads, 0, args);
+  plan_linear(p, c, args.buffers[3], type, f, {down});
+}
+void shared_expert(Planner& p, const OpCall& c) {
+  const bool is_quantized = c.constants<push::SharedExpert>().quantize != 0;
   const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
   const auto floats = [&](std::uint64_t width) { return static_cast<float*>(p.scratch(n * width * 4)); };
   float *gate = floats(f), *up = floats(f), *y = floats(d);
-  const auto project = [&](const void* x, std::uint32_t k, std::size_t i, std::uint32_t rows, float* to) {
-    const DType type = push.quantize != 0 ? act_dtype(c.dtype(1 + i)) : DType::kF32;
-    const void* in = type == DType::kF32 ? x : plan_quantize(p, c, x, type, k);
-    plan_linear(p, c, in, type, k, {{c.buffers[i], c.dtype(1 + i), rows, nullptr, to, rows}});
+  const Matrix of_gate{c.buffers[1], c.dtype(2), f, nullptr, gate, f},
+      of_up{c.buffers[2], c.dtype(3), f, nullptr, up, f};
+  const auto project = [&](const std::vector<Matrix>& matrices) {  // which want x in one type
+    const DType type = is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32;
+    const void* x = type == DType::kF32 ? c.buffers[0] : plan_quantize(p, c, c.buffers[0], type, d);
+    plan_linear(p, c, x, type, d, matrices);
   };
-  project(c.buffers[0], d, 1, f, gate);
-  project(c.buffers[0], d, 2, f, up);
-  auto args = p.args(c, {f});
-  args.buffers[0] = gate;
-  args.buffers[1] = up;
-  args.buffers[2] = gate;
-  args.push[0] = push.act;
-  p.launch("glu", "glu", n, ceil_div(f, 1024), 1, kThreads, 0, args);
-  project(gate, f, 3, d, y);
-  args = p.args(c, {d});
+  if (!is_quantized || act_dtype(of_gate.dtype) == act_dtype(of_up.dtype)) {
+    project({of_gate, of_up});
+  } else {
+    project({of_gate});
+    project({of_up});
+  }
+  shared_down(p, c, gate, up, y);
+  auto args = p.args(c, {d});
   args.buffers[1] = c.buffers[4];
   args.buffers[2] = y;
   args.buffers[3] = c.buffers[5];
@@ -374,11 +410,57 @@ bool is_glu(const OpCall& c) {
 // made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
 bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   const std::uint64_t k = quantize.symbols[0], rows = op.rows();
-  const auto* to = at<std::byte>(quantize, 1);
-  return std::ranges::none_of(std::span(op.buffers).first(n), [&](const void* from) {
-    const auto* begin = static_cast<const std::byte*>(from);
-    return begin < to + rows * row_bytes(quantize.dtype(1), k) && to < begin + rows * k * 4;
-  });
+  const Span to{quantize.buffers[1], rows * row_bytes(quantize.dtype(1), k)};
+  return std::ranges::all_of(std::span(op.buffers).first(n),
+                             [&](const void* from) { return are_apart({from, rows * k * 4}, to); });
+}
+// hidden + y into hidden, for y of a LINEAR.
+bool is_sum(const OpCall& linear, const OpCall& next) {
+  return linear.op == Op::LINEAR && next.op == Op::ADD && next.rows_symbol == linear.rows_symbol &&
+         next.buffers[1] == linear.buffers[3] && next.buffers[2] == next.buffers[0] &&
+         next.buffers[0] != linear.buffers[3];
+}
+
+// GLU and QUANTIZE of a token's row, which the workgroups of the LINEAR or MOE_DOWN_ACC behind them make themselves
+// where it is short. None waits for another to have read or written it, so all that they touch must lie apart
+// (lower/alias.h); what experts' products write is scratch memory.
+bool can_make_glu(const Planner& p, const OpCall& glu, const OpCall& quantize, const OpCall& product) {
+  const bool is_linear = product.op == Op::LINEAR;
+  if ((!is_linear && product.op != Op::MOE_DOWN_ACC) || glu.rows_symbol != 1 || product.rows_symbol != 1 ||
+      product.buffers[0] != quantize.buffers[1])
+    return false;
+  const std::uint32_t width = glu.symbols[0], k = product.symbols[0];
+  if (is_linear
+          ? width != k || !can_glu(p, linear_matrix(product), k, {})
+          : width != k * product.symbols[3] || !can_glu(p, down_matrix(product, nullptr), k, down_experts(product)))
+    return false;
+  const std::uint64_t row = std::uint64_t{width} * 4;
+  std::vector<Span> touched{{glu.buffers[0], row},
+                            {glu.buffers[1], row},
+                            {glu.buffers[2], row},
+                            {quantize.buffers[1], row_bytes(quantize.dtype(1), width)}};
+  if (is_linear) touched.push_back({product.buffers[3], std::uint64_t{product.symbols[1]} * 4});
+  for (std::size_t i = 0; i < touched.size(); ++i)
+    if (!std::ranges::all_of(std::span(touched).subspan(i + 1),
+                             [&](const Span& other) { return are_apart(touched[i], other); }))
+      return false;
+  return true;
+}
+// calls: those three, and what follows them. How many packets it planned.
+std::size_t plan_glu_product(Planner& p, std::span<const OpCall> calls) {
+  const OpCall &glu = calls[0], &product = calls[2];
+  const Glu made{glu.constants<push::Glu>().act, at<const float>(glu, 1), at<float>(glu, 2), calls[1].buffers[1]};
+  if (product.op == Op::MOE_DOWN_ACC) {
+    moe_down_after(p, product, glu.buffers[0], &made);
+    return 3;
+  }
+  const std::uint64_t row = std::uint64_t{glu.symbols[0]} * 4, sum = std::uint64_t{product.symbols[1]} * 4;
+  const bool is_added = calls.size() > 3 && is_sum(product, calls[3]) &&
+                        are_apart({glu.buffers[0], row}, {calls[3].buffers[0], sum}) &&
+                        are_apart({glu.buffers[1], row}, {calls[3].buffers[0], sum});
+  plan_linear(p, product, glu.buffers[0], product.dtype(3), product.symbols[0], {linear_matrix(product)}, {},
+              is_added ? at<float>(calls[3], 0) : nullptr, nullptr, &made);
+  return is_added ? 4 : 3;
 }
 
 }  // namespace
@@ -388,14 +470,13 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;
-    // hidden + y into hidden.
-    if (first.op == Op::LINEAR && second.op == Op::ADD && same_rows && second.buffers[1] == first.buffers[3] &&
-        second.buffers[2] == second.buffers[0] && second.buffers[0] != first.buffers[3]) {
+    if (is_sum(first, second)) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
     }
     const bool is_quantized = second.op == Op::QUANTIZE && same_rows;
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
+      if (calls.size() > 2 && can_make_glu(planner, first, second, calls[2])) return plan_glu_product(planner, calls);
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
       planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
@@ -410,6 +491,11 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     if (can_quantize(planner, first, second)) {
       plan_attention(planner, first, &second);
       return 2;
+    }
+    if (can_write_cache(planner, second, first)) {
+      const bool is_followed = calls.size() > 2 && can_quantize(planner, second, calls[2]);
+      plan_attention(planner, second, is_followed ? &calls[2] : nullptr, &first);
+      return is_followed ? 3 : 2;
     }
   }
   find_cuda_op(first.op)->plan(planner, first);

@@ -58,6 +58,15 @@ struct DeviceTraits {
   bool has_wgmma = false;         // it runs the images' machine code for sm_90a
   bool is_fast = false;           // kernels of arithmetic `fast`, which are part of that, may be taken
 };
+// Memory that packets joined in one launch read or write.
+struct Span {
+  const void* at;
+  std::uint64_t bytes;
+};
+inline bool are_apart(const Span& a, const Span& b) {
+  const auto *first = static_cast<const std::byte*>(a.at), *second = static_cast<const std::byte*>(b.at);
+  return first + a.bytes <= second || second + b.bytes <= first;
+}
 
 class Planner {
  public:
@@ -132,17 +141,29 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
+// GLU before a product of one token, which it makes itself where can_glu: x has rows of the gate. What it writes
+// besides: the rows, and their quantized values.
+struct Glu {
+  std::uint32_t act;
+  const float* up;
+  float* rows;
+  void* quantized;
+};
+bool can_glu(const Planner& planner, const Matrix& matrix, std::uint32_t k, const Experts& experts);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
-// or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
+// or rows to which y is added besides. norm, glu: null, or x is a row of floats, which becomes one of `x_dtype` by it.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
-                 const Norm* norm = nullptr);
+                 const Norm* norm = nullptr, const Glu* glu = nullptr);
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
-// Attention (plan_attention.cpp), and QUANTIZE of its rows where a packet of that follows that can_quantize.
-void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr);
+// Attention (plan_attention.cpp), the QUANTIZE of its rows where a packet of that follows that can_quantize, and what
+// writes its cache where the packet before it is one that can_write_cache.
+void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
+                    const OpCall* kv_write = nullptr);
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
+bool can_write_cache(const Planner& planner, const OpCall& attention, const OpCall& before);
 
 // The table of ops (ops.cpp).
 enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
@@ -156,7 +177,9 @@ struct CudaOp {
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
 // Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
-// rows, GLU, the GLU of experts or attention, and QUANTIZE); all that the second of them reads is still written. How
+// rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
+// QUANTIZE too, and GLU of short rows, QUANTIZE and LINEAR, and then
+// ADD, or MOE_DOWN_ACC); all that the later of them read is still written. How
 // many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 const std::vector<CudaOp>& cuda_ops();

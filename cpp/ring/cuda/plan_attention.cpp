@@ -86,10 +86,26 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   return plan;
 }
 
+bool is_attention(const OpCall& c) {
+  return c.op == ir::Op::FLASH_ATTN || c.op == ir::Op::FLASH_ATTN_BATCHED;
+}
+
+// Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
+cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
+  const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
+  const auto floats = [&](std::size_t i) { return static_cast<const float*>(write.buffers[i]); };
+  return {attention,
+          {floats(0), floats(1), floats(2), floats(3), floats(4), floats(7), write.symbols[4], push.n_rot, push.neox,
+           push.eps}};
+}
+std::uint64_t own_q_bytes(const push::FlashAttn& push) {
+  return std::uint64_t{push.n_heads / push.n_kv_heads} * push.head_dim * 4;
+}
+
 }  // namespace
 
 // Symbols: m, type, pitches.
-void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
+void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const OpCall* kv_write) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
   const std::string type(to_string(c.dtype(1)));
@@ -117,9 +133,13 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
   args.symbols[9] = push.n_heads / push.n_kv_heads;
   args.symbols[10] = plan.run_tokens;
   args.symbols[11] = plan.parts == 1 ? 1 : 0;
-  if (plan.kind == Kind::kStaged)
-    p.launch("flash_attn_staged", "flash_attn_" + type + "_" + std::to_string(plan.width), c.rows(), push.n_kv_heads,
-             plan.parts, cuda::kAttendThreads, plan.shared, args);
+  const std::string staged = type + "_" + std::to_string(plan.width);
+  if (kv_write != nullptr)
+    p.launch("flash_attn_staged", "flash_attn_1_" + staged, 1, push.n_kv_heads, plan.parts, cuda::kAttendThreads,
+             plan.shared + own_q_bytes(push), token_args(args, *kv_write));
+  else if (plan.kind == Kind::kStaged)
+    p.launch("flash_attn_staged", "flash_attn_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
+             plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
   // Two workgroups one after another in a place: those beside single tokens begin late, and then have fewer.
@@ -135,8 +155,8 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize) {
 // The last of a token's kernels quantizes where it has whole blocks. If that is the only one, other workgroups still
 // read q, where the quantized rows may lie, since attention alone is done with it by then.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
-  if ((c.op != ir::Op::FLASH_ATTN && c.op != ir::Op::FLASH_ATTN_BATCHED) || next.op != ir::Op::QUANTIZE ||
-      next.rows_symbol != c.rows_symbol || next.buffers[0] != c.buffers[6])
+  if (!is_attention(c) || next.op != ir::Op::QUANTIZE || next.rows_symbol != c.rows_symbol ||
+      next.buffers[0] != c.buffers[6])
     return false;
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
@@ -145,10 +165,35 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   if (plan.parts > 1) return true;
   const DType type = next.dtype(1);
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
-  const auto *to = static_cast<const std::byte*>(next.buffers[1]), *q = static_cast<const std::byte*>(c.buffers[0]);
-  const std::uint64_t rows = c.rows(), q_bytes = rows * push.n_heads * push.head_dim * 4,
-                      to_bytes = rows * row_bytes(type, next.symbols[0]);
-  return values % (type == DType::kQ8A256 ? 256 : 32) == 0 && (q + q_bytes <= to || to + to_bytes <= q);
+  const std::uint64_t rows = c.rows();
+  return values % (type == DType::kQ8A256 ? 256 : 32) == 0 &&
+         are_apart({c.buffers[0], rows * push.n_heads * push.head_dim * 4},
+                   {next.buffers[1], rows * row_bytes(type, next.symbols[0])});
+}
+
+// Of one token the workgroups of staged chunks make their heads of q themselves, and the last chunk's the cells of K
+// and V, where that is all of the cache's write. Others still read the rows that these are made of while q is written,
+// which so must lie apart from them; y is written by the merge, when all are done.
+bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
+  if (!is_attention(c) || before.op != ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE || c.rows_symbol != 1 ||
+      before.rows_symbol != 1)
+    return false;
+  // q; the caches; positions, slots and the page table.
+  constexpr std::size_t kSame[][2] = {{0, 11}, {1, 9}, {2, 10}, {3, 5}, {4, 6}, {5, 8}};
+  if (std::ranges::any_of(kSame, [&](const auto& of) { return c.buffers[of[0]] != before.buffers[of[1]]; }))
+    return false;
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t widths[] = {push.n_heads * push.head_dim, push.n_kv_heads * push.head_dim,
+                                  push.n_kv_heads * push.v_head_dim};
+  if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim ||
+      !std::ranges::equal(widths, std::span(before.symbols).first(3)))
+    return false;
+  for (std::size_t i = 0; i < 3; ++i)
+    if (!are_apart({c.buffers[0], std::uint64_t{widths[0]} * 4}, {before.buffers[i], std::uint64_t{widths[i]} * 4}))
+      return false;
+  const Plan plan = plan_of(p, c);
+  return plan.kind == Kind::kStaged && plan.parts > 1 &&
+         plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();
 }
 
 }  // namespace zinc_rt::ring
