@@ -54,10 +54,16 @@ struct WeightGroup {
   std::uint32_t n;
 };
 
-// sums[r][j] += the group's dot of weight row j and row r of x, which lie kGroup apart. Not inlined: the registers are
+// Rows of x at a group.
+struct Rows {
+  const Bf16* first;
+  std::uint64_t pitch;
+};
+
+// sums[r][j] += the group's dot of weight row j and row r of x. Not inlined: the registers are
 // for its sums.
 template <int kX>
-__attribute__((noinline)) void add_dots(const WeightGroup& w, const Bf16* x, float (*sums)[kTileRows]) {
+__attribute__((noinline)) void add_dots(const WeightGroup& w, Rows x, float (*sums)[kTileRows]) {
   const Bf16* row[kTileRows];
   __m512 sum[kX][kTileRows];
 #pragma GCC unroll 8
@@ -69,7 +75,7 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, const Bf16* x, flo
   for (std::uint64_t k = 0, n = w.n; k < n; k += kStep) {
     __m512bh v[kX];
 #pragma GCC unroll 3
-    for (int r = 0; r < kX; ++r) v[r] = load_all(x + static_cast<std::uint32_t>(r) * kGroup + k);
+    for (int r = 0; r < kX; ++r) v[r] = load_all(x.first + static_cast<std::uint32_t>(r) * x.pitch + k);
 #pragma GCC unroll 8
     for (std::uint32_t j = 0; j < kTileRows; ++j) {
       const __m512bh weight = load_all(row[j] + k);
@@ -86,7 +92,7 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, const Bf16* x, flo
   }
 }
 
-ZRT_SIMD void add_tile(const WeightGroup& w, const Bf16* x, std::uint32_t n, float (*sums)[kTileRows]) {
+ZRT_SIMD void add_tile(const WeightGroup& w, Rows x, std::uint32_t n, float (*sums)[kTileRows]) {
   switch (n) {
     case 1: return add_dots<1>(w, x, sums);
     case 2: return add_dots<2>(w, x, sums);
@@ -96,7 +102,7 @@ ZRT_SIMD void add_tile(const WeightGroup& w, const Bf16* x, std::uint32_t n, flo
 
 // Adds the group at k of rows [m, m + n_rows) of W, n_rows <= 8, to y of n rows of x from `first` on; the last row of W
 // stands in for those that are not there. The first group begins with the bias.
-void add_group(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows, std::uint32_t k, const Bf16* x,
+void add_group(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows, std::uint32_t k, Rows x,
                std::uint32_t first, std::uint32_t n) {
   Bf16 rounded[kTileRows][kGroup];
   WeightGroup group;
@@ -112,13 +118,13 @@ void add_group(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows, 
   }
   const auto there = static_cast<__mmask8>((1u << n_rows) - 1);
   const __m256 begin = a.bias != nullptr ? _mm256_maskz_loadu_ps(there, a.bias + m) : _mm256_setzero_ps();
-  for (std::uint32_t t = 0; t < n; t += kTileX) {
+  for (std::uint32_t t = 0; t < n; t += kTileX, x.first += kTileX * x.pitch) {
     const std::uint32_t rows = n - t < kTileX ? n - t : kTileX;
     float* y = a.y + (first + t) * a.y_pitch + m;
     float sums[kTileX][kTileRows];
     for (std::uint32_t r = 0; r < rows; ++r)
       _mm256_storeu_ps(sums[r], k == 0 ? begin : _mm256_maskz_loadu_ps(there, y + r * a.y_pitch));
-    add_tile(group, x + t * kGroup, rows, sums);
+    add_tile(group, x, rows, sums);
     for (std::uint32_t r = 0; r < rows; ++r) _mm256_mask_storeu_ps(y + r * a.y_pitch, there, _mm256_loadu_ps(sums[r]));
   }
 }
@@ -129,16 +135,27 @@ bool has_avx512_bf16() {
   return has_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
 }
 
+bool rounds_x_avx512_bf16(DType w, std::uint32_t n) {
+  return (w == DType::kBF16 && n >= kFewestBf16) || (w == DType::kF16 && n >= kFewestF16);
+}
+
+void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k) {
+  round_f32(x, k, static_cast<Bf16*>(y));
+}
+
 void float_linear_avx512_bf16(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
-  if (a.w_dtype == DType::kF32 || a.n < (a.w_dtype == DType::kBF16 ? kFewestBf16 : kFewestF16))
-    return float_linear_avx512(a, begin, end);
-  alignas(64) Bf16 x[kTokens * kGroup];
+  if (!rounds_x_avx512_bf16(a.w_dtype, a.n)) return float_linear_avx512(a, begin, end);
+  alignas(64) Bf16 rounded[kTokens * kGroup];
   for (std::uint32_t first = 0; first < a.n; first += kTokens) {
     const std::uint32_t n = a.n - first < kTokens ? a.n - first : kTokens;
+    const auto* rows = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
     for (std::uint32_t k = 0; k < a.k; k += kGroup) {
-      for (std::uint32_t t = 0; t < n; ++t) {
-        const auto* from = reinterpret_cast<const float*>(static_cast<const std::byte*>(a.x) + (first + t) * a.x_pitch);
-        round_f32(from + k, a.k - k < kGroup ? a.k - k : kGroup, x + t * kGroup);
+      Rows x{reinterpret_cast<const Bf16*>(rows) + k, a.x_pitch / sizeof(Bf16)};
+      if (a.x_dtype == DType::kF32) {
+        x = {rounded, kGroup};
+        for (std::uint32_t t = 0; t < n; ++t)
+          round_f32(reinterpret_cast<const float*>(rows + t * a.x_pitch) + k, a.k - k < kGroup ? a.k - k : kGroup,
+                    rounded + t * kGroup);
       }
       for (std::uint32_t m = begin; m < end; m += kTileRows)
         add_group(a, m, end - m < kTileRows ? end - m : kTileRows, k, x, first, n);

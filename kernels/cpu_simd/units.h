@@ -41,8 +41,11 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// Of arithmetic `fast`: f16 and bf16 weights, from fewest_fast_rows rows of x on; all else as float_linear_avx512.
+// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: f16 and bf16 weights and several rows of x; all
+// else goes by float_linear_avx512.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool rounds_x_avx512_bf16(DType w, std::uint32_t n);
+void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k);
 
 // So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
 std::uint64_t int8_products_avx2(std::uint64_t rounds);
