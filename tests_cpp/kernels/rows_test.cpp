@@ -351,6 +351,27 @@ TEST_F(FastFloatLinear, GivesARowTheSameBitsAmongOthers) {
     }
 }
 
+// Rows that are rounded beforehand, once for all workgroups, give what rows of floats give.
+TEST_F(FastFloatLinear, TakesRowsThatAreRounded) {
+  constexpr std::uint32_t kN = 50, kM = 11;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const std::uint32_t k : {31u, 32u, 100u, 2100u})
+      for (const auto* set : sets_) {
+        ASSERT_TRUE(set->rows->rounds_x(type, kN));
+        const Bytes w = matrix(type, kM, k, 0);
+        const auto x = row(kN * k, 0), bias = row(kM, 0);
+        auto args = args_of(type, kN, k, kM, 0, w, x, bias);
+        const auto expected = product(args, set);
+        const std::uint64_t pitch = cpu::bf16_row_bytes(k);
+        Bytes rounded(kN * pitch, std::byte{0xFF});
+        for (std::uint32_t t = 0; t < kN; ++t) set->rows->round_x(x.data() + t * k, rounded.data() + t * pitch, k);
+        args.x = rounded.data();
+        args.x_dtype = DType::kBF16;
+        args.x_pitch = pitch;
+        Rows::expect_same(expected, product(args, set), fmt::format("{} {} k {}", set->name, to_string(type), k));
+      }
+}
+
 // What is no number is seen in every value that it is a term of, and in no other.
 TEST_F(FastFloatLinear, ShowsWhatIsNoNumber) {
   constexpr std::uint32_t kN = 20, kK = 100, kM = 10;
