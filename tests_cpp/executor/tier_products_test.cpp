@@ -265,12 +265,6 @@ TEST_P(FastTierProducts, AreNearTheExactOnesOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kBF16, {17011, 64, 128}));
 }
 
-std::vector<const ring::Tier*> other_tiers() {
-  std::vector<const ring::Tier*> others;
-  for (const ring::Tier* tier : ring::tiers())
-    if (tier->priority > 0 && tier->unavailable_reason().empty()) others.push_back(tier);
-  return others;
-}
 INSTANTIATE_TEST_SUITE_P(Tiers, TierProducts, ::testing::ValuesIn(other_tiers()),
                          [](const auto& info) { return info.param->name; });
 std::vector<const ring::Tier*> tiers_with_t_cpu() {
