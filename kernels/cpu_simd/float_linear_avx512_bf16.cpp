@@ -1,7 +1,7 @@
 // LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md): W and x are rounded to bf16, a lane adds
-// the products of two neighbours in k at once, and the 16 lanes are folded once for kGroup values of k, so that the
-// order is free but is the same for every row of x. BF16 weights are read where they lie. F32 weights and fewer than
-// kFewestRows rows of x go by the exact unit, and have its bits.
+// the products of two neighbours in k at once, and 16 lanes are folded once for kGroup values of k. This order is the
+// same for every row of x, whatever others there are. BF16 weights are read where they lie. F32 weights and few rows of
+// x go by the exact unit, and have its bits.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 
@@ -60,8 +60,7 @@ struct Rows {
   std::uint64_t pitch;
 };
 
-// sums[r][j] += the group's dot of weight row j and row r of x. Not inlined: the registers are
-// for its sums.
+// sums[r][j] += the group's dot of weight row j and row r of x. Not inlined: the registers are for its sums.
 template <int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, Rows x, float (*sums)[kTileRows]) {
   const Bf16* row[kTileRows];

@@ -14,7 +14,7 @@ struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
   Int8Products int8_products = nullptr;
-  cpu::KernelSet fast = {};
+  cpu::KernelSet fast = {};  // for arithmetic `fast`, where has_fast
   bool (*has_fast)() = nullptr;
 };
 
