@@ -1,20 +1,19 @@
 // LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md): W and x are rounded to bf16, a lane adds
 // the products of two neighbours in k at once, and 16 lanes are folded once for kGroup values of k. This order is the
-// same for every row of x, whatever others there are. BF16 weights are read where they lie. F32 weights and few rows of
-// x go by the exact unit, and have its bits.
+// same for every row of x, whatever others there are. BF16 weights are read where they lie. F32 weights, and F16
+// weights with few rows of x, go by the exact unit and have its bits.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Rows of x from which on it is faster; f16 weights must be rounded first.
-constexpr std::uint32_t kFewestBf16 = 3, kFewestF16 = 12;
-constexpr std::uint32_t kGroup = 2048;  // values of k: 8 rows of W stay in the first cache
-constexpr std::uint32_t kTokens = 48;   // rows of x that meet a group before the next one
-constexpr std::uint32_t kTileRows = 8;  // of W
-constexpr std::uint32_t kTileX = 3;     // rows of x: what the registers hold
-constexpr std::uint32_t kStep = 32;     // values of k a register
+constexpr std::uint32_t kFewestF16 = 12;  // rows of x that repay the rounding of f16 weights
+constexpr std::uint32_t kGroup = 2048;    // values of k: 8 rows of W stay in the first cache
+constexpr std::uint32_t kTokens = 48;     // rows of x that meet a group before the next one
+constexpr std::uint32_t kTileRows = 8;    // of W
+constexpr std::uint32_t kTileX = 3;       // rows of x: what the registers hold
+constexpr std::uint32_t kStep = 32;       // values of k a register
 
 using Bf16 = std::uint16_t;
 
@@ -135,7 +134,7 @@ bool has_avx512_bf16() {
 }
 
 bool rounds_x_avx512_bf16(DType w, std::uint32_t n) {
-  return (w == DType::kBF16 && n >= kFewestBf16) || (w == DType::kF16 && n >= kFewestF16);
+  return w == DType::kBF16 || (w == DType::kF16 && n >= kFewestF16);
 }
 
 void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k) {

@@ -41,8 +41,8 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: f16 and bf16 weights and several rows of x; all
-// else goes by float_linear_avx512.
+// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: bf16 weights, and f16 weights with many rows of
+// x; all else goes by float_linear_avx512.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, std::uint32_t n);
 void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k);

@@ -276,7 +276,7 @@ TEST_F(FloatLinear, WidensEveryHalf) {
   }
 }
 
-// The forms of the sets for arithmetic `fast`: of f16 and bf16 weights and many rows of x.
+// The forms of the sets for arithmetic `fast`: of bf16 weights, and of f16 weights with many rows of x.
 class FastFloatLinear : public FloatLinear {
  protected:
   void SetUp() override {
@@ -316,11 +316,12 @@ TEST_F(FastFloatLinear, IsNearTheReference) {
   for (const DType type : {DType::kF16, DType::kBF16})
     for (const std::uint32_t k : {16u, 31u, 32u, 33u, 100u, 256u, 2047u, 2048u, 2080u, 4100u})
       for (const std::uint32_t m : {3u, 8u, 17u, 64u})
-        for (const std::uint32_t n : {12u, 13u, 14u, 48u, 49u, 97u}) check_near(type, n, k, m, m % 3);
+        for (const std::uint32_t n : {1u, 2u, 3u, 12u, 13u, 14u, 48u, 49u, 97u})
+          if (type == DType::kBF16 || n >= 12) check_near(type, n, k, m, m % 3);
 }
 
-TEST_F(FastFloatLinear, HasTheBitsOfTheReferenceForF32WeightsAndFewRows) {
-  for (const auto& [type, most] : {std::pair(DType::kF32, 65u), {DType::kF16, 11u}, {DType::kBF16, 2u}})
+TEST_F(FastFloatLinear, HasTheBitsOfTheReferenceForF32AndForFewRowsOfF16) {
+  for (const auto& [type, most] : {std::pair(DType::kF32, 65u), {DType::kF16, 11u}})
     for (const std::uint32_t n : {1u, most}) {
       const Bytes w = matrix(type, 17, 300, 0);
       const auto x = row(n * 300, 0), bias = row(17, 0);
@@ -338,9 +339,10 @@ TEST_F(FastFloatLinear, GivesARowTheSameBitsAmongOthers) {
       const auto x = row(kN * kK, 0), bias = row(kM, 0);
       const auto all = product(args_of(type, kN, kK, kM, 0, w, x, bias), set);
       for (const std::uint32_t first : {1u, 50u, 88u}) {
-        auto part = args_of(type, 13, kK, kM, 0, w, x, bias);
+        const std::uint32_t n = type == DType::kBF16 && first < 88 ? 1 : 13;
+        auto part = args_of(type, n, kK, kM, 0, w, x, bias);
         part.x = x.data() + first * kK;
-        Rows::expect_same({all.begin() + first * kM, all.begin() + (first + 13) * kM}, product(part, set), set->name);
+        Rows::expect_same({all.begin() + first * kM, all.begin() + (first + n) * kM}, product(part, set), set->name);
       }
       std::vector<float> y(all.size());
       auto whole = args_of(type, kN, kK, kM, 0, w, x, bias);
