@@ -17,7 +17,7 @@ SLOW = zinc_rt.TenantQuota(max_concurrent_slots=1, decode_tokens_per_s=0.1)
 
 def test_a_tier_without_fast_kernels_runs_exact_ones_and_says_so(tiny_engine, tiny_model):
     run = {"token_ids": [3, 4, 5], "max_tokens": 4, "return_logits_hash": True, "ignore_eos": True}
-    with zinc_rt.Engine(tiny_model, tier="t_cpu", arithmetic="fast") as engine:
+    with zinc_rt.Engine(tiny_model, tier="t_cpu", cpu_kernels="ref", arithmetic="fast") as engine:
         assert engine.arithmetic == "exact"
         wanted, got = (e.tenant("t").session().generate(**run) for e in (tiny_engine, engine))
     assert got.logits_hashes == wanted.logits_hashes

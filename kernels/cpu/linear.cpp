@@ -66,7 +66,12 @@ std::uint64_t align64(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-DType type_of(const NormArgs& norm, const NormLinearPart& part) {
+bool rounds_x(const KernelSet* set, DType w, std::uint32_t n) {
+  return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, n);
+}
+
+DType type_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& part) {
+  if (rounds_x(args.set, part.w_dtype, norm.n)) return DType::kBF16;
   return norm.quantize ? act_dtype(part.w_dtype) : DType::kF32;
 }
 
@@ -74,7 +79,9 @@ DType type_of(const NormArgs& norm, const NormLinearPart& part) {
 std::uint64_t place_of(DType type, std::uint32_t d) {
   const std::uint64_t quantized = align64(std::uint64_t{d} * 4);
   if (type == DType::kQ8A32) return quantized;
-  return type == DType::kQ8A256 ? quantized + align64(std::uint64_t{d} / 32 * sizeof(ActBlockQ8A32)) : 0;
+  const std::uint64_t super = quantized + align64(std::uint64_t{d} / 32 * sizeof(ActBlockQ8A32));
+  if (type == DType::kQ8A256) return super;
+  return type == DType::kBF16 ? super + align64(std::uint64_t{d} / 256 * sizeof(ActBlockQ8A256)) : 0;
 }
 
 }  // namespace
@@ -84,7 +91,7 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 }
 
 std::uint64_t norm_linear_shared(std::uint32_t d) {
-  return place_of(DType::kQ8A256, d) + align64(std::uint64_t{d} / 256 * sizeof(ActBlockQ8A256));
+  return place_of(DType::kBF16, d) + bf16_row_bytes(d);
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
@@ -93,16 +100,20 @@ void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<co
   auto* h = reinterpret_cast<float*>(token);
   rms_norm_row(norm.x + t * norm.d, norm.w, h, norm.d, norm.d, norm.eps, args.set);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const DType type = type_of(norm, parts[i]);
-    const bool is_made = std::ranges::any_of(parts.first(i), [&](const auto& p) { return type_of(norm, p) == type; });
-    if (type != DType::kF32 && !is_made) quantize_row(h, token + place_of(type, norm.d), norm.d, type, args.set);
+    const DType type = type_of(args, norm, parts[i]);
+    if (std::ranges::any_of(parts.first(i), [&](const auto& p) { return type_of(args, norm, p) == type; })) continue;
+    std::byte* to = token + place_of(type, norm.d);
+    if (type == DType::kBF16)
+      args.set->rows->round_x(h, to, norm.d);
+    else if (type != DType::kF32)
+      quantize_row(h, to, norm.d, type, args.set);
   }
 }
 
 void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
   for (const NormLinearPart& part : parts) {
     if (part.begin >= part.end) continue;
-    const DType type = type_of(norm, part);
+    const DType type = type_of(args, norm, part);
     linear_rows(
         {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(type, norm.d), type,
          norm_linear_shared(norm.d), norm.d, norm.n, part.y, part.rows, reinterpret_cast<float*>(args.lds), args.set},
@@ -114,17 +125,32 @@ namespace {
 
 constexpr std::uint32_t kTile = 64;
 
+std::uint32_t n_prepare(const CpuArgs& args) {
+  return rounds_x(args.set, static_cast<DType>(args.symbols[3]), args.dim(0)) ? args.dim(0) : 0;
+}
+
+std::uint64_t shared_bytes(const CpuArgs& args) {
+  return n_prepare(args) * bf16_row_bytes(args.dim(1));
+}
+
+void prepare(const CpuArgs& args) {
+  const std::uint32_t k = args.dim(1);
+  const std::uint64_t t = args.wg[0];
+  args.set->rows->round_x(args.buffer<const float>(0) + t * k, args.shared + t * bf16_row_bytes(k), k);
+}
+
 void run(const CpuArgs& args) {
   const std::uint32_t n = args.dim(0), k = args.dim(1), m = args.dim(2);
-  const auto x_dtype = static_cast<DType>(args.symbols[4]);
+  const bool is_rounded = n_prepare(args) > 0;
+  const auto x_dtype = is_rounded ? DType::kBF16 : static_cast<DType>(args.symbols[4]);
   const LinearArgs linear{args.buffers[1],
                           static_cast<DType>(args.symbols[3]),
                           args.is_packed(1),
                           m,
                           args.buffer<const float>(2),
-                          args.buffers[0],
+                          is_rounded ? args.shared : args.buffers[0],
                           x_dtype,
-                          row_bytes(x_dtype, k),
+                          is_rounded ? bf16_row_bytes(k) : row_bytes(x_dtype, k),
                           k,
                           n,
                           args.buffer<float>(3),
@@ -142,6 +168,9 @@ const CpuKernel kCpuKernel_linear{"LINEAR",
                                   {"dim:n", "dim:k", "dim:m", "dtype:w", "dtype:x"},
                                   {{"m", kTile}, {}},
                                   KeyTypes::kWeights,
-                                  [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; }};
+                                  [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; },
+                                  prepare,
+                                  n_prepare,
+                                  shared_bytes};
 
 }  // namespace zinc_rt::cpu

@@ -50,9 +50,16 @@ struct RowKernels {
   void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
   void (*delta_step)(const DeltaStep& step);
   void (*conv_step)(const ConvStep& step);
-  // linear_rows where w is f32, f16 or bf16 and x is f32.
+  // linear_rows where w is f32, f16 or bf16 and x is f32, or bf16 as below.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+  // Arithmetic `fast`, null elsewhere: whether float_linear would round n rows of x to bf16 for such weights; a row
+  // that is rounded for all its calls, filled up with zeros to bf16_row_bytes.
+  bool (*rounds_x)(DType w, std::uint32_t n) = nullptr;
+  void (*round_x)(const float* x, void* y, std::uint32_t k) = nullptr;
 };
+inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
+  return (std::uint64_t{k} * 2 + 63) / 64 * 64;
+}
 
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
 void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,

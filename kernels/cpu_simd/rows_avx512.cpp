@@ -9,5 +9,8 @@
 namespace zinc_rt::cpu_simd {
 
 const cpu::RowKernels kRowsAvx512{rms_norm, quantize, rope, glu, delta_step, conv_step, float_linear_avx512};
+const cpu::RowKernels kRowsAvx512Bf16{
+    rms_norm,           quantize, rope, glu, delta_step, conv_step, float_linear_avx512_bf16, rounds_x_avx512_bf16,
+    round_x_avx512_bf16};
 
 }  // namespace zinc_rt::cpu_simd

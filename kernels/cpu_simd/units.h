@@ -12,8 +12,10 @@ bool has_avx2();
 bool has_avx_vnni();
 // AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
-// That and AMX's products of bytes, and the system lets this process use the tile registers: tried in another process
-// at each call.
+// That and the products of bf16.
+bool has_avx512_bf16();
+// AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the tile registers: tried in another
+// process at each call.
 bool has_amx_int8();
 // 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
@@ -39,6 +41,11 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: bf16 weights, and f16 weights with many rows of
+// x; all else goes by float_linear_avx512.
+void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool rounds_x_avx512_bf16(DType w, std::uint32_t n);
+void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k);
 
 // So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
 std::uint64_t int8_products_avx2(std::uint64_t rounds);
@@ -47,5 +54,6 @@ std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
+extern const cpu::RowKernels kRowsAvx512Bf16;  // of arithmetic `fast`
 
 }  // namespace zinc_rt::cpu_simd

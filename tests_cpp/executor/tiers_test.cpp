@@ -24,6 +24,15 @@ std::vector<TierCase> tier_cases() {
   return cases;
 }
 
+// Those that have kernels of arithmetic `fast` somewhere, and T-CPU with weights that it has some for.
+std::vector<TierCase> fast_cases() {
+  auto cases = tier_cases();
+  for (const auto* model : {"llama_spm-bf16", "llama3_tied_rope-f16", "qwen3next-f16", "gemma3-f16", "gemma4_e2b-f16",
+                            "gemma4_dense-f16", "gemma4_moe-f16", "phi3_longrope-f16"})
+    cases.push_back({"t_cpu", model});
+  return cases;
+}
+
 class Tiers : public ::testing::TestWithParam<TierCase> {
  protected:
   void SetUp() override { ZRT_NEED_FIXTURES(); }
@@ -96,7 +105,8 @@ double distance(const Outcome& a, const Outcome& b) {
 
 // Arithmetic `fast` moves logits no further than not quantizing activations does, which with experts is far: another
 // one is chosen where two are about as good.
-TEST_P(Tiers, ALongPromptInArithmeticFast) {
+class FastTiers : public Tiers {};
+TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   auto options = long_options();
   const auto exact = open(GetParam().model, options);
   options.activations = "f32";
@@ -112,6 +122,9 @@ TEST_P(Tiers, ALongPromptInArithmeticFast) {
   run_long_prompt(*unquantized, outcomes[1]);
   run_long_prompt(*fast, outcomes[2]);
   EXPECT_LT(distance(outcomes[0], outcomes[2]), distance(outcomes[0], outcomes[1]) * 2 + 0.002);
+  if (GetParam().tier == "t_cpu") {
+    EXPECT_NE(outcomes[0].logits, outcomes[2].logits) << "no other arithmetic was used";
+  }
 }
 
 // Prompts of many slots in one step, then steps of one token a slot for more and more of them.
@@ -218,11 +231,13 @@ TEST_P(Tiers, HiddenStates) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Executor, Tiers, ::testing::ValuesIn(tier_cases()), [](const auto& info) {
+std::string name_of(const ::testing::TestParamInfo<TierCase>& info) {
   auto name = info.param.tier + "_" + info.param.model;
   std::ranges::replace(name, '-', '_');
   return name;
-});
+}
+INSTANTIATE_TEST_SUITE_P(Executor, Tiers, ::testing::ValuesIn(tier_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Executor, FastTiers, ::testing::ValuesIn(fast_cases()), name_of);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Tiers);
 
 }  // namespace

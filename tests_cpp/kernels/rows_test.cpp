@@ -6,6 +6,7 @@
 
 #include "harness.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::kernel_test {
 namespace {
@@ -227,23 +228,29 @@ class FloatLinear : public Rows {
     for (const auto* set : fast_sets()) Rows::expect_same(expected, product(args, set), set->name + (" " + what));
   }
 
+  // Rows of x lie `gap` floats apart; every second height has a bias.
+  static cpu::LinearArgs args_of(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, std::uint32_t gap,
+                                 const Bytes& w, const std::vector<float>& x, const std::vector<float>& bias) {
+    return {.w = w.data(),
+            .w_dtype = type,
+            .packed = false,
+            .rows = m,
+            .bias = m % 2 != 0 ? bias.data() : nullptr,
+            .x = x.data(),
+            .x_dtype = DType::kF32,
+            .x_pitch = (k + gap) * sizeof(float),
+            .k = k,
+            .n = n,
+            .y = nullptr,
+            .y_pitch = m,
+            .scratch = nullptr};
+  }
+
   void check(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, int kind, std::uint32_t gap) {
     const Bytes w = matrix(type, m, k, kind);
     const auto x = row(n * (k + gap), kind), bias = row(m, 0);
-    cpu::LinearArgs args{.w = w.data(),
-                         .w_dtype = type,
-                         .packed = false,
-                         .rows = m,
-                         .bias = m % 2 != 0 ? bias.data() : nullptr,
-                         .x = x.data(),
-                         .x_dtype = DType::kF32,
-                         .x_pitch = (k + gap) * sizeof(float),
-                         .k = k,
-                         .n = n,
-                         .y = nullptr,
-                         .y_pitch = m,
-                         .scratch = nullptr};
-    expect_same(args, fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
+    expect_same(args_of(type, n, k, m, gap, w, x, bias),
+                fmt::format("{} n {} k {} m {} kind {}", to_string(type), n, k, m, kind));
   }
 };
 
@@ -267,6 +274,142 @@ TEST_F(FloatLinear, WidensEveryHalf) {
       expect_same(args, fmt::format("{} n {}", to_string(type), n));
     }
   }
+}
+
+// The forms of the sets for arithmetic `fast`: of bf16 weights, and of f16 weights with many rows of x.
+class FastFloatLinear : public FloatLinear {
+ protected:
+  void SetUp() override {
+    for (const auto* set : fast_sets())
+      if (const auto* fast = ring::fast_form_of(*set)) sets_.push_back(fast);
+    if (sets_.empty()) GTEST_SKIP() << "no kernels of arithmetic fast run on this processor";
+  }
+
+  // w and x are rounded to 8 bits each, half a bit off on the average and independently of each other: a dot is off by
+  // some 2^-9 of the root of its products' summed squares, and 8 times that is seven times the spread.
+  void check_near(DType type, std::uint32_t n, std::uint32_t k, std::uint32_t m, std::uint32_t gap) {
+    const Bytes w = matrix(type, m, k, 0);
+    const auto x = row(n * (k + gap), 0), bias = row(m, 0);
+    const auto args = args_of(type, n, k, m, gap, w, x, bias);
+    const auto expected = product(args, nullptr);
+    std::vector<float> wide(std::size_t{m} * k);
+    cpu::quant_format(type)->dequantize_row(w.data(), wide.data(), m * k);
+    for (const auto* set : sets_) {
+      const auto got = product(args, set);
+      EXPECT_NE(expected, got) << "no other arithmetic was used";
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        double squares = 0;
+        for (std::uint32_t at = 0; at < k; ++at) {
+          const double v = double{wide[i % m * k + at]} * x[i / m * (k + gap) + at];
+          squares += v * v;
+        }
+        ASSERT_NEAR(expected[i], got[i], 8.0 / 512 * std::sqrt(squares) + 1e-6 * std::abs(expected[i])) << fmt::format(
+            "{} {} n {} k {} m {}: row {} of w, row {} of x", set->name, to_string(type), n, k, m, i % m, i / m);
+      }
+    }
+  }
+
+  std::vector<const cpu::KernelSet*> sets_;
+};
+
+TEST_F(FastFloatLinear, IsNearTheReference) {
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const std::uint32_t k : {16u, 31u, 32u, 33u, 100u, 256u, 2047u, 2048u, 2080u, 4100u})
+      for (const std::uint32_t m : {3u, 8u, 17u, 64u})
+        for (const std::uint32_t n : {1u, 2u, 3u, 12u, 13u, 14u, 48u, 49u, 97u})
+          if (type == DType::kBF16 || n >= 12) check_near(type, n, k, m, m % 3);
+}
+
+TEST_F(FastFloatLinear, HasTheBitsOfTheReferenceForF32AndForFewRowsOfF16) {
+  for (const auto& [type, most] : {std::pair(DType::kF32, 65u), {DType::kF16, 11u}})
+    for (const std::uint32_t n : {1u, most}) {
+      const Bytes w = matrix(type, 17, 300, 0);
+      const auto x = row(n * 300, 0), bias = row(17, 0);
+      const auto args = args_of(type, n, 300, 17, 0, w, x, bias);
+      for (const auto* set : sets_) Rows::expect_same(product(args, nullptr), product(args, set), set->name);
+    }
+}
+
+// Whatever other rows of x a step has, and however rows of w are shared out.
+TEST_F(FastFloatLinear, GivesARowTheSameBitsAmongOthers) {
+  constexpr std::uint32_t kN = 101, kK = 2100, kM = 41;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const auto* set : sets_) {
+      const Bytes w = matrix(type, kM, kK, 0);
+      const auto x = row(kN * kK, 0), bias = row(kM, 0);
+      const auto all = product(args_of(type, kN, kK, kM, 0, w, x, bias), set);
+      for (const std::uint32_t first : {1u, 50u, 88u}) {
+        const std::uint32_t n = type == DType::kBF16 && first < 88 ? 1 : 13;
+        auto part = args_of(type, n, kK, kM, 0, w, x, bias);
+        part.x = x.data() + first * kK;
+        Rows::expect_same({all.begin() + first * kM, all.begin() + (first + n) * kM}, product(part, set), set->name);
+      }
+      std::vector<float> y(all.size());
+      auto whole = args_of(type, kN, kK, kM, 0, w, x, bias);
+      whole.y = y.data();
+      whole.set = set;
+      cpu::linear_rows(whole, 0, kM);
+      Rows::expect_same(all, y, set->name);
+    }
+}
+
+// Rows that are rounded beforehand, once for all workgroups, give what rows of floats give.
+TEST_F(FastFloatLinear, TakesRowsThatAreRounded) {
+  constexpr std::uint32_t kN = 50, kM = 11;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const std::uint32_t k : {31u, 32u, 100u, 2100u})
+      for (const auto* set : sets_) {
+        ASSERT_TRUE(set->rows->rounds_x(type, kN));
+        const Bytes w = matrix(type, kM, k, 0);
+        const auto x = row(kN * k, 0), bias = row(kM, 0);
+        auto args = args_of(type, kN, k, kM, 0, w, x, bias);
+        const auto expected = product(args, set);
+        const std::uint64_t pitch = cpu::bf16_row_bytes(k);
+        Bytes rounded(kN * pitch, std::byte{0xFF});
+        for (std::uint32_t t = 0; t < kN; ++t) set->rows->round_x(x.data() + t * k, rounded.data() + t * pitch, k);
+        args.x = rounded.data();
+        args.x_dtype = DType::kBF16;
+        args.x_pitch = pitch;
+        Rows::expect_same(expected, product(args, set), fmt::format("{} {} k {}", set->name, to_string(type), k));
+      }
+}
+
+// What is no number is seen in every value that it is a term of, and in no other: neither in those of other rows nor,
+// by what a product leaves behind, in the next product.
+TEST_F(FastFloatLinear, ShowsWhatIsNoNumber) {
+  constexpr std::uint32_t kN = 20, kK = 100, kBefore = 1023, kM = 10;
+  for (const DType type : {DType::kF16, DType::kBF16})
+    for (const float odd : {NAN, INFINITY}) {
+      Bytes w = matrix(type, kM, kK, 0);
+      auto x = row(kN * kK, 0);
+      const auto bias = row(kM, 0);
+      x[7 * kK + 99] = odd;
+      const std::uint16_t half = type == DType::kF16 ? f32_to_f16(odd) : f32_to_bf16(odd);
+      std::memcpy(w.data() + (3 * kK + 40) * sizeof(half), &half, sizeof(half));
+      const std::vector<float> nans(kN * kBefore, NAN);
+      const Bytes nan_w(kM * kBefore * sizeof(half), std::byte{0xFF});
+      for (const auto* set : sets_) {
+        for (const float v : product(args_of(type, kN, kBefore, kM, 0, nan_w, nans, bias), set))
+          EXPECT_TRUE(std::isnan(v));
+        const auto y = product(args_of(type, kN, kK, kM, 0, w, x, bias), set);
+        for (std::size_t i = 0; i < y.size(); ++i)
+          EXPECT_EQ(std::isfinite(y[i]), i / kM != 7 && i % kM != 3) << set->name << " at " << i;
+      }
+    }
+}
+
+TEST(KernelSets, ArithmeticFastHasAFormOfItsOwnOnlyWhereItHasKernels) {
+  for (const char* name : {"ref", "avx2", "avx_vnni", "neon"})
+    if (const auto set = ring::find_kernel_set(name)) {
+      EXPECT_EQ(ring::fast_form_of(**set), nullptr) << name;
+    }
+  for (const auto* set : fast_sets())
+    if (const auto* fast = ring::fast_form_of(*set)) {
+      EXPECT_NE(fast, set);
+      EXPECT_EQ(fast->reads_panels, set->reads_panels);
+      EXPECT_EQ(fast->linear_rows, set->linear_rows) << "products of quantized weights are exact";
+      EXPECT_EQ(fast->attend, set->attend) << "attention is exact";
+    }
 }
 
 }  // namespace

@@ -27,9 +27,10 @@ std::byte* CpuRing::Scratch::at() const {
   return memory_.get() + (kScratchAlign - at % kScratchAlign) % kScratchAlign;
 }
 
-CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack)
+CpuRing::CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fast)
     : set_(set),
       repack_(repack),
+      is_fast_(is_fast),
       table_(make_cpu_table()),
       pool_(threads > 0 ? threads : usable_threads()),
       lds_(static_cast<std::size_t>(pool_.n_threads())) {

@@ -16,8 +16,9 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  // repack: quantized weights are uploaded as row panels, which the set must read.
-  CpuRing(int threads, const cpu::KernelSet& set, bool repack);
+  // repack: quantized weights are uploaded as row panels, which the set must read. is_fast: the set has kernels of
+  // arithmetic `fast`.
+  CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fast = false);
   ~CpuRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -26,6 +27,7 @@ class CpuRing final : public Ring {
   Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) override { return memory_.alloc(bytes, heap); }
   void free_bo(const Buffer& buffer) override { memory_.free(buffer); }
   bool repacks_weights() const override { return repack_; }
+  bool is_fast() const override { return is_fast_; }
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   Result<Buffer> import_host(std::span<const std::byte> memory) override { return memory_.import_host(memory); }
@@ -65,7 +67,7 @@ class CpuRing final : public Ring {
   void execute(const Work& work);
 
   const cpu::KernelSet& set_;
-  const bool repack_;
+  const bool repack_, is_fast_;
   kernel::KernelTable table_;
   HostMemory memory_;
   std::deque<LoadedKernel> kernels_;  // id - 1; a deque, so that work in flight may point into it

@@ -14,6 +14,8 @@ struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
   Int8Products int8_products = nullptr;
+  cpu::KernelSet fast = {};  // for arithmetic `fast`, where has_fast
+  bool (*has_fast)() = nullptr;
 };
 
 #if defined(ZRT_CPU_SIMD_VNNI)
@@ -28,10 +30,16 @@ const Entry kSets[] = {
 #if defined(ZRT_CPU_SIMD_VNNI)
     {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
      has_amx_int8,
-     cpu_simd::int8_products_avx512_vnni},
+     cpu_simd::int8_products_avx512_vnni,
+     {"amx_int8+avx512_bf16", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512,
+      &cpu_simd::kRowsAvx512Bf16},
+     cpu_simd::has_avx512_bf16},
     {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
      cpu_simd::has_avx512_vnni,
-     cpu_simd::int8_products_avx512_vnni},
+     cpu_simd::int8_products_avx512_vnni,
+     {"avx512_vnni+avx512_bf16", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512,
+      &cpu_simd::kRowsAvx512Bf16},
+     cpu_simd::has_avx512_bf16},
     {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx_vnni,
      cpu_simd::int8_products_avx_vnni},
@@ -63,6 +71,12 @@ Result<const cpu::KernelSet*> find_kernel_set(const std::string& name) {
   return fail(StatusCode::kUnavailable, "[t_cpu] no kernel set \"{}\" runs on this machine; auto, {} do", name, usable);
 }
 
+const cpu::KernelSet* fast_form_of(const cpu::KernelSet& set) {
+  for (const Entry& entry : kSets)
+    if (&entry.set == &set && entry.has_fast != nullptr && entry.has_fast()) return &entry.fast;
+  return nullptr;
+}
+
 Int8Products int8_products_of(const cpu::KernelSet& set) {
   for (const Entry& entry : kSets)
     if (&entry.set == &set) return entry.int8_products;
@@ -71,11 +85,13 @@ Int8Products int8_products_of(const cpu::KernelSet& set) {
 
 std::string describe_kernel_sets() {
   std::string chosen, others, absent;
+  const cpu::KernelSet* fast = fast_form_of(**find_kernel_set("auto"));
   for (const Entry& entry : kSets) {
     std::string& list = !entry.runs_here() ? absent : chosen.empty() ? chosen : others;
     list += (list.empty() ? "" : ", ") + std::string(entry.set.name);
   }
-  return fmt::format("kernels {}{}{}", chosen, others.empty() ? "" : "; also run here: " + others,
+  return fmt::format("kernels {}, in arithmetic fast {}{}{}", chosen, fast != nullptr ? fast->name : "the same",
+                     others.empty() ? "" : "; also run here: " + others,
                      absent.empty() ? "" : "; this processor or system lacks: " + absent);
 }
 

@@ -13,7 +13,9 @@ const Tier kTier_t_cpu{"t_cpu",
                        [] { return std::string(); },
                        [](const RingOptions& options) -> Result<std::unique_ptr<Ring>> {
                          ZRT_TRY(const auto* set, find_kernel_set(options.cpu_kernels));
-                         return std::make_unique<CpuRing>(options.threads, *set, options.repack && set->reads_panels);
+                         const auto* fast = options.fast ? fast_form_of(*set) : nullptr;
+                         return std::make_unique<CpuRing>(options.threads, fast != nullptr ? *fast : *set,
+                                                          options.repack && set->reads_panels, fast != nullptr);
                        },
                        describe_kernel_sets};
 
