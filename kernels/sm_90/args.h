@@ -101,7 +101,7 @@ struct LinearArgs {
   // to where the ops before the product do.
   const float* up;
   float* glu;
-  void* glu_quantized;
+  void* glu_rows;
   uint32_t act;
 };
 // A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
@@ -110,11 +110,7 @@ ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
   return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
-// Of GLU a warp of 8 makes a group: so many rows of up to kMostGlu values, of experts as many as there is a warp for.
-constexpr uint32_t kMostGlu = 8 * 256;
-ZRT_CUDA_HD constexpr uint32_t glu_rows(uint32_t k, bool is_experts) {
-  return is_experts ? 8 / ((k + 255) / 256) : 1;
-}
+constexpr uint32_t kMostGlu = 8 * 256;  // of a row by GLU: a group a warp
 
 // The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
 // and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of

@@ -78,16 +78,12 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
   }
 }
 
-// x has rows: a Row (linear_norm.cuh, linear_glu.cuh) that makes none.
-struct GivenRows {
-  static constexpr bool kIsMade = false, kIsDense = false;
-
-  __device__ GivenRows(const LinearArgs&) {}
-};
-
 // Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. Of more than
-// one tile a block, all matrices have whole blocks. Row: how each workgroup makes the quantized rows of x itself,
-// behind its groups or in scratch memory.
+// one tile a block, all matrices have whole blocks. Row: how each workgroup makes the quantized row of x itself
+// (linear_norm.cuh, linear_glu.cuh), behind its groups or in scratch memory; else x has rows.
+struct GivenRows {
+  static constexpr bool kIsMade = false;
+};
 template <Format F, class C, class Row = GivenRows>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
@@ -97,7 +93,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
-  const bool is_dense = Row::kIsDense || args.choices == 0;
+  const bool is_dense = Row::kIsMade || args.choices == 0;
   const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
@@ -139,19 +135,21 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   if (is_dense && warp < kWarps)
     for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
   Q8Rows made;
-  [[maybe_unused]] Row row(args);
-  begin_product(args);
-  n_rows = Row::kIsMade ? 1 : rows_of_x(args);
+  if constexpr (Row::kIsMade) {
+    Row row(args);
+    begin_product(args);
+    n_rows = 1;
+    uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
+    made = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
+    row.make(shared, made);
+  } else {
+    begin_product(args);
+    n_rows = rows_of_x(args);
+  }
   if (!is_dense) {
     n_blocks = args.n_blocks * items_of(args, n_rows);
     if (warp < kWarps)
       for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
-  }
-  if constexpr (Row::kIsMade) {
-    const uint32_t n = row.rows();
-    uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
-    made = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(n * k, T::kBlock), n, k);
-    row.make(shared, made);
   }
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && first_column >= n_rows) return;
@@ -170,15 +168,11 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
       if (used.block >= n_blocks) return;
       if (used_block == kAbsent || (!is_dense && used.block != used_block)) {
         used_block = used.block;
-        if constexpr (Row::kIsMade) {
-          const uint32_t own = is_dense ? 0 : (used_block - blockIdx.x) / gridDim.x;
-          columns.set_rows([&](uint32_t) { return own; });
-        } else {
-          const Job job = job_at(used_block);
-          columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
-            return x_row(args, job, min(first_column + column, job.n_columns - 1));
-          });
-        }
+        const Job job = job_at(used_block);
+        columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
+          if constexpr (Row::kIsMade) return column;
+          return x_row(args, job, min(first_column + column, job.n_columns - 1));
+        });
       }
       columns.ask(used.group, steps_of(used.group));
     };

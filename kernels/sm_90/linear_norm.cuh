@@ -24,14 +24,10 @@ __device__ __forceinline__ void store_eight(const Eight& x, float* row, uint32_t
   *reinterpret_cast<float4*>(row + at + 16) = make_float4(x.v[4], x.v[5], x.v[6], x.v[7]);
 }
 
-// What a lane knows of its 32 values, all lanes together.
-struct QuantizedEight {
-  uint2 words;
-  uint32_t sum;
-  float d;
-};
+// A group's values to row 0 of `to`.
 template <bool kBlocks256>
-__device__ __forceinline__ QuantizedEight quantize_eight(const Eight& x) {
+__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint32_t g, uint32_t k,
+                                               uint32_t lane) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
   uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
 #pragma unroll
@@ -62,24 +58,17 @@ __device__ __forceinline__ QuantizedEight quantize_eight(const Eight& x) {
   sum += __shfl_xor_sync(kAll, sum, 1);
   sum += __shfl_xor_sync(kAll, sum, 2);
   if (kBlocks256) sum += (sum & 0x8000u) << 1;
-  return {uint2{words[0], words[1]}, sum, d};
-}
-// A group's values to row 0 of `to`.
-template <bool kBlocks256>
-__device__ __forceinline__ void put_eight(const QuantizedEight& q, const Q8Rows& to, uint32_t g, uint32_t k,
-                                          uint32_t lane) {
   const uint32_t step = g * 8 + lane / 4;
   if (step * 32 >= k) return;
-  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = q.words;
-  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
-  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? g : step] = q.d;
+  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{words[0], words[1]};
+  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = sum;
+  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? g : step] = d;
 }
 
 template <bool kBlocks256>
 class NormedRow {
  public:
-  static constexpr bool kIsMade = true, kIsDense = true;
-  __device__ __forceinline__ static uint32_t rows() { return 1; }
+  static constexpr bool kIsMade = true;
 
   // Before the inputs are there: weights of the norm never change.
   __device__ __forceinline__ NormedRow(const LinearArgs& args)
@@ -118,7 +107,7 @@ class NormedRow {
           if (first != warp_) x[i] = load_eight(row, g, k, lane_), scale_[i] = load_eight(args_.norm_w, g, k, lane_);
 #pragma unroll
           for (int e = 0; e < 8; ++e) x[i].v[e] = x[i].v[e] * factor * scale_[i].v[e];
-          put_eight<kBlocks256>(quantize_eight<kBlocks256>(x[i]), to, g, k, lane_);
+          quantize_eight<kBlocks256>(x[i], to, g, k, lane_);
         }
       }
     }

@@ -59,8 +59,7 @@ TEST(DriverCalls, LaunchesOfProductsByDigits) {
   }
 }
 
-// Rows are quantized by what makes them, short ones by GLU of one token by the product of them; choices are sorted by
-// expert once a layer, and not at all for one token.
+// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
 TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   ZRT_NEED_FIXTURES();
   const auto tier = ring::pick_tier("t_cuda");
@@ -73,8 +72,7 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel :
-         {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "linear_1_glu", "moe_group"})
+    for (const char* kernel : {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group"})
       before[kernel] = launches(kernel);
     decode(*executor, n_slots, n_slots);
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
@@ -82,8 +80,7 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_GT(n_layers, 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);
-    EXPECT_EQ(n("glu_quantize"), n_slots == 1 ? 0 : n_layers);
-    EXPECT_EQ(n("linear_1_glu"), n_slots == 1 ? n_layers : 0);
+    EXPECT_EQ(n("glu_quantize"), n_layers);
     EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
   }
 }

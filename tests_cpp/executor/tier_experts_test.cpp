@@ -4,7 +4,6 @@
 #include <limits>
 #include <random>
 
-#include "driver_counts.h"
 #include "tier_graph.h"
 
 namespace zinc_rt {
@@ -147,74 +146,6 @@ TEST_P(TierExperts, RowsAreQuantizedByWhatMakesThem) {
             ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
                 << name << " of " << n << " x " << d << ", source " << static_cast<int>(source);
         }
-}
-
-struct Down {
-  DType w;
-  std::uint32_t e, d, f, k;
-  bool is_made;  // whether the workgroups of the product make its rows themselves
-};
-
-// hidden += the chosen experts' products of rows that GLU makes; the quantized rows meet the weights again.
-ir::Graph down_graph(const Down& s) {
-  ir::Graph graph("down", ir::Stage::kBoth);
-  using enum ir::BufferClass;
-  const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
-    return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
-  };
-  const auto glu = rows("act.glu", DType::kF32, s.k * s.f), q = rows("act.q", act_dtype(s.w), s.k * s.f),
-             ids = rows("act.ids", DType::kI32, s.k), weights = rows("act.weights", DType::kF32, s.k),
-             w = declare(graph, "model.w", kWeight, s.w, {s.e, s.d, s.f});
-  ir::set_attr(add_node(graph, ir::Op::MOE_SWIGLU,
-                        {rows("act.gate", DType::kF32, s.k * s.f), rows("act.up", DType::kF32, s.k * s.f)}, {glu}),
-               "act", 0u);
-  add_node(graph, ir::Op::QUANTIZE, {glu}, {q});
-  for (const char* name : {"act.hidden", "act.again"}) {
-    const auto hidden = rows(name, DType::kF32, s.d);
-    add_node(graph, ir::Op::MOE_DOWN_ACC, {q, w, ids, weights, ir::kNoBuffer, hidden}, {hidden}).inplace = true;
-  }
-  return graph;
-}
-
-// Of one token and of three: workgroups with blocks of one expert, of two and of many, of one tile and of two; groups
-// that are not whole; rows too long for as many as a workgroup has blocks.
-TEST_P(TierExperts, DownProductsAfterAGluHaveTheBitsOfTCpu) {
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  const auto n_made = [&] {
-    return launches != nullptr ? launches("linear_1_glu") + launches("linear_1_of_2_glu") : 0;
-  };
-  std::mt19937 rng(13);
-  for (const Down& s : {Down{DType::kQ6_K, 5, 32, 256, 2, true},
-                        {DType::kQ8_0, 4, 48, 96, 4, true},
-                        {DType::kQ8_0, 3, 16, 2048, 3, true},
-                        {DType::kQ6_K, 16, 256, 768, 8, true},
-                        {DType::kQ8_0, 9, 2048, 288, 8, true},
-                        {DType::kQ8_0, 8, 2064, 32, 8, true},
-                        {DType::kQ8_0, 8, 2048, 1312, 8, false},
-                        {DType::kQ8_0, 3, 16, 2080, 2, false}})
-    for (const std::uint32_t n : {1u, 3u}) {
-      std::vector<std::byte> w(std::size_t{s.e} * s.d * row_bytes(s.w, s.f));
-      for (auto& byte : w) byte = static_cast<std::byte>(rng() % 0x38);
-      std::vector<std::int32_t> ids;
-      for (std::uint32_t t = 0; t < n; ++t)
-        for (std::uint32_t i = 0; i < s.k; ++i) ids.push_back(static_cast<std::int32_t>((t + 2 * i) % s.e));
-      const Memory given{{"act.gate", bytes_of(normal_floats(std::size_t{n} * s.k * s.f, rng))},
-                         {"act.up", bytes_of(normal_floats(std::size_t{n} * s.k * s.f, rng))},
-                         {"act.ids", bytes_of(ids)},
-                         {"act.weights", bytes_of(normal_floats(std::size_t{n} * s.k, rng))},
-                         {"act.hidden", bytes_of(normal_floats(std::size_t{n} * s.d, rng))},
-                         {"act.again", bytes_of(normal_floats(std::size_t{n} * s.d, rng))},
-                         {"model.w", w}};
-      const auto graph = down_graph(s);
-      const auto before = n_made();
-      const auto wanted =
-          run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.glu", "act.hidden", "act.again"});
-      const auto got = run_graph(*GetParam(), graph, n, given, {"act.glu", "act.hidden", "act.again"});
-      for (const char* name : {"act.glu", "act.hidden", "act.again"})
-        ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
-            << name << " of " << n << ", " << s.k << " experts of " << s.d << " x " << s.f;
-      EXPECT_EQ(n_made() - before, launches != nullptr && s.is_made && n == 1 ? 1u : 0u) << s.d << " x " << s.f;
-    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, TierExperts, ::testing::ValuesIn(other_tiers()),

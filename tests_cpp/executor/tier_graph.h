@@ -58,14 +58,8 @@ inline Memory run_graph(const ring::Tier& tier, const ir::Graph& graph, std::uin
     buffers.push_back(*bo);
     const auto bytes = given.find(buffer.name);
     if (bytes == given.end()) continue;
-    const std::uint32_t n = buffer.rank == 3 ? buffer.dims[0].n : 1;  // of experts a matrix each
-    if (buffer.buffer_class == ir::BufferClass::kWeight && buffer.rank >= 2)
-      for (std::uint32_t i = 0; i < n; ++i) {
-        const std::size_t size = bytes->second.size() / n;
-        EXPECT_TRUE(ring.upload(*bo, i * size,
-                                {buffer.dtype, buffer.dims[buffer.rank - 2u].n, buffer.dims[buffer.rank - 1u].n,
-                                 std::span(bytes->second).subspan(i * size, size)}));
-      }
+    if (buffer.buffer_class == ir::BufferClass::kWeight && buffer.rank == 2)
+      EXPECT_TRUE(ring.upload(*bo, 0, {buffer.dtype, buffer.dims[0].n, buffer.dims[1].n, bytes->second}));
     else
       EXPECT_TRUE(ring.write(*bo, 0, bytes->second));
   }

@@ -212,20 +212,13 @@ void moe_sum(Planner& p, const OpCall& c) {
   sum_choices(p, c, c.buffers[0], 1, 3, c.buffers[4], nullptr, c.symbols[0], c.symbols[1], c.symbols[2]);
 }
 // Symbols: f, e, d, k, types of w and x, pitch.
-Experts down_experts(const OpCall& c) {
-  return {at<const std::int32_t>(c, 2), c.symbols[3], c.symbols[1], c.symbols[3]};
-}
-Matrix down_matrix(const OpCall& c, float* y) {
-  return {c.buffers[1], c.dtype(4), c.symbols[2], nullptr, y, c.symbols[2], c.symbols[6]};
-}
-void moe_down_after(Planner& p, const OpCall& c, const void* x, const Glu* glu) {
+void moe_down_acc(Planner& p, const OpCall& c) {
   const std::uint32_t d = c.symbols[2], k = c.symbols[3];
   auto* y = static_cast<float*>(p.scratch(std::uint64_t{c.rows()} * k * d * 4));
-  plan_linear(p, c, x, c.dtype(5), c.symbols[0], {down_matrix(c, y)}, down_experts(c), nullptr, nullptr, glu);
+  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
+              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}},
+              {at<const std::int32_t>(c, 2), k, c.symbols[1], k});
   sum_choices(p, c, y, 2, 4, nullptr, c.buffers[5], d, k, c.symbols[1]);
-}
-void moe_down_acc(Planner& p, const OpCall& c) {
-  moe_down_after(p, c, c.buffers[0], nullptr);
 }
 // Symbols: d, f, types of gate, up and down.
 void shared_expert(Planner& p, const OpCall& c) {
@@ -397,44 +390,32 @@ bool is_sum(const OpCall& linear, const OpCall& next) {
          next.buffers[0] != linear.buffers[3];
 }
 
-// GLU and QUANTIZE of a token's row, which the workgroups of the LINEAR or MOE_DOWN_ACC behind them make themselves
-// where it is short. None waits for another to have read or written it, so all that they touch must lie apart
-// (lower/alias.h); what experts' products write is scratch memory.
-bool can_make_glu(const Planner& p, const OpCall& glu, const OpCall& quantize, const OpCall& product) {
-  const bool is_linear = product.op == Op::LINEAR;
-  if ((!is_linear && product.op != Op::MOE_DOWN_ACC) || glu.rows_symbol != 1 || product.rows_symbol != 1 ||
-      product.buffers[0] != quantize.buffers[1])
+// GLU and QUANTIZE of a token's row, which the workgroups of the LINEAR behind them make themselves where it is short.
+// None waits for another to have read or written it, so all that they touch must lie apart (lower/alias.h).
+bool can_make_glu(const OpCall& glu, const OpCall& quantize, const OpCall& linear) {
+  const std::uint32_t k = glu.symbols[0];
+  if (glu.rows_symbol != 1 || linear.op != Op::LINEAR || linear.rows_symbol != 1 || k > cuda::kMostGlu ||
+      linear.buffers[0] != quantize.buffers[1] || linear.symbols[0] != k)
     return false;
-  const std::uint32_t width = glu.symbols[0], k = product.symbols[0];
-  if (is_linear
-          ? width != k || !can_glu(p, linear_matrix(product), k, {})
-          : width != k * product.symbols[3] || !can_glu(p, down_matrix(product, nullptr), k, down_experts(product)))
-    return false;
-  const std::uint64_t row = std::uint64_t{width} * 4;
-  std::vector<Span> touched{{glu.buffers[0], row},
-                            {glu.buffers[1], row},
-                            {glu.buffers[2], row},
-                            {quantize.buffers[1], row_bytes(quantize.dtype(1), width)}};
-  if (is_linear) touched.push_back({product.buffers[3], std::uint64_t{product.symbols[1]} * 4});
-  for (std::size_t i = 0; i < touched.size(); ++i)
-    if (!std::ranges::all_of(std::span(touched).subspan(i + 1),
-                             [&](const Span& other) { return are_apart(touched[i], other); }))
-      return false;
+  const std::uint64_t row = std::uint64_t{k} * 4;
+  const Span touched[] = {{glu.buffers[0], row},
+                          {glu.buffers[1], row},
+                          {glu.buffers[2], row},
+                          {quantize.buffers[1], row_bytes(quantize.dtype(1), k)},
+                          {linear.buffers[3], std::uint64_t{linear.symbols[1]} * 4}};
+  for (const Span* a = std::begin(touched); a != std::end(touched); ++a)
+    if (!std::all_of(a + 1, std::end(touched), [&](const Span& b) { return are_apart(*a, b); })) return false;
   return true;
 }
 // calls: those three, and what follows them. How many packets it planned.
-std::size_t plan_glu_product(Planner& p, std::span<const OpCall> calls) {
-  const OpCall &glu = calls[0], &product = calls[2];
-  const Glu made{glu.constants<push::Glu>().act, at<const float>(glu, 1), at<float>(glu, 2), calls[1].buffers[1]};
-  if (product.op == Op::MOE_DOWN_ACC) {
-    moe_down_after(p, product, glu.buffers[0], &made);
-    return 3;
-  }
-  const std::uint64_t row = std::uint64_t{glu.symbols[0]} * 4, sum = std::uint64_t{product.symbols[1]} * 4;
-  const bool is_added = calls.size() > 3 && is_sum(product, calls[3]) &&
+std::size_t plan_glu_linear(Planner& p, std::span<const OpCall> calls) {
+  const OpCall &glu = calls[0], &quantize = calls[1], &linear = calls[2];
+  const std::uint64_t row = std::uint64_t{glu.symbols[0]} * 4, sum = std::uint64_t{linear.symbols[1]} * 4;
+  const bool is_added = calls.size() > 3 && is_sum(linear, calls[3]) &&
                         are_apart({glu.buffers[0], row}, {calls[3].buffers[0], sum}) &&
                         are_apart({glu.buffers[1], row}, {calls[3].buffers[0], sum});
-  plan_linear(p, product, glu.buffers[0], product.dtype(3), product.symbols[0], {linear_matrix(product)}, {},
+  const Glu made{glu.constants<push::Glu>().act, at<const float>(glu, 1), at<float>(glu, 2), quantize.buffers[1]};
+  plan_linear(p, linear, glu.buffers[0], quantize.dtype(1), glu.symbols[0], {linear_matrix(linear)}, {},
               is_added ? at<float>(calls[3], 0) : nullptr, nullptr, &made);
   return is_added ? 4 : 3;
 }
@@ -452,7 +433,7 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     }
     const bool is_quantized = second.op == Op::QUANTIZE && same_rows;
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
-      if (calls.size() > 2 && can_make_glu(planner, first, second, calls[2])) return plan_glu_product(planner, calls);
+      if (calls.size() > 2 && can_make_glu(first, second, calls[2])) return plan_glu_linear(planner, calls);
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
       planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);

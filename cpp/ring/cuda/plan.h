@@ -141,15 +141,14 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// GLU before a product of one token, which it makes itself where can_glu: x has rows of the gate. What it writes
-// besides: the rows, and their quantized values.
+// GLU before a product of one row of up to kMostGlu values, which it makes itself: x is the row of the gate. What it
+// writes besides: the row, and its quantized values.
 struct Glu {
   std::uint32_t act;
   const float* up;
-  float* rows;
+  float* row;
   void* quantized;
 };
-bool can_glu(const Planner& planner, const Matrix& matrix, std::uint32_t k, const Experts& experts);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
 // or rows to which y is added besides. norm, glu: null, or x is a row of floats, which becomes one of `x_dtype` by it.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
@@ -178,8 +177,7 @@ struct CudaOp {
 };
 // Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
 // rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
-// QUANTIZE too, and GLU of short rows, QUANTIZE and LINEAR, and then
-// ADD, or MOE_DOWN_ACC); all that the later of them read is still written. How
+// QUANTIZE too, and GLU of short rows, QUANTIZE, LINEAR and ADD); all that the later of them read is still written. How
 // many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 const std::vector<CudaOp>& cuda_ops();

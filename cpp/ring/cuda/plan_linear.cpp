@@ -55,40 +55,18 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
-// Pairs of tiles of the matrices of a type, of each item; 0 where some have an odd number.
-std::uint64_t pairs_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t n_items) {
-  std::uint64_t n = 0;
-  for (const Matrix& m : matrices) {
-    if (m.dtype != dtype) continue;
-    if (m.rows % 32 != 0) return 0;
-    n += m.rows / 32;
-  }
-  return n * n_items;
-}
-
-// What a kernel of one row, `shape`, makes of x itself: so many bytes a workgroup. They lie behind what else is in
-// shared memory, if that costs a multiprocessor no workgroup, or in scratch memory.
-struct OwnRows {
-  std::uint32_t bytes;
-  bool is_shared;
-
-  std::uint64_t scratch_bytes(const Shape& shape) const { return is_shared ? 0 : std::uint64_t{shape.walkers} * bytes; }
-};
-OwnRows own_rows(const Planner& planner, const Shape& shape, DType dtype, std::uint32_t values) {
-  const std::uint32_t bytes = cuda::normed_bytes(values, traits(dtype).block_elems),
-                      most = std::min(cuda::linear_most_shared(shape.block_rows / 16, 0), planner.most_shared());
-  return {bytes, shape.shared + bytes <= most};
-}
-// What `shape` becomes for it, and args say then.
-Shape own_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t values, LinearArgs& args) {
-  const OwnRows own = own_rows(planner, shape, dtype, values);
-  const bool is_of_two = shape.block_rows == 32;
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
+// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
+Shape own_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
+  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
+                      most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
+  const bool is_shared = shape.shared + bytes <= most;
   if (args.norm_w != nullptr)
-    shape.function = is_of_two ? "linear_1_of_2_norm" : "linear_1_norm";
+    shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
   else
-    shape.function = is_of_two ? "linear_1_of_2_glu" : "linear_1_glu";
-  args.normed = own.is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(own.scratch_bytes(shape)));
-  shape.shared += own.is_shared ? own.bytes : 0;
+    shape.function = tiles == 2 ? "linear_1_of_2_glu" : "linear_1_glu";
+  shape.shared += is_shared ? bytes : 0;
+  args.normed = is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(std::uint64_t{shape.walkers} * bytes));
   return shape;
 }
 
@@ -194,15 +172,6 @@ bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
   return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
 }
 
-bool can_glu(const Planner& planner, const Matrix& matrix, std::uint32_t k, const Experts& experts) {
-  if (k > cuda::kMostGlu) return false;
-  if (experts.ids == nullptr) return true;
-  const std::uint64_t n_pairs = pairs_of({matrix}, matrix.dtype, std::min(experts.choices, experts.n));
-  const Shape shape = few_shape(matrix.dtype, 1, n_pairs, planner.most_shared());
-  const std::uint32_t n_blocks = ceil_div(matrix.rows, shape.block_rows) * experts.choices;
-  return ceil_div(n_blocks, std::min(n_blocks, shape.walkers)) <= cuda::glu_rows(k, true);
-}
-
 LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, float* residual) {
   LinearArgs args{};
   args.rows_symbol = call.rows_symbol;
@@ -271,7 +240,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
   if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
-  if (glu != nullptr) args.up = glu->up, args.glu = glu->rows, args.glu_quantized = glu->quantized, args.act = glu->act;
+  if (glu != nullptr) args.up = glu->up, args.glu = glu->row, args.glu_rows = glu->quantized, args.act = glu->act;
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const std::uint32_t met = rows_met(call, experts);
   // Tiles want whole tiles of W, and much shared memory.
@@ -283,11 +252,19 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const bool is_tiled = is_integer && met > kMostFew && fits(cuda::kSmallTile);
   const Shape few_floats =
       is_integer ? Shape{} : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
-  const std::uint32_t weights_met = experts.ids == nullptr ? 1 : std::min(n_choices, experts.n);
+  // Of tiles of the matrices of a type; 0 where some have an odd number.
+  const auto n_pairs = [&](DType dtype) {
+    std::uint64_t n = 0;
+    for (const Matrix& m : matrices) {
+      if (m.dtype != dtype) continue;
+      if (m.rows % 32 != 0) return std::uint64_t{0};
+      n += m.rows / 32;
+    }
+    return n * (experts.ids == nullptr ? 1 : std::min(n_choices, experts.n));
+  };
   const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
     if (!is_integer) return few_floats;
-    return is_tiled ? tile_shape(dtype, tile)
-                    : few_shape(dtype, met, pairs_of(matrices, dtype, weights_met), planner.most_shared());
+    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
   };
   const cuda::TileShape& tile =
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
@@ -304,11 +281,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     Shape shape = shape_of(dtype, tile);
     args.x = x;
     if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
-    const std::uint32_t glu_values = k * cuda::glu_rows(k, experts.ids != nullptr);
-    if (norm != nullptr || glu != nullptr)
-      shape = own_row_shape(planner, shape, dtype, norm != nullptr ? k : glu_values, args);
-    else if (is_integer && rows == 1 && k <= cuda::kMostGlu)  // alone it takes as much scratch memory as with a GLU
-      planner.scratch(own_rows(planner, shape, dtype, glu_values).scratch_bytes(shape));
+    if (norm != nullptr || glu != nullptr) shape = own_row_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
       const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
