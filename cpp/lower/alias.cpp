@@ -46,31 +46,20 @@ ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, 
         life.last = std::max(life.last, phase[i]);
         (i < output_begin ? life.in_body : life.in_output) = true;
       }
-  const auto keep = [&](std::span<const ir::BufferId> ids, std::uint32_t until) {
-    for (const auto id : ids) {
-      if (id == ir::kNoBuffer) continue;
-      std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
-      last = std::max(last, until);
-    }
-  };
-  std::map<ir::BufferId, const ir::Node*> writers;  // the last ones
-  const auto writer_of = [&](ir::BufferId id) {
-    const auto it = writers.find(id);
-    return it != writers.end() ? it->second : nullptr;
-  };
+  // What a node read stays until its rows are quantized, for tiers that do both in one launch, whose workgroups do not
+  // wait for each other.
+  std::map<ir::BufferId, std::size_t> writers;  // the last ones
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].op == ir::Op::QUANTIZE)
-      if (const ir::Node* writer = writer_of(nodes[i].inputs[0])) keep(writer->ins(), phase[i]);
-    if (nodes[i].op == ir::Op::LINEAR) {
-      const ir::Node* quantize = writer_of(nodes[i].inputs[0]);
-      const bool is_quantize = quantize != nullptr && quantize->op == ir::Op::QUANTIZE;
-      const ir::Node* glu = is_quantize ? writer_of(quantize->inputs[0]) : nullptr;
-      if (glu != nullptr && glu->op == ir::Op::GLU && graph.buffer(glu->outputs[0]).dims[1].n <= kShortGlu) {
-        keep(glu->ins(), phase[i]);
-        keep(glu->outs(), phase[i]);
-      }
+    if (nodes[i].op == ir::Op::QUANTIZE) {
+      const auto writer = writers.find(nodes[i].inputs[0]);
+      if (writer != writers.end())
+        for (const auto id : nodes[writer->second].ins())
+          if (id != ir::kNoBuffer) {
+            std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
+            last = std::max(last, phase[i]);
+          }
     }
-    for (const auto id : nodes[i].outs()) writers[id] = &nodes[i];
+    for (const auto id : nodes[i].outs()) writers[id] = i;
   }
   std::vector<mem::Interval> intervals;
   std::vector<std::size_t> owners;

@@ -11,7 +11,6 @@
 namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
-inline constexpr std::uint32_t kShortGlu = 2048;
 
 // The largest step that the engine will run: what the open extents may become.
 struct StepLimits {
@@ -27,9 +26,7 @@ struct ActivationMap {
 };
 // aliasing = false gives each its own place, for diffing. A value that the output part of the graph reads
 // (ring/packet.h, body_end) and the body wrote stays to the end, since the output part may run several times. Rows that
-// QUANTIZE makes share no memory with what the node before it read; nor does a product of short rows by GLU, of up to
-// kShortGlu values, with what GLU read and wrote: tiers may do such nodes in one launch, whose workgroups do not wait
-// for each other.
+// QUANTIZE makes share no memory with what the node before it read.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true);
 
 // Index of the first node of the output part: the first that makes rows of kOutputs; the number of nodes when there is

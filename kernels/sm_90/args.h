@@ -97,12 +97,6 @@ struct LinearArgs {
   const float* norm_w;
   uint8_t* normed;
   float norm_eps, inverse_k;
-  // GLU, likewise: x is the row of the gate, `normed` as above. A workgroup writes the row, and its quantized values,
-  // to where the ops before the product do.
-  const float* up;
-  float* glu;
-  void* glu_rows;
-  uint32_t act;
 };
 // A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
 // of its groups.
@@ -110,7 +104,6 @@ ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
   return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
-constexpr uint32_t kMostGlu = 8 * 256;  // of a row by GLU: a group a warp
 
 // The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
 // and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of

@@ -1,6 +1,6 @@
 // LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
-// (also with the RMS_NORM or GLU before them), 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by
-// 16 warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
+// (also with the RMS_NORM before them), 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16
+// warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/linear_tile.cuh"
@@ -8,7 +8,6 @@
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
-constexpr bool kBlocks256 = Traits<kFormat>::kBlock == 256;
 
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 1>>(args);
@@ -19,19 +18,11 @@ extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, OneColumn<kFormat, 1>, NormedRow<kBlocks256>>(args);
+  linear<kFormat, OneColumn<kFormat, 1>, true>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, OneColumn<kFormat, 2>, NormedRow<kBlocks256>>(args);
-  end_product(args);
-}
-extern "C" __global__ void __launch_bounds__(288, 3) linear_1_glu(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, OneColumn<kFormat, 1>, GluRow<kBlocks256>>(args);
-  end_product(args);
-}
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_glu(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, OneColumn<kFormat, 2>, GluRow<kBlocks256>>(args);
+  linear<kFormat, OneColumn<kFormat, 2>, true>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {

@@ -6,8 +6,8 @@
 // are exact in any order, so no shape changes a bit.
 #pragma once
 
-#include "kernels/sm_90/linear_glu.cuh"
 #include "kernels/sm_90/linear_group.cuh"
+#include "kernels/sm_90/linear_norm.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -79,12 +79,9 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
 }
 
 // Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. Of more than
-// one tile a block, all matrices have whole blocks. Row: how each workgroup makes the quantized row of x itself
-// (linear_norm.cuh, linear_glu.cuh), behind its groups or in scratch memory; else x has rows.
-struct GivenRows {
-  static constexpr bool kIsMade = false;
-};
-template <Format F, class C, class Row = GivenRows>
+// one tile a block, all matrices have whole blocks. kNorm: x is one row of floats, of which each workgroup makes the
+// quantized row itself, behind its groups or in scratch memory.
+template <Format F, class C, bool kNorm = false>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
   using T = Traits<F>;
   using S = FewShape<F, C>;
@@ -93,7 +90,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
-  const bool is_dense = Row::kIsMade || args.choices == 0;
+  const bool is_dense = kNorm || args.choices == 0;
   const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
@@ -134,14 +131,14 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them.
   if (is_dense && warp < kWarps)
     for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
-  Q8Rows made;
-  if constexpr (Row::kIsMade) {
-    Row row(args);
+  Q8Rows normed;
+  if constexpr (kNorm) {
+    NormedRow<T::kBlock == 256> row(args);
     begin_product(args);
     n_rows = 1;
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
-    made = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
-    row.make(shared, made);
+    normed = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
+    row.make(shared, normed);
   } else {
     begin_product(args);
     n_rows = rows_of_x(args);
@@ -156,7 +153,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t own_blocks = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0;
   const uint32_t n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
   const auto rows = [&] {
-    if constexpr (Row::kIsMade) return made;
+    if constexpr (kNorm) return normed;
     return q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   };
   C columns{rows(), k, lane};
@@ -170,7 +167,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
         used_block = used.block;
         const Job job = job_at(used_block);
         columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
-          if constexpr (Row::kIsMade) return column;
+          if constexpr (kNorm) return column;
           return x_row(args, job, min(first_column + column, job.n_columns - 1));
         });
       }

@@ -17,12 +17,6 @@ __device__ __forceinline__ Eight load_eight(const float* row, uint32_t g, uint32
   const float4 a = *reinterpret_cast<const float4*>(row + at), b = *reinterpret_cast<const float4*>(row + at + 16);
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
-__device__ __forceinline__ void store_eight(const Eight& x, float* row, uint32_t g, uint32_t k, uint32_t lane) {
-  const uint32_t at = g * 256 + lane / 4 * 32 + lane % 4 * 4;
-  if (at >= k) return;
-  *reinterpret_cast<float4*>(row + at) = make_float4(x.v[0], x.v[1], x.v[2], x.v[3]);
-  *reinterpret_cast<float4*>(row + at + 16) = make_float4(x.v[4], x.v[5], x.v[6], x.v[7]);
-}
 
 // A group's values to row 0 of `to`.
 template <bool kBlocks256>
@@ -68,8 +62,6 @@ __device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to,
 template <bool kBlocks256>
 class NormedRow {
  public:
-  static constexpr bool kIsMade = true;
-
   // Before the inputs are there: weights of the norm never change.
   __device__ __forceinline__ NormedRow(const LinearArgs& args)
       : args_(args), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {

@@ -1,12 +1,10 @@
-// QUANTIZE and LINEAR, and RMS_NORM or GLU with the products after it, on every tier that can run here against T-CPU:
-// all weight formats, blocks of random bytes (scales and codes at their ends among them), rows around whole tiles of W
-// and of x. Bit for bit, but in arithmetic `fast`.
+// QUANTIZE and LINEAR, and RMS_NORM with the products after it, on every tier that can run here against T-CPU: all
+// weight formats, blocks of random bytes (scales and codes at their ends among them), rows around whole tiles of W and
+// of x. Bit for bit, but in arithmetic `fast`.
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-#include "driver_counts.h"
-#include "kernels/common/push.h"
 #include "kernels/cpu/quant/quant.h"
 #include "tier_graph.h"
 
@@ -52,26 +50,6 @@ ir::Graph norm_graph(const DType (&dtypes)[3], const Shape& s) {
                         {x, norm, w[0], w[1], w[2], ir::kNoBuffer, ir::kNoBuffer, ir::kNoBuffer}, {y[0], y[1], y[2]});
   ir::set_attr(node, "eps", 1e-5f);
   ir::set_attr(node, "quantize", 1u);
-  return graph;
-}
-
-// y = LINEAR(QUANTIZE(GLU(gate, up)), w), and hidden + y; the quantized rows meet w again, so that they are seen.
-ir::Graph glu_graph(DType dtype, std::uint32_t act, const Shape& s) {
-  ir::Graph graph("glu", ir::Stage::kBoth);
-  using enum ir::BufferClass;
-  const auto rows = [&](const char* name, DType type, std::uint32_t width) {
-    return declare(graph, name, kActivation, type, {ir::kTokens, width});
-  };
-  const auto glu = rows("act.glu", DType::kF32, s.k), q = rows("act.q", act_dtype(dtype), s.k),
-             y = rows("act.y", DType::kF32, s.m), hidden = rows("act.hidden", DType::kF32, s.m),
-             w = declare(graph, "model.w", kWeight, dtype, {s.m, s.k});
-  ir::set_attr(
-      add_node(graph, ir::Op::GLU, {rows("act.gate", DType::kF32, s.k), rows("act.up", DType::kF32, s.k)}, {glu}),
-      "act", act);
-  add_node(graph, ir::Op::QUANTIZE, {glu}, {q});
-  add_node(graph, ir::Op::LINEAR, {q, w, ir::kNoBuffer}, {y});
-  add_node(graph, ir::Op::ADD, {hidden, y}, {hidden}).inplace = true;
-  add_node(graph, ir::Op::LINEAR, {q, w, ir::kNoBuffer}, {rows("act.again", DType::kF32, s.m)});
   return graph;
 }
 
@@ -177,19 +155,6 @@ class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
     for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
   }
 
-  void compare_glu(DType dtype, std::uint32_t act, const Shape& s) {
-    SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s) << ", act " << act);
-    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
-    const Memory given{{"act.gate", bytes_of(random_rows(s, rng_))},
-                       {"act.up", bytes_of(random_rows(s, rng_))},
-                       {"act.hidden", bytes_of(random_rows({1, s.m, s.n}, rng_))},
-                       {"model.w", random_blocks(dtype, s, rng_)}};
-    const auto graph = glu_graph(dtype, act, s);
-    const auto outputs = {"act.glu", "act.y", "act.hidden", "act.again"};
-    auto wanted = run_graph(cpu, graph, s.n, given, outputs), got = run_graph(*GetParam(), graph, s.n, given, outputs);
-    for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
-  }
-
  private:
   std::mt19937 rng_{7};
 };
@@ -254,32 +219,6 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ4_K}, {33, 4352, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kBF16, kQ5_0, kQ6_K}, {32, 1280, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ4_K}, {2688, 4096, 1}));
-}
-
-// Of one short row each workgroup of a product makes the row of GLU itself: a part of a group, a group and a part, one
-// a warp, and one more; rows after whole tiles; blocks of two tiles; more rows.
-TEST_P(TierProducts, AfterAGluHaveTheBitsOfTCpu) {
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  const auto n_made = [&] {
-    return launches != nullptr ? launches("linear_1_glu") + launches("linear_1_of_2_glu") : 0;
-  };
-  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
-    const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight || act_dtype(dtype) == DType::kF32) continue;
-    for (const Shape& s : {Shape{24, 32, 1},
-                           {17, 288, 1},
-                           {48, 1536, 1},
-                           {33, 2048, 1},
-                           {8032, 256, 1},
-                           {16, 2080, 1},
-                           {16, 2304, 1},
-                           {33, 768, 3}}) {
-      if (s.k % traits(dtype).block_elems != 0) continue;
-      const auto before = n_made();
-      ASSERT_NO_FATAL_FAILURE(compare_glu(dtype, s.k % 64 == 0 ? push::kSilu : push::kGeluTanh, s));
-      EXPECT_EQ(n_made() - before, launches != nullptr && s.n == 1 && s.k <= 2048 ? 1u : 0u);
-    }
-  }
 }
 
 // Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last

@@ -106,40 +106,6 @@ act.q = QUANTIZE(act.glu)
     EXPECT_GE(map.offsets[static_cast<std::size_t>(graph.find("act.q"))], end(name)) << name;
 }
 
-// Or of short rows GLU, QUANTIZE and the product.
-TEST(Alias, ProductsOfShortRowsLieApartFromWhatTheirRowsAreMadeOf) {
-  for (const std::uint32_t k : {kShortGlu, kShortGlu + 32}) {
-    std::string text = R"(graph "g" stage both
-buffer request.x request f32 [tokens, #]
-buffer model.w weight q8_0 [#, #]
-buffer act.gate activation f32 [tokens, #]
-buffer act.up activation f32 [tokens, #]
-buffer act.glu activation f32 [tokens, #]
-buffer act.q activation q8a32 [tokens, #]
-buffer act.y activation f32 [tokens, #]
-act.gate = ADD(request.x, request.x)
-BARRIER
-act.up = ADD(request.x, request.x)
-BARRIER
-act.glu = GLU(act.gate, act.up) {act=0}
-BARRIER
-act.q = QUANTIZE(act.glu)
-BARRIER
-act.y = LINEAR(act.q, model.w, _)
-)";
-    for (std::size_t at; (at = text.find('#')) != std::string::npos;) text.replace(at, 1, std::to_string(k));
-    const auto graph = *ir::parse(text);
-    const StepLimits limits{4, 1};
-    const auto map = map_activations(graph, limits);
-    const auto begin = [&](const char* name) { return map.offsets[static_cast<std::size_t>(graph.find(name))]; };
-    const std::uint64_t row = 4 * 4 * k;
-    bool is_apart = true;
-    for (const char* name : {"act.gate", "act.up", "act.glu"})
-      is_apart &= begin(name) + row <= begin("act.y") || begin("act.y") + row <= begin(name);
-    EXPECT_EQ(is_apart, k == kShortGlu);
-  }
-}
-
 TEST(Alias, SizesFollowTheLimits) {
   const auto graph = *ir::parse(
       "graph \"g\" stage both\nbuffer act.a activation f32 [tokens, 16]\n"

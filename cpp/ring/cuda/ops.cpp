@@ -129,17 +129,12 @@ void gate_up(Planner& p, const OpCall& c) {
 }
 
 // Symbols: k, m, type of w, type of x.
-Matrix linear_matrix(const OpCall& c) {
-  const bool has_bias = c.op == Op::LINEAR;
-  return {c.buffers[1],
-          c.dtype(2),
-          c.symbols[1],
-          has_bias ? at<const float>(c, 2) : nullptr,
-          at<float>(c, has_bias ? 3 : 2),
-          c.symbols[1]};
-}
 void linear_and(Planner& p, const OpCall& c, float* residual) {
-  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {linear_matrix(c)}, {}, residual);
+  const bool has_bias = c.op == Op::LINEAR;
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
+              {{c.buffers[1], c.dtype(2), c.symbols[1], has_bias ? at<const float>(c, 2) : nullptr,
+                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}},
+              {}, residual);
 }
 void linear(Planner& p, const OpCall& c) {
   linear_and(p, c, nullptr);
@@ -379,45 +374,11 @@ bool is_glu(const OpCall& c) {
 // made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
 bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   const std::uint64_t k = quantize.symbols[0], rows = op.rows();
-  const Span to{quantize.buffers[1], rows * row_bytes(quantize.dtype(1), k)};
-  return std::ranges::all_of(std::span(op.buffers).first(n),
-                             [&](const void* from) { return are_apart({from, rows * k * 4}, to); });
-}
-// hidden + y into hidden, for y of a LINEAR.
-bool is_sum(const OpCall& linear, const OpCall& next) {
-  return linear.op == Op::LINEAR && next.op == Op::ADD && next.rows_symbol == linear.rows_symbol &&
-         next.buffers[1] == linear.buffers[3] && next.buffers[2] == next.buffers[0] &&
-         next.buffers[0] != linear.buffers[3];
-}
-
-// GLU and QUANTIZE of a token's row, which the workgroups of the LINEAR behind them make themselves where it is short.
-// None waits for another to have read or written it, so all that they touch must lie apart (lower/alias.h).
-bool can_make_glu(const OpCall& glu, const OpCall& quantize, const OpCall& linear) {
-  const std::uint32_t k = glu.symbols[0];
-  if (glu.rows_symbol != 1 || linear.op != Op::LINEAR || linear.rows_symbol != 1 || k > cuda::kMostGlu ||
-      linear.buffers[0] != quantize.buffers[1] || linear.symbols[0] != k)
-    return false;
-  const std::uint64_t row = std::uint64_t{k} * 4;
-  const Span touched[] = {{glu.buffers[0], row},
-                          {glu.buffers[1], row},
-                          {glu.buffers[2], row},
-                          {quantize.buffers[1], row_bytes(quantize.dtype(1), k)},
-                          {linear.buffers[3], std::uint64_t{linear.symbols[1]} * 4}};
-  for (const Span* a = std::begin(touched); a != std::end(touched); ++a)
-    if (!std::all_of(a + 1, std::end(touched), [&](const Span& b) { return are_apart(*a, b); })) return false;
-  return true;
-}
-// calls: those three, and what follows them. How many packets it planned.
-std::size_t plan_glu_linear(Planner& p, std::span<const OpCall> calls) {
-  const OpCall &glu = calls[0], &quantize = calls[1], &linear = calls[2];
-  const std::uint64_t row = std::uint64_t{glu.symbols[0]} * 4, sum = std::uint64_t{linear.symbols[1]} * 4;
-  const bool is_added = calls.size() > 3 && is_sum(linear, calls[3]) &&
-                        are_apart({glu.buffers[0], row}, {calls[3].buffers[0], sum}) &&
-                        are_apart({glu.buffers[1], row}, {calls[3].buffers[0], sum});
-  const Glu made{glu.constants<push::Glu>().act, at<const float>(glu, 1), at<float>(glu, 2), quantize.buffers[1]};
-  plan_linear(p, linear, glu.buffers[0], quantize.dtype(1), glu.symbols[0], {linear_matrix(linear)}, {},
-              is_added ? at<float>(calls[3], 0) : nullptr, nullptr, &made);
-  return is_added ? 4 : 3;
+  const auto* to = at<std::byte>(quantize, 1);
+  return std::ranges::none_of(std::span(op.buffers).first(n), [&](const void* from) {
+    const auto* begin = static_cast<const std::byte*>(from);
+    return begin < to + rows * row_bytes(quantize.dtype(1), k) && to < begin + rows * k * 4;
+  });
 }
 
 }  // namespace
@@ -427,13 +388,14 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;
-    if (is_sum(first, second)) {
+    // hidden + y into hidden.
+    if (first.op == Op::LINEAR && second.op == Op::ADD && same_rows && second.buffers[1] == first.buffers[3] &&
+        second.buffers[2] == second.buffers[0] && second.buffers[0] != first.buffers[3]) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
     }
     const bool is_quantized = second.op == Op::QUANTIZE && same_rows;
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
-      if (calls.size() > 2 && can_make_glu(first, second, calls[2])) return plan_glu_linear(planner, calls);
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
       planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);

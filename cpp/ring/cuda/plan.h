@@ -58,15 +58,6 @@ struct DeviceTraits {
   bool has_wgmma = false;         // it runs the images' machine code for sm_90a
   bool is_fast = false;           // kernels of arithmetic `fast`, which are part of that, may be taken
 };
-// Memory that packets joined in one launch read or write.
-struct Span {
-  const void* at;
-  std::uint64_t bytes;
-};
-inline bool are_apart(const Span& a, const Span& b) {
-  const auto *first = static_cast<const std::byte*>(a.at), *second = static_cast<const std::byte*>(b.at);
-  return first + a.bytes <= second || second + b.bytes <= first;
-}
 
 class Planner {
  public:
@@ -141,19 +132,11 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// GLU before a product of one row of up to kMostGlu values, which it makes itself: x is the row of the gate. What it
-// writes besides: the row, and its quantized values.
-struct Glu {
-  std::uint32_t act;
-  const float* up;
-  float* row;
-  void* quantized;
-};
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
-// or rows to which y is added besides. norm, glu: null, or x is a row of floats, which becomes one of `x_dtype` by it.
+// or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
-                 const Norm* norm = nullptr, const Glu* glu = nullptr);
+                 const Norm* norm = nullptr);
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
@@ -177,8 +160,7 @@ struct CudaOp {
 };
 // Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
 // rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
-// QUANTIZE too, and GLU of short rows, QUANTIZE, LINEAR and ADD); all that the later of them read is still written. How
-// many packets it planned.
+// QUANTIZE too); all that the later of them read is still written. How many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);

@@ -89,6 +89,10 @@ Plan plan_of(const Planner& p, const OpCall& c) {
 bool is_attention(const OpCall& c) {
   return c.op == ir::Op::FLASH_ATTN || c.op == ir::Op::FLASH_ATTN_BATCHED;
 }
+bool are_apart(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+  const auto *first = static_cast<const std::byte*>(a), *second = static_cast<const std::byte*>(b);
+  return first + a_bytes <= second || second + b_bytes <= first;
+}
 
 // Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
@@ -167,8 +171,8 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
   const std::uint64_t rows = c.rows();
   return values % (type == DType::kQ8A256 ? 256 : 32) == 0 &&
-         are_apart({c.buffers[0], rows * push.n_heads * push.head_dim * 4},
-                   {next.buffers[1], rows * row_bytes(type, next.symbols[0])});
+         are_apart(c.buffers[0], rows * push.n_heads * push.head_dim * 4, next.buffers[1],
+                   rows * row_bytes(type, next.symbols[0]));
 }
 
 // Of one token the workgroups of staged chunks make their heads of q themselves, and the last chunk's the cells of K
@@ -189,7 +193,7 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
       !std::ranges::equal(widths, std::span(before.symbols).first(3)))
     return false;
   for (std::size_t i = 0; i < 3; ++i)
-    if (!are_apart({c.buffers[0], std::uint64_t{widths[0]} * 4}, {before.buffers[i], std::uint64_t{widths[i]} * 4}))
+    if (!are_apart(c.buffers[0], std::uint64_t{widths[0]} * 4, before.buffers[i], std::uint64_t{widths[i]} * 4))
       return false;
   const Plan plan = plan_of(p, c);
   return plan.kind == Kind::kStaged && plan.parts > 1 &&

@@ -57,14 +57,11 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
 
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
 // is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
-Shape own_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
+Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
   const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
   const bool is_shared = shape.shared + bytes <= most;
-  if (args.norm_w != nullptr)
-    shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
-  else
-    shape.function = tiles == 2 ? "linear_1_of_2_glu" : "linear_1_glu";
+  shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
   shape.shared += is_shared ? bytes : 0;
   args.normed = is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(std::uint64_t{shape.walkers} * bytes));
   return shape;
@@ -234,13 +231,11 @@ std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
 }
 
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm,
-                 const Glu* glu) {
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm) {
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
   if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
-  if (glu != nullptr) args.up = glu->up, args.glu = glu->row, args.glu_rows = glu->quantized, args.act = glu->act;
   const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
   const std::uint32_t met = rows_met(call, experts);
   // Tiles want whole tiles of W, and much shared memory.
@@ -281,7 +276,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     Shape shape = shape_of(dtype, tile);
     args.x = x;
     if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
-    if (norm != nullptr || glu != nullptr) shape = own_row_shape(planner, shape, dtype, k, args);
+    if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
       const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
