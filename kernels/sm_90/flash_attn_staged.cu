@@ -337,15 +337,6 @@ extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_f32_128(con
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_64(const __grid_constant__ TokenArgs args) {
   attend_staged<F16Cell, 4, true>(args.attention, args.rope);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_128(const __grid_constant__ TokenArgs args) {
-  attend_staged<F16Cell, 8, true>(args.attention, args.rope);
-}
-extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_1_f16_256(const __grid_constant__ TokenArgs args) {
-  attend_staged<F16Cell, 16, true>(args.attention, args.rope);
-}
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f32_64(const __grid_constant__ TokenArgs args) {
   attend_staged<F32Cell, 4, true>(args.attention, args.rope);
-}
-extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_1_f32_128(const __grid_constant__ TokenArgs args) {
-  attend_staged<F32Cell, 8, true>(args.attention, args.rope);
 }

@@ -85,8 +85,31 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
   }
 }
 
+// A shared expert beside them multiplies x by gate and up at once, and its rows too are quantized by what makes them.
+TEST(DriverCalls, LaunchesOfSharedExperts) {
+  ZRT_NEED_FIXTURES();
+  const auto tier = ring::pick_tier("t_cuda");
+  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
+  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
+  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+  auto options = small_options();
+  options.tier = "t_cuda";
+  const auto executor = open("qwen35moe-Q8_0", options);
+  ASSERT_NE(executor, nullptr);
+  for (const std::size_t n_slots : {1u, 3u}) {
+    std::map<std::string, unsigned long> before;
+    for (const char* kernel : {"shared_expert", "glu", "glu_quantize"}) before[kernel] = launches(kernel);
+    decode(*executor, n_slots, n_slots);
+    const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
+    const auto n_layers = n("shared_expert");
+    EXPECT_GT(n_layers, 0u);
+    EXPECT_EQ(n("glu"), 0u);
+    EXPECT_EQ(n("glu_quantize"), 2 * n_layers);
+  }
+}
+
 // Attention of one token writes the cache itself where a slot has room for several chunks.
-TEST(DriverCalls, LaunchesOfAttention) {
+TEST(DriverCalls, LaunchesOfOneToken) {
   ZRT_NEED_FIXTURES();
   const auto tier = ring::pick_tier("t_cuda");
   if (!tier) GTEST_SKIP() << "no tier t_cuda here";

@@ -215,27 +215,46 @@ void moe_down_acc(Planner& p, const OpCall& c) {
               {at<const std::int32_t>(c, 2), k, c.symbols[1], k});
   sum_choices(p, c, y, 2, 4, nullptr, c.buffers[5], d, k, c.symbols[1]);
 }
-// Symbols: d, f, types of gate, up and down.
-void shared_expert(Planner& p, const OpCall& c) {
+// y = gate's product and up's through the activation, by down, of a shared expert. Symbols: d, f, types of gate, up and
+// down.
+void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) {
   const auto push = c.constants<push::SharedExpert>();
+  const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
+  const Matrix down{c.buffers[3], c.dtype(4), d, nullptr, y, d};
+  const DType type = push.quantize != 0 ? act_dtype(down.dtype) : DType::kF32;
+  auto args = p.args(c, {f, static_cast<std::uint32_t>(type)});
+  void* const buffers[] = {gate, up, gate, nullptr};
+  std::ranges::copy(buffers, args.buffers);
+  args.push[0] = push.act;
+  if (type == DType::kF32) {
+    p.launch("glu", "glu", n, ceil_div(f, 1024), 1, kThreads, 0, args);
+    plan_linear(p, c, gate, type, f, {down});
+    return;
+  }
+  args.buffers[3] = p.scratch(std::uint64_t{n} * row_bytes(type, f));
+  p.launch("quantize", "glu_quantize", n, ceil_div(f, 2048), 1, kThreads, 0, args);
+  plan_linear(p, c, args.buffers[3], type, f, {down});
+}
+void shared_expert(Planner& p, const OpCall& c) {
+  const bool is_quantized = c.constants<push::SharedExpert>().quantize != 0;
   const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
   const auto floats = [&](std::uint64_t width) { return static_cast<float*>(p.scratch(n * width * 4)); };
   float *gate = floats(f), *up = floats(f), *y = floats(d);
-  const auto project = [&](const void* x, std::uint32_t k, std::size_t i, std::uint32_t rows, float* to) {
-    const DType type = push.quantize != 0 ? act_dtype(c.dtype(1 + i)) : DType::kF32;
-    const void* in = type == DType::kF32 ? x : plan_quantize(p, c, x, type, k);
-    plan_linear(p, c, in, type, k, {{c.buffers[i], c.dtype(1 + i), rows, nullptr, to, rows}});
+  const Matrix of_gate{c.buffers[1], c.dtype(2), f, nullptr, gate, f},
+      of_up{c.buffers[2], c.dtype(3), f, nullptr, up, f};
+  const auto project = [&](const std::vector<Matrix>& matrices) {  // which want x in one type
+    const DType type = is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32;
+    const void* x = type == DType::kF32 ? c.buffers[0] : plan_quantize(p, c, c.buffers[0], type, d);
+    plan_linear(p, c, x, type, d, matrices);
   };
-  project(c.buffers[0], d, 1, f, gate);
-  project(c.buffers[0], d, 2, f, up);
-  auto args = p.args(c, {f});
-  args.buffers[0] = gate;
-  args.buffers[1] = up;
-  args.buffers[2] = gate;
-  args.push[0] = push.act;
-  p.launch("glu", "glu", n, ceil_div(f, 1024), 1, kThreads, 0, args);
-  project(gate, f, 3, d, y);
-  args = p.args(c, {d});
+  if (!is_quantized || act_dtype(of_gate.dtype) == act_dtype(of_up.dtype)) {
+    project({of_gate, of_up});
+  } else {
+    project({of_gate});
+    project({of_up});
+  }
+  shared_down(p, c, gate, up, y);
+  auto args = p.args(c, {d});
   args.buffers[1] = c.buffers[4];
   args.buffers[2] = y;
   args.buffers[3] = c.buffers[5];
