@@ -44,10 +44,10 @@ nvidia-smi --query-gpu=name,driver_version,clocks.max.sm,clocks.max.mem,power.li
 
 say "bits"
 check ring 60 "$ring_test" --gtest_filter='*t_cuda*'
-export GTEST_TOTAL_SHARDS=4
-for GTEST_SHARD_INDEX in 0 1 2 3; do
+export GTEST_TOTAL_SHARDS=8
+for GTEST_SHARD_INDEX in 0 1 2 3 4 5 6 7; do
   export GTEST_SHARD_INDEX
-  check executor-$GTEST_SHARD_INDEX 200 "$executor_test" --gtest_filter='*t_cuda*' &
+  check executor-$GTEST_SHARD_INDEX 240 "$executor_test" --gtest_filter='*t_cuda*' &
   shards="${shards:-} $!"
 done
 for shard in $shards; do wait "$shard" || failed=1; done

@@ -186,7 +186,7 @@ struct DigitsProduct {
     const uint32_t column = tile * 32 + lane;
     if (column < kColumns)
       plane[kColumns * kPitch + column] = *reinterpret_cast<const float*>(stage + kColumns * 288 + column * 4);
-    stages.release();
+    stages.release_by_warp();
   }
 };
 
@@ -209,8 +209,8 @@ __device__ __forceinline__ void linear_digits(const LinearArgs& args) {
       barrier_init(stages.empty + i, 4);
     }
     for (uint32_t i = 0; i < kSplits; ++i) {
-      barrier_init(planes.full + i, 4);
-      barrier_init(planes.empty + i, 4);
+      barrier_init(planes.full + i, 128);
+      barrier_init(planes.empty + i, 128);
     }
     publish_barriers();
   }

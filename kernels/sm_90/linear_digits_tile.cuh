@@ -67,7 +67,7 @@ struct DigitsTile {
       for (uint32_t g = 0; g < n_groups; ++g, stages.advance()) {
         stages.wait_full();
         add(stages.address(), own, lane, acc);
-        stages.release();
+        stages.release_by_warp();
       }
       const Job job = job_at(tile);
       put_all<kColumns>(args, job, acc, tile % n_column_tiles * kColumns, (job.first_tile + own) * 16 + lane / 4, lane);

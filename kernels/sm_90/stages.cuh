@@ -17,9 +17,15 @@ struct Stages {
   __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
   __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
-  // A warp has written to the stage, or is done with it.
-  __device__ __forceinline__ void arrive_full() const { arrive(full + stage); }
-  __device__ __forceinline__ void release() const { arrive(empty + stage); }
+  // A thread has written to the stage, or is done with it. Of a warp one arrival would do, after the warp has met, but
+  // racecheck knows no order among lanes by that.
+  __device__ __forceinline__ void arrive_full() const { barrier_arrive(full + stage); }
+  __device__ __forceinline__ void release() const { barrier_arrive(empty + stage); }
+  // A warp is done with a stage that bulk copies fill.
+  __device__ __forceinline__ void release_by_warp() const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barrier_arrive(empty + stage);
+  }
   __device__ __forceinline__ uint32_t before() const { return (stage == 0 ? n : stage) - 1; }
   __device__ __forceinline__ void advance() { advance_if(true); }
   __device__ __forceinline__ void advance_by(uint32_t by) {  // at most n
@@ -32,12 +38,6 @@ struct Stages {
     const bool wraps = moves && stage + 1 == n;
     stage = wraps ? 0 : stage + (moves ? 1 : 0);
     parity ^= wraps ? 1 : 0;
-  }
-
- private:
-  static __device__ __forceinline__ void arrive(uint64_t* barrier) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
   }
 };
 
