@@ -11,6 +11,7 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
+constexpr uint32_t kWgmmaCopiers = 128;  // threads of the warpgroup that copies
 constexpr uint32_t kNegativeZeros = 0x80008000u;
 
 // What lies in a stage of W: rows of floats as args.h has those of x, or tiles of quantized rows.

@@ -6,8 +6,6 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kWgmmaCopiers = 128;  // threads of the warpgroup that copies
-
 // A ring of stages in shared memory.
 struct Stages {
   uint8_t* at;

@@ -185,7 +185,9 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
                            {5, 48, 4}}) {
       if (s.k % block != 0) continue;
       // Takes long; it is for the shapes that only many workgroups get: blocks of each size, and digits of sub-scales.
-      if (s.m == 4240 && dtype != DType::kQ4_1 && dtype != DType::kQ4_K && dtype != DType::kQ6_K) continue;
+      if (s.m == 4240 && dtype != DType::kQ4_1 && dtype != DType::kQ4_K && dtype != DType::kQ5_K &&
+          dtype != DType::kQ6_K)
+        continue;
       if (s.m == 8512 && dtype != DType::kQ4_K) continue;
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
     }
