@@ -117,7 +117,7 @@ ir::BufferId add_cache_write(ir::Graph& graph, const CacheHeads& s, const Operan
   return q_out;
 }
 
-class TierAttention : public ::testing::TestWithParam<const ring::Tier*> {
+class TierAttention : public TierGraphTest {
  protected:
   std::vector<float> normal(std::size_t n, float scale = 1.0f) {
     std::normal_distribution<float> of(0.0f, scale);

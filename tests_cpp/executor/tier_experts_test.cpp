@@ -9,7 +9,7 @@
 namespace zinc_rt {
 namespace {
 
-class TierExperts : public ::testing::TestWithParam<const ring::Tier*> {};
+class TierExperts : public TierGraphTest {};
 
 std::vector<float> normal_floats(std::size_t n, std::mt19937& rng) {
   std::normal_distribution<float> normal;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -105,5 +106,19 @@ inline std::vector<const ring::Tier*> other_tiers() {
     if (tier->priority > 0 && tier->unavailable_reason().empty()) others.push_back(tier);
   return others;
 }
+
+// Tests of graphs on tiers.
+class TierGraphTest : public ::testing::TestWithParam<const ring::Tier*> {
+ protected:
+  // While a ring lives the context of its device does, so no graph waits for a new one.
+  static void SetUpTestSuite() {
+    for (const auto* tier : other_tiers())
+      if (auto made = tier->make_ring({.threads = 2, .cpu_kernels = {}})) kept_.push_back(std::move(*made));
+  }
+  static void TearDownTestSuite() { kept_.clear(); }
+
+ private:
+  static inline std::vector<std::unique_ptr<ring::Ring>> kept_;
+};
 
 }  // namespace zinc_rt

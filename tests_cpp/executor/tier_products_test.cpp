@@ -89,7 +89,7 @@ std::vector<float> random_rows(const Shape& s, std::mt19937& rng) {
   return x;
 }
 
-class TierProducts : public ::testing::TestWithParam<const ring::Tier*> {
+class TierProducts : public TierGraphTest {
  protected:
   // A product of random rows, and what T-CPU and the tier make of it.
   struct Case {
