@@ -298,8 +298,12 @@ TEST_F(EngineTest, AReaderWhoStaysAwayIsTooSlowAfterAPreemptionToo) {
   const auto engine = make(1, 0, options, 8);
   auto request = token_request(prompt(40), 60);
   request.stream_capacity = 1;
+  // Ten steps at most, five of them for the prompt, until it is known that nobody reads.
+  gate_.close();
+  gate_.let(10);
   auto slow = engine.session("slow", quota("batch")).stream(request);
   ASSERT_TRUE(slow && eventually([&] { return slow->completion().token_ids.size() >= 2; }));
+  gate_.open();
   ASSERT_TRUE(engine.session("quick", quota("interactive")).generate(token_request(prompt(8), 10)));
   EXPECT_EQ(engine.stat("preemptions"), 1u);
   ASSERT_TRUE(eventually([&] { return !slow->completion().finish_reason.empty(); }));
