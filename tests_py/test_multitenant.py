@@ -437,10 +437,14 @@ def test_a_callback_that_raises_ends_its_request(tiny_engine, monkeypatch):
         raise RuntimeError("enough")
 
     session = tiny_engine.tenant("calls").session()
-    handle = session.submit(token_ids=[4], max_tokens=400, on_event=on_event, stream_capacity=2, **FREE)
-    assert handle.wait(60)
+    for attempt in range(1, 11):
+        handle = session.submit(token_ids=[4], max_tokens=400, on_event=on_event, stream_capacity=2, **FREE)
+        assert handle.wait(60)
+        assert len(calls) == attempt and [str(e) for e in seen] == ["enough"] * attempt
+        # On a busy machine all tokens can be there before the callback has its turn.
+        if handle.completion.finish_reason != "length":
+            break
     assert handle.completion.finish_reason == "sink_failed"
-    assert len(calls) == 1 and [str(e) for e in seen] == ["enough"]
 
 
 def test_a_callback_that_blocks_holds_up_nobody_else(tiny_engine):
@@ -672,9 +676,12 @@ def test_a_trace_has_the_steps_and_the_requests(tiny_model, tmp_path):
     assert trace["otherData"]["dropped_records"] == 0
     spans = [event for event in events if event["ph"] == "X"]
     assert all(span["dur"] >= 0 for span in spans)
-    names = {event["name"] for event in events}
-    assert {"admit", "plan", "fill", "execute", "commit"} <= names
-    assert sum(span["name"] == "execute" for span in spans) == steps
+    # A step is its phases; those of less than a microsecond are left out.
+    phases = [span for span in spans if span["name"] in ("admit", "plan", "fill", "execute", "commit")]
+    assert {"plan", "execute", "commit"} <= {span["name"] for span in phases}
+    assert sum(span["name"] == "execute" for span in phases) == steps
+    whole = [span["dur"] for span in spans if span["name"] == "step"]
+    assert len(whole) == steps and sum(whole) == sum(span["dur"] for span in phases)
     text = path.read_text()
     assert '"batch"' in text and '"urgent"' in text and "preempted" in text
 
