@@ -31,6 +31,50 @@ __device__ __forceinline__ void minimums_operand(const KScales (&scales)[2], uin
 template <Format F>
 constexpr bool kHasDigits = Traits<F>::kBlock == 256 && Traits<F>::kSub == 32 && Traits<F>::kMin != 0;
 
+// The groups of kTiles tiles of W to stages, behind x_bytes of each, by a warp.
+template <Format F, uint32_t kTiles>
+__device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_bytes, const Job& job, uint32_t k,
+                                                 uint32_t lane) {
+  constexpr uint32_t kTileBytes = 16 * Traits<F>::kBytes;
+  const uint8_t* from = job.w + min(job.first_tile + lane % kTiles, job.part->rows / 16 - 1) * 16 * row_bytes_of<F>(k);
+  for (uint32_t g = 0; g < k / 256; ++g, from += kTileBytes, stages.advance()) {
+    stages.wait_empty();
+    if (lane == 0) barrier_expect(stages.full + stages.stage, kTiles * kTileBytes);
+    __syncwarp();
+    if (lane < kTiles)
+      bulk_copy(stages.address() + x_bytes + lane * kTileBytes, from, kTileBytes, stages.full + stages.stage);
+  }
+}
+// The groups of a tile of x to stages, by a thread.
+__device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_bytes, const uint8_t* from,
+                                                 uint32_t n_groups) {
+  for (uint32_t g = 0; g < n_groups; ++g, from += x_bytes, stages.advance()) {
+    stages.wait_empty();
+    barrier_expect(stages.full + stages.stage, x_bytes);
+    bulk_copy(stages.address(), from, x_bytes, stages.full + stages.stage);
+  }
+}
+// v of a group, for 8 columns at a time: use(their number, the lane's four values). m: minimums_operand; sum_of(i): sum
+// i of the products' registers.
+template <uint32_t kColumns, class SumOf, class Use>
+__device__ __forceinline__ void close_group(const uint8_t* stage, const KScales (&scales)[2], const uint32_t (&m)[4],
+                                            uint32_t lane, const SumOf& sum_of, const Use& use) {
+#pragma unroll
+  for (int n = 0; n < kColumns / 8; n += 2) {
+    uint32_t sums[4];
+    load_matrices(sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
+#pragma unroll
+    for (int j = 0; j < 2; ++j) {
+      float c[4] = {}, v[4];
+      mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        v[i] = less_minimums(scales[i / 2], static_cast<float>(sum_of((n + j) * 4 + i)), c[i]);
+      use(n + j, v);
+    }
+  }
+}
+
 template <Format F, uint32_t kColumns, uint32_t kSplits>
 struct DigitsProduct {
   using T = Traits<F>;
@@ -61,29 +105,12 @@ struct DigitsProduct {
 
   // By a warp. Weights never change, so they are on their way before the inputs are there.
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
-    const uint64_t row_bytes = row_bytes_of<F>(args.k);
-    for (uint32_t own = 0; own < n_own; ++own) {
-      const Job job = job_at(own, 0);
-      const uint8_t* from = job.w + min(job.first_tile + lane % 4, job.part->rows / 16 - 1) * 16 * row_bytes;
-      for (uint32_t g = 0; g < n_groups; ++g, from += kTileBytes, stages.advance()) {
-        stages.wait_empty();
-        if (lane == 0) barrier_expect(stages.full + stages.stage, 4 * kTileBytes);
-        __syncwarp();
-        if (lane < 4)
-          bulk_copy(stages.address() + kXBytes + lane * kTileBytes, from, kTileBytes, stages.full + stages.stage);
-      }
-    }
+    for (uint32_t own = 0; own < n_own; ++own) copy_groups_of_w<F, 4>(stages, kXBytes, job_at(own, 0), args.k, lane);
   }
   // By a thread.
   __device__ __forceinline__ void copy_x(Stages stages) const {
-    for (uint32_t own = 0; own < n_own; ++own) {
-      const auto* from = static_cast<const uint8_t*>(args.x);
-      for (uint32_t g = 0; g < n_groups; ++g, from += kXBytes, stages.advance()) {
-        stages.wait_empty();
-        barrier_expect(stages.full + stages.stage, kXBytes);
-        bulk_copy(stages.address(), from, kXBytes, stages.full + stages.stage);
-      }
-    }
+    for (uint32_t own = 0; own < n_own; ++own)
+      copy_groups_of_x(stages, kXBytes, static_cast<const uint8_t*>(args.x), n_groups);
   }
 
   // Warpgroup `split` of those that multiply.
@@ -167,22 +194,12 @@ struct DigitsProduct {
     float* plane = reinterpret_cast<float*>(planes.address());
     float* to = plane + tile * 16 + lane / 4;
     wgmma_wait_for_batches<0>();
+    close_group<kColumns>(
+        stage, scales, m, lane, [&](int i) { return low[i] + 8 * high[i]; },
+        [&](int n, const float(&v)[4]) {
 #pragma unroll
-    for (int n = 0; n < kColumns / 8; n += 2) {
-      uint32_t sums[4];
-      load_matrices(sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        float c[4] = {};
-        mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int at = (n + j) * 4 + i;
-          to[((n + j) * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] =
-              less_minimums(scales[i / 2], static_cast<float>(low[at] + 8 * high[at]), c[i]);
-        }
-      }
-    }
+          for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] = v[i];
+        });
     const uint32_t column = tile * 32 + lane;
     if (column < kColumns)
       plane[kColumns * kPitch + column] = *reinterpret_cast<const float*>(stage + kColumns * 288 + column * 4);

@@ -35,29 +35,15 @@ struct DigitsTile {
   }
 
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
-    const uint64_t row_bytes = row_bytes_of<F>(args.k);
-    for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
-      const Job job = job_at(tile);
-      const uint8_t* from = job.w + min(job.first_tile + lane % kTiles, job.part->rows / 16 - 1) * 16 * row_bytes;
-      for (uint32_t g = 0; g < n_groups; ++g, from += kTileBytes, stages.advance()) {
-        stages.wait_empty();
-        if (lane == 0) barrier_expect(stages.full + stages.stage, kTiles * kTileBytes);
-        __syncwarp();
-        if (lane < kTiles)
-          bulk_copy(stages.address() + kXBytes + lane * kTileBytes, from, kTileBytes, stages.full + stages.stage);
-      }
-    }
+    for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x)
+      copy_groups_of_w<F, kTiles>(stages, kXBytes, job_at(tile), args.k, lane);
   }
   __device__ __forceinline__ void copy_x(Stages stages) const {
-    for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
-      const uint8_t* from =
-          static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(tile % n_column_tiles) * n_groups * kXBytes;
-      for (uint32_t g = 0; g < n_groups; ++g, from += kXBytes, stages.advance()) {
-        stages.wait_empty();
-        barrier_expect(stages.full + stages.stage, kXBytes);
-        bulk_copy(stages.address(), from, kXBytes, stages.full + stages.stage);
-      }
-    }
+    for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x)
+      copy_groups_of_x(
+          stages, kXBytes,
+          static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(tile % n_column_tiles) * n_groups * kXBytes,
+          n_groups);
   }
 
   // What a warp does that has tile `own` of 16 rows of each block.
@@ -106,23 +92,13 @@ struct DigitsTile {
     add_digit(group, scales, b, false, sums);
     uint32_t m[4];
     minimums_operand(scales, lane, m);
+    close_group<kColumns>(
+        stage, scales, m, lane, [&](int i) { return sums[i]; },
+        [&](int n, const float(&v)[4]) {
+          const float2 d = *reinterpret_cast<const float2*>(stage + kColumns * 288 + (n * 8 + lane % 4 * 2) * 4);
 #pragma unroll
-    for (int n = 0; n < kColumns / 8; n += 2) {
-      uint32_t x_sums[4];
-      load_matrices(x_sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        float c[4] = {};
-        mma16_f16(c, m, x_sums[2 * j], x_sums[2 * j + 1]);
-        const float2 d = *reinterpret_cast<const float2*>(stage + kColumns * 288 + ((n + j) * 8 + lane % 4 * 2) * 4);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int at = (n + j) * 4 + i;
-          acc[at] = __fmaf_rn(less_minimums(scales[i / 2], static_cast<float>(sums[at]), c[i]), i % 2 == 0 ? d.x : d.y,
-                              acc[at]);
-        }
-      }
-    }
+          for (int i = 0; i < 4; ++i) acc[n * 4 + i] = __fmaf_rn(v[i], i % 2 == 0 ? d.x : d.y, acc[n * 4 + i]);
+        });
   }
 };
 

@@ -10,6 +10,27 @@
 namespace zinc_rt {
 namespace {
 
+class DriverCalls : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ZRT_NEED_FIXTURES();
+    if (!ring::pick_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
+    calls = find_count<CallCount>("cuda_sim_calls");
+    launches = find_count<LaunchCount>("cuda_sim_launches");
+    if (calls == nullptr || launches == nullptr) GTEST_SKIP() << "NVIDIA's driver counts neither calls nor launches";
+  }
+  // max_context 0: that of small_options.
+  static std::unique_ptr<RingExecutor> open_on_device(const std::string& model, std::uint32_t max_context = 0) {
+    auto options = small_options();
+    options.tier = "t_cuda";
+    if (max_context > 0) options.max_context = max_context;
+    return open(model, options);
+  }
+
+  CallCount calls = nullptr;
+  LaunchCount launches = nullptr;
+};
+
 // A token of each of n_slots.
 void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
   TestStep input;
@@ -21,15 +42,8 @@ void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
 }
 
 // A step like one before binds the thread to the device, which stays within the process, and launches one graph.
-TEST(DriverCalls, AStepIsOneLaunch) {
-  ZRT_NEED_FIXTURES();
-  const auto tier = ring::pick_tier("t_cuda");
-  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const CallCount calls = find_count<CallCount>("cuda_sim_calls");
-  if (calls == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count its calls";
-  auto options = small_options();
-  options.tier = "t_cuda";
-  const auto executor = open("qwen35moe-Q8_0", options);
+TEST_F(DriverCalls, AStepIsOneLaunch) {
+  const auto executor = open_on_device("qwen35moe-Q8_0");
   ASSERT_NE(executor, nullptr);
   decode(*executor, 0, 3);
   const unsigned long before = calls();
@@ -38,14 +52,8 @@ TEST(DriverCalls, AStepIsOneLaunch) {
 }
 
 // Matrices of K-quants meet 9 to 64 rows of x by digits of sub-scales, where they have rows for it.
-TEST(DriverCalls, LaunchesOfProductsByDigits) {
-  ZRT_NEED_FIXTURES();
-  if (!ring::pick_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
-  auto options = small_options();
-  options.tier = "t_cuda";
-  const auto executor = open("llama_k-Q4_K_M", options);
+TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
+  const auto executor = open_on_device("llama_k-Q4_K_M");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_tokens : {8u, 32u}) {
     const unsigned long before = launches("linear_digits_32"), rows_before = launches("digit_rows");
@@ -60,15 +68,8 @@ TEST(DriverCalls, LaunchesOfProductsByDigits) {
 }
 
 // Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
-TEST(DriverCalls, LaunchesOfLayersWithExperts) {
-  ZRT_NEED_FIXTURES();
-  const auto tier = ring::pick_tier("t_cuda");
-  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
-  auto options = small_options();
-  options.tier = "t_cuda";
-  const auto executor = open("qwen3moe-Q6_K", options);
+TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
+  const auto executor = open_on_device("qwen3moe-Q6_K");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
@@ -86,15 +87,8 @@ TEST(DriverCalls, LaunchesOfLayersWithExperts) {
 }
 
 // A shared expert beside them multiplies x by gate and up at once, and its rows too are quantized by what makes them.
-TEST(DriverCalls, LaunchesOfSharedExperts) {
-  ZRT_NEED_FIXTURES();
-  const auto tier = ring::pick_tier("t_cuda");
-  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
-  auto options = small_options();
-  options.tier = "t_cuda";
-  const auto executor = open("qwen35moe-Q8_0", options);
+TEST_F(DriverCalls, LaunchesOfSharedExperts) {
+  const auto executor = open_on_device("qwen35moe-Q8_0");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
@@ -109,18 +103,10 @@ TEST(DriverCalls, LaunchesOfSharedExperts) {
 }
 
 // Attention of one token writes the cache itself where a slot has room for several chunks.
-TEST(DriverCalls, LaunchesOfOneToken) {
-  ZRT_NEED_FIXTURES();
-  const auto tier = ring::pick_tier("t_cuda");
-  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
+TEST_F(DriverCalls, LaunchesOfOneToken) {
   for (const std::uint32_t context : {128u, 256u})
     for (const std::size_t n_slots : {1u, 2u}) {
-      auto options = small_options();
-      options.tier = "t_cuda";
-      options.max_context = context;
-      const auto executor = open("llama_k-Q4_0", options);
+      const auto executor = open_on_device("llama_k-Q4_0", context);
       ASSERT_NE(executor, nullptr);
       const auto layers = executor->config().n_layers;
       const auto written = launches("rope_kv_write_heads"), joined = launches("flash_attn_1_f16_64");
@@ -132,16 +118,8 @@ TEST(DriverCalls, LaunchesOfOneToken) {
 }
 
 // What shares K and V among a slot's tokens is not launched where each slot has one.
-TEST(DriverCalls, LaunchesOfAttention) {
-  ZRT_NEED_FIXTURES();
-  const auto tier = ring::pick_tier("t_cuda");
-  if (!tier) GTEST_SKIP() << "no tier t_cuda here";
-  const auto launches = find_count<LaunchCount>("cuda_sim_launches");
-  if (launches == nullptr) GTEST_SKIP() << "NVIDIA's driver does not count launches";
-  auto options = small_options();
-  options.tier = "t_cuda";
-  options.max_context = 512;
-  const auto executor = open("qwen3moe-Q6_K", options);
+TEST_F(DriverCalls, LaunchesOfAttention) {
+  const auto executor = open_on_device("qwen3moe-Q6_K", 512);
   ASSERT_NE(executor, nullptr);
   const auto n_runs = [&](auto&& step) {
     const auto runs = launches("flash_attn_runs_f16_64"), layers = launches("flash_attn_f16_64");

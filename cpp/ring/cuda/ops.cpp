@@ -393,10 +393,8 @@ bool is_glu(const OpCall& c) {
 // made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
 bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   const std::uint64_t k = quantize.symbols[0], rows = op.rows();
-  const auto* to = at<std::byte>(quantize, 1);
-  return std::ranges::none_of(std::span(op.buffers).first(n), [&](const void* from) {
-    const auto* begin = static_cast<const std::byte*>(from);
-    return begin < to + rows * row_bytes(quantize.dtype(1), k) && to < begin + rows * k * 4;
+  return std::ranges::all_of(std::span(op.buffers).first(n), [&](const void* from) {
+    return are_apart(from, rows * k * 4, quantize.buffers[1], rows * row_bytes(quantize.dtype(1), k));
   });
 }
 

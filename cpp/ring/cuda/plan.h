@@ -59,6 +59,12 @@ struct DeviceTraits {
   bool is_fast = false;           // kernels of arithmetic `fast`, which are part of that, may be taken
 };
 
+// Whether memory that packets joined in one launch read and write does not overlap.
+inline bool are_apart(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
+  const auto *first = static_cast<const std::byte*>(a), *second = static_cast<const std::byte*>(b);
+  return first + a_bytes <= second || second + b_bytes <= first;
+}
+
 class Planner {
  public:
   // header: of the device. scratch: memory of scratch_bytes; a plan that needs more is made again with it.

@@ -89,10 +89,6 @@ Plan plan_of(const Planner& p, const OpCall& c) {
 bool is_attention(const OpCall& c) {
   return c.op == ir::Op::FLASH_ATTN || c.op == ir::Op::FLASH_ATTN_BATCHED;
 }
-bool are_apart(const void* a, std::uint64_t a_bytes, const void* b, std::uint64_t b_bytes) {
-  const auto *first = static_cast<const std::byte*>(a), *second = static_cast<const std::byte*>(b);
-  return first + a_bytes <= second || second + b_bytes <= first;
-}
 
 // Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {

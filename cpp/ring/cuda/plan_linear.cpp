@@ -78,7 +78,14 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
           tile.threads};
 }
 
-// linear_digits.cuh, for the products of `rows` rows of x by the matrices of a type; columns 0: it has none for them.
+// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. By the rows alone,
+// so that matrices of several types can have the same digit_rows.
+const cuda::DigitsShape* few_digits(std::uint32_t rows) {
+  const auto* shape = std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& s) { return rows <= s.columns; });
+  return shape != std::end(cuda::kDigitsShapes) ? shape : nullptr;
+}
+
+// Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   if (!planner.has_wgmma() || (dtype != DType::kQ4_K && dtype != DType::kQ5_K) || rows < kLeastDigitsOfMany) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
@@ -89,7 +96,8 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
     blocks += ceil_div(m.rows, cuda::kDigitsRows);
   }
   if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
-  if (rows > std::rbegin(cuda::kDigitsShapes)->columns) {
+  const cuda::DigitsShape* few = few_digits(rows);
+  if (few == nullptr) {
     const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
     if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
     return {"linear_digits.",
@@ -101,22 +109,21 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
             kMultiprocessors,
             true};
   }
-  for (const cuda::DigitsShape& shape : cuda::kDigitsShapes)
-    if (rows <= shape.columns && digits_shared_bytes(shape, group) <= planner.most_shared())
-      return {"linear_digits.",
-              shape.columns == 16   ? "linear_digits_16"
-              : shape.columns == 32 ? "linear_digits_32"
-                                    : "linear_digits_64",
-              shape.columns,
-              cuda::kDigitsRows,
-              digits_shared_bytes(shape, group),
-              digits_threads(shape),
-              kMultiprocessors};
-  return {};
+  if (digits_shared_bytes(*few, group) > planner.most_shared()) return {};
+  return {"linear_digits.",
+          few->columns == 16   ? "linear_digits_16"
+          : few->columns == 32 ? "linear_digits_32"
+                               : "linear_digits_64",
+          few->columns,
+          cuda::kDigitsRows,
+          digits_shared_bytes(*few, group),
+          digits_threads(*few),
+          kMultiprocessors};
 }
 
-const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k,
-                            std::uint32_t columns) {
+const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k) {
+  const cuda::DigitsShape* few = few_digits(call.rows());
+  const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
   void* rows = planner.scratch(std::uint64_t{k / 256} * ceil_div(call.rows(), columns) * cuda::digits_x_bytes(columns));
   const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
   planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(call.rows(), 4), 1, 32, 0, args);
@@ -265,14 +272,14 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
   const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
   const std::uint32_t n_items = plan_experts(planner, call, experts, columns, args);
-  const void* digit_rows = nullptr;
   const auto digits_of = [&](DType dtype) {
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
-  for (const DType dtype : types_of(matrices))
-    if (const Shape digits = digits_of(dtype); digits.columns != 0 && digit_rows == nullptr)
-      digit_rows = plan_digit_rows(planner, call, x, k, digits.columns);
-  for (const DType dtype : types_of(matrices)) {
+  const auto types = types_of(matrices);
+  // Before all products, since they run beside each other.
+  const bool has_digits = std::ranges::any_of(types, [&](DType dtype) { return digits_of(dtype).columns != 0; });
+  const void* digit_rows = has_digits ? plan_digit_rows(planner, call, x, k) : nullptr;
+  for (const DType dtype : types) {
     Shape shape = shape_of(dtype, tile);
     args.x = x;
     if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
