@@ -437,13 +437,9 @@ def test_a_callback_that_raises_ends_its_request(tiny_engine, monkeypatch):
         raise RuntimeError("enough")
 
     session = tiny_engine.tenant("calls").session()
-    for attempt in range(1, 11):
-        handle = session.submit(token_ids=[4], max_tokens=400, on_event=on_event, stream_capacity=2, **FREE)
-        assert handle.wait(60)
-        assert len(calls) == attempt and [str(e) for e in seen] == ["enough"] * attempt
-        # On a busy machine all tokens can be there before the callback has its turn.
-        if handle.completion.finish_reason != "length":
-            break
+    handle = session.submit(token_ids=[4], max_tokens=400, on_event=on_event, stream_capacity=2, **FREE)
+    assert handle.wait(60)
+    assert len(calls) == 1 and [str(e) for e in seen] == ["enough"]
     assert handle.completion.finish_reason == "sink_failed"
 
 

@@ -209,7 +209,8 @@ void Generation::retry() {
 
 void Generation::end() {
   using sched::Finish;
-  const bool has_stopped = stops_.stopped() || finish_ == Finish::kStop;
+  if (sink_failed_) finish_ = Finish::kSinkFailed;  // also where all tokens were made before the reader left
+  const bool has_stopped = !sink_failed_ && (stops_.stopped() || finish_ == Finish::kStop);
   const bool is_cancel = finish_ == Finish::kCancelled || finish_ == Finish::kDeadline;
   {
     const std::lock_guard lock(tenant_->mutex);

@@ -252,10 +252,10 @@ TEST_F(EngineTest, SinksThatBlockOrThrowDisturbNobodyElse) {
   const auto request = token_request(prompt(20), 40);
   const auto alone = session.generate(request);
   ASSERT_TRUE(alone);
-  static Gate blocked;  // static: a callback may still be leaving it when the test ends
-  blocked.close();
-  auto held = *session.submit(request, make_callback_sink([&](const StreamEvent&) { blocked.pass(); }, 2));
-  ASSERT_TRUE(blocked.wait_arrived(1));
+  const auto blocked = std::make_shared<Gate>();  // shared: the callback may still be leaving it when the test ends
+  blocked->close();
+  auto held = *session.submit(request, make_callback_sink([blocked](const StreamEvent&) { blocked->pass(); }, 2));
+  ASSERT_TRUE(blocked->wait_arrived(1));
   auto thrown = *session.submit(request, std::make_shared<ThrowingSink>());
   auto thrown_by_callback =
       *session.submit(request, make_callback_sink([](const StreamEvent&) { throw std::runtime_error("no"); }));
@@ -267,11 +267,25 @@ TEST_F(EngineTest, SinksThatBlockOrThrowDisturbNobodyElse) {
   EXPECT_TRUE(thrown.wait());
   EXPECT_EQ(thrown.completion().finish_reason, "sink_failed");
   EXPECT_TRUE(thrown_by_callback.wait());
-  EXPECT_EQ(blocked.n_arrived(), 1u);
+  EXPECT_EQ(blocked->n_arrived(), 1u);
   EXPECT_FALSE(held.is_done());
-  blocked.open();
+  blocked->open();
   EXPECT_TRUE(held.wait());
   EXPECT_EQ(held.completion().logits_hashes, alone->logits_hashes);
+  expect_all_free(engine);
+}
+
+TEST_F(EngineTest, ASinkThatFailsAfterTheLastTokenWasMadeHasFailed) {
+  struct FullThenGone final : Sink {
+    int n_offered = 0;
+    SinkResult push(const StreamEvent&) override { return ++n_offered < 4 ? SinkResult::kFull : SinkResult::kFailed; }
+    void end(std::uint32_t) override {}
+  };
+  const auto engine = make(2);
+  auto one = *engine.session().submit(token_request(prompt(8), 1), std::make_shared<FullThenGone>());
+  EXPECT_TRUE(one.wait());
+  EXPECT_EQ(one.completion().finish_reason, "sink_failed");
+  EXPECT_EQ(one.completion().token_ids.size(), 1u);
   expect_all_free(engine);
 }
 

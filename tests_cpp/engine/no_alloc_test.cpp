@@ -1,5 +1,7 @@
 // The step thread allocates nothing while no request comes or goes: no token waits for the heap. The drainer and the
 // clients may.
+#include <latch>
+
 #include "engine_fixture.h"
 #include "tests_cpp/base/counting_allocator.h"
 
@@ -18,7 +20,9 @@ TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
   std::vector<Seen> seen;  // at each step's beginning, by the step thread
   seen.reserve(1000);
   auto probe = std::make_shared<Probe>();
+  std::latch all_there(1);  // the first step waits, so that none of the four has ended before the last begins
   probe->before = [&](const StepInput& input, std::uint64_t) {
+    all_there.wait();
     if (seen.size() < seen.capacity()) seen.push_back({n_thread_allocations, input.token_ids.size()});
     return Status{};
   };
@@ -34,6 +38,7 @@ TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
       request.return_logits_hash = false;
       streams.push_back(*session.stream(request));
     }
+    all_there.count_down();
     for (Stream& stream : streams)
       for (auto event = stream.next(); event && *event;) event = stream.next();
     expect_all_free(engine);

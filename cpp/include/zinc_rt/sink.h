@@ -14,7 +14,7 @@ namespace zinc_rt {
 enum class SinkResult : std::uint8_t {
   kTaken,
   kFull,    // no room now; the event is offered again and the request is held up meanwhile
-  kFailed,  // the reader is gone; the request ends as sink_failed
+  kFailed,  // the reader is gone, with this event and what follows; the request ends as sink_failed
 };
 
 class Sink {
