@@ -179,8 +179,8 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
       if (p == 0) rows.fill(x + g * x_group, a.x_pitch);
       sweep(group, rows, acc[p]);
     }
-  for (std::uint32_t p = 0; p < n_panels; ++p)
-    for (std::uint32_t t = 0; t < n; ++t)
+  for (std::uint32_t t = 0; t < n; ++t)
+    for (std::uint32_t p = 0; p < n_panels; ++p)
       store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
 }
 

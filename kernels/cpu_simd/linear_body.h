@@ -15,8 +15,10 @@ namespace {
 template <int kSteps, int kRows>
 struct PairSum;  // of sets with kHasWordPairs
 
-constexpr std::uint32_t kTokens = 64;                    // that sweep over a group before it is unpacked again
-constexpr std::uint32_t kAccRows = kTokens + kWideTile;  // of which the last tile may write what nobody reads
+// Rows of x that sweep over a group before it is unpacked again, in whole tiles.
+constexpr std::uint32_t kTileRows = kWideTile != 0 ? kWideTile : kTile;
+constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
+static_assert(kTokens % kTileRows == 0);
 // That the numbers of a group's activations are made for once; one makes them as it goes.
 constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
 constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
@@ -147,7 +149,7 @@ ZRT_SIMD void each_sum(Fn&& fn) {
 }
 
 // kT rows of x, of q8a32, on one group of 32-blocks; x[t] at the group, numbers[t] its numbers. acc: 16 floats a row,
-// kAccRows rows a panel.
+// kTokens rows a panel.
 template <class Source, int kT>
 ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers, float (*acc)[16]) {
   using F = typename Source::F;
@@ -184,7 +186,7 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
     });
   }
   each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA {
-    float* to = acc[p * kAccRows + t];
+    float* to = acc[p * kTokens + t];
     store(to, load(to) + v[p][t]);
   });
 }
@@ -226,7 +228,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
       v = to_floats(isum[p][t] - splat(kOffset) * msum) * d;
     else
       v = to_floats(isum[p][t]) * d;
-    float* to = acc[p * kAccRows + t];
+    float* to = acc[p * kTokens + t];
     store(to, fma(v, splat(x[t]->d), load(to)));
   });
 }
@@ -266,8 +268,8 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
   const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
   const std::uint32_t n_groups = (a.k + kGroupValues - 1) / kGroupValues;
   const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
-  alignas(64) float acc[kPanels][kAccRows][16];
-  Numbers numbers[kAccRows];
+  alignas(64) float acc[kPanels][kTokens][16];
+  Numbers numbers[kTokens];
   for (int p = 0; p < n_panels; ++p)
     for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
   const auto prepare_rows = [&](std::uint32_t g, int n_blocks) ZRT_INLINE_LAMBDA {
@@ -280,7 +282,11 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
     Unpacked<F, kP> unpacked;
     for (std::uint32_t g = 0; g < n_groups; ++g)
       for (int p = 0; p < n_unpacked; p += kP) {
-        for (int i = 0; i < kP; ++i) unpacked.fill(i, {groups.at(panels[p + i], g)});
+        const bool is_last = p + kP == n_unpacked;
+        for (int i = 0; i < kP; ++i) {
+          unpacked.fill(i, {groups.at(panels[p + i], g)});
+          groups.ask_for(panels[is_last ? i : p + kP + i], is_last ? g + 1 : g);
+        }
         if (unpacked.kHasNumbers && p == 0) prepare_rows(g, unpacked.n_blocks);
         tiles(unpacked, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
       }
@@ -290,20 +296,24 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
   for (int p = n_unpacked; p < n_panels; ++p)
     for (std::uint32_t g = 0; g < n_groups; ++g) {
       const Packed<F> group{groups.at(panels[p], g)};
-      const std::uint64_t bytes = groups.w_group * cpu::kPanelRows;
-      for (std::uint64_t at = 0; at < bytes; at += 64) __builtin_prefetch(group.at + kAhead * bytes + at);
+      groups.ask_for(panels[p], g + kAhead);
       tiles(group, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
     }
-  for (int p = 0; p < n_panels; ++p)
-    for (std::uint32_t t = 0; t < n; ++t)
+  // Row by row: panels lie side by side in y, its rows pages apart.
+  for (std::uint32_t t = 0; t < n; ++t)
+    for (int p = 0; p < n_panels; ++p)
       store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
 }
 
 template <class F>
 bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
-  for (std::uint32_t first = 0; first < a.n; first += kTokens) {
-    const std::uint32_t n = a.n - first < kTokens ? a.n - first : kTokens;
+  // Sweeps of like length, none of which unpacks for a few rows.
+  const std::uint32_t n_sweeps = (a.n + kTokens - 1) / kTokens;
+  const std::uint32_t n_tiles = (a.n + kTileRows - 1) / kTileRows;
+  const std::uint32_t sweep = (n_tiles + n_sweeps - 1) / n_sweeps * kTileRows;
+  for (std::uint32_t first = 0; first < a.n; first += sweep) {
+    const std::uint32_t n = a.n - first < sweep ? a.n - first : sweep;
     for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, int n_panels) {
       run_panels<F>(a, groups, first, n, panels, n_panels);
     });

@@ -70,6 +70,12 @@ struct Groups {
     interleave(rows, w + g * w_group, n_blocks);
     return {interleaved, n_blocks};
   }
+  // Asks for memory that is to be read soon; g may be past the end.
+  ZRT_MEMBER void ask_for(const PanelRows& rows, std::uint32_t g) const {
+    if (!a.packed) return;
+    const auto* at = static_cast<const std::byte*>(a.w) + rows.first * w_row + g * w_group * cpu::kPanelRows;
+    for (std::uint64_t i = 0; i < w_group * cpu::kPanelRows; i += 64) __builtin_prefetch(at + i);
+  }
   void interleave(const PanelRows& rows, const std::byte* w, int n_blocks) {
     const std::byte* from[cpu::kPanelRows] = {};
     for (std::uint32_t r = rows.first; r < rows.end; ++r) from[r - rows.first] = w + (r - rows.first) * w_row;

@@ -81,7 +81,7 @@ TEST_P(Panel, HasTheBitsOfTheReferenceInManyRows) {
   const cpu::QuantFormat& format = *GetParam();
   const std::uint32_t k = 256 + traits(format.dtype).block_elems, m = 33;
   Random random(static_cast<unsigned>(format.dtype) + 2);
-  for (const std::uint32_t n : {256u, 271u}) {
+  for (const std::uint32_t n : {96u, 97u, 193u, 271u}) {
     const auto w = weights(random, format.dtype, {m, k});
     const auto x = quantized(random.normal(std::size_t{n} * k), format.act, k);
     expect_same_bits(format, w.bytes, x, n, k, m, {}, fmt::format("{} n {}", to_string(format.dtype), n));
