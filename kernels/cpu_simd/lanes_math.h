@@ -1,27 +1,33 @@
 // The functions of kernels/common/exact_math.h on 16 lanes: the same operations in the same order, a branch as a
-// selection. Included after a lanes header.
+// selection. Included after a lanes header. F is Floats, or several of them where a caller has several to do.
 #pragma once
+
+#include "kernels/cpu_simd/lanes_several.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-ZRT_SIMD Floats magnitude(Floats x) {
+template <class F>
+ZRT_SIMD F magnitude(const F& x) {
   return select_gt(splat(0.0f), x, negate(x), x);
 }
 
-ZRT_SIMD Floats rcp(Floats x) {
-  const Floats a = magnitude(x), one = splat(1.0f), minus_a = negate(a);
-  Floats r = as_floats(splat(0x7EF311C7) - as_ints(a));
+template <class F>
+ZRT_SIMD F rcp(const F& x) {
+  const F a = magnitude(x), one = splat(1.0f), minus_a = negate(a);
+  F r = as_floats(splat(0x7EF311C7) - as_ints(a));
   for (int i = 0; i < 4; ++i) r = fma(r, fma(minus_a, r, one), r);
   return select_gt(splat(0.0f), x, negate(r), r);
 }
 
-ZRT_SIMD Floats pow2(Ints n) {
+template <class I>
+ZRT_SIMD auto pow2(const I& n) {
   return as_floats(shift_left(n + splat(127), 23));
 }
 
-ZRT_SIMD Floats scale2(Floats x, Ints n) {
-  const Ints half = shift_right_signed(n, 1);
+template <class F, class I>
+ZRT_SIMD F scale2(const F& x, const I& n) {
+  const I half = shift_right_signed(n, 1);
   return x * pow2(half) * pow2(n - half);
 }
 
@@ -38,28 +44,32 @@ ZRT_SIMD Floats rsqrt(Floats x) {
 }
 
 // Of e^x = (1 + t) 2^n: t, and n shifted: n as a float plus 12582912.
-ZRT_SIMD Floats exp_part(const Floats& x, Floats& shifted) {
-  const Floats round = splat(12582912.0f);
+template <class F>
+ZRT_SIMD F exp_part(const F& x, F& shifted) {
+  const F round = splat(12582912.0f);
   shifted = fma(x, splat(1.44269504f), round);
-  const Floats n = shifted - round;
-  const Floats r = fma(n, splat(-1.42860677e-6f), fma(n, splat(-0.693145752f), x));
-  Floats p = fma(splat(1.98412698e-4f), r, splat(1.38888889e-3f));
+  const F n = shifted - round;
+  const F r = fma(n, splat(-1.42860677e-6f), fma(n, splat(-0.693145752f), x));
+  F p = fma(splat(1.98412698e-4f), r, splat(1.38888889e-3f));
   p = fma(p, r, splat(8.33333333e-3f));
   p = fma(p, r, splat(4.16666667e-2f));
   p = fma(p, r, splat(1.66666667e-1f));
   p = fma(p, r, splat(0.5f));
   return fma(p * r, r, r);
 }
-ZRT_SIMD Ints exp_power(const Floats& shifted) {
+template <class F>
+ZRT_SIMD auto exp_power(const F& shifted) {
   return as_ints(shifted) - as_ints(splat(12582912.0f));
 }
+template <class F>
 struct ExpParts {
-  Floats p, lo;
-  Ints n;
+  F p, lo;
+  decltype(as_ints(F())) n;
 };
-ZRT_SIMD ExpParts exp_parts(Floats x) {
-  Floats shifted;
-  const Floats one = splat(1.0f), t = exp_part(x, shifted), sum = t + one;
+template <class F>
+ZRT_SIMD ExpParts<F> exp_parts(const F& x) {
+  F shifted;
+  const F one = splat(1.0f), t = exp_part(x, shifted), sum = t + one;
   return {sum, t - (sum - one), exp_power(shifted)};
 }
 
@@ -76,35 +86,37 @@ ZRT_SIMD Floats exp_near(const Floats& x) {
   return (t + splat(1.0f)) * pow2(exp_power(shifted));
 }
 
-ZRT_SIMD Floats times_sigmoid(Floats x, Floats v, Floats v_lo) {
-  const Floats zero = splat(0.0f), one = splat(1.0f);
-  const Floats a = select_gt(zero, v, v, negate(v));
+template <class F>
+ZRT_SIMD F times_sigmoid(const F& x, const F& v, const F& v_lo) {
+  const F zero = splat(0.0f), one = splat(1.0f);
+  const F a = select_gt(zero, v, v, negate(v));
   ExpParts e = exp_parts(a);
   e.lo = fma(e.p, select_gt(zero, v, v_lo, negate(v_lo)), e.lo);
-  const Floats t = scale2(e.p, e.n), s = one + t, s_lo = (t - (s - one)) + scale2(e.lo, e.n);
-  const Floats r = rcp(s), product = x * e.p;
-  const Floats num = select_gt(zero, v, product, x);
-  const Floats num_lo = select_gt(zero, v, fma(x, e.lo, fma(x, e.p, negate(product))), zero);
-  const Floats q = num * r, minus_q = negate(q);
-  const Floats y = fma(fma(minus_q, s, num) + fma(minus_q, s_lo, num_lo), r, q);
-  const Floats inside = select_gt(zero, v, scale2(y, e.n), y);
-  const Floats outside = select_gt(v, zero, x, select_gt(zero, x, splat(-0.0f), zero));
+  const F t = scale2(e.p, e.n), s = one + t, s_lo = (t - (s - one)) + scale2(e.lo, e.n);
+  const F r = rcp(s), product = x * e.p;
+  const F num = select_gt(zero, v, product, x);
+  const F num_lo = select_gt(zero, v, fma(x, e.lo, fma(x, e.p, negate(product))), zero);
+  const F q = num * r, minus_q = negate(q);
+  const F y = fma(fma(minus_q, s, num) + fma(minus_q, s_lo, num_lo), r, q);
+  const F inside = select_gt(zero, v, scale2(y, e.n), y);
+  const F outside = select_gt(v, zero, x, select_gt(zero, x, splat(-0.0f), zero));
   return select_gt(a, splat(-120.0f), inside, select_ge(v, v, outside, v));
 }
 
-ZRT_SIMD Floats silu(Floats x) {
-  return times_sigmoid(x, x, splat(0.0f));
+template <class F>
+ZRT_SIMD F silu(const F& x) {
+  return times_sigmoid(x, x, F(splat(0.0f)));
 }
 
-ZRT_SIMD Floats gelu_tanh(Floats x) {
-  const Floats c = splat(1.59576917f), c_lo = splat(-4.534068e-8f), k = splat(7.1354814e-2f),
-               k_lo = splat(2.3988324e-9f);
-  const Floats x2 = x * x, x2_lo = fma(x, x, negate(x2));
-  const Floats p = k * x2, p_lo = fma(k, x2, negate(p)) + fma(k, x2_lo, k_lo * x2);
-  const Floats s = c + p, back = s - c;
-  const Floats s_lo = ((c - (s - back)) + (p - back)) + (p_lo + c_lo);
-  const Floats v = x * s;
-  const Floats y = times_sigmoid(x, v, fma(x, s, negate(v)) + x * s_lo);
+template <class F>
+ZRT_SIMD F gelu_tanh(const F& x) {
+  const F c = splat(1.59576917f), c_lo = splat(-4.534068e-8f), k = splat(7.1354814e-2f), k_lo = splat(2.3988324e-9f);
+  const F x2 = x * x, x2_lo = fma(x, x, negate(x2));
+  const F p = k * x2, p_lo = fma(k, x2, negate(p)) + fma(k, x2_lo, k_lo * x2);
+  const F s = c + p, back = s - c;
+  const F s_lo = ((c - (s - back)) + (p - back)) + (p_lo + c_lo);
+  const F v = x * s;
+  const F y = times_sigmoid(x, v, fma(x, s, negate(v)) + x * s_lo);
   return select_gt(x, splat(12.0f), x, select_gt(splat(-14.0f), x, splat(-0.0f), y));
 }
 

@@ -153,10 +153,20 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
+// Vectors that GLU takes at once: a single one's operations wait for each other.
+constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {
-  const auto activate = [](Floats x) __attribute__((always_inline)) { return kIsGelu ? gelu_tanh(x) : silu(x); };
+  const auto activate = [](const auto& x) __attribute__((always_inline)) { return kIsGelu ? gelu_tanh(x) : silu(x); };
   std::uint32_t i = 0;
+  for (; i + kGluVectors * kLanes <= n; i += kGluVectors * kLanes) {
+    using Many = Several<Floats, kGluVectors>;
+    const auto at = [&](const float* p) __attribute__((always_inline)) {
+      return Many::each([&](int j) __attribute__((always_inline)) { return load(p + i + kLanes * j); });
+    };
+    const Many product = activate(at(gate)) * at(up);
+    for (int j = 0; j < kGluVectors; ++j) store(y + i + kLanes * j, product.of[j]);
+  }
   for (; i + kLanes <= n; i += kLanes) store(y + i, activate(load(gate + i)) * load(up + i));
   if (i < n) store_some(y + i, n - i, activate(load_some(gate + i, n - i, 0.0f)) * load_some(up + i, n - i, 0.0f));
 }

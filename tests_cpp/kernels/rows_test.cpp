@@ -110,7 +110,7 @@ TEST_F(Rows, Rope) {
 
 TEST_F(Rows, Glu) {
   for (const std::uint32_t act : {std::uint32_t{push::kSilu}, std::uint32_t{push::kGeluTanh}})
-    for (const std::uint32_t n : {1u, 15u, 16u, 17u, 1536u})
+    for (const std::uint32_t n : {1u, 15u, 16u, 17u, 95u, 1536u})
       for (int kind = 0; kind < 7; ++kind)
         for (int round = 0; round < 10; ++round) {
           const auto gate = row(n, kind), up = row(n, round % 7);
