@@ -21,23 +21,23 @@ struct Several {
     for (int i = 0; i < kN; ++i) r.of[i] = fn(i);
     return r;
   }
-#define ZRT_EACH(expression) return each([&](int i) __attribute__((always_inline)) { return expression; })
-  ZRT_MEMBER friend Several operator+(const Several& a, const Several& b) { ZRT_EACH(a.of[i] + b.of[i]); }
-  ZRT_MEMBER friend Several operator-(const Several& a, const Several& b) { ZRT_EACH(a.of[i] - b.of[i]); }
-  ZRT_MEMBER friend Several operator*(const Several& a, const Several& b) { ZRT_EACH(a.of[i] * b.of[i]); }
+#define ZRT_SEVERAL(expression) return each([&](int i) __attribute__((always_inline)) { return expression; })
+  ZRT_MEMBER friend Several operator+(const Several& a, const Several& b) { ZRT_SEVERAL(a.of[i] + b.of[i]); }
+  ZRT_MEMBER friend Several operator-(const Several& a, const Several& b) { ZRT_SEVERAL(a.of[i] - b.of[i]); }
+  ZRT_MEMBER friend Several operator*(const Several& a, const Several& b) { ZRT_SEVERAL(a.of[i] * b.of[i]); }
   ZRT_MEMBER friend Several fma(const Several& a, const Several& b, const Several& c) {
-    ZRT_EACH(fma(a.of[i], b.of[i], c.of[i]));
+    ZRT_SEVERAL(fma(a.of[i], b.of[i], c.of[i]));
   }
-  ZRT_MEMBER friend Several negate(const Several& a) { ZRT_EACH(negate(a.of[i])); }
+  ZRT_MEMBER friend Several negate(const Several& a) { ZRT_SEVERAL(negate(a.of[i])); }
   ZRT_MEMBER friend Several select_gt(const Several& a, const Several& b, const Several& x, const Several& y) {
-    ZRT_EACH(select_gt(a.of[i], b.of[i], x.of[i], y.of[i]));
+    ZRT_SEVERAL(select_gt(a.of[i], b.of[i], x.of[i], y.of[i]));
   }
   ZRT_MEMBER friend Several select_ge(const Several& a, const Several& b, const Several& x, const Several& y) {
-    ZRT_EACH(select_ge(a.of[i], b.of[i], x.of[i], y.of[i]));
+    ZRT_SEVERAL(select_ge(a.of[i], b.of[i], x.of[i], y.of[i]));
   }
-  ZRT_MEMBER friend Several shift_left(const Several& a, int bits) { ZRT_EACH(shift_left(a.of[i], bits)); }
+  ZRT_MEMBER friend Several shift_left(const Several& a, int bits) { ZRT_SEVERAL(shift_left(a.of[i], bits)); }
   ZRT_MEMBER friend Several shift_right_signed(const Several& a, int bits) {
-    ZRT_EACH(shift_right_signed(a.of[i], bits));
+    ZRT_SEVERAL(shift_right_signed(a.of[i], bits));
   }
   ZRT_MEMBER friend Several<Floats, kN> as_floats(const Several& a) {
     return Several<Floats, kN>::each([&](int i) __attribute__((always_inline)) { return as_floats(a.of[i]); });
@@ -45,7 +45,7 @@ struct Several {
   ZRT_MEMBER friend Several<Ints, kN> as_ints(const Several& a) {
     return Several<Ints, kN>::each([&](int i) __attribute__((always_inline)) { return as_ints(a.of[i]); });
   }
-#undef ZRT_EACH
+#undef ZRT_SEVERAL
 };
 
 }  // namespace
