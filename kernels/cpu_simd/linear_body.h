@@ -1,6 +1,6 @@
 // LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its dots_<isa>.h, which names
-// the vectors. One tile of code serves one activation row and many: kTile rows of x meet 16 rows of W at a time. Up to
-// kTile rows read their codes straight from the panel; more sweep over a group that is unpacked once, where there are
+// the vectors. One tile of code serves one activation row and many: kTile rows of x meet 16 rows of W at a time. Few
+// tiles read their codes straight from the panel; more sweep over a group that is unpacked once, where there are
 // registers for it in wide tiles: kWideTile rows of x and two panels.
 //
 // The bits are those of kernels/cpu/quant: integer dots are exact in any order, and each lane does the format's float
@@ -21,6 +21,9 @@ constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
 static_assert(kTokens % kTileRows == 0);
 // That the numbers of a group's activations are made for once; one makes them as it goes.
 constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
+// Tiles of rows of x up to which a group is read from its panel for each of them.
+template <class F>
+constexpr std::uint32_t kFewTiles = kWideTile != 0 || !F::kIsK ? 2 : 1;
 constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
 constexpr std::uint64_t kAhead = 2;        // groups that are asked for before they are needed
 
@@ -277,7 +280,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
       prepare<F>(reinterpret_cast<const ActOf<F>*>(x + t * a.x_pitch + g * x_group), n_blocks, numbers[t]);
   };
   constexpr int kP = kWideTile != 0 ? 2 : 1;
-  const int n_unpacked = n <= kTile ? 0 : n_panels / kP * kP;
+  const int n_unpacked = n <= kFewTiles<F> * kTile ? 0 : n_panels / kP * kP;
   if (n_unpacked > 0) {
     Unpacked<F, kP> unpacked;
     for (std::uint32_t g = 0; g < n_groups; ++g)
