@@ -1,8 +1,8 @@
 // Products by digits of sub-scales (linear_digits.cuh) of many rows of x: a workgroup has 128 rows of W and 128 of x at
 // a time, a warpgroup 64 of those of W and all of x, whose groups it adds up itself, in order. The sums of the upper
-// digits become those of the lower ones' accumulators, eight times as large, so that one set of them is enough. While a
-// warpgroup closes a group, the other one's products run. A warp of the last warpgroup copies W, a thread x, stages
-// ahead, across tiles.
+// digits become those of the lower ones' accumulators, times what they stand for, so that one set of them is enough.
+// While a warpgroup closes a group, the other one's products run. A warp of the last warpgroup copies W, a thread x,
+// stages ahead, across tiles.
 #pragma once
 
 #include "kernels/sm_90/linear_digits.cuh"
@@ -13,7 +13,7 @@ namespace zinc_rt::cuda {
 template <Format F>
 struct DigitsTile {
   using T = Traits<F>;
-  static_assert(kHasDigits<F>);
+  using D = Digits<F>;
   static constexpr uint32_t kColumns = kDigitsTile, kTiles = kDigitsTile / 16, kTileBytes = 16 * T::kBytes;
   static constexpr uint32_t kXBytes = digits_x_bytes(kColumns), kStageBytes = digits_tile_stage_bytes(T::kBytes),
                             kStages = digits_tile_stages(T::kBytes);
@@ -61,18 +61,19 @@ struct DigitsTile {
   }
 
  private:
-  // sums += a digit's products of a group.
-  __device__ __forceinline__ void add_digit(const Group<F>& group, const KScales (&scales)[2], uint64_t b, bool upper,
+  // sums += the products of the upper or the lower digits of a group.
+  template <bool kIsUpper>
+  __device__ __forceinline__ void add_digit(const Group<F>& group, const KScales (&scales)[2], uint64_t b,
                                             int (&sums)[kColumns / 2]) const {
     constexpr int kAtOnce = 3;
-    uint32_t a[kAtOnce][4];
+    uint32_t a[kAtOnce][2][4];
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      uint32_t codes[4];
-      operand<F>(group.step(s), codes);
-      times_digit(codes, scales, s, upper, a[s % kAtOnce]);
+      auto& digits = a[s % kAtOnce];
+      D::make(group.step(s), scales, s, digits[0], digits[1]);
       wgmma_begin();
-      wgmma_bytes(sums, a[s % kAtOnce], b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16, !upper || s > 0);
+      wgmma_bytes<kIsUpper && D::kIsUpperSigned>(sums, digits[kIsUpper], b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16,
+                                                 !kIsUpper || s > 0);
       wgmma_end_batch();
       wgmma_wait_for_batches<kAtOnce - 1>();
     }
@@ -83,17 +84,20 @@ struct DigitsTile {
   __device__ __forceinline__ void add(const uint8_t* stage, uint32_t own, uint32_t lane,
                                       float (&acc)[kColumns / 2]) const {
     const Group<F> group{stage + kXBytes + own * kTileBytes, 8, lane};
-    const KScales scales[2] = {group.scales(0), group.scales(1)};
     const uint64_t b = wgmma_operand(stage);
     int sums[kColumns / 2];
-    add_digit(group, scales, b, true, sums);
+    {
+      const KScales scales[2] = {group.scales(0), group.scales(1)};
+      add_digit<true>(group, scales, b, sums);
+    }
 #pragma unroll
-    for (int& sum : sums) sum *= 8;
-    add_digit(group, scales, b, false, sums);
-    uint32_t m[4];
-    minimums_operand(scales, lane, m);
-    close_group<kColumns>(
-        stage, scales, m, lane, [&](int i) { return sums[i]; },
+    for (int& sum : sums) sum *= D::kUpper;
+    // Read again, since there are no registers for what both digits take of them.
+    const KScales scales[2] = {group.scales(0), group.scales(1)};
+    add_digit<false>(group, scales, b, sums);
+    const D digits(scales, lane);
+    digits.template close<kColumns>(
+        stage, scales, lane, [&](int i) { return sums[i]; },
         [&](int n, const float(&v)[4]) {
           const float2 d = *reinterpret_cast<const float2*>(stage + kColumns * 288 + (n * 8 + lane % 4 * 2) * 4);
 #pragma unroll
