@@ -1,35 +1,17 @@
 // Products of some rows of x (linear.cuh's contract, its bits) with quantized weights of 256 values a block, on a
-// warpgroup's integer products. A sub-scale of six bits is two digits of three, low + 8 high, and a code times a digit
-// still fits a byte: so codes meet their sub-scale before the product, a word of four at a time, and the tensor cores
-// sum up a whole group of 256 for each digit. Other kernels multiply each sum of 32 by its sub-scale instead, once a
-// row of x.
+// warpgroup's integer products. Codes meet their sub-scale before the product, as two digits of a byte (digits.cuh),
+// and the tensor cores sum up a whole group of 256 for each. Other kernels multiply each sum of 16 or 32 by its
+// sub-scale instead, once a row of x.
 // A workgroup has 64 rows of W and all rows of x. Some warpgroups take groups of k in turn and leave v of each in
 // shared memory; one adds them up, in order; a warp of the last one copies groups of W and of x (digit_rows.cu) to
 // shared memory, stages ahead.
 #pragma once
 
-#include "kernels/sm_90/linear_job.cuh"
+#include "kernels/sm_90/digits.cuh"
 #include "kernels/sm_90/stages.cuh"
 
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
-
-// A of step s: codes times the lower or the upper digit of their rows' sub-scales.
-__device__ __forceinline__ void times_digit(const uint32_t (&codes)[4], const KScales (&scales)[2], int s, bool upper,
-                                            uint32_t (&a)[4]) {
-#pragma unroll
-  for (int j = 0; j < 4; ++j) a[j] = codes[j] * (scales[j % 2].sc[s / 4] >> (8 * (s % 4) + (upper ? 3 : 0)) & 7);
-}
-// A of the product of minimums and sums of x, which is f16's: they are whole numbers, and their sum below 2^21.
-__device__ __forceinline__ void minimums_operand(const KScales (&scales)[2], uint32_t lane, uint32_t (&m)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float minimum = static_cast<float>(scales[i % 2].m[i / 2] >> (8 * (lane % 4)) & 0xFF);
-    m[i] = f16_pair(minimum, minimum);
-  }
-}
-template <Format F>
-constexpr bool kHasDigits = Traits<F>::kBlock == 256 && Traits<F>::kSub == 32 && Traits<F>::kMin != 0;
 
 // The groups of kTiles tiles of W to stages, behind x_bytes of each, by a warp.
 template <Format F, uint32_t kTiles>
@@ -54,31 +36,11 @@ __device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_byte
     bulk_copy(stages.address(), from, x_bytes, stages.full + stages.stage);
   }
 }
-// v of a group, for 8 columns at a time: use(their number, the lane's four values). m: minimums_operand; sum_of(i): sum
-// i of the products' registers.
-template <uint32_t kColumns, class SumOf, class Use>
-__device__ __forceinline__ void close_group(const uint8_t* stage, const KScales (&scales)[2], const uint32_t (&m)[4],
-                                            uint32_t lane, const SumOf& sum_of, const Use& use) {
-#pragma unroll
-  for (int n = 0; n < kColumns / 8; n += 2) {
-    uint32_t sums[4];
-    load_matrices(sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
-#pragma unroll
-    for (int j = 0; j < 2; ++j) {
-      float c[4] = {}, v[4];
-      mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        v[i] = less_minimums(scales[i / 2], static_cast<float>(sum_of((n + j) * 4 + i)), c[i]);
-      use(n + j, v);
-    }
-  }
-}
 
 template <Format F, uint32_t kColumns, uint32_t kSplits>
 struct DigitsProduct {
   using T = Traits<F>;
-  static_assert(kHasDigits<F>);
+  using D = Digits<F>;
   static constexpr DigitsShape kShape{kColumns, kSplits};
   static constexpr uint32_t kTileBytes = 16 * T::kBytes;
   // In a stage: x as digit_rows.cu leaves it, then tiles of W.
@@ -167,7 +129,7 @@ struct DigitsProduct {
     const Group<F> group{stage + kXBytes + tile * kTileBytes, 8, lane};
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     const uint64_t b = wgmma_operand(stage);
-    int low[kColumns / 2], high[kColumns / 2];
+    int low[kColumns / 2], upper[kColumns / 2];
     // Steps are asked for ahead, and so many may be in products at once, as there are registers for.
     constexpr int kAhead = kColumns == 16 ? 4 : 2, kAtOnce = kColumns == 16 ? 3 : 2;
     Step steps[kAhead];
@@ -176,26 +138,22 @@ struct DigitsProduct {
     uint32_t a[kAtOnce][2][4];  // by step, digit
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      uint32_t codes[4];
-      operand<F>(steps[s % kAhead], codes);
+      D::make(steps[s % kAhead], scales, s, a[s % kAtOnce][0], a[s % kAtOnce][1]);
       if (s + kAhead < 8) steps[s % kAhead] = group.step(s + kAhead);
-      times_digit(codes, scales, s, false, a[s % kAtOnce][0]);
-      times_digit(codes, scales, s, true, a[s % kAtOnce][1]);
       wgmma_begin();
       const uint64_t at = b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16;
-      wgmma_bytes(low, a[s % kAtOnce][0], at, s > 0);
-      wgmma_bytes(high, a[s % kAtOnce][1], at, s > 0);
+      wgmma_bytes<false>(low, a[s % kAtOnce][0], at, s > 0);
+      wgmma_bytes<D::kIsUpperSigned>(upper, a[s % kAtOnce][1], at, s > 0);
       wgmma_end_batch();
       wgmma_wait_for_batches<kAtOnce - 1>();
     }
-    uint32_t m[4];
-    minimums_operand(scales, lane, m);
+    const D digits(scales, lane);
     planes.wait_empty();
     float* plane = reinterpret_cast<float*>(planes.address());
     float* to = plane + tile * 16 + lane / 4;
     wgmma_wait_for_batches<0>();
-    close_group<kColumns>(
-        stage, scales, m, lane, [&](int i) { return low[i] + 8 * high[i]; },
+    digits.template close<kColumns>(
+        stage, scales, lane, [&](int i) { return low[i] + D::kUpper * upper[i]; },
         [&](int n, const float(&v)[4]) {
 #pragma unroll
           for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] = v[i];

@@ -1,8 +1,8 @@
 // Products by digits of sub-scales (linear_digits.cuh) of many rows of x: a workgroup has 128 rows of W and 128 of x at
 // a time, a warpgroup 64 of those of W and all of x, whose groups it adds up itself, in order. The sums of the upper
-// digits become those of the lower ones' accumulators, eight times as large, so that one set of them is enough. While a
-// warpgroup closes a group, the other one's products run. A warp of the last warpgroup copies W, a thread x, stages
-// ahead, across tiles.
+// digits, times what these stand for, become the accumulators of the lower ones, which wait in registers: another set
+// of sums would take more of them. While a warpgroup closes a group, the other one's products run. A warp of the last
+// warpgroup copies W, a thread x, stages ahead, across tiles.
 #pragma once
 
 #include "kernels/sm_90/linear_digits.cuh"
@@ -13,7 +13,7 @@ namespace zinc_rt::cuda {
 template <Format F>
 struct DigitsTile {
   using T = Traits<F>;
-  static_assert(kHasDigits<F>);
+  using D = Digits<F>;
   static constexpr uint32_t kColumns = kDigitsTile, kTiles = kDigitsTile / 16, kTileBytes = 16 * T::kBytes;
   static constexpr uint32_t kXBytes = digits_x_bytes(kColumns), kStageBytes = digits_tile_stage_bytes(T::kBytes),
                             kStages = digits_tile_stages(T::kBytes);
@@ -61,39 +61,35 @@ struct DigitsTile {
   }
 
  private:
-  // sums += a digit's products of a group.
-  __device__ __forceinline__ void add_digit(const Group<F>& group, const KScales (&scales)[2], uint64_t b, bool upper,
-                                            int (&sums)[kColumns / 2]) const {
-    constexpr int kAtOnce = 3;
-    uint32_t a[kAtOnce][4];
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      uint32_t codes[4];
-      operand<F>(group.step(s), codes);
-      times_digit(codes, scales, s, upper, a[s % kAtOnce]);
-      wgmma_begin();
-      wgmma_bytes(sums, a[s % kAtOnce], b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16, !upper || s > 0);
-      wgmma_end_batch();
-      wgmma_wait_for_batches<kAtOnce - 1>();
-    }
-    wgmma_wait_for_batches<0>();
-  }
-
   // acc += the group of a stage, in the order of the contract.
   __device__ __forceinline__ void add(const uint8_t* stage, uint32_t own, uint32_t lane,
                                       float (&acc)[kColumns / 2]) const {
     const Group<F> group{stage + kXBytes + own * kTileBytes, 8, lane};
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     const uint64_t b = wgmma_operand(stage);
+    constexpr int kAtOnce = 3;
+    const auto at = [&](int s) { return b + (s / 4 * kColumns * 128 + s % 4 * 32) / 16; };
     int sums[kColumns / 2];
-    add_digit(group, scales, b, true, sums);
+    uint32_t upper[kAtOnce][4], low[8][4];
 #pragma unroll
-    for (int& sum : sums) sum *= 8;
-    add_digit(group, scales, b, false, sums);
-    uint32_t m[4];
-    minimums_operand(scales, lane, m);
-    close_group<kColumns>(
-        stage, scales, m, lane, [&](int i) { return sums[i]; },
+    for (int s = 0; s < 8; ++s) {
+      D::make(group.step(s), scales, s, low[s], upper[s % kAtOnce]);
+      wgmma_begin();
+      wgmma_bytes<D::kIsUpperSigned>(sums, upper[s % kAtOnce], at(s), s > 0);
+      wgmma_end_batch();
+      wgmma_wait_for_batches<kAtOnce - 1>();
+    }
+    wgmma_wait_for_batches<0>();
+#pragma unroll
+    for (int& sum : sums) sum *= D::kUpper;
+    wgmma_begin();
+#pragma unroll
+    for (int s = 0; s < 8; ++s) wgmma_bytes<false>(sums, low[s], at(s), true);
+    wgmma_end_batch();
+    wgmma_wait_for_batches<0>();
+    const D digits(scales, lane);
+    digits.template close<kColumns>(
+        stage, scales, lane, [&](int i) { return sums[i]; },
         [&](int n, const float(&v)[4]) {
           const float2 d = *reinterpret_cast<const float2*>(stage + kColumns * 288 + (n * 8 + lane % 4 * 2) * 4);
 #pragma unroll

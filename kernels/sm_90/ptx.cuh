@@ -39,6 +39,13 @@ __device__ __forceinline__ float2 widen_f16_pair(uint32_t pair) {
   return value;
 }
 
+// Byte i of a word, a number with a sign, as one of 32 bits.
+__device__ __forceinline__ uint32_t signed_byte(uint32_t word, uint32_t i) {
+  uint32_t value;
+  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(value) : "r"(word), "r"((8 + i) * 0x1110 + i));
+  return value;
+}
+
 // An address of shared memory as instructions want it.
 __device__ __forceinline__ uint32_t shared_address(const void* at) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(at));
@@ -268,27 +275,32 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_
                : ZRT_SUMS_32("+f")
                : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
-// The same, m64nNk32 of bytes, unsigned ones of A and signed ones of B: of A a lane has four values from l % 4 * 4 on,
-// in registers 2 and 3 16 further.
+// The same, m64nNk32 of bytes, unsigned or signed ones of A and signed ones of B: of A a lane has four values from
+// l % 4 * 4 on, in registers 2 and 3 16 further. ...: the sums.
+#define ZRT_WGMMA_BYTES(shape, names, read, adds_name, ...)                                          \
+  if constexpr (kSigned)                                                                             \
+    asm volatile(ZRT_WGMMA(shape ".s32.s8.s8", names, read, adds_name)                               \
+                 : __VA_ARGS__                                                                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds))); \
+  else                                                                                               \
+    asm volatile(ZRT_WGMMA(shape ".s32.u8.s8", names, read, adds_name)                               \
+                 : __VA_ARGS__                                                                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)))
+template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n128k32.s32.u8.s8", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds", "%69")
-               : ZRT_SUMS_64("+r")
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  ZRT_WGMMA_BYTES("m64n128k32", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds", "%69", ZRT_SUMS_64("+r"));
 }
+template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[32], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n64k32.s32.u8.s8", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds", "%37")
-               : ZRT_SUMS_32("+r")
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  ZRT_WGMMA_BYTES("m64n64k32", ZRT_NAMES_32, "{%32, %33, %34, %35}, %36, adds", "%37", ZRT_SUMS_32("+r"));
 }
+template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[16], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n32k32.s32.u8.s8", ZRT_NAMES_16, "{%16, %17, %18, %19}, %20, adds", "%21")
-               : ZRT_SUMS_16("+r", 0)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  ZRT_WGMMA_BYTES("m64n32k32", ZRT_NAMES_16, "{%16, %17, %18, %19}, %20, adds", "%21", ZRT_SUMS_16("+r", 0));
 }
+template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[8], const uint32_t (&a)[4], uint64_t b, bool adds) {
-  asm volatile(ZRT_WGMMA("m64n16k32.s32.u8.s8", ZRT_NAMES_8, "{%8, %9, %10, %11}, %12, adds", "%13")
-               : ZRT_SUMS_8("+r", 0)
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+  ZRT_WGMMA_BYTES("m64n16k32", ZRT_NAMES_8, "{%8, %9, %10, %11}, %12, adds", "%13", ZRT_SUMS_8("+r", 0));
 }
 #undef ZRT_NAMES_8
 #undef ZRT_NAMES_16
@@ -298,6 +310,7 @@ __device__ __forceinline__ void wgmma_bytes(int (&d)[8], const uint32_t (&a)[4],
 #undef ZRT_SUMS_16
 #undef ZRT_SUMS_32
 #undef ZRT_SUMS_64
+#undef ZRT_WGMMA_BYTES
 #undef ZRT_WGMMA
 #endif
 

@@ -79,6 +79,36 @@ std::vector<std::byte> random_blocks(DType dtype, const Shape& s, std::mt19937& 
   return bytes;
 }
 
+// Of Q4_K, Q5_K and Q6_K: codes and sub-scales are the smallest or the largest that there are, all alike in some
+// blocks, so that sums are as large as any.
+std::vector<std::byte> extreme_blocks(DType dtype, const Shape& s, std::mt19937& rng) {
+  std::vector<std::byte> bytes = random_blocks(dtype, s, rng);
+  const bool is_q6 = dtype == DType::kQ6_K;
+  const std::span all(bytes);
+  const std::size_t block = traits(dtype).block_bytes;
+  for (std::size_t at = 0; at < bytes.size(); at += block) {
+    const bool is_alike = rng() % 2 == 0;
+    const auto fill = [&](std::span<std::byte> part, std::byte smallest, std::byte largest) {
+      const bool is_largest = rng() % 2 == 0;
+      for (auto& byte : part) byte = (is_alike ? is_largest : rng() % 2 == 0) ? largest : smallest;
+    };
+    const auto codes = is_q6 ? all.subspan(at, 192) : all.subspan(at + 16, block - 16),
+               scales = is_q6 ? all.subspan(at + 192, 16) : all.subspan(at + 4, 12);
+    fill(codes, std::byte{0}, std::byte{0xFF});
+    fill(scales, is_q6 ? std::byte{0x80} : std::byte{0}, is_q6 ? std::byte{0x7F} : std::byte{0xFF});
+  }
+  return bytes;
+}
+// Which QUANTIZE makes -127 and 127, in some blocks all alike.
+std::vector<float> extreme_rows(const Shape& s, std::mt19937& rng) {
+  std::vector<float> x(std::size_t{s.n} * s.k);
+  for (std::size_t at = 0; at < x.size(); at += 256) {
+    const bool is_alike = rng() % 2 == 0, is_positive = rng() % 2 == 0;
+    for (std::size_t i = at; i < at + 256; ++i) x[i] = (is_alike ? is_positive : rng() % 2 == 0) ? 1.0f : -1.0f;
+  }
+  return x;
+}
+
 std::vector<float> random_rows(const Shape& s, std::mt19937& rng) {
   std::normal_distribution<float> normal;
   std::vector<float> x(std::size_t{s.n} * s.k);
@@ -97,8 +127,11 @@ class TierProducts : public TierGraphTest {
     std::vector<float> x;
     std::vector<std::byte> wanted, got;
   };
-  Case run_both(DType dtype, const Shape& s, bool fast = false) {
-    Case c{random_blocks(dtype, s, rng_), random_rows(s, rng_), {}, {}};
+  Case run_both(DType dtype, const Shape& s, bool fast = false, bool is_extreme = false) {
+    Case c{is_extreme ? extreme_blocks(dtype, s, rng_) : random_blocks(dtype, s, rng_),
+           is_extreme ? extreme_rows(s, rng_) : random_rows(s, rng_),
+           {},
+           {}};
     const Memory given{{"act.x", bytes_of(c.x)}, {"model.w", c.w}};
     const auto graph = product_graph(dtype, s);
     c.wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, {"act.y"})["act.y"];
@@ -106,9 +139,9 @@ class TierProducts : public TierGraphTest {
     return c;
   }
 
-  void compare(DType dtype, const Shape& s) {
+  void compare(DType dtype, const Shape& s, bool is_extreme = false) {
     SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
-    const Case c = run_both(dtype, s);
+    const Case c = run_both(dtype, s, false, is_extreme);
     EXPECT_EQ(n_different(c.wanted, c.got), 0u);
   }
 
@@ -188,10 +221,23 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
       if (s.m == 4240 && dtype != DType::kQ4_1 && dtype != DType::kQ4_K && dtype != DType::kQ5_K &&
           dtype != DType::kQ6_K)
         continue;
-      if (s.m == 8512 && dtype != DType::kQ4_K) continue;
+      if (s.m == 8512 && dtype != DType::kQ4_K && dtype != DType::kQ6_K) continue;
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
     }
   }
+}
+
+// Every kernel that a K-quant can have: of one row, few, and for each shape of digits of sub-scales.
+TEST_P(TierProducts, OfTheLargestNumbersHaveTheBitsOfTCpu) {
+  for (const DType dtype : {DType::kQ4_K, DType::kQ5_K, DType::kQ6_K})
+    for (const Shape& s : {Shape{80, 768, 1},
+                           {80, 768, 7},
+                           {5120, 1280, 16},
+                           {80, 2304, 32},
+                           {80, 2304, 64},
+                           {80, 512, 130},
+                           {4240, 256, 385}})
+      ASSERT_NO_FATAL_FAILURE(compare(dtype, s, true));
 }
 
 // Of one row each workgroup of a product makes the normalized row itself: in shared memory where that has room, as it

@@ -87,7 +87,8 @@ const cuda::DigitsShape* few_digits(std::uint32_t rows) {
 
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
-  if (!planner.has_wgmma() || (dtype != DType::kQ4_K && dtype != DType::kQ5_K) || rows < kLeastDigitsOfMany) return {};
+  const bool has_digits = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+  if (!planner.has_wgmma() || !has_digits || rows < kLeastDigitsOfMany) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   std::uint32_t blocks = 0;
   for (const Matrix& m : matrices) {

@@ -18,6 +18,10 @@ inline float2 widen_f16_pair(uint32_t pair) {
   return {f16_to_f32(static_cast<uint16_t>(pair)), f16_to_f32(static_cast<uint16_t>(pair >> 16))};
 }
 
+inline uint32_t signed_byte(uint32_t word, uint32_t i) {
+  return static_cast<uint32_t>(static_cast<std::int8_t>(word >> (8 * i)));
+}
+
 // Nothing reads a copy before the wait for it, so it may be made at once.
 inline void copy_16(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
@@ -229,8 +233,8 @@ inline void wgmma(float (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bo
       },
       b, adds);
 }
-// The same of bytes, unsigned ones of A and signed ones of B.
-template <int kRegisters>
+// The same of bytes, unsigned or signed ones of A and signed ones of B.
+template <bool kSigned, int kRegisters>
 inline void wgmma_bytes(int (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b, bool adds) {
   const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, {{a[0], a[1], a[2], a[3]}});
   const std::uint32_t row = threadIdx.x % 32 / 4;
@@ -239,8 +243,10 @@ inline void wgmma_bytes(int (&d)[kRegisters], const uint32_t (&a)[4], uint64_t b
     int sum = adds ? d[i] : 0;
     for (std::uint32_t quad = 0; quad < 8; ++quad) {
       const std::uint32_t w = lanes[row * 4 + quad % 4].w[i % 4 / 2 + quad / 4 * 2], x = operand_word(b, column, quad);
-      for (int byte = 0; byte < 4; ++byte)
-        sum += static_cast<std::uint8_t>(w >> (8 * byte)) * static_cast<std::int8_t>(x >> (8 * byte));
+      for (int byte = 0; byte < 4; ++byte) {
+        const auto code = static_cast<std::uint8_t>(w >> (8 * byte));
+        sum += (kSigned ? static_cast<std::int8_t>(code) : int{code}) * static_cast<std::int8_t>(x >> (8 * byte));
+      }
     }
     d[i] = sum;
   }
