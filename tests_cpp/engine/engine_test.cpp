@@ -293,8 +293,12 @@ TEST_F(EngineTest, AReaderWhoStaysAwayIsTooSlow) {
   const auto engine = make(2);
   auto request = token_request(prompt(8), 100);
   request.stream_capacity = 2;
+  // A few steps, until it is known that nobody reads.
+  gate_.close();
+  gate_.let(8);
   auto slow = engine.session("slow").stream(request);
-  ASSERT_TRUE(slow);
+  ASSERT_TRUE(slow && eventually([&] { return slow->completion().token_ids.size() >= 4; }));
+  gate_.open();
   const auto session = engine.session("quick");
   for (int i = 0; i < 40 && slow->completion().finish_reason.empty(); ++i)
     ASSERT_TRUE(session.generate(token_request(prompt(8), 100)));
@@ -408,16 +412,24 @@ TEST_F(EngineTest, EventsCarryTheTimeOfTheirStep) {
 
 TEST_F(EngineTest, AStreamThatIsDestroyedIsCancelled) {
   const auto engine = make(2);
+  const auto request = token_request(prompt(8), 100);
+  // Neither is at its end when it goes.
+  gate_.close();
+  gate_.let(3);
   {
-    auto stream = engine.session().stream(token_request(prompt(8), 100));
+    auto stream = engine.session().stream(request);
     ASSERT_TRUE(stream && stream->next());
   }
+  gate_.open();
   ASSERT_TRUE(eventually([&] { return engine.tenant("alice").ledger().requests_cancelled == 1; }));
   expect_all_free(engine);
-  // So is one that is assigned to, and one whose engine's handles have gone before.
-  auto kept = engine.session().stream(token_request(prompt(8), 100));
-  ASSERT_TRUE(kept);
-  *kept = *engine.session().stream(token_request(prompt(8), 3));
+  // So is one that is assigned to.
+  gate_.close();
+  auto kept = engine.session().stream(request);
+  auto other = engine.session().stream(token_request(prompt(8), 3));
+  ASSERT_TRUE(kept && other);
+  *kept = std::move(*other);
+  gate_.open();
   EXPECT_EQ(read(*kept).token_ids.size(), 3u);
   EXPECT_TRUE(eventually([&] { return engine.tenant("alice").ledger().requests_cancelled == 2; }));
 }
