@@ -316,7 +316,8 @@ def test_metrics_forget_a_model_that_is_gone_and_go_on_counting_when_it_is_back(
     with serving(tiny_model, "--id", "tiny") as server:
         for turn in (1, 2):
             assert server.request("POST", "/v1/models/load", {"path": str(tiny_model), "id": "second"})[0] == 200
-            assert server.request("POST", "/v1/chat/completions", {**GOOD, "model": "second", "ignore_eos": True})[0] == 200
+            request = {**GOOD, "model": "second", "ignore_eos": True}
+            assert server.request("POST", "/v1/chat/completions", request)[0] == 200
             assert count("zinc:slots_free") > 0
             assert count("vllm:generation_tokens_total") == 3 * turn
             assert server.request("POST", "/v1/models/unload", {"id": "second"})[0] == 200
