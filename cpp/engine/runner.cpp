@@ -24,8 +24,8 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       const auto values = logits.subspan(i * width, width);
       if (row >= n_picks_)
         listener_->on_prompt_logits(row_users_[row], score_tokens_[row - n_picks_], values);
-      else if (const auto user = row_users_[row]; listener_->wants_logits(user))
-        listener_->on_logits(user, output_.tokens[row], values);
+      else
+        listener_->on_logits(row_users_[row], output_.tokens[row], values);
     }
   };
   output_.tokens.reserve(n_slots + n_tokens);
@@ -66,6 +66,7 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
     }
     row.bias = request.params.bias;
     if (request.bans_stops()) row.banned = request.params.stop_tokens;
+    row.wants_logits = listener.wants_logits(request.params.user);
     input_.outputs.push_back(row);
     row_users_.push_back(request.params.user);
   }

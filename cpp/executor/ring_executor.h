@@ -53,6 +53,7 @@ class RingExecutor final : public Executor {
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   // Of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
+  Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,

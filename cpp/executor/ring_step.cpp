@@ -91,6 +91,21 @@ Status RingExecutor::drain_tokens(std::size_t count, std::vector<std::int32_t>& 
   return {};
 }
 
+Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std::size_t count) {
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  const auto rows = std::span(input.outputs).subspan(first, count);
+  const auto wants = [](const OutputRow& row) { return row.wants_logits; };
+  for (auto from = std::ranges::find_if(rows, wants), to = from; from != rows.end();
+       from = std::find_if(to, rows.end(), wants)) {
+    to = std::find_if_not(from, rows.end(), wants);
+    const auto row = static_cast<std::uint64_t>(from - rows.begin());
+    ZRT_TRY(const auto logits, read_floats("logits", offset + row * width * sizeof(float),
+                                           static_cast<std::uint64_t>(to - from) * width));
+    input.on_logits(static_cast<std::uint32_t>(first + row), logits);
+  }
+  return {};
+}
+
 Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check(input));
@@ -110,11 +125,7 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
     fill_outputs(input, first, count);
     ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
     ZRT_CHECK_OK(drain_tokens(count, output.tokens));
-    if (input.on_logits) {
-      ZRT_TRY(const auto logits, read_floats("logits", prepared_.layout.places.at("out.logits").offset,
-                                             std::uint64_t{count} * prepared_.config.vocab_size));
-      input.on_logits(static_cast<std::uint32_t>(first), logits);
-    }
+    if (input.on_logits) ZRT_CHECK_OK(read_logits(input, first, count));
   }
   return {};
 }

@@ -84,6 +84,30 @@ TEST_F(RequestTest, PromptLogprobsHaveTheBitsOfTheLogitsInAnyChunks) {
     }
 }
 
+// Logits that nobody reads stay on the device.
+TEST_F(RequestTest, OnlyRequestsThatNeedThemHaveTheirLogitsBroughtToTheHost) {
+  auto probe = std::make_shared<Probe>();
+  std::size_t n_rows = 0, n_wanted = 0;
+  probe->before = [&](const StepInput& input, std::uint64_t) -> Status {
+    n_rows += input.outputs.size();
+    n_wanted += static_cast<std::size_t>(std::ranges::count_if(input.outputs, &OutputRow::wants_logits));
+    return {};
+  };
+  const auto engine = start_engine("llama_spm-f32", small_options(), {}, probe);
+  const auto rows_of = [&](const std::function<void(Request&)>& change) {
+    auto request = token_request(prompt(9), 5);
+    request.return_logits_hash = false;
+    change(request);
+    n_rows = n_wanted = 0;
+    generate(engine, request);
+    return std::pair(n_rows, n_wanted);
+  };
+  EXPECT_EQ(rows_of([](Request&) {}), std::pair(5uz, 0uz));
+  EXPECT_EQ(rows_of([](Request& r) { r.return_logits_hash = true; }), std::pair(5uz, 5uz));
+  EXPECT_EQ(rows_of([](Request& r) { r.logprobs = 1; }), std::pair(5uz, 5uz));
+  EXPECT_EQ(rows_of([](Request& r) { r.prompt_logprobs = 0; }), std::pair(5uz + 8uz, 8uz));
+}
+
 TEST_F(RequestTest, ScoringLeavesTheTokensAndTheCacheAsTheyAre) {
   const auto engine = make();
   auto request = token_request(prompt(40), 6);

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <cstring>
+#include <set>
 
 #include "executor/rope_table.h"
 #include "kernels/cpu/ops.h"
@@ -150,6 +151,27 @@ TEST_F(Limits, MoreOutputRowsThanAGroupRunInGroups) {
   const auto whole = run_prompt(*executor_, ids, 128);  // 128 rows, 64 a group
   EXPECT_EQ(whole.tokens.size(), 128u);
   EXPECT_EQ(run_prompt(*executor_, ids, 64), whole);
+}
+
+// A device would have to bring rows that nobody reads to the host, in each step.
+TEST_F(Limits, OnlyRowsThatWantLogitsAreGiven) {
+  const auto ids = prompt(80);
+  const auto whole = run_prompt(*executor_, ids, 80);
+  TestStep input;
+  append(input, ids, 0, 80, 0, pages_from(0));
+  const std::set<std::uint32_t> wanted = {0, 1, 5, 62, 63, 64, 79};  // across the end of a group of 64
+  for (std::uint32_t i = 0; i < 80; ++i) input.outputs[i].wants_logits = wanted.contains(i);
+  const std::size_t width = whole.logits.size() / 80;
+  std::set<std::uint32_t> given;
+  input.on_logits = [&](std::uint32_t first, std::span<const float> logits) {
+    ASSERT_EQ(logits.size() % width, 0u);
+    for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_EQ(logits[i], whole.logits[first * width + i]);
+    for (std::uint32_t i = 0; i < logits.size() / width; ++i) EXPECT_TRUE(given.insert(first + i).second);
+  };
+  StepOutput output;
+  ASSERT_TRUE(executor_->step(input.view(), output));
+  EXPECT_EQ(given, wanted);
+  EXPECT_EQ(output.tokens, whole.tokens);
 }
 
 TEST_F(Limits, OptionsAreChecked) {
