@@ -351,11 +351,11 @@ struct CopyJob {
 };
 // Of a page table [slots, width]: for each token the pages up to its position.
 struct PageJob {
-  const int32_t *from, *pos, *slot;
+  const int32_t *from, *pos, *slot;  // pos, slot: [room]
   int32_t* to;
-  uint32_t width;
+  uint32_t width, room;
 };
-constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kPageBlocks = 32;
+constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kPageBlocks = 8;
 // Grid: a workgroup a copy, then kPageBlocks for each page table, at least one.
 struct StepBeginArgs {
   const StepHeader* headers;  // [kHeaders], host memory

@@ -3,40 +3,85 @@
 
 using namespace zinc_rt::cuda;
 
+namespace {
+
+constexpr uint32_t kAhead = 8;  // words that a thread has on the bus at once
+
+// A copy of `words`, `stride` threads at it; `first` is this one's.
+__device__ __forceinline__ void copy_words(uint32_t* to, const uint32_t* from, uint32_t words, uint32_t first,
+                                           uint32_t stride) {
+  for (; first < words; first += kAhead * stride) {
+    uint32_t v[kAhead];
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i) {
+      const uint32_t at = first + i * stride;
+      v[i] = at < words ? __ldcv(from + at) : 0;
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i)
+      if (first + i * stride < words) to[first + i * stride] = v[i];
+  }
+}
+
+constexpr uint32_t kTokens = 1024;  // that a workgroup looks at together
+struct StepTokens {
+  int32_t slot[kTokens + 1], pos[kTokens];
+  uint32_t row[kTokens], n_rows;  // tokens whose slot's row of the table is wanted
+  StepHeader header;
+};
+
+}  // namespace
+
 // Takes the step's numbers and copies what the step reads of host memory to the device. A workgroup a copy, so that all
-// are on the bus at once; then kPageBlocks for each page table.
-extern "C" __global__ void step_begin(const __grid_constant__ StepBeginArgs args) {
+// are on the bus at once; then kPageBlocks for each page table. A read over the bus takes 1.3 us, and reads of the same
+// line wait for each other, some 0.5 us each (32 workgroups, all warps of which read the numbers and each token's slot,
+// took 240 us): so a workgroup reads each word once, and asks for tokens before it knows how many the step has.
+extern "C" __global__ void __launch_bounds__(256) step_begin(const __grid_constant__ StepBeginArgs args) {
+  __shared__ StepTokens tokens;
   wait_for_inputs();
   if (blockIdx.x < args.n_copies) {
     const CopyJob& job = args.copies[blockIdx.x];
-    constexpr uint32_t kAhead = 8;
-    for (uint32_t first = threadIdx.x; first < job.words; first += kAhead * blockDim.x) {
-      uint32_t v[kAhead];
-#pragma unroll
-      for (uint32_t i = 0; i < kAhead; ++i) {
-        const uint32_t at = first + i * blockDim.x;
-        v[i] = at < job.words ? __ldcv(job.from + at) : 0;
-      }
-#pragma unroll
-      for (uint32_t i = 0; i < kAhead; ++i)
-        if (first + i * blockDim.x < job.words) job.to[first + i * blockDim.x] = v[i];
-    }
+    copy_words(job.to, job.from, job.words, threadIdx.x, blockDim.x);
     return;
   }
-  const uint32_t n_steps = *args.n_steps, block = blockIdx.x - args.n_copies;
-  const StepHeader* from = args.headers + n_steps % kHeaders;
-  const uint32_t n_tokens = __ldcv(&from->n_tokens);
-  if (block == 0 && threadIdx.x == 0) *args.header = StepHeader{n_tokens, __ldcv(&from->n_outputs)};
+  const uint32_t block = blockIdx.x - args.n_copies, lane = threadIdx.x % 32;
+  // By the last warp, which has the fewest tokens to ask for.
+  if (threadIdx.x == blockDim.x - 1) {
+    const StepHeader* from = args.headers + *args.n_steps % kHeaders;
+    tokens.header = StepHeader{__ldcv(&from->n_tokens), __ldcv(&from->n_outputs)};
+    if (block == 0) *args.header = tokens.header;
+  }
   if (args.n_pages == 0) return;
   const PageJob& job = args.pages[block / kPageBlocks];
-  for (uint32_t t = block % kPageBlocks; t < n_tokens; t += kPageBlocks) {
-    const int32_t slot = __ldcv(job.slot + t), position = __ldcv(job.pos + t);
+  const uint32_t n_warps = kPageBlocks * blockDim.x / 32,
+                 warp = block % kPageBlocks * (blockDim.x / 32) + threadIdx.x / 32;
+  for (uint32_t base = 0; base < job.room; base += kTokens) {
+    // What lies behind the step's tokens is of an earlier one, and not used.
+    for (uint32_t i = threadIdx.x; i <= kTokens && base + i < job.room; i += blockDim.x) {
+      tokens.slot[i] = __ldcv(job.slot + base + i);
+      if (i < kTokens) tokens.pos[i] = __ldcv(job.pos + base + i);
+    }
+    if (threadIdx.x == 0) tokens.n_rows = 0;
+    __syncthreads();
+    const uint32_t n_tokens = tokens.header.n_tokens;
+    if (base >= n_tokens) return;
     // The slot's last position reads the most pages.
-    if (t + 1 < n_tokens && __ldcv(job.slot + t + 1) == slot) continue;
-    const uint64_t row = static_cast<uint64_t>(slot) * job.width;
-    const uint32_t n_pages = static_cast<uint32_t>(position) / 16 + 1;
-    for (uint32_t p = threadIdx.x; p < n_pages && p < job.width; p += blockDim.x)
-      job.to[row + p] = __ldcv(job.from + row + p);
+    for (uint32_t i = threadIdx.x; i < kTokens && base + i < n_tokens; i += blockDim.x)
+      if (base + i + 1 == n_tokens || tokens.slot[i + 1] != tokens.slot[i])
+        tokens.row[atomicAdd(&tokens.n_rows, 1u)] = i;
+    __syncthreads();
+    for (uint32_t r = 0; r < tokens.n_rows; ++r) {
+      const uint32_t i = tokens.row[r], n_pages = min(static_cast<uint32_t>(tokens.pos[i]) / 16 + 1, job.width);
+      const uint64_t row = static_cast<uint64_t>(tokens.slot[i]) * job.width;
+      // Pieces of a row go round among the warps of all workgroups, from one on that the token says.
+      constexpr uint32_t kPiece = 32 * kAhead;
+      for (uint32_t piece = (warp + n_warps - i % n_warps) % n_warps; piece * kPiece < n_pages; piece += n_warps) {
+        const uint64_t at = row + piece * kPiece;
+        copy_words(reinterpret_cast<uint32_t*>(job.to + at), reinterpret_cast<const uint32_t*>(job.from + at),
+                   min(n_pages - piece * kPiece, kPiece), lane, 32);
+      }
+    }
+    __syncthreads();
   }
 }
 

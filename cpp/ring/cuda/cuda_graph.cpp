@@ -71,12 +71,15 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
       if (is_known || has_room) {
         ZRT_TRY(std::byte * copy, memory_.shadow(binding));
         if (!is_known && is_table) {
-          const auto at = [&](int operand) {
-            return reinterpret_cast<const std::int32_t*>(memory_.address(bindings[static_cast<std::size_t>(operand)]));
-          };
-          begin.pages[begin.n_pages++] = {at(op.page_table), at(op.pos), at(op.slot),
+          const auto operand = [&](int at) -> const Binding& { return bindings[static_cast<std::size_t>(at)]; };
+          const auto at = [&](int i) { return reinterpret_cast<const std::int32_t*>(memory_.address(operand(i))); };
+          const std::uint64_t room = std::min(operand(op.pos).bytes, operand(op.slot).bytes) / sizeof(std::int32_t);
+          begin.pages[begin.n_pages++] = {at(op.page_table),
+                                          at(op.pos),
+                                          at(op.slot),
                                           reinterpret_cast<std::int32_t*>(copy),
-                                          kernel.symbols[static_cast<std::size_t>(op.width_symbol)]};
+                                          kernel.symbols[static_cast<std::size_t>(op.width_symbol)],
+                                          static_cast<std::uint32_t>(std::min<std::uint64_t>(bucket.n_tokens, room))};
         } else if (!is_known) {
           begin.copies[begin.n_copies++] = {reinterpret_cast<const std::uint32_t*>(address),
                                             reinterpret_cast<std::uint32_t*>(copy),
