@@ -13,9 +13,10 @@ constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice 
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
 constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits of sub-scales are faster
 constexpr std::uint32_t kLeastDigitsOfMany = 9, kManyDigitBlocks = 80;  // the same of so many blocks of rows of W
-constexpr std::uint32_t kLeastPairs = 250;  // with fewer blocks of two tiles much of a GPU would be idle
-constexpr std::uint32_t kLeastTiles = 100;  // with fewer large tiles also
-constexpr std::uint32_t kManyTiles = 500;   // with so many large tiles a workgroup of 8 warps is faster than of 16
+constexpr std::uint32_t kLeastPairs = 250;      // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kLeastTiles = 100;      // with fewer large tiles also
+constexpr std::uint32_t kLeastSmallTiles = 33;  // with fewer small tiles linear_16 fills more of it
+constexpr std::uint32_t kManyTiles = 500;       // with so many large tiles a workgroup of 8 warps is faster than of 16
 
 struct Shape {
   const char *image, *function;  // image: of those with the weights' type in their name
@@ -291,6 +292,10 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       if (n_tiles < kLeastTiles) {
         shape = shape_of(dtype, cuda::kSmallTile);
         set_parts(args, matrices, dtype, shape.block_rows);
+        if (args.n_blocks * ceil_div(rows, shape.columns) < kLeastSmallTiles) {
+          shape = few_shape(dtype, 16, 0, planner.most_shared());
+          set_parts(args, matrices, dtype, shape.block_rows);
+        }
       } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles >= kManyTiles &&
                  traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
         shape = shape_of(dtype, cuda::kFewWarpsTile);
