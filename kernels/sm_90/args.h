@@ -355,8 +355,8 @@ struct PageJob {
   int32_t* to;
   uint32_t width, room;
 };
-constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kPageBlocks = 8;
-// Grid: a workgroup a copy, then kPageBlocks for each page table, at least one.
+constexpr uint32_t kMaxCopyJobs = 24, kMaxPageJobs = 2, kHeaders = 256, kBeginThreads = 1024;
+// Grid: a workgroup a copy, then one for each page table, at least one.
 struct StepBeginArgs {
   const StepHeader* headers;  // [kHeaders], host memory
   StepHeader* header;

@@ -33,10 +33,10 @@ struct StepTokens {
 }  // namespace
 
 // Takes the step's numbers and copies what the step reads of host memory to the device. A workgroup a copy, so that all
-// are on the bus at once; then kPageBlocks for each page table. A read over the bus takes 1.3 us, and reads of the same
-// line wait for each other, some 0.5 us each (32 workgroups, all warps of which read the numbers and each token's slot,
-// took 240 us): so a workgroup reads each word once, and asks for tokens before it knows how many the step has.
-extern "C" __global__ void __launch_bounds__(256) step_begin(const __grid_constant__ StepBeginArgs args) {
+// are on the bus at once; then one for each page table. A read over the bus takes 1.3 us, and reads of the same line
+// wait for each other, some 0.9 us each (32 workgroups, all warps of which read the numbers and each token's slot, took
+// 240 us): so one thread reads a word, and tokens are asked for before it is known how many the step has.
+extern "C" __global__ void __launch_bounds__(kBeginThreads) step_begin(const __grid_constant__ StepBeginArgs args) {
   __shared__ StepTokens tokens;
   wait_for_inputs();
   if (blockIdx.x < args.n_copies) {
@@ -44,17 +44,17 @@ extern "C" __global__ void __launch_bounds__(256) step_begin(const __grid_consta
     copy_words(job.to, job.from, job.words, threadIdx.x, blockDim.x);
     return;
   }
-  const uint32_t block = blockIdx.x - args.n_copies, lane = threadIdx.x % 32;
+  const uint32_t table = blockIdx.x - args.n_copies;
   // By the last warp, which has the fewest tokens to ask for.
   if (threadIdx.x == blockDim.x - 1) {
     const StepHeader* from = args.headers + *args.n_steps % kHeaders;
     tokens.header = StepHeader{__ldcv(&from->n_tokens), __ldcv(&from->n_outputs)};
-    if (block == 0) *args.header = tokens.header;
+    if (table == 0) *args.header = tokens.header;
   }
   if (args.n_pages == 0) return;
-  const PageJob& job = args.pages[block / kPageBlocks];
-  const uint32_t n_warps = kPageBlocks * blockDim.x / 32,
-                 warp = block % kPageBlocks * (blockDim.x / 32) + threadIdx.x / 32;
+  const PageJob& job = args.pages[table];
+  constexpr uint32_t kWarps = kBeginThreads / 32;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (uint32_t base = 0; base < job.room; base += kTokens) {
     // What lies behind the step's tokens is of an earlier one, and not used.
     for (uint32_t i = threadIdx.x; i <= kTokens && base + i < job.room; i += blockDim.x) {
@@ -73,9 +73,9 @@ extern "C" __global__ void __launch_bounds__(256) step_begin(const __grid_consta
     for (uint32_t r = 0; r < tokens.n_rows; ++r) {
       const uint32_t i = tokens.row[r], n_pages = min(static_cast<uint32_t>(tokens.pos[i]) / 16 + 1, job.width);
       const uint64_t row = static_cast<uint64_t>(tokens.slot[i]) * job.width;
-      // Pieces of a row go round among the warps of all workgroups, from one on that the token says.
+      // Pieces of a row go round among the warps, from another one on for each row.
       constexpr uint32_t kPiece = 32 * kAhead;
-      for (uint32_t piece = (warp + n_warps - i % n_warps) % n_warps; piece * kPiece < n_pages; piece += n_warps) {
+      for (uint32_t piece = (warp - r) % kWarps; piece * kPiece < n_pages; piece += kWarps) {
         const uint64_t at = row + piece * kPiece;
         copy_words(reinterpret_cast<uint32_t*>(job.to + at), reinterpret_cast<const uint32_t*>(job.from + at),
                    min(n_pages - piece * kPiece, kPiece), lane, 32);

@@ -5,11 +5,14 @@
 using namespace zinc_rt::cuda;
 
 extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
+  __shared__ uint32_t first;
   wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), entries = args.dim(1);
   auto* ring = args.buffer<volatile uint32_t>(2);
-  const uint32_t count = ring[0];
+  if (threadIdx.x == 0) first = ring[0];  // by one thread: see step_begin
+  __syncthreads();
+  const uint32_t count = first;
   for (uint32_t r = threadIdx.x; r < n; r += blockDim.x) {
     volatile uint32_t* entry = ring + 4 * (1 + (count + r) % (entries - 1));
     entry[0] = count + r;

@@ -112,7 +112,7 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
   for (;;) {
     launches.clear();
     Planner planner(header, scratch_, traits_, launches);
-    planner.launch("step", "step_begin", begin.n_copies + std::max(1u, begin.n_pages * cuda::kPageBlocks), 1, 1, 256, 0,
+    planner.launch("step", "step_begin", begin.n_copies + std::max(1u, begin.n_pages), 1, 1, cuda::kBeginThreads, 0,
                    begin);
     for (std::size_t i = 0; i < calls.size();) {
       const std::size_t n = plan_packets(planner, std::span(calls).subspan(i));
