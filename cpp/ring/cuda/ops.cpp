@@ -415,7 +415,7 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
-      planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
+      planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 1024), 1, 128, 0, args);
       return 2;
     }
     const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
