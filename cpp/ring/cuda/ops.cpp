@@ -91,6 +91,11 @@ void quantize(Planner& p, const OpCall& c) {
   p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols[0], 2048), 1, kThreads, 0, p.args(c, c.symbols));
 }
 
+// args: of the kernel, whose rows have k values.
+void glu_quantize(Planner& p, const OpCall& c, std::uint32_t k, const cuda::OpArgs& args) {
+  p.launch("quantize", "glu_quantize", c.rows(), ceil_div(k, 1024), 1, 128, 0, args);
+}
+
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
@@ -232,7 +237,7 @@ void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) 
     return;
   }
   args.buffers[3] = p.scratch(std::uint64_t{n} * row_bytes(type, f));
-  p.launch("quantize", "glu_quantize", n, ceil_div(f, 2048), 1, kThreads, 0, args);
+  glu_quantize(p, c, f, args);
   plan_linear(p, c, args.buffers[3], type, f, {down});
 }
 void shared_expert(Planner& p, const OpCall& c) {
@@ -415,7 +420,7 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
-      planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 1024), 1, 128, 0, args);
+      glu_quantize(planner, first, second.symbols[0], args);
       return 2;
     }
     const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
