@@ -78,17 +78,25 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
           tile.threads};
 }
 
-// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. By the rows alone,
-// so that matrices of several types can have the same digit_rows.
-const cuda::DigitsShape* few_digits(std::uint32_t rows) {
-  const auto* shape = std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& s) { return rows <= s.columns; });
-  return shape != std::end(cuda::kDigitsShapes) ? shape : nullptr;
+bool has_digits(DType dtype) {
+  return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+}
+// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. The fewest columns
+// with which all blocks of rows of W have a multiprocessor for each tile of x, else all rows of x at once: where blocks
+// are few, workgroups share them by columns. One shape for all matrices, so that those of several types can have the
+// same digit_rows.
+const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  if (rows > std::end(cuda::kDigitsShapes)[-1].columns) return nullptr;
+  std::uint32_t blocks = 0;
+  for (const Matrix& m : matrices) blocks += has_digits(m.dtype) ? ceil_div(m.rows, cuda::kDigitsRows) : 0;
+  return std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& shape) {
+    return rows <= shape.columns || blocks * ceil_div(rows, shape.columns) <= kMultiprocessors;
+  });
 }
 
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
-  const bool has_digits = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
-  if (!planner.has_wgmma() || !has_digits || rows < kLeastDigitsOfMany) return {};
+  if (!planner.has_wgmma() || !has_digits(dtype) || rows < kLeastDigitsOfMany) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   std::uint32_t blocks = 0;
   for (const Matrix& m : matrices) {
@@ -97,7 +105,7 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
     blocks += ceil_div(m.rows, cuda::kDigitsRows);
   }
   if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
-  const cuda::DigitsShape* few = few_digits(rows);
+  const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
     const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
     if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
@@ -122,8 +130,9 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
           kMultiprocessors};
 }
 
-const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k) {
-  const cuda::DigitsShape* few = few_digits(call.rows());
+const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k,
+                            const std::vector<Matrix>& matrices) {
+  const cuda::DigitsShape* few = few_digits(matrices, call.rows());
   const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
   void* rows = planner.scratch(std::uint64_t{k / 256} * ceil_div(call.rows(), columns) * cuda::digits_x_bytes(columns));
   const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
@@ -278,8 +287,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   };
   const auto types = types_of(matrices);
   // Before all products, since they run beside each other.
-  const bool has_digits = std::ranges::any_of(types, [&](DType dtype) { return digits_of(dtype).columns != 0; });
-  const void* digit_rows = has_digits ? plan_digit_rows(planner, call, x, k) : nullptr;
+  const bool wants_digits = std::ranges::any_of(types, [&](DType dtype) { return digits_of(dtype).columns != 0; });
+  const void* digit_rows = wants_digits ? plan_digit_rows(planner, call, x, k, matrices) : nullptr;
   for (const DType dtype : types) {
     Shape shape = shape_of(dtype, tile);
     args.x = x;
