@@ -95,9 +95,9 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
 // is added to x, or null. Symbols: n, d. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  wait_for_inputs();
   if (t >= n) return;
   const uint64_t at = static_cast<uint64_t>(t) * d;
   const float* added = args.buffer<const float>(5);
