@@ -109,12 +109,14 @@ __device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint3
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// QUANTIZE of a warp's 256 values to row t of `to`, rows of k values, of which `at` is the lane's first; those from k
-// on are none.
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+struct QuantizedEight {
+  uint32_t words[2], sum;
+  float d;
+};
 template <bool kBlocks256>
-__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
+__device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
-  const uint32_t lane = threadIdx.x % 32;
   uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
 #pragma unroll
   for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.v[i]) & 0x7FFFFFFFu);
@@ -144,11 +146,39 @@ __device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to,
   sum += __shfl_xor_sync(kAll, sum, 1);
   sum += __shfl_xor_sync(kAll, sum, 2);
   if (kBlocks256) sum += (sum & 0x8000u) << 1;
+  return QuantizedEight{{words[0], words[1]}, sum, d};
+}
+
+// They become values of row t of `to`, rows of k values, of which `at` is the lane's first; those from k on are none.
+template <bool kBlocks256>
+__device__ __forceinline__ void store_eight(const QuantizedEight& q, const Q8Rows& to, uint64_t t, uint32_t k,
+                                            uint32_t at) {
   if (at >= k) return;
+  const uint32_t lane = threadIdx.x % 32;
   const uint64_t step = (t * k + at) / 32;
-  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{words[0], words[1]};
-  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = sum;
-  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? step / 8 : step] = d;
+  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{q.words[0], q.words[1]};
+  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
+  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? step / 8 : step] = q.d;
+}
+template <bool kBlocks256>
+__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
+  store_eight<kBlocks256>(quantized<kBlocks256>(x), to, t, k, at);
+}
+// The same to what digit_rows.cu makes of rows of k values: group g of row t, in tiles of `columns` rows.
+__device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
+                                             uint32_t k, uint32_t g) {
+  const uint32_t lane = threadIdx.x % 32, step = lane / 4, column = t % columns;
+  uint8_t* to =
+      static_cast<uint8_t*>(tiles) + (static_cast<uint64_t>(t / columns) * (k / 256) + g) * digits_x_bytes(columns);
+  uint8_t* line = to + (step / 4 * columns + column) * 128 + lane % 4 * 4;
+  const uint32_t piece = (step % 4 * 2) ^ column % 8;
+  *reinterpret_cast<uint32_t*>(line + piece * 16) = q.words[0];
+  *reinterpret_cast<uint32_t*>(line + (piece ^ 1) * 16) = q.words[1];
+  // f16 has all of the sums.
+  if (lane % 4 == 0)
+    reinterpret_cast<uint32_t*>(to + columns * 256 + column * 32)[step] = f16_pair(
+        static_cast<float>(static_cast<int16_t>(q.sum)), static_cast<float>(static_cast<int16_t>(q.sum >> 16)));
+  if (lane == 0) reinterpret_cast<float*>(to + columns * 288)[column] = q.d;
 }
 
 // The same of a type that the launch gives, the number of DType.

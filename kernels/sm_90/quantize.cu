@@ -19,9 +19,9 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
     quantize_row<false>(x, y, t, k, warp, gridDim.y * n_warps);
 }
 
-// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others. Symbols as above;
-// push: act. Grid: rows, and four groups of 256, a warp each: eight values of a lane are enough to overlap what one is
-// made of.
+// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others, and what
+// digit_rows.cu would make of them, or null. Symbols as above, and rows of a tile of the last; push: act. Grid: rows,
+// and four groups of 256, a warp each: eight values of a lane are enough to overlap what one is made of.
 extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_constant__ OpArgs args) {
   const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x,
                  first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256, at = first + first_of_eight();
@@ -44,5 +44,12 @@ extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_cons
     to[0] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]);
     to[4] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
   }
-  quantize_eight_as(args.symbols[2], y, q8_rows(args.buffers[3], n, k), t, k, at);
+  const Q8Rows to = q8_rows(args.buffers[3], n, k);
+  if (args.symbols[2] != kQ8A256) {
+    quantize_eight<false>(y, to, t, k, at);
+    return;
+  }
+  const QuantizedEight q = quantized<true>(y);
+  store_eight<true>(q, to, t, k, at);
+  if (args.buffers[4] != nullptr) store_digits(q, args.buffers[4], args.symbols[3], t, k, first / 256);
 }

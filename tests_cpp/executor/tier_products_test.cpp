@@ -5,6 +5,7 @@
 #include <cmath>
 #include <random>
 
+#include "kernels/common/push.h"
 #include "kernels/cpu/quant/quant.h"
 #include "tier_graph.h"
 
@@ -34,16 +35,19 @@ ir::Graph product_graph(DType dtype, const Shape& s) {
   return graph;
 }
 
-// hidden += LINEAR(x) with a bias.
-ir::Graph sum_graph(DType dtype, const Shape& s) {
+// hidden += LINEAR(x) with a bias, x = GLU(gate, up).
+ir::Graph sum_graph(DType dtype, const Shape& s, std::uint32_t act) {
   ir::Graph graph("sum", ir::Stage::kBoth);
   using enum ir::BufferClass;
+  const auto gate = declare(graph, "act.gate", kActivation, DType::kF32, {ir::kTokens, s.k});
+  const auto up = declare(graph, "act.up", kActivation, DType::kF32, {ir::kTokens, s.k});
   const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, s.k});
   const auto w = declare(graph, "model.w", kWeight, dtype, {s.m, s.k});
   const auto bias = declare(graph, "model.bias", kWeight, DType::kF32, {s.m});
   const auto q = declare(graph, "act.q", kActivation, act_dtype(dtype), {ir::kTokens, s.k});
   const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.m});
   const auto hidden = declare(graph, "act.hidden", kActivation, DType::kF32, {ir::kTokens, s.m});
+  ir::set_attr(add_node(graph, ir::Op::GLU, {gate, up}, {x}), "act", act);
   add_node(graph, ir::Op::QUANTIZE, {x}, {q});
   add_node(graph, ir::Op::LINEAR, {q, w, bias}, {y});
   add_node(graph, ir::Op::ADD, {hidden, y}, {hidden});
@@ -192,16 +196,18 @@ class TierProducts : public TierGraphTest {
     EXPECT_GT(n_different(wanted, got), 0u) << "no other arithmetic was used";
   }
 
-  void compare_sums(DType dtype, const Shape& s) {
+  void compare_sums(DType dtype, const Shape& s, std::uint32_t act) {
     SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << testing::PrintToString(s));
-    const Memory given{{"act.x", bytes_of(random_rows(s, rng_))},
+    const Memory given{{"act.gate", bytes_of(random_rows(s, rng_))},
+                       {"act.up", bytes_of(random_rows(s, rng_))},
                        {"act.hidden", bytes_of(random_rows({1, s.m, s.n}, rng_))},
                        {"model.bias", bytes_of(random_rows({1, s.m, 1}, rng_))},
                        {"model.w", random_blocks(dtype, s, rng_)}};
-    const auto graph = sum_graph(dtype, s);
-    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, {"act.y", "act.hidden"}),
-         got = run_graph(*GetParam(), graph, s.n, given, {"act.y", "act.hidden"});
-    for (const auto* name : {"act.y", "act.hidden"}) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
+    const auto graph = sum_graph(dtype, s, act);
+    const auto outputs = {"act.x", "act.y", "act.hidden"};
+    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, outputs),
+         got = run_graph(*GetParam(), graph, s.n, given, outputs);
+    for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
   }
 
   void compare_normed(const DType (&dtypes)[3], const Shape& s) {
@@ -258,17 +264,19 @@ TEST_P(TierProducts, OfTheLargestNumbersHaveTheBitsOfTCpu) {
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s, true));
 }
 
-// Digits of sub-scales, in each shape, and the kernels of fewer and of more rows.
-TEST_P(TierProducts, WithABiasAndASumHaveTheBitsOfTCpu) {
+// Digits of sub-scales, in each shape, and the kernels of fewer and of more rows; formats of 32 values.
+TEST_P(TierProducts, BetweenAGluAndASumHaveTheBitsOfTCpu) {
   for (const DType dtype : {DType::kQ4_K, DType::kQ6_K})
     for (const Shape& s : {Shape{48, 512, 1},
-                           {48, 512, 7},
-                           {80, 512, 50},
+                           {48, 1280, 7},
+                           {80, 2048, 50},
                            {2144, 256, 47},
                            {4304, 256, 64},
                            {48, 512, 70},
                            {4240, 256, 385}})
-      ASSERT_NO_FATAL_FAILURE(compare_sums(dtype, s));
+      ASSERT_NO_FATAL_FAILURE(compare_sums(dtype, s, push::kSilu));
+  ASSERT_NO_FATAL_FAILURE(compare_sums(DType::kQ5_K, {80, 512, 20}, push::kGeluTanh));
+  ASSERT_NO_FATAL_FAILURE(compare_sums(DType::kQ8_0, {48, 1312, 5}, push::kGeluTanh));
 }
 
 // Of one row each workgroup of a product makes the normalized row itself: in shared memory where that has room, as it
@@ -298,6 +306,10 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ4_K}, {33, 4352, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kBF16, kQ5_0, kQ6_K}, {32, 1280, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ4_K}, {2688, 4096, 1}));
+  // Of more rows by digits of sub-scales, all of them or some.
+  for (const Shape& s : {Shape{2752, 512, 12}, {80, 768, 40}, {48, 512, 90}, {2832, 256, 385}})
+    ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ6_K, kQ4_K}, s));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ5_K}, {96, 512, 33}));
 }
 
 // Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last

@@ -130,16 +130,6 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
           kMultiprocessors};
 }
 
-const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k,
-                            const std::vector<Matrix>& matrices) {
-  const cuda::DigitsShape* few = few_digits(matrices, call.rows());
-  const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
-  void* rows = planner.scratch(std::uint64_t{k / 256} * ceil_div(call.rows(), columns) * cuda::digits_x_bytes(columns));
-  const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
-  planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(call.rows(), 4), 1, 32, 0, args);
-  return rows;
-}
-
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
 constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
 constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
@@ -180,6 +170,18 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   args.buffers[1] = rows;
   planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
   return rows;
+}
+
+DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices) {
+  const std::uint32_t rows = call.rows();
+  const auto types = types_of(matrices);
+  const auto n = std::ranges::count_if(
+      types, [&](DType dtype) { return digits_shape(planner, matrices, dtype, rows).columns != 0; });
+  if (n == 0) return {};
+  const cuda::DigitsShape* few = few_digits(matrices, rows);
+  const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
+  return {columns, planner.scratch(std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns)),
+          n == std::ssize(types)};
 }
 
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
@@ -248,7 +250,8 @@ std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
 }
 
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm) {
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm,
+                 const DigitRows& digits) {
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
@@ -286,13 +289,17 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
   const auto types = types_of(matrices);
-  // Before all products, since they run beside each other.
-  const bool wants_digits = std::ranges::any_of(types, [&](DType dtype) { return digits_of(dtype).columns != 0; });
-  const void* digit_rows = wants_digits ? plan_digit_rows(planner, call, x, k, matrices) : nullptr;
+  const void* tiles = digits.tiles;
+  if (digits.columns == 0 && x_dtype == DType::kQ8A256 && experts.ids == nullptr) {
+    const DigitRows wanted = plan_digits(planner, call, k, matrices);
+    tiles = wanted.tiles;
+    const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns};
+    if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
+  }
   for (const DType dtype : types) {
     Shape shape = shape_of(dtype, tile);
     args.x = x;
-    if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
+    if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
     if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
