@@ -1,5 +1,6 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
+#include <functional>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -288,7 +289,11 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const auto digits_of = [&](DType dtype) {
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
-  const auto types = types_of(matrices);
+  auto types = types_of(matrices);
+  // Products run beside each other: of those by digits that which takes the longest for a block begins.
+  std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
+    return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
+  });
   const void* tiles = digits.tiles;
   if (digits.columns == 0 && x_dtype == DType::kQ8A256 && experts.ids == nullptr) {
     const DigitRows wanted = plan_digits(planner, call, k, matrices);
