@@ -32,10 +32,13 @@ ZRT_HD float round_int(float x) {
 }
 
 // 1/x for normal x with 2^-125 <= |x| <= 2^125: a guess from the bits, then Newton.
+ZRT_HD float rcp_of_positive(float x) {
+  float r = ZRT_BITS_FLOAT(0x7EF311C7u - ZRT_FLOAT_BITS(x));
+  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0f), r);
+  return r;
+}
 ZRT_HD float rcp(float x) {
-  float r = ZRT_BITS_FLOAT(0x7EF311C7u - ZRT_FLOAT_BITS(x < 0 ? -x : x));
-  const float a = x < 0 ? -x : x;
-  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-a, r, 1.0f), r);
+  const float r = rcp_of_positive(x < 0 ? -x : x);
   return x < 0 ? -r : r;
 }
 
@@ -94,19 +97,21 @@ ZRT_HD float exp(float x) {
 }
 
 // x / (1 + e^-(v + v_lo)) with v_lo a rounding error of v: the quotient by rcp, corrected by a remainder that knows
-// what the steps before rounded away; x below 2^100.
+// what the steps before rounded away; x below 2^100. What is not of this kind is chosen at the end, not returned
+// before, so that a compiler can make several values side by side.
 ZRT_HD float times_sigmoid(float x, float v, float v_lo) {
-  const float a = v < 0 ? v : -v;
-  if (!(a > -120.0f)) return v != v ? v : (v > 0 ? x : (x < 0 ? -0.0f : 0.0f));
+  const float minus = v < 0 ? v : -v;
+  const bool is_usual = minus > -120.0f;
+  const float a = is_usual ? minus : 0.0f, other = v != v ? v : (v > 0 ? x : (x < 0 ? -0.0f : 0.0f));
   ExpParts e = exp_parts(a);
   e.lo = ZRT_FMA(e.p, v < 0 ? v_lo : -v_lo, e.lo);
   const float t = scale2(e.p, e.n), s = 1.0f + t, s_lo = (t - (s - 1.0f)) + scale2(e.lo, e.n);
-  const float r = rcp(s);
-  const float num = v < 0 ? x * e.p : x;
-  const float num_lo = v < 0 ? ZRT_FMA(x, e.lo, ZRT_FMA(x, e.p, -num)) : 0.0f;
+  const float r = rcp_of_positive(s);
+  const float p = v < 0 ? e.p : 1.0f, p_lo = v < 0 ? e.lo : 0.0f;
+  const float num = x * p, num_lo = ZRT_FMA(x, p_lo, ZRT_FMA(x, p, -num));
   const float q = num * r;
   const float y = ZRT_FMA(ZRT_FMA(-q, s, num) + ZRT_FMA(-q, s_lo, num_lo), r, q);
-  return v < 0 ? scale2(y, e.n) : y;
+  return is_usual ? (v < 0 ? scale2(y, e.n) : y) : other;
 }
 
 // 1 / (1 + e^-x)
@@ -122,14 +127,13 @@ ZRT_HD float silu(float x) {
 // x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x^3), written as x sigmoid(2u). Since e^2u multiplies an error of
 // 2u by its size, 2u = x (c + k x^2) is carried in two floats, and so are c and k.
 ZRT_HD float gelu_tanh(float x) {
-  if (x > 12.0f) return x;
-  if (x < -14.0f) return -0.0f;
   const float c = 1.59576917f, c_lo = -4.534068e-8f, k = 7.1354814e-2f, k_lo = 2.3988324e-9f;
   const float x2 = x * x, x2_lo = ZRT_FMA(x, x, -x2);
   const float p = k * x2, p_lo = ZRT_FMA(k, x2, -p) + ZRT_FMA(k, x2_lo, k_lo * x2);
   const float s = c + p, back = s - c, s_lo = ((c - (s - back)) + (p - back)) + (p_lo + c_lo);
   const float v = x * s;
-  return times_sigmoid(x, v, ZRT_FMA(x, s, -v) + x * s_lo);
+  const float y = times_sigmoid(x, v, ZRT_FMA(x, s, -v) + x * s_lo);
+  return x > 12.0f ? x : (x < -14.0f ? -0.0f : y);
 }
 
 ZRT_HD float tanh(float x) {

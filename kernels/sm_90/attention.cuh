@@ -203,11 +203,11 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
   }
 }
 
-// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_warp).
-__device__ __forceinline__ void quantize_values(const OpArgs& args, const float (&v)[8], uint32_t t, uint32_t k,
+// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight).
+__device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[7] == nullptr) return;
-  quantize_warp_as(args.symbols[7], v, q8_rows(args.buffers[7], args.dim(0), k), t, k, at);
+  quantize_eight_as(args.symbols[7], v, q8_rows(args.buffers[7], args.dim(0), k), t, k, at);
 }
 
 }  // namespace zinc_rt::cuda

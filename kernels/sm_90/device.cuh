@@ -94,70 +94,100 @@ __device__ inline void rms_norm_row(const float* x, const float* w, float* y, ui
   __syncthreads();
 }
 
-// Eight values of a lane to int8, where 4 lanes (q8a32) or 32 (q8a256) hold a block; the scale of the block.
-template <int kLanes>
-__device__ __forceinline__ float quantize_lane(const float (&x)[8], int8_t (&q)[8], int& sum) {
-  float amax = 0.0f;
-  bool finite = true;
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    const float a = fabsf(x[i]);
-    amax = a > amax ? a : amax;
-    finite = finite && x[i] * 0.0f == 0.0f;
-  }
-#pragma unroll
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    const float other = __shfl_xor_sync(0xFFFFFFFFu, amax, width);
-    amax = other > amax ? other : amax;
-    finite = (__shfl_xor_sync(0xFFFFFFFFu, finite ? 1 : 0, width) != 0) && finite;
-  }
-  const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && finite;
-  const float inverse = usable ? exact::div(127.0f, amax) : 0.0f;
-  sum = 0;
-#pragma unroll
-  for (int i = 0; i < 8; ++i) {
-    q[i] = static_cast<int8_t>(__float_as_uint((usable ? x[i] * inverse : 0.0f) + exact::kRound));
-    sum += q[i];
-  }
-  if (!finite || amax > 0x1p120f) return nan_value();
-  return usable ? exact::div(amax, 127.0f) : 0.0f;
+// What a lane of a warp has of 256 values: four of the first and four of the last 16 of 32. Its first is value
+// first_of_eight() of them.
+struct Eight {
+  float v[8];
+};
+__device__ __forceinline__ uint32_t first_of_eight() {
+  return threadIdx.x % 32 / 4 * 32 + threadIdx.x % 4 * 4;
+}
+// From value `at` on of a row of k, the lane's first; zeros from k on.
+__device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint32_t k) {
+  if (at >= k) return Eight{};
+  const float4 a = *reinterpret_cast<const float4*>(row + at), b = *reinterpret_cast<const float4*>(row + at + 16);
+  return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// A warp's 256 values from `at` of a row on (8 a lane, `v`) to row t of `to`. Those from k on are none.
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+struct QuantizedEight {
+  uint32_t words[2], sum;
+  float d;
+};
 template <bool kBlocks256>
-__device__ __forceinline__ void quantize_warp(const float (&v)[8], const Q8Rows& to, uint64_t t, uint32_t k,
-                                              uint32_t at) {
-  const uint32_t lane = threadIdx.x & 31;
-  int8_t q[8];
-  int sum;
-  const float d = quantize_lane<kBlocks256 ? 32 : 4>(v, q, sum);
-  const int pair = sum + __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
-  const int quad = pair + __shfl_xor_sync(0xFFFFFFFFu, pair, 2);
-  if (at >= k) return;
-  const uint64_t value = t * k + at;
-  uint32_t* words = reinterpret_cast<uint32_t*>(to.qs + value / 32 * 32);
-  const uint32_t first_quad = lane % 4 * 2;
+__device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
 #pragma unroll
-  for (int i = 0; i < 2; ++i)
-    words[word_of(first_quad + i)] = static_cast<uint8_t>(q[4 * i]) | static_cast<uint8_t>(q[4 * i + 1]) << 8 |
-                                     static_cast<uint8_t>(q[4 * i + 2]) << 16 |
-                                     static_cast<uint32_t>(static_cast<uint8_t>(q[4 * i + 3])) << 24;
-  if (kBlocks256) {
-    if (lane % 2 == 0) static_cast<int16_t*>(to.sums)[value / 16] = static_cast<int16_t>(pair);
-    if (lane == 0) to.d[value / 256] = d;
-  } else if (lane % 4 == 0) {
-    static_cast<int32_t*>(to.sums)[value / 32] = quad;
-    to.d[value / 32] = d;
+  for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.v[i]) & 0x7FFFFFFFu);
+  if constexpr (kBlocks256) {
+    most = __reduce_max_sync(kAll, most);
+  } else {
+    most = max(most, __shfl_xor_sync(kAll, most, 1));
+    most = max(most, __shfl_xor_sync(kAll, most, 2));
   }
+  const float amax = __uint_as_float(most);
+  const bool is_usable = amax >= 0x1p-100f && amax <= 0x1p120f;
+  // Where d is NaN, codes and sums are of no account: what they are multiplied by is NaN.
+  const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(127.0f, safe) : 0.0f,
+              other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, 127.0f) : other;
+  uint32_t words[2];
+  int sums[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    uint32_t q[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) q[i] = __float_as_uint(x.v[4 * half + i] * inverse + exact::kRound);
+    words[half] = __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    sums[half] = __dp4a(static_cast<int>(words[half]), 0x01010101, 0);
+  }
+  // q8a256: two sums of 16 as the halves of a word; the lower one, where negative, has taken 1 off the upper one.
+  uint32_t sum = static_cast<uint32_t>(kBlocks256 ? sums[0] + sums[1] * 65536 : sums[0] + sums[1]);
+  sum += __shfl_xor_sync(kAll, sum, 1);
+  sum += __shfl_xor_sync(kAll, sum, 2);
+  if (kBlocks256) sum += (sum & 0x8000u) << 1;
+  return QuantizedEight{{words[0], words[1]}, sum, d};
+}
+
+// They become values of row t of `to`, rows of k values, of which `at` is the lane's first; those from k on are none.
+template <bool kBlocks256>
+__device__ __forceinline__ void store_eight(const QuantizedEight& q, const Q8Rows& to, uint64_t t, uint32_t k,
+                                            uint32_t at) {
+  if (at >= k) return;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint64_t step = (t * k + at) / 32;
+  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{q.words[0], q.words[1]};
+  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
+  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? step / 8 : step] = q.d;
+}
+template <bool kBlocks256>
+__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
+  store_eight<kBlocks256>(quantized<kBlocks256>(x), to, t, k, at);
+}
+// The same to what digit_rows.cu makes of rows of k values: group g of row t, in tiles of `columns` rows.
+__device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
+                                             uint32_t k, uint32_t g) {
+  const uint32_t lane = threadIdx.x % 32, step = lane / 4, column = t % columns;
+  uint8_t* to =
+      static_cast<uint8_t*>(tiles) + (static_cast<uint64_t>(t / columns) * (k / 256) + g) * digits_x_bytes(columns);
+  uint8_t* line = to + (step / 4 * columns + column) * 128 + lane % 4 * 4;
+  const uint32_t piece = (step % 4 * 2) ^ column % 8;
+  *reinterpret_cast<uint32_t*>(line + piece * 16) = q.words[0];
+  *reinterpret_cast<uint32_t*>(line + (piece ^ 1) * 16) = q.words[1];
+  // f16 has all of the sums.
+  if (lane % 4 == 0)
+    reinterpret_cast<uint32_t*>(to + columns * 256 + column * 32)[step] = f16_pair(
+        static_cast<float>(static_cast<int16_t>(q.sum)), static_cast<float>(static_cast<int16_t>(q.sum >> 16)));
+  if (lane == 0) reinterpret_cast<float*>(to + columns * 288)[column] = q.d;
 }
 
 // The same of a type that the launch gives, the number of DType.
-__device__ __forceinline__ void quantize_warp_as(uint32_t type, const float (&v)[8], const Q8Rows& to, uint64_t t,
-                                                 uint32_t k, uint32_t at) {
+__device__ __forceinline__ void quantize_eight_as(uint32_t type, const Eight& x, const Q8Rows& to, uint64_t t,
+                                                  uint32_t k, uint32_t at) {
   if (type == kQ8A256)
-    quantize_warp<true>(v, to, t, k, at);
+    quantize_eight<true>(x, to, t, k, at);
   else
-    quantize_warp<false>(v, to, t, k, at);
+    quantize_eight<false>(x, to, t, k, at);
 }
 
 // QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
@@ -166,14 +196,8 @@ __device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t
                                     uint32_t n_warps) {
   // Whole warps go round together; of the last 256 values some lanes may have none.
   for (uint32_t first = warp * 256; first < k; first += n_warps * 256) {
-    const uint32_t at = first + threadIdx.x % 32 * 8;
-    float v[8] = {};
-    if (at < k) {
-      const float4 low = *reinterpret_cast<const float4*>(x + at), high = *reinterpret_cast<const float4*>(x + at + 4);
-      v[0] = low.x, v[1] = low.y, v[2] = low.z, v[3] = low.w, v[4] = high.x, v[5] = high.y, v[6] = high.z,
-      v[7] = high.w;
-    }
-    quantize_warp<kBlocks256>(v, to, t, k, at);
+    const uint32_t at = first + first_of_eight();
+    quantize_eight<kBlocks256>(load_eight(x, at, k), to, t, k, at);
   }
 }
 

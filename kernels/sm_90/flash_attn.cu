@@ -207,8 +207,6 @@ extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_
   values[threadIdx.x] = value;
   __syncthreads();
   if (threadIdx.x >= 32) return;
-  const auto* four = reinterpret_cast<const float4*>(values) + lane * 2;
-  const float4 low = four[0], high = four[1];
-  const float v[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-  quantize_values(args, v, t, c.n_heads * v_dim, blockIdx.y * 256 + lane * 8);
+  const uint32_t at = first_of_eight();
+  quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
 }

@@ -125,20 +125,22 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
 
 // y of the workgroup's heads, and its quantized values, out of what chunks were merged to: o, maximum and sum of each.
 __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
-  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, k = c.n_heads * c.v_head_dim,
-                 values = args.symbols[9] * c.v_head_dim;
+  const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim, values = args.symbols[9] * c.v_head_dim;
   for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
-    const uint32_t i = begin + lane * 8, at = blockIdx.y * values + i;
-    float v[8] = {};
-    if (i < values) {
-      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+    const uint32_t first = begin + first_of_eight(), at = blockIdx.y * values + first;
+    Eight all{};
 #pragma unroll
-      for (int j = 0; j < 8; ++j) v[j] = of[i % c.v_head_dim + j] * r;
-      auto* y = reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at);
-      y[0] = make_float4(v[0], v[1], v[2], v[3]);
-      y[1] = make_float4(v[4], v[5], v[6], v[7]);
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t i = first + 16 * half;
+      if (i >= values) continue;
+      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+      float* v = all.v + 4 * half;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) v[j] = of[i % c.v_head_dim + j] * r;
+      *reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at + 16 * half) =
+          make_float4(v[0], v[1], v[2], v[3]);
     }
-    quantize_values(args, v, t, k, i < values ? at : k);
+    quantize_values(args, all, t, k, first < values ? at : k);
   }
 }
 

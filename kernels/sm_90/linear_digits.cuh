@@ -2,9 +2,9 @@
 // warpgroup's integer products. Codes meet their sub-scale before the product, as two digits of a byte (digits.cuh),
 // and the tensor cores sum up a whole group of 256 for each. Other kernels multiply each sum of 16 or 32 by its
 // sub-scale instead, once a row of x.
-// A workgroup has 64 rows of W and all rows of x. Some warpgroups take groups of k in turn and leave v of each in
-// shared memory; one adds them up, in order; a warp of the last one copies groups of W and of x (digit_rows.cu) to
-// shared memory, stages ahead.
+// A workgroup has 64 rows of W and all rows of x, or a tile of their rows. Some warpgroups take groups of k in turn and
+// leave v of each in shared memory; one adds them up, in order; a warp of the last one copies groups of W and of x
+// (digit_rows.cu) to shared memory, stages ahead.
 #pragma once
 
 #include "kernels/sm_90/digits.cuh"
@@ -54,25 +54,27 @@ struct DigitsProduct {
                 kAtStart * (static_cast<int>(kSplits) + 2));
 
   const LinearArgs& args;
-  uint32_t n_groups, n_own;  // groups of k; blocks of the workgroup
+  uint32_t n_groups, n_rows, first_column, n_own;  // groups of k; rows of x; blocks of the workgroup
 
   __device__ __forceinline__ DigitsProduct(const LinearArgs& linear_args)
       : args(linear_args),
         n_groups(linear_args.k / 256),
+        n_rows(rows_of_x(linear_args)),
+        first_column(blockIdx.y * kColumns),
         n_own(blockIdx.x < linear_args.n_blocks ? (linear_args.n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0) {}
 
-  __device__ __forceinline__ Job job_at(uint32_t own, uint32_t n_rows) const {
+  __device__ __forceinline__ Job job_at(uint32_t own) const {
     return job_of<4>(args, blockIdx.x + own * gridDim.x, 0, n_rows);
   }
 
   // By a warp. Weights never change, so they are on their way before the inputs are there.
   __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
-    for (uint32_t own = 0; own < n_own; ++own) copy_groups_of_w<F, 4>(stages, kXBytes, job_at(own, 0), args.k, lane);
+    for (uint32_t own = 0; own < n_own; ++own) copy_groups_of_w<F, 4>(stages, kXBytes, job_at(own), args.k, lane);
   }
   // By a thread.
   __device__ __forceinline__ void copy_x(Stages stages) const {
-    for (uint32_t own = 0; own < n_own; ++own)
-      copy_groups_of_x(stages, kXBytes, static_cast<const uint8_t*>(args.x), n_groups);
+    const uint8_t* tile = static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(blockIdx.y) * n_groups * kXBytes;
+    for (uint32_t own = 0; own < n_own; ++own) copy_groups_of_x(stages, kXBytes, tile, n_groups);
   }
 
   // Warpgroup `split` of those that multiply.
@@ -90,7 +92,7 @@ struct DigitsProduct {
   }
 
   // The warpgroup that adds v up.
-  __device__ __forceinline__ void add_all(Stages planes, uint32_t n_rows, uint32_t thread) const {
+  __device__ __forceinline__ void add_all(Stages planes, uint32_t thread) const {
     for (uint32_t own = 0; own < n_own; ++own) {
       float4 acc[kQuads] = {};
       for (uint32_t g = 0; g < n_groups; ++g) {
@@ -107,21 +109,43 @@ struct DigitsProduct {
         planes.release();
         planes.advance();
       }
-      const Job job = job_at(own, n_rows);
-      const uint32_t m = job.first_tile * 16 + thread % 16 * 4;
-#pragma unroll
-      for (int q = 0; q < kQuads; ++q) {
-        const uint32_t column = q * 8 + thread / 16;
-        if (column >= job.n_columns || m >= job.part->rows) continue;
-        put(args, job, column, m, acc[q].x);
-        put(args, job, column, m + 1, acc[q].y);
-        put(args, job, column, m + 2, acc[q].z);
-        put(args, job, column, m + 3, acc[q].w);
-      }
+      put_quads(job_at(own), thread, acc);
     }
   }
 
  private:
+  // A thread's fours of rows of W to y. What is added to is loaded for some columns at once.
+  __device__ __forceinline__ void put_quads(const Job& job, uint32_t thread, const float4 (&acc)[kQuads]) const {
+    constexpr int kAtOnce = kQuads < 4 ? kQuads : 4;
+    const LinearPart& part = *job.part;
+    const uint32_t m = job.first_tile * 16 + thread % 16 * 4;
+    if (m >= part.rows) return;
+    float4 bias = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);  // which changes no number
+    if (part.bias != nullptr) bias = *reinterpret_cast<const float4*>(part.bias + m);
+    const auto at = [&](int q) { return (first_column + q * 8 + thread / 16) * static_cast<uint64_t>(part.pitch) + m; };
+#pragma unroll
+    for (int first = 0; first < kQuads; first += kAtOnce) {
+      bool is_column[kAtOnce];
+      float4 before[kAtOnce] = {};
+#pragma unroll
+      for (int q = 0; q < kAtOnce; ++q) {
+        is_column[q] = first_column + (first + q) * 8 + thread / 16 < n_rows;
+        if (is_column[q] && args.residual != nullptr)
+          before[q] = *reinterpret_cast<const float4*>(args.residual + at(first + q));
+      }
+#pragma unroll
+      for (int q = 0; q < kAtOnce; ++q) {
+        if (!is_column[q]) continue;
+        const float4 sum = acc[first + q],
+                     v = make_float4(sum.x + bias.x, sum.y + bias.y, sum.z + bias.z, sum.w + bias.w), b = before[q];
+        *reinterpret_cast<float4*>(part.y + at(first + q)) = v;
+        if (args.residual != nullptr)
+          *reinterpret_cast<float4*>(args.residual + at(first + q)) =
+              make_float4(b.x + v.x, b.y + v.y, b.z + v.z, b.w + v.w);
+      }
+    }
+  }
+
   // v of the group of a stage; the warp has tile `tile`.
   __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t tile,
                                            uint32_t lane) const {
@@ -165,7 +189,7 @@ struct DigitsProduct {
   }
 };
 
-// Grid: workgroups that share the blocks of 64 rows of all parts.
+// Grid: workgroups that share the blocks of 64 rows of all parts, and tiles of rows of x.
 template <Format F, uint32_t kColumns, uint32_t kSplits>
 __device__ __forceinline__ void linear_digits(const LinearArgs& args) {
   using P = DigitsProduct<F, kColumns, kSplits>;
@@ -202,7 +226,7 @@ __device__ __forceinline__ void linear_digits(const LinearArgs& args) {
   if (warpgroup == kSplits) {
     give_registers<P::kAdderRegisters>();
     begin_product(args);
-    product.add_all(planes, rows_of_x(args), thread);
+    product.add_all(planes, thread);
     return;
   }
   take_registers<P::kRegisters>();

@@ -6,9 +6,9 @@
 using namespace zinc_rt::cuda;
 
 extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
-  wait_for_inputs();
-  let_next_start();
   const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x;
+  let_next_start();
+  wait_for_inputs();
   if (t >= n) return;
   const float* x = args.buffer<const float>(0) + static_cast<uint64_t>(t) * k;
   const Q8Rows y = q8_rows(args.buffers[1], n, k);
@@ -19,31 +19,37 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
     quantize_row<false>(x, y, t, k, warp, gridDim.y * n_warps);
 }
 
-// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others. Symbols and grid
-// as above; push: act.
-extern "C" __global__ void glu_quantize(const __grid_constant__ OpArgs args) {
-  wait_for_inputs();
+// GLU and QUANTIZE of its rows. Buffers: gate, up, y, q8 rows, which must lie apart from the others, and what
+// digit_rows.cu would make of them, or null. Symbols as above, and rows of a tile of the last; push: act. Grid: rows,
+// and four groups of 256, a warp each: eight values of a lane are enough to overlap what one is made of.
+extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_constant__ OpArgs args) {
+  const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x,
+                 first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256, at = first + first_of_eight();
   let_next_start();
-  const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x;
-  if (t >= n) return;
+  wait_for_inputs();
+  if (t >= n || first >= k) return;
   const uint64_t row = static_cast<uint64_t>(t) * k;
-  const uint32_t act = args.constants<push::Glu>().act, n_warps = gridDim.y * blockDim.x / 32;
-  const Q8Rows to = q8_rows(args.buffers[3], n, k);
-  for (uint32_t first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256; first < k; first += n_warps * 256) {
-    const uint32_t at = first + threadIdx.x % 32 * 8;
-    float v[8] = {};
-    if (at < k) {
-      const float4* gate = reinterpret_cast<const float4*>(args.buffer<const float>(0) + row + at);
-      const float4* up = reinterpret_cast<const float4*>(args.buffer<const float>(1) + row + at);
-      const float4 g[2] = {gate[0], gate[1]}, u[2] = {up[0], up[1]};
+  const Eight gate = load_eight(args.buffer<const float>(0) + row, at, k),
+              up = load_eight(args.buffer<const float>(1) + row, at, k);
+  Eight y;
+  if (args.constants<push::Glu>().act == push::kGeluTanh) {
 #pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        v[4 * i] = activate(act, g[i].x) * u[i].x, v[4 * i + 1] = activate(act, g[i].y) * u[i].y;
-        v[4 * i + 2] = activate(act, g[i].z) * u[i].z, v[4 * i + 3] = activate(act, g[i].w) * u[i].w;
-        reinterpret_cast<float4*>(args.buffer<float>(2) + row + at)[i] =
-            make_float4(v[4 * i], v[4 * i + 1], v[4 * i + 2], v[4 * i + 3]);
-      }
-    }
-    quantize_warp_as(args.symbols[2], v, to, t, k, at);
+    for (int i = 0; i < 8; ++i) y.v[i] = exact::gelu_tanh(gate.v[i]) * up.v[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y.v[i] = exact::silu(gate.v[i]) * up.v[i];
   }
+  if (at < k) {
+    auto* to = reinterpret_cast<float4*>(args.buffer<float>(2) + row + at);
+    to[0] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]);
+    to[4] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
+  }
+  const Q8Rows to = q8_rows(args.buffers[3], n, k);
+  if (args.symbols[2] != kQ8A256) {
+    quantize_eight<false>(y, to, t, k, at);
+    return;
+  }
+  const QuantizedEight q = quantized<true>(y);
+  store_eight<true>(q, to, t, k, at);
+  if (args.buffers[4] != nullptr) store_digits(q, args.buffers[4], args.symbols[3], t, k, first / 256);
 }

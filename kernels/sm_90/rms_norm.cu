@@ -91,13 +91,13 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
 }
 
 // RMS_NORM of rows as those who read them want them; rows of RESIDUAL_RMS_NORM become sums in place first. Buffers: 0
-// x, 1 w, 2 h as floats, 3 as q8a32, 4 as q8a256 (null: not wanted; quantized rows lie apart from all others), 5 what
-// is added to x, or null. Symbols: n, d. Push: eps.
+// x, 1 w, 2 h as floats, 3 as q8a32, 4 as q8a256, 6 as digit_rows.cu would leave that (null: not wanted; quantized rows
+// lie apart from all others), 5 what is added to x, or null. Symbols: n, d, rows of a tile of 6. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  wait_for_inputs();
   let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  wait_for_inputs();
   if (t >= n) return;
   const uint64_t at = static_cast<uint64_t>(t) * d;
   const float* added = args.buffer<const float>(5);
@@ -108,5 +108,11 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[at + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
-  if (args.buffers[4] != nullptr) quantize_row<true>(h, q8_rows(args.buffers[4], n, d), t, d, warp, n_warps);
+  if (args.buffers[4] == nullptr && args.buffers[6] == nullptr) return;
+  for (uint32_t g = warp; g < d / 256; g += n_warps) {
+    const uint32_t first = g * 256 + first_of_eight();
+    const QuantizedEight q = quantized<true>(load_eight(h, first, d));
+    if (args.buffers[4] != nullptr) store_eight<true>(q, q8_rows(args.buffers[4], n, d), t, d, first);
+    if (args.buffers[6] != nullptr) store_digits(q, args.buffers[6], args.symbols[2], t, d, g);
+  }
 }

@@ -216,7 +216,9 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   ZRT_CHECK_OK(driver_.check(driver_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                              "cuStreamBeginCapture"));
   Status status;
-  for (std::size_t i = 0; i < launches.size() && status; ++i) status = start(launches[i], i > 0);
+  // The first is step_begin, for whose end the second waits before it begins: so all of them may read the step's
+  // numbers at once.
+  for (std::size_t i = 0; i < launches.size() && status; ++i) status = start(launches[i], i > 1);
   CUgraph captured = nullptr;
   const auto ended = driver_.check(driver_.cuStreamEndCapture(stream_, &captured), "cuStreamEndCapture");
   Graph graph;

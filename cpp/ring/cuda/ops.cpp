@@ -55,12 +55,13 @@ void embed(Planner& p, const OpCall& c) {
 // Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted (null: not).
 struct NormedRows {
   void *floats = nullptr, *q8a32 = nullptr, *q8a256 = nullptr;
+  DigitRows digits = {};  // of q8a256
 
   void*& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
 };
 void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to) {
-  auto args = p.args(c, {d});
-  void* const buffers[] = {x, w, to.floats, to.q8a32, to.q8a256, added};
+  auto args = p.args(c, {d, to.digits.columns});
+  void* const buffers[] = {x, w, to.floats, to.q8a32, to.q8a256, added, to.digits.tiles};
   std::ranges::copy(buffers, args.buffers);
   p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
 }
@@ -91,6 +92,18 @@ void quantize(Planner& p, const OpCall& c) {
   p.launch("quantize", "quantize", c.rows(), ceil_div(c.symbols[0], 2048), 1, kThreads, 0, p.args(c, c.symbols));
 }
 
+// What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
+DigitRows digits_before(Planner& p, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices) {
+  return p.is_fast() ? DigitRows{} : plan_digits(p, products, k, matrices);
+}
+
+// args: of the kernel, whose rows have k values.
+void glu_quantize(Planner& p, const OpCall& c, std::uint32_t k, cuda::OpArgs args, const DigitRows& digits = {}) {
+  args.buffers[4] = digits.tiles;
+  args.symbols[3] = digits.columns;
+  p.launch("quantize", "glu_quantize", c.rows(), ceil_div(k, 1024), 1, 128, 0, args);
+}
+
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
@@ -103,15 +116,17 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     std::ranges::copy_if(matrices, std::back_inserter(of_type[i]),
                          [&](const Matrix& m) { return wanted(m) == types[i]; });
     if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
-    rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
     is_wanted = true;
+    if (types[i] == DType::kQ8A256) rows.digits = digits_before(p, c, d, of_type[i]);
+    if (types[i] == DType::kQ8A256 && rows.digits.is_all) continue;
+    rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
   }
   if (is_wanted) norm_rows(p, c, c.buffers[0], c.buffers[1], nullptr, d, rows);
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
     plan_linear(p, c, is_inside ? c.buffers[0] : rows.of(types[i]), types[i], d, of_type[i], {}, nullptr,
-                is_inside ? &norm : nullptr);
+                is_inside ? &norm : nullptr, types[i] == DType::kQ8A256 ? rows.digits : DigitRows{});
   }
 }
 void qkv(Planner& p, const OpCall& c) {
@@ -129,12 +144,17 @@ void gate_up(Planner& p, const OpCall& c) {
 }
 
 // Symbols: k, m, type of w, type of x.
-void linear_and(Planner& p, const OpCall& c, float* residual) {
+Matrix matrix_of(const OpCall& c) {
   const bool has_bias = c.op == Op::LINEAR;
-  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
-              {{c.buffers[1], c.dtype(2), c.symbols[1], has_bias ? at<const float>(c, 2) : nullptr,
-                at<float>(c, has_bias ? 3 : 2), c.symbols[1]}},
-              {}, residual);
+  return {c.buffers[1],
+          c.dtype(2),
+          c.symbols[1],
+          has_bias ? at<const float>(c, 2) : nullptr,
+          at<float>(c, has_bias ? 3 : 2),
+          c.symbols[1]};
+}
+void linear_and(Planner& p, const OpCall& c, float* residual, const DigitRows& digits = {}) {
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {matrix_of(c)}, {}, residual, nullptr, digits);
 }
 void linear(Planner& p, const OpCall& c) {
   linear_and(p, c, nullptr);
@@ -232,7 +252,7 @@ void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) 
     return;
   }
   args.buffers[3] = p.scratch(std::uint64_t{n} * row_bytes(type, f));
-  p.launch("quantize", "glu_quantize", n, ceil_div(f, 2048), 1, kThreads, 0, args);
+  glu_quantize(p, c, f, args);
   plan_linear(p, c, args.buffers[3], type, f, {down});
 }
 void shared_expert(Planner& p, const OpCall& c) {
@@ -389,6 +409,11 @@ bool is_glu(const OpCall& c) {
   static_assert(offsetof(push::Glu, act) == offsetof(push::MoeSwiglu, act));
   return c.op == Op::GLU || c.op == Op::MOE_SWIGLU;
 }
+// hidden + y into hidden.
+bool is_sum_of(const OpCall& linear, const OpCall& add) {
+  return linear.op == Op::LINEAR && add.op == Op::ADD && linear.rows_symbol == add.rows_symbol &&
+         add.buffers[1] == linear.buffers[3] && add.buffers[2] == add.buffers[0] && add.buffers[0] != linear.buffers[3];
+}
 // Whether quantized rows lie apart from the first n inputs, rows of as many floats, of the op that wrote what they are
 // made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
 bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
@@ -405,9 +430,7 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;
-    // hidden + y into hidden.
-    if (first.op == Op::LINEAR && second.op == Op::ADD && same_rows && second.buffers[1] == first.buffers[3] &&
-        second.buffers[2] == second.buffers[0] && second.buffers[0] != first.buffers[3]) {
+    if (is_sum_of(first, second)) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
     }
@@ -415,8 +438,15 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
-      planner.launch("quantize", "glu_quantize", first.rows(), ceil_div(second.symbols[0], 2048), 1, kThreads, 0, args);
-      return 2;
+      const std::uint32_t k = second.symbols[0];
+      const bool is_read = calls.size() > 2 && calls[2].op == Op::LINEAR && calls[2].buffers[0] == second.buffers[1] &&
+                           calls[2].rows_symbol == first.rows_symbol && second.dtype(1) == DType::kQ8A256;
+      const DigitRows digits = is_read ? digits_before(planner, calls[2], k, {matrix_of(calls[2])}) : DigitRows{};
+      glu_quantize(planner, first, k, args, digits);
+      if (digits.columns == 0) return 2;
+      const bool is_sum = calls.size() > 3 && is_sum_of(calls[2], calls[3]);
+      linear_and(planner, calls[2], is_sum ? at<float>(calls[3], 0) : nullptr, digits);
+      return is_sum ? 4 : 3;
     }
     const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
     if (is_quantized && is_row_norm(first) && second.buffers[0] == first.buffers[is_residual ? 3 : 2] &&

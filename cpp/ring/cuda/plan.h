@@ -138,11 +138,20 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
+// x of products by digits of sub-scales, in tiles of rows (digit_rows.cu). columns 0: no product wants it so.
+struct DigitRows {
+  std::uint32_t columns = 0;  // rows of a tile
+  void* tiles = nullptr;
+  bool is_all = false;  // no product wants x otherwise
+};
+// What the products of rows of q8a256 by matrices of one k want, in scratch memory.
+DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
 // or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
+// digits: what plan_digits left, if the launch before makes it of x; else a launch here does.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
-                 const Norm* norm = nullptr);
+                 const Norm* norm = nullptr, const DigitRows& digits = {});
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 

@@ -1,5 +1,6 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
+#include <functional>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -79,17 +80,25 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
           tile.threads};
 }
 
-// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. By the rows alone,
-// so that matrices of several types can have the same digit_rows.
-const cuda::DigitsShape* few_digits(std::uint32_t rows) {
-  const auto* shape = std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& s) { return rows <= s.columns; });
-  return shape != std::end(cuda::kDigitsShapes) ? shape : nullptr;
+bool has_digits(DType dtype) {
+  return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+}
+// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. The fewest columns
+// with which all blocks of rows of W have a multiprocessor for each tile of x, else all rows of x at once: where blocks
+// are few, workgroups share them by columns. One shape for all matrices, so that those of several types can have the
+// same digit_rows.
+const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  if (rows > std::end(cuda::kDigitsShapes)[-1].columns) return nullptr;
+  std::uint32_t blocks = 0;
+  for (const Matrix& m : matrices) blocks += has_digits(m.dtype) ? ceil_div(m.rows, cuda::kDigitsRows) : 0;
+  return std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& shape) {
+    return rows <= shape.columns || blocks * ceil_div(rows, shape.columns) <= kMultiprocessors;
+  });
 }
 
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
-  const bool has_digits = dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
-  if (!planner.has_wgmma() || !has_digits || rows < kLeastDigitsOfMany) return {};
+  if (!planner.has_wgmma() || !has_digits(dtype) || rows < kLeastDigitsOfMany) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   std::uint32_t blocks = 0;
   for (const Matrix& m : matrices) {
@@ -98,7 +107,7 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
     blocks += ceil_div(m.rows, cuda::kDigitsRows);
   }
   if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
-  const cuda::DigitsShape* few = few_digits(rows);
+  const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
     const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
     if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
@@ -121,15 +130,6 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
           digits_shared_bytes(*few, group),
           digits_threads(*few),
           kMultiprocessors};
-}
-
-const void* plan_digit_rows(Planner& planner, const OpCall& call, const void* x, std::uint32_t k) {
-  const cuda::DigitsShape* few = few_digits(call.rows());
-  const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
-  void* rows = planner.scratch(std::uint64_t{k / 256} * ceil_div(call.rows(), columns) * cuda::digits_x_bytes(columns));
-  const cuda::DigitRowsArgs args{x, rows, planner.header(), call.rows_symbol, k, columns};
-  planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(call.rows(), 4), 1, 32, 0, args);
-  return rows;
 }
 
 // float_linear.cuh; float_few.cuh; float_tile.cuh.
@@ -172,6 +172,18 @@ const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, D
   args.buffers[1] = rows;
   planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
   return rows;
+}
+
+DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices) {
+  const std::uint32_t rows = call.rows();
+  const auto types = types_of(matrices);
+  const auto n = std::ranges::count_if(
+      types, [&](DType dtype) { return digits_shape(planner, matrices, dtype, rows).columns != 0; });
+  if (n == 0) return {};
+  const cuda::DigitsShape* few = few_digits(matrices, rows);
+  const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
+  return {columns, planner.scratch(std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns)),
+          n == std::ssize(types)};
 }
 
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
@@ -240,7 +252,8 @@ std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
 }
 
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm) {
+                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm,
+                 const DigitRows& digits) {
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
@@ -277,14 +290,22 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const auto digits_of = [&](DType dtype) {
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
-  const auto types = types_of(matrices);
-  // Before all products, since they run beside each other.
-  const bool has_digits = std::ranges::any_of(types, [&](DType dtype) { return digits_of(dtype).columns != 0; });
-  const void* digit_rows = has_digits ? plan_digit_rows(planner, call, x, k) : nullptr;
+  auto types = types_of(matrices);
+  // Products run beside each other: of those by digits that which takes the longest for a block begins.
+  std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
+    return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
+  });
+  const void* tiles = digits.tiles;
+  if (digits.columns == 0 && x_dtype == DType::kQ8A256 && experts.ids == nullptr) {
+    const DigitRows wanted = plan_digits(planner, call, k, matrices);
+    tiles = wanted.tiles;
+    const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns};
+    if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
+  }
   for (const DType dtype : types) {
     Shape shape = shape_of(dtype, tile);
     args.x = x;
-    if (const Shape digits = digits_of(dtype); digits.columns != 0) shape = digits, args.x = digit_rows;
+    if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
     if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
     set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
