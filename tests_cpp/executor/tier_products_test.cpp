@@ -270,7 +270,8 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
 }
 
 // Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last
-// groups of 16 to 240, more groups than are added up at once; the last two are for tiles that only many workgroups get.
+// groups of 16 to 240, more groups than are added up at once; the last five are for blocks and tiles that only many
+// workgroups get.
 TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (const Shape& s : {Shape{9, 16, 1},
@@ -285,6 +286,9 @@ TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
                            {33, 400, 17},
                            {64, 2064, 64},
                            {95, 752, 41},
+                           {601, 400, 13},
+                           {150, 2288, 61},
+                           {470, 272, 250},
                            {1000, 272, 400},
                            {1021, 640, 390}})
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));

@@ -1,5 +1,6 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
+#include <limits>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -149,17 +150,23 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
                            });
   if (!is_in_lanes) return kAnyFloatShape;
   if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
-  if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
-    // The tiles after one another on a multiprocessor; by its instructions a large one takes three times as long.
-    const auto time = [&](const Shape& tile) {
-      std::uint64_t blocks = 0;
-      for (const Matrix& m : matrices) blocks += ceil_div(m.rows, tile.block_rows);
-      blocks *= std::uint64_t{ceil_div(met, tile.columns)} * n_experts;
-      return ceil_div(blocks, kMultiprocessors) * (tile.columns == 64 ? 3 : 1);
-    };
-    return time(kFloatTiles[0]) <= time(kFloatTiles[1]) ? kFloatTiles[0] : kFloatTiles[1];
-  }
-  return kFewFloatShape.shared <= most_shared ? kFewFloatShape : kAnyFloatShape;
+  if (kFewFloatShape.shared > most_shared) return kAnyFloatShape;
+  // What a workgroup takes, measured, and how many a multiprocessor has at once; the rest come after one another. So
+  // few rows of W, as a router has, go by small blocks, of which there are enough for a GPU.
+  struct Timed {
+    const Shape* shape;
+    std::uint32_t at_once, time;
+  };
+  static constexpr Timed kTimed[] = {
+      {&kFloatTiles[0], 1, 21}, {&kFloatTiles[1], 1, 7}, {&kFewFloatShape, 1, 2}, {&kLeastFloatShape, 2, 1}};
+  const auto time = [&](const Timed& t) -> std::uint64_t {
+    if (t.shape->shared > most_shared) return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t blocks = 0;
+    for (const Matrix& m : matrices) blocks += ceil_div(m.rows, t.shape->block_rows);
+    blocks *= std::uint64_t{ceil_div(met, t.shape->columns)} * n_experts;
+    return std::uint64_t{ceil_div(blocks, t.at_once * kMultiprocessors)} * t.time;
+  };
+  return *std::ranges::min_element(kTimed, {}, time)->shape;  // of equal times the largest blocks
 }
 
 }  // namespace
