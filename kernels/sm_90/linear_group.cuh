@@ -17,6 +17,10 @@ struct Columns {
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
   Q8Rows x;
   uint32_t k, lane, b_row[kN], c_row[kN][2];
+  // Of one column tile, x of a group on its way before the group is there: the B operands, and of blocks of 256 their
+  // sums and scale.
+  uint2 asked_b[kN == 1 ? 8 : 1], asked_sums;
+  float asked_d;
 
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
@@ -28,22 +32,34 @@ struct Columns {
     }
   }
 
-  __device__ __forceinline__ void ask(uint32_t, uint32_t) {}
+  __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
+    if constexpr (kN == 1) {
+#pragma unroll
+      for (int s = 0; s < 8; ++s)
+        if (T::kBlock == 256 || s < n_steps) asked_b[s] = operand_b(0, g, s);
+      if constexpr (kHasSums<F>) asked_sums = sums_of(0, g);
+      if constexpr (T::kBlock == 256) asked_d = scale_of(0, g);
+    }
+  }
 
-  // v of a group, and the scale of x where v meets it later, to shared memory.
-  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) const {
-    const Group<F>& group = groups[0];
-    float v[kN][4];
+  // v of a group: of a column tile those of columns lane % 4 * 2 and the next with row lane / 4, then with row 8 more.
+  __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
     if constexpr (T::kBlock == 32)
       blocks(group, g, v);
     else
       supers(group, g, v);
+  }
+
+  // v of a group, and the scale of x where v meets it later, to shared memory.
+  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) const {
+    float v[kN][4];
+    values(groups[0], g, v);
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
       if (T::kBlock == 256 && lane % 4 == 0)
-        to[(n * 8 + lane / 4) * kColumnPitch + 16] = x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
+        to[(n * 8 + lane / 4) * kColumnPitch + 16] = kN == 1 ? asked_d : scale_of(n, g);
     }
   }
 
@@ -52,20 +68,26 @@ struct Columns {
     return *reinterpret_cast<const uint2*>(x.qs + static_cast<uint64_t>(b_row[n]) * k + g * 256 + s * 32 +
                                            lane % 4 * 8);
   }
+  // Of a block of 256: four sums of 16 values, and the scale.
+  __device__ __forceinline__ uint2 sums_of(int n, uint32_t g) const {
+    return *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) +
+                                           static_cast<uint64_t>(b_row[n]) * (k / 16) + g * 16 + lane % 4 * 4);
+  }
+  __device__ __forceinline__ float scale_of(int n, uint32_t g) const {
+    return x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
+  }
 
   __device__ __forceinline__ void blocks(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
 #pragma unroll
     for (int n = 0; n < kN; ++n)
 #pragma unroll
       for (int c = 0; c < 4; ++c) v[n][c] = 0.0f;
-    // Of one column tile all of x is asked for first.
+    // Of one column tile all scales and sums of x are asked for first.
     constexpr int kFirst = kN == 1 ? 8 : 1;
     constexpr bool kSums = T::kOffset != 0 || T::kMin != 0;
-    uint2 first_b[kFirst];
     float first_d[kFirst][2];
     int first_sum[kFirst][2];
-    const auto ask = [&](int to, int n, int s) {
-      first_b[to] = operand_b(n, g, s);
+    const auto ask_scales = [&](int to, int n, int s) {
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         const uint64_t block = static_cast<uint64_t>(c_row[n][i]) * (k / 32) + g * 8 + s;
@@ -76,7 +98,7 @@ struct Columns {
     if constexpr (kN == 1) {
 #pragma unroll
       for (int s = 0; s < kFirst; ++s)
-        if (s < group.n_steps) ask(s, 0, s);
+        if (s < group.n_steps) ask_scales(s, 0, s);
     }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
@@ -86,12 +108,12 @@ struct Columns {
       const uint32_t scales[2] = {group.scale(0, s), group.scale(1, s)};
 #pragma unroll
       for (int n = 0; n < kN; ++n) {
-        if constexpr (kN > 1) ask(0, n, s);
+        if constexpr (kN > 1) ask_scales(0, n, s);
         const int here = kN == 1 ? s : 0;
         const float(&dx)[2] = first_d[here];
         const int(&sum)[2] = first_sum[here];
         int c[4] = {-T::kOffset * sum[0], -T::kOffset * sum[1], -T::kOffset * sum[0], -T::kOffset * sum[1]};
-        mma32<kSigned>(c, a, first_b[here]);
+        mma32<kSigned>(c, a, kN == 1 ? asked_b[s] : operand_b(n, g, s));
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const uint32_t scale = scales[i / 2];
@@ -106,17 +128,10 @@ struct Columns {
   __device__ __forceinline__ void supers(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     int isum[kN][4] = {};
-    // Of one column tile all of x is asked for first.
-    uint2 first_b[kN == 1 ? 8 : 1], sums[kN];
-    if constexpr (kN == 1) {
-#pragma unroll
-      for (int s = 0; s < 8; ++s) first_b[s] = operand_b(0, g, s);
-    }
+    uint2 sums[kN];
     if constexpr (kHasSums<F>) {
 #pragma unroll
-      for (int n = 0; n < kN; ++n)
-        sums[n] = *reinterpret_cast<const uint2*>(static_cast<const int16_t*>(x.sums) +
-                                                  static_cast<uint64_t>(b_row[n]) * (k / 16) + g * 16 + lane % 4 * 4);
+      for (int n = 0; n < kN; ++n) sums[n] = kN == 1 ? asked_sums : sums_of(n, g);
     }
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
@@ -124,7 +139,7 @@ struct Columns {
       operand<F>(group.step(s), a);
 #pragma unroll
       for (int n = 0; n < kN; ++n)
-        add_step<F, kSigned>(isum[n], a, kN == 1 ? first_b[s] : operand_b(n, g, s), scales, s);
+        add_step<F, kSigned>(isum[n], a, kN == 1 ? asked_b[s] : operand_b(n, g, s), scales, s);
     }
     uint32_t m[2] = {};
     if constexpr (kHasSums<F>) m[0] = sums_operand<F>(scales[0], lane), m[1] = sums_operand<F>(scales[1], lane);

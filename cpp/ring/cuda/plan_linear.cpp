@@ -56,6 +56,18 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
+// linear_by_warp.cuh. It takes less shared memory than linear_8, in whose place it is.
+Shape by_warp_shape(DType dtype) {
+  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  return {"linear.",
+          "linear_8_by_warp",
+          cuda::kByWarpColumns,
+          16,
+          cuda::by_warp_shared_bytes(tile_bytes),
+          cuda::kByWarpThreads,
+          kMultiprocessors * cuda::kByWarpWorkgroups};
+}
+
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
 // is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
@@ -272,9 +284,13 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     }
     return n * (experts.ids == nullptr ? 1 : std::min(n_choices, experts.n));
   };
+  const bool is_by_warp =
+      experts.ids != nullptr && std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
   const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
     if (!is_integer) return few_floats;
-    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
+    if (is_tiled) return tile_shape(dtype, tile);
+    const Shape few = few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
+    return is_by_warp && few.columns == cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
   };
   const cuda::TileShape& tile =
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
