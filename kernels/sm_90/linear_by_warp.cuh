@@ -82,9 +82,9 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       columns.set_rows([&](uint32_t i) { return x_row(args, item, column(i)); });
 #pragma unroll
       for (int i = 0; i < 2; ++i) y_rows[i] = y_row(item, column(lane % 4 * 2 + i));
+      columns.ask(0, steps_of(0));
     }
     float acc[4] = {};
-    columns.ask(0, steps_of(0));
     for (uint32_t g = 0; g < n_groups; ++g) {
       wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
@@ -101,15 +101,19 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
         for (int i = 0; i < 4; ++i) acc[i] = acc[i] + v[0][i];
       }
       __syncwarp();
-      if (g + 1 < n_groups) columns.ask(g + 1, steps_of(g + 1));
+      const uint32_t next = g + 1 < n_groups ? g + 1 : 0;  // of this block, or of the item's next one
+      columns.ask(next, steps_of(next));
       ask(slot);
       slot = slot + 1 < kDepth ? slot + 1 : 0;
     }
     const Job job = job_of(args, used.block, item);
 #pragma unroll
-    for (uint32_t i = 0; i < 4; ++i)
-      if (lane % 4 * 2 + i % 2 < item.n_columns)
-        put_at(args, *job.part, item.is_valid, y_rows[i % 2], job.first_tile * 16 + lane / 4 + i / 2 * 8, acc[i]);
+    for (uint32_t c = 0; c < 2; ++c) {
+      if (lane % 4 * 2 + c >= item.n_columns) continue;
+#pragma unroll
+      for (uint32_t r = 0; r < 2; ++r)
+        put_at(args, *job.part, item.is_valid, y_rows[c], job.first_tile * 16 + lane / 4 + 8 * r, acc[2 * r + c]);
+    }
   }
 }
 
