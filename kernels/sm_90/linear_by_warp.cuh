@@ -1,7 +1,7 @@
 // The product of linear.cuh for items of experts, of up to 8 rows of x each: there are so many blocks of 16 rows of W
 // that every warp takes whole ones, of which it adds up the groups itself, in order. So warps never wait for each
 // other, and each has its next groups on their way to shared memory, across blocks and items. All matrices have whole
-// tiles.
+// tiles, and y is added to nothing.
 #pragma once
 
 #include "kernels/sm_90/linear_group.cuh"
@@ -26,6 +26,15 @@ struct OwnBlocks {
     while (block >= n_blocks) block -= n_blocks, ++item;
   }
 };
+
+// Rows m and m + 8 of W.
+__device__ __forceinline__ void put_two(const Job& job, uint32_t row, uint32_t m, float2 v) {
+  const LinearPart& part = *job.part;
+  float* y = part.y + static_cast<uint64_t>(row) * part.pitch + m;
+  if (!job.is_valid) v.x = v.y = nan_value();
+  if (part.bias != nullptr) v.x = v.x + part.bias[m], v.y = v.y + part.bias[m + 8];
+  y[0] = v.x, y[8] = v.y;
+}
 
 template <Format F>
 struct ByWarpShape {
@@ -108,12 +117,9 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
     }
     const Job job = job_of(args, used.block, item);
 #pragma unroll
-    for (uint32_t c = 0; c < 2; ++c) {
-      if (lane % 4 * 2 + c >= item.n_columns) continue;
-#pragma unroll
-      for (uint32_t r = 0; r < 2; ++r)
-        put_at(args, *job.part, item.is_valid, y_rows[c], job.first_tile * 16 + lane / 4 + 8 * r, acc[2 * r + c]);
-    }
+    for (uint32_t c = 0; c < 2; ++c)
+      if (lane % 4 * 2 + c < item.n_columns)
+        put_two(job, y_rows[c], job.first_tile * 16 + lane / 4, {acc[c], acc[2 + c]});
   }
 }
 

@@ -21,6 +21,10 @@ struct Columns {
   // sums and scale.
   uint2 asked_b[kN == 1 ? 8 : 1], asked_sums;
   float asked_d;
+  // Of one column tile, where a lane has its row of x.
+  const int8_t* own_qs;
+  const int16_t* own_sums;
+  const float* own_d;
 
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
@@ -30,15 +34,22 @@ struct Columns {
       c_row[n][0] = row_at(n * 8 + lane % 4 * 2);
       c_row[n][1] = row_at(n * 8 + lane % 4 * 2 + 1);
     }
+    if constexpr (kN == 1) {
+      own_qs = x.qs + static_cast<uint64_t>(b_row[0]) * k + lane % 4 * 8;
+      if constexpr (T::kBlock == 256) {
+        own_sums = static_cast<const int16_t*>(x.sums) + static_cast<uint64_t>(b_row[0]) * (k / 16) + lane % 4 * 4;
+        own_d = x.d + static_cast<uint64_t>(b_row[0]) * (k / 256);
+      }
+    }
   }
 
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
     if constexpr (kN == 1) {
 #pragma unroll
       for (int s = 0; s < 8; ++s)
-        if (T::kBlock == 256 || s < n_steps) asked_b[s] = operand_b(0, g, s);
-      if constexpr (kHasSums<F>) asked_sums = sums_of(0, g);
-      if constexpr (T::kBlock == 256) asked_d = scale_of(0, g);
+        if (T::kBlock == 256 || s < n_steps) asked_b[s] = *reinterpret_cast<const uint2*>(own_qs + g * 256 + s * 32);
+      if constexpr (kHasSums<F>) asked_sums = *reinterpret_cast<const uint2*>(own_sums + g * 16);
+      if constexpr (T::kBlock == 256) asked_d = own_d[g];
     }
   }
 

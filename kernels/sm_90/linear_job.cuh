@@ -168,16 +168,12 @@ __device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Item& it
 __device__ __forceinline__ uint32_t rows_of_x(const LinearArgs& args) {
   return dim_of(args.rows_symbol, args.step);
 }
-__device__ __forceinline__ void put_at(const LinearArgs& args, const LinearPart& part, bool is_valid, uint32_t row,
-                                       uint32_t m, float v) {
-  const uint64_t at = static_cast<uint64_t>(row) * part.pitch + m;
-  if (!is_valid) v = nan_value();
-  if (part.bias != nullptr) v = v + part.bias[m];
-  part.y[at] = v;
-  if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
-}
 __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m, float v) {
-  put_at(args, *job.part, job.is_valid, y_row(job, column), m, v);
+  const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;
+  if (!job.is_valid) v = nan_value();
+  if (job.part->bias != nullptr) v = v + job.part->bias[m];
+  job.part->y[at] = v;
+  if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
 }
 
 // A lane's sums of a warpgroup's product to y: of 8 columns each two of its first row of W and two of the row 8
