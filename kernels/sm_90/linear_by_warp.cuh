@@ -80,7 +80,8 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   };
   for (uint32_t i = 0; i < kDepth; ++i) ask(i);
 
-  Columns<F, 1> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k, lane};
+  Columns<F, 1, true> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k,
+                              lane};
   uint32_t used_item = kAbsent, y_rows[2] = {}, slot = 0;
   Item item;
   for (OwnBlocks used = own; used.n_left > 0; used.advance(args.n_blocks)) {

@@ -10,18 +10,18 @@ constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no b
 
 // x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
 // the columns that the B and the C operands of an mma have in it.
-template <Format F, int kN>
+// kAhead: of one column tile, x of a group is asked for by `ask`, else only when the group is there.
+template <Format F, int kN, bool kAhead = false>
 struct Columns {
+  static_assert(kN == 1 || !kAhead, "registers for x");
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
   Q8Rows x;
   uint32_t k, lane, b_row[kN], c_row[kN][2];
-  // Of one column tile, x of a group on its way before the group is there: the B operands, and of blocks of 256 their
-  // sums and scale.
+  // Of one column tile: the B operands of a group, and of blocks of 256 their sums and scale; where the lane's row is.
   uint2 asked_b[kN == 1 ? 8 : 1], asked_sums;
   float asked_d;
-  // Of one column tile, where a lane has its row of x.
   const int8_t* own_qs;
   const int16_t* own_sums;
   const float* own_d;
@@ -44,17 +44,12 @@ struct Columns {
   }
 
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
-    if constexpr (kN == 1) {
-#pragma unroll
-      for (int s = 0; s < 8; ++s)
-        if (T::kBlock == 256 || s < n_steps) asked_b[s] = *reinterpret_cast<const uint2*>(own_qs + g * 256 + s * 32);
-      if constexpr (kHasSums<F>) asked_sums = *reinterpret_cast<const uint2*>(own_sums + g * 16);
-      if constexpr (T::kBlock == 256) asked_d = own_d[g];
-    }
+    if constexpr (kAhead) ask_own(g, n_steps);
   }
 
   // v of a group: of a column tile those of columns lane % 4 * 2 and the next with row lane / 4, then with row 8 more.
-  __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float (&v)[kN][4]) const {
+  __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float (&v)[kN][4]) {
+    if constexpr (kN == 1 && !kAhead) ask_own(g, group.n_steps);
     if constexpr (T::kBlock == 32)
       blocks(group, g, v);
     else
@@ -62,7 +57,7 @@ struct Columns {
   }
 
   // v of a group, and the scale of x where v meets it later, to shared memory.
-  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) const {
+  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) {
     float v[kN][4];
     values(groups[0], g, v);
 #pragma unroll
@@ -75,6 +70,13 @@ struct Columns {
   }
 
  private:
+  __device__ __forceinline__ void ask_own(uint32_t g, uint32_t n_steps) {
+#pragma unroll
+    for (int s = 0; s < 8; ++s)
+      if (T::kBlock == 256 || s < n_steps) asked_b[s] = *reinterpret_cast<const uint2*>(own_qs + g * 256 + s * 32);
+    if constexpr (kHasSums<F>) asked_sums = *reinterpret_cast<const uint2*>(own_sums + g * 16);
+    if constexpr (T::kBlock == 256) asked_d = own_d[g];
+  }
   __device__ __forceinline__ uint2 operand_b(int n, uint32_t g, int s) const {
     return *reinterpret_cast<const uint2*>(x.qs + static_cast<uint64_t>(b_row[n]) * k + g * 256 + s * 32 +
                                            lane % 4 * 8);
