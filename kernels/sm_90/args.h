@@ -133,6 +133,17 @@ constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {  
   return (228u << 10) / linear_workgroups(tiles, column_tiles) - (1u << 10);
 }
 
+// The same of items of experts by warps of their own (linear_by_warp.cuh): 8 warps with room for some groups each,
+// three workgroups a multiprocessor, which leave a fourth of its memory to the L1.
+constexpr uint32_t kByWarpColumns = 8, kByWarpThreads = 256, kByWarpWorkgroups = 3;
+constexpr uint32_t by_warp_depth(uint32_t tile_bytes) {
+  const uint32_t depth = (56u << 10) / (8 * tile_bytes);
+  return depth < 2 ? 2 : depth > 4 ? 4 : depth;
+}
+constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes) {
+  return 8 * by_warp_depth(tile_bytes) * tile_bytes;
+}
+
 // The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16
 // rows of W, rows of x, threads. Shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a row),
 // its sums (32 bytes a row), its scales (one a row, or one a block of 32).

@@ -5,10 +5,9 @@
 using namespace zinc_rt::cuda;
 
 extern "C" __global__ void __launch_bounds__(32) digit_rows(const __grid_constant__ DigitRowsArgs args) {
-  let_next_start();
   const uint32_t n = dim_of(args.rows_symbol, args.step), n_groups = args.k / 256, g = blockIdx.x,
                  row = blockIdx.y * 4 + threadIdx.x / 8, step = threadIdx.x % 8;
-  wait_for_inputs();
+  begin_rows(n);
   if (row >= n) return;
   const Q8Rows x = q8_rows(const_cast<void*>(args.x), n, args.k);
   const auto* from = reinterpret_cast<const uint4*>(x.qs + static_cast<uint64_t>(row) * args.k + g * 256 + step * 32);

@@ -1,8 +1,9 @@
 // LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
-// (also with the RMS_NORM before them), 8, 16 and 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16
-// warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
+// (also with the RMS_NORM before them), 8 (also by warps of their own), 16 and 32 rows of x; of 64 with 32 rows of W,
+// and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
+#include "kernels/sm_90/linear_by_warp.cuh"
 #include "kernels/sm_90/linear_tile.cuh"
 
 using namespace zinc_rt::cuda;
@@ -26,7 +27,12 @@ extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
-  linear<kFormat, Columns<kFormat, 1>>(args);
+  // Two formats have no registers for x of the next group.
+  linear<kFormat, Columns<kFormat, 1, kFormat != kQ2_K && kFormat != kQ3_K>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 3) linear_8_by_warp(const __grid_constant__ LinearArgs args) {
+  linear_by_warp<kFormat>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
@@ -38,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_cons
   end_product(args);
 }
 static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
+static_assert(kByWarpThreads == 256 && kByWarpWorkgroups == 3);
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
   linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);

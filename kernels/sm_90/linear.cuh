@@ -28,14 +28,11 @@ struct FewShape {
                             kAdders = linear_adders(C::kColumnTiles);
 };
 
-// A group of the rows after the last whole tile, to where it is used from.
+// A group of the n_rows rows after the last whole tile, which begins at `from`, to where it is used from.
 template <Format F>
-__device__ __noinline__ void pack_last_rows(uint8_t* slot, const Job& job, uint64_t row_bytes, uint32_t g,
+__device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t n_steps, uint32_t lane) {
-  const uint32_t first = job.first_tile * 16;
-  for (uint32_t s = 0; s < n_steps; ++s)
-    pack_rows<F>(slot, job.w + first * row_bytes + row_bytes_of<F>(g * 256), row_bytes, job.part->rows - first, n_steps,
-                 s, lane);
+  for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
 
 // What the other warps do: the v of each round's groups to sums, and whole sums to y.
@@ -181,7 +178,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
         if constexpr (C::kT == 1) {
           if (is_plain >> slot & 1) {
             is_plain ^= 1u << slot;
-            pack_last_rows<F>(at, job_at(used.block), row_bytes, used.group, steps_of(used.group), lane);
+            const Job job = job_at(used.block);
+            const uint32_t first = job.first_tile * 16;
+            pack_last_rows<F>(at, job.w + first * row_bytes + row_bytes_of<F>(used.group * 256), row_bytes,
+                              job.part->rows - first, steps_of(used.group), lane);
           }
         }
         __syncwarp();

@@ -101,57 +101,69 @@ __device__ __forceinline__ void end_product(const LinearArgs& args) {
   wait_for_inputs();
 }
 
+// Rows of x of an expert, or all.
+struct Item {
+  uint32_t n_columns;      // rows of x
+  const int32_t* choices;  // experts: choice of a column; null: the column itself, plus `choice`
+  uint32_t choice, expert;
+  bool is_expert, is_valid;  // an id outside the experts gives NaN
+};
 // What a workgroup works on.
-struct Job {
+struct Job : Item {
   const uint8_t* w;
   const LinearPart* part;
   uint32_t first_tile;
-  uint32_t n_columns;      // of this workgroup's expert, or of all
-  const int32_t* choices;  // experts: choice of a column; null: the column itself, plus `choice`
-  uint32_t choice;
-  bool is_expert, is_valid;  // an id outside the experts gives NaN
 };
 
-// Block `block` of all parts, each of kTiles tiles, of item `item` of experts.
+// Item `i` of experts.
+__device__ __forceinline__ Item item_of(const LinearArgs& args, uint32_t i, uint32_t n_rows) {
+  Item item{};
+  item.n_columns = n_rows;
+  item.is_valid = true;
+  if (args.choices == 0) return item;
+  item.is_expert = true;
+  if (args.items == nullptr) {  // an item is a choice
+    item.choice = i;
+    item.n_columns = i < n_rows * args.choices ? 1 : 0;
+    item.expert = item.n_columns > 0 ? static_cast<uint32_t>(args.ids[i]) : 0;
+  } else {
+    const int32_t* fields = args.items + 1 + 3 * i;
+    const bool is_item = static_cast<int32_t>(i) < args.items[0];
+    item.expert = is_item ? static_cast<uint32_t>(fields[0]) : 0;
+    item.choices = is_item ? args.order + fields[1] : nullptr;
+    item.n_columns = is_item ? static_cast<uint32_t>(fields[2]) : 0;
+  }
+  item.is_valid = item.expert < args.n_experts;
+  if (!item.is_valid) item.expert = 0;
+  return item;
+}
+// Block `block` of all parts, each of kTiles tiles, of an item.
 template <int kTiles = 1>
-__device__ inline Job job_of(const LinearArgs& args, uint32_t block, uint32_t item, uint32_t n_rows) {
-  Job job{};
+__device__ __forceinline__ Job job_of(const LinearArgs& args, uint32_t block, const Item& item) {
+  Job job{item};
   const uint32_t p = (block >= args.parts[1].first_block ? 1 : 0) + (block >= args.parts[2].first_block ? 1 : 0);
   job.part = &args.parts[p];
   job.first_tile = (block - job.part->first_block) * kTiles;
   job.w = static_cast<const uint8_t*>(job.part->w);
-  job.n_columns = n_rows;
-  job.is_valid = true;
-  if (args.choices == 0) return job;
-  job.is_expert = true;
-  uint32_t expert;
-  if (args.items == nullptr) {  // an item is a choice
-    job.choice = item;
-    job.n_columns = item < n_rows * args.choices ? 1 : 0;
-    expert = job.n_columns > 0 ? static_cast<uint32_t>(args.ids[item]) : 0;
-  } else {
-    const int32_t* fields = args.items + 1 + 3 * item;
-    const bool is_item = static_cast<int32_t>(item) < args.items[0];
-    expert = is_item ? static_cast<uint32_t>(fields[0]) : 0;
-    job.choices = is_item ? args.order + fields[1] : nullptr;
-    job.n_columns = is_item ? static_cast<uint32_t>(fields[2]) : 0;
-  }
-  job.is_valid = expert < args.n_experts;
-  job.w += (job.is_valid ? expert : 0) * args.expert_pitch[p];
+  if (job.is_expert) job.w += item.expert * args.expert_pitch[p];
   return job;
+}
+template <int kTiles = 1>
+__device__ inline Job job_of(const LinearArgs& args, uint32_t block, uint32_t item, uint32_t n_rows) {
+  return job_of<kTiles>(args, block, item_of(args, item, n_rows));
 }
 // Items of experts, as far as there are any.
 __device__ __forceinline__ uint32_t items_of(const LinearArgs& args, uint32_t n_rows) {
   return args.items == nullptr ? n_rows * args.choices : static_cast<uint32_t>(args.items[0]);
 }
 // The row of x and the row of y of a column.
-__device__ __forceinline__ uint32_t y_row(const Job& job, uint32_t column) {
-  if (!job.is_expert) return column;
-  return job.choices != nullptr ? static_cast<uint32_t>(job.choices[column]) : job.choice;
+__device__ __forceinline__ uint32_t y_row(const Item& item, uint32_t column) {
+  if (!item.is_expert) return column;
+  return item.choices != nullptr ? static_cast<uint32_t>(item.choices[column]) : item.choice;
 }
-__device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Job& job, uint32_t column) {
-  const uint32_t row = y_row(job, column);
-  return job.is_expert && args.x_rows == 1 ? row / args.choices : row;
+__device__ __forceinline__ uint32_t x_row(const LinearArgs& args, const Item& item, uint32_t column) {
+  const uint32_t row = y_row(item, column);
+  return item.is_expert && args.x_rows == 1 ? row / args.choices : row;
 }
 __device__ __forceinline__ uint32_t rows_of_x(const LinearArgs& args) {
   return dim_of(args.rows_symbol, args.step);

@@ -7,8 +7,7 @@ using namespace zinc_rt::cuda;
 
 extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
   const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x;
-  let_next_start();
-  wait_for_inputs();
+  begin_rows(n);
   if (t >= n) return;
   const float* x = args.buffer<const float>(0) + static_cast<uint64_t>(t) * k;
   const Q8Rows y = q8_rows(args.buffers[1], n, k);
@@ -25,8 +24,7 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
 extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_constant__ OpArgs args) {
   const uint32_t n = args.dim(0), k = args.dim(1), t = blockIdx.x,
                  first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256, at = first + first_of_eight();
-  let_next_start();
-  wait_for_inputs();
+  begin_rows(n);
   if (t >= n || first >= k) return;
   const uint64_t row = static_cast<uint64_t>(t) * k;
   const Eight gate = load_eight(args.buffer<const float>(0) + row, at, k),

@@ -95,9 +95,8 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
 // lie apart from all others), 5 what is added to x, or null. Symbols: n, d, rows of a tile of 6. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  let_next_start();
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
-  wait_for_inputs();
+  begin_rows(n);
   if (t >= n) return;
   const uint64_t at = static_cast<uint64_t>(t) * d;
   const float* added = args.buffer<const float>(5);

@@ -75,13 +75,15 @@ TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
   }
 }
 
-// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token.
+// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token. A few
+// tokens meet gate and up, then down, by warps of their own.
 TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
   const auto executor = open_on_device("qwen3moe-Q6_K");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel : {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group"})
+    for (const char* kernel :
+         {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group", "linear_8_by_warp"})
       before[kernel] = launches(kernel);
     decode(*executor, n_slots, n_slots);
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
@@ -91,6 +93,7 @@ TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_EQ(n("moe_swiglu"), 0u);
     EXPECT_EQ(n("glu_quantize"), n_layers);
     EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
+    EXPECT_EQ(n("linear_8_by_warp"), n_slots == 1 ? 0 : 2 * n_layers);
   }
 }
 

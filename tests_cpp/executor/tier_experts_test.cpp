@@ -34,19 +34,6 @@ ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, 
   return graph;
 }
 
-// Words that differ, but for NaN of other bits.
-std::size_t n_different_numbers(const std::vector<std::byte>& a, const std::vector<std::byte>& b) {
-  if (a.size() != b.size() || a.empty()) return ~std::size_t{0};
-  std::size_t n = 0;
-  for (std::size_t i = 0; i + 4 <= a.size(); i += 4) {
-    float x, y;
-    std::memcpy(&x, a.data() + i, 4);
-    std::memcpy(&y, b.data() + i, 4);
-    n += std::memcmp(&x, &y, 4) != 0 && (x == x || y == y) ? 1 : 0;
-  }
-  return n;
-}
-
 // Numbers of experts around what lanes of a GPU have in registers, up to all of them chosen; ties, both zeros, rows of
 // one value, infinities, and NaN among the others, first, and everywhere.
 TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {

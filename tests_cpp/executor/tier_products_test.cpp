@@ -54,6 +54,41 @@ ir::Graph sum_graph(DType dtype, const Shape& s, std::uint32_t act) {
   return graph;
 }
 
+// Of n_experts matrices [m, k], n_used of which each of n tokens has chosen; to all it gives its row of x, or to each a
+// row of its own.
+struct ExpertShape {
+  std::uint32_t n_experts, m, k, n, n_used;
+  bool has_own_rows;
+};
+void PrintTo(const ExpertShape& s, std::ostream* out) {
+  *out << s.n_experts << " of " << s.m << " x " << s.k << " by " << s.n << ", each " << s.n_used
+       << (s.has_own_rows ? " by rows of their own" : "");
+}
+
+// y0, y1 = MOE_GATE_UP(QUANTIZE(x), w0, w1, ids); with rows of their own y0 = MOE_LINEAR.
+ir::Graph experts_graph(const DType (&dtypes)[2], const ExpertShape& s) {
+  ir::Graph graph("experts", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  const std::uint32_t n_rows = s.has_own_rows ? s.n_used : 1;
+  const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, n_rows * s.k}),
+             q = declare(graph, "act.q", kActivation, act_dtype(dtypes[0]), {ir::kTokens, n_rows * s.k}),
+             ids = declare(graph, "act.ids", kActivation, DType::kI32, {ir::kTokens, s.n_used});
+  ir::BufferId w[2], y[2];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const std::string number = std::to_string(i);
+    w[i] = declare(graph, ("model.w" + number).c_str(), kWeight, dtypes[i], {s.n_experts, s.m, s.k});
+    y[i] = declare(graph, ("act.y" + number).c_str(), kActivation, DType::kF32, {ir::kTokens, s.n_used * s.m});
+  }
+  add_node(graph, ir::Op::QUANTIZE, {x}, {q});
+  if (!s.has_own_rows) {
+    add_node(graph, ir::Op::MOE_GATE_UP, {q, w[0], w[1], ids}, {y[0], y[1]});
+    return graph;
+  }
+  for (std::uint32_t i = 0; i < 2; ++i)
+    ir::set_attr(add_node(graph, ir::Op::MOE_LINEAR, {q, w[i], ids}, {y[i]}), "rows", s.n_used);
+  return graph;
+}
+
 // y0, y1, y2 = RMS_NORM_FUSED_QKV(x), of matrices of any types.
 ir::Graph norm_graph(const DType (&dtypes)[3], const Shape& s) {
   ir::Graph graph("norm", ir::Stage::kBoth);
@@ -222,6 +257,28 @@ class TierProducts : public TierGraphTest {
     for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
   }
 
+  // Experts by a crooked distribution, so that some have many rows and some none; one of each hundred does not exist.
+  std::vector<std::int32_t> random_ids(const ExpertShape& s) {
+    std::vector<std::int32_t> ids(std::size_t{s.n} * s.n_used);
+    for (auto& id : ids) id = static_cast<std::int32_t>(rng_() % s.n_experts * (rng_() % s.n_experts) / s.n_experts);
+    for (std::size_t i = 50; i < ids.size(); i += 100) ids[i] = static_cast<std::int32_t>(s.n_experts);
+    return ids;
+  }
+
+  void compare_experts(const DType (&dtypes)[2], const ExpertShape& s) {
+    SCOPED_TRACE(testing::Message() << to_string(dtypes[0]) << " " << to_string(dtypes[1]) << " "
+                                    << testing::PrintToString(s));
+    Memory given{{"act.x", bytes_of(random_rows({1, s.k, s.n * (s.has_own_rows ? s.n_used : 1)}, rng_))},
+                 {"act.ids", bytes_of(random_ids(s))}};
+    for (int i = 0; i < 2; ++i)
+      given["model.w" + std::to_string(i)] = random_blocks(dtypes[i], {s.n_experts * s.m, s.k, 1}, rng_);
+    const auto graph = experts_graph(dtypes, s);
+    const auto outputs = {"act.y0", "act.y1"};
+    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, outputs),
+         got = run_graph(*GetParam(), graph, s.n, given, outputs);
+    for (const auto* name : outputs) EXPECT_EQ(n_different_numbers(wanted[name], got[name]), 0u) << name;
+  }
+
  private:
   std::mt19937 rng_{7};
 };
@@ -312,8 +369,32 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ5_K}, {96, 512, 33}));
 }
 
+// Few rows of x an expert: blocks of several items a workgroup and of one; fewer blocks than warps, and more than all
+// have at once; more rows than an item has; groups that are no multiple of those on their way, a short last one; rows
+// after whole tiles; two types, which are products beside each other.
+TEST_P(TierProducts, OfExpertsHaveTheBitsOfTCpu) {
+  using enum DType;
+  for (int type = 0; type < static_cast<int>(kCount); ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (!traits(dtype).is_weight || act_dtype(dtype) == kF32) continue;
+    for (const ExpertShape& s : {ExpertShape{6, 48, 768, 5, 3, false},
+                                 {6, 16, 256, 19, 2, true},
+                                 {5, 272, 2048, 9, 4, true},
+                                 {5, 32, 1312, 8, 4, false},
+                                 {4, 24, 256, 7, 2, false},
+                                 {3, 32, 256, 2, 2, false}}) {
+      if (s.k % traits(dtype).block_elems != 0) continue;
+      ASSERT_NO_FATAL_FAILURE(compare_experts({dtype, dtype}, s));
+    }
+  }
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ6_K}, {6, 80, 1280, 12, 3, false}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ8_0, kQ5_1}, {6, 80, 96, 12, 3, true}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ4_K}, {32, 1040, 512, 60, 4, false}));
+}
+
 // Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last
-// groups of 16 to 240, more groups than are added up at once; the last two are for tiles that only many workgroups get.
+// groups of 16 to 240, more groups than are added up at once; the last five are for blocks and tiles that only many
+// workgroups get.
 TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
     for (const Shape& s : {Shape{9, 16, 1},
@@ -328,6 +409,9 @@ TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
                            {33, 400, 17},
                            {64, 2064, 64},
                            {95, 752, 41},
+                           {601, 400, 13},
+                           {150, 2288, 61},
+                           {470, 272, 250},
                            {1000, 272, 400},
                            {1021, 640, 390}})
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));

@@ -1,6 +1,7 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -55,6 +56,18 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   while (few != kFew && shape(*few, 1).shared > most_shared) --few;
   const bool is_of_two = few->of_two != nullptr && n_pairs >= kLeastPairs && shape(*few, 2).shared <= most_shared;
   return shape(*few, is_of_two ? 2 : 1);
+}
+
+// linear_by_warp.cuh. It takes less shared memory than linear_8, in whose place it is.
+Shape by_warp_shape(DType dtype) {
+  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  return {"linear.",
+          "linear_8_by_warp",
+          cuda::kByWarpColumns,
+          16,
+          cuda::by_warp_shared_bytes(tile_bytes),
+          cuda::kByWarpThreads,
+          kMultiprocessors * cuda::kByWarpWorkgroups};
 }
 
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
@@ -150,17 +163,23 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
                            });
   if (!is_in_lanes) return kAnyFloatShape;
   if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
-  if (met > kFewFloatShape.columns && kFloatTiles[0].shared <= most_shared && kFloatTiles[1].shared <= most_shared) {
-    // The tiles after one another on a multiprocessor; by its instructions a large one takes three times as long.
-    const auto time = [&](const Shape& tile) {
-      std::uint64_t blocks = 0;
-      for (const Matrix& m : matrices) blocks += ceil_div(m.rows, tile.block_rows);
-      blocks *= std::uint64_t{ceil_div(met, tile.columns)} * n_experts;
-      return ceil_div(blocks, kMultiprocessors) * (tile.columns == 64 ? 3 : 1);
-    };
-    return time(kFloatTiles[0]) <= time(kFloatTiles[1]) ? kFloatTiles[0] : kFloatTiles[1];
-  }
-  return kFewFloatShape.shared <= most_shared ? kFewFloatShape : kAnyFloatShape;
+  if (kFewFloatShape.shared > most_shared) return kAnyFloatShape;
+  // What a workgroup takes, measured, and how many a multiprocessor has at once; the rest come after one another. So
+  // few rows of W, as a router has, go by small blocks, of which there are enough for a GPU.
+  struct Timed {
+    const Shape* shape;
+    std::uint32_t at_once, time;
+  };
+  static constexpr Timed kTimed[] = {
+      {&kFloatTiles[0], 1, 21}, {&kFloatTiles[1], 1, 7}, {&kFewFloatShape, 1, 2}, {&kLeastFloatShape, 2, 1}};
+  const auto time = [&](const Timed& t) -> std::uint64_t {
+    if (t.shape->shared > most_shared) return std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t blocks = 0;
+    for (const Matrix& m : matrices) blocks += ceil_div(m.rows, t.shape->block_rows);
+    blocks *= std::uint64_t{ceil_div(met, t.shape->columns)} * n_experts;
+    return std::uint64_t{ceil_div(blocks, t.at_once * kMultiprocessors)} * t.time;
+  };
+  return *std::ranges::min_element(kTimed, {}, time)->shape;  // of equal times the largest blocks
 }
 
 }  // namespace
@@ -279,9 +298,13 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     }
     return n * (experts.ids == nullptr ? 1 : std::min(n_choices, experts.n));
   };
+  const bool is_by_warp =
+      experts.ids != nullptr && std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
   const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
     if (!is_integer) return few_floats;
-    return is_tiled ? tile_shape(dtype, tile) : few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
+    if (is_tiled) return tile_shape(dtype, tile);
+    const Shape few = few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
+    return is_by_warp && few.columns == cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
   };
   const cuda::TileShape& tile =
       met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
