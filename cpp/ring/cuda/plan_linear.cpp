@@ -14,7 +14,8 @@ using cuda::LinearArgs;
 constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
 constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits of sub-scales are faster
-constexpr std::uint32_t kLeastDigitsOfMany = 9, kManyDigitBlocks = 80;  // the same of so many blocks of rows of W
+// The same of so many blocks of rows of W, fewer of those whose digits cost less.
+constexpr std::uint32_t kLeastDigitsOfMany = 9, kManyDigitBlocks = 64, kManyDigitBlocksOfQ6K = 80;
 constexpr std::uint32_t kLeastPairs = 250;      // with fewer blocks of two tiles much of a GPU would be idle
 constexpr std::uint32_t kLeastTiles = 100;      // with fewer large tiles also
 constexpr std::uint32_t kLeastSmallTiles = 33;  // with fewer small tiles linear_16 fills more of it
@@ -119,7 +120,7 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
     if (m.rows % 16 != 0) return {};
     blocks += ceil_div(m.rows, cuda::kDigitsRows);
   }
-  if (rows < kLeastDigits && blocks < kManyDigitBlocks) return {};
+  if (rows < kLeastDigits && blocks < (dtype == DType::kQ6_K ? kManyDigitBlocksOfQ6K : kManyDigitBlocks)) return {};
   const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
     const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
