@@ -31,6 +31,8 @@ struct OpArgs {
   uint32_t push[kMaxPushWords];
   const StepHeader* step;
   void* scratch;  // of the launch; nothing in it outlives the packet
+  // Not 0: positions, slots and the page table are there before the kernel begins: step_begin has copied them.
+  uint32_t has_places;
 
 #if defined(__CUDACC__)
   template <class T>

@@ -24,6 +24,11 @@ __device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
   return (t == 0 && args.symbols[0] == kSymbolicTokens) || t < args.dim(0);
 }
 
+// Before positions, slots and pages are read. All else wants wait_for_inputs(), which may follow.
+__device__ __forceinline__ void wait_for_places(const OpArgs& args) {
+  if (args.has_places == 0) wait_for_inputs();
+}
+
 // Of the 16 lanes of a half warp: the fold of kernels/common/fold.h; every lane gets it.
 __device__ __forceinline__ float fold_half_warp(float v) {
   const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);

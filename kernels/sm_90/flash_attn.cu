@@ -188,15 +188,17 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
 extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
   __shared__ __align__(16) float values[256];
   let_next_start();
-  wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim, floats = args.symbols[6];
-  if (!has_row(args, t) || (args.symbols[11] != 0 && !is_in_run(args, c.window, t))) return;
+  const bool is_token = has_row(args, t);
+  wait_for_places(args);
+  const uint32_t pos = is_token ? static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]) : 0;
+  wait_for_inputs();
+  if (!is_token || (args.symbols[11] != 0 && !is_in_run(args, c.window, t))) return;
   const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
                  i = piece % pieces * 32 + lane;
   float value = 0.0f;
   if (head < c.n_heads) {
-    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
     const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
     value =

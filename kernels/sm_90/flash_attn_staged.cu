@@ -157,13 +157,16 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
   TokenRows<Cell, kSteps> rows(rope, c);
   if constexpr (kRope) rows.ask_norms();
+  const int32_t *positions = args.buffer<const int32_t>(3) + t, *slots = args.buffer<const int32_t>(4) + t;
+  const bool is_token = has_row(args, t);
+  wait_for_places(args);
+  const uint32_t pos = is_token ? static_cast<uint32_t>(*positions) : kAbsent,
+                 slot = is_token ? static_cast<uint32_t>(*slots) : 0;
   wait_for_inputs();
   if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
   if constexpr (kRope) rows.ask_v(kv_head);
-  if (!has_row(args, t) || is_in_run(args, c.window, t)) return;
-  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
-  const int32_t* pages =
-      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.symbols[1];
+  if (pos == kAbsent || is_in_run(args, c.window, t)) return;
+  const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slot) * args.symbols[1];
   const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk,
                  n_chunks = last_chunk - first_chunk + 1;

@@ -35,8 +35,17 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   let_next_start();
   WarpHead<kMost / 16> head;
   head.ask_norm(is_v ? nullptr : args.buffer<const float>(is_q ? 3 : 4), c.head_dim);
+  const bool is_token = has_row(args, t);
+  wait_for_places(args);
+  uint32_t pos = 0;
+  uint64_t page = 0;
+  if (is_token) {
+    pos = static_cast<uint32_t>(args.buffer<const int32_t>(5)[t]);
+    const auto slot = static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]);
+    page = static_cast<uint64_t>(args.buffer<const int32_t>(8)[slot * args.dim(4) + pos / 16]);
+  }
   wait_for_inputs();
-  if (!has_row(args, t)) return;
+  if (!is_token) return;
   // What this warp has of a row, and from where on.
   const uint32_t width = is_q   ? nq
                          : is_v ? nv
@@ -45,9 +54,6 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   if (first >= width) return;
   const uint32_t n = is_v ? min(kMost, nv - first) : c.head_dim;
   head.ask_values(args.buffer<const float>(is_q ? 0 : is_v ? 2 : 1) + static_cast<uint64_t>(t) * width + first, n);
-  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(5)[t]);
-  const auto page = static_cast<uint64_t>(
-      args.buffer<const int32_t>(8)[static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]) * args.dim(4) + pos / 16]);
   head.ask_turns(is_v || pos < args.dim(5), args.buffer<const float>(7) + static_cast<uint64_t>(pos) * c.n_rot,
                  is_v ? 0 : c.n_rot);
   float* y = rows[threadIdx.x / 32];

@@ -137,8 +137,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     normed = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
     row.make(shared, normed);
   } else {
-    begin_product(args);
     n_rows = rows_of_x(args);
+    begin_product(args);
   }
   if (!is_dense) {
     n_blocks = args.n_blocks * items_of(args, n_rows);

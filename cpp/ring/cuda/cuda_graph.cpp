@@ -50,6 +50,7 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
   const CudaOp& op = *kernel.op;
   const auto bindings = std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings);
   OpCall call = call_of(batch, packet, bucket);
+  int n_places = 0;
   const auto is_written = [&](const Binding& binding) {
     for (std::uint32_t i = 0; i < submission.count; ++i) {
       const Packet& other = batch.packets[submission.first + i];
@@ -87,10 +88,13 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
         }
         if (!is_known) shadowed.push_back(binding);
         address = copy;
+        const int operand = static_cast<int>(i);
+        if (operand == op.page_table || operand == op.pos || operand == op.slot) ++n_places;
       }
     }
     call.buffers.push_back(address);
   }
+  call.has_places = n_places == 3;
   return call;
 }
 

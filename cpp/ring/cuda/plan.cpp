@@ -45,6 +45,7 @@ cuda::OpArgs Planner::args(const OpCall& call, const std::vector<std::uint32_t>&
   std::ranges::copy(call.push, reinterpret_cast<std::byte*>(args.push));
   args.step = header_;
   args.scratch = scratch_ + kept_;
+  args.has_places = call.has_places ? 1 : 0;
   return args;
 }
 

@@ -37,6 +37,7 @@ struct OpCall {
   std::vector<std::uint32_t> symbols;  // of the table's row
   std::vector<std::byte> push;
   StepDims bucket;
+  bool has_places = false;  // positions, slots and the page table are copies that step_begin makes
 
   std::uint32_t most(std::uint32_t symbol) const {  // of a dimension, in the bucket
     if (symbol == cuda::kSymbolicTokens) return bucket.n_tokens;
