@@ -165,8 +165,8 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
   if (!is_in_lanes) return kAnyFloatShape;
   if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
   if (kFewFloatShape.shared > most_shared) return kAnyFloatShape;
-  // What a workgroup takes, measured, and how many a multiprocessor has at once; the rest come after one another. So
-  // few rows of W, as a router has, go by small blocks, of which there are enough for a GPU.
+  // What a workgroup takes, measured but for the last, and how many a multiprocessor has at once; the rest come after
+  // one another. So few rows of W, as a router has, go by small blocks, of which there are enough for a GPU.
   struct Timed {
     const Shape* shape;
     std::uint32_t at_once, time;
