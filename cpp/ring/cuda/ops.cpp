@@ -97,11 +97,21 @@ DigitRows digits_before(Planner& p, const OpCall& products, std::uint32_t k, con
   return p.is_fast() ? DigitRows{} : plan_digits(p, products, k, matrices);
 }
 
+// Shared memory that so many workgroups ask for only to spread over all multiprocessors: of a short launch they begin
+// while the products before it end, and would all go to the first few that become free.
+std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
+  constexpr std::uint32_t kMostEach = 8, kReserved = 1536;  // bytes of each workgroup that are not its own
+  const std::uint32_t each = ceil_div(workgroups, kMultiprocessors);
+  return each > kMostEach ? 0 : std::max(p.most_shared() / each, kReserved) - kReserved;
+}
+
 // args: of the kernel, whose rows have k values.
 void glu_quantize(Planner& p, const OpCall& c, std::uint32_t k, cuda::OpArgs args, const DigitRows& digits = {}) {
   args.buffers[4] = digits.tiles;
   args.symbols[3] = digits.columns;
-  p.launch("quantize", "glu_quantize", c.rows(), ceil_div(k, 1024), 1, 128, 0, args);
+  const std::uint32_t pieces = ceil_div(k, 1024);
+  p.launch("quantize", "glu_quantize", c.rows(), pieces, 1, 128,
+           c.rows() > 1 ? spreading_shared(p, c.rows() * pieces) : 0, args);
 }
 
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
