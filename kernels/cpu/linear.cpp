@@ -66,22 +66,32 @@ std::uint64_t align64(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-bool rounds_x(const KernelSet* set, DType w, std::uint32_t n) {
-  return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, n);
+bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
+  return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-DType type_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& part) {
-  if (rounds_x(args.set, part.w_dtype, norm.n)) return DType::kBF16;
-  return norm.quantize ? act_dtype(part.w_dtype) : DType::kF32;
+// What a part is multiplied with: h in a type, or its bf16.
+struct Form {
+  DType type;
+  bool is_rounded;
+  bool operator==(const Form&) const = default;
+  DType x_dtype() const { return is_rounded ? DType::kBF16 : type; }
+};
+Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& part) {
+  const DType type = norm.quantize ? act_dtype(part.w_dtype) : DType::kF32;
+  return {type, rounds_x(args.set, part.w_dtype, type, norm.n)};
 }
 
-// A token's memory has a place for h in each of the types that parts may want.
-std::uint64_t place_of(DType type, std::uint32_t d) {
-  const std::uint64_t quantized = align64(std::uint64_t{d} * 4);
-  if (type == DType::kQ8A32) return quantized;
-  const std::uint64_t super = quantized + align64(std::uint64_t{d} / 32 * sizeof(ActBlockQ8A32));
-  if (type == DType::kQ8A256) return super;
-  return type == DType::kBF16 ? super + align64(std::uint64_t{d} / 256 * sizeof(ActBlockQ8A256)) : 0;
+// A token's memory has a place for h in each of the forms that parts may want, one after another.
+constexpr Form kForms[] = {{DType::kF32, false}, {DType::kQ8A32, false}, {DType::kQ8A256, false},
+                           {DType::kF32, true},  {DType::kQ8A32, true},  {DType::kQ8A256, true}};
+std::uint64_t bytes_of(const Form& form, std::uint32_t d) {
+  return form.is_rounded ? bf16_row_bytes(d) : align64(row_bytes(form.type, d));
+}
+std::uint64_t place_of(const Form& form, std::uint32_t d) {
+  std::uint64_t at = 0;
+  for (const Form* before = kForms; *before != form; ++before) at += bytes_of(*before, d);
+  return at;
 }
 
 }  // namespace
@@ -91,7 +101,9 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 }
 
 std::uint64_t norm_linear_shared(std::uint32_t d) {
-  return place_of(DType::kBF16, d) + bf16_row_bytes(d);
+  std::uint64_t bytes = 0;
+  for (const Form& form : kForms) bytes += bytes_of(form, d);
+  return bytes;
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
@@ -100,22 +112,24 @@ void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<co
   auto* h = reinterpret_cast<float*>(token);
   rms_norm_row(norm.x + t * norm.d, norm.w, h, norm.d, norm.d, norm.eps, args.set);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const DType type = type_of(args, norm, parts[i]);
-    if (std::ranges::any_of(parts.first(i), [&](const auto& p) { return type_of(args, norm, p) == type; })) continue;
-    std::byte* to = token + place_of(type, norm.d);
-    if (type == DType::kBF16)
-      args.set->rows->round_x(h, to, norm.d);
-    else if (type != DType::kF32)
-      quantize_row(h, to, norm.d, type, args.set);
+    const Form form = form_of(args, norm, parts[i]);
+    const auto before = [&](auto&& is_it) {
+      return std::ranges::any_of(parts.first(i), [&](const auto& part) { return is_it(form_of(args, norm, part)); });
+    };
+    std::byte* x = token + place_of({form.type, false}, norm.d);
+    if (form.type != DType::kF32 && !before([&](const Form& other) { return other.type == form.type; }))
+      quantize_row(h, x, norm.d, form.type, args.set);
+    if (form.is_rounded && !before([&](const Form& other) { return other == form; }))
+      args.set->rows->round_x(x, form.type, token + place_of(form, norm.d), norm.d);
   }
 }
 
 void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {
   for (const NormLinearPart& part : parts) {
     if (part.begin >= part.end) continue;
-    const DType type = type_of(args, norm, part);
+    const Form form = form_of(args, norm, part);
     linear_rows(
-        {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(type, norm.d), type,
+        {part.w, part.w_dtype, part.packed, part.rows, part.bias, args.shared + place_of(form, norm.d), form.x_dtype(),
          norm_linear_shared(norm.d), norm.d, norm.n, part.y, part.rows, reinterpret_cast<float*>(args.lds), args.set},
         part.begin, part.end);
   }
@@ -126,7 +140,8 @@ namespace {
 constexpr std::uint32_t kTile = 64;
 
 std::uint32_t n_prepare(const CpuArgs& args) {
-  return rounds_x(args.set, static_cast<DType>(args.symbols[3]), args.dim(0)) ? args.dim(0) : 0;
+  const auto w = static_cast<DType>(args.symbols[3]), x = static_cast<DType>(args.symbols[4]);
+  return rounds_x(args.set, w, x, args.dim(0)) ? args.dim(0) : 0;
 }
 
 std::uint64_t shared_bytes(const CpuArgs& args) {
@@ -136,7 +151,9 @@ std::uint64_t shared_bytes(const CpuArgs& args) {
 void prepare(const CpuArgs& args) {
   const std::uint32_t k = args.dim(1);
   const std::uint64_t t = args.wg[0];
-  args.set->rows->round_x(args.buffer<const float>(0) + t * k, args.shared + t * bf16_row_bytes(k), k);
+  const auto x_dtype = static_cast<DType>(args.symbols[4]);
+  args.set->rows->round_x(args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, k), x_dtype,
+                          args.shared + t * bf16_row_bytes(k), k);
 }
 
 void run(const CpuArgs& args) {

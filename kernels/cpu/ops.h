@@ -52,13 +52,14 @@ struct RowKernels {
   void (*conv_step)(const ConvStep& step);
   // linear_rows where w is f32, f16 or bf16 and x is f32, or bf16 as below.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // Arithmetic `fast`, null elsewhere: whether float_linear would round n rows of x to bf16 for such weights; a row
-  // that is rounded for all its calls, filled up with zeros to bf16_row_bytes.
-  bool (*rounds_x)(DType w, std::uint32_t n) = nullptr;
-  void (*round_x)(const float* x, void* y, std::uint32_t k) = nullptr;
+  // Arithmetic `fast`, null elsewhere: whether linear_rows should have n rows of x, which are of type `x`, as bf16 for
+  // such weights; a row that is rounded for all its calls, filled up with zeros to a whole line.
+  bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
+  void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
+// Of a row in an array of them: an odd number of lines, so that few rows meet in the same sets of a cache.
 inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
-  return (std::uint64_t{k} * 2 + 63) / 64 * 64;
+  return (std::uint64_t{k} * 2 + 63) / 64 * 64 | 64;
 }
 
 // rms_norm.cpp: y = x * rsqrt(mean(x^2) + eps) * w over each group of a row; w may be null. y may be x.
@@ -86,8 +87,8 @@ inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t 
          pos % 16 * cell_bytes;
 }
 
-// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x. `x` has type x_dtype and x_pitch bytes a row; scratch
-// holds k floats. bias may be null.
+// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x. `x` has type x_dtype and x_pitch bytes a row: what
+// w_dtype is multiplied with, f32, or bf16 where the set's rounds_x says so; scratch holds k floats. bias may be null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;

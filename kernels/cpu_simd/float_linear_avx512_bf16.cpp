@@ -133,16 +133,16 @@ bool has_avx512_bf16() {
   return has_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
 }
 
-bool rounds_x_avx512_bf16(DType w, std::uint32_t n) {
+bool rounds_x_avx512_bf16(DType w, DType, std::uint32_t n) {
   return w == DType::kBF16 || (w == DType::kF16 && n >= kFewestF16);
 }
 
-void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k) {
-  round_f32(x, k, static_cast<Bf16*>(y));
+void round_x_avx512_bf16(const void* x, DType, void* y, std::uint32_t k) {
+  round_f32(static_cast<const float*>(x), k, static_cast<Bf16*>(y));
 }
 
 void float_linear_avx512_bf16(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
-  if (!rounds_x_avx512_bf16(a.w_dtype, a.n)) return float_linear_avx512(a, begin, end);
+  if (!rounds_x_avx512_bf16(a.w_dtype, DType::kF32, a.n)) return float_linear_avx512(a, begin, end);
   alignas(64) Bf16 rounded[kTokens * kGroup];
   for (std::uint32_t first = 0; first < a.n; first += kTokens) {
     const std::uint32_t n = a.n - first < kTokens ? a.n - first : kTokens;

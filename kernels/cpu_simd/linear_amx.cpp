@@ -4,8 +4,6 @@
 //
 // code * scale of a K-quant is a whole number of at most 13 bits. It is cut into 64 high + low, two bytes, so that two
 // tile products hold a group's whole sum: no sub-block's sum is scaled on its own.
-#include <cpuid.h>
-
 #include "base/processors.h"
 #include "kernels/cpu_simd/dots_avx512.h"
 // The vectors come first.
@@ -16,11 +14,9 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kTileRows = 16;    // of x, a tile
 constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for making a group ready
 constexpr std::uint32_t kSweep = 256;      // rows of x that meet a group before it is made ready again
 constexpr std::uint32_t kPanels = 4;       // that the rows of x are laid side by side for
-constexpr std::uint64_t kVectorPitch = 64;
 
 using TileSums = std::int32_t[kTileRows][16];
 
@@ -70,11 +66,10 @@ struct Unpacked {
 // The rows of x that meet a group, n of them, side by side for all panels: tiles of rows that lie a pitch apart would
 // come from the second cache again and again.
 template <class F>
-struct Rows {
+struct Rows : RowTiles {
   alignas(64) std::int8_t qs[kSweep][kGroupValues];
   float ds[kSweep];
   Numbers numbers[kSweep];
-  std::uint32_t n;
 
   void fill(const std::byte* x, std::uint64_t pitch) {
     for (std::uint32_t t = 0; t < n; ++t) {
@@ -84,21 +79,7 @@ struct Rows {
       if constexpr (F::kHasMin) prepare<F>(block, 8, numbers[t]);
     }
   }
-
-  std::uint32_t n_tiles() const { return (n + kTileRows - 1) / kTileRows; }
-  // The last tile begins so that it ends with row n; its first rows are also the tile's before.
-  std::uint32_t first_of(std::uint32_t tile) const {
-    return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
-  }
 };
-
-// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W: all of them whole.
-constexpr TileConfig whole_tiles() {
-  TileConfig config;
-  for (int i = 0; i < 8; ++i) config.set(i, kTileRows, 64);
-  return config;
-}
-constexpr TileConfig kWholeTiles = whole_tiles();
 
 // High and low sums of a group, of a tile of rows of x.
 struct GroupSums {
@@ -126,7 +107,7 @@ ZRT_SIMD void finish(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_
 template <class F, int kC>
 ZRT_SIMD void step(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t tile, GroupSums* sums,
                    float (*acc)[16]) {
-  const bool is_made = tile < rows.n_tiles();
+  const bool is_made = tile < rows.count();
   const std::int8_t* x = rows.qs[is_made ? rows.first_of(tile) : 0];
   const std::uint32_t first = tile > 0 ? rows.first_of(tile - 1) : 0;
   const std::uint32_t known = tile > 0 ? (tile - 1) * kTileRows - first : kTileRows;
@@ -154,9 +135,9 @@ ZRT_SIMD void step(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t 
 template <class F>
 void sweep(const Unpacked<F>& group, const Rows<F>& rows, float (*acc)[16]) {
   alignas(64) GroupSums sums[2];
-  for (std::uint32_t tile = 0; tile <= rows.n_tiles(); tile += 2) {
+  for (std::uint32_t tile = 0; tile <= rows.count(); tile += 2) {
     step<F, 0>(group, rows, tile, sums, acc);
-    if (tile + 1 <= rows.n_tiles()) step<F, 2>(group, rows, tile + 1, sums, acc);
+    if (tile + 1 <= rows.count()) step<F, 2>(group, rows, tile + 1, sums, acc);
   }
 }
 
@@ -189,9 +170,7 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
   configure_tiles(kWholeTiles);
   for (std::uint32_t first = 0; first < a.n;) {
-    // What is left is not cut so that fewer than a tile's rows remain.
-    const std::uint32_t left = a.n - first;
-    const std::uint32_t n = left <= kSweep ? left : left < kSweep + kTileRows ? kSweep / 2 : kSweep;
+    const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
     for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
       run_panels<F>(a, groups, first, n, panels, n_panels);
     });
@@ -223,9 +202,7 @@ bool multiplies_tiles() {
 }  // namespace
 
 bool has_amx_int8() {
-  unsigned a = 0, b = 0, c = 0, d = 0;  // leaf 7: bits 24 and 25 of edx are AMX's tiles and its products of bytes
-  if (!has_avx512_vnni() || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d >> 24 & 3) != 3) return false;
-  return allow_tile_registers() && survives(multiplies_tiles);
+  return has_avx512_vnni() && has_tiles(kByteProducts) && survives(multiplies_tiles);
 }
 
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {

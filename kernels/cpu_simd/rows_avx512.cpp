@@ -12,5 +12,7 @@ const cpu::RowKernels kRowsAvx512{rms_norm, quantize, rope, glu, delta_step, con
 const cpu::RowKernels kRowsAvx512Bf16{
     rms_norm,           quantize, rope, glu, delta_step, conv_step, float_linear_avx512_bf16, rounds_x_avx512_bf16,
     round_x_avx512_bf16};
+const cpu::RowKernels kRowsAmxBf16{
+    rms_norm, quantize, rope, glu, delta_step, conv_step, float_linear_amx_bf16, rounds_x_amx_bf16, round_x_amx_bf16};
 
 }  // namespace zinc_rt::cpu_simd

@@ -1,52 +1,36 @@
-// The tile registers of AMX and the product of bytes on them: C [16 rows of x][16 rows of W] += A [16][k] B [k][16],
-// k at most 64, in 32 bits. B lies as words of 4 values of k, a row of W each, which is a row panel's order. A thread's
-// tiles must be configured before, and should be released before it waits: the kernel saves what is in use.
+// How the units of AMX use the tile registers: C [16 rows of x][16 rows of W] += A [16 rows of x][k] B [k][16 rows of
+// W], where B lies as words of 4 bytes of k, a row of W each, which is a row panel's order.
 #pragma once
 
-#include <cstdint>
-
-#include "kernels/cpu_simd/simd.h"
+#include "kernels/cpu_simd/tile_instructions.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// LDTILECFG's operand.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
+constexpr std::uint32_t kTileRows = 16;  // of x, a tile
+constexpr std::uint64_t kVectorPitch = 64;
 
-  constexpr void set(int tile, int n_rows, int n_bytes) {
-    rows[tile] = static_cast<std::uint8_t>(n_rows);
-    row_bytes[tile] = static_cast<std::uint16_t>(n_bytes);
+// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W: all of them whole.
+constexpr TileConfig whole_tiles() {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) config.set(i, kTileRows, 64);
+  return config;
+}
+constexpr TileConfig kWholeTiles = whole_tiles();
+
+// n rows of x in tiles, n >= kTileRows.
+struct RowTiles {
+  std::uint32_t n;
+  ZRT_MEMBER std::uint32_t count() const { return (n + kTileRows - 1) / kTileRows; }
+  // The last tile begins so that it ends with row n; its first rows are also the tile's before.
+  ZRT_MEMBER std::uint32_t first_of(std::uint32_t tile) const {
+    return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
   }
 };
-static_assert(sizeof(TileConfig) == 64, "as the processor reads it");
 
-// Written out, since the intrinsics of GCC 12 do not tell the compiler that a load reads memory.
-ZRT_SIMD void configure_tiles(const TileConfig& config) {
-  asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
-}
-ZRT_SIMD void release_tiles() {
-  asm volatile("tilerelease" : : : "memory");
-}
-template <int kTile>
-ZRT_SIMD void zero_tile() {
-  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
-}
-// Rows lie `pitch` bytes apart.
-template <int kTile>
-ZRT_SIMD void load_tile(const void* from, std::uint64_t pitch) {
-  asm volatile("tileloadd (%1,%2,1), %%tmm%c0" : : "i"(kTile), "r"(from), "r"(pitch) : "memory");
-}
-template <int kTile>
-ZRT_SIMD void store_tile(void* to, std::uint64_t pitch) {
-  asm volatile("tilestored %%tmm%c0, (%1,%2,1)" : : "i"(kTile), "r"(to), "r"(pitch) : "memory");
-}
-// C += A B, of signed bytes.
-template <int kC, int kA, int kB>
-ZRT_SIMD void add_tile_products() {
-  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+// The rows of a sweep over what is left of x, at most `most` of them: it is not cut so that fewer than a tile's remain.
+ZRT_SIMD std::uint32_t rows_of_sweep(std::uint32_t left, std::uint32_t most) {
+  return left <= most ? left : left < most + kTileRows ? most / 2 : most;
 }
 
 }  // namespace

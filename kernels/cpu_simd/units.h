@@ -17,6 +17,8 @@ bool has_avx512_bf16();
 // AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the tile registers: tried in another
 // process at each call.
 bool has_amx_int8();
+// AVX-512 BF16, VBMI and AMX's products of bf16, likewise.
+bool has_amx_bf16();
 // 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
 bool has_neon_dotprod();
@@ -28,6 +30,8 @@ bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uin
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+// Of arithmetic `fast`: rows of x that round_x_amx_bf16 made; others as linear_rows_amx_int8.
+bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
@@ -44,8 +48,12 @@ void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::ui
 // RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: bf16 weights, and f16 weights with many rows of
 // x; all else goes by float_linear_avx512.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-bool rounds_x_avx512_bf16(DType w, std::uint32_t n);
-void round_x_avx512_bf16(const float* x, void* y, std::uint32_t k);
+bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
+void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
+// And these for products by AMX: many rows of x that were rounded beforehand; others as above.
+void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
+bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
+void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
 
 // So many rounds of the multiply-adds that LINEAR's tiles are made of, on registers alone: the products of bytes made.
 std::uint64_t int8_products_avx2(std::uint64_t rounds);
@@ -54,6 +62,6 @@ std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
-extern const cpu::RowKernels kRowsAvx512Bf16;  // of arithmetic `fast`
+extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // of arithmetic `fast`
 
 }  // namespace zinc_rt::cpu_simd

@@ -127,6 +127,39 @@ INSTANTIATE_TEST_SUITE_P(Linear, EveryFormat,
                          ::testing::ValuesIn(cpu::quant_formats().begin(), cpu::quant_formats().end()),
                          [](const auto& info) { return std::string(to_string(info.param->dtype)); });
 
+// In arithmetic `fast` too, whatever forms of the normed row the parts are multiplied with.
+TEST(FusedQkv, IsNormThenLinearsInArithmeticFast) {
+  const std::uint32_t n = 40, d = 256;
+  for (const cpu::KernelSet* set : fast_sets()) {
+    const cpu::KernelSet* fast = ring::fast_form_of(*set);
+    if (fast == nullptr) continue;
+    ring::CpuRing ring(3, *fast, fast->reads_panels);
+    for (const auto& [qk, v] : {std::pair(DType::kQ4_K, DType::kQ6_K),
+                                {DType::kQ4_K, DType::kQ5_0},
+                                {DType::kQ8_0, DType::kBF16},
+                                {DType::kF16, DType::kQ4_K},
+                                {DType::kBF16, DType::kF32}})
+      for (const int quantize : {0, 1}) {
+        const auto fused = qkv(*cpu::quant_format(qk), v, quantize, n);
+        const auto got = run_on(fused, ring);
+        const auto h = as<float>(run_on({Op::RMS_NORM,
+                                         {fused.inputs[0], fused.inputs[1]},
+                                         {{DType::kF32, {kTokens, d}}},
+                                         {{"eps", 1e-5f}, {"group", d}},
+                                         {n, 0}},
+                                        ring)[0]);
+        for (std::size_t part = 0; part < 3; ++part) {
+          const Tensor& w = fused.inputs[2 + part];
+          const DType act = quantize != 0 ? act_dtype(w.dtype) : DType::kF32;
+          const Case linear{
+              Op::LINEAR, {activations(h, act, d), w, fused.inputs[5 + part]}, {fused.outputs[part]}, {}, {n, 0}};
+          EXPECT_EQ(got[part], run_on(linear, ring)[0])
+              << fast->name << " part " << part << " " << to_string(w.dtype) << " quantize " << quantize;
+        }
+      }
+  }
+}
+
 TEST(FusedQkv, RowsAreIndependent) {
   expect_rows_independent(qkv(*cpu::quant_format(DType::kQ4_K), DType::kQ6_K, 1, 4));
   expect_rows_independent(qkv(*cpu::quant_format(DType::kF32), DType::kF32, 0, 4));

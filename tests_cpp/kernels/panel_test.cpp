@@ -147,12 +147,175 @@ TEST(Int8Products, AreCountedByRounds) {
   }
 }
 
+// Forms for arithmetic `fast` that have products of quantized weights of their own.
+class FastPanel : public ::testing::TestWithParam<const cpu::QuantFormat*> {
+ protected:
+  static constexpr std::uint32_t kMany = 1 << 20;
+
+  void SetUp() override {
+    for (const auto* set : fast_sets())
+      if (const auto* fast = ring::fast_form_of(*set))
+        if (fast->rows->rounds_x(GetParam()->dtype, GetParam()->act, kMany)) sets_.push_back(fast);
+    if (sets_.empty()) GTEST_SKIP() << "no kernels of arithmetic fast for quantized weights run on this processor";
+  }
+
+  struct Product {
+    std::uint32_t n, k, m;
+    Bytes w, x;
+    std::vector<float> bias;
+    bool packed;
+  };
+  Product random_product(std::uint32_t n, std::uint32_t k, std::uint32_t m, bool packed) {
+    const auto& format = *GetParam();
+    Product p{n,
+              k,
+              m,
+              weights(random_, format.dtype, {m, k}).bytes,
+              quantized(random_.normal(std::size_t{n} * k), format.act, k),
+              m % 2 != 0 ? random_.normal(m) : std::vector<float>(),
+              packed};
+    return p;
+  }
+  cpu::LinearArgs args_of(const Product& p, const void* w) const {
+    const auto& format = *GetParam();
+    return {w,
+            format.dtype,
+            p.packed,
+            p.m,
+            p.bias.empty() ? nullptr : p.bias.data(),
+            p.x.data(),
+            format.act,
+            row_bytes(format.act, p.k),
+            p.k,
+            p.n,
+            nullptr,
+            p.m,
+            nullptr};
+  }
+  std::vector<float> exact(Product p) const {
+    p.packed = false;
+    return linear(args_of(p, p.w.data()), nullptr, p.m, p.m / 3);
+  }
+  // As LINEAR has it.
+  std::vector<float> fast(const Product& p, const cpu::KernelSet& set) const {
+    const auto& format = *GetParam();
+    Bytes panels(p.w.size());
+    cpu::pack_matrix(format.dtype, p.m, p.k, p.w.data(), panels.data());
+    auto args = args_of(p, p.packed ? panels.data() : p.w.data());
+    const std::uint64_t pitch = cpu::bf16_row_bytes(p.k);
+    Bytes rounded(p.n * pitch, std::byte{0xFF});
+    if (set.rows->rounds_x(format.dtype, format.act, p.n)) {
+      for (std::uint32_t t = 0; t < p.n; ++t)
+        set.rows->round_x(p.x.data() + t * args.x_pitch, format.act, rounded.data() + t * pitch, p.k);
+      args.x = rounded.data();
+      args.x_dtype = DType::kBF16;
+      args.x_pitch = pitch;
+    }
+    return linear(args, &set, p.m, p.m / 3);
+  }
+
+  // Each value of w and of x is rounded by up to 2^-9 of itself, half of that on the average: see FastFloatLinear.
+  void check_near(const Product& p, const cpu::KernelSet& set) const {
+    const auto& format = *GetParam();
+    std::vector<float> w(std::size_t{p.m} * p.k), x(std::size_t{p.n} * p.k);
+    for (std::uint32_t r = 0; r < p.m; ++r)
+      format.dequantize_row(p.w.data() + r * row_bytes(format.dtype, p.k), w.data() + r * p.k, p.k);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (format.act == DType::kQ8A32) {
+        const auto& block = reinterpret_cast<const ActBlockQ8A32*>(p.x.data())[i / 32];
+        x[i] = block.d * block.qs[i % 32];
+      } else {
+        const auto& block = reinterpret_cast<const ActBlockQ8A256*>(p.x.data())[i / 256];
+        x[i] = block.d * block.qs[i % 256];
+      }
+    }
+    const auto expected = exact(p), got = fast(p, set);
+    EXPECT_NE(expected, got) << "no other arithmetic was used";
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      double squares = 0;
+      for (std::uint32_t k = 0; k < p.k; ++k) {
+        const double v = double{w[i % p.m * p.k + k]} * x[i / p.m * p.k + k];
+        squares += v * v;
+      }
+      ASSERT_NEAR(expected[i], got[i], 8.0 / 512 * std::sqrt(squares) + 1e-6 * std::abs(expected[i]))
+          << fmt::format("{} n {} k {} m {}{}: row {} of w, row {} of x", set.name, p.n, p.k, p.m,
+                         p.packed ? ", packed" : "", i % p.m, i / p.m);
+    }
+  }
+
+  std::vector<const cpu::KernelSet*> sets_;
+  Random random_{9};
+};
+
+TEST_P(FastPanel, IsNearTheReference) {
+  const std::uint32_t block = traits(GetParam()->dtype).block_elems;
+  for (const auto* set : sets_)
+    for (const std::uint32_t k : {block, 256u, 256u + block, 768u})
+      for (const std::uint32_t n : {32u, 33u, 48u, 63u, 65u})
+        for (const std::uint32_t m : {1u, 15u, 17u, 50u, 64u})
+          for (const bool packed : {false, true})
+            ASSERT_NO_FATAL_FAILURE(check_near(random_product(n, k, m, packed), *set));
+}
+
+// More rows of x than are taken at once, more panels, and more groups.
+TEST_P(FastPanel, IsNearTheReferenceInManyRows) {
+  const std::uint32_t block = traits(GetParam()->dtype).block_elems;
+  for (const auto* set : sets_) {
+    for (const std::uint32_t n : {511u, 513u, 527u, 528u, 1030u})
+      ASSERT_NO_FATAL_FAILURE(check_near(random_product(n, block, 80, true), *set));
+    ASSERT_NO_FATAL_FAILURE(check_near(random_product(40, 2560 + block, 150, true), *set));
+  }
+}
+
+TEST_P(FastPanel, HasTheBitsOfTheReferenceInFewRows) {
+  for (const auto* set : sets_)
+    for (const std::uint32_t n : {1u, 3u, 31u}) {
+      const auto p = random_product(n, 512, 33, true);
+      EXPECT_EQ(exact(p), fast(p, *set)) << set->name << " n " << n;
+    }
+}
+
+// Among whatever others, if they are many, and wherever its row of w lies.
+TEST_P(FastPanel, GivesARowTheSameBitsAmongOthers) {
+  const std::uint32_t k = 512, m = 70, n = 560;
+  const auto whole = random_product(n, k, m, true);
+  for (const auto* set : sets_) {
+    const auto all = fast(whole, *set);
+    auto plain = whole;
+    plain.packed = false;
+    EXPECT_EQ(all, fast(plain, *set));
+    for (const auto& [first, rows] : {std::pair(1u, 33u), {40u, 64u}, {500u, 60u}}) {
+      auto part = whole;
+      part.n = rows;
+      part.x = Bytes(whole.x.begin() + first * row_bytes(GetParam()->act, k),
+                     whole.x.begin() + (first + rows) * row_bytes(GetParam()->act, k));
+      EXPECT_EQ(fast(part, *set), std::vector(all.begin() + first * m, all.begin() + (first + rows) * m))
+          << set->name << " rows from " << first << " on";
+    }
+  }
+}
+
+// What is no number is seen in every value that it is a term of and in no other.
+TEST_P(FastPanel, ShowsWhatIsNoNumber) {
+  const auto& format = *GetParam();
+  const std::uint32_t k = 512, n = 37, m = 20;
+  for (const auto* set : sets_) {
+    auto p = random_product(n, k, m, true);
+    const float nan = NAN;
+    std::memcpy(p.x.data() + 7 * row_bytes(format.act, k), &nan, sizeof(nan));
+    const auto y = fast(p, *set);
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / m == 7) << set->name << " at " << i;
+  }
+}
+
 std::vector<const cpu::QuantFormat*> integer_formats() {
   std::vector<const cpu::QuantFormat*> formats;
   for (const auto* format : cpu::quant_formats())
     if (format->act != DType::kF32) formats.push_back(format);
   return formats;
 }
+INSTANTIATE_TEST_SUITE_P(Formats, FastPanel, ::testing::ValuesIn(integer_formats()),
+                         [](const auto& info) { return std::string(to_string(info.param->dtype)); });
 INSTANTIATE_TEST_SUITE_P(Formats, Panel, ::testing::ValuesIn(integer_formats()),
                          [](const auto& info) { return std::string(to_string(info.param->dtype)); });
 

@@ -10,17 +10,25 @@
 namespace zinc_rt::ring {
 namespace {
 
+// A set's form for arithmetic `fast`.
+struct FastForm {
+  cpu::KernelSet set = {};
+  bool (*runs_here)() = nullptr;
+};
 struct Entry {
   cpu::KernelSet set;
   bool (*runs_here)();
   Int8Products int8_products = nullptr;
-  cpu::KernelSet fast = {};  // for arithmetic `fast`, where has_fast
-  bool (*has_fast)() = nullptr;
+  FastForm fast[2] = {};  // the faster first
 };
 
 #if defined(ZRT_CPU_SIMD_VNNI)
 bool has_amx_int8() {
   static const bool kHas = cpu_simd::has_amx_int8();
+  return kHas;
+}
+bool has_amx_bf16() {
+  static const bool kHas = cpu_simd::has_amx_bf16();
   return kHas;
 }
 #endif
@@ -31,15 +39,17 @@ const Entry kSets[] = {
     {{"amx_int8", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
      has_amx_int8,
      cpu_simd::int8_products_avx512_vnni,
-     {"amx_int8+avx512_bf16", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512,
-      &cpu_simd::kRowsAvx512Bf16},
-     cpu_simd::has_avx512_bf16},
+     {{{"amx_int8+amx_bf16", true, cpu_simd::linear_rows_amx_bf16, cpu_simd::attend_avx512, &cpu_simd::kRowsAmxBf16},
+       has_amx_bf16},
+      {{"amx_int8+avx512_bf16", true, cpu_simd::linear_rows_amx_int8, cpu_simd::attend_avx512,
+        &cpu_simd::kRowsAvx512Bf16},
+       cpu_simd::has_avx512_bf16}}},
     {{"avx512_vnni", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512, &cpu_simd::kRowsAvx512},
      cpu_simd::has_avx512_vnni,
      cpu_simd::int8_products_avx512_vnni,
-     {"avx512_vnni+avx512_bf16", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512,
-      &cpu_simd::kRowsAvx512Bf16},
-     cpu_simd::has_avx512_bf16},
+     {{{"avx512_vnni+avx512_bf16", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512,
+        &cpu_simd::kRowsAvx512Bf16},
+       cpu_simd::has_avx512_bf16}}},
     {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx_vnni,
      cpu_simd::int8_products_avx_vnni},
@@ -72,8 +82,11 @@ Result<const cpu::KernelSet*> find_kernel_set(const std::string& name) {
 }
 
 const cpu::KernelSet* fast_form_of(const cpu::KernelSet& set) {
-  for (const Entry& entry : kSets)
-    if (&entry.set == &set && entry.has_fast != nullptr && entry.has_fast()) return &entry.fast;
+  for (const Entry& entry : kSets) {
+    if (&entry.set != &set) continue;
+    for (const FastForm& form : entry.fast)
+      if (form.runs_here != nullptr && form.runs_here()) return &form.set;
+  }
   return nullptr;
 }
 

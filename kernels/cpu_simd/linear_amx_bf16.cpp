@@ -1,0 +1,332 @@
+// LINEAR in arithmetic `fast` (docs/arithmetic.md) with AMX's products of bf16, for rows of x that were rounded to bf16
+// once for all workgroups (round_x), kFewestRows of them or more: weights of all types but F32. All else goes the way
+// of the exact sets, or of AVX-512 BF16.
+//
+// A group of two panels, 32 rows of W by 256 of k, is widened to bf16 once for all rows of x of a sweep and stays in
+// the first cache. 32 rows of x meet it at a time: four tiles of sums, for which each loaded tile serves two products.
+#include "base/processors.h"
+#include "kernels/cpu_simd/dots_avx512.h"
+// The vectors come first.
+#include "kernels/cpu_simd/linear_source.h"
+#include "kernels/cpu_simd/tiles_amx.h"
+#include "kernels/cpu_simd/units.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening a group
+constexpr std::uint32_t kSweep = 512;      // rows of x that meet a group before it is widened again
+constexpr std::uint32_t kPanels = 4;       // whose sums lie side by side, so that y is stored in long rows
+constexpr std::uint32_t kStep = 32;        // values of k a tile
+constexpr std::uint32_t kSteps = kGroupValues / kStep;
+
+using Bf16 = std::uint16_t;
+// kStep values of k of 16 rows of W: a row of the tile has two values of k of each.
+using WeightTile = Bf16[kStep / 2][2 * kLanes];
+using SumTile = float[kTileRows][16];
+
+ZRT_SIMD __m512i round_both(const Floats& low, const Floats& high) {
+  return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.v, low.v));
+}
+
+// ---- quantized weights ----
+
+// Codes become floats by their place among the bits of a large one, from which a multiply-add takes it off again:
+// 128 + code for codes below 128, 2^15 + 128 + code for signed ones.
+template <class F>
+struct Places {
+  static constexpr float kBase = F::kSigned ? 32768.0f : 128.0f;
+  static constexpr int kByte = F::kSigned ? 1 : 2;  // of the float that holds the code
+  static constexpr __mmask64 kMask = 0x1111111111111111u << kByte;
+  static_assert(F::kSigned || F::kLargest < 128);
+
+  // What a float of pair `pair` of a word, of rows 8 * half on, has in that byte: lanes of a row are neighbours.
+  struct Order {
+    alignas(64) std::uint8_t from[64];
+  };
+  static constexpr Order order_of(int pair, int half) {
+    Order order{};
+    for (int lane = 0; lane < 16; ++lane)
+      order.from[4 * lane + kByte] = static_cast<std::uint8_t>(32 * half + lane / 2 * 4 + 2 * pair + lane % 2);
+    return order;
+  }
+  static constexpr Order kOrders[2][2] = {{order_of(0, 0), order_of(0, 1)}, {order_of(1, 0), order_of(1, 1)}};
+
+  ZRT_SIMD Floats floats(const Ints& codes, int pair, int half) {
+    return {_mm512_castsi512_ps(_mm512_mask_permutexvar_epi8(_mm512_castps_si512(splat(kBase).v), kMask,
+                                                             load_ints(kOrders[pair][half].from).v, codes.v))};
+  }
+};
+
+// A number of each row as it is wanted for pairs of values: rows 0 to 7, then 8 to 15, twice each.
+struct Twice {
+  Floats half[2];
+};
+ZRT_SIMD Twice twice(const Floats& rows) {
+  const __m512i low = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+  return {{{_mm512_permutexvar_ps(low, rows.v)},
+           {_mm512_permutexvar_ps(_mm512_or_si512(low, _mm512_set1_epi32(8)), rows.v)}}};
+}
+
+// The values of 32 or 16 of k are code * scale + begin.
+struct Line {
+  Twice scale, begin;
+};
+template <class F>
+ZRT_SIMD Line line_of(const Group& group, int s, int part) {
+  constexpr int kOffset = F::kSigned ? 128 : F::kOffset;
+  Floats scale = F::d(group, F::kIsK ? 0 : s), begin;
+  [[maybe_unused]] const int j = 32 / F::kSub * s + part;
+  if constexpr (F::kIsK) scale = scale * to_floats(F::sc(group, j));
+  const Floats base = splat(-(Places<F>::kBase + kOffset));
+  if constexpr (F::kHasMin && F::kIsK)
+    begin = fma(base, scale, to_floats(F::min(group, j)) * F::m(group, 0));
+  else if constexpr (F::kHasMin)
+    begin = fma(base, scale, F::m(group, s));
+  else
+    begin = base * scale;
+  return {twice(scale), twice(begin)};
+}
+
+template <class F>
+void widen(const Group& group, WeightTile* to) {
+  constexpr int kParts = 32 / F::kSub;
+  for (int s = 0; s < group.n_blocks; ++s) {
+    Line lines[kParts];
+    for (int part = 0; part < kParts; ++part) lines[part] = line_of<F>(group, s, part);
+    F::each_word(group, s, [&](auto w, const Ints& signed_or_not) ZRT_INLINE_LAMBDA {
+      const Ints codes = F::kSigned ? signed_or_not ^ every_byte(128) : signed_or_not;
+      const Line& line = lines[kParts == 1 ? 0 : w / 4];
+      repeat<2>([&](auto pair) ZRT_INLINE_LAMBDA {
+        Floats half[2];
+        repeat<2>([&](auto h) ZRT_INLINE_LAMBDA {
+          half[h] = fma(Places<F>::floats(codes, pair, h), line.scale.half[h], line.begin.half[h]);
+        });
+        store(to[s][2 * w + pair], Ints{round_both(half[0], half[1])});
+      });
+    });
+  }
+}
+
+// ---- F16 and BF16 weights ----
+
+// Rows of words to columns.
+ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
+  __m512i two[16], four[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    two[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+    two[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+  }
+  // A quarter of four[4 q + c]: a column of rows 4 q to 4 q + 3.
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    four[i] = _mm512_unpacklo_epi64(two[i], two[i + 2]);
+    four[i + 1] = _mm512_unpackhi_epi64(two[i], two[i + 2]);
+    four[i + 2] = _mm512_unpacklo_epi64(two[i + 1], two[i + 3]);
+    four[i + 3] = _mm512_unpackhi_epi64(two[i + 1], two[i + 3]);
+  }
+  const auto column = [to](int i, __m512i v)
+                          ZRT_INLINE_LAMBDA { _mm512_storeu_si512(static_cast<std::byte*>(to) + i * kVectorPitch, v); };
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    const __m512i a = _mm512_shuffle_i32x4(four[c], four[4 + c], 0x44);
+    const __m512i b = _mm512_shuffle_i32x4(four[8 + c], four[12 + c], 0x44);
+    const __m512i d = _mm512_shuffle_i32x4(four[c], four[4 + c], 0xEE);
+    const __m512i e = _mm512_shuffle_i32x4(four[8 + c], four[12 + c], 0xEE);
+    column(c, _mm512_shuffle_i32x4(a, b, 0x88));
+    column(4 + c, _mm512_shuffle_i32x4(a, b, 0xDD));
+    column(8 + c, _mm512_shuffle_i32x4(d, e, 0x88));
+    column(12 + c, _mm512_shuffle_i32x4(d, e, 0xDD));
+  }
+}
+
+// kStep values, of which the first n are there and the others zeros.
+template <bool kIsF16>
+ZRT_SIMD __m512i load_some(const std::uint16_t* from, std::uint32_t n) {
+  const __m512i halves = n >= kStep ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi16((1u << n) - 1, from);
+  if constexpr (!kIsF16) return halves;
+  return round_both({_mm512_cvtph_ps(_mm512_castsi512_si256(halves))},
+                    {_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1))});
+}
+
+// The group of a panel of rows as they lie in a matrix; the last row stands in for those that are not there.
+template <bool kIsF16>
+void widen_rows(const cpu::LinearArgs& a, const PanelRows& rows, std::uint32_t g, WeightTile* to) {
+  const auto* w = static_cast<const std::uint16_t*>(a.w) + g * kGroupValues;
+  for (std::uint32_t k = g * kGroupValues; k < a.k && k < (g + 1) * kGroupValues; k += kStep, w += kStep) {
+    __m512i values[kTileRows];
+#pragma GCC unroll 16
+    for (std::uint32_t r = 0; r < kTileRows; ++r) {
+      const std::uint64_t row = rows.first + r < rows.end ? rows.first + r : rows.end - 1;
+      values[r] = load_some<kIsF16>(w + row * a.k, a.k - k);
+    }
+    transpose(values, *to++);
+  }
+}
+
+// ---- products ----
+
+// A group of rows of x from its first tile on.
+struct XTile {
+  const Bf16* at;
+  std::uint64_t pitch;  // bytes
+};
+
+// The sums of kX tiles of rows of x by kW panels, of n_steps tiles of k. Where the sums begin, they are zero before.
+template <int kX, int kW>
+ZRT_SIMD void multiply(const XTile (&x)[2], const WeightTile (*w)[kSteps], std::uint32_t n_steps, bool begins,
+                       SumTile* const (&sums)[2]) {
+  const auto each = [](auto&& fn) ZRT_INLINE_LAMBDA {
+    repeat<kX>([&](auto i) ZRT_INLINE_LAMBDA { repeat<kW>([&](auto j) ZRT_INLINE_LAMBDA { fn(i, j); }); });
+  };
+  if (begins)
+    each([&](auto i, auto j) ZRT_INLINE_LAMBDA { zero_tile<2 * i + j>(); });
+  else
+    each([&](auto i, auto j) ZRT_INLINE_LAMBDA { load_tile<2 * i + j>(sums[i][j], kVectorPitch); });
+  for (std::uint32_t s = 0; s < n_steps; ++s) {
+    load_tile<4>(x[0].at + kStep * s, x[0].pitch);
+    load_tile<6>(w[0][s], kVectorPitch);
+    add_tile_products_bf16<0, 4, 6>();
+    if constexpr (kW == 2) {
+      load_tile<7>(w[1][s], kVectorPitch);
+      add_tile_products_bf16<1, 4, 7>();
+    }
+    if constexpr (kX == 2) {
+      load_tile<5>(x[1].at + kStep * s, x[1].pitch);
+      add_tile_products_bf16<2, 5, 6>();
+      if constexpr (kW == 2) add_tile_products_bf16<3, 5, 7>();
+    }
+  }
+  each([&](auto i, auto j) ZRT_INLINE_LAMBDA { store_tile<2 * i + j>(sums[i][j], kVectorPitch); });
+}
+
+template <int kW>
+void sweep(const cpu::LinearArgs& a, const std::byte* x, const RowTiles& rows, const WeightTile (*w)[kSteps],
+           std::uint32_t n_steps, bool begins, SumTile (*sums)[kPanels], std::uint32_t panel) {
+  const auto tile_of = [&](std::uint32_t tile) ZRT_INLINE_LAMBDA {
+    return XTile{reinterpret_cast<const Bf16*>(x + rows.first_of(tile) * a.x_pitch), a.x_pitch};
+  };
+  std::uint32_t tile = 0;
+  for (; tile + 2 <= rows.count(); tile += 2)
+    multiply<2, kW>({tile_of(tile), tile_of(tile + 1)}, w, n_steps, begins,
+                    {sums[tile] + panel, sums[tile + 1] + panel});
+  if (tile < rows.count())
+    multiply<1, kW>({tile_of(tile), tile_of(tile)}, w, n_steps, begins, {sums[tile] + panel, nullptr});
+}
+
+// At most kSweep rows of x on at most kPanels panels. widen_group(panel, g, tiles).
+template <class Widen>
+void run_panels(const cpu::LinearArgs& a, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
+                std::uint32_t n_panels, Widen&& widen_group) {
+  const RowTiles rows{n};
+  const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
+  alignas(64) SumTile sums[kSweep / kTileRows][kPanels];
+  alignas(64) WeightTile w[2][kSteps];
+  for (std::uint32_t k = 0, g = 0; k < a.k; k += kGroupValues, ++g) {
+    const std::uint32_t left = (a.k - k + kStep - 1) / kStep, n_steps = left < kSteps ? left : kSteps;
+    for (std::uint32_t p = 0; p < n_panels; p += 2) {
+      const bool is_pair = p + 1 < n_panels;
+      widen_group(panels[p], g, w[0]);
+      if (is_pair) widen_group(panels[p + 1], g, w[1]);
+      const auto run = is_pair ? sweep<2> : sweep<1>;
+      run(a, x + k * sizeof(Bf16), rows, w, n_steps, k == 0, sums, p);
+    }
+  }
+  for (std::uint32_t tile = 0; tile < rows.count(); ++tile) {
+    const std::uint32_t at = rows.first_of(tile);
+    for (std::uint32_t j = tile * kTileRows - at; j < kTileRows; ++j)
+      for (std::uint32_t p = 0; p < n_panels; ++p)
+        store_rows(a, first + at + j, panels[p].first, panels[p].begin, panels[p].end, sums[tile][p][j]);
+  }
+}
+
+template <class Widen>
+void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen&& widen_group) {
+  configure_tiles(kWholeTiles);
+  for (std::uint32_t first = 0; first < a.n;) {
+    const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
+    for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
+      run_panels(a, first, n, panels, n_panels, widen_group);
+    });
+    first += n;
+  }
+  release_tiles();
+}
+
+// ---- rows of x ----
+
+void round_bytes(const std::int8_t* from, float d, std::uint32_t n, Bf16* to) {
+  for (std::uint32_t i = 0; i < n; i += kStep)
+    store(to + i, Ints{round_both(load_i8(from + i) * splat(d), load_i8(from + i + kLanes) * splat(d))});
+}
+
+bool has_product_for(DType w) {
+  return w == DType::kF16 || w == DType::kBF16 || with_format(w, [](auto) { return true; });
+}
+
+// One product: 32 ones by -1 are -32.
+bool multiplies_tiles() {
+  alignas(64) Bf16 ones[kTileRows][kStep], minus_ones[kTileRows][kStep];
+  alignas(64) SumTile sums;
+  for (std::uint32_t i = 0; i < kTileRows; ++i)
+    for (std::uint32_t j = 0; j < kStep; ++j) ones[i][j] = 0x3F80, minus_ones[i][j] = 0xBF80;
+  configure_tiles(kWholeTiles);
+  zero_tile<0>();
+  load_tile<4>(ones, kVectorPitch);
+  load_tile<6>(minus_ones, kVectorPitch);
+  add_tile_products_bf16<0, 4, 6>();
+  store_tile<0>(sums, kVectorPitch);
+  release_tiles();
+  for (const auto& row : sums)
+    for (const float sum : row)
+      if (sum != -32.0f) return false;
+  return true;
+}
+
+}  // namespace
+
+bool has_amx_bf16() {
+  return has_avx512_bf16() && __builtin_cpu_supports("avx512vbmi") && has_tiles(kBf16Products) &&
+         survives(multiplies_tiles);
+}
+
+bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n) {
+  if (x == DType::kF32) return rounds_x_avx512_bf16(w, x, n);
+  return n >= kFewestRows && has_product_for(w);
+}
+
+void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k) {
+  auto* to = static_cast<Bf16*>(y);
+  if (x_dtype == DType::kF32) return round_x_avx512_bf16(x, x_dtype, y, k);
+  if (x_dtype == DType::kQ8A32)
+    for (const auto* block = static_cast<const ActBlockQ8A32*>(x); k > 0; k -= 32, to += 32, ++block)
+      round_bytes(block->qs, block->d, 32, to);
+  else
+    for (const auto* block = static_cast<const ActBlockQ8A256*>(x); k > 0; k -= 256, to += 256, ++block)
+      round_bytes(block->qs, block->d, 256, to);
+}
+
+bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  if (args.x_dtype != DType::kBF16) return linear_rows_amx_int8(args, begin, end);
+  return with_format(args.w_dtype, [&](auto format) {
+    using F = decltype(format);
+    Groups groups(args);
+    run(args, begin, end, [&](const PanelRows& panel, std::uint32_t g, WeightTile* to) {
+      widen<F>(groups.at(panel, g), to);
+      groups.ask_for(panel, g + 1);
+    });
+    return true;
+  });
+}
+
+void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  if (args.x_dtype != DType::kBF16 || args.n < kFewestRows) return float_linear_avx512_bf16(args, begin, end);
+  cpu::LinearArgs plain = args;
+  plain.packed = false;
+  const auto widen_group = plain.w_dtype == DType::kF16 ? widen_rows<true> : widen_rows<false>;
+  run(plain, begin, end,
+      [&](const PanelRows& panel, std::uint32_t g, WeightTile* to) { widen_group(plain, panel, g, to); });
+}
+
+}  // namespace zinc_rt::cpu_simd

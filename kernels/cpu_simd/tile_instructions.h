@@ -1,0 +1,72 @@
+// The instructions of AMX: nothing else names them, and tests_cpp/amx_sim has a header of this path in which they run
+// on any processor. A thread's tiles must be configured before, and should be released before it waits: the kernel
+// saves what is in use.
+#pragma once
+
+#include <cpuid.h>
+
+#include <cstdint>
+
+#include "base/processors.h"
+#include "kernels/cpu_simd/simd.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+// LDTILECFG's operand.
+struct alignas(64) TileConfig {
+  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+
+  constexpr void set(int tile, int n_rows, int n_bytes) {
+    rows[tile] = static_cast<std::uint8_t>(n_rows);
+    row_bytes[tile] = static_cast<std::uint16_t>(n_bytes);
+  }
+};
+static_assert(sizeof(TileConfig) == 64, "as the processor reads it");
+
+// Whether the processor has tiles and the products on them that bit `product` of leaf 7's edx stands for, and the
+// system gives this process the registers. A hypervisor may refuse them still.
+constexpr unsigned kBf16Products = 22, kByteProducts = 25;
+bool has_tiles(unsigned product) {
+  constexpr unsigned kTiles = 24;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  return (d >> kTiles & d >> product & 1) != 0 && allow_tile_registers();
+}
+
+// Written out, since the intrinsics of GCC 12 do not tell the compiler that a load reads memory.
+ZRT_SIMD void configure_tiles(const TileConfig& config) {
+  asm volatile("ldtilecfg %0" : : "m"(config) : "memory");
+}
+ZRT_SIMD void release_tiles() {
+  asm volatile("tilerelease" : : : "memory");
+}
+template <int kTile>
+ZRT_SIMD void zero_tile() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
+}
+// Rows lie `pitch` bytes apart.
+template <int kTile>
+ZRT_SIMD void load_tile(const void* from, std::uint64_t pitch) {
+  asm volatile("tileloadd (%1,%2,1), %%tmm%c0" : : "i"(kTile), "r"(from), "r"(pitch) : "memory");
+}
+template <int kTile>
+ZRT_SIMD void store_tile(void* to, std::uint64_t pitch) {
+  asm volatile("tilestored %%tmm%c0, (%1,%2,1)" : : "i"(kTile), "r"(to), "r"(pitch) : "memory");
+}
+// C += A B, 16 x 16 sums of 32 bits. A has a row for each of C's, B a column, 4 bytes of k a word.
+// Of signed bytes, 64 of k at most, added as integers.
+template <int kC, int kA, int kB>
+ZRT_SIMD void add_tile_products() {
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+}
+// Of pairs of bf16, 32 values of k at most, added as floats; subnormal numbers are zeros.
+template <int kC, int kA, int kB>
+ZRT_SIMD void add_tile_products_bf16() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
