@@ -103,7 +103,7 @@ std::uint64_t norm_linear_lds(std::uint32_t d) {
 std::uint64_t norm_linear_shared(std::uint32_t d) {
   std::uint64_t bytes = 0;
   for (const Form& form : kForms) bytes += bytes_of(form, d);
-  return bytes;
+  return bytes | 64;  // see bf16_row_bytes
 }
 
 void norm_linear_prepare(const CpuArgs& args, const NormArgs& norm, std::span<const NormLinearPart> parts) {

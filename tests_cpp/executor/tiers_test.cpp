@@ -1,5 +1,7 @@
 // Every tier that can run here against T-CPU: logits and tokens, bit for bit. Where there is none, nothing is listed.
+#include "kernels/cpu/ops.h"
 #include "model_fixture.h"
+#include "ring/cpu/kernel_sets.h"
 #include "ring/registry.h"
 
 namespace zinc_rt {
@@ -27,8 +29,9 @@ std::vector<TierCase> tier_cases() {
 // Those that have kernels of arithmetic `fast` somewhere, and T-CPU with weights that it has some for.
 std::vector<TierCase> fast_cases() {
   auto cases = tier_cases();
-  for (const auto* model : {"llama_spm-bf16", "llama3_tied_rope-f16", "qwen3next-f16", "gemma3-f16", "gemma4_e2b-f16",
-                            "gemma4_dense-f16", "gemma4_moe-f16", "phi3_longrope-f16"})
+  for (const auto* model :
+       {"llama_spm-bf16", "llama3_tied_rope-f16", "qwen3next-f16", "gemma3-f16", "gemma4_e2b-f16", "gemma4_dense-f16",
+        "gemma4_moe-f16", "phi3_longrope-f16", "llama_k-Q4_0", "llama_k-Q6_K", "qwen3moe-Q4_K_M"})
     cases.push_back({"t_cpu", model});
   return cases;
 }
@@ -105,7 +108,13 @@ double distance(const Outcome& a, const Outcome& b) {
 
 // Arithmetic `fast` moves logits no further than not quantizing activations does, which with experts is far: another
 // one is chosen where two are about as good.
-class FastTiers : public Tiers {};
+class FastTiers : public Tiers {
+ protected:
+  static bool has_fast_quantized_products() {
+    const auto* set = ring::fast_form_of(**ring::find_kernel_set("auto"));
+    return set != nullptr && set->rows->rounds_x(DType::kQ4_0, act_dtype(DType::kQ4_0), 1 << 20);
+  }
+};
 TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   auto options = long_options();
   const auto exact = open(GetParam().model, options);
@@ -117,6 +126,8 @@ TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   const auto fast = open(GetParam().model, options);
   ASSERT_TRUE(exact && unquantized && fast);
   if (fast->info().arithmetic != "fast") GTEST_SKIP() << "this tier has no arithmetic fast here";
+  if (GetParam().tier == "t_cpu" && GetParam().model.contains("-Q") && !has_fast_quantized_products())
+    GTEST_SKIP() << "T-CPU has no kernels of arithmetic fast for quantized weights here";
   Outcome outcomes[3];
   run_long_prompt(*exact, outcomes[0]);
   run_long_prompt(*unquantized, outcomes[1]);
