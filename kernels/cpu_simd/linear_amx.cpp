@@ -202,7 +202,7 @@ bool multiplies_tiles() {
 }  // namespace
 
 bool has_amx_int8() {
-  return has_avx512_vnni() && has_tiles(kByteProducts) && survives(multiplies_tiles);
+  return has_avx512_vnni() && has_tiles(TileProducts::kBytes) && survives(multiplies_tiles);
 }
 
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {

@@ -287,7 +287,7 @@ bool multiplies_tiles() {
 }  // namespace
 
 bool has_amx_bf16() {
-  return has_avx512_bf16() && __builtin_cpu_supports("avx512vbmi") && has_tiles(kBf16Products) &&
+  return has_avx512_bf16() && __builtin_cpu_supports("avx512vbmi") && has_tiles(TileProducts::kBf16) &&
          survives(multiplies_tiles);
 }
 

@@ -9,31 +9,18 @@
 
 #include "base/processors.h"
 #include "kernels/cpu_simd/simd.h"
+#include "kernels/cpu_simd/tile_config.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// LDTILECFG's operand.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-
-  constexpr void set(int tile, int n_rows, int n_bytes) {
-    rows[tile] = static_cast<std::uint8_t>(n_rows);
-    row_bytes[tile] = static_cast<std::uint16_t>(n_bytes);
-  }
-};
-static_assert(sizeof(TileConfig) == 64, "as the processor reads it");
-
-// Whether the processor has tiles and the products on them that bit `product` of leaf 7's edx stands for, and the
-// system gives this process the registers. A hypervisor may refuse them still.
-constexpr unsigned kBf16Products = 22, kByteProducts = 25;
-bool has_tiles(unsigned product) {
+// Whether the processor has tiles and these products on them, and the system gives this process the registers. A
+// hypervisor may refuse them still.
+bool has_tiles(TileProducts products) {
   constexpr unsigned kTiles = 24;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  return (d >> kTiles & d >> product & 1) != 0 && allow_tile_registers();
+  return (d >> kTiles & d >> static_cast<unsigned>(products) & 1) != 0 && allow_tile_registers();
 }
 
 // Written out, since the intrinsics of GCC 12 do not tell the compiler that a load reads memory.

@@ -9,21 +9,10 @@
 #include <cstring>
 
 #include "kernels/cpu_simd/simd.h"
+#include "kernels/cpu_simd/tile_config.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
-
-// LDTILECFG's operand.
-struct alignas(64) TileConfig {
-  std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-  std::uint16_t row_bytes[16] = {};
-  std::uint8_t rows[16] = {};
-
-  constexpr void set(int tile, int n_rows, int n_bytes) {
-    rows[tile] = static_cast<std::uint8_t>(n_rows);
-    row_bytes[tile] = static_cast<std::uint16_t>(n_bytes);
-  }
-};
 
 struct SimTile {
   int rows = 0, bytes = 0;  // a row; 0: not configured
@@ -47,8 +36,7 @@ SimTile& sim_tile(int i) {
   return sim_tiles[i];
 }
 
-constexpr unsigned kBf16Products = 22, kByteProducts = 25;
-bool has_tiles(unsigned) {
+bool has_tiles(TileProducts) {
   return true;
 }
 
