@@ -46,29 +46,36 @@ bool rounds_x(const cpu::KernelSet& set, DType dtype, std::uint32_t n) {
   return set.rows->rounds_x != nullptr && set.rows->rounds_x(dtype, act_dtype(dtype), n);
 }
 
+// As the engine has it: at the beginning of a line.
+struct Memory {
+  explicit Memory(std::uint64_t bytes) : memory(bytes + 64, std::byte{0x11}) {}
+  std::byte* at() { return memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64; }
+  std::vector<std::byte> memory;
+};
+
 double linear_rate(const cpu::KernelSet& set, DType dtype, std::uint32_t n, double seconds) {
   DType act = act_dtype(dtype);
   // Bytes of which scales are ordinary numbers.
-  const std::vector<std::byte> w(row_bytes(dtype, kK) * kRows, std::byte{0x11});
-  std::vector<std::byte> x(row_bytes(act, kK) * n);
-  std::vector<float> row(kK), y(std::size_t{n} * kRows);
+  Memory w(row_bytes(dtype, kK) * kRows), x(row_bytes(act, kK) * n), y(sizeof(float) * n * kRows);
+  std::vector<float> row(kK);
   for (std::uint32_t i = 0; i < kK; ++i) row[i] = static_cast<float>(i % 37) - 18;
   for (std::uint32_t t = 0; t < n; ++t)
     if (act == DType::kF32)
-      std::memcpy(x.data() + t * row_bytes(act, kK), row.data(), row_bytes(act, kK));
+      std::memcpy(x.at() + t * row_bytes(act, kK), row.data(), row_bytes(act, kK));
     else
-      cpu::quantize_row(row.data(), x.data() + t * row_bytes(act, kK), kK, act);
+      cpu::quantize_row(row.data(), x.at() + t * row_bytes(act, kK), kK, act);
   std::uint64_t pitch = row_bytes(act, kK);
   if (rounds_x(set, dtype, n)) {
-    std::vector<std::byte> rounded(cpu::bf16_row_bytes(kK) * n);
+    Memory rounded(cpu::bf16_row_bytes(kK) * n);
     for (std::uint32_t t = 0; t < n; ++t)
-      set.rows->round_x(x.data() + t * pitch, act, rounded.data() + t * cpu::bf16_row_bytes(kK), kK);
+      set.rows->round_x(x.at() + t * pitch, act, rounded.at() + t * cpu::bf16_row_bytes(kK), kK);
     x = std::move(rounded);
     act = DType::kBF16;
     pitch = cpu::bf16_row_bytes(kK);
   }
-  const cpu::LinearArgs args{w.data(), dtype, true, kRows,    nullptr, x.data(),   act,
-                             pitch,    kK,    n,    y.data(), kRows,   row.data(), &set};
+  const cpu::LinearArgs args{
+      w.at(), dtype,      true, kRows, nullptr, x.at(), act, pitch, kK, n, reinterpret_cast<float*>(y.at()),
+      kRows,  row.data(), &set};
   return rate(seconds, [&] {
     for (std::uint32_t m = 0; m < kRows; m += kWorkgroup) cpu::linear_rows(args, m, m + kWorkgroup);
     return 2.0 * n * kK * kRows;

@@ -18,7 +18,8 @@ constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening a gr
 constexpr std::uint32_t kSweep = 512;      // rows of x that meet a group before it is widened again
 constexpr std::uint32_t kPanels = 4;       // whose sums lie side by side, so that y is stored in long rows
 constexpr std::uint32_t kStep = 32;        // values of k a tile
-constexpr std::uint32_t kSteps = kGroupValues / kStep;
+constexpr std::uint32_t kGroups = 4;       // that are widened at once
+constexpr std::uint32_t kGroupSteps = kGroupValues / kStep, kSteps = kGroups * kGroupSteps;
 
 using Bf16 = std::uint16_t;
 // kStep values of k of 16 rows of W: a row of the tile has two values of k of each.
@@ -167,23 +168,42 @@ void widen_rows(const cpu::LinearArgs& a, const PanelRows& rows, std::uint32_t g
 
 // ---- products ----
 
-// A group of rows of x from its first tile on.
+// A tile of rows of x from a step on.
 struct XTile {
   const Bf16* at;
   std::uint64_t pitch;  // bytes
 };
 
+// The sums of a tile of rows of x. Tiles are no power of two apart: a tile is loaded while stores of the one before,
+// of which the processor first compares the place in a page, are on their way.
+struct Sums {
+  alignas(64) SumTile of[kPanels];
+  float unused[kTileRows];
+};
+
+// What a block of rows will be written to. Its lines are asked for while the products are made: they lie pages apart.
+struct Output {
+  float* at;  // null: not yet
+  std::uint64_t pitch;
+  ZRT_MEMBER void ask_for(std::uint32_t row) const {
+    if (at == nullptr) return;
+    const auto* line = reinterpret_cast<const std::byte*>(at + row * pitch);
+    __builtin_prefetch(line, 1);
+    __builtin_prefetch(line + 64, 1);
+  }
+};
+
 // The sums of kX tiles of rows of x by kW panels, of n_steps tiles of k. Where the sums begin, they are zero before.
 template <int kX, int kW>
 ZRT_SIMD void multiply(const XTile (&x)[2], const WeightTile (*w)[kSteps], std::uint32_t n_steps, bool begins,
-                       SumTile* const (&sums)[2]) {
+                       Sums* sums, std::uint32_t panel, const Output& y) {
   const auto each = [](auto&& fn) ZRT_INLINE_LAMBDA {
     repeat<kX>([&](auto i) ZRT_INLINE_LAMBDA { repeat<kW>([&](auto j) ZRT_INLINE_LAMBDA { fn(i, j); }); });
   };
   if (begins)
     each([&](auto i, auto j) ZRT_INLINE_LAMBDA { zero_tile<2 * i + j>(); });
   else
-    each([&](auto i, auto j) ZRT_INLINE_LAMBDA { load_tile<2 * i + j>(sums[i][j], kVectorPitch); });
+    each([&](auto i, auto j) ZRT_INLINE_LAMBDA { load_tile<2 * i + j>(sums[i].of[panel + j], kVectorPitch); });
   for (std::uint32_t s = 0; s < n_steps; ++s) {
     load_tile<4>(x[0].at + kStep * s, x[0].pitch);
     load_tile<6>(w[0][s], kVectorPitch);
@@ -197,49 +217,63 @@ ZRT_SIMD void multiply(const XTile (&x)[2], const WeightTile (*w)[kSteps], std::
       add_tile_products_bf16<2, 5, 6>();
       if constexpr (kW == 2) add_tile_products_bf16<3, 5, 7>();
     }
+    for (std::uint32_t row = s; row < kX * kTileRows; row += n_steps) y.ask_for(row);
   }
-  each([&](auto i, auto j) ZRT_INLINE_LAMBDA { store_tile<2 * i + j>(sums[i][j], kVectorPitch); });
+  each([&](auto i, auto j) ZRT_INLINE_LAMBDA { store_tile<2 * i + j>(sums[i].of[panel + j], kVectorPitch); });
 }
 
-template <int kW>
-void sweep(const cpu::LinearArgs& a, const std::byte* x, const RowTiles& rows, const WeightTile (*w)[kSteps],
-           std::uint32_t n_steps, bool begins, SumTile (*sums)[kPanels], std::uint32_t panel) {
-  const auto tile_of = [&](std::uint32_t tile) ZRT_INLINE_LAMBDA {
-    return XTile{reinterpret_cast<const Bf16*>(x + rows.first_of(tile) * a.x_pitch), a.x_pitch};
-  };
-  std::uint32_t tile = 0;
-  for (; tile + 2 <= rows.count(); tile += 2)
-    multiply<2, kW>({tile_of(tile), tile_of(tile + 1)}, w, n_steps, begins,
-                    {sums[tile] + panel, sums[tile + 1] + panel});
-  if (tile < rows.count())
-    multiply<1, kW>({tile_of(tile), tile_of(tile)}, w, n_steps, begins, {sums[tile] + panel, nullptr});
-}
+// At most kSweep rows of x on at most kPanels panels.
+struct Block {
+  const cpu::LinearArgs& a;
+  const PanelRows* panels;
+  std::uint32_t n_panels, first;
+  RowTiles rows;
 
-// At most kSweep rows of x on at most kPanels panels. widen_group(panel, g, tiles).
-template <class Widen>
-void run_panels(const cpu::LinearArgs& a, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
-                std::uint32_t n_panels, Widen&& widen_group) {
-  const RowTiles rows{n};
-  const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
-  alignas(64) SumTile sums[kSweep / kTileRows][kPanels];
-  alignas(64) WeightTile w[2][kSteps];
-  for (std::uint32_t k = 0, g = 0; k < a.k; k += kGroupValues, ++g) {
-    const std::uint32_t left = (a.k - k + kStep - 1) / kStep, n_steps = left < kSteps ? left : kSteps;
+  // kX tiles of rows from `tile` on, values of k from `k` on.
+  template <int kX>
+  void multiply_tiles(std::uint32_t tile, std::uint32_t k, std::uint32_t n_steps, const WeightTile (*w)[kSteps],
+                      Sums* sums) const {
+    const auto tile_of = [&](std::uint32_t i) ZRT_INLINE_LAMBDA {
+      const auto* x = static_cast<const std::byte*>(a.x) + (first + rows.first_of(i)) * a.x_pitch;
+      return XTile{reinterpret_cast<const Bf16*>(x) + k, a.x_pitch};
+    };
+    const XTile x[2] = {tile_of(tile), tile_of(tile + kX - 1)};
+    const bool ends = k + n_steps * kStep >= a.k;
     for (std::uint32_t p = 0; p < n_panels; p += 2) {
-      const bool is_pair = p + 1 < n_panels;
-      widen_group(panels[p], g, w[0]);
-      if (is_pair) widen_group(panels[p + 1], g, w[1]);
-      const auto run = is_pair ? sweep<2> : sweep<1>;
-      run(a, x + k * sizeof(Bf16), rows, w, n_steps, k == 0, sums, p);
+      Output y{ends ? a.y + (first + rows.first_of(tile)) * a.y_pitch + panels[p].first : nullptr, a.y_pitch};
+      if (p + 1 < n_panels)
+        multiply<kX, 2>(x, w + p, n_steps, k == 0, sums, p, y);
+      else
+        multiply<kX, 1>(x, w + p, n_steps, k == 0, sums, p, y);
+    }
+    if (!ends) return;
+    for (std::uint32_t i = 0; i < kX; ++i) {
+      const std::uint32_t at = rows.first_of(tile + i);
+      for (std::uint32_t j = (tile + i) * kTileRows - at; j < kTileRows; ++j)
+        for (std::uint32_t p = 0; p < n_panels; ++p)
+          store_rows(a, first + at + j, panels[p].first, panels[p].begin, panels[p].end, sums[i].of[p][j]);
     }
   }
-  for (std::uint32_t tile = 0; tile < rows.count(); ++tile) {
-    const std::uint32_t at = rows.first_of(tile);
-    for (std::uint32_t j = tile * kTileRows - at; j < kTileRows; ++j)
+
+  // widen_group(panel, g, tiles).
+  template <class Widen>
+  void run(Widen&& widen_group) const {
+    constexpr std::uint32_t kValues = kGroups * kGroupValues;
+    alignas(64) WeightTile w[kPanels][kSteps];
+    Sums sums[kSweep / kTileRows];
+    for (std::uint32_t k = 0; k < a.k; k += kValues) {
+      const std::uint32_t left = (a.k - k + kStep - 1) / kStep, n_steps = left < kSteps ? left : kSteps;
       for (std::uint32_t p = 0; p < n_panels; ++p)
-        store_rows(a, first + at + j, panels[p].first, panels[p].begin, panels[p].end, sums[tile][p][j]);
+        for (std::uint32_t s = 0; s < n_steps; s += kGroupSteps)
+          widen_group(panels[p], (k + s * kStep) / kGroupValues, w[p] + s);
+      // Sums that are complete at once need no more memory than those of two tiles.
+      const auto sums_of = [&](std::uint32_t tile) { return sums + (a.k <= kValues ? 0 : tile); };
+      std::uint32_t tile = 0;
+      for (; tile + 2 <= rows.count(); tile += 2) multiply_tiles<2>(tile, k, n_steps, w, sums_of(tile));
+      if (tile < rows.count()) multiply_tiles<1>(tile, k, n_steps, w, sums_of(tile));
+    }
   }
-}
+};
 
 template <class Widen>
 void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen&& widen_group) {
@@ -247,7 +281,7 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen
   for (std::uint32_t first = 0; first < a.n;) {
     const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
     for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
-      run_panels(a, first, n, panels, n_panels, widen_group);
+      Block{a, panels, n_panels, first, {n}}.run(widen_group);
     });
     first += n;
   }
