@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening a group
 constexpr std::uint32_t kSweep = 512;      // rows of x that meet a group before it is widened again
 constexpr std::uint32_t kPanels = 4;       // whose sums lie side by side, so that y is stored in long rows
+constexpr std::uint32_t kManyRows = 128;   // of x, whose y no cache would keep until it is read
 constexpr std::uint32_t kStep = 32;        // values of k a tile
 constexpr std::uint32_t kGroups = 4;       // that are widened at once
 constexpr std::uint32_t kGroupSteps = kGroupValues / kStep, kSteps = kGroups * kGroupSteps;
@@ -181,9 +182,20 @@ struct Sums {
   float unused[kTileRows];
 };
 
+// Whether y is written past the caches: many whole lines, pages apart, which would each be read first.
+bool streams(const cpu::LinearArgs& a) {
+  return a.n >= kManyRows && reinterpret_cast<std::uintptr_t>(a.y) % kVectorPitch == 0 &&
+         a.y_pitch * sizeof(float) % kVectorPitch == 0;
+}
+// store_rows for a panel whose rows are all wanted.
+ZRT_SIMD void stream_row(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, const float* sums) {
+  const Floats v = load(sums);
+  _mm512_stream_ps(a.y + t * a.y_pitch + panel, a.bias != nullptr ? (v + load(a.bias + panel)).v : v.v);
+}
+
 // What a block of rows will be written to. Its lines are asked for while the products are made: they lie pages apart.
 struct Output {
-  float* at;  // null: not yet
+  float* at;  // null: they are not written yet, or streamed
   std::uint64_t pitch;
   ZRT_MEMBER void ask_for(std::uint32_t row) const {
     if (at == nullptr) return;
@@ -228,6 +240,7 @@ struct Block {
   const PanelRows* panels;
   std::uint32_t n_panels, first;
   RowTiles rows;
+  bool is_streamed;
 
   // kX tiles of rows from `tile` on, values of k from `k` on.
   template <int kX>
@@ -240,7 +253,8 @@ struct Block {
     const XTile x[2] = {tile_of(tile), tile_of(tile + kX - 1)};
     const bool ends = k + n_steps * kStep >= a.k;
     for (std::uint32_t p = 0; p < n_panels; p += 2) {
-      Output y{ends ? a.y + (first + rows.first_of(tile)) * a.y_pitch + panels[p].first : nullptr, a.y_pitch};
+      const Output y{ends && !is_streamed ? a.y + (first + rows.first_of(tile)) * a.y_pitch + panels[p].first : nullptr,
+                     a.y_pitch};
       if (p + 1 < n_panels)
         multiply<kX, 2>(x, w + p, n_steps, k == 0, sums, p, y);
       else
@@ -249,9 +263,17 @@ struct Block {
     if (!ends) return;
     for (std::uint32_t i = 0; i < kX; ++i) {
       const std::uint32_t at = rows.first_of(tile + i);
-      for (std::uint32_t j = (tile + i) * kTileRows - at; j < kTileRows; ++j)
-        for (std::uint32_t p = 0; p < n_panels; ++p)
-          store_rows(a, first + at + j, panels[p].first, panels[p].begin, panels[p].end, sums[i].of[p][j]);
+      for (std::uint32_t j = (tile + i) * kTileRows - at; j < kTileRows; ++j) store_row(first + at + j, j, sums[i]);
+    }
+  }
+
+  ZRT_MEMBER void store_row(std::uint32_t t, std::uint32_t row, const Sums& sums) const {
+    for (std::uint32_t p = 0; p < n_panels; ++p) {
+      const auto& [panel, begin, end] = panels[p];
+      if (is_streamed && panel % kLanes == 0 && begin == panel && end - begin == kLanes)
+        stream_row(a, t, panel, sums.of[p][row]);
+      else
+        store_rows(a, t, panel, begin, end, sums.of[p][row]);
     }
   }
 
@@ -278,14 +300,16 @@ struct Block {
 template <class Widen>
 void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen&& widen_group) {
   configure_tiles(kWholeTiles);
+  const bool is_streamed = streams(a);
   for (std::uint32_t first = 0; first < a.n;) {
     const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
     for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
-      Block{a, panels, n_panels, first, {n}}.run(widen_group);
+      Block{a, panels, n_panels, first, {n}, is_streamed}.run(widen_group);
     });
     first += n;
   }
   release_tiles();
+  if (is_streamed) _mm_sfence();  // before another thread is told that y is there
 }
 
 // ---- rows of x ----

@@ -196,8 +196,9 @@ class FastPanel : public ::testing::TestWithParam<const cpu::QuantFormat*> {
     p.packed = false;
     return linear(args_of(p, p.w.data()), nullptr, p.m, p.m / 3);
   }
-  // As LINEAR has it.
-  std::vector<float> fast(const Product& p, const cpu::KernelSet& set) const {
+  // As LINEAR has it; into y, if it is given.
+  std::vector<float> fast(const Product& p, const cpu::KernelSet& set, float* y = nullptr,
+                          std::uint32_t y_pitch = 0) const {
     const auto& format = *GetParam();
     Bytes panels(p.w.size());
     cpu::pack_matrix(format.dtype, p.m, p.k, p.w.data(), panels.data());
@@ -211,7 +212,13 @@ class FastPanel : public ::testing::TestWithParam<const cpu::QuantFormat*> {
       args.x_dtype = DType::kBF16;
       args.x_pitch = pitch;
     }
-    return linear(args, &set, p.m, p.m / 3);
+    if (y == nullptr) return linear(args, &set, p.m, p.m / 3);
+    args.y = y;
+    args.y_pitch = y_pitch;
+    args.set = &set;
+    linear_rows(args, 0, 64);
+    linear_rows(args, 64, p.m);
+    return {};
   }
 
   // Each value of w and of x is rounded by up to 2^-9 of itself, half of that on the average: see FastFloatLinear.
@@ -264,6 +271,7 @@ TEST_P(FastPanel, IsNearTheReferenceInManyRows) {
     for (const std::uint32_t n : {511u, 513u, 527u, 528u, 1030u})
       ASSERT_NO_FATAL_FAILURE(check_near(random_product(n, block, 80, true), *set));
     ASSERT_NO_FATAL_FAILURE(check_near(random_product(40, 2560 + block, 150, true), *set));
+    ASSERT_NO_FATAL_FAILURE(check_near(random_product(530, 1280, 33, true), *set));
   }
 }
 
@@ -293,6 +301,30 @@ TEST_P(FastPanel, GivesARowTheSameBitsAmongOthers) {
           << set->name << " rows from " << first << " on";
     }
   }
+}
+
+// Where lines of y are whole, and where they are not; values beside y stay as they were.
+TEST_P(FastPanel, WritesTheSameWhereverLinesOfYBegin) {
+  const std::uint32_t k = 256, n = 131;
+  for (const auto* set : sets_)
+    for (const std::uint32_t m : {96u, 97u}) {
+      auto p = random_product(n, k, m, true);
+      if (p.bias.empty() && m == 96) p.bias = random_.normal(m);
+      const auto expected = fast(p, *set);
+      for (const std::uint32_t pitch : {112u, 113u})
+        for (const std::uint32_t from : {0u, 1u}) {
+          std::vector<float> memory(std::size_t{n} * pitch + 32, 7.0f);
+          float* y = memory.data();
+          while (reinterpret_cast<std::uintptr_t>(y) % 64 != 0) ++y;
+          y += from;
+          fast(p, *set, y, pitch);
+          for (std::uint32_t t = 0; t < n; ++t)
+            for (std::uint32_t r = 0; r < pitch; ++r)
+              ASSERT_EQ(y[t * pitch + r], r < m ? expected[t * m + r] : 7.0f)
+                  << set->name << " m " << m << " pitch " << pitch << " from " << from << " token " << t << " row "
+                  << r;
+        }
+    }
 }
 
 // What is no number is seen in every value that it is a term of and in no other.
