@@ -2,8 +2,8 @@
 // once for all workgroups (round_x), kFewestRows of them or more: weights of all types but F32. All else goes the way
 // of the exact sets, or of AVX-512 BF16.
 //
-// A group of two panels, 32 rows of W by 256 of k, is widened to bf16 once for all rows of x of a sweep and stays in
-// the first cache. 32 rows of x meet it at a time: four tiles of sums, for which each loaded tile serves two products.
+// Groups of panels are widened to bf16 once for all rows of x of a sweep and stay in the second cache. 32 rows of x
+// meet two panels at a time: four tiles of sums, for which each loaded tile serves two products.
 #include "base/processors.h"
 #include "kernels/cpu_simd/dots_avx512.h"
 // The vectors come first.
@@ -14,8 +14,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening a group
-constexpr std::uint32_t kSweep = 512;      // rows of x that meet a group before it is widened again
+constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening W
+constexpr std::uint32_t kSweep = 512;      // rows of x that meet values of W before they are widened again
 constexpr std::uint32_t kPanels = 4;       // whose sums lie side by side, so that y is stored in long rows
 constexpr std::uint32_t kManyRows = 128;   // of x, whose y no cache would keep until it is read
 constexpr std::uint32_t kStep = 32;        // values of k a tile
