@@ -45,6 +45,7 @@ TESTS_ALSO = {
     "lower": {"executor"},
     "executor": {"kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
+    "amx_sim": {"kernels"},
     "fuzz": {"base", "model", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.

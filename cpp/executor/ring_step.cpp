@@ -99,8 +99,8 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
        from = std::find_if(to, rows.end(), wants)) {
     to = std::find_if_not(from, rows.end(), wants);
     const auto row = static_cast<std::uint64_t>(from - rows.begin());
-    ZRT_TRY(const auto logits, read_floats("logits", offset + row * width * sizeof(float),
-                                           static_cast<std::uint64_t>(to - from) * width));
+    ZRT_TRY(const auto logits,
+            read_floats("logits", offset + row * width * sizeof(float), static_cast<std::uint64_t>(to - from) * width));
     input.on_logits(static_cast<std::uint32_t>(first + row), logits);
   }
   return {};

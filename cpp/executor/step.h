@@ -43,8 +43,8 @@ struct StepInput {
   // By slot, from Executor::rope_variant: the same for all tokens that the slot holds; empty: all 0. The caller's too.
   std::span<const std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
-  // Called with runs of the rows that want logits, in order: the index of the first row and their logits, row after row.
-  // The memory is valid during the call. Set once by those who want logits; clear() keeps it.
+  // Called with runs of the rows that want logits, in order: the index of the first row and their logits, row after
+  // row. The memory is valid during the call. Set once by those who want logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
   // Takes out the tokens, the output rows and the views.

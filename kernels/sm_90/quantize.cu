@@ -1,6 +1,5 @@
-// QUANTIZE: rows of floats to int8 with a scale a block of 32 or 256; warps have 256 values
-// each. Grid: rows, and 2,048 values. kernels/cpu/quantize.cpp has the
-// meaning, args.h the layout. Symbols: n, k, type (the number of DType).
+// QUANTIZE: rows of floats to int8 with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
+// values. kernels/cpu/quantize.cpp has the meaning, args.h the layout. Symbols: n, k, type (the number of DType).
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
