@@ -31,14 +31,21 @@ class DriverCalls : public ::testing::Test {
   LaunchCount launches = nullptr;
 };
 
-// A token of each of n_slots.
-void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots) {
+// A token of each of n_slots, with somebody who reads the logits of the first n_wanted, as the engine always has one.
+void decode(RingExecutor& executor, std::size_t at, std::size_t n_slots, std::size_t n_wanted = 0) {
   TestStep input;
-  for (std::size_t slot = 0; slot < n_slots; ++slot)
+  for (std::size_t slot = 0; slot < n_slots; ++slot) {
     append(input, prompt(40), at, 1, slot, pages_from(static_cast<std::uint32_t>(8 * slot)));
+    input.outputs.back().wants_logits = slot < n_wanted;
+  }
+  std::size_t n_given = 0;
+  input.on_logits = [&](std::uint32_t, std::span<const float> logits) {
+    n_given += logits.size() / executor.config().vocab_size;
+  };
   StepOutput output;
   const auto status = executor.step(input.view(), output);
   ASSERT_TRUE(status) << status.error().message;
+  EXPECT_EQ(n_given, n_wanted);
 }
 
 // A step like one before binds the thread to the device, which stays within the process, and launches one graph.
@@ -49,6 +56,8 @@ TEST_F(DriverCalls, AStepIsOneLaunch) {
   const unsigned long before = calls();
   for (std::size_t i = 1; i <= 20; ++i) decode(*executor, i, 3);
   EXPECT_EQ(calls() - before, 2 * 20u);
+  decode(*executor, 21, 3, 2);
+  EXPECT_GT(calls() - before, 2 * 21u);  // it can tell: logits that are wanted are copied
 }
 
 // Matrices of Q4_K, Q5_K and Q6_K, which are all of this model, meet 9 to 64 rows of x by digits of sub-scales, where
