@@ -168,35 +168,16 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
 template <class F>
 bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
-  configure_tiles(kWholeTiles);
-  for (std::uint32_t first = 0; first < a.n;) {
-    const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
-    for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
-      run_panels<F>(a, groups, first, n, panels, n_panels);
-    });
-    first += n;
-  }
-  release_tiles();
+  for_sweeps<kSweep, kPanels>(
+      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
+        run_panels<F>(a, groups, first, n, panels, n_panels);
+      });
   return true;
 }
 
-// One product: 16 rows of 64 ones by -1 are -64 each.
 bool multiplies_tiles() {
-  alignas(64) std::int8_t ones[kTileRows][64], minus_ones[kTileRows][64];
-  alignas(64) TileSums sums;
-  for (std::uint32_t i = 0; i < kTileRows; ++i)
-    for (int j = 0; j < 64; ++j) ones[i][j] = 1, minus_ones[i][j] = -1;
-  configure_tiles(kWholeTiles);
-  zero_tile<0>();
-  load_tile<4>(ones, kVectorPitch);
-  load_tile<6>(minus_ones, kVectorPitch);
-  add_tile_products<0, 4, 6>();
-  store_tile<0>(sums, kVectorPitch);
-  release_tiles();
-  for (const auto& row : sums)
-    for (const std::int32_t sum : row)
-      if (sum != -64) return false;
-  return true;
+  return multiplies_ones<std::int32_t>(std::int8_t{1}, std::int8_t{-1},
+                                       []() ZRT_INLINE_LAMBDA { add_tile_products<0, 4, 6>(); });
 }
 
 }  // namespace

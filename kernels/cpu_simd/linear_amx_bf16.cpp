@@ -299,16 +299,11 @@ struct Block {
 
 template <class Widen>
 void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen&& widen_group) {
-  configure_tiles(kWholeTiles);
   const bool is_streamed = streams(a);
-  for (std::uint32_t first = 0; first < a.n;) {
-    const std::uint32_t n = rows_of_sweep(a.n - first, kSweep);
-    for_panels<kPanels>(a, begin, end, [&](const PanelRows* panels, std::uint32_t n_panels) {
-      Block{a, panels, n_panels, first, {n}, is_streamed}.run(widen_group);
-    });
-    first += n;
-  }
-  release_tiles();
+  for_sweeps<kSweep, kPanels>(
+      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
+        Block{a, panels, n_panels, first, {n}, is_streamed}.run(widen_group);
+      });
   if (is_streamed) _mm_sfence();  // before another thread is told that y is there
 }
 
@@ -323,23 +318,9 @@ bool has_product_for(DType w) {
   return w == DType::kF16 || w == DType::kBF16 || with_format(w, [](auto) { return true; });
 }
 
-// One product: 32 ones by -1 are -32.
 bool multiplies_tiles() {
-  alignas(64) Bf16 ones[kTileRows][kStep], minus_ones[kTileRows][kStep];
-  alignas(64) SumTile sums;
-  for (std::uint32_t i = 0; i < kTileRows; ++i)
-    for (std::uint32_t j = 0; j < kStep; ++j) ones[i][j] = 0x3F80, minus_ones[i][j] = 0xBF80;
-  configure_tiles(kWholeTiles);
-  zero_tile<0>();
-  load_tile<4>(ones, kVectorPitch);
-  load_tile<6>(minus_ones, kVectorPitch);
-  add_tile_products_bf16<0, 4, 6>();
-  store_tile<0>(sums, kVectorPitch);
-  release_tiles();
-  for (const auto& row : sums)
-    for (const float sum : row)
-      if (sum != -32.0f) return false;
-  return true;
+  constexpr Bf16 kOne = 0x3F80, kMinusOne = 0xBF80;
+  return multiplies_ones<float>(kOne, kMinusOne, []() ZRT_INLINE_LAMBDA { add_tile_products_bf16<0, 4, 6>(); });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // W], where B lies as words of 4 bytes of k, a row of W each, which is a row panel's order.
 #pragma once
 
+#include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tile_instructions.h"
 
 namespace zinc_rt::cpu_simd {
@@ -28,9 +29,41 @@ struct RowTiles {
   }
 };
 
-// The rows of a sweep over what is left of x, at most `most` of them: it is not cut so that fewer than a tile's remain.
-ZRT_SIMD std::uint32_t rows_of_sweep(std::uint32_t left, std::uint32_t most) {
-  return left <= most ? left : left < most + kTileRows ? most / 2 : most;
+// With tiles configured: of sweeps over at most kRows rows of x, all panels of rows [begin, end) of W, at most kPanels
+// at once. fn(the first row of x, how many, panels, how many).
+template <std::uint32_t kRows, std::uint32_t kPanels, class Fn>
+void for_sweeps(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
+  configure_tiles(kWholeTiles);
+  for (std::uint32_t first = 0; first < a.n;) {
+    // What is left is not cut so that fewer than a tile's rows remain.
+    const std::uint32_t left = a.n - first, n = left <= kRows ? left : left < kRows + kTileRows ? kRows / 2 : kRows;
+    for_panels<kPanels>(a, begin, end,
+                        [&](const PanelRows* panels, std::uint32_t n_panels) { fn(first, n, panels, n_panels); });
+    first += n;
+  }
+  release_tiles();
+}
+
+// Tries one product, a tile of ones by one of minus ones: product() adds tile 4 times tile 6 to tile 0. Where the
+// system or a hypervisor refuses, it ends the process.
+template <class Sum, class Value, class Product>
+bool multiplies_ones(Value one, Value minus_one, Product&& product) {
+  constexpr std::uint32_t kValues = kVectorPitch / sizeof(Value);
+  alignas(64) Value ones[kTileRows][kValues], minus_ones[kTileRows][kValues];
+  alignas(64) Sum sums[kTileRows][16];
+  for (std::uint32_t i = 0; i < kTileRows; ++i)
+    for (std::uint32_t j = 0; j < kValues; ++j) ones[i][j] = one, minus_ones[i][j] = minus_one;
+  configure_tiles(kWholeTiles);
+  zero_tile<0>();
+  load_tile<4>(ones, kVectorPitch);
+  load_tile<6>(minus_ones, kVectorPitch);
+  product();
+  store_tile<0>(sums, kVectorPitch);
+  release_tiles();
+  for (const auto& row : sums)
+    for (const Sum sum : row)
+      if (sum != -static_cast<Sum>(kValues)) return false;
+  return true;
 }
 
 }  // namespace
