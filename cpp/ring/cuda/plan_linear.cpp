@@ -94,6 +94,13 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
           tile.threads};
 }
 
+// Of so many rows of W, of the matrices of a type.
+std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
+  std::uint32_t n = 0;
+  for (const Matrix& m : matrices) n += m.dtype == dtype ? ceil_div(m.rows, block_rows) : 0;
+  return n;
+}
+
 bool has_digits(DType dtype) {
   return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
 }
@@ -104,7 +111,8 @@ bool has_digits(DType dtype) {
 const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::uint32_t rows) {
   if (rows > std::end(cuda::kDigitsShapes)[-1].columns) return nullptr;
   std::uint32_t blocks = 0;
-  for (const Matrix& m : matrices) blocks += has_digits(m.dtype) ? ceil_div(m.rows, cuda::kDigitsRows) : 0;
+  for (const DType dtype : types_of(matrices))
+    blocks += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::kDigitsRows) : 0;
   return std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& shape) {
     return rows <= shape.columns || blocks * ceil_div(rows, shape.columns) <= kMultiprocessors;
   });
@@ -113,13 +121,9 @@ const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::ui
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   if (!planner.has_wgmma() || !has_digits(dtype) || rows < kLeastDigitsOfMany) return {};
+  if (std::ranges::any_of(matrices, [&](const Matrix& m) { return m.dtype == dtype && m.rows % 16 != 0; })) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  std::uint32_t blocks = 0;
-  for (const Matrix& m : matrices) {
-    if (m.dtype != dtype) continue;
-    if (m.rows % 16 != 0) return {};
-    blocks += ceil_div(m.rows, cuda::kDigitsRows);
-  }
+  const std::uint32_t blocks = blocks_of(matrices, dtype, cuda::kDigitsRows);
   if (rows < kLeastDigits && blocks < (dtype == DType::kQ6_K ? kManyDigitBlocksOfQ6K : kManyDigitBlocks)) return {};
   const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
@@ -176,7 +180,7 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
   const auto time = [&](const Timed& t) -> std::uint64_t {
     if (t.shape->shared > most_shared) return std::numeric_limits<std::uint64_t>::max();
     std::uint64_t blocks = 0;
-    for (const Matrix& m : matrices) blocks += ceil_div(m.rows, t.shape->block_rows);
+    for (const DType dtype : types_of(matrices)) blocks += blocks_of(matrices, dtype, t.shape->block_rows);
     blocks *= std::uint64_t{ceil_div(met, t.shape->columns)} * n_experts;
     return std::uint64_t{ceil_div(blocks, t.at_once * kMultiprocessors)} * t.time;
   };
@@ -331,21 +335,17 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     args.x = x;
     if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
     if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
-    set_parts(args, matrices, dtype, shape.block_rows);
     if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
-      const std::uint32_t n_tiles = args.n_blocks * ceil_div(rows, shape.columns);
-      if (n_tiles < kLeastTiles) {
+      const auto n_tiles = [&] { return blocks_of(matrices, dtype, shape.block_rows) * ceil_div(rows, shape.columns); };
+      if (n_tiles() < kLeastTiles) {
         shape = shape_of(dtype, cuda::kSmallTile);
-        set_parts(args, matrices, dtype, shape.block_rows);
-        if (args.n_blocks * ceil_div(rows, shape.columns) < kLeastSmallTiles) {
-          shape = few_shape(dtype, 16, 0, planner.most_shared());
-          set_parts(args, matrices, dtype, shape.block_rows);
-        }
-      } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles >= kManyTiles &&
+        if (n_tiles() < kLeastSmallTiles) shape = few_shape(dtype, 16, 0, planner.most_shared());
+      } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles() >= kManyTiles &&
                  traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
         shape = shape_of(dtype, cuda::kFewWarpsTile);
       }
     }
+    set_parts(args, matrices, dtype, shape.block_rows);
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * (shape.walk_over_columns ? column_tiles : n_items);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
