@@ -189,6 +189,16 @@ struct WgmmaShape {
   uint32_t warpgroups, columns;
 };
 constexpr WgmmaShape kWgmmaShapes[] = {{4, 128}, {2, 128}, {2, 64}};
+// What boxes of a matrix are copied by: 128 bytes that the driver makes.
+struct alignas(64) TensorMap {
+  uint8_t bytes[128];
+};
+// maps: of the parts, where weights are floats: values, rows, experts, in boxes of kWgmmaValues values of the rows of a
+// block, swizzled in shared memory like x.
+struct WgmmaArgs {
+  LinearArgs linear;
+  TensorMap maps[3];
+};
 constexpr uint32_t wgmma_threads(const WgmmaShape& shape) {
   return 128 * (shape.warpgroups + 1);
 }

@@ -11,7 +11,6 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kWgmmaCopiers = 128;  // threads of the warpgroup that copies
 constexpr uint32_t kNegativeZeros = 0x80008000u;
 
 // What lies in a stage of W: rows of floats as args.h has those of x, or tiles of quantized rows.
@@ -166,30 +165,22 @@ struct WgmmaProduct {
                 kAtStart * (static_cast<int>(kWarpgroups) + 1));
   static_assert(kXStages >= 3 && 2 * (kXStages + kWStages) * 8 <= 256);
 
-  const LinearArgs& args;
+  const TensorMap& map;
   const Job& job;
   uint32_t k, n_groups;
   const uint8_t* x;  // of the workgroup's columns
 
   __device__ __forceinline__ uint32_t steps_of(uint32_t g) const { return min(W::kSteps, (k - g * W::kValues) / 32); }
 
-  // Group g of W to a stage.
+  // Group g of W to a stage. Of floats rows past the last of the matrix, and values past k, come as zeros.
   __device__ __forceinline__ void copy_w(const Stages& w, uint32_t g, uint32_t thread) const {
     if constexpr (W::kIsFloat) {
-      // A thread has the same 16 bytes of rows 16 apart; rows after the last stay what they were.
-      constexpr uint32_t kApart = kWgmmaCopiers / 8;
-      const uint32_t row = thread / 8, piece = thread % 8, first_row = job.first_tile * 16 + row;
-      const uint8_t* from = job.w + (static_cast<uint64_t>(first_row) * k + g * W::kValues) * 2 + piece * 16;
-      uint8_t* to = w.address() + row * W::kGroupBytes + (piece ^ row % 8) * 16;
-      const uint64_t pitch = static_cast<uint64_t>(k) * 2 * kApart;
-      const uint32_t left = first_row < job.part->rows ? (job.part->rows - first_row - 1) / kApart + 1 : 0;
-      if (piece < steps_of(g) * 4) {
-#pragma unroll 2
-        for (uint32_t i = 0; i < kRows / kApart; ++i, from += pitch)
-          if (i < left) copy_16(to + i * kApart * W::kGroupBytes, from);
+      if (thread == 0) {
+        barrier_expect(w.full + w.stage, kRows * W::kGroupBytes);
+        tensor_copy(w.address(), map, g * W::kValues, job.first_tile * 16, job.is_expert ? job.expert : 0,
+                    w.full + w.stage);
       }
-      barrier_arrive_after_copies(w.full + w.stage);
-    } else if (thread < 32) {
+    } else {
       const uint64_t row_bytes = row_bytes_of<F>(k);
       const uint32_t last_row = job.part->rows - 1;
       const uint32_t bytes = 16 * static_cast<uint32_t>(row_bytes_of<F>(steps_of(g) * 32));
@@ -202,14 +193,13 @@ struct WgmmaProduct {
     }
   }
 
-  // What the last warpgroup does.
+  // What the last warpgroup does, of which one warp is enough.
   __device__ __forceinline__ void copy(Stages w, Stages blocks, uint32_t thread) const {
-    if (!W::kIsFloat && thread >= 32) return;
+    if (thread >= 32) return;
     for (uint32_t g = 0; g < n_groups; ++g) {
       w.wait_empty();
       copy_w(w, g, thread);
       w.advance();
-      if (thread >= 32) continue;
       for (uint32_t b = 0; b < (steps_of(g) + 1) / 2; ++b) {
         blocks.wait_empty();
         if (thread == 0) {
@@ -229,7 +219,6 @@ struct WgmmaProduct {
     const auto run = [&](uint32_t g, uint32_t n_parts) {
       w.wait_full();
       blocks.wait_full();
-      publish_to_async();
       wgmma_begin();
       const uint64_t b = wgmma_operand(blocks.address());
       const uint64_t a = wgmma_operand(w.address() + first_row * W::kGroupBytes);
@@ -324,8 +313,9 @@ struct WgmmaProduct {
 
 // Grid: tiles of rows of x, blocks of rows of W of all parts, items of experts.
 template <Format F, uint32_t kWarpgroups, uint32_t kColumns>
-__device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
+__device__ __forceinline__ void linear_wgmma(const WgmmaArgs& with_maps) {
   using P = WgmmaProduct<F, kWarpgroups, kColumns>;
+  const LinearArgs& args = with_maps.linear;
   ZRT_DYNAMIC_SHARED(uint8_t, shared);
   begin_product(args);
   const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.x * kColumns;
@@ -339,7 +329,7 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   const Stages blocks{first, barriers, barriers + P::kXStages, P::kXBytes, P::kXStages};
   if (threadIdx.x == 0) {
     for (uint32_t i = 0; i < w.n; ++i) {
-      barrier_init(w.full + i, P::W::kIsFloat ? kWgmmaCopiers : 1);
+      barrier_init(w.full + i, 1);
       barrier_init(w.empty + i, P::kMultipliers);
     }
     for (uint32_t i = 0; i < blocks.n; ++i) {
@@ -351,7 +341,7 @@ __device__ __forceinline__ void linear_wgmma(const LinearArgs& args) {
   __syncthreads();
   // Of experts an item has tiles of its own.
   const uint32_t row_of_x = (job.is_expert ? blockIdx.z * kWgmmaTile : 0) + first_column;
-  const P product{args, job, args.k, (args.k + P::W::kValues - 1) / P::W::kValues,
+  const P product{with_maps.maps[job.part - args.parts], job, args.k, (args.k + P::W::kValues - 1) / P::W::kValues,
                   static_cast<const uint8_t*>(args.x) + row_of_x / kWgmmaTile * wgmma_tile_bytes(args.k) +
                       row_of_x % kWgmmaTile * 128};
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "kernels/sm_90/args.h"
+
 // Memory of the workgroup whose size the launch gives: `type name[]`. All such names of a kernel are one address.
 #define ZRT_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 
@@ -164,15 +166,9 @@ __device__ __forceinline__ uint32_t fma_bf16_pair(uint32_t a, uint32_t b, uint32
 __device__ __forceinline__ void barrier_init(uint64_t* barrier, uint32_t count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count) : "memory");
 }
-// What threads have written to shared memory, and this one knows of, comes before bulk copies and products that read
-// it.
-__device__ __forceinline__ void publish_to_async() {
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
 // Makes barriers known to copies, before the threads of the workgroup meet.
 __device__ __forceinline__ void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  publish_to_async();
+  asm volatile("fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;" ::: "memory");
 }
 __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
@@ -181,10 +177,6 @@ __device__ __forceinline__ void barrier_arrive(uint64_t* barrier) {
 __device__ __forceinline__ void barrier_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
-}
-// Arrives when this thread's copies by copy_16 so far have come.
-__device__ __forceinline__ void barrier_arrive_after_copies(uint64_t* barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 // Until the phase of that parity has ended; the phase before the first counts as ended, with parity 1.
 __device__ __forceinline__ void barrier_wait(uint64_t* barrier, uint32_t parity) {
@@ -206,6 +198,16 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, uint32_t b
                    shared_address(to)),
                "l"(from), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
+}
+// A box of a tensor as its map says (args.h), from index (x, y, z) on; what lies outside the tensor comes as zeros.
+// `to` is aligned to 1,024; the barrier counts the bytes of a whole box.
+__device__ __forceinline__ void tensor_copy(void* to, const TensorMap& map, uint32_t x, uint32_t y, uint32_t z,
+                                            uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+      "[%5];" ::"r"(shared_address(to)),
+      "l"(&map), "r"(x), "r"(y), "r"(z), "r"(shared_address(barrier))
+      : "memory");
 }
 // Registers of each thread of a warpgroup from here on.
 template <int kRegisters>

@@ -308,6 +308,23 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
   shared_limits[reinterpret_cast<const cuda_sim::Kernel*>(function)] = static_cast<std::size_t>(value);
   return CUDA_SUCCESS;
 }
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* at,
+                                const cuuint64_t* dims, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
+  ++n_calls;
+  const auto is_whole = [](std::uint64_t n) { return n != 0 && n % 16 == 0; };
+  if (type != CU_TENSOR_MAP_DATA_TYPE_UINT16 || rank != 3 || reinterpret_cast<std::uintptr_t>(at) % 16 != 0 ||
+      !is_whole(strides[0]) || !is_whole(strides[1]) || box[0] != 64 || box[1] == 0 || box[1] > 256 || box[2] != 1 ||
+      std::any_of(steps, steps + 3, [](cuuint32_t step) { return step != 1; }) ||
+      interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || swizzle != CU_TENSOR_MAP_SWIZZLE_128B)
+    return CUDA_ERROR_INVALID_VALUE;
+  const cuda_sim::Tensor tensor{
+      static_cast<const std::uint8_t*>(at), {dims[0], dims[1], dims[2]}, {strides[0], strides[1]}, box[1]};
+  static_assert(sizeof(tensor) <= sizeof(*map));
+  std::memcpy(map, &tensor, sizeof(tensor));
+  return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
   ++n_calls;
   const std::lock_guard lock(mutex);

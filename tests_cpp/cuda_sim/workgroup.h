@@ -33,6 +33,14 @@ const Words* exchange(std::uint32_t mask, const Words& own);
 
 [[noreturn]] void stop(const char* what);
 
+// What the driver here makes of a tensor of numbers of two bytes, in boxes of box_rows rows by 64 numbers that are
+// swizzled by 128 bytes. strides: bytes of the second dimension and the third.
+struct Tensor {
+  const std::uint8_t* at;
+  std::uint64_t dims[3], strides[2];
+  std::uint32_t box_rows;
+};
+
 // A kernel of an image: its one argument is args_bytes at `args`.
 struct Kernel {
   const char* name;

@@ -203,9 +203,27 @@ Status CudaRing::start(const Launch& launch, bool after_another) {
                                    launch.grid[0], launch.grid[1], launch.grid[2], launch.block, launch.shared));
 }
 
+Status CudaRing::encode_tensors(Launch& launch) const {
+  for (const Launch::Tensor& tensor : launch.tensors) {
+    CUtensorMap map;
+    const cuuint64_t dims[] = {tensor.k, tensor.rows, tensor.n_experts},
+                     strides[] = {std::uint64_t{tensor.k} * 2, tensor.expert_bytes};
+    const cuuint32_t box[] = {cuda::kWgmmaValues, tensor.box_rows, 1}, steps[] = {1, 1, 1};
+    ZRT_CHECK_OK(driver_.check(
+        driver_.cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_UINT16, 3, const_cast<void*>(tensor.w), dims,
+                                       strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                       CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+        fmt::format("the map of a matrix of {} x {} for {}", tensor.rows, tensor.k, launch.function)));
+    static_assert(sizeof(map) == sizeof(cuda::TensorMap));
+    std::memcpy(launch.args.data() + tensor.at, &map, sizeof(map));
+  }
+  return {};
+}
+
 Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims bucket) {
   std::vector<Launch> launches;
   ZRT_CHECK_OK(plan(submission, bucket, launches));
+  for (Launch& launch : launches) ZRT_CHECK_OK(encode_tensors(launch));
   // Modules are loaded and limits raised before the capture, in which neither may happen.
   for (const Launch& launch : launches) {
     ZRT_TRY(const CUfunction code, function(launch.image, launch.function));

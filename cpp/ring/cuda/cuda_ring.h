@@ -77,6 +77,7 @@ class CudaRing final : public Ring {
   Result<OpCall> bound_call(const Submission& submission, const Packet& packet, StepDims bucket,
                             cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed);
   Status plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches);
+  Status encode_tensors(Launch& launch) const;
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
   Status drop_scratch();

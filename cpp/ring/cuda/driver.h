@@ -45,6 +45,7 @@ namespace zinc_rt::ring {
   X(cuModuleUnload)              \
   X(cuModuleGetFunction)         \
   X(cuFuncSetAttribute)          \
+  X(cuTensorMapEncodeTiled)      \
   X(cuLaunchKernelEx)            \
   X(cuGraphInstantiateWithFlags) \
   X(cuGraphExecDestroy)          \

@@ -27,6 +27,15 @@ struct Launch {
   std::uint32_t grid[3] = {1, 1, 1};
   std::uint32_t block = 1, shared = 0;  // threads; bytes of dynamic shared memory
   std::vector<std::byte> args;          // by value
+  // Matrices that the kernel copies by maps (TensorMap), which the driver makes when the launch is built: rows of k
+  // values of two bytes, expert_bytes from an expert to the next, in boxes of box_rows rows by kWgmmaValues values.
+  struct Tensor {
+    std::uint32_t at;  // of the map in args
+    const void* w;
+    std::uint32_t k, rows, box_rows, n_experts;
+    std::uint64_t expert_bytes;
+  };
+  std::vector<Tensor> tensors = {};
 };
 
 // A packet with its addresses.
@@ -108,6 +117,7 @@ class Planner {
     launch.args.assign(bytes, bytes + sizeof(args));
     launches_.push_back(std::move(launch));
   }
+  Launch& last() { return launches_.back(); }
 
  private:
   const cuda::StepHeader* header_;

@@ -1,5 +1,6 @@
 // Matrix products of arithmetic `fast`: rows of x to bf16 tiles, then products on tensor cores (linear_wgmma.cuh).
 #include <algorithm>
+#include <cstddef>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -32,6 +33,20 @@ const WgmmaShape& shape_for(const std::vector<Matrix>& matrices, DType dtype, st
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
 
+// The matrices of a float type as the maps of WgmmaArgs are to be. n_experts: 0 of none.
+std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t k,
+                                       std::uint32_t n_experts, std::uint32_t box_rows) {
+  std::vector<Launch::Tensor> tensors;
+  std::uint32_t at = offsetof(cuda::WgmmaArgs, maps);
+  for (const Matrix& m : matrices) {
+    if (m.dtype != dtype) continue;
+    const std::uint64_t bytes = n_experts > 0 ? m.expert_pitch : std::uint64_t{m.rows} * k * 2;
+    tensors.push_back({at, m.w, k, m.rows, box_rows, std::max(n_experts, 1u), bytes});
+    at += sizeof(cuda::TensorMap);
+  }
+  return tensors;
+}
+
 }  // namespace
 
 bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
@@ -62,10 +77,12 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
     // An item of experts has a tile of x.
     const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(matrices, dtype, rows);
     set_parts(args, matrices, dtype, wgmma_rows(shape));
+    const cuda::WgmmaArgs all{args, {}};
     planner.launch("linear_wgmma." + std::string(to_string(dtype)),
                    "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
                    is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, wgmma_threads(shape),
-                   wgmma_shared_bytes(shape, group_bytes(dtype)), args);
+                   wgmma_shared_bytes(shape, group_bytes(dtype)), all);
+    if (is_float(dtype)) planner.last().tensors = tensors_of(matrices, dtype, k, experts.n, wgmma_rows(shape));
     args.is_beside = 1;
   }
   return true;

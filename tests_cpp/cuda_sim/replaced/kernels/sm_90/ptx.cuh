@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/common/half.h"
+#include "kernels/sm_90/args.h"
 
 #define ZRT_DYNAMIC_SHARED(type, name) type* name = reinterpret_cast<type*>(::cuda_sim::here.shared)
 
@@ -166,9 +167,6 @@ inline void barrier_expect(uint64_t* barrier, uint32_t bytes) {
   Barrier::of(barrier).bytes += static_cast<std::int32_t>(bytes);
   barrier_arrive(barrier);
 }
-inline void barrier_arrive_after_copies(uint64_t* barrier) {
-  barrier_arrive(barrier);
-}
 inline void barrier_wait(uint64_t* barrier, uint32_t parity) {
   while (Barrier::of(barrier).parity == parity) ::cuda_sim::yield();
 }
@@ -182,6 +180,25 @@ inline void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barr
   b.bytes -= static_cast<std::int32_t>(bytes);
   b.end_if_complete();
 }
+inline void tensor_copy(void* to, const TensorMap& map, uint32_t x, uint32_t y, uint32_t z, uint64_t* barrier) {
+  const auto& tensor = reinterpret_cast<const ::cuda_sim::Tensor&>(map);
+  if (reinterpret_cast<std::uintptr_t>(to) % 1024 != 0) ::cuda_sim::stop("a box that is not aligned to 1,024");
+  const std::int32_t bytes = static_cast<std::int32_t>(tensor.box_rows * 128);
+  Barrier& b = Barrier::of(barrier);
+  if (b.bytes < bytes) ::cuda_sim::stop("a box of more bytes than its barrier expects");
+  for (std::uint32_t row = 0; row < tensor.box_rows; ++row)
+    for (std::uint32_t i = 0; i < 64; ++i) {
+      const bool is_inside = x + i < tensor.dims[0] && y + row < tensor.dims[1] && z < tensor.dims[2];
+      const std::uint8_t* from = tensor.at + z * tensor.strides[1] + (y + row) * tensor.strides[0] + (x + i) * 2;
+      auto* place = static_cast<std::uint8_t*>(to) + row * 128 + ((i / 8) ^ row % 8) * 16 + i % 8 * 2;
+      if (is_inside)
+        std::memcpy(place, from, 2);
+      else
+        std::memset(place, 0, 2);
+    }
+  b.bytes -= bytes;
+  b.end_if_complete();
+}
 template <int kRegisters>
 inline void give_registers() {}
 template <int kRegisters>
@@ -190,7 +207,6 @@ inline void take_registers() {}
 inline uint64_t wgmma_operand(const void* rows) {
   return reinterpret_cast<std::uintptr_t>(rows) >> 4;
 }
-inline void publish_to_async() {}
 inline void wgmma_begin() {}
 inline void wgmma_end_batch() {}
 template <int kLeft>
