@@ -166,13 +166,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
     uint8_t* at = slots;
+    if (is_dense) columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
-      if (used_block == kAbsent || (!is_dense && used.block != used_block)) {
+      if (!is_dense && used.block != used_block) {
         used_block = used.block;
         const Job job = job_at(used_block);
         columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
-          if constexpr (kNorm) return column;
           return x_row(args, job, min(first_column + column, job.n_columns - 1));
         });
       }

@@ -116,6 +116,9 @@ struct OneColumn {
   }
 
  private:
+  // 1 where the lane's step is of that pair, else 0; B is multiplied by it, since a multiprocessor has other units for
+  // that than for all that codes and scales cost.
+  __device__ __forceinline__ uint32_t of_pair(int pair) const { return (1u << (lane / 8 * 8)) >> (8 * pair) & 0xFF; }
   __device__ __forceinline__ uint2 operand_b(int s) const { return lane / 4 == s ? own : uint2{0, 0}; }
   __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
     const uint32_t first = lane % 4 * 2;
@@ -175,7 +178,8 @@ struct OneColumn {
     int c[kT][2][4] = {};
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      const uint2 b = lane / 8 == s / 2 ? own : uint2{0, 0};
+      const uint32_t is_pair = of_pair(s / 2);
+      const uint2 b = {own.x * is_pair, own.y * is_pair};
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         uint32_t a[4];
@@ -189,32 +193,27 @@ struct OneColumn {
       for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = c[t][i % 2][i];
   }
   // 4-bit codes without a table: a byte is low + 16 high. Bytes times x less their upper bits times x is low times x,
-  // in one product; 16 high times x is a product of two steps, shifted afterwards. So a word costs one instruction.
+  // in one product, and the sum of 16 high times x is shifted afterwards. So a word of codes costs one instruction.
   __device__ __forceinline__ void sum_nibbles(const Group<F> (&groups)[kT], PairSums& sums_of) const {
-    int low[kT][2][4] = {}, high[kT][4] = {};
-    const bool is_odd = lane / 4 % 2 != 0;
-    const uint2 own_low = {own.x, negative_bytes(own.x)}, own_high = {is_odd ? 0 : own.y, is_odd ? own.y : 0};
+    int low[kT][2][4] = {}, high[kT][2][4] = {};
+    const uint32_t own_less = negative_bytes(own.x);
 #pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {
-      const bool is_pair = lane / 8 == pair;
-      const uint2 b_low = is_pair ? own_low : uint2{0, 0}, b_high = is_pair ? own_high : uint2{0, 0};
+    for (int s = 0; s < 8; ++s) {
+      const uint32_t is_pair = of_pair(s / 2);
+      const uint2 b_low = {own.x * is_pair, own_less * is_pair};
+      const uint32_t b_high = own.y * is_pair;
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
-        uint32_t upper[4];
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const uint2 codes = groups[t].step(2 * pair + i).p4;
-          upper[2 * i] = codes.x & 0xF0F0F0F0u, upper[2 * i + 1] = codes.y & 0xF0F0F0F0u;
-          const uint32_t a[4] = {codes.x, codes.y, upper[2 * i], upper[2 * i + 1]};
-          mma32<false>(low[t][i], a, b_low);
-        }
-        mma32<false>(high[t], upper, b_high);
+        const uint2 codes = groups[t].step(s).p4;
+        const uint32_t a[4] = {codes.x, codes.y, codes.x & 0xF0F0F0F0u, codes.y & 0xF0F0F0F0u};
+        mma32<false>(low[t][s % 2], a, b_low);
+        mma16<false>(high[t][s % 2], a[2], a[3], b_high);
       }
     }
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = low[t][i % 2][i] + (high[t][i] >> 4);
+      for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = low[t][i % 2][i] + (high[t][i % 2][i] >> 4);
   }
   // The first halves of two steps are one product, and the last ones.
   __device__ __forceinline__ void sum_halves(const Group<F> (&groups)[kT], PairSums& sums_of) const {
