@@ -165,7 +165,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     Walk used{blockIdx.x, 0};
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
-    uint8_t* at = slots;
+    uint32_t slot = 0;  // bytes from the first
     if (is_dense) columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
@@ -181,6 +181,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     ask_x();
     for (uint32_t round = 0; round < n_rounds; ++round) {
       if (used.block < n_blocks) {
+        uint8_t* const at = slots + slot;
         wait_for_copy_batches<S::kDepth - 1>();
         if constexpr (C::kT == 1) {
           if (is_plain & 1) {
@@ -197,7 +198,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
         columns.run(groups, used.group, shared + (round % 2 * kWarps + warp) * kPlane);
         __syncwarp();
         ask(at);
-        at = at + S::kSlot < slots + S::kDepth * S::kSlot ? at + S::kSlot : slots;
+        slot = slot + S::kSlot < S::kDepth * S::kSlot ? slot + S::kSlot : 0;
       }
       used.advance(kWarps, n_groups);
       ask_x();
