@@ -119,7 +119,17 @@ struct OneColumn {
   // 1 where the lane's step is of that pair, else 0; B is multiplied by it, since a multiprocessor has other units for
   // that than for all that codes and scales cost.
   __device__ __forceinline__ uint32_t of_pair(int pair) const { return (1u << (lane / 8 * 8)) >> (8 * pair) & 0xFF; }
-  __device__ __forceinline__ uint2 operand_b(int s) const { return lane / 4 == s ? own : uint2{0, 0}; }
+  __device__ __forceinline__ uint2 operand_b(int pair) const {
+    const uint32_t is_pair = of_pair(pair);
+    return {own.x * is_pair, own.y * is_pair};
+  }
+  // Halves of two steps in one product: x of the even step in one register, of the odd one in the other.
+  __device__ __forceinline__ uint2 halves_b(uint32_t x, int pair) const {
+    const bool is_odd = lane / 4 % 2 != 0;
+    const uint32_t is_pair = of_pair(pair), even = is_odd ? 0 : x, odd = is_odd ? x : 0;
+    return {even * is_pair, odd * is_pair};
+  }
+
   __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
     const uint32_t first = lane % 4 * 2;
     const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
@@ -128,11 +138,11 @@ struct OneColumn {
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) c[t][0][i] = -T::kOffset * sum[i % 2], c[t][1][i] = 0;
+      for (int i = 0; i < 4; ++i) c[t][0][i] = c[t][1][i] = -T::kOffset * sum[i % 2];
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
       if (s >= n_steps) break;
-      const uint2 b = operand_b(s);
+      const uint2 b = operand_b(s / 2);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         uint32_t a[4];
@@ -148,8 +158,8 @@ struct OneColumn {
       uint32_t scale[2];
 #pragma unroll
       for (int i = 0; i < 2; ++i) scale[i] = first + i < n_steps ? groups[t].scale(r, first + i) : 0;
-      const float product[2] = {static_cast<float>(c[t][0][2 * r] + c[t][1][2 * r]) * block_scale<F>(scale[0]),
-                                static_cast<float>(c[t][0][2 * r + 1] + c[t][1][2 * r + 1]) * block_scale<F>(scale[1])};
+      const float product[2] = {static_cast<float>(c[t][0][2 * r]) * block_scale<F>(scale[0]),
+                                static_cast<float>(c[t][1][2 * r + 1]) * block_scale<F>(scale[1])};
       // Blocks in order: from pair to pair.
 #pragma unroll
       for (uint32_t pair = 0; pair < 4; ++pair) {
@@ -178,8 +188,7 @@ struct OneColumn {
     int c[kT][2][4] = {};
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      const uint32_t is_pair = of_pair(s / 2);
-      const uint2 b = {own.x * is_pair, own.y * is_pair};
+      const uint2 b = operand_b(s / 2);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         uint32_t a[4];
@@ -220,15 +229,15 @@ struct OneColumn {
     int c[kT][2][4] = {};
 #pragma unroll
     for (int s = 0; s < 8; s += 2) {
-      const uint2 even = operand_b(s), odd = operand_b(s + 1);
+      const uint2 b_first = halves_b(own.x, s / 2), b_last = halves_b(own.y, s / 2);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         uint32_t a[2][4];
 #pragma unroll
         for (int i = 0; i < 2; ++i) operand<F>(groups[t].step(s + i), a[i]);
         const uint32_t first[4] = {a[0][0], a[0][1], a[1][0], a[1][1]}, last[4] = {a[0][2], a[0][3], a[1][2], a[1][3]};
-        mma32<kSigned>(c[t][0], first, uint2{even.x, odd.x});
-        mma32<kSigned>(c[t][1], last, uint2{even.y, odd.y});
+        mma32<kSigned>(c[t][0], first, b_first);
+        mma32<kSigned>(c[t][1], last, b_last);
       }
     }
 #pragma unroll
@@ -239,10 +248,51 @@ struct OneColumn {
         for (int half = 0; half < 2; ++half) sums_of.of[t][i / 2][i % 2][half] = c[t][half][i];
   }
 
+  // 2 bits of a code in a byte with those of the other registers, in place: a product's sums are 1, 4, 16 or 64 times
+  // those of the bits, by half and row. Nibbles, where there are any, are products of their own, too.
+  __device__ __forceinline__ void sum_planes(const Group<F> (&groups)[kT], PairSums& sums_of) const {
+    constexpr bool kNibbles = T::kP4 != 0;
+    int twos[kT][2][4] = {}, nibbles[kT][2][4] = {};
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const uint2 b[2] = {halves_b(own.x, pair), halves_b(own.y, pair)};
+#pragma unroll
+      for (int t = 0; t < kT; ++t) {
+        const Step even = groups[t].step(2 * pair), odd = groups[t].step(2 * pair + 1);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const uint32_t first = 0x03030303u << (4 * half), second = first << 2, nibble = 0x0F0F0F0Fu << (4 * half);
+          const uint32_t a[4] = {even.p2 & first, even.p2 & second, odd.p2 & first, odd.p2 & second};
+          mma32<false>(twos[t][half], a, b[half]);
+          if constexpr (kNibbles) {
+            const uint32_t n[4] = {even.p4.x & nibble, even.p4.y & nibble, odd.p4.x & nibble, odd.p4.y & nibble};
+            mma32<false>(nibbles[t][half], n, b[half]);
+          }
+        }
+      }
+    }
+#pragma unroll
+    for (int t = 0; t < kT; ++t)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int row = i / 2, first = twos[t][0][i], last = twos[t][1][i];
+        int(&of)[kHalves] = sums_of.of[t][row][i % 2];
+        if constexpr (kNibbles) {
+          of[0] = nibbles[t][0][i] + first * (row == 0 ? 16 : 4);
+          of[1] = (nibbles[t][1][i] >> 4) + (last >> (2 * row));
+        } else {
+          of[0] = first >> (2 * row);
+          of[1] = last >> (4 + 2 * row);
+        }
+      }
+  }
+
   // v of tile and row lane % 4 * kT / 2 of the lane's, as sum_over_four hands them out.
   __device__ __forceinline__ float supers(const Group<F> (&groups)[kT]) const {
     PairSums sums_of;
-    if constexpr (T::kSub == 16)
+    if constexpr (T::kP2 != 0 && T::kP1 == 0)
+      sum_planes(groups, sums_of);
+    else if constexpr (T::kSub == 16)
       sum_halves(groups, sums_of);
     else if constexpr (F == kQ4_K)
       sum_nibbles(groups, sums_of);
