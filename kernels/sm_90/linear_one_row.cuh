@@ -201,29 +201,6 @@ struct OneColumn {
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = c[t][i % 2][i];
   }
-  // 4-bit codes without a table: a byte is low + 16 high. Bytes times x less their upper bits times x is low times x,
-  // in one product, and the sum of 16 high times x is shifted afterwards. So a word of codes costs one instruction.
-  __device__ __forceinline__ void sum_nibbles(const Group<F> (&groups)[kT], PairSums& sums_of) const {
-    int low[kT][2][4] = {}, high[kT][2][4] = {};
-    const uint32_t own_less = negative_bytes(own.x);
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      const uint32_t is_pair = of_pair(s / 2);
-      const uint2 b_low = {own.x * is_pair, own_less * is_pair};
-      const uint32_t b_high = own.y * is_pair;
-#pragma unroll
-      for (int t = 0; t < kT; ++t) {
-        const uint2 codes = groups[t].step(s).p4;
-        const uint32_t a[4] = {codes.x, codes.y, codes.x & 0xF0F0F0F0u, codes.y & 0xF0F0F0F0u};
-        mma32<false>(low[t][s % 2], a, b_low);
-        mma16<false>(high[t][s % 2], a[2], a[3], b_high);
-      }
-    }
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums_of.of[t][i / 2][i % 2][0] = low[t][i % 2][i] + (high[t][i % 2][i] >> 4);
-  }
   // The first halves of two steps are one product, and the last ones.
   __device__ __forceinline__ void sum_halves(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     int c[kT][2][4] = {};
@@ -248,25 +225,34 @@ struct OneColumn {
         for (int half = 0; half < 2; ++half) sums_of.of[t][i / 2][i % 2][half] = c[t][half][i];
   }
 
-  // 2 bits of a code in a byte with those of the other registers, in place: a product's sums are 1, 4, 16 or 64 times
-  // those of the bits, by half and row. Nibbles, where there are any, are products of their own, too.
+  // Codes of nibbles, of 2 bits or of both, in place: what is in a byte with them is no hindrance.
+  // Of nibbles a byte is low + 16 high. Bytes times x less their upper bits times x is low times x, and the sum of 16
+  // high times x is shifted afterwards, so a word of codes costs one instruction. Of 2 bits a byte has those of all
+  // four registers, so a product's sums are 1, 4, 16 or 64 times those of the bits, by half and row.
   __device__ __forceinline__ void sum_planes(const Group<F> (&groups)[kT], PairSums& sums_of) const {
-    constexpr bool kNibbles = T::kP4 != 0;
+    constexpr bool kNibbles = T::kP4 != 0, kTwos = T::kP2 != 0;
     int twos[kT][2][4] = {}, nibbles[kT][2][4] = {};
+    const uint32_t less = negative_bytes(own.x);
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
-      const uint2 b[2] = {halves_b(own.x, pair), halves_b(own.y, pair)};
+      const uint2 b[2] = {halves_b(own.x, pair), halves_b(own.y, pair)}, b_less = halves_b(less, pair);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
         const Step even = groups[t].step(2 * pair), odd = groups[t].step(2 * pair + 1);
+        if constexpr (kNibbles) {
+          constexpr uint32_t kUpper = 0xF0F0F0F0u;
+          const uint32_t a[4] = {even.p4.x, even.p4.y, odd.p4.x, odd.p4.y},
+                         upper[4] = {a[0] & kUpper, a[1] & kUpper, a[2] & kUpper, a[3] & kUpper};
+          mma32<false>(nibbles[t][0], a, b[0]);
+          mma32<false>(nibbles[t][1], upper, b[1]);
+          mma32<false>(nibbles[t][0], upper, b_less);
+        }
+        if constexpr (kTwos) {
 #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const uint32_t first = 0x03030303u << (4 * half), second = first << 2, nibble = 0x0F0F0F0Fu << (4 * half);
-          const uint32_t a[4] = {even.p2 & first, even.p2 & second, odd.p2 & first, odd.p2 & second};
-          mma32<false>(twos[t][half], a, b[half]);
-          if constexpr (kNibbles) {
-            const uint32_t n[4] = {even.p4.x & nibble, even.p4.y & nibble, odd.p4.x & nibble, odd.p4.y & nibble};
-            mma32<false>(nibbles[t][half], n, b[half]);
+          for (int half = 0; half < 2; ++half) {
+            const uint32_t first = 0x03030303u << (4 * half), second = first << 2;
+            const uint32_t a[4] = {even.p2 & first, even.p2 & second, odd.p2 & first, odd.p2 & second};
+            mma32<false>(twos[t][half], a, b[half]);
           }
         }
       }
@@ -275,11 +261,14 @@ struct OneColumn {
     for (int t = 0; t < kT; ++t)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int row = i / 2, first = twos[t][0][i], last = twos[t][1][i];
+        const int row = i / 2, low = nibbles[t][0][i], high = nibbles[t][1][i] >> 4, first = twos[t][0][i],
+                  last = twos[t][1][i];
         int(&of)[kHalves] = sums_of.of[t][row][i % 2];
-        if constexpr (kNibbles) {
-          of[0] = nibbles[t][0][i] + first * (row == 0 ? 16 : 4);
-          of[1] = (nibbles[t][1][i] >> 4) + (last >> (2 * row));
+        if constexpr (!kTwos) {
+          of[0] = low + high;
+        } else if constexpr (kNibbles) {
+          of[0] = low + first * (row == 0 ? 16 : 4);
+          of[1] = high + (last >> (2 * row));
         } else {
           of[0] = first >> (2 * row);
           of[1] = last >> (4 + 2 * row);
@@ -290,12 +279,10 @@ struct OneColumn {
   // v of tile and row lane % 4 * kT / 2 of the lane's, as sum_over_four hands them out.
   __device__ __forceinline__ float supers(const Group<F> (&groups)[kT]) const {
     PairSums sums_of;
-    if constexpr (T::kP2 != 0 && T::kP1 == 0)
+    if constexpr (T::kP1 == 0 && T::kTable == 0)
       sum_planes(groups, sums_of);
     else if constexpr (T::kSub == 16)
       sum_halves(groups, sums_of);
-    else if constexpr (F == kQ4_K)
-      sum_nibbles(groups, sums_of);
     else
       sum_steps(groups, sums_of);
     int isum[2 * kT], msum[2 * kT];
