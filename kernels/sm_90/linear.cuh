@@ -6,8 +6,8 @@
 // are exact in any order, so no shape changes a bit.
 #pragma once
 
-#include "kernels/sm_90/linear_group.cuh"
 #include "kernels/sm_90/linear_norm.cuh"
+#include "kernels/sm_90/linear_one_row.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -88,46 +88,54 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = kNorm || args.choices == 0;
-  const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
+  const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
   const auto job_at = [&](uint32_t block) {
-    return is_dense ? job_of<C::kT>(args, block, 0, n_rows)
-                    : job_of<C::kT>(args, block % args.n_blocks, block / args.n_blocks, n_rows);
+    uint32_t item = 0;
+    if (!is_dense) item = block / args.n_blocks, block %= args.n_blocks;
+    return job_of<C::kT>(args, block, item, n_rows);
   };
   Walk asked{blockIdx.x, 0};
   asked.advance(warp, n_groups);
   uint32_t asked_block = kAbsent;
-  const uint8_t* asked_from = nullptr;  // null: rows after the last whole tile, which lie as in the file
-  uint32_t is_plain = 0;                // by slot
+  const uint8_t* asked_from = nullptr;
+  // Of groups of rows after the last whole tile, which lie as in the file, nothing is asked for: a bit of each slot, of
+  // the one that is used next the lowest.
+  bool is_asked_plain = false;
+  uint32_t is_plain = 0;
   // The weights of the warp's next group.
-  const auto ask = [&](uint32_t to) {
+  const auto ask = [&](uint8_t* slot) {
+    is_plain >>= 1;
     if (asked.block < n_blocks) {
       if (asked.block != asked_block) {
         asked_block = asked.block;
         const Job job = job_at(asked_block);
-        asked_from = job.first_tile < job.part->rows / 16 ? job.w + job.first_tile * 16 * row_bytes : nullptr;
+        is_asked_plain = C::kT == 1 && job.first_tile >= job.part->rows / 16;
+        asked_from = job.w + job.first_tile * 16 * row_bytes + 16 * lane;
       }
-      if (asked_from != nullptr) {
+      if (!is_asked_plain) {
         const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked.group) * T::kBytes;
 #pragma unroll
         for (int t = 0; t < C::kT; ++t) {
-          const uint8_t* from = asked_from + t * 16 * row_bytes + asked.group * S::kTile + 16 * lane;
-          uint8_t* slot = slots + to * S::kSlot + t * S::kTile + 16 * lane;
+          const uint8_t* from = asked_from + t * 16 * row_bytes + asked.group * S::kTile;
+          uint8_t* to = slot + t * S::kTile + 16 * lane;
 #pragma unroll
           for (uint32_t i = 0; i < S::kVectors; i += 32)
-            if (i + lane < vectors) copy_16(slot + 16 * i, from + 16 * i);
+            if (i + lane < vectors) copy_16(to + 16 * i, from + 16 * i);
         }
       } else {
-        is_plain |= 1u << to;
+        is_plain |= 1u << (S::kDepth - 1);
       }
     }
     end_copy_batch();
     asked.advance(kWarps, n_groups);
   };
+  const auto ask_first = [&] {
+    for (uint32_t i = 0; i < S::kDepth; ++i) ask(slots + i * S::kSlot);
+  };
   // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them.
-  if (is_dense && warp < kWarps)
-    for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
+  if (is_dense && warp < kWarps) ask_first();
   Q8Rows normed;
   if constexpr (kNorm) {
     NormedRow<T::kBlock == 256> row(args);
@@ -142,8 +150,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   }
   if (!is_dense) {
     n_blocks = args.n_blocks * items_of(args, n_rows);
-    if (warp < kWarps)
-      for (uint32_t i = 0; i < S::kDepth; ++i) ask(i);
+    if (warp < kWarps) ask_first();
   }
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && first_column >= n_rows) return;
@@ -157,14 +164,15 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   if (warp < kWarps) {
     Walk used{blockIdx.x, 0};
     used.advance(warp, n_groups);
-    uint32_t used_block = kAbsent, slot = 0;
+    uint32_t used_block = kAbsent;
+    uint32_t slot = 0;  // bytes from the first
+    if (is_dense) columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
-      if (used_block == kAbsent || (!is_dense && used.block != used_block)) {
+      if (!is_dense && used.block != used_block) {
         used_block = used.block;
         const Job job = job_at(used_block);
         columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
-          if constexpr (kNorm) return column;
           return x_row(args, job, min(first_column + column, job.n_columns - 1));
         });
       }
@@ -173,11 +181,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     ask_x();
     for (uint32_t round = 0; round < n_rounds; ++round) {
       if (used.block < n_blocks) {
-        uint8_t* at = slots + slot * S::kSlot;
+        uint8_t* const at = slots + slot;
         wait_for_copy_batches<S::kDepth - 1>();
         if constexpr (C::kT == 1) {
-          if (is_plain >> slot & 1) {
-            is_plain ^= 1u << slot;
+          if (is_plain & 1) {
             const Job job = job_at(used.block);
             const uint32_t first = job.first_tile * 16;
             pack_last_rows<F>(at, job.w + first * row_bytes + row_bytes_of<F>(used.group * 256), row_bytes,
@@ -190,8 +197,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
         for (int t = 0; t < C::kT; ++t) groups[t] = {at + t * S::kTile, steps_of(used.group), lane};
         columns.run(groups, used.group, shared + (round % 2 * kWarps + warp) * kPlane);
         __syncwarp();
-        ask(slot);
-        slot = slot + 1 < S::kDepth ? slot + 1 : 0;
+        ask(at);
+        slot = slot + S::kSlot < S::kDepth * S::kSlot ? slot + S::kSlot : 0;
       }
       used.advance(kWarps, n_groups);
       ask_x();
