@@ -18,8 +18,9 @@ std::vector<float> normal_floats(std::size_t n, std::mt19937& rng) {
   return values;
 }
 
-// Logits of a token: its one value times a weight of each expert.
-ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale) {
+// Logits of a token: its one value times a weight of each expert. y: its choices' products of other values, if has_y.
+constexpr std::uint32_t kExpertRows = 16, kExpertWidth = 32;
+ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale, bool has_y = false) {
   ir::Graph graph("router", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, 1});
@@ -31,6 +32,13 @@ ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, 
   ir::set_attr(node, "n_used", n_used);
   ir::set_attr(node, "renormalize", std::uint32_t{renormalize});
   ir::set_attr(node, "scale", scale);
+  if (!has_y) return graph;
+  const auto given = declare(graph, "act.given", kActivation, DType::kF32, {ir::kTokens, kExpertWidth});
+  const auto q = declare(graph, "act.q", kActivation, DType::kQ8A32, {ir::kTokens, kExpertWidth});
+  const auto experts = declare(graph, "model.experts", kWeight, DType::kQ8_0, {e, kExpertRows, kExpertWidth});
+  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, n_used * kExpertRows});
+  add_node(graph, ir::Op::QUANTIZE, {given}, {q});
+  ir::set_attr(add_node(graph, ir::Op::MOE_LINEAR, {q, experts, ids}, {y}), "rows", 1u);
   return graph;
 }
 
@@ -78,6 +86,31 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
       ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << c.n_used << " of " << c.e << ", kind " << kind;
       ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u)
           << c.n_used << " of " << c.e << ", kind " << kind;
+    }
+}
+
+// Choices that a launch of few tokens sorts by expert, and those of more that another one does: more of an expert than
+// an item of products has, some with NaN.
+TEST_P(TierExperts, ChoicesMeetTheirExpert) {
+  std::mt19937 rng(13);
+  struct Case {
+    std::uint32_t e, n_used;
+  };
+  for (const Case& c : {Case{1, 1}, {31, 3}, {128, 8}, {512, 10}, {520, 2}})
+    for (const std::uint32_t n : {2u, 3u, 21u, 32u, 33u}) {
+      auto x = normal_floats(n, rng);
+      x[n / 2] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<std::byte> experts(c.e * kExpertRows * row_bytes(DType::kQ8_0, kExpertWidth));
+      for (auto& byte : experts) byte = static_cast<std::byte>(rng() % 0x38);
+      const Memory given{{"act.x", bytes_of(x)},
+                         {"act.given", bytes_of(normal_floats(std::size_t{n} * kExpertWidth, rng))},
+                         {"model.w", bytes_of(normal_floats(c.e, rng))},
+                         {"model.experts", experts}};
+      const auto graph = router_graph(c.e, c.n_used, true, 1.0f, true);
+      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.ids", "act.y"});
+      const auto got = run_graph(*GetParam(), graph, n, given, {"act.ids", "act.y"});
+      for (const char* name : {"act.ids", "act.y"})
+        ASSERT_EQ(got.at(name), wanted.at(name)) << name << ": " << c.n_used << " of " << c.e << ", " << n << " tokens";
     }
 }
 

@@ -1,6 +1,7 @@
 // The ops of the tier: their symbols, and the launches that they are.
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/plan.h"
@@ -192,35 +193,50 @@ void attention(Planner& p, const OpCall& c) {
   plan_attention(p, c);
 }
 
-// Symbols: d, e, type of the router, type of x.
-void moe_gate_topk(Planner& p, const OpCall& c) {
-  const std::uint32_t e = c.symbols[1];
+// The products of an op of experts, or nothing. MOE_GATE_UP: symbols d, e, f, k, types of gate, up and x, pitches of
+// gate and up. MOE_LINEAR: d, e, f, k, types of w and x, pitch.
+std::optional<ExpertProducts> expert_products(const OpCall& c) {
+  if (c.op != Op::MOE_GATE_UP && c.op != Op::MOE_LINEAR) return std::nullopt;
+  const bool is_pair = c.op == Op::MOE_GATE_UP;
+  const std::size_t n = is_pair ? 2 : 1;
+  const std::uint32_t e = c.symbols[1], f = c.symbols[2], k = c.symbols[3];
+  ExpertProducts products{c.dtype(4 + n), c.symbols[0], {}, {}};
+  for (std::size_t i = 0; i < n; ++i)
+    products.matrices.push_back(
+        {c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 2 + n + i), f, c.symbols[5 + n + i]});
+  products.experts = {at<const std::int32_t>(c, 1 + n), k, e, is_pair ? 1 : c.constants<push::MoeLinear>().rows};
+  return products;
+}
+void moe_products(Planner& p, const OpCall& c) {
+  const auto products = expert_products(c);
+  plan_linear(p, c, c.buffers[0], products->x_dtype, products->k, products->matrices, products->experts);
+}
+
+// Symbols: d, e, type of the router, type of x. next: the first that reads the choices sorted by expert, or nothing.
+void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProducts>& next) {
+  const std::uint32_t e = c.symbols[1], n_used = c.constants<push::MoeGateTopk>().n_used;
+  // Of so many tokens one workgroup is faster than one a token and a launch that sorts.
+  constexpr std::uint32_t kMostAtOnce = 32;
+  const bool is_few = e <= 512 && n_used <= 32;
+  const Sorting sorting = is_few && next && c.rows() <= kMostAtOnce ? plan_sorting(p, c, *next) : Sorting{};
   plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
               {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
-  const std::uint32_t n_used = c.constants<push::MoeGateTopk>().n_used;
-  if (e <= 512 && n_used <= 32) {
-    p.launch("moe_gate_topk", e <= 128 ? "moe_gate_topk_128" : "moe_gate_topk_512", c.rows(), 1, 1, 32, 0,
-             p.args(c, {e}));
-    return;
+  const std::string of_lanes = e <= 128 ? "_128" : "_512";
+  if (sorting.columns != 0) {
+    auto args = p.args(c, {e, sorting.columns});
+    args.buffers[5] = sorting.at.items;
+    args.buffers[6] = sorting.at.order;
+    p.launch("moe_gate_topk", "moe_gate_topk_sorted" + of_lanes, 1, 1, 1, 32 * c.rows(),
+             (2 * std::uint64_t{e} + 2 + c.rows() * n_used) * 4, args);
+  } else if (is_few) {
+    p.launch("moe_gate_topk", "moe_gate_topk" + of_lanes, c.rows(), 1, 1, 32, 0, p.args(c, {e}));
+  } else {
+    const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
+    p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
   }
-  const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
-  p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
 }
-// Symbols: d, e, f, k, types of gate, up and x, pitches of gate and up.
-void moe_gate_up(Planner& p, const OpCall& c) {
-  const std::uint32_t f = c.symbols[2], k = c.symbols[3];
-  std::vector<Matrix> matrices;
-  for (std::size_t i = 0; i < 2; ++i)
-    matrices.push_back({c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 4 + i), f, c.symbols[7 + i]});
-  plan_linear(p, c, c.buffers[0], c.dtype(6), c.symbols[0], matrices,
-              {at<const std::int32_t>(c, 3), k, c.symbols[1], 1});
-}
-// Symbols: d, e, f, k, types of w and x, pitch.
-void moe_linear(Planner& p, const OpCall& c) {
-  const std::uint32_t f = c.symbols[2];
-  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
-              {{c.buffers[1], c.dtype(4), f, nullptr, at<float>(c, 3), f, c.symbols[6]}},
-              {at<const std::int32_t>(c, 2), c.symbols[3], c.symbols[1], c.constants<push::MoeLinear>().rows});
+void moe_gate_topk(Planner& p, const OpCall& c) {
+  choose_experts(p, c, std::nullopt);
 }
 void sum_choices(Planner& p, const OpCall& c, const void* y, int ids, int scale, void* z, void* hidden, std::uint32_t d,
                  std::uint32_t k, std::uint32_t e) {
@@ -361,7 +377,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"},
        Keys::kWeights,
-       moe_gate_up},
+       moe_products},
       {Op::MOE_SWIGLU, "n", {"dim:f"}, Keys::kNone, wide},
       {Op::MOE_DOWN_ACC,
        "n",
@@ -407,7 +423,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
        Keys::kWeights,
-       moe_linear},
+       moe_products},
       {Op::MOE_SUM, "n", {"dim:d", "dim:k", "dim:e"}, Keys::kNone, moe_sum},
       {Op::STATE_COPY, "n", {"dim:w"}, Keys::kNone, state_copy},
   };
@@ -434,10 +450,24 @@ bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   });
 }
 
+// The first products of experts that the first call has chosen.
+std::optional<ExpertProducts> products_of_choices(std::span<const OpCall> calls) {
+  for (const OpCall& c : calls.subspan(1)) {
+    if (c.op == Op::MOE_GATE_TOPK || c.rows_symbol != calls[0].rows_symbol) break;
+    auto products = expert_products(c);
+    if (products && products->experts.ids == calls[0].buffers[3]) return products;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   const OpCall& first = calls[0];
+  if (first.op == Op::MOE_GATE_TOPK) {
+    choose_experts(planner, first, products_of_choices(calls));
+    return 1;
+  }
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;

@@ -94,7 +94,7 @@ class Planner {
   struct SortedAt {
     std::int32_t *items, *order;
   };
-  // Null: to be made.
+  // Null: to be made. What is made outlives the packets that are being planned, also if they write `ids`.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
 
@@ -116,6 +116,7 @@ class Planner {
   std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0, most_kept_ = 0;  // bytes
   Sorted sorted_;
   SortedAt sorted_at_{};
+  bool is_sorted_here_ = false;  // by the packets that are being planned
   std::vector<Launch>& launches_;
 };
 
@@ -153,6 +154,20 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
                  const Norm* norm = nullptr, const DigitRows& digits = {});
+// The products of an op of experts: x W^T of each token's choices.
+struct ExpertProducts {
+  DType x_dtype;
+  std::uint32_t k;
+  std::vector<Matrix> matrices;
+  Experts experts;
+};
+// Where the launch that writes the ids of `products`, which follow, leaves them sorted as these want them. columns:
+// choices of an item; 0: they want them as they are.
+struct Sorting {
+  std::uint32_t columns = 0;
+  Planner::SortedAt at = {};
+};
+Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products);
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
