@@ -195,10 +195,10 @@ __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint3
 // 5 items, 6 order [n n_used]. Symbols besides: choices an item. Shared: 2 e + 2 words, and one a choice.
 template <int kHeld>
 __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
-  ZRT_DYNAMIC_SHARED(uint32_t, counts);
+  ZRT_DYNAMIC_SHARED(uint32_t, words);
   const uint32_t n = args.dim(0), e = args.dim(1), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
                  n_used = args.constants<push::MoeGateTopk>().n_used;
-  uint32_t *places = counts + e + 1, *chosen = places + e + 1;
+  uint32_t *counts = words, *places = counts + e + 1, *chosen = places + e + 1;
   for (uint32_t i = threadIdx.x; i <= e; i += blockDim.x) counts[i] = 0;
   __syncthreads();
   wait_for_inputs();

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "tier_graph.h"
 
@@ -111,6 +112,72 @@ TEST_P(TierExperts, ChoicesMeetTheirExpert) {
       const auto got = run_graph(*GetParam(), graph, n, given, {"act.ids", "act.y"});
       for (const char* name : {"act.ids", "act.y"})
         ASSERT_EQ(got.at(name), wanted.at(name)) << name << ": " << c.n_used << " of " << c.e << ", " << n << " tokens";
+    }
+}
+
+// hidden += MOE_SUM(y), then q, k and v of its norm.
+ir::Graph summed_graph(std::span<const DType, 3> types, std::uint32_t d, std::uint32_t k, bool has_scale) {
+  ir::Graph graph("summed", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  constexpr std::uint32_t kExperts = 5;
+  const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
+    return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
+  };
+  const auto y = rows("act.y", DType::kF32, k * d), ids = rows("act.ids", DType::kI32, k),
+             weights = rows("act.weights", DType::kF32, k), z = rows("act.z", DType::kF32, d),
+             hidden = rows("act.hidden", DType::kF32, d), q = rows("act.q", DType::kF32, 64),
+             key = rows("act.k", DType::kF32, 32), v = rows("act.v", DType::kF32, 32);
+  const auto scale = has_scale ? declare(graph, "model.scale", kWeight, DType::kF32, {kExperts}) : ir::kNoBuffer;
+  const auto norm = declare(graph, "model.norm", kWeight, DType::kF32, {d}),
+             q_w = declare(graph, "model.q", kWeight, types[0], {64, d}),
+             k_w = declare(graph, "model.k", kWeight, types[1], {32, d}),
+             v_w = declare(graph, "model.v", kWeight, types[2], {32, d});
+  add_node(graph, ir::Op::MOE_SUM, {y, ids, weights, scale}, {z});
+  add_node(graph, ir::Op::ADD, {hidden, z}, {hidden}).inplace = true;
+  auto& qkv = add_node(graph, ir::Op::RMS_NORM_FUSED_QKV,
+                       {hidden, norm, q_w, k_w, v_w, ir::kNoBuffer, ir::kNoBuffer, ir::kNoBuffer}, {q, key, v});
+  ir::set_attr(qkv, "eps", 1e-5f);
+  ir::set_attr(qkv, "quantize", 1u);
+  return graph;
+}
+
+// Rows of all types that products want at once; of more values than a workgroup has threads; fewer choices than are
+// asked for at once, and more.
+TEST_P(TierExperts, ChoicesAreSummedByTheNormBehindThem) {
+  std::mt19937 rng(17);
+  struct Case {
+    DType types[3];
+    std::uint32_t d, k;
+  };
+  using enum DType;
+  for (const Case& c : {Case{{kQ8_0, kQ8_0, kQ8_0}, 32, 1},
+                        {{kQ8_0, kQ4_0, kQ8_0}, 800, 8},
+                        {{kQ4_K, kQ4_K, kQ6_K}, 256, 3},
+                        {{kQ4_K, kQ8_0, kF32}, 2304, 10}})
+    for (const std::uint32_t n : {1u, 2u, 3u, 20u}) {
+      const bool has_scale = n % 2 == 0;
+      const auto graph = summed_graph(c.types, c.d, c.k, has_scale);
+      std::vector<std::int32_t> ids(n * c.k);
+      for (auto& id : ids) id = static_cast<std::int32_t>(rng() % 5);
+      Memory given{{"act.y", bytes_of(normal_floats(std::size_t{n} * c.k * c.d, rng))},
+                   {"act.ids", bytes_of(ids)},
+                   {"act.weights", bytes_of(normal_floats(std::size_t{n} * c.k, rng))},
+                   {"act.hidden", bytes_of(normal_floats(std::size_t{n} * c.d, rng))},
+                   {"model.norm", bytes_of(normal_floats(c.d, rng))}};
+      if (has_scale) given["model.scale"] = bytes_of(normal_floats(5, rng));
+      for (const auto& [name, type, n_rows] :
+           {std::tuple{"model.q", c.types[0], 64u}, {"model.k", c.types[1], 32u}, {"model.v", c.types[2], 32u}}) {
+        std::vector<std::byte> w(n_rows * row_bytes(type, c.d));
+        for (auto& byte : w) byte = static_cast<std::byte>(rng() % 0x38);
+        if (type == kF32) w = bytes_of(normal_floats(std::size_t{n_rows} * c.d, rng));
+        given[name] = w;
+      }
+      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given,
+                                    {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
+      const auto got = run_graph(*GetParam(), graph, n, given, {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
+      for (const char* name : {"act.z", "act.hidden", "act.q", "act.k", "act.v"})
+        ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
+            << name << " of " << n << " x " << c.d << ", " << c.k << " choices";
     }
 }
 

@@ -193,6 +193,8 @@ struct CudaOp {
 // rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
 // QUANTIZE too); all that the later of them read is still written. How many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
+// Whether launches of the packet behind this one may read what it has in scratch memory.
+bool is_scratch_read_later(ir::Op op);
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);
 
