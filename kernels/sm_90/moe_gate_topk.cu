@@ -1,6 +1,7 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights. Order:
 // kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. A warp a token, whose lanes have all experts in registers; a workgroup
-// a token where they are too many for that.
+// a token where they are too many for that. Products that read each expert's weights once want the choices of all
+// tokens sorted by expert: for few tokens the launch that chooses does that too.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -17,15 +18,13 @@ __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// Of up to 32 kHeld experts and up to 32 choices, by a warp; register i of a lane has expert lane + 32 i.
+// A token's choice, of up to 32 kHeld experts and up to 32 choices, by a warp; register i of a lane has expert lane +
+// 32 i. Lane j gets choice j, which it writes.
 template <int kHeld>
-__device__ __forceinline__ void gate_topk(const OpArgs& args) {
+__device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
-  wait_for_inputs();
-  let_next_start();
   const auto c = args.constants<push::MoeGateTopk>();
-  const uint32_t t = blockIdx.x, e = args.dim(1), lane = threadIdx.x;
-  if (!has_row(args, t)) return;
+  const uint32_t e = args.dim(1), lane = threadIdx.x % 32;
   const float* logits = args.buffer<const float>(2) + static_cast<uint64_t>(t) * e;
   float p[kHeld];
   uint32_t keys[kHeld];  // 0: no expert, or one that is taken
@@ -83,11 +82,19 @@ __device__ __forceinline__ void gate_topk(const OpArgs& args) {
     total = total + likely;
     if (lane == j) id = next, weight = likely;
   }
-  if (lane >= c.n_used) return;
   if (c.renormalize != 0) weight = weight * exact::rcp(total);
   if (c.scale != 1.0f) weight = weight * c.scale;
-  args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + lane] = static_cast<int32_t>(id);
-  args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + lane] = weight;
+  if (lane < c.n_used) {
+    args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + lane] = static_cast<int32_t>(id);
+    args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + lane] = weight;
+  }
+  return id;
+}
+template <int kHeld>
+__device__ __forceinline__ void gate_topk(const OpArgs& args) {
+  wait_for_inputs();
+  let_next_start();
+  if (has_row(args, blockIdx.x)) choose<kHeld>(args, blockIdx.x);
 }
 extern "C" __global__ void __launch_bounds__(32) moe_gate_topk_128(const __grid_constant__ OpArgs args) {
   gate_topk<4>(args);
@@ -156,44 +163,80 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
-// The choices of all tokens by expert, for products that read each expert's weights once. One workgroup. Buffers: 0 ids
-// [n, k], 1 items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Choices of no expert make items of
-// their own, which give NaN. Shared: 2 e + 2 words.
+// From the choices of each expert (counts; [e]: those of none) to where its first is in the order, and to items, each a
+// product's of up to `most` choices of an expert: [n_items], then (expert, first, count) each. Choices of no expert
+// make items of their own, which give NaN. By a warp, whose lanes have experts that lie together.
+__device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint32_t e, uint32_t most, int32_t* items) {
+  const uint32_t lane = threadIdx.x % 32, each = e / 32 + 1, first = min(lane * each, e + 1),
+                 end = min(first + each, e + 1);
+  uint32_t n_choices = 0, n_items = 0;
+  for (uint32_t x = first; x < end; ++x) n_choices += counts[x], n_items += (counts[x] + most - 1) / most;
+  uint32_t place = n_choices, item = n_items;  // up to this lane's
+  for (uint32_t w = 1; w < 32; w *= 2) {
+    const uint32_t more_choices = __shfl_up_sync(0xFFFFFFFFu, place, w),
+                   more_items = __shfl_up_sync(0xFFFFFFFFu, item, w);
+    if (lane >= w) place += more_choices, item += more_items;
+  }
+  if (lane == 31) items[0] = static_cast<int32_t>(item);
+  place -= n_choices, item -= n_items;
+  for (uint32_t x = first; x < end; ++x) {
+    const uint32_t count = counts[x];
+    places[x] = place;
+    for (uint32_t i = 0; i < count; i += most, ++item) {
+      int32_t* to = items + 1 + 3 * item;
+      to[0] = static_cast<int32_t>(x), to[1] = static_cast<int32_t>(place + i);
+      to[2] = static_cast<int32_t>(min(most, count - i));
+    }
+    place += count;
+  }
+}
+
+// The choices of all tokens, and then these by expert. One workgroup, whose warps take tokens in turn. Buffers besides:
+// 5 items, 6 order [n n_used]. Symbols besides: choices an item. Shared: 2 e + 2 words, and one a choice.
+template <int kHeld>
+__device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
+  ZRT_DYNAMIC_SHARED(uint32_t, words);
+  const uint32_t n = args.dim(0), e = args.dim(1), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
+                 n_used = args.constants<push::MoeGateTopk>().n_used;
+  uint32_t *counts = words, *places = counts + e + 1, *chosen = places + e + 1;
+  for (uint32_t i = threadIdx.x; i <= e; i += blockDim.x) counts[i] = 0;
+  __syncthreads();
+  wait_for_inputs();
+  let_next_start();
+  for (uint32_t t = warp; t < n; t += blockDim.x / 32) {
+    const uint32_t x = min(choose<kHeld>(args, t), e);
+    // Which of an expert's choices this is is chance; no sum meets another column.
+    if (lane < n_used) chosen[t * n_used + lane] = x | atomicAdd(&counts[x], 1) << 16;
+  }
+  __syncthreads();
+  if (warp == 0) set_items(counts, places, e, args.symbols[2], args.buffer<int32_t>(5));
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < n * n_used; i += blockDim.x)
+    args.buffer<int32_t>(6)[places[chosen[i] & 0xFFFFu] + (chosen[i] >> 16)] = static_cast<int32_t>(i);
+}
+extern "C" __global__ void __launch_bounds__(1024) moe_gate_topk_sorted_128(const __grid_constant__ OpArgs args) {
+  gate_topk_sorted<4>(args);
+}
+extern "C" __global__ void __launch_bounds__(1024) moe_gate_topk_sorted_512(const __grid_constant__ OpArgs args) {
+  gate_topk_sorted<16>(args);
+}
+
+// The choices of all tokens by expert, where another launch has made them. One workgroup. Buffers: 0 ids [n, k], 1
+// items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Shared: 2 e + 2 words.
 extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(uint32_t, counts);
   wait_for_inputs();
   let_next_start();
-  const uint32_t n = args.dim(0) * args.dim(1), e = args.dim(2), most = args.symbols[3];
-  uint32_t* places = counts + e + 1;  // of each expert's choices in the order; [e]: those of none
+  const uint32_t n = args.dim(0) * args.dim(1), e = args.dim(2);
+  uint32_t* places = counts + e + 1;
   const int32_t* ids = args.buffer<const int32_t>(0);
-  auto *items = args.buffer<int32_t>(1), *order = args.buffer<int32_t>(2);
+  int32_t* order = args.buffer<int32_t>(2);
   const auto expert_of = [&](uint32_t i) { return min(static_cast<uint32_t>(ids[i]), e); };
   for (uint32_t i = threadIdx.x; i <= e; i += blockDim.x) counts[i] = 0;
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) atomicAdd(&counts[expert_of(i)], 1);
   __syncthreads();
-  if (threadIdx.x < 32) {  // a lane an expert, 32 at a time
-    uint32_t choices_before = 0, items_before = 0;
-    for (uint32_t first = 0; first <= e; first += 32) {
-      const uint32_t x = first + threadIdx.x, count = x <= e ? counts[x] : 0, n_own = (count + most - 1) / most;
-      uint32_t choices = count, n_items = n_own;  // up to this expert's
-      for (uint32_t w = 1; w < 32; w *= 2) {
-        const uint32_t more_choices = __shfl_up_sync(0xFFFFFFFFu, choices, w),
-                       more_items = __shfl_up_sync(0xFFFFFFFFu, n_items, w);
-        if (threadIdx.x >= w) choices += more_choices, n_items += more_items;
-      }
-      const uint32_t at = choices_before + choices - count;
-      if (x <= e) places[x] = at;
-      for (uint32_t i = 0; i < n_own; ++i) {
-        int32_t* item = items + 1 + 3 * (items_before + n_items - n_own + i);
-        item[0] = static_cast<int32_t>(x), item[1] = static_cast<int32_t>(at + i * most);
-        item[2] = static_cast<int32_t>(min(most, count - i * most));
-      }
-      choices_before += __shfl_sync(0xFFFFFFFFu, choices, 31);
-      items_before += __shfl_sync(0xFFFFFFFFu, n_items, 31);
-    }
-    if (threadIdx.x == 0) items[0] = static_cast<int32_t>(items_before);
-  }
+  if (threadIdx.x < 32) set_items(counts, places, e, args.symbols[3], args.buffer<int32_t>(1));
   __syncthreads();
   // Which column a choice gets is chance; no sum meets another column.
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)

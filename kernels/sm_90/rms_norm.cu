@@ -1,5 +1,5 @@
 // RMS_NORM and what begins or ends with it; the order of sums is that of kernels/cpu/rms_norm.cpp. A workgroup a row.
-#include "kernels/sm_90/device.cuh"
+#include "kernels/sm_90/moe_sum.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -90,21 +90,13 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   __syncthreads();
 }
 
-// RMS_NORM of rows as those who read them want them; rows of RESIDUAL_RMS_NORM become sums in place first. Buffers: 0
-// x, 1 w, 2 h as floats, 3 as q8a32, 4 as q8a256, 6 as digit_rows.cu would leave that (null: not wanted; quantized rows
-// lie apart from all others), 5 what is added to x, or null. Symbols: n, d, rows of a tile of 6. Push: eps.
-extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
-  ZRT_DYNAMIC_SHARED(float, shared);
-  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
-  begin_rows(n);
-  if (t >= n) return;
-  const uint64_t at = static_cast<uint64_t>(t) * d;
-  const float* added = args.buffer<const float>(5);
-  float* h = shared;
-  norm_row(args.buffer<float>(0) + at, added != nullptr ? added + at : nullptr, args.buffer<const float>(1), d,
-           args.constants<push::ResidualRmsNorm>().eps, h, shared + d);
+// Row t, normalized in shared memory, as those who read it want it. Buffers: 2 floats, 3 q8a32, 4 q8a256, 6 as
+// digit_rows.cu would leave that (null: not wanted; quantized rows lie apart from all others). Symbols: n, d, rows of a
+// tile of 6.
+__device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
   if (args.buffers[2] != nullptr)
-    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) args.buffer<float>(2)[at + i] = h[i];
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
+      args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
   if (args.buffers[4] == nullptr && args.buffers[6] == nullptr) return;
@@ -114,4 +106,47 @@ extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
     if (args.buffers[4] != nullptr) store_eight<true>(q, q8_rows(args.buffers[4], n, d), t, d, first);
     if (args.buffers[6] != nullptr) store_digits(q, args.buffers[6], args.symbols[2], t, d, g);
   }
+}
+
+// RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. Buffers besides: 0 x, 1 w, 5 what is added
+// to x, or null. Push: eps.
+extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  begin_rows(n);
+  if (t >= n) return;
+  const uint64_t at = static_cast<uint64_t>(t) * d;
+  const float* added = args.buffer<const float>(5);
+  norm_row(args.buffer<float>(0) + at, added != nullptr ? added + at : nullptr, args.buffer<const float>(1), d,
+           args.constants<push::ResidualRmsNorm>().eps, shared, shared + d);
+  store_normed(args, shared, t, n, d);
+}
+
+// The same of rows to which a sum over their choices of experts is added in place first. Buffers besides: 0 x, 1 w, 7 y
+// [n, k d], 8 ids, 9 weights, 10 expert_scale or null, 11 the sum or null. Symbols besides: k, e. d: a multiple of 4.
+// Shared: the row, w, and a float a group of 256.
+extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, row);
+  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  float* w = row + d;
+  // Weights never change.
+  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x) copy_16(w + i, args.buffer<const float>(1) + i);
+  begin_rows(n);
+  if (t >= n) {
+    wait_for_copies();
+    return;
+  }
+  const uint64_t at = static_cast<uint64_t>(t) * d;
+  const Choices choices(args, 7, t, d, args.symbols[3], args.symbols[4]);
+  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x) {
+    auto* to = reinterpret_cast<float4*>(args.buffer<float>(0) + at + i);
+    const float4 x = *to, z = sum_choices<float4>(choices, i),
+                 sum = make_float4(x.x + z.x, x.y + z.y, x.z + z.z, x.w + z.w);
+    *reinterpret_cast<float4*>(row + i) = *to = sum;
+    if (args.buffers[11] != nullptr) *reinterpret_cast<float4*>(args.buffer<float>(11) + at + i) = z;
+  }
+  wait_for_copies();
+  __syncthreads();
+  norm_row(row, nullptr, w, d, args.constants<push::ResidualRmsNorm>().eps, row, w + d);
+  store_normed(args, row, t, n, d);
 }

@@ -84,25 +84,40 @@ TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
   }
 }
 
-// Rows are quantized by what makes them; choices are sorted by expert once a layer, and not at all for one token. A few
-// tokens meet gate and up, then down, by warps of their own.
+// Rows are quantized by what makes them; choices are sorted by expert once a layer, for few tokens by what makes them,
+// and not at all for one token. A few tokens meet gate and up, then down, by warps of their own. The norm of the next
+// layer sums up a token's experts, if there are several tokens.
 TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
   const auto executor = open_on_device("qwen3moe-Q6_K");
   ASSERT_NE(executor, nullptr);
-  for (const std::size_t n_slots : {1u, 3u}) {
+  const auto n_layers = executor->config().n_layers;
+  for (const std::size_t n_tokens : {1u, 3u, 32u, 33u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel :
-         {"moe_gate_topk_128", "quantize", "moe_swiglu", "glu_quantize", "moe_group", "linear_8_by_warp"})
+    for (const char* kernel : {"moe_gate_topk_128", "moe_gate_topk_sorted_128", "quantize", "moe_swiglu", "add",
+                               "glu_quantize", "moe_group", "linear_8_by_warp", "moe_sum", "moe_sum_norm_rows"})
       before[kernel] = launches(kernel);
-    decode(*executor, n_slots, n_slots);
+    if (n_tokens < 32) {
+      decode(*executor, n_tokens, n_tokens);
+    } else {
+      Outcome outcome;
+      TestStep input;
+      append(input, prompt(40), 0, n_tokens, 0, pages_from(0));
+      step(*executor, input, outcome);
+    }
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
-    const auto n_layers = n("moe_gate_topk_128");
-    EXPECT_GT(n_layers, 0u);
+    const bool is_few = n_tokens > 1 && n_tokens <= 32;
+    EXPECT_EQ(n("moe_gate_topk_128"), is_few ? 0 : n_layers);
+    EXPECT_EQ(n("moe_gate_topk_sorted_128"), is_few ? n_layers : 0);
+    EXPECT_EQ(n("moe_group"), n_tokens > 32 ? n_layers : 0);
+    EXPECT_EQ(n("moe_sum_norm_rows"), n_tokens > 1 ? n_layers - 1 : 0);
+    EXPECT_EQ(n("moe_sum"), n_tokens > 1 ? 1 : n_layers);
+    EXPECT_EQ(n("add"), 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);
     EXPECT_EQ(n("glu_quantize"), n_layers);
-    EXPECT_EQ(n("moe_group"), n_slots == 1 ? 0 : n_layers);
-    EXPECT_EQ(n("linear_8_by_warp"), n_slots == 1 ? 0 : 2 * n_layers);
+    if (n_tokens <= 3) {
+      EXPECT_EQ(n("linear_8_by_warp"), n_tokens == 1 ? 0 : 2 * n_layers);
+    }
   }
 }
 

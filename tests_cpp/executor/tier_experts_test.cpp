@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "tier_graph.h"
 
@@ -18,8 +19,9 @@ std::vector<float> normal_floats(std::size_t n, std::mt19937& rng) {
   return values;
 }
 
-// Logits of a token: its one value times a weight of each expert.
-ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale) {
+// Logits of a token: its one value times a weight of each expert. y: its choices' products of other values, if has_y.
+constexpr std::uint32_t kExpertRows = 16, kExpertWidth = 32;
+ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, float scale, bool has_y = false) {
   ir::Graph graph("router", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, 1});
@@ -31,8 +33,19 @@ ir::Graph router_graph(std::uint32_t e, std::uint32_t n_used, bool renormalize, 
   ir::set_attr(node, "n_used", n_used);
   ir::set_attr(node, "renormalize", std::uint32_t{renormalize});
   ir::set_attr(node, "scale", scale);
+  if (!has_y) return graph;
+  const auto given = declare(graph, "act.given", kActivation, DType::kF32, {ir::kTokens, kExpertWidth});
+  const auto q = declare(graph, "act.q", kActivation, DType::kQ8A32, {ir::kTokens, kExpertWidth});
+  const auto experts = declare(graph, "model.experts", kWeight, DType::kQ8_0, {e, kExpertRows, kExpertWidth});
+  const auto y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, n_used * kExpertRows});
+  add_node(graph, ir::Op::QUANTIZE, {given}, {q});
+  ir::set_attr(add_node(graph, ir::Op::MOE_LINEAR, {q, experts, ids}, {y}), "rows", 1u);
   return graph;
 }
+
+struct RouterCase {
+  std::uint32_t e, n_used;
+};
 
 // Numbers of experts around what lanes of a GPU have in registers, up to all of them chosen; ties, both zeros, rows of
 // one value, infinities, and NaN among the others, first, and everywhere.
@@ -40,25 +53,22 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
   std::mt19937 rng(7);
   constexpr float kInfinity = std::numeric_limits<float>::infinity(), kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr std::uint32_t kTokens = 3;
-  struct Case {
-    std::uint32_t e, n_used;
-  };
-  for (const Case& c : {Case{1, 1},
-                        {5, 5},
-                        {16, 2},
-                        {31, 4},
-                        {32, 32},
-                        {33, 8},
-                        {64, 6},
-                        {127, 8},
-                        {128, 8},
-                        {129, 8},
-                        {256, 8},
-                        {300, 31},
-                        {512, 10},
-                        {513, 8},
-                        {700, 40},
-                        {128, 40}})
+  for (const RouterCase& c : {RouterCase{1, 1},
+                              {5, 5},
+                              {16, 2},
+                              {31, 4},
+                              {32, 32},
+                              {33, 8},
+                              {64, 6},
+                              {127, 8},
+                              {128, 8},
+                              {129, 8},
+                              {256, 8},
+                              {300, 31},
+                              {512, 10},
+                              {513, 8},
+                              {700, 40},
+                              {128, 40}})
     for (int kind = 0; kind < 8; ++kind) {
       auto w = normal_floats(c.e, rng);
       for (std::size_t i = 0; i < w.size(); ++i) {
@@ -78,6 +88,95 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
       ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << c.n_used << " of " << c.e << ", kind " << kind;
       ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u)
           << c.n_used << " of " << c.e << ", kind " << kind;
+    }
+}
+
+// Choices that a launch of few tokens sorts by expert, and those of more that another one does: more of an expert than
+// an item of products has, some with NaN.
+TEST_P(TierExperts, ChoicesMeetTheirExpert) {
+  std::mt19937 rng(13);
+  for (const RouterCase& c : {RouterCase{1, 1}, {31, 3}, {128, 8}, {512, 10}, {520, 2}})
+    for (const std::uint32_t n : {2u, 3u, 32u, 33u}) {
+      if (c.e > 128 && n > 3) continue;  // slow where a GPU is simulated
+      auto x = normal_floats(n, rng);
+      x[n / 2] = std::numeric_limits<float>::quiet_NaN();
+      std::vector<std::byte> experts(c.e * kExpertRows * row_bytes(DType::kQ8_0, kExpertWidth));
+      for (auto& byte : experts) byte = static_cast<std::byte>(rng() % 0x38);
+      const Memory given{{"act.x", bytes_of(x)},
+                         {"act.given", bytes_of(normal_floats(std::size_t{n} * kExpertWidth, rng))},
+                         {"model.w", bytes_of(normal_floats(c.e, rng))},
+                         {"model.experts", experts}};
+      const auto graph = router_graph(c.e, c.n_used, true, 1.0f, true);
+      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.ids", "act.y"});
+      const auto got = run_graph(*GetParam(), graph, n, given, {"act.ids", "act.y"});
+      for (const char* name : {"act.ids", "act.y"})
+        ASSERT_EQ(got.at(name), wanted.at(name)) << name << ": " << c.n_used << " of " << c.e << ", " << n << " tokens";
+    }
+}
+
+// hidden += MOE_SUM(y), then q, k and v of its norm.
+ir::Graph summed_graph(std::span<const DType, 3> types, std::uint32_t d, std::uint32_t k, bool has_scale) {
+  ir::Graph graph("summed", ir::Stage::kBoth);
+  using enum ir::BufferClass;
+  constexpr std::uint32_t kExperts = 5;
+  const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
+    return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
+  };
+  const auto y = rows("act.y", DType::kF32, k * d), ids = rows("act.ids", DType::kI32, k),
+             weights = rows("act.weights", DType::kF32, k), z = rows("act.z", DType::kF32, d),
+             hidden = rows("act.hidden", DType::kF32, d), q = rows("act.q", DType::kF32, 64),
+             key = rows("act.k", DType::kF32, 32), v = rows("act.v", DType::kF32, 32);
+  const auto scale = has_scale ? declare(graph, "model.scale", kWeight, DType::kF32, {kExperts}) : ir::kNoBuffer;
+  const auto norm = declare(graph, "model.norm", kWeight, DType::kF32, {d}),
+             q_w = declare(graph, "model.q", kWeight, types[0], {64, d}),
+             k_w = declare(graph, "model.k", kWeight, types[1], {32, d}),
+             v_w = declare(graph, "model.v", kWeight, types[2], {32, d});
+  add_node(graph, ir::Op::MOE_SUM, {y, ids, weights, scale}, {z});
+  add_node(graph, ir::Op::ADD, {hidden, z}, {hidden}).inplace = true;
+  auto& qkv = add_node(graph, ir::Op::RMS_NORM_FUSED_QKV,
+                       {hidden, norm, q_w, k_w, v_w, ir::kNoBuffer, ir::kNoBuffer, ir::kNoBuffer}, {q, key, v});
+  ir::set_attr(qkv, "eps", 1e-5f);
+  ir::set_attr(qkv, "quantize", 1u);
+  return graph;
+}
+
+// Rows of all types that products want at once; of more values than a workgroup has threads; fewer choices than are
+// asked for at once, and more.
+TEST_P(TierExperts, ChoicesAreSummedByTheNormBehindThem) {
+  std::mt19937 rng(17);
+  struct Case {
+    DType types[3];
+    std::uint32_t d, k;
+  };
+  using enum DType;
+  for (const Case& c : {Case{{kQ8_0, kQ8_0, kQ8_0}, 32, 1},
+                        {{kQ8_0, kQ4_0, kQ8_0}, 800, 8},
+                        {{kQ4_K, kQ4_K, kQ6_K}, 256, 3},
+                        {{kQ4_K, kQ8_0, kF32}, 2304, 10}})
+    for (const std::uint32_t n : {1u, 2u, 3u, 20u}) {
+      const bool has_scale = n % 2 == 0;
+      const auto graph = summed_graph(c.types, c.d, c.k, has_scale);
+      std::vector<std::int32_t> ids(n * c.k);
+      for (auto& id : ids) id = static_cast<std::int32_t>(rng() % 5);
+      Memory given{{"act.y", bytes_of(normal_floats(std::size_t{n} * c.k * c.d, rng))},
+                   {"act.ids", bytes_of(ids)},
+                   {"act.weights", bytes_of(normal_floats(std::size_t{n} * c.k, rng))},
+                   {"act.hidden", bytes_of(normal_floats(std::size_t{n} * c.d, rng))},
+                   {"model.norm", bytes_of(normal_floats(c.d, rng))}};
+      if (has_scale) given["model.scale"] = bytes_of(normal_floats(5, rng));
+      for (const auto& [name, type, n_rows] :
+           {std::tuple{"model.q", c.types[0], 64u}, {"model.k", c.types[1], 32u}, {"model.v", c.types[2], 32u}}) {
+        std::vector<std::byte> w(n_rows * row_bytes(type, c.d));
+        for (auto& byte : w) byte = static_cast<std::byte>(rng() % 0x38);
+        if (type == kF32) w = bytes_of(normal_floats(std::size_t{n_rows} * c.d, rng));
+        given[name] = w;
+      }
+      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given,
+                                    {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
+      const auto got = run_graph(*GetParam(), graph, n, given, {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
+      for (const char* name : {"act.z", "act.hidden", "act.q", "act.k", "act.v"})
+        ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
+            << name << " of " << n << " x " << c.d << ", " << c.k << " choices";
     }
 }
 

@@ -132,8 +132,8 @@ Status CudaRing::plan(const Submission& submission, StepDims bucket, std::vector
   }
 }
 
-// Each packet by itself, which takes no less than with one that continues it, in every bucket: those of fewer rows may
-// take more.
+// Each packet by itself, which takes no less than with one that continues it, but for those whose scratch memory that
+// one still reads; in every bucket: those of fewer rows may take more.
 std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
   std::uint64_t bytes = 0;
   auto* const nowhere = reinterpret_cast<std::byte*>(&bytes);  // an address that nothing follows
@@ -149,7 +149,7 @@ std::uint64_t CudaRing::scratch_bytes(const PacketBatch& batch, StepDims most) c
       for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
         call.buffers.push_back(binding.bo == 0 ? nullptr : nowhere);
       find_cuda_op(call.op)->plan(planner, call);
-      planner.end_packets({&call, 1});
+      if (!is_scratch_read_later(call.op)) planner.end_packets({&call, 1});
     }
     bytes = std::max(bytes, planner.scratch_bytes() + planner.most_kept_bytes());
     if (bucket.n_tokens < most.n_tokens) bucket.n_tokens *= 2;

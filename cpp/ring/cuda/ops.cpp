@@ -1,6 +1,7 @@
 // The ops of the tier: their symbols, and the launches that they are.
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/plan.h"
@@ -59,11 +60,27 @@ struct NormedRows {
 
   void*& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
 };
-void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to) {
+// The sum over each token's choices of experts, to be added to hidden rows; null: absent.
+struct ChoiceSum {
+  void *y, *ids, *weights, *scale, *z, *hidden;
+  std::uint32_t k, e;
+};
+std::uint64_t norm_bytes(std::uint32_t d) {
+  return std::uint64_t{d} * 4 + rms_bytes(d, d);
+}
+void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to,
+               const ChoiceSum* sum = nullptr) {
   auto args = p.args(c, {d, to.digits.columns});
   void* const buffers[] = {x, w, to.floats, to.q8a32, to.q8a256, added, to.digits.tiles};
   std::ranges::copy(buffers, args.buffers);
-  p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + rms_bytes(d, d), args);
+  if (sum == nullptr) {
+    p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, norm_bytes(d), args);
+    return;
+  }
+  void* const of_sum[] = {sum->y, sum->ids, sum->weights, sum->scale, sum->z};
+  std::ranges::copy(of_sum, args.buffers + 7);
+  args.symbols[3] = sum->k, args.symbols[4] = sum->e;
+  p.launch("rms_norm", "moe_sum_norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
 }
 // RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
@@ -115,7 +132,9 @@ void glu_quantize(Planner& p, const OpCall& c, std::uint32_t k, cuda::OpArgs arg
 }
 
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
-void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices) {
+// sum: null, or what is added to x first.
+void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices,
+                 const ChoiceSum* sum = nullptr) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
   const Norm norm{at<const float>(c, 1), c.constants<push::ResidualRmsNorm>().eps};
   NormedRows rows;
@@ -131,7 +150,7 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     if (types[i] == DType::kQ8A256 && rows.digits.is_all) continue;
     rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
   }
-  if (is_wanted) norm_rows(p, c, c.buffers[0], c.buffers[1], nullptr, d, rows);
+  if (is_wanted) norm_rows(p, c, c.buffers[0], c.buffers[1], nullptr, d, rows, sum);
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
@@ -139,12 +158,15 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
                 is_inside ? &norm : nullptr, types[i] == DType::kQ8A256 ? rows.digits : DigitRows{});
   }
 }
-void qkv(Planner& p, const OpCall& c) {
+void qkv_after(Planner& p, const OpCall& c, const ChoiceSum* sum) {
   std::vector<Matrix> matrices;
   for (std::size_t i = 0; i < 3; ++i)
     matrices.push_back({c.buffers[2 + i], c.dtype(4 + i), c.symbols[1 + i], at<const float>(c, 5 + i),
                         at<float>(c, 8 + i), c.symbols[1 + i]});
-  norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[0], matrices);
+  norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[0], matrices, sum);
+}
+void qkv(Planner& p, const OpCall& c) {
+  qkv_after(p, c, nullptr);
 }
 void gate_up(Planner& p, const OpCall& c) {
   std::vector<Matrix> matrices;
@@ -192,58 +214,74 @@ void attention(Planner& p, const OpCall& c) {
   plan_attention(p, c);
 }
 
-// Symbols: d, e, type of the router, type of x.
-void moe_gate_topk(Planner& p, const OpCall& c) {
-  const std::uint32_t e = c.symbols[1];
+// The products of an op of experts, or nothing. MOE_GATE_UP: symbols d, e, f, k, types of gate, up and x, pitches of
+// gate and up. MOE_LINEAR: d, e, f, k, types of w and x, pitch.
+std::optional<ExpertProducts> expert_products(const OpCall& c) {
+  if (c.op != Op::MOE_GATE_UP && c.op != Op::MOE_LINEAR) return std::nullopt;
+  const bool is_pair = c.op == Op::MOE_GATE_UP;
+  const std::size_t n = is_pair ? 2 : 1;
+  const std::uint32_t e = c.symbols[1], f = c.symbols[2], k = c.symbols[3];
+  ExpertProducts products{c.dtype(4 + n), c.symbols[0], {}, {}};
+  for (std::size_t i = 0; i < n; ++i)
+    products.matrices.push_back(
+        {c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 2 + n + i), f, c.symbols[5 + n + i]});
+  products.experts = {at<const std::int32_t>(c, 1 + n), k, e, is_pair ? 1 : c.constants<push::MoeLinear>().rows};
+  return products;
+}
+void moe_products(Planner& p, const OpCall& c) {
+  const auto products = expert_products(c);
+  plan_linear(p, c, c.buffers[0], products->x_dtype, products->k, products->matrices, products->experts);
+}
+
+// Symbols: d, e, type of the router, type of x. next: the first that reads the choices sorted by expert, or nothing.
+void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProducts>& next) {
+  const std::uint32_t e = c.symbols[1], n_used = c.constants<push::MoeGateTopk>().n_used;
+  // Of so many tokens one workgroup is faster than one a token and a launch that sorts.
+  constexpr std::uint32_t kMostAtOnce = 32;
+  const bool is_few = e <= 512 && n_used <= 32;
+  const Sorting sorting = is_few && next && c.rows() <= kMostAtOnce ? plan_sorting(p, c, *next) : Sorting{};
   plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
               {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
-  const std::uint32_t n_used = c.constants<push::MoeGateTopk>().n_used;
-  if (e <= 512 && n_used <= 32) {
-    p.launch("moe_gate_topk", e <= 128 ? "moe_gate_topk_128" : "moe_gate_topk_512", c.rows(), 1, 1, 32, 0,
-             p.args(c, {e}));
-    return;
+  const std::string of_lanes = e <= 128 ? "_128" : "_512";
+  if (sorting.columns != 0) {
+    auto args = p.args(c, {e, sorting.columns});
+    args.buffers[5] = sorting.at.items;
+    args.buffers[6] = sorting.at.order;
+    p.launch("moe_gate_topk", "moe_gate_topk_sorted" + of_lanes, 1, 1, 1, 32 * c.rows(),
+             (2 * std::uint64_t{e} + 2 + c.rows() * n_used) * 4, args);
+  } else if (is_few) {
+    p.launch("moe_gate_topk", "moe_gate_topk" + of_lanes, c.rows(), 1, 1, 32, 0, p.args(c, {e}));
+  } else {
+    const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
+    p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
   }
-  const std::uint64_t words = 2 * std::uint64_t{e} + n_used + 64;
-  p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, p.args(c, {e}));
 }
-// Symbols: d, e, f, k, types of gate, up and x, pitches of gate and up.
-void moe_gate_up(Planner& p, const OpCall& c) {
-  const std::uint32_t f = c.symbols[2], k = c.symbols[3];
-  std::vector<Matrix> matrices;
-  for (std::size_t i = 0; i < 2; ++i)
-    matrices.push_back({c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 4 + i), f, c.symbols[7 + i]});
-  plan_linear(p, c, c.buffers[0], c.dtype(6), c.symbols[0], matrices,
-              {at<const std::int32_t>(c, 3), k, c.symbols[1], 1});
+void moe_gate_topk(Planner& p, const OpCall& c) {
+  choose_experts(p, c, std::nullopt);
 }
-// Symbols: d, e, f, k, types of w and x, pitch.
-void moe_linear(Planner& p, const OpCall& c) {
-  const std::uint32_t f = c.symbols[2];
-  plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
-              {{c.buffers[1], c.dtype(4), f, nullptr, at<float>(c, 3), f, c.symbols[6]}},
-              {at<const std::int32_t>(c, 2), c.symbols[3], c.symbols[1], c.constants<push::MoeLinear>().rows});
-}
-void sum_choices(Planner& p, const OpCall& c, const void* y, int ids, int scale, void* z, void* hidden, std::uint32_t d,
-                 std::uint32_t k, std::uint32_t e) {
-  auto args = p.args(c, {d, k, e});
-  args.buffers[0] = const_cast<void*>(y);
-  args.buffers[1] = c.buffers[static_cast<std::size_t>(ids)];
-  args.buffers[2] = c.buffers[static_cast<std::size_t>(ids) + 1];
-  args.buffers[3] = c.buffers[static_cast<std::size_t>(scale)];
-  args.buffers[4] = z;
-  args.buffers[5] = hidden;
+void add_choices(Planner& p, const OpCall& c, const ChoiceSum& sum, std::uint32_t d) {
+  auto args = p.args(c, {d, sum.k, sum.e});
+  void* const buffers[] = {sum.y, sum.ids, sum.weights, sum.scale, sum.z, sum.hidden};
+  std::ranges::copy(buffers, args.buffers);
   p.launch("moe_sum", "moe_sum", c.rows(), ceil_div(d, kThreads), 1, kThreads, 0, args);
 }
-void moe_sum(Planner& p, const OpCall& c) {
-  sum_choices(p, c, c.buffers[0], 1, 3, c.buffers[4], nullptr, c.symbols[0], c.symbols[1], c.symbols[2]);
+// Symbols: d, k, e.
+ChoiceSum sum_of(const OpCall& c) {
+  return {c.buffers[0], c.buffers[1], c.buffers[2], c.buffers[3], c.buffers[4], nullptr, c.symbols[1], c.symbols[2]};
 }
-// Symbols: f, e, d, k, types of w and x, pitch.
-void moe_down_acc(Planner& p, const OpCall& c) {
-  const std::uint32_t d = c.symbols[2], k = c.symbols[3];
+void moe_sum(Planner& p, const OpCall& c) {
+  add_choices(p, c, sum_of(c), c.symbols[0]);
+}
+// All but the sum, which is left to do. Symbols: f, e, d, k, types of w and x, pitch.
+ChoiceSum down(Planner& p, const OpCall& c) {
+  const std::uint32_t d = c.symbols[2], k = c.symbols[3], e = c.symbols[1];
   auto* y = static_cast<float*>(p.scratch(std::uint64_t{c.rows()} * k * d * 4));
   plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
-              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}},
-              {at<const std::int32_t>(c, 2), k, c.symbols[1], k});
-  sum_choices(p, c, y, 2, 4, nullptr, c.buffers[5], d, k, c.symbols[1]);
+              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}}, {at<const std::int32_t>(c, 2), k, e, k});
+  return {y, c.buffers[2], c.buffers[3], c.buffers[4], nullptr, c.buffers[5], k, e};
+}
+void moe_down_acc(Planner& p, const OpCall& c) {
+  add_choices(p, c, down(p, c), c.symbols[2]);
 }
 // y = gate's product and up's through the activation, by down, of a shared expert. Symbols: d, f, types of gate, up and
 // down.
@@ -361,7 +399,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"},
        Keys::kWeights,
-       moe_gate_up},
+       moe_products},
       {Op::MOE_SWIGLU, "n", {"dim:f"}, Keys::kNone, wide},
       {Op::MOE_DOWN_ACC,
        "n",
@@ -407,7 +445,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
        Keys::kWeights,
-       moe_linear},
+       moe_products},
       {Op::MOE_SUM, "n", {"dim:d", "dim:k", "dim:e"}, Keys::kNone, moe_sum},
       {Op::STATE_COPY, "n", {"dim:w"}, Keys::kNone, state_copy},
   };
@@ -421,9 +459,33 @@ bool is_glu(const OpCall& c) {
   return c.op == Op::GLU || c.op == Op::MOE_SWIGLU;
 }
 // hidden + y into hidden.
-bool is_sum_of(const OpCall& linear, const OpCall& add) {
-  return linear.op == Op::LINEAR && add.op == Op::ADD && linear.rows_symbol == add.rows_symbol &&
-         add.buffers[1] == linear.buffers[3] && add.buffers[2] == add.buffers[0] && add.buffers[0] != linear.buffers[3];
+bool is_sum_of(const OpCall& first, const OpCall& add) {
+  if (first.op != Op::LINEAR && first.op != Op::MOE_SUM) return false;
+  const void* y = first.buffers[first.op == Op::LINEAR ? 3 : 4];
+  return add.op == Op::ADD && first.rows_symbol == add.rows_symbol && add.buffers[1] == y &&
+         add.buffers[2] == add.buffers[0] && add.buffers[0] != y;
+}
+// Whether the choices of a token are added to its hidden row by what normalizes that for q, k and v.
+bool can_add_choices(const Planner& planner, const OpCall& sum, const void* hidden, const OpCall& qkv) {
+  const std::uint32_t d = qkv.op == Op::RMS_NORM_FUSED_QKV ? qkv.symbols[0] : 1;
+  return d % 4 == 0 && qkv.buffers[0] == hidden && sum.rows_symbol == qkv.rows_symbol && sum.rows() > 1 &&
+         std::uint64_t{d} * 4 + norm_bytes(d) <= planner.most_shared();
+}
+// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows, and the norm, q, k and v of the next layer. How many packets; 0:
+// the first is by itself.
+std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls) {
+  const OpCall& first = calls[0];
+  const bool is_down = first.op == Op::MOE_DOWN_ACC;
+  if (!is_down && (first.op != Op::MOE_SUM || !is_sum_of(first, calls[1]))) return 0;
+  const std::size_t n = is_down ? 1 : 2;
+  ChoiceSum sum = is_down ? down(planner, first) : sum_of(first);
+  if (!is_down) sum.hidden = calls[1].buffers[0];
+  if (calls.size() > n && can_add_choices(planner, first, sum.hidden, calls[n])) {
+    qkv_after(planner, calls[n], &sum);
+    return n + 1;
+  }
+  add_choices(planner, first, sum, first.symbols[is_down ? 2 : 0]);
+  return n;
 }
 // Whether quantized rows lie apart from the first n inputs, rows of as many floats, of the op that wrote what they are
 // made of. They may not, since that op alone would be done with its inputs by then; lower/alias.h keeps them apart.
@@ -434,13 +496,28 @@ bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   });
 }
 
+// The first products of experts that the first call has chosen.
+std::optional<ExpertProducts> products_of_choices(std::span<const OpCall> calls) {
+  for (const OpCall& c : calls.subspan(1)) {
+    if (c.op == Op::MOE_GATE_TOPK || c.rows_symbol != calls[0].rows_symbol) break;
+    auto products = expert_products(c);
+    if (products && products->experts.ids == calls[0].buffers[3]) return products;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   const OpCall& first = calls[0];
+  if (first.op == Op::MOE_GATE_TOPK) {
+    choose_experts(planner, first, products_of_choices(calls));
+    return 1;
+  }
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;
+    if (const std::size_t n = plan_choice_sum(planner, calls); n > 0) return n;
     if (is_sum_of(first, second)) {
       linear_and(planner, first, at<float>(second, 0));
       return 2;
@@ -477,6 +554,10 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
   }
   find_cuda_op(first.op)->plan(planner, first);
   return 1;
+}
+
+bool is_scratch_read_later(ir::Op op) {
+  return op == Op::MOE_DOWN_ACC;
 }
 
 const CudaOp* find_cuda_op(ir::Op op) {

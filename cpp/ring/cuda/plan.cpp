@@ -16,7 +16,8 @@ void* Planner::scratch(std::uint64_t bytes) {
 void Planner::end_packets(std::span<const OpCall> calls) {
   for (const OpCall& call : calls)
     for (const void* written : std::span(call.buffers).subspan(ir::rule(call.op).inputs.size()))
-      if (written == sorted_.ids) sorted_ = {}, kept_ = 0;
+      if (written == sorted_.ids && !is_sorted_here_) sorted_ = {}, kept_ = 0;
+  is_sorted_here_ = false;
   used_ = kept_;
 }
 
@@ -31,7 +32,7 @@ Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std
   const SortedAt at{static_cast<std::int32_t*>(scratch((1 + 3 * std::uint64_t{n_items}) * 4)),
                     static_cast<std::int32_t*>(scratch(std::uint64_t{n_choices} * 4))};
   if (is_first) {
-    sorted_ = sorted, sorted_at_ = at, kept_ = used_;
+    sorted_ = sorted, sorted_at_ = at, kept_ = used_, is_sorted_here_ = true;
     most_kept_ = std::max(most_kept_, kept_);
   }
   return at;

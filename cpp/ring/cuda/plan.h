@@ -103,7 +103,7 @@ class Planner {
   struct SortedAt {
     std::int32_t *items, *order;
   };
-  // Null: to be made.
+  // Null: to be made. What is made outlives the packets that are being planned, also if they write `ids`.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
 
@@ -126,6 +126,7 @@ class Planner {
   std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0, most_kept_ = 0;  // bytes
   Sorted sorted_;
   SortedAt sorted_at_{};
+  bool is_sorted_here_ = false;  // by the packets that are being planned
   std::vector<Launch>& launches_;
 };
 
@@ -163,6 +164,20 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
                  const Norm* norm = nullptr, const DigitRows& digits = {});
+// The products of an op of experts: x W^T of each token's choices.
+struct ExpertProducts {
+  DType x_dtype;
+  std::uint32_t k;
+  std::vector<Matrix> matrices;
+  Experts experts;
+};
+// Where the launch that writes the ids of `products`, which follow, leaves them sorted as these want them. columns:
+// choices of an item; 0: they want them as they are.
+struct Sorting {
+  std::uint32_t columns = 0;
+  Planner::SortedAt at = {};
+};
+Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products);
 // Rows of k floats to rows of an activation type, in scratch memory.
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
@@ -188,6 +203,8 @@ struct CudaOp {
 // rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
 // QUANTIZE too); all that the later of them read is still written. How many packets it planned.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
+// Whether launches of the packet behind this one may read what it has in scratch memory.
+bool is_scratch_read_later(ir::Op op);
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);
 

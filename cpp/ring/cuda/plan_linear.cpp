@@ -187,6 +187,62 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
   return *std::ranges::min_element(kTimed, {}, time)->shape;  // of equal times the largest blocks
 }
 
+// The kernels that the products of some matrices are, by the type of each; plan_linear alone knows of digits, norms and
+// grids that would leave a GPU idle.
+class Shapes {
+ public:
+  Shapes(const Planner& planner, const OpCall& call, DType x_dtype, std::uint32_t k,
+         const std::vector<Matrix>& matrices, const Experts& experts)
+      : matrices_(matrices),
+        experts_(experts),
+        most_shared_(planner.most_shared()),
+        met_(rows_met(call, experts)),
+        n_choices_(call.rows() * experts.choices),
+        is_integer_(x_dtype != DType::kF32),
+        is_tiled_(is_integer_ && met_ > kMostFew && fits(cuda::kSmallTile)),
+        tile_(met_ > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile) {
+    if (!is_integer_) few_floats_ = float_shape_for(matrices, k, met_, std::max(experts.n, 1u), most_shared_);
+    is_by_warp_ =
+        experts.ids != nullptr && std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
+  }
+
+  bool is_tiled() const { return is_tiled_; }
+  Shape of(DType dtype) const { return of(dtype, tile_); }
+  Shape of(DType dtype, const cuda::TileShape& tile) const {
+    if (!is_integer_) return few_floats_;
+    if (is_tiled_) return tile_shape(dtype, tile);
+    const Shape few = few_shape(dtype, met_, n_pairs(dtype), most_shared_);
+    return is_by_warp_ && few.columns == cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
+  }
+  // Rows of x of a workgroup, also of an item of experts.
+  std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
+
+ private:
+  // Tiles want whole tiles of W, and much shared memory.
+  bool fits(const cuda::TileShape& tile) const {
+    return std::ranges::all_of(matrices_, [&](const Matrix& m) {
+      return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= most_shared_;
+    });
+  }
+  // Of tiles of the matrices of a type; 0 where some have an odd number.
+  std::uint64_t n_pairs(DType dtype) const {
+    std::uint64_t n = 0;
+    for (const Matrix& m : matrices_) {
+      if (m.dtype != dtype) continue;
+      if (m.rows % 32 != 0) return 0;
+      n += m.rows / 32;
+    }
+    return n * (experts_.ids == nullptr ? 1 : std::min(n_choices_, experts_.n));
+  }
+
+  const std::vector<Matrix>& matrices_;
+  const Experts& experts_;
+  std::uint32_t most_shared_, met_, n_choices_;
+  bool is_integer_, is_tiled_, is_by_warp_ = false;
+  const cuda::TileShape& tile_;
+  Shape few_floats_;
+};
+
 }  // namespace
 
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k) {
@@ -230,6 +286,10 @@ std::uint32_t rows_met(const OpCall& call, const Experts& experts) {
   return rows <= kItemFromChoice ? 1 : std::max(2u, ceil_div(rows * experts.choices, experts.n));
 }
 
+static std::uint32_t most_items(std::uint32_t n_choices, const Planner::Sorted& sorted) {
+  return std::min(n_choices, sorted.n_experts + 1 + n_choices / sorted.columns);
+}
+
 std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
                            LinearArgs& args) {
   if (experts.ids == nullptr) return 1;
@@ -239,8 +299,8 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
   args.x_rows = experts.x_rows;
   args.n_experts = experts.n;
   if (call.rows() <= kItemFromChoice) return n_choices;
-  const std::uint32_t n_items = std::min(n_choices, experts.n + 1 + n_choices / columns);
   const Planner::Sorted sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns};
+  const std::uint32_t n_items = most_items(n_choices, sorted);
   if (const auto* known = planner.find(sorted)) {
     args.items = known->items, args.order = known->order;
     return n_items;
@@ -254,6 +314,16 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
   args.items = at.items;
   args.order = at.order;
   return n_items;
+}
+
+Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products) {
+  const Experts& experts = products.experts;
+  if (call.rows() <= kItemFromChoice) return {};
+  const std::uint32_t columns =
+      Shapes(planner, call, products.x_dtype, products.k, products.matrices, experts).columns();
+  const Planner::Sorted sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns};
+  const std::uint32_t n_choices = call.rows() * experts.choices;
+  return {columns, planner.make(sorted, most_items(n_choices, sorted), n_choices)};
 }
 
 void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
@@ -282,39 +352,9 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
   if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
-  const std::uint32_t rows = call.rows(), n_choices = rows * experts.choices;
-  const std::uint32_t met = rows_met(call, experts);
-  // Tiles want whole tiles of W, and much shared memory.
-  const auto fits = [&](const cuda::TileShape& tile) {
-    return std::ranges::all_of(matrices, [&](const Matrix& m) {
-      return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= planner.most_shared();
-    });
-  };
-  const bool is_tiled = is_integer && met > kMostFew && fits(cuda::kSmallTile);
-  const Shape few_floats =
-      is_integer ? Shape{} : float_shape_for(matrices, k, met, std::max(experts.n, 1u), planner.most_shared());
-  // Of tiles of the matrices of a type; 0 where some have an odd number.
-  const auto n_pairs = [&](DType dtype) {
-    std::uint64_t n = 0;
-    for (const Matrix& m : matrices) {
-      if (m.dtype != dtype) continue;
-      if (m.rows % 32 != 0) return std::uint64_t{0};
-      n += m.rows / 32;
-    }
-    return n * (experts.ids == nullptr ? 1 : std::min(n_choices, experts.n));
-  };
-  const bool is_by_warp =
-      experts.ids != nullptr && std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
-  const auto shape_of = [&](DType dtype, const cuda::TileShape& tile) {
-    if (!is_integer) return few_floats;
-    if (is_tiled) return tile_shape(dtype, tile);
-    const Shape few = few_shape(dtype, met, n_pairs(dtype), planner.most_shared());
-    return is_by_warp && few.columns == cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
-  };
-  const cuda::TileShape& tile =
-      met > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile;
-  const std::uint32_t columns = shape_of(matrices[0].dtype, tile).columns;  // of a workgroup
-  const std::uint32_t n_items = plan_experts(planner, call, experts, columns, args);
+  const std::uint32_t rows = call.rows();
+  const Shapes shapes(planner, call, x_dtype, k, matrices, experts);
+  const std::uint32_t n_items = plan_experts(planner, call, experts, shapes.columns(), args);
   const auto digits_of = [&](DType dtype) {
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
@@ -331,18 +371,18 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
   }
   for (const DType dtype : types) {
-    Shape shape = shape_of(dtype, tile);
+    Shape shape = shapes.of(dtype);
     args.x = x;
     if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
     if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
-    if (is_tiled && experts.ids == nullptr && shape.walkers == 0) {
+    if (shapes.is_tiled() && experts.ids == nullptr && shape.walkers == 0) {
       const auto n_tiles = [&] { return blocks_of(matrices, dtype, shape.block_rows) * ceil_div(rows, shape.columns); };
       if (n_tiles() < kLeastTiles) {
-        shape = shape_of(dtype, cuda::kSmallTile);
+        shape = shapes.of(dtype, cuda::kSmallTile);
         if (n_tiles() < kLeastSmallTiles) shape = few_shape(dtype, 16, 0, planner.most_shared());
       } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles() >= kManyTiles &&
                  traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
-        shape = shape_of(dtype, cuda::kFewWarpsTile);
+        shape = shapes.of(dtype, cuda::kFewWarpsTile);
       }
     }
     set_parts(args, matrices, dtype, shape.block_rows);
