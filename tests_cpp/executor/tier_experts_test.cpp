@@ -114,11 +114,12 @@ TEST_P(TierExperts, ChoicesMeetTheirExpert) {
     }
 }
 
-// hidden += MOE_SUM(y), then q, k and v of its norm.
-ir::Graph summed_graph(std::span<const DType, 3> types, std::uint32_t d, std::uint32_t k, bool has_scale) {
+// hidden += MOE_SUM(y), or the same of MOE_DOWN_ACC's own products, then q, k and v of its norm.
+constexpr std::uint32_t kExperts = 5;
+ir::Graph summed_graph(std::span<const DType, 3> types, std::uint32_t d, std::uint32_t k, bool has_scale,
+                       bool is_down) {
   ir::Graph graph("summed", ir::Stage::kBoth);
   using enum ir::BufferClass;
-  constexpr std::uint32_t kExperts = 5;
   const auto rows = [&](const char* name, DType dtype, std::uint32_t width) {
     return declare(graph, name, kActivation, dtype, {ir::kTokens, width});
   };
@@ -131,8 +132,15 @@ ir::Graph summed_graph(std::span<const DType, 3> types, std::uint32_t d, std::ui
              q_w = declare(graph, "model.q", kWeight, types[0], {64, d}),
              k_w = declare(graph, "model.k", kWeight, types[1], {32, d}),
              v_w = declare(graph, "model.v", kWeight, types[2], {32, d});
-  add_node(graph, ir::Op::MOE_SUM, {y, ids, weights, scale}, {z});
-  add_node(graph, ir::Op::ADD, {hidden, z}, {hidden}).inplace = true;
+  if (is_down) {
+    const auto x = rows("act.x", DType::kF32, k * kExpertWidth), x_q = rows("act.x_q", DType::kQ8A32, k * kExpertWidth),
+               w = declare(graph, "model.experts", kWeight, DType::kQ8_0, {kExperts, d, kExpertWidth});
+    add_node(graph, ir::Op::QUANTIZE, {x}, {x_q});
+    add_node(graph, ir::Op::MOE_DOWN_ACC, {x_q, w, ids, weights, scale, hidden}, {hidden}).inplace = true;
+  } else {
+    add_node(graph, ir::Op::MOE_SUM, {y, ids, weights, scale}, {z});
+    add_node(graph, ir::Op::ADD, {hidden, z}, {hidden}).inplace = true;
+  }
   auto& qkv = add_node(graph, ir::Op::RMS_NORM_FUSED_QKV,
                        {hidden, norm, q_w, k_w, v_w, ir::kNoBuffer, ir::kNoBuffer, ir::kNoBuffer}, {q, key, v});
   ir::set_attr(qkv, "eps", 1e-5f);
@@ -155,15 +163,14 @@ TEST_P(TierExperts, ChoicesAreSummedByTheNormBehindThem) {
                         {{kQ4_K, kQ8_0, kF32}, 2304, 10}})
     for (const std::uint32_t n : {1u, 2u, 3u, 20u}) {
       const bool has_scale = n % 2 == 0;
-      const auto graph = summed_graph(c.types, c.d, c.k, has_scale);
       std::vector<std::int32_t> ids(n * c.k);
-      for (auto& id : ids) id = static_cast<std::int32_t>(rng() % 5);
+      for (auto& id : ids) id = static_cast<std::int32_t>(rng() % kExperts);
       Memory given{{"act.y", bytes_of(normal_floats(std::size_t{n} * c.k * c.d, rng))},
                    {"act.ids", bytes_of(ids)},
                    {"act.weights", bytes_of(normal_floats(std::size_t{n} * c.k, rng))},
                    {"act.hidden", bytes_of(normal_floats(std::size_t{n} * c.d, rng))},
                    {"model.norm", bytes_of(normal_floats(c.d, rng))}};
-      if (has_scale) given["model.scale"] = bytes_of(normal_floats(5, rng));
+      if (has_scale) given["model.scale"] = bytes_of(normal_floats(kExperts, rng));
       for (const auto& [name, type, n_rows] :
            {std::tuple{"model.q", c.types[0], 64u}, {"model.k", c.types[1], 32u}, {"model.v", c.types[2], 32u}}) {
         std::vector<std::byte> w(n_rows * row_bytes(type, c.d));
@@ -171,12 +178,21 @@ TEST_P(TierExperts, ChoicesAreSummedByTheNormBehindThem) {
         if (type == kF32) w = bytes_of(normal_floats(std::size_t{n_rows} * c.d, rng));
         given[name] = w;
       }
-      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given,
-                                    {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
-      const auto got = run_graph(*GetParam(), graph, n, given, {"act.z", "act.hidden", "act.q", "act.k", "act.v"});
-      for (const char* name : {"act.z", "act.hidden", "act.q", "act.k", "act.v"})
-        ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)
-            << name << " of " << n << " x " << c.d << ", " << c.k << " choices";
+      std::vector<std::byte> experts(kExperts * c.d * row_bytes(kQ8_0, kExpertWidth));
+      for (auto& byte : experts) byte = static_cast<std::byte>(rng() % 0x38);
+      given["act.x"] = bytes_of(normal_floats(std::size_t{n} * c.k * kExpertWidth, rng));
+      given["model.experts"] = experts;
+      for (const bool is_down : {false, true}) {
+        const auto graph = summed_graph(c.types, c.d, c.k, has_scale, is_down);
+        const auto run = [&](const ring::Tier& tier) {
+          return run_graph(tier, graph, n, given,
+                           {is_down ? "act.hidden" : "act.z", "act.hidden", "act.q", "act.k", "act.v"});
+        };
+        const auto wanted = run(*ring::pick_tier("t_cpu")->tier), got = run(*GetParam());
+        for (const auto& [name, bytes] : wanted)
+          ASSERT_EQ(n_different(got.at(name), bytes), 0u)
+              << name << " of " << n << " x " << c.d << ", " << c.k << " choices" << (is_down ? ", down" : "");
+      }
     }
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "driver_counts.h"
 #include "lower/alias.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
@@ -81,9 +82,20 @@ inline Memory run_graph(const ring::Tier& tier, const ir::Graph& graph, std::uin
       cache);
   EXPECT_TRUE(batch) << (batch ? "" : batch.error().message);
   if (!batch) return {};
+  if (const std::uint64_t bytes = ring.scratch_bytes(*batch, {n_tokens, 1}); bytes > 0) {
+    const auto scratch = ring.alloc_bo(bytes, Heap::kDeviceLocal);
+    EXPECT_TRUE(scratch && ring.use_scratch(*scratch));
+  }
+  // NVIDIA's driver takes memory for code meanwhile.
+  const auto free_bytes = [&] {
+    const auto memory = find_count<CallCount>("cuda_sim_calls") != nullptr ? ring.device_memory() : std::nullopt;
+    return memory && *memory ? (*memory)->free : 0;
+  };
+  const std::uint64_t free_before = free_bytes();
   const auto fence = ring.submit({&*batch, 0, static_cast<std::uint32_t>(batch->packets.size()), {n_tokens, 1}});
   EXPECT_TRUE(fence) << (fence ? "" : fence.error().message);
   if (!fence || !ring.wait(*fence)) return {};
+  EXPECT_EQ(free_bytes(), free_before) << "what scratch_bytes says is not enough";
   Memory read;
   for (const auto* name : wanted) {
     const auto& bo = buffers[static_cast<std::size_t>(graph.find(name))];
