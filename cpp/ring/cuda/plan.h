@@ -199,9 +199,10 @@ struct CudaOp {
   // Operands page_table, pos and slot of ops that read page tables, whose symbol `width_symbol` is the table's width.
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
-// Plans a packet, or two in one where the second only continues the first (LINEAR and the ADD of its rows; a norm of
-// rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and attention, and then
-// QUANTIZE too); all that the later of them read is still written. How many packets it planned.
+// Plans a packet, or several in one where the later ones only continue the first (LINEAR or MOE_SUM and the ADD of its
+// rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and
+// attention, and then QUANTIZE too; of several, what adds experts to hidden rows and RMS_NORM_FUSED_QKV); all that the
+// later of them read is still written. How many packets it planned. Of MOE_GATE_TOPK it looks for the products behind.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 // Whether launches of the packet behind this one may read what it has in scratch memory.
 bool is_scratch_read_later(ir::Op op);
