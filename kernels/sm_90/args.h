@@ -13,7 +13,7 @@ struct StepHeader {
 };
 
 constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u, kAbsent = 0xFFFFFFFFu;
-constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 12, kMaxPushWords = 8;
+constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 13, kMaxPushWords = 8;
 
 #if defined(__CUDACC__)
 // A dimension: a number, or that of the step.

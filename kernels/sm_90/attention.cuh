@@ -203,11 +203,19 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
   }
 }
 
-// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight).
+// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight), and what
+// digit_rows.cu would make of them, if it has one for that: then q8a256, and warps have whole groups.
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[7] == nullptr) return;
-  quantize_eight_as(args.symbols[7], v, q8_rows(args.buffers[7], args.dim(0), k), t, k, at);
+  const Q8Rows to = q8_rows(args.buffers[7], args.dim(0), k);
+  if (args.buffers[8] == nullptr) {
+    quantize_eight_as(args.symbols[7], v, to, t, k, at);
+    return;
+  }
+  const QuantizedEight q = quantized<true>(v);
+  store_eight<true>(q, to, t, k, at);
+  if (at < k) store_digits(q, args.buffers[8], args.symbols[12], t, k, at / 256);
 }
 
 }  // namespace zinc_rt::cuda

@@ -506,6 +506,23 @@ std::optional<ExpertProducts> products_of_choices(std::span<const OpCall> calls)
   return std::nullopt;
 }
 
+// The first n of the calls, of which the last is a QUANTIZE, by plan(digits); and if a product by digits reads its rows
+// next, that too, with the ADD of its rows. How many packets that is.
+template <class Plan>
+std::size_t quantize_and_multiply(Planner& planner, std::span<const OpCall> calls, std::size_t n, const Plan& plan) {
+  const OpCall& quantize = calls[n - 1];
+  const OpCall* next = calls.size() > n ? &calls[n] : nullptr;
+  const bool is_read = next != nullptr && next->op == Op::LINEAR && next->buffers[0] == quantize.buffers[1] &&
+                       next->rows_symbol == quantize.rows_symbol && quantize.dtype(1) == DType::kQ8A256;
+  const DigitRows digits =
+      is_read ? digits_before(planner, *next, quantize.symbols[0], {matrix_of(*next)}) : DigitRows{};
+  plan(digits);
+  if (digits.columns == 0) return n;
+  const bool is_sum = calls.size() > n + 1 && is_sum_of(*next, calls[n + 1]);
+  linear_and(planner, *next, is_sum ? at<float>(calls[n + 1], 0) : nullptr, digits);
+  return is_sum ? n + 2 : n + 1;
+}
+
 }  // namespace
 
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
@@ -526,15 +543,9 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
       args.buffers[3] = second.buffers[1];
-      const std::uint32_t k = second.symbols[0];
-      const bool is_read = calls.size() > 2 && calls[2].op == Op::LINEAR && calls[2].buffers[0] == second.buffers[1] &&
-                           calls[2].rows_symbol == first.rows_symbol && second.dtype(1) == DType::kQ8A256;
-      const DigitRows digits = is_read ? digits_before(planner, calls[2], k, {matrix_of(calls[2])}) : DigitRows{};
-      glu_quantize(planner, first, k, args, digits);
-      if (digits.columns == 0) return 2;
-      const bool is_sum = calls.size() > 3 && is_sum_of(calls[2], calls[3]);
-      linear_and(planner, calls[2], is_sum ? at<float>(calls[3], 0) : nullptr, digits);
-      return is_sum ? 4 : 3;
+      return quantize_and_multiply(planner, calls, 2, [&](const DigitRows& digits) {
+        glu_quantize(planner, first, second.symbols[0], args, digits);
+      });
     }
     const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
     if (is_quantized && is_row_norm(first) && second.buffers[0] == first.buffers[is_residual ? 3 : 2] &&
@@ -543,8 +554,9 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
       return 2;
     }
     if (can_quantize(planner, first, second)) {
-      plan_attention(planner, first, &second);
-      return 2;
+      return quantize_and_multiply(planner, calls, 2, [&](const DigitRows& digits) {
+        plan_attention(planner, first, &second, nullptr, digits);
+      });
     }
     if (can_write_cache(planner, second, first)) {
       const bool is_followed = calls.size() > 2 && can_quantize(planner, second, calls[2]);

@@ -156,6 +156,9 @@ struct DigitRows {
   void* tiles = nullptr;
   bool is_all = false;  // no product wants x otherwise
 };
+constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
+  return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns);
+}
 // What the products of rows of q8a256 by matrices of one k want, in scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
 // y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
@@ -182,9 +185,10 @@ Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts&
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k);
 
 // Attention (plan_attention.cpp), the QUANTIZE of its rows where a packet of that follows that can_quantize, and what
-// writes its cache where the packet before it is one that can_write_cache.
+// writes its cache where the packet before it is one that can_write_cache. digits: what it makes besides of the
+// quantized rows.
 void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
-                    const OpCall* kv_write = nullptr);
+                    const OpCall* kv_write = nullptr, const DigitRows& digits = {});
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
 bool can_write_cache(const Planner& planner, const OpCall& attention, const OpCall& before);
 

@@ -105,7 +105,8 @@ std::uint64_t own_q_bytes(const push::FlashAttn& push) {
 }  // namespace
 
 // Symbols: m, type, pitches.
-void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const OpCall* kv_write) {
+void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const OpCall* kv_write,
+                    const DigitRows& digits) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
   const std::string type(to_string(c.dtype(1)));
@@ -122,12 +123,17 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     return;
   }
   const Records records = records_of(c);
-  if (plan.has_records()) p.scratch(records.bytes);
   symbols.insert(symbols.end(), {records.chunks, records.floats});
   auto args = p.args(c, symbols);
+  if (plan.has_records()) args.scratch = p.scratch(records.bytes);
   if (quantize != nullptr) {
     args.buffers[7] = quantize->buffers[1];
     args.symbols[7] = quantize->symbols[1];
+    args.buffers[8] = digits.tiles;
+    args.symbols[12] = digits.columns;
+  } else {
+    // A plan of this packet alone takes no less than one with what follows it.
+    p.scratch(digit_rows_bytes(push.n_heads * push.v_head_dim, c.rows(), cuda::kDigitsTile));
   }
   args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
   args.symbols[9] = push.n_heads / push.n_kv_heads;

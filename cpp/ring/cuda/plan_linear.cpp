@@ -262,8 +262,7 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
   if (n == 0) return {};
   const cuda::DigitsShape* few = few_digits(matrices, rows);
   const std::uint32_t columns = few != nullptr ? few->columns : cuda::kDigitsTile;
-  return {columns, planner.scratch(std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns)),
-          n == std::ssize(types)};
+  return {columns, planner.scratch(digit_rows_bytes(k, rows, columns)), n == std::ssize(types)};
 }
 
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
