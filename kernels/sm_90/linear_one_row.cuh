@@ -56,9 +56,10 @@ __device__ __forceinline__ int sum_over_four(const int (&numbers)[kN], uint32_t 
   return (is_odd ? half[kN / 2 - 1] : half[0]) + __shfl_xor_sync(kAll, is_odd ? half[0] : half[kN / 2 - 1], 1);
 }
 
-// What Columns does, of one row of x and blocks of kT tiles: the B operand of step s has x in its column s and else
-// zeros, so that one sum collects all steps of a group, each in its own column, and every lane has two steps of two
-// rows of W left.
+// What Columns does, of one row of x and blocks of kT tiles: column s of the B operand is for step s, so that one sum
+// collects all steps of a group, each in its own column, and every lane has a pair of steps, lane % 4, of two rows of W
+// left. What costs time is the units for logic, shifts and selections, which take two cycles for a warp; products and
+// multiplications have their own.
 template <Format F, int kTiles>
 struct OneColumn {
   using T = Traits<F>;
@@ -116,14 +117,14 @@ struct OneColumn {
   }
 
  private:
-  // 1 where the lane's step is of that pair, else 0; B is multiplied by it, since a multiprocessor has other units for
-  // that than for all that codes and scales cost.
+  // 1 where the lane's step is of that pair, else 0: what B is multiplied by.
   __device__ __forceinline__ uint32_t of_pair(int pair) const { return (1u << (lane / 8 * 8)) >> (8 * pair) & 0xFF; }
   __device__ __forceinline__ uint2 operand_b(int pair) const {
     const uint32_t is_pair = of_pair(pair);
     return {own.x * is_pair, own.y * is_pair};
   }
-  // Halves of two steps in one product: x of the even step in one register, of the odd one in the other.
+  // Of halves of the two steps of a pair in one product: x of the even step in one register, of the odd one in the
+  // other.
   __device__ __forceinline__ uint2 halves_b(uint32_t x, int pair) const {
     const bool is_odd = lane / 4 % 2 != 0;
     const uint32_t is_pair = of_pair(pair), even = is_odd ? 0 : x, odd = is_odd ? x : 0;
@@ -231,6 +232,7 @@ struct OneColumn {
   // four registers, so a product's sums are 1, 4, 16 or 64 times those of the bits, by half and row.
   __device__ __forceinline__ void sum_planes(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     constexpr bool kNibbles = T::kP4 != 0, kTwos = T::kP2 != 0;
+    constexpr bool kIsDifference = kT > 1 || !kTwos;  // a third workgroup has no registers for both
     int twos[kT][2][4] = {}, nibbles[kT][2][4] = {};
     const uint32_t less = negative_bytes(own.x);
 #pragma unroll
@@ -240,12 +242,14 @@ struct OneColumn {
       for (int t = 0; t < kT; ++t) {
         const Step even = groups[t].step(2 * pair), odd = groups[t].step(2 * pair + 1);
         if constexpr (kNibbles) {
-          constexpr uint32_t kUpper = 0xF0F0F0F0u;
-          const uint32_t a[4] = {even.p4.x, even.p4.y, odd.p4.x, odd.p4.y},
-                         upper[4] = {a[0] & kUpper, a[1] & kUpper, a[2] & kUpper, a[3] & kUpper};
+          constexpr uint32_t kUpper = 0xF0F0F0F0u, kLower = kIsDifference ? 0xFFFFFFFFu : 0x0F0F0F0Fu;
+          const uint32_t codes[4] = {even.p4.x, even.p4.y, odd.p4.x, odd.p4.y};
+          uint32_t a[4], upper[4];
+#pragma unroll
+          for (int i = 0; i < 4; ++i) a[i] = codes[i] & kLower, upper[i] = codes[i] & kUpper;
           mma32<false>(nibbles[t][0], a, b[0]);
           mma32<false>(nibbles[t][1], upper, b[1]);
-          mma32<false>(nibbles[t][0], upper, b_less);
+          if constexpr (kIsDifference) mma32<false>(nibbles[t][0], upper, b_less);
         }
         if constexpr (kTwos) {
 #pragma unroll
