@@ -92,9 +92,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
   const auto job_at = [&](uint32_t block) {
-    uint32_t item = 0;
-    if (!is_dense) item = block / args.n_blocks, block %= args.n_blocks;
-    return job_of<C::kT>(args, block, item, n_rows);
+    return is_dense ? job_of<C::kT>(args, block, 0, n_rows)
+                    : job_of<C::kT>(args, block % args.n_blocks, block / args.n_blocks, n_rows);
   };
   Walk asked{blockIdx.x, 0};
   asked.advance(warp, n_groups);
@@ -102,7 +101,6 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint8_t* asked_from = nullptr;
   // Of groups of rows after the last whole tile, which lie as in the file, nothing is asked for: a bit of each slot, of
   // the one that is used next the lowest.
-  bool is_asked_plain = false;
   uint32_t is_plain = 0;
   // The weights of the warp's next group.
   const auto ask = [&](uint8_t* slot) {
@@ -111,10 +109,10 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
       if (asked.block != asked_block) {
         asked_block = asked.block;
         const Job job = job_at(asked_block);
-        is_asked_plain = C::kT == 1 && job.first_tile >= job.part->rows / 16;
-        asked_from = job.w + job.first_tile * 16 * row_bytes + 16 * lane;
+        const bool is_tile = C::kT > 1 || job.first_tile < job.part->rows / 16;
+        asked_from = is_tile ? job.w + job.first_tile * 16 * row_bytes + 16 * lane : nullptr;
       }
-      if (!is_asked_plain) {
+      if (C::kT > 1 || asked_from != nullptr) {
         const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked.group) * T::kBytes;
 #pragma unroll
         for (int t = 0; t < C::kT; ++t) {
@@ -165,11 +163,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     Walk used{blockIdx.x, 0};
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
-    uint32_t slot = 0;  // bytes from the first
-    if (is_dense) columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
+    uint32_t slot = 0;                                 // bytes from the first
+    constexpr bool kSetsFirst = C::kColumnTiles == 0;  // more columns have no registers for it
+    if (kSetsFirst && is_dense)
+      columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
-      if (!is_dense && used.block != used_block) {
+      if ((!kSetsFirst && used_block == kAbsent) || (!is_dense && used.block != used_block)) {
         used_block = used.block;
         const Job job = job_at(used_block);
         columns.set_rows([&](uint32_t column) {  // columns past the last read its row again
