@@ -113,6 +113,8 @@ __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h,
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  // Since the last step the L2 has seen all other weights.
+  for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x) prefetch_line(args.buffer<const float>(1) + i);
   begin_rows(n);
   if (t >= n) return;
   const uint64_t at = static_cast<uint64_t>(t) * d;

@@ -23,6 +23,10 @@ inline uint32_t signed_byte(uint32_t word, uint32_t i) {
   return static_cast<uint32_t>(static_cast<std::int8_t>(word >> (8 * i)));
 }
 
+inline void prefetch_line(const void* at) {
+  static_cast<void>(*static_cast<const volatile char*>(at));  // for who watches addresses
+}
+
 // Nothing reads a copy before the wait for it, so it may be made at once.
 inline void copy_16(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)
