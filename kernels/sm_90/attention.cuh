@@ -209,13 +209,13 @@ __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight&
                                                 uint32_t at) {
   if (args.buffers[7] == nullptr) return;
   const Q8Rows to = q8_rows(args.buffers[7], args.dim(0), k);
-  if (args.buffers[8] == nullptr) {
-    quantize_eight_as(args.symbols[7], v, to, t, k, at);
+  if (args.symbols[7] != kQ8A256) {
+    quantize_eight<false>(v, to, t, k, at);
     return;
   }
   const QuantizedEight q = quantized<true>(v);
   store_eight<true>(q, to, t, k, at);
-  if (at < k) store_digits(q, args.buffers[8], args.symbols[12], t, k, at / 256);
+  if (args.buffers[8] != nullptr && at < k) store_digits(q, args.buffers[8], args.symbols[12], t, k, at / 256);
 }
 
 }  // namespace zinc_rt::cuda

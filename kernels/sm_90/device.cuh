@@ -212,15 +212,6 @@ __device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tile
   if (lane == 0) to.set_scale(q.d);
 }
 
-// The same of a type that the launch gives, the number of DType.
-__device__ __forceinline__ void quantize_eight_as(uint32_t type, const Eight& x, const Q8Rows& to, uint64_t t,
-                                                  uint32_t k, uint32_t at) {
-  if (type == kQ8A256)
-    quantize_eight<true>(x, to, t, k, at);
-  else
-    quantize_eight<false>(x, to, t, k, at);
-}
-
 // QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
 template <bool kBlocks256>
 __device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t warp,

@@ -185,7 +185,7 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
 // Merges what attention's kernels left of each chunk, and quantizes the rows if buffers[7] is given: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With symbols[11] only tokens of runs (attention.cuh) have left
 // records. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
-extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge(const __grid_constant__ OpArgs args) {
   __shared__ __align__(16) float values[256];
   let_next_start();
   const auto c = args.constants<push::FlashAttn>();
