@@ -6,6 +6,8 @@
 // comes of them.
 #pragma once
 
+#include <utility>
+
 #include "kernels/cpu_simd/attend_pages.h"
 
 namespace zinc_rt::cpu_simd {
@@ -14,9 +16,17 @@ namespace {
 // Rows from which on a block, its lanes without a row included, is faster than a row at a time.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// Keys that a block meets at once, and rows that a value does. With AVX2 the sums of 6 keys fit into the registers too;
-// that is slower, since every partial sum is written once.
-constexpr std::uint32_t kKeysAtOnce = kParts == 1 ? 8 : 4, kRowsAtOnce = kParts == 1 ? 8 : 6;
+// Blocks whose scores are made at once: a key is broadcast once for them, where a sum a block each would keep the loads
+// busier than the multiply-adds. With AVX2 the registers hold the sums of one.
+constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
+// Keys that n blocks meet at once. With AVX2 the sums of 6 fit into the registers too; that is slower, since every
+// partial sum is written once.
+constexpr std::uint32_t keys_at_once(std::uint32_t n) {
+  return kParts == 1 && n == 1 ? 8 : 4;
+}
+// Rows that a value meets at once, and their sums.
+constexpr std::uint32_t kRowsAtOnce = 6;
+constexpr int kValueSums = kParts == 1 ? 24 : 6;
 
 // The order in which lanes come to be added by the tree of kernels/common/fold.h with no more than four sums waiting:
 // after the i-th, the last two are added as often as i ends in ones.
@@ -54,43 +64,69 @@ ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   }
 }
 
-// scores[j][lane] = dot of a lane's row of q [dim][lanes] with key j, for kKeys keys. Not inlined, like add_rows: the
-// registers are for its sums.
-template <std::uint32_t kKeys>
-__attribute__((noinline)) void block_dots(const float* q, const float* k, std::uint64_t pitch, std::uint64_t dim,
-                                          float* scores) {
-  for (std::uint32_t j = 0; j < kKeys; ++j) store(scores + j * kLanes, splat(0.0f));
+// f.operator()<n>(), n from 1 to kBlocksAtOnce.
+template <class F>
+ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
+  if constexpr (kBlocksAtOnce >= 3)
+    if (n == 3) return f.template operator()<3>();
+  if constexpr (kBlocksAtOnce >= 2)
+    if (n == 2) return f.template operator()<2>();
+  f.template operator()<1>();
+}
+
+// scores[b][j][lane] = dot of a lane's row of q[b] [dim][lanes] with key j, for kN blocks and kKeys keys. Not inlined,
+// like add_rows: the registers are for its sums.
+template <std::uint32_t kN, std::uint32_t kKeys>
+__attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch, const float* k, std::uint64_t k_pitch,
+                                          std::uint64_t dim, float* scores) {
+  constexpr std::uint32_t kSums = kN * kKeys;
+  const auto score = [&](std::uint32_t s)
+                         __attribute__((always_inline)) { return scores + (s / kKeys * kChunk + s % kKeys) * kLanes; };
+#pragma GCC unroll 12
+  for (std::uint32_t s = 0; s < kSums; ++s) store(score(s), splat(0.0f));
   for (; dim > 0;) {
     const std::uint64_t end = dim < 256 ? dim : 256;
-    Floats waiting[kFoldLevels][kKeys];
+    Floats waiting[kFoldLevels][kSums];
 #pragma GCC unroll 16
     for (std::uint32_t i = 0; i < kLanes; ++i) {
-      Floats acc[kKeys];
-      for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = splat(0.0f);
+      Floats acc[kSums];
+#pragma GCC unroll 12
+      for (std::uint32_t s = 0; s < kSums; ++s) acc[s] = splat(0.0f);
       for (std::uint64_t at = kFoldOrder[i]; at < end; at += kLanes) {
-        const Floats x = load(q + at * kLanes);
-        for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = fma(splat(k[j * pitch + at]), x, acc[j]);
+        Floats x[kN];
+#pragma GCC unroll 12
+        for (std::uint32_t b = 0; b < kN; ++b) x[b] = load(q + b * q_pitch + at * kLanes);
+#pragma GCC unroll 12
+        for (std::uint32_t j = 0; j < kKeys; ++j) {
+          Floats key = splat(k[j * k_pitch + at]);
+          if constexpr (kN > 1) part(key, 0) = hold(part(key, 0));
+#pragma GCC unroll 12
+          for (std::uint32_t b = 0; b < kN; ++b) acc[b * kKeys + j] = fma(key, x[b], acc[b * kKeys + j]);
+        }
       }
       std::uint32_t level = 0;
       for (; i >> level & 1; ++level)
-        for (std::uint32_t j = 0; j < kKeys; ++j) acc[j] = waiting[level][j] + acc[j];
-      for (std::uint32_t j = 0; j < kKeys; ++j) waiting[level][j] = acc[j];
+#pragma GCC unroll 12
+        for (std::uint32_t s = 0; s < kSums; ++s) acc[s] = waiting[level][s] + acc[s];
+#pragma GCC unroll 12
+      for (std::uint32_t s = 0; s < kSums; ++s) waiting[level][s] = acc[s];
     }
-    for (std::uint32_t j = 0; j < kKeys; ++j)
-      store(scores + j * kLanes, load(scores + j * kLanes) + waiting[kFoldLevels - 1][j]);
+#pragma GCC unroll 12
+    for (std::uint32_t s = 0; s < kSums; ++s) store(score(s), load(score(s)) + waiting[kFoldLevels - 1][s]);
     q += end * kLanes;
     k += end;
     dim -= end;
   }
 }
 
-// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows, which lie `width` apart.
+// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows, which lie `width` apart. begins: from o = 0 on.
 template <std::uint32_t kN, int kColumns>
-ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, float* o,
-                                std::uint64_t width) {
+ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, bool begins,
+                                float* o, std::uint64_t width) {
   Floats acc[kN][kColumns];
   for (std::uint32_t r = 0; r < kN; ++r)
-    for (int c = 0; c < kColumns; ++c) acc[r][c] = load(o + r * width + kLanes * static_cast<std::uint64_t>(c));
+    for (int c = 0; c < kColumns; ++c)
+      acc[r][c] = begins ? splat(0.0f) : load(o + r * width + kLanes * static_cast<std::uint64_t>(c));
   for (std::uint64_t j = 0; j < n; ++j, v += pitch, p += kLanes) {
     Floats x[kColumns];
     for (int c = 0; c < kColumns; ++c) x[c] = load(v + kLanes * static_cast<std::uint64_t>(c));
@@ -103,34 +139,65 @@ ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pi
     for (int c = 0; c < kColumns; ++c) store(o + r * width + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
 }
 template <std::uint32_t kN>
-__attribute__((noinline)) void add_rows(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, float* o,
-                                        std::uint64_t width) {
-  constexpr int kColumns = columns_of(kN, kRowsAtOnce);
+__attribute__((noinline)) void add_rows(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n,
+                                        bool begins, float* o, std::uint64_t width) {
+  constexpr int kColumns = columns_of(kN, kValueSums);
   std::uint64_t at = 0;
   for (; at + kColumns * kLanes <= width; at += kColumns * kLanes)
-    add_block_columns<kN, kColumns>(p, v + at, pitch, n, o + at, width);
+    add_block_columns<kN, kColumns>(p, v + at, pitch, n, begins, o + at, width);
   if constexpr (kColumns > 1)
-    for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, o + at, width);
+    for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, begins, o + at, width);
+}
+
+// Parts of quads, quad i of them four floats of row 4 i.
+typedef float Four __attribute__((vector_size(16)));
+ZRT_SIMD Four load_four(const float* p) {
+  Four x;
+  std::memcpy(&x, p, sizeof x);
+  return x;
+}
+ZRT_SIMD auto join(auto a, auto b) {
+  constexpr int kN = sizeof(a) / sizeof(float);
+  return [&]<int... kAt>(std::integer_sequence<int, kAt...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b, kAt...);
+  }(std::make_integer_sequence<int, 2 * kN>());
+}
+template <std::uint32_t kQuads>
+ZRT_SIMD auto load_quads(const float* const* from, std::uint64_t at) {
+  if constexpr (kQuads == 1)
+    return load_four(from[0] + at);
+  else
+    return join(load_quads<kQuads / 2>(from, at), load_quads<kQuads / 2>(from + 2 * kQuads, at));
+}
+// (a0, b0, a1, b1) of each quad where kHalf is 0, (a2, b2, a3, b3) where it is 2; kPairs: by twos.
+template <int kHalf, bool kPairs>
+ZRT_SIMD auto zip_quads(auto a, auto b) {
+  constexpr int kN = sizeof(a) / sizeof(float);
+  return [&]<int... kAt>(std::integer_sequence<int, kAt...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(a, b,
+                                   (kPairs ? kAt / 4 * 4 + kHalf + kAt % 2 + kAt / 2 % 2 * kN
+                                           : kAt / 4 * 4 + kHalf + kAt % 4 / 2 + kAt % 2 * kN)...);
+  }(std::make_integer_sequence<int, kN>());
 }
 
 // to[i][lane] = from[lane][i] for i < dim and the lanes of a block.
 __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t dim, float* to) {
-  typedef float Four __attribute__((vector_size(16)));
-  for (std::uint32_t lane = 0; lane < kLanes; lane += 4) {
+  for (std::uint32_t lane = 0; lane < kLanes; lane += kPartLanes) {
+    const float* const* rows = from + lane;
     std::uint64_t i = 0;
     for (; i + 4 <= dim; i += 4) {
-      Four row[4];
-      for (int r = 0; r < 4; ++r) std::memcpy(&row[r], from[lane + r] + i, sizeof(Four));
-      const Four a = __builtin_shufflevector(row[0], row[1], 0, 4, 1, 5);
-      const Four b = __builtin_shufflevector(row[2], row[3], 0, 4, 1, 5);
-      const Four c = __builtin_shufflevector(row[0], row[1], 2, 6, 3, 7);
-      const Four d = __builtin_shufflevector(row[2], row[3], 2, 6, 3, 7);
-      const Four column[4] = {__builtin_shufflevector(a, b, 0, 1, 4, 5), __builtin_shufflevector(a, b, 2, 3, 6, 7),
-                              __builtin_shufflevector(c, d, 0, 1, 4, 5), __builtin_shufflevector(c, d, 2, 3, 6, 7)};
-      for (int r = 0; r < 4; ++r) std::memcpy(to + (i + r) * kLanes + lane, &column[r], sizeof(Four));
+      const auto quads = [&](int r) __attribute__((always_inline)) { return load_quads<kPartLanes / 4>(rows + r, i); };
+      const auto x0 = quads(0), x1 = quads(1), x2 = quads(2), x3 = quads(3);
+      const auto a = zip_quads<0, false>(x0, x1), b = zip_quads<0, false>(x2, x3);
+      const auto c = zip_quads<2, false>(x0, x1), d = zip_quads<2, false>(x2, x3);
+      float* at = to + i * kLanes + lane;
+      store_part(at, Part(zip_quads<0, true>(a, b)));
+      store_part(at + kLanes, Part(zip_quads<2, true>(a, b)));
+      store_part(at + 2 * kLanes, Part(zip_quads<0, true>(c, d)));
+      store_part(at + 3 * kLanes, Part(zip_quads<2, true>(c, d)));
     }
     for (; i < dim; ++i)
-      for (int r = 0; r < 4; ++r) to[i * kLanes + lane + r] = from[lane + r][i];
+      for (std::uint32_t r = 0; r < kPartLanes; ++r) to[i * kLanes + lane + r] = rows[r][i];
   }
 }
 
@@ -220,17 +287,19 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
                            __attribute__((always_inline)) { return least(most(at, page) - page, kPage); };
   const auto one = [&](std::uint32_t r, std::uint32_t begin, std::uint32_t end) __attribute__((always_inline)) {
     if (begin < end)
-      add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, o + r * width,
-                  width);
+      add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, false,
+                  o + r * width, width);
   };
+  const bool begins = page == seen.lo / kPage * kPage;  // nothing is in o
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
           const std::uint32_t first = seen.begin + at;
-          add_rows<kN>(scores + page * kLanes + first, v.values, v.pitch, kPage, o + first * width, width);
+          add_rows<kN>(scores + page * kLanes + first, v.values, v.pitch, kPage, begins, o + first * width, width);
         });
     return;
   }
+  if (begins) std::memset(o + seen.begin * width, 0, std::uint64_t{seen.end - seen.begin} * width * sizeof(float));
   in_pieces<kRowsAtOnce>(seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
     const std::uint32_t first = seen.begin + at;
     std::uint32_t begin = 0, end = kPage;
@@ -241,7 +310,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
     if (begin >= end) begin = end = kPage;
     for (std::uint32_t r = first; r < first + kN; ++r) one(r, in_page(row_lo[r]), least(begin, in_page(row_hi[r])));
     if (begin < end)
-      add_rows<kN>(scores + (page + begin) * kLanes + first, v.values + begin * v.pitch, v.pitch, end - begin,
+      add_rows<kN>(scores + (page + begin) * kLanes + first, v.values + begin * v.pitch, v.pitch, end - begin, false,
                    o + first * width, width);
     for (std::uint32_t r = first; r < first + kN; ++r) one(r, most(end, in_page(row_lo[r])), in_page(row_hi[r]));
   });
@@ -263,7 +332,7 @@ __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std:
     if (rows.begin[r] >= at) {
       rows.total_max[r] = rows.max[r];
       rows.total_sum[r] = rows.sum[r];
-      std::memcpy(to, from, width * sizeof(float));
+      if (from != to) std::memcpy(to, from, width * sizeof(float));
       continue;
     }
     rows.total_max[r] = new_max[lane];
@@ -325,31 +394,45 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       const WidePage keys = widen(k, at + page, least(hi - page, kPage), wide);
       page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
                         : prefetch(v, at + lo, least(hi, first_page + kPage) - lo);
-      for (std::uint32_t b = 0; b < n_blocks; ++b) {
-        const float* of = q + b * kLanes * dim;
-        float* to = scores + (b * kChunk + page) * kLanes;
-        if (seen[b].lo >= page + kPage || seen[b].hi <= page) continue;
-        in_pieces<kKeysAtOnce>(least(seen[b].hi - page, kPage),
-                               [&]<std::uint32_t kN>(std::uint32_t j) __attribute__((always_inline)) {
-                                 block_dots<kN>(of, keys.values + j * keys.pitch, keys.pitch, dim, to + j * kLanes);
-                               });
+      for (std::uint32_t b = 0; b < n_blocks;) {
+        // Blocks side by side that see the page.
+        if (seen[b].lo >= page + kPage || seen[b].hi <= page) {
+          ++b;
+          continue;
+        }
+        std::uint32_t n_seeing = 1, end = seen[b].hi;
+        for (; n_seeing < kBlocksAtOnce && b + n_seeing < n_blocks; ++n_seeing) {
+          const Seen& next = seen[b + n_seeing];
+          if (next.lo >= page + kPage || next.hi <= page) break;
+          end = most(end, next.hi);
+        }
+        in_blocks(n_seeing, [&]<std::uint32_t kN>() __attribute__((always_inline)) {
+          in_pieces<keys_at_once(kN)>(
+              least(end - page, kPage), [&]<std::uint32_t kKeys>(std::uint32_t j) __attribute__((always_inline)) {
+                block_dots<kN, kKeys>(q + b * kLanes * dim, kLanes * dim, keys.values + j * keys.pitch, keys.pitch, dim,
+                                      scores + (b * kChunk + page + j) * kLanes);
+              });
+        });
+        b += n_seeing;
       }
     }
     for (std::uint32_t b = 0; b < n_blocks; ++b)
       if (seen[b].lo < seen[b].hi)
         soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
                      c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
-    std::memset(o, 0, n * width * sizeof(float));
+    // Rows that see the first chunk begin with it.
+    float* chunk_o = at <= first ? totals : o;
     for (std::uint32_t page = first_page; page < hi; page += kPage) {
       const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);
       if (page + kPage < hi) prefetch(v, at + page + kPage, least(hi - page - kPage, kPage));
       for (std::uint32_t b = 0; b < n_blocks; ++b)
         if (seen[b].lo < page + kPage && seen[b].hi > page)
           add_page_to_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, values,
-                            page, o + b * kLanes * width, width);
+                            page, chunk_o + b * kLanes * width, width);
     }
     for (std::uint32_t b = 0; b < n_blocks; ++b)
-      if (seen[b].lo < seen[b].hi) merge_block(rows, b * kLanes, least(n - b * kLanes, kLanes), at, o, totals, width);
+      if (seen[b].lo < seen[b].hi)
+        merge_block(rows, b * kLanes, least(n - b * kLanes, kLanes), at, chunk_o, totals, width);
   }
 
   for (std::uint32_t b = 0; b < n_blocks; ++b) {
