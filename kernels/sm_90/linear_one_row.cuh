@@ -58,8 +58,8 @@ __device__ __forceinline__ int sum_over_four(const int (&numbers)[kN], uint32_t 
 
 // What Columns does, of one row of x and blocks of kT tiles: column s of the B operand is for step s, so that one sum
 // collects all steps of a group, each in its own column, and every lane has a pair of steps, lane % 4, of two rows of W
-// left. What costs time is the units for logic, shifts and selections, which take two cycles for a warp; products and
-// multiplications have their own.
+// left. A warp's instructions for logic, shifts and selections take two cycles each; products and multiplications have
+// units of their own, which so do what they can.
 template <Format F, int kTiles>
 struct OneColumn {
   using T = Traits<F>;
