@@ -131,18 +131,12 @@ struct OneColumn {
     return {even * is_pair, odd * is_pair};
   }
 
-  __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
-    const uint32_t first = lane % 4 * 2;
-    const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
-    const uint32_t n_steps = groups[0].n_steps;
-    int c[kT][2][4];  // of the even steps and the odd ones, so that one need not wait for the other
-#pragma unroll
-    for (int t = 0; t < kT; ++t)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) c[t][0][i] = c[t][1][i] = -T::kOffset * sum[i % 2];
+  // c += the products of all steps, by tile. An accumulator has the even steps and one the odd ones, so that neither
+  // waits for the other; x stands in the columns of both steps of a pair, of which one counts.
+  __device__ __forceinline__ void add_steps(const Group<F> (&groups)[kT], int (&c)[kT][2][4]) const {
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      if (s >= n_steps) break;
+      if (T::kBlock == 32 && s >= groups[0].n_steps) break;
       const uint2 b = operand_b(s / 2);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
@@ -151,6 +145,18 @@ struct OneColumn {
         mma32<kSigned>(c[t][s % 2], a, b);
       }
     }
+  }
+
+  __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
+    const uint32_t first = lane % 4 * 2;
+    const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
+    const uint32_t n_steps = groups[0].n_steps;
+    int c[kT][2][4];
+#pragma unroll
+    for (int t = 0; t < kT; ++t)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) c[t][0][i] = c[t][1][i] = -T::kOffset * sum[i % 2];
+    add_steps(groups, c);
 #pragma unroll
     for (int tr = 0; tr < 2 * kT; ++tr) {
       const int t = tr / 2, r = tr % 2;
@@ -183,20 +189,10 @@ struct OneColumn {
     int of[kT][2][2][kHalves];  // tile, row, step, half
   };
 
-  // Steps that are not halved: an accumulator has the even ones and one the odd ones, so that neither waits for the
-  // other; x stands in the columns of both steps of a pair, of which one counts.
+  // Steps that are not halved.
   __device__ __forceinline__ void sum_steps(const Group<F> (&groups)[kT], PairSums& sums_of) const {
     int c[kT][2][4] = {};
-#pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      const uint2 b = operand_b(s / 2);
-#pragma unroll
-      for (int t = 0; t < kT; ++t) {
-        uint32_t a[4];
-        operand<F>(groups[t].step(s), a);
-        mma32<kSigned>(c[t][s % 2], a, b);
-      }
-    }
+    add_steps(groups, c);
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll

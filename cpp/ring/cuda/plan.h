@@ -35,7 +35,7 @@ struct Launch {
     std::uint32_t k, rows, box_rows, n_experts;
     std::uint64_t expert_bytes;
   };
-  std::vector<Tensor> tensors = {};
+  std::vector<Tensor> tensors;
 };
 
 // A packet with its addresses.
@@ -111,13 +111,13 @@ class Planner {
   cuda::OpArgs args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const;
   template <class Args>
   void launch(std::string image, std::string function, std::uint32_t x, std::uint32_t y, std::uint32_t z,
-              std::uint32_t block, std::uint64_t shared, const Args& args) {
-    Launch launch{std::move(image), std::move(function), {x, y, z}, block, static_cast<std::uint32_t>(shared), {}};
+              std::uint32_t block, std::uint64_t shared, const Args& args, std::vector<Launch::Tensor> tensors = {}) {
+    Launch launch{std::move(image),  std::move(function), {x, y, z}, block, static_cast<std::uint32_t>(shared), {},
+                  std::move(tensors)};
     const auto* bytes = reinterpret_cast<const std::byte*>(&args);
     launch.args.assign(bytes, bytes + sizeof(args));
     launches_.push_back(std::move(launch));
   }
-  Launch& last() { return launches_.back(); }
 
  private:
   const cuda::StepHeader* header_;

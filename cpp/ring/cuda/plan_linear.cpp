@@ -243,6 +243,18 @@ class Shapes {
   Shape few_floats_;
 };
 
+// Choices sorted by expert in items of up to `columns`, which is so many items at most.
+struct WantedSorting {
+  Planner::Sorted sorted;
+  std::uint32_t n_choices, n_items;
+
+  WantedSorting(const OpCall& call, const Experts& experts, std::uint32_t columns)
+      : sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns},
+        n_choices(call.rows() * experts.choices),
+        n_items(std::min(n_choices, experts.n + 1 + n_choices / columns)) {}
+  Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
+};
+
 }  // namespace
 
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k) {
@@ -285,26 +297,20 @@ std::uint32_t rows_met(const OpCall& call, const Experts& experts) {
   return rows <= kItemFromChoice ? 1 : std::max(2u, ceil_div(rows * experts.choices, experts.n));
 }
 
-static std::uint32_t most_items(std::uint32_t n_choices, const Planner::Sorted& sorted) {
-  return std::min(n_choices, sorted.n_experts + 1 + n_choices / sorted.columns);
-}
-
 std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
                            LinearArgs& args) {
   if (experts.ids == nullptr) return 1;
-  const std::uint32_t n_choices = call.rows() * experts.choices;
   args.choices = experts.choices;
   args.ids = experts.ids;
   args.x_rows = experts.x_rows;
   args.n_experts = experts.n;
-  if (call.rows() <= kItemFromChoice) return n_choices;
-  const Planner::Sorted sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns};
-  const std::uint32_t n_items = most_items(n_choices, sorted);
-  if (const auto* known = planner.find(sorted)) {
+  if (call.rows() <= kItemFromChoice) return call.rows() * experts.choices;
+  const WantedSorting wanted(call, experts, columns);
+  if (const auto* known = planner.find(wanted.sorted)) {
     args.items = known->items, args.order = known->order;
-    return n_items;
+    return wanted.n_items;
   }
-  const auto at = planner.make(sorted, n_items, n_choices);
+  const auto at = wanted.make(planner);
   auto group = planner.args(call, {experts.choices, experts.n, columns});
   group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
   group.buffers[1] = at.items;
@@ -312,7 +318,7 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
   planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
   args.items = at.items;
   args.order = at.order;
-  return n_items;
+  return wanted.n_items;
 }
 
 Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products) {
@@ -320,9 +326,7 @@ Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts&
   if (call.rows() <= kItemFromChoice) return {};
   const std::uint32_t columns =
       Shapes(planner, call, products.x_dtype, products.k, products.matrices, experts).columns();
-  const Planner::Sorted sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns};
-  const std::uint32_t n_choices = call.rows() * experts.choices;
-  return {columns, planner.make(sorted, most_items(n_choices, sorted), n_choices)};
+  return {columns, WantedSorting(call, experts, columns).make(planner)};
 }
 
 void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {

@@ -78,11 +78,12 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
     const WgmmaShape& shape = is_expert ? cuda::kWgmmaShapes[0] : shape_for(matrices, dtype, rows);
     set_parts(args, matrices, dtype, wgmma_rows(shape));
     const cuda::WgmmaArgs all{args, {}};
-    planner.launch("linear_wgmma." + std::string(to_string(dtype)),
-                   "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
-                   is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, wgmma_threads(shape),
-                   wgmma_shared_bytes(shape, group_bytes(dtype)), all);
-    if (is_float(dtype)) planner.last().tensors = tensors_of(matrices, dtype, k, experts.n, wgmma_rows(shape));
+    planner.launch(
+        "linear_wgmma." + std::string(to_string(dtype)),
+        "linear_wgmma_" + std::to_string(wgmma_rows(shape)) + "_" + std::to_string(shape.columns),
+        is_expert ? 1 : ceil_div(rows, shape.columns), args.n_blocks, n_items, wgmma_threads(shape),
+        wgmma_shared_bytes(shape, group_bytes(dtype)), all,
+        is_float(dtype) ? tensors_of(matrices, dtype, k, experts.n, wgmma_rows(shape)) : std::vector<Launch::Tensor>{});
     args.is_beside = 1;
   }
   return true;
