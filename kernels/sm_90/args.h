@@ -126,7 +126,8 @@ constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
 constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   const uint32_t most = linear_workgroups(tiles, column_tiles) == 3 ? 74u << 10 : 112u << 10;
   const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
-  return depth < 2 ? 2 : depth > 4 ? 4 : depth;
+  const uint32_t enough = column_tiles == 0 ? 2 : 4;
+  return depth < 2 ? 2 : depth > enough ? enough : depth;
 }
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   return linear_v_bytes(tiles, column_tiles) + 8 * linear_depth(tiles, column_tiles, tile_bytes) * tiles * tile_bytes;

@@ -37,24 +37,36 @@ __device__ __forceinline__ float fold_half_warp(float v) {
   return v;
 }
 
-// The float dot of up to 256 values with themselves, by a half warp; all values are asked for at once, which they would
-// not be if each had a condition: those from n on are the last one, and not added.
-__device__ __forceinline__ float square_group(const float* x, uint32_t n) {
+// Up to 256 values of a group, of which a lane of a half warp has every 16th. All are asked for at once, which they
+// would not be if each had a condition: those from n on are the last one.
+struct LaneOfGroup {
+  float v[16];
+  uint32_t n;
+};
+__device__ __forceinline__ LaneOfGroup load_lane_of_group(const float* x, uint32_t n) {
   const uint32_t l = threadIdx.x & 15;
-  float v[16], lane = 0.0f;
+  LaneOfGroup of;
+  of.n = n;
   if (n == 256) {
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) v[i] = x[i * 16 + l];
+    for (uint32_t i = 0; i < 16; ++i) of.v[i] = x[i * 16 + l];
+  } else {
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) lane = __fmaf_rn(v[i], v[i], lane);
-    return fold_half_warp(lane);
+    for (uint32_t i = 0; i < 16; ++i) of.v[i] = x[min(i * 16 + l, n - 1)];
   }
-#pragma unroll
-  for (uint32_t i = 0; i < 16; ++i) v[i] = x[min(i * 16 + l, n - 1)];
+  return of;
+}
+// Their float dot with themselves.
+__device__ __forceinline__ float sum_of_squares(const LaneOfGroup& of) {
+  const uint32_t l = threadIdx.x & 15;
+  float lane = 0.0f;
 #pragma unroll
   for (uint32_t i = 0; i < 16; ++i)
-    if (i * 16 + l < n) lane = __fmaf_rn(v[i], v[i], lane);
+    if (i * 16 + l < of.n) lane = __fmaf_rn(of.v[i], of.v[i], lane);
   return fold_half_warp(lane);
+}
+__device__ __forceinline__ float square_group(const float* x, uint32_t n) {
+  return sum_of_squares(load_lane_of_group(x, n));
 }
 
 // Floats of shared memory that rms_norm_row wants.

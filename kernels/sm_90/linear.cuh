@@ -35,7 +35,8 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, 
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
 
-// What the other warps do: the v of each round's groups to sums, and whole sums to y.
+// What the other warps do: the v of each round's groups to sums, and whole sums to y. Where a block's sums go, and what
+// they are added to, is asked for as soon as the block before is done: only the first would wait for it else.
 template <Format F, class C, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float* planes, uint32_t first_column,
                                              uint32_t n_groups, uint32_t n_blocks, uint32_t n_rounds,
@@ -44,21 +45,38 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
   constexpr int kValues = C::kT * C::kColumns * 16, kThreads = 32 * FewShape<F, C>::kAdders,
                 kEach = (kValues + kThreads - 1) / kThreads;
   Walk added{blockIdx.x, 0};
-  float acc[kEach] = {};
+  float acc[kEach] = {}, bias[kEach], before[kEach];
+  float *y[kEach], *residual[kEach];  // null: not there
+  const auto own_value = [&](int e) { return threadIdx.x - 32 * kWarps + e * kThreads; };
+  const auto begin_block = [&] {
+    if (added.block >= n_blocks) return;
+    const Job job = job_at(added.block);
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      const uint32_t at = own_value(e), m = (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16,
+                     column = first_column + at / 16 % C::kColumns;
+      const bool is_in = at < kValues && m < job.part->rows && column < job.n_columns;
+      const uint64_t place = is_in ? static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m : 0;
+      y[e] = is_in ? job.part->y + place : nullptr;
+      residual[e] = is_in && args.residual != nullptr ? args.residual + place : nullptr;
+      bias[e] = !job.is_valid ? nan_value() : is_in && job.part->bias != nullptr ? job.part->bias[m] : kNoBias;
+      before[e] = residual[e] != nullptr ? *residual[e] : 0.0f;
+      acc[e] = 0.0f;
+    }
+  };
+  begin_block();
   for (uint32_t round = 0; round < n_rounds; ++round) {
     __syncthreads();
     // Of a block so many as the round has.
     for (uint32_t i = 0; i < kWarps && added.block < n_blocks;) {
       const uint32_t n = min(kWarps - i, n_groups - added.group);
       const bool is_last = added.group + n == n_groups;
-      const Job job = is_last ? job_at(added.block) : Job{};
       const float* from = planes + (round % 2 * kWarps + i) * kPlane;
 #pragma unroll
       for (int e = 0; e < kEach; ++e) {
-        const uint32_t at = threadIdx.x - 32 * kWarps + e * kThreads;
+        const uint32_t at = own_value(e);
         if (at >= kValues) break;
         const uint32_t own = at / 16 * kColumnPitch + at % 16, own_column = at / 16 % C::kColumns;
-        if (added.group == 0) acc[e] = 0.0f;
 #pragma unroll
         for (uint32_t j = 0; j < kWarps; ++j)
           if (j < n) {
@@ -66,11 +84,14 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
             acc[e] = Traits<F>::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + own_column * kColumnPitch + 16], acc[e])
                                               : acc[e] + v;
           }
-        const uint32_t m = (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16, column = first_column + own_column;
-        if (is_last && m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[e]);
+        if (!is_last || y[e] == nullptr) continue;
+        const float v = acc[e] + bias[e];
+        *y[e] = v;
+        if (residual[e] != nullptr) *residual[e] = before[e] + v;
       }
       added.advance(n, n_groups);
       i += n;
+      if (is_last) begin_block();
     }
   }
 }
@@ -87,13 +108,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
-  const bool is_dense = kNorm || args.choices == 0;
+  const bool is_dense = kNorm || args.choices == 0, is_worker = warp < kWarps;
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
   const auto job_at = [&](uint32_t block) {
-    return is_dense ? job_of<C::kT>(args, block, 0, n_rows)
-                    : job_of<C::kT>(args, block % args.n_blocks, block / args.n_blocks, n_rows);
+    return is_dense ? job_of<C::kT>(args, block, all_rows(n_rows))
+                    : job_of<C::kT>(args, block % args.n_blocks, item_of(args, block / args.n_blocks, n_rows));
   };
   Walk asked{blockIdx.x, 0};
   asked.advance(warp, n_groups);
@@ -129,44 +150,47 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     end_copy_batch();
     asked.advance(kWarps, n_groups);
   };
-  const auto ask_first = [&] {
-    for (uint32_t i = 0; i < S::kDepth; ++i) ask(slots + i * S::kSlot);
+  const auto ask_some = [&](uint32_t first, uint32_t end) {
+#pragma unroll 1
+    for (uint32_t i = first; i < end; ++i) ask(slots + i * S::kSlot);
   };
-  // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them.
-  if (is_dense && warp < kWarps) ask_first();
-  Q8Rows normed;
+  uint32_t n_rounds = 0;
+  const auto count_rounds = [&] {
+    const uint32_t own_blocks = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0;
+    n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
+  };
+  // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them;
+  // and all that can be known before is. Loads queue up behind the copies, so a norm's row is asked for behind one
+  // group a warp, and the other groups behind the row; and experts' x before their weights.
+  constexpr uint32_t kBefore = kNorm ? 1 : S::kDepth, kSetsFirst = C::kColumnTiles == 0;
+  const uint32_t first_column = blockIdx.y * C::kColumns;
+  if (is_dense && is_worker) ask_some(0, kBefore);
+  n_rows = kNorm ? 1 : rows_of_x(args);
+  if (is_dense) count_rounds();
+  Q8Rows rows;
   if constexpr (kNorm) {
-    NormedRow<T::kBlock == 256> row(args);
-    begin_product(args);
-    n_rows = 1;
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
-    normed = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
-    row.make(shared, normed);
-  } else {
-    n_rows = rows_of_x(args);
+    rows = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
+    NormedRow<T::kBlock == 256, C::kT == 2> row(args);
     begin_product(args);
+    row.make(shared, rows, [&] { ask_some(kBefore, S::kDepth); });
+  } else {
+    rows = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   }
+  C columns{rows, k, lane};
+  if (kSetsFirst && is_dense && is_worker)  // more columns have no registers for it
+    columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
+  if constexpr (!kNorm) begin_product(args);
+  if (is_dense && first_column >= n_rows) return;
   if (!is_dense) {
     n_blocks = args.n_blocks * items_of(args, n_rows);
-    if (warp < kWarps) ask_first();
+    count_rounds();
   }
-  const uint32_t first_column = blockIdx.y * C::kColumns;
-  if (is_dense && first_column >= n_rows) return;
-  const uint32_t own_blocks = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0;
-  const uint32_t n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
-  const auto rows = [&] {
-    if constexpr (kNorm) return normed;
-    return q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
-  };
-  C columns{rows(), k, lane};
-  if (warp < kWarps) {
+  if (is_worker) {
     Walk used{blockIdx.x, 0};
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
-    uint32_t slot = 0;                                 // bytes from the first
-    constexpr bool kSetsFirst = C::kColumnTiles == 0;  // more columns have no registers for it
-    if (kSetsFirst && is_dense)
-      columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
+    uint32_t slot = 0;  // bytes from the first
     const auto ask_x = [&] {
       if (used.block >= n_blocks) return;
       if ((!kSetsFirst && used_block == kAbsent) || (!is_dense && used.block != used_block)) {
@@ -179,6 +203,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
       columns.ask(used.group, steps_of(used.group));
     };
     ask_x();
+    if (!is_dense) ask_some(0, S::kDepth);
     for (uint32_t round = 0; round < n_rounds; ++round) {
       if (used.block < n_blocks) {
         uint8_t* const at = slots + slot;

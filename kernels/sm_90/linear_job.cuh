@@ -6,7 +6,8 @@
 
 namespace zinc_rt::cuda {
 
-constexpr int kWarps = 8;  // of a workgroup of an integer product
+constexpr int kWarps = 8;         // of a workgroup of an integer product
+constexpr float kNoBias = -0.0f;  // which changes no number
 
 // What a lane of a warp reads of a group of a tile, which lies in shared memory.
 template <Format F>
@@ -115,12 +116,18 @@ struct Job : Item {
   uint32_t first_tile;
 };
 
-// Item `i` of experts.
-__device__ __forceinline__ Item item_of(const LinearArgs& args, uint32_t i, uint32_t n_rows) {
+// All rows of x.
+__device__ __forceinline__ Item all_rows(uint32_t n_rows) {
   Item item{};
   item.n_columns = n_rows;
   item.is_valid = true;
-  if (args.choices == 0) return item;
+  return item;
+}
+// Item `i` of experts.
+__device__ __forceinline__ Item item_of(const LinearArgs& args, uint32_t i, uint32_t n_rows) {
+  if (args.choices == 0) return all_rows(n_rows);
+  Item item{};
+  item.is_valid = true;
   item.is_expert = true;
   if (args.items == nullptr) {  // an item is a choice
     item.choice = i;
@@ -183,7 +190,7 @@ __device__ __forceinline__ void put_all(const LinearArgs& args, const Job& job, 
                                         uint32_t first_column, uint32_t first_row, uint32_t lane) {
   constexpr uint32_t kOwnRows = 2, kAtOnce = 8;
   const LinearPart& part = *job.part;
-  float bias[kOwnRows] = {-0.0f, -0.0f};  // which changes no number
+  float bias[kOwnRows] = {kNoBias, kNoBias};
 #pragma unroll
   for (int r = 0; r < kOwnRows; ++r)
     if (part.bias != nullptr && first_row + 8 * r < part.rows) bias[r] = part.bias[first_row + 8 * r];

@@ -7,35 +7,45 @@
 
 namespace zinc_rt::cuda {
 
-template <bool kBlocks256>
+// kHolds: the values that a warp quantizes are asked for with those that it squares, where there are registers for
+// both.
+template <bool kBlocks256, bool kHolds>
 class NormedRow {
  public:
   // Before the inputs are there: weights of the norm never change.
   __device__ __forceinline__ NormedRow(const LinearArgs& args) : args_(args), warp_(threadIdx.x / 32) {
-    if (warp_ >= kWarps) return;
-#pragma unroll
-    for (uint32_t i = 0; i < kHeld; ++i) scale_[i] = load_eight(args.norm_w, at_of(warp_ + i * kWarps), args.k);
+    if (warp_ < kWarps) load_eights(args.norm_w, scale_);
   }
 
   // By all threads of the workgroup, which are together again at its end. sums: kMostNormed / 256 floats of shared
-  // memory.
-  __device__ __forceinline__ void make(float* sums, const Q8Rows& to) {
+  // memory. after: what warps of the product do when they have asked for the row.
+  template <class After>
+  __device__ __forceinline__ void make(float* sums, const Q8Rows& to, const After& after) {
     const float* row = static_cast<const float*>(args_.x);
     const uint32_t k = args_.k, n_groups = (k + 255) / 256;
-    Eight x[kHeld] = {};
+    Eight x[kHeld];
     if (warp_ < kWarps) {
-#pragma unroll
-      for (uint32_t i = 0; i < kHeld; ++i) x[i] = load_eight(row, at_of(warp_ + i * kWarps), k);
+      const auto load = [&](uint32_t g) {
+        const uint32_t own = min(g, n_groups - 1);
+        return load_lane_of_group(row + own * 256, min(k - own * 256, 256u));
+      };
+      uint32_t g = threadIdx.x / 16;
+      LaneOfGroup values = load(g);
+      if constexpr (kHolds) load_eights(row, x);
+      after();
       // Groups after the last, up to a whole round, add nothing.
 #pragma unroll 1
-      for (uint32_t g = threadIdx.x / 16; g / kRound * kRound < n_groups; g += kRound) {
-        const uint32_t own = min(g, n_groups - 1);
-        const float sum = square_group(row + own * 256, min(k - own * 256, 256u));
+      for (;;) {
+        const float sum = sum_of_squares(values);
         if (threadIdx.x % 16 == 0) sums[g] = g < n_groups ? sum : 0.0f;
+        g += kRound;
+        if (g / kRound * kRound >= n_groups) break;
+        values = load(g);
       }
     }
     __syncthreads();
     if (warp_ < kWarps) {
+      if constexpr (!kHolds) load_eights(row, x);
       const float factor = exact::rsqrt(__fmaf_rn(sum_up(sums, n_groups), args_.inverse_k, args_.norm_eps));
 #pragma unroll 1
       for (uint32_t first = warp_; first < n_groups; first += kHeld * kWarps) {
@@ -58,6 +68,11 @@ class NormedRow {
       kRound = 2 * kWarps;              // groups that are squared at once
 
   __device__ __forceinline__ static uint32_t at_of(uint32_t g) { return g * 256 + first_of_eight(); }
+  // Of the warp's first groups.
+  __device__ __forceinline__ void load_eights(const float* from, Eight (&to)[kHeld]) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kHeld; ++i) to[i] = load_eight(from, at_of(warp_ + i * kWarps), args_.k);
+  }
   // In order.
   __device__ __forceinline__ static float sum_up(const float* sums, uint32_t n_groups) {
     float sum = 0.0f;

@@ -131,12 +131,12 @@ struct OneColumn {
     return {even * is_pair, odd * is_pair};
   }
 
-  // c += the products of all steps, by tile. An accumulator has the even steps and one the odd ones, so that neither
-  // waits for the other; x stands in the columns of both steps of a pair, of which one counts.
+  // c += the products of all steps, by tile, without conditions: of those after the last, x is 0. An accumulator has
+  // the even steps and one the odd ones, so that neither waits for the other; x stands in the columns of both steps of
+  // a pair, of which one counts.
   __device__ __forceinline__ void add_steps(const Group<F> (&groups)[kT], int (&c)[kT][2][4]) const {
 #pragma unroll
     for (int s = 0; s < 8; ++s) {
-      if (T::kBlock == 32 && s >= groups[0].n_steps) break;
       const uint2 b = operand_b(s / 2);
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
@@ -147,40 +147,42 @@ struct OneColumn {
     }
   }
 
+  // From pair to pair, so that blocks are in order; the lane of the last pair has the sums. Where a lane's turn is not,
+  // what it makes is not used. Of steps after the last x, its sums and scales are 0, and so are theirs.
   __device__ __forceinline__ void blocks(const Group<F> (&groups)[kT], float (&v)[kT][2]) const {
-    const uint32_t first = lane % 4 * 2;
+    const uint32_t first = lane % 4 * 2, n_steps = groups[0].n_steps;
     const int sum[2] = {static_cast<int>(sums.x), static_cast<int>(sums.y)};
-    const uint32_t n_steps = groups[0].n_steps;
     int c[kT][2][4];
 #pragma unroll
     for (int t = 0; t < kT; ++t)
 #pragma unroll
       for (int i = 0; i < 4; ++i) c[t][0][i] = c[t][1][i] = -T::kOffset * sum[i % 2];
     add_steps(groups, c);
+    float product[kT][2][2], minimum[kT][2][2];  // tile, row, step
 #pragma unroll
-    for (int tr = 0; tr < 2 * kT; ++tr) {
-      const int t = tr / 2, r = tr % 2;
-      float& value = v[t][r];
-      value = 0.0f;
-      uint32_t scale[2];
+    for (int t = 0; t < kT; ++t)
 #pragma unroll
-      for (int i = 0; i < 2; ++i) scale[i] = first + i < n_steps ? groups[t].scale(r, first + i) : 0;
-      const float product[2] = {static_cast<float>(c[t][0][2 * r]) * block_scale<F>(scale[0]),
-                                static_cast<float>(c[t][1][2 * r + 1]) * block_scale<F>(scale[1])};
-      // Blocks in order: from pair to pair.
+      for (int r = 0; r < 2; ++r)
 #pragma unroll
-      for (uint32_t pair = 0; pair < 4; ++pair) {
-        if (pair > 0) value = __shfl_up_sync(0xFFFFFFFFu, value, lane % 4 == pair ? 1 : 0);
-        if (lane % 4 != pair) continue;
+        for (int i = 0; i < 2; ++i) {
+          const uint32_t scale = first + i < n_steps ? groups[t].scale(r, first + i) : 0;
+          product[t][r][i] = static_cast<float>(c[t][i][2 * r + i]) * block_scale<F>(scale);
+          if constexpr (T::kMin != 0) minimum[t][r][i] = static_cast<float>(sum[i]) * block_min(scale);
+        }
 #pragma unroll
-        for (int i = 0; i < 2; ++i)
-          if (first + i < n_steps) {
-            value = __fmaf_rn(product[i], d[i], value);
-            if constexpr (T::kMin != 0)
-              value = __fmaf_rn(static_cast<float>(sum[i]) * block_min(scale[i]), d[i], value);
+    for (int pair = 0; pair < 4; ++pair)
+#pragma unroll
+      for (int t = 0; t < kT; ++t)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          float& value = v[t][r];
+          value = pair == 0 ? 0.0f : __shfl_up_sync(0xFFFFFFFFu, value, 1);
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            value = __fmaf_rn(product[t][r][i], d[i], value);
+            if constexpr (T::kMin != 0) value = __fmaf_rn(minimum[t][r][i], d[i], value);
           }
-      }
-    }
+        }
   }
 
   // Of each step of the pair, or each half of one, the sum with x, for the lane's two rows of a tile.
