@@ -100,6 +100,11 @@ struct LinearArgs {
   uint8_t* normed;
   float norm_eps, inverse_k;
 };
+// linear_mixed.cu: of matrices of two types, the first of n_first workgroups.
+struct MixedArgs {
+  LinearArgs of[2];
+  uint32_t n_first;
+};
 // A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
 // of its groups.
 ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {

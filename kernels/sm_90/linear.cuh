@@ -11,13 +11,19 @@
 
 namespace zinc_rt::cuda {
 
-// The groups of a workgroup's blocks, one after another; its blocks are a grid apart.
+// Which of the workgroups it is that share all blocks.
+struct Sharer {
+  uint32_t index, count;
+};
+
+// The groups of a workgroup's blocks, one after another; its blocks are as far apart as there are workgroups.
 struct Walk {
-  uint32_t block, group;  // of all blocks of all items; in the block
+  Sharer sharer;
+  uint32_t block = sharer.index, group = 0;  // of all blocks of all items; in the block
 
   __device__ __forceinline__ void advance(uint32_t step, uint32_t n_groups) {
     group += step;
-    while (group >= n_groups) group -= n_groups, block += gridDim.x;
+    while (group >= n_groups) group -= n_groups, block += sharer.count;
   }
 };
 
@@ -38,29 +44,25 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, 
 // What the other warps do: the v of each round's groups to sums, and whole sums to y. Where a block's sums go, and what
 // they are added to, is asked for as soon as the block before is done: only the first would wait for it else.
 template <Format F, class C, class JobAt>
-__device__ __forceinline__ void add_in_order(const LinearArgs& args, const float* planes, uint32_t first_column,
-                                             uint32_t n_groups, uint32_t n_blocks, uint32_t n_rounds,
-                                             const JobAt& job_at) {
+__device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
+                                             uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
+                                             uint32_t n_rounds, const JobAt& job_at) {
   constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;
   constexpr int kValues = C::kT * C::kColumns * 16, kThreads = 32 * FewShape<F, C>::kAdders,
                 kEach = (kValues + kThreads - 1) / kThreads;
-  Walk added{blockIdx.x, 0};
-  float acc[kEach] = {}, bias[kEach], before[kEach];
-  float *y[kEach], *residual[kEach];  // null: not there
+  Walk added{sharer};
+  float acc[kEach] = {};
+  Target targets[kEach];
   const auto own_value = [&](int e) { return threadIdx.x - 32 * kWarps + e * kThreads; };
   const auto begin_block = [&] {
     if (added.block >= n_blocks) return;
     const Job job = job_at(added.block);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const uint32_t at = own_value(e), m = (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16,
-                     column = first_column + at / 16 % C::kColumns;
-      const bool is_in = at < kValues && m < job.part->rows && column < job.n_columns;
-      const uint64_t place = is_in ? static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m : 0;
-      y[e] = is_in ? job.part->y + place : nullptr;
-      residual[e] = is_in && args.residual != nullptr ? args.residual + place : nullptr;
-      bias[e] = !job.is_valid ? nan_value() : is_in && job.part->bias != nullptr ? job.part->bias[m] : kNoBias;
-      before[e] = residual[e] != nullptr ? *residual[e] : 0.0f;
+      const uint32_t at = own_value(e);
+      if (at < kValues)
+        targets[e] = Target(args, job, first_column + at / 16 % C::kColumns,
+                            (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16);
       acc[e] = 0.0f;
     }
   };
@@ -84,10 +86,7 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
             acc[e] = Traits<F>::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + own_column * kColumnPitch + 16], acc[e])
                                               : acc[e] + v;
           }
-        if (!is_last || y[e] == nullptr) continue;
-        const float v = acc[e] + bias[e];
-        *y[e] = v;
-        if (residual[e] != nullptr) *residual[e] = before[e] + v;
+        if (is_last) targets[e].put(acc[e]);
       }
       added.advance(n, n_groups);
       i += n;
@@ -100,7 +99,7 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const float
 // one tile a block, all matrices have whole blocks. kNorm: x is one row of floats, of which each workgroup makes the
 // quantized row itself, behind its groups or in scratch memory.
 template <Format F, class C, bool kNorm = false>
-__device__ __forceinline__ void linear(const LinearArgs& args) {
+__device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sharer) {
   using T = Traits<F>;
   using S = FewShape<F, C>;
   constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of a group's v
@@ -116,7 +115,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     return is_dense ? job_of<C::kT>(args, block, all_rows(n_rows))
                     : job_of<C::kT>(args, block % args.n_blocks, item_of(args, block / args.n_blocks, n_rows));
   };
-  Walk asked{blockIdx.x, 0};
+  Walk asked{sharer};
   asked.advance(warp, n_groups);
   uint32_t asked_block = kAbsent;
   const uint8_t* asked_from = nullptr;
@@ -156,7 +155,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
   };
   uint32_t n_rounds = 0;
   const auto count_rounds = [&] {
-    const uint32_t own_blocks = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0;
+    const uint32_t own_blocks = sharer.index < n_blocks ? (n_blocks - 1 - sharer.index) / sharer.count + 1 : 0;
     n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
   };
   // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them;
@@ -187,7 +186,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     count_rounds();
   }
   if (is_worker) {
-    Walk used{blockIdx.x, 0};
+    Walk used{sharer};
     used.advance(warp, n_groups);
     uint32_t used_block = kAbsent;
     uint32_t slot = 0;  // bytes from the first
@@ -231,7 +230,12 @@ __device__ __forceinline__ void linear(const LinearArgs& args) {
     }
     return;
   }
-  add_in_order<F, C>(args, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
+  add_in_order<F, C>(args, sharer, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
+}
+
+template <Format F, class C, bool kNorm = false>
+__device__ __forceinline__ void linear(const LinearArgs& args) {
+  linear<F, C, kNorm>(args, {blockIdx.x, gridDim.x});
 }
 
 }  // namespace zinc_rt::cuda

@@ -183,6 +183,30 @@ __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint
   if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
 }
 
+// Where a thread puts a sum, and what that is added to, which is on its way before the sum is there.
+struct Target {
+  float *y = nullptr, *residual = nullptr;  // null: nowhere; nothing is added to
+  float bias, before;
+
+  Target() = default;
+  // Of row m of W, and a column.
+  __device__ __forceinline__ Target(const LinearArgs& args, const Job& job, uint32_t column, uint32_t m) {
+    if (m >= job.part->rows || column >= job.n_columns) return;
+    const uint64_t at = static_cast<uint64_t>(y_row(job, column)) * job.part->pitch + m;
+    y = job.part->y + at;
+    bias = !job.is_valid ? nan_value() : job.part->bias != nullptr ? job.part->bias[m] : kNoBias;
+    if (args.residual == nullptr) return;
+    residual = args.residual + at;
+    before = *residual;
+  }
+  __device__ __forceinline__ void put(float sum) const {
+    if (y == nullptr) return;
+    sum = sum + bias;
+    *y = sum;
+    if (residual != nullptr) *residual = before + sum;
+  }
+};
+
 // A lane's sums of a warpgroup's product to y: of 8 columns each two of its first row of W and two of the row 8
 // further. What is added to is loaded for some columns at once.
 template <uint32_t kColumns>

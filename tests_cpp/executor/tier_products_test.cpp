@@ -362,6 +362,8 @@ TEST_P(TierProducts, AfterANormHaveTheBitsOfTCpu) {
       }
   }
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ6_K}, {48, 2048, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ6_K, kQ5_K, kQ5_K}, {33, 512, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ6_K, kQ4_K}, {2688, 4096, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ4_K}, {33, 4352, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kBF16, kQ5_0, kQ6_K}, {32, 1280, 1}));
   ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ4_K}, {2688, 4096, 1}));

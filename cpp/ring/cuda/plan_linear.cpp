@@ -255,6 +255,33 @@ struct WantedSorting {
   Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
 };
 
+// Products of one row that makes itself (norm_shape), by matrices of two types for which linear_mixed.cu has a kernel:
+// one launch. False, and nothing is planned, where it has none. args: without x's row and parts.
+bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& matrices, const Shapes& shapes,
+                LinearArgs args) {
+  auto types = types_of(matrices);
+  if (types.size() != 2) return false;
+  if (types[0] == DType::kQ6_K) std::swap(types[0], types[1]);
+  if ((types[0] != DType::kQ4_K && types[0] != DType::kQ5_K) || types[1] != DType::kQ6_K) return false;
+  cuda::MixedArgs mixed{};
+  Shape joined;
+  std::uint32_t blocks[2];
+  for (int i = 0; i < 2; ++i) {
+    const Shape shape = norm_shape(planner, shapes.of(types[i]), types[i], k, args);
+    if (shape.block_rows != 16) return false;
+    set_parts(args, matrices, types[i], shape.block_rows);
+    mixed.of[i] = args;
+    blocks[i] = args.n_blocks;
+    joined = i == 0 ? shape : joined;
+    joined.shared = std::max(joined.shared, shape.shared);
+  }
+  const std::uint32_t all = blocks[0] + blocks[1], n = std::min(all, joined.walkers);
+  mixed.n_first = std::clamp(ceil_div(std::uint64_t{n} * blocks[0], all), 1u, n - 1);
+  planner.launch("linear_mixed." + std::string(to_string(types[0])), joined.function, n, 1, 1, joined.threads,
+                 joined.shared, mixed);
+  return true;
+}
+
 }  // namespace
 
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k) {
@@ -366,6 +393,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
     return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
   });
+  args.x = x;
+  if (norm != nullptr && plan_mixed(planner, k, matrices, shapes, args)) return;
   const void* tiles = digits.tiles;
   if (digits.columns == 0 && x_dtype == DType::kQ8A256 && experts.ids == nullptr) {
     const DigitRows wanted = plan_digits(planner, call, k, matrices);
