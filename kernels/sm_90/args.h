@@ -140,6 +140,10 @@ constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, ui
 constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {  // with which as many fit
   return (228u << 10) / linear_workgroups(tiles, column_tiles) - (1u << 10);
 }
+// Where a warp has its x's scales and sums of a group of blocks of 32: 16 bytes for two columns of a step.
+ZRT_CUDA_HD constexpr uint32_t column_scratch_bytes(uint32_t column_tiles) {
+  return column_tiles * 8 * 4 * 16;
+}
 
 // The same of items of experts by warps of their own (linear_by_warp.cuh): 8 warps with room for some groups each,
 // three workgroups a multiprocessor, which leave a fourth of its memory to the L1.
@@ -148,8 +152,8 @@ constexpr uint32_t by_warp_depth(uint32_t tile_bytes) {
   const uint32_t depth = (56u << 10) / (8 * tile_bytes);
   return depth < 2 ? 2 : depth > 4 ? 4 : depth;
 }
-constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes) {
-  return 8 * by_warp_depth(tile_bytes) * tile_bytes;
+constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes, bool is_block_32) {
+  return 8 * (by_warp_depth(tile_bytes) * tile_bytes + (is_block_32 ? column_scratch_bytes(1) : 0));
 }
 
 // The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16

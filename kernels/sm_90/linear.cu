@@ -27,8 +27,7 @@ extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
-  // Two formats have no registers for x of the next group.
-  linear<kFormat, Columns<kFormat, 1, kFormat != kQ2_K && kFormat != kQ3_K>>(args);
+  linear<kFormat, Columns<kFormat, 1>>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 3) linear_8_by_warp(const __grid_constant__ LinearArgs args) {

@@ -53,6 +53,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared) + warp * kDepth * kTile;
+  float* const scratch = shared + (kWarps * kDepth * kTile + warp * column_scratch_bytes(1)) / sizeof(float);
   begin_product(args);
   const uint32_t n_rows = rows_of_x(args);
   const OwnBlocks own(args.n_blocks, items_of(args, n_rows), warp);
@@ -80,8 +81,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   };
   for (uint32_t i = 0; i < kDepth; ++i) ask(i);
 
-  Columns<F, 1, true> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k,
-                              lane};
+  Columns<F, 1> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k, lane};
   uint32_t used_item = kAbsent, y_rows[2] = {}, slot = 0;
   Item item;
   for (OwnBlocks used = own; used.n_left > 0; used.advance(args.n_blocks)) {
@@ -99,11 +99,11 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
       float v[1][4];
-      columns.values({slots + slot * kTile, steps_of(g), lane}, g, v);
+      columns.values({slots + slot * kTile, steps_of(g), lane}, scratch, v);
       if constexpr (T::kBlock == 256) {
         // Lane 4 c has the scale of column c.
-        const float d[2] = {__shfl_sync(0xFFFFFFFFu, columns.asked_d, lane % 4 * 8),
-                            __shfl_sync(0xFFFFFFFFu, columns.asked_d, lane % 4 * 8 + 4)};
+        const float d[2] = {__shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8),
+                            __shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8 + 4)};
 #pragma unroll
         for (int i = 0; i < 4; ++i) acc[i] = __fmaf_rn(v[0][i], d[i % 2], acc[i]);
       } else {

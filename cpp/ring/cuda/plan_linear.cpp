@@ -66,7 +66,7 @@ Shape by_warp_shape(DType dtype) {
           "linear_8_by_warp",
           cuda::kByWarpColumns,
           16,
-          cuda::by_warp_shared_bytes(tile_bytes),
+          cuda::by_warp_shared_bytes(tile_bytes, traits(dtype).block_elems == 32),
           cuda::kByWarpThreads,
           kMultiprocessors * cuda::kByWarpWorkgroups};
 }
