@@ -420,8 +420,10 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     set_parts(args, matrices, dtype, shape.block_rows);
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * (shape.walk_over_columns ? column_tiles : n_items);
+    // Of every tile of columns as many as fit a GPU at once.
+    const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
-                   shape.walkers > 0 ? std::min(shared_out, shape.walkers) : args.n_blocks,
+                   shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,
                    shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
                    shape.shared, args);
     args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
