@@ -111,10 +111,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   const Job job = start<F, kRows>(args, rows, first_column, quad, first_group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
-  Target target;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
-  if (threadIdx.x < kRows * kColumns)
-    target = Target(args, job, first_column + threadIdx.x / kRows, first_row + threadIdx.x % kRows);
-  float acc = 0.0f;
+  float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
   for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
     const uint32_t end = min(n_groups, begin + kMostGroups);
     for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
@@ -144,7 +141,8 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
       for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kRows * kColumns + threadIdx.x];
     __syncthreads();
   }
-  target.put(acc);
+  const uint32_t m = first_row + threadIdx.x % kRows, column = threadIdx.x / kRows;
+  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
 }
 
 // Up to kFewColumns rows of x, brought to shared memory eight rows and eight groups at a time, each lane's values one

@@ -99,7 +99,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
       float v[1][4];
-      columns.values({slots + slot * kTile, steps_of(g), lane}, scratch, v);
+      columns.values({slots + slot * kTile, steps_of(g), lane}, g, scratch, v);
       if constexpr (T::kBlock == 256) {
         // Lane 4 c has the scale of column c.
         const float d[2] = {__shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8),

@@ -16,12 +16,14 @@ struct alignas(16) TwoBlocks {
 
 // x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
 // the columns that the B and the C operands of an mma have in it. All x of a group is asked for at once, so that a
-// group waits for the L2 once, not once a step, and while the group before it is added up.
+// group waits for the L2 once, not once a step; and by `ask`, while the group before it is added up, where there are
+// registers for that (kAhead), else when the group is there.
 template <Format F, int kN>
 struct Columns {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0,
-                        kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0);
+                        kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0),
+                        kAhead = kN == 1 || T::kBlock == 32;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
   Q8Rows x;
   uint32_t k, lane, b_row[kN], c_row[kN][2];
@@ -29,6 +31,10 @@ struct Columns {
   uint2 asked_b[kN][8], asked_sums[kN];
   float asked_d[kN];
   TwoBlocks asked_blocks[kN];
+  // Of one column tile: where the lane's row is.
+  const int8_t* own_qs;
+  const int16_t* own_sums;
+  const float* own_d;
 
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
@@ -38,12 +44,52 @@ struct Columns {
       c_row[n][0] = row_at(n * 8 + lane % 4 * 2);
       c_row[n][1] = row_at(n * 8 + lane % 4 * 2 + 1);
     }
+    if constexpr (kN == 1) own_qs = qs_of(0), own_sums = sums_of(0), own_d = d_of(0);
   }
 
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
+    if constexpr (kAhead) load(g, n_steps);
+  }
+
+  // v of a group: of a column tile those of columns lane % 4 * 2 and the next with row lane / 4, then with row 8 more.
+  // scratch: of blocks of 32, shared memory of the warp's own, column_scratch_bytes.
+  __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float* scratch, float (&v)[kN][4]) {
+    if constexpr (!kAhead) load(g, group.n_steps);
+    if constexpr (T::kBlock == 32)
+      blocks(group, reinterpret_cast<TwoBlocks*>(scratch), v);
+    else
+      supers(group, v);
+  }
+
+  // v of a group, and the scale of x where v meets it later, to shared memory.
+  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t g, float* to) {
+    static_assert(column_scratch_bytes(kN) <= kColumns * kColumnPitch * sizeof(float), "v's place");
+    float v[kN][4];
+    values(groups[0], g, to, v);
+    if constexpr (T::kBlock == 32) __syncwarp();
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
-      const int8_t* qs = x.qs + static_cast<uint64_t>(b_row[n]) * k + g * 256 + lane % 4 * 8;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
+      if (T::kBlock == 256 && lane % 4 == 0) to[(n * 8 + lane / 4) * kColumnPitch + 16] = asked_d[n];
+    }
+  }
+
+ private:
+  // Where the lane's rows are, from its first value, or four sums, on.
+  __device__ __forceinline__ const int8_t* qs_of(int n) const {
+    return x.qs + static_cast<uint64_t>(b_row[n]) * k + lane % 4 * 8;
+  }
+  __device__ __forceinline__ const int16_t* sums_of(int n) const {
+    return static_cast<const int16_t*>(x.sums) + static_cast<uint64_t>(b_row[n]) * (k / 16) + lane % 4 * 4;
+  }
+  __device__ __forceinline__ const float* d_of(int n) const {
+    return x.d + static_cast<uint64_t>(b_row[n]) * (k / 256);
+  }
+  __device__ __forceinline__ void load(uint32_t g, uint32_t n_steps) {
+#pragma unroll
+    for (int n = 0; n < kN; ++n) {
+      const int8_t* qs = (kN == 1 ? own_qs : qs_of(n)) + g * 256;
 #pragma unroll
       for (int s = 0; s < 8; ++s)
         if (T::kBlock == 256 || s < n_steps) asked_b[n][s] = *reinterpret_cast<const uint2*>(qs + s * 32);
@@ -51,10 +97,9 @@ struct Columns {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
       if constexpr (T::kBlock == 256) {
-        asked_d[n] = x.d[static_cast<uint64_t>(b_row[n]) * (k / 256) + g];
+        asked_d[n] = (kN == 1 ? own_d : d_of(n))[g];
         if constexpr (kHasSums<F>)
-          asked_sums[n] = *reinterpret_cast<const uint2*>(
-              static_cast<const int16_t*>(x.sums) + static_cast<uint64_t>(b_row[n]) * (k / 16) + g * 16 + lane % 4 * 4);
+          asked_sums[n] = *reinterpret_cast<const uint2*>((kN == 1 ? own_sums : sums_of(n)) + g * 16);
       } else if (lane / 4 < n_steps) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
@@ -66,30 +111,6 @@ struct Columns {
     }
   }
 
-  // v of a group: of a column tile those of columns lane % 4 * 2 and the next with row lane / 4, then with row 8 more.
-  // scratch: of blocks of 32, shared memory of the warp's own, column_scratch_bytes.
-  __device__ __forceinline__ void values(const Group<F>& group, float* scratch, float (&v)[kN][4]) const {
-    if constexpr (T::kBlock == 32)
-      blocks(group, reinterpret_cast<TwoBlocks*>(scratch), v);
-    else
-      supers(group, v);
-  }
-
-  // v of a group, and the scale of x where v meets it later, to shared memory.
-  __device__ __forceinline__ void run(const Group<F> (&groups)[1], uint32_t, float* to) const {
-    static_assert(column_scratch_bytes(kN) <= kColumns * kColumnPitch * sizeof(float), "v's place");
-    float v[kN][4];
-    values(groups[0], to, v);
-    if constexpr (T::kBlock == 32) __syncwarp();
-#pragma unroll
-    for (int n = 0; n < kN; ++n) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kColumnPitch + lane / 4 + i / 2 * 8] = v[n][i];
-      if (T::kBlock == 256 && lane % 4 == 0) to[(n * 8 + lane / 4) * kColumnPitch + 16] = asked_d[n];
-    }
-  }
-
- private:
   // Products of all steps are made, also of those that a short group has not: so none waits for the one before it.
   __device__ __forceinline__ void blocks(const Group<F>& group, TwoBlocks* scratch, float (&v)[kN][4]) const {
 #pragma unroll
