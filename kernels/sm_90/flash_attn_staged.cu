@@ -162,21 +162,16 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   wait_for_places(args);
   const uint32_t pos = is_token ? static_cast<uint32_t>(*positions) : kAbsent,
                  slot = is_token ? static_cast<uint32_t>(*slots) : 0;
-  wait_for_inputs();
-  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
-  if constexpr (kRope) rows.ask_v(kv_head);
-  if (pos == kAbsent || is_in_run(args, c.window, t)) return;
   const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slot) * args.symbols[1];
   const bool is_whole = !kRope && gridDim.z == 1;
-  const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk,
-                 n_chunks = last_chunk - first_chunk + 1;
+  const uint32_t first = pos == kAbsent ? 0 : first_seen(c.window, pos), first_chunk = first / kChunk,
+                 last_chunk = pos / kChunk, n_chunks = last_chunk - first_chunk + 1;
   // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
   const uint32_t group = args.symbols[9], z = blockIdx.z;
   const bool is_shared = 2 * n_chunks <= args.symbols[8], is_second = z >= n_chunks;
-  if (is_second && (!is_shared || z >= 2 * n_chunks)) return;
   const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
                  end_head = is_shared && !is_second ? half : group;
-  if (first_head == end_head) return;
+  const bool has_work = pos != kAbsent && (!is_second || (is_shared && z < 2 * n_chunks)) && first_head < end_head;
   auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
   uint8_t* v_tile = k_tile + kChunk * kKPitch;
   // Where chunks are merged here, of each head: o, maximum, sum. Else heads of q, if they are made here.
@@ -187,17 +182,35 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
   };
   using ChunkCopies = Copies<kThreads, kVectors>;
-  const auto copies_of = [&](uint32_t chunk) { return ChunkCopies(pages + chunk * (kChunk / 16), range_of(chunk)); };
+  const auto copies_of = [&](uint32_t chunk, Range range) { return ChunkCopies(pages + chunk * (kChunk / 16), range); };
   const auto stage_k = [&](const ChunkCopies& copies) {
-    copies.template start<kRope>(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes,
-                                 args.symbols[3], c.n_kv_heads * c.head_dim * Cell::kBytes,
-                                 c.head_dim * Cell::kBytes / 16);
+    copies.template start<true>(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes,
+                                args.symbols[3], c.n_kv_heads * c.head_dim * Cell::kBytes,
+                                c.head_dim * Cell::kBytes / 16);
+    end_copy_batch();
   };
   const auto stage_v = [&](const ChunkCopies& copies) {
-    copies.template start<kRope>(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
-                                 args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
-                                 c.v_head_dim * Cell::kBytes / 16);
+    copies.template start<true>(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
+                                args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+                                c.v_head_dim * Cell::kBytes / 16);
+    end_copy_batch();
   };
+  uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
+  // Of a step's only token all rows of the cache but its own are of steps before, so they come before the inputs do.
+  const bool is_only = kRope || args.symbols[0] == 1;
+  const uint32_t own_row = chunk == last_chunk ? pos % kChunk : kAbsent;
+  const auto stage_others = [&] {
+    Range range = range_of(chunk);
+    range.end = min(range.end, own_row);
+    const ChunkCopies copies = copies_of(chunk, range);
+    stage_k(copies);
+    stage_v(copies);
+  };
+  if (is_only && has_work) stage_others();
+  wait_for_inputs();
+  if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
+  if constexpr (kRope) rows.ask_v(kv_head);
+  if (!has_work || is_in_run(args, c.window, t)) return;
   float q[kHeads][kSteps];
   const auto load_q = [&](uint32_t h0) {
     const float* of = kRope ? own_q + h0 * c.head_dim + tid % 16
@@ -209,15 +222,15 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
       for (uint32_t i = 0; i < kSteps; ++i)
         q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
   };
-  uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
-  const bool is_own = kRope && chunk == last_chunk;  // the token's chunk, of which its own row is not in the cache
-  {
-    const Range range = range_of(chunk);
-    const ChunkCopies copies(pages + chunk * (kChunk / 16), Range{range.begin, range.end - (is_own ? 1 : 0)});
+  const bool is_own = kRope && own_row != kAbsent;  // the token's chunk, of which its own row is not in the cache
+  if (!is_only) {
+    const ChunkCopies copies = copies_of(chunk, range_of(chunk));
     stage_k(copies);
-    end_copy_batch();
     stage_v(copies);
-    end_copy_batch();
+  } else if (!kRope) {
+    const ChunkCopies copies = copies_of(chunk, own_row != kAbsent ? Range{own_row, own_row + 1} : Range{0, 0});
+    stage_k(copies);
+    stage_v(copies);
   }
   if constexpr (kRope) {
     // Later chunks come from the cache, where the workgroup has written the token's cells itself.
@@ -252,8 +265,10 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
         score<Cell, kSteps, 4>(k_tile, q, range, shared.weights);
       __syncthreads();
       if (h0 + kHeads >= end_head) {
-        if (!is_last) stage_k(copies_of(next));
-        end_copy_batch();
+        if (is_last)
+          end_copy_batch();
+        else
+          stage_k(copies_of(next, range_of(next)));
       }
       const auto record_of = [&](uint32_t h) {
         return static_cast<float*>(args.scratch) +
@@ -315,8 +330,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     if (is_last) break;
     wait_for_copy_batches<0>();
     __syncthreads();
-    stage_v(copies_of(next));
-    end_copy_batch();
+    stage_v(copies_of(next, range_of(next)));
     chunk = next;
   }
   if (!is_whole) return;

@@ -44,6 +44,9 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
     const auto slot = static_cast<uint64_t>(args.buffer<const int32_t>(6)[t]);
     page = static_cast<uint64_t>(args.buffer<const int32_t>(8)[slot * args.dim(4) + pos / 16]);
   }
+  // The table never changes.
+  head.ask_turns(is_token && (is_v || pos < args.dim(5)),
+                 args.buffer<const float>(7) + static_cast<uint64_t>(pos) * c.n_rot, is_v ? 0 : c.n_rot);
   wait_for_inputs();
   if (!is_token) return;
   // What this warp has of a row, and from where on.
@@ -54,8 +57,6 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   if (first >= width) return;
   const uint32_t n = is_v ? min(kMost, nv - first) : c.head_dim;
   head.ask_values(args.buffer<const float>(is_q ? 0 : is_v ? 2 : 1) + static_cast<uint64_t>(t) * width + first, n);
-  head.ask_turns(is_v || pos < args.dim(5), args.buffer<const float>(7) + static_cast<uint64_t>(pos) * c.n_rot,
-                 is_v ? 0 : c.n_rot);
   float* y = rows[threadIdx.x / 32];
   head.make(y, c.eps, c.neox != 0);
   if (is_q) {
