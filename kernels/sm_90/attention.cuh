@@ -144,8 +144,9 @@ struct Copies {
 #pragma unroll
     for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
   }
-  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on become zeros; rows that are not
-  // seen are left alone.
+  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on become zeros, and so do rows that
+  // are not seen, unless they are left alone.
+  template <bool kLeavesUnseen = false>
   __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
                                         uint32_t cell, uint32_t vectors) const {
     const uint32_t row = threadIdx.x / kVectors, at = threadIdx.x % kVectors;

@@ -62,7 +62,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   uint32_t asked_group = 0, asked_item = kAbsent;
   const uint8_t* asked_from = nullptr;
   Item asked_expert;
-  const auto ask = [&](uint32_t to) {
+  const auto ask = [&](uint8_t* to) {
     if (asked.n_left > 0) {
       if (asked_group == 0) {
         if (asked.item != asked_item) asked_item = asked.item, asked_expert = item_of(args, asked_item, n_rows);
@@ -70,19 +70,20 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
         asked_from = job.w + job.first_tile * 16 * row_bytes_of<F>(k) + 16 * lane;
       }
       const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked_group) * T::kBytes;
-      uint8_t* slot = slots + to * kTile + 16 * lane;
 #pragma unroll
       for (uint32_t i = 0; i < S::kVectors; i += 32)
-        if (i + lane < vectors) copy_16(slot + 16 * i, asked_from + 16 * i);
+        if (i + lane < vectors) copy_16(to + 16 * (i + lane), asked_from + 16 * i);
       asked_from += kTile;
       if (++asked_group == n_groups) asked_group = 0, asked.advance(args.n_blocks);
     }
     end_copy_batch();
   };
-  for (uint32_t i = 0; i < kDepth; ++i) ask(i);
+  for (uint32_t i = 0; i < kDepth; ++i) ask(slots + i * kTile);
 
-  Columns<F, 1> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k, lane};
-  uint32_t used_item = kAbsent, y_rows[2] = {}, slot = 0;
+  Columns<F, 1, true> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k,
+                              lane};
+  uint32_t used_item = kAbsent, y_rows[2] = {};
+  uint8_t* slot = slots;
   Item item;
   for (OwnBlocks used = own; used.n_left > 0; used.advance(args.n_blocks)) {
     if (used.item != used_item) {
@@ -99,7 +100,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
       float v[1][4];
-      columns.values({slots + slot * kTile, steps_of(g), lane}, g, scratch, v);
+      columns.values({slot, steps_of(g), lane}, g, scratch, v);
       if constexpr (T::kBlock == 256) {
         // Lane 4 c has the scale of column c.
         const float d[2] = {__shfl_sync(0xFFFFFFFFu, columns.asked_d[0], lane % 4 * 8),
@@ -114,7 +115,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
       const uint32_t next = g + 1 < n_groups ? g + 1 : 0;  // of this block, or of the item's next one
       columns.ask(next, steps_of(next));
       ask(slot);
-      slot = slot + 1 < kDepth ? slot + 1 : 0;
+      slot = slot + kTile < slots + kDepth * kTile ? slot + kTile : slots;
     }
     const Job job = job_of(args, used.block, item);
 #pragma unroll

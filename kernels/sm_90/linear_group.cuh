@@ -8,43 +8,45 @@ namespace zinc_rt::cuda {
 
 constexpr int kColumnPitch = 20;  // floats from a column of v to the next: no bank twice in a store
 
-// Of a block of 32 of two rows of x.
+// Of a block of 32 of two rows of x; sums as floats, which have them exactly.
 struct alignas(16) TwoBlocks {
-  float d[2];
-  int sum[2];
+  float d[2], sum[2];
 };
 
 // x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
-// the columns that the B and the C operands of an mma have in it. All x of a group is asked for at once, so that a
-// group waits for the L2 once, not once a step; and by `ask`, while the group before it is added up, where there are
-// registers for that (kAhead), else when the group is there.
-template <Format F, int kN>
+// the columns that the B operands of an mma have in it. All x of a group is asked for at once, so that a group waits
+// for the L2 once, not once a step; and by `ask`, while the group before it is added up, where there are registers for
+// that (kAhead), else when the group is there. kHoldsRows: where rows begin is kept in registers, not computed for each
+// group.
+template <Format F, int kN, bool kHoldsRows = false>
 struct Columns {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0,
                         kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0),
                         kAhead = kN == 1 || T::kBlock == 32;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
+  // Where x of a row begins; of blocks of 256 its sums from the lane's four on.
+  struct Row {
+    const int8_t* qs;
+    const uint8_t* sums;
+    const float* d;
+  };
   Q8Rows x;
-  uint32_t k, lane, b_row[kN], c_row[kN][2];
-  // The B operands of a group; of blocks of 256 their sums and scale, of blocks of 32 those of step lane / 4.
+  uint32_t k, lane, row[kN];
+  Row own[kN];  // if kHoldsRows
+  // The B operands of a group; of blocks of 256 their sums and scale, of blocks of 32 those of steps lane % 4 * 2 and
+  // the next.
   uint2 asked_b[kN][8], asked_sums[kN];
-  float asked_d[kN];
-  TwoBlocks asked_blocks[kN];
-  // Of one column tile: where the lane's row is.
-  const int8_t* own_qs;
-  const int16_t* own_sums;
-  const float* own_d;
+  float asked_d[kN], asked_block_d[kN][2];
+  int asked_block_sums[kN][2];
 
   template <class RowAt>
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
-      b_row[n] = row_at(n * 8 + lane / 4);
-      c_row[n][0] = row_at(n * 8 + lane % 4 * 2);
-      c_row[n][1] = row_at(n * 8 + lane % 4 * 2 + 1);
+      row[n] = row_at(n * 8 + lane / 4);
+      if constexpr (kHoldsRows) own[n] = at_of(row[n]);
     }
-    if constexpr (kN == 1) own_qs = qs_of(0), own_sums = sums_of(0), own_d = d_of(0);
   }
 
   __device__ __forceinline__ void ask(uint32_t g, uint32_t n_steps) {
@@ -76,36 +78,31 @@ struct Columns {
   }
 
  private:
-  // Where the lane's rows are, from its first value, or four sums, on.
-  __device__ __forceinline__ const int8_t* qs_of(int n) const {
-    return x.qs + static_cast<uint64_t>(b_row[n]) * k + lane % 4 * 8;
+  __device__ __forceinline__ Row at_of(uint32_t row) const {
+    const uint64_t first = static_cast<uint64_t>(row) * k;
+    return {x.qs + first + lane % 4 * 8,
+            static_cast<const uint8_t*>(x.sums) + first / 8 + (T::kBlock == 256 ? lane % 4 * 8 : 0),
+            x.d + first / T::kBlock};
   }
-  __device__ __forceinline__ const int16_t* sums_of(int n) const {
-    return static_cast<const int16_t*>(x.sums) + static_cast<uint64_t>(b_row[n]) * (k / 16) + lane % 4 * 4;
-  }
-  __device__ __forceinline__ const float* d_of(int n) const {
-    return x.d + static_cast<uint64_t>(b_row[n]) * (k / 256);
-  }
+
   __device__ __forceinline__ void load(uint32_t g, uint32_t n_steps) {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
-      const int8_t* qs = (kN == 1 ? own_qs : qs_of(n)) + g * 256;
+      const Row from = kHoldsRows ? own[n] : at_of(row[n]);
 #pragma unroll
       for (int s = 0; s < 8; ++s)
-        if (T::kBlock == 256 || s < n_steps) asked_b[n][s] = *reinterpret_cast<const uint2*>(qs + s * 32);
-    }
-#pragma unroll
-    for (int n = 0; n < kN; ++n) {
+        if (T::kBlock == 256 || s < n_steps)
+          asked_b[n][s] = *reinterpret_cast<const uint2*>(from.qs + g * 256 + s * 32);
       if constexpr (T::kBlock == 256) {
-        asked_d[n] = (kN == 1 ? own_d : d_of(n))[g];
-        if constexpr (kHasSums<F>)
-          asked_sums[n] = *reinterpret_cast<const uint2*>((kN == 1 ? own_sums : sums_of(n)) + g * 16);
-      } else if (lane / 4 < n_steps) {
+        asked_d[n] = from.d[g];
+        if constexpr (kHasSums<F>) asked_sums[n] = *reinterpret_cast<const uint2*>(from.sums + g * 32);
+      } else {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const uint64_t block = static_cast<uint64_t>(c_row[n][i]) * (k / 32) + g * 8 + lane / 4;
-          asked_blocks[n].d[i] = x.d[block];
-          if constexpr (kBlockSums) asked_blocks[n].sum[i] = static_cast<const int32_t*>(x.sums)[block];
+        for (uint32_t i = 0; i < 2; ++i) {
+          const uint32_t s = lane % 4 * 2 + i;
+          if (s >= n_steps) continue;
+          asked_block_d[n][i] = from.d[g * 8 + s];
+          if constexpr (kBlockSums) asked_block_sums[n][i] = reinterpret_cast<const int32_t*>(from.sums)[g * 8 + s];
         }
       }
     }
@@ -115,10 +112,12 @@ struct Columns {
   __device__ __forceinline__ void blocks(const Group<F>& group, TwoBlocks* scratch, float (&v)[kN][4]) const {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {
-      if constexpr (kBlockSums)
-        scratch[n * 32 + lane] = asked_blocks[n];
-      else
-        *reinterpret_cast<float2*>(scratch[n * 32 + lane].d) = {asked_blocks[n].d[0], asked_blocks[n].d[1]};
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i) {
+        TwoBlocks& to = scratch[n * 32 + (lane % 4 * 2 + i) * 4 + lane / 8];
+        to.d[lane / 4 % 2] = asked_block_d[n][i];
+        if constexpr (kBlockSums) to.sum[lane / 4 % 2] = static_cast<float>(asked_block_sums[n][i]);
+      }
 #pragma unroll
       for (int c = 0; c < 4; ++c) v[n][c] = 0.0f;
     }
@@ -136,18 +135,17 @@ struct Columns {
           x_blocks = from;
         } else {
           const float2 d = *reinterpret_cast<const float2*>(from.d);
-          x_blocks = {{d.x, d.y}, {0, 0}};
+          x_blocks = {{d.x, d.y}, {0.0f, 0.0f}};
         }
-        int c[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) c[i] = -T::kOffset * x_blocks.sum[i % 2];
+        int c[4] = {};
         mma32<kSigned>(c, a, asked_b[n][s]);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           const uint32_t scale = scales[i / 2];
-          float sum = __fmaf_rn(static_cast<float>(c[i]) * block_scale<F>(scale), x_blocks.d[i % 2], v[n][i]);
-          if constexpr (T::kMin != 0)
-            sum = __fmaf_rn(static_cast<float>(x_blocks.sum[i % 2]) * block_min(scale), x_blocks.d[i % 2], sum);
+          float isum = static_cast<float>(c[i]);
+          if constexpr (T::kOffset != 0) isum = __fmaf_rn(x_blocks.sum[i % 2], -T::kOffset, isum);  // exact
+          float sum = __fmaf_rn(isum * block_scale<F>(scale), x_blocks.d[i % 2], v[n][i]);
+          if constexpr (T::kMin != 0) sum = __fmaf_rn(x_blocks.sum[i % 2] * block_min(scale), x_blocks.d[i % 2], sum);
           if (s < group.n_steps) v[n][i] = sum;
         }
       }

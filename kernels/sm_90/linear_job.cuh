@@ -18,7 +18,8 @@ struct Group {
   __device__ __forceinline__ Step step(int s) const { return load_step<F, FromShared>(at, n_steps, s, lane); }
   // Of the lane's first or second row.
   __device__ __forceinline__ uint32_t scale(int r, uint32_t s) const {
-    return load_scale<F, FromShared>(at + planes_bytes<F>(n_steps), s, lane / 4 + 8 * r);
+    const uint8_t* row = at + planes_bytes<F>(n_steps) + (lane / 4 + 8 * r) * Traits<F>::kA;
+    return load_scale<F, FromShared>(row, s, 0);
   }
   __device__ __forceinline__ KScales scales(int r) const {
     uint32_t words[4], word;

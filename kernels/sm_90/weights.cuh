@@ -300,8 +300,8 @@ __device__ __forceinline__ KScales k_scales(const uint32_t* a, uint32_t b) {
 // Sub-scale j as a number.
 template <Format F>
 __device__ __forceinline__ int sub_scale(const KScales& s, int j) {
-  const uint32_t byte = s.sc[j / 4] >> (8 * (j % 4)) & 0xFF;
-  if constexpr (F == kQ6_K) return static_cast<int8_t>(byte);
+  if constexpr (F == kQ6_K) return static_cast<int>(signed_byte(s.sc[j / 4], j % 4));
+  const uint32_t byte = __byte_perm(s.sc[j / 4], 0, 0x4440 + j % 4);
   if constexpr (F == kQ3_K || F == kIQ4_XS) return static_cast<int>(byte) - 32;
   return static_cast<int>(byte);
 }
