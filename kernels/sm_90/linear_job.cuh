@@ -208,12 +208,12 @@ struct Target {
   }
 };
 
-// A lane's sums of a warpgroup's product to y: of 8 columns each two of its first row of W and two of the row 8
-// further. What is added to is loaded for some columns at once.
+// A lane's sums of a product to y: of 8 columns each two of its first row of W and two of the row 8 further. What is
+// added to is loaded for some columns at once.
 template <uint32_t kColumns>
 __device__ __forceinline__ void put_all(const LinearArgs& args, const Job& job, const float (&acc)[kColumns / 2],
                                         uint32_t first_column, uint32_t first_row, uint32_t lane) {
-  constexpr uint32_t kOwnRows = 2, kAtOnce = 8;
+  constexpr uint32_t kOwnRows = 2, kAtOnce = kColumns < 32 ? kColumns / 4 : 8;
   const LinearPart& part = *job.part;
   float bias[kOwnRows] = {kNoBias, kNoBias};
 #pragma unroll

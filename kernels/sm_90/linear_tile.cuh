@@ -218,15 +218,13 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
     product.add(stages + g % kStages * P::kStageBytes, warp_tile, warp_column, steps_of(g), acc);
   }
 #pragma unroll
-  for (int t = 0; t < P::kT; ++t)
+  for (int t = 0; t < P::kT; ++t) {
+    float sums[P::kOwnColumns / 2];
 #pragma unroll
-    for (int n = 0; n < P::kOwnColumns / 8; ++n)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const uint32_t m = (job.first_tile + warp_tile + t) * 16 + lane / 4 + i / 2 * 8;
-        const uint32_t column = first_column + warp_column + n * 8 + lane % 4 * 2 + i % 2;
-        if (m < job.part->rows && column < job.n_columns) put(args, job, column, m, acc[t][n][i]);
-      }
+    for (int i = 0; i < P::kOwnColumns / 2; ++i) sums[i] = acc[t][i / 4][i % 4];
+    put_all<P::kOwnColumns>(args, job, sums, first_column + warp_column,
+                            (job.first_tile + warp_tile + t) * 16 + lane / 4, lane);
+  }
 }
 
 }  // namespace zinc_rt::cuda
