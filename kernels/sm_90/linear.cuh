@@ -42,7 +42,7 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, 
 }
 
 // What the other warps do: the v of each round's groups to sums, and whole sums to y. Where a block's sums go, and what
-// they are added to, is asked for as soon as the block before is done: only the first would wait for it else.
+// they are added to, is asked for when the block before is done.
 template <Format F, class C, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
                                              uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
