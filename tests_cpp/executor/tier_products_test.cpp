@@ -336,9 +336,10 @@ TEST_P(TierProducts, BetweenAGluAndASumHaveTheBitsOfTCpu) {
       ASSERT_NO_FATAL_FAILURE(compare_sums(dtype, s, push::kSilu));
   ASSERT_NO_FATAL_FAILURE(compare_sums(DType::kQ5_K, {80, 512, 20}, push::kGeluTanh));
   ASSERT_NO_FATAL_FAILURE(compare_sums(DType::kQ8_0, {48, 1312, 5}, push::kGeluTanh));
-  // By the kernels of 16 and 32 rows: rows after whole tiles, a short last group, several tiles of columns.
+  // By the kernels of 16 and 32 rows: rows after whole tiles, a short last group, several tiles of columns; of these
+  // and of one row more blocks than workgroups.
   for (const DType dtype : {DType::kQ4_1, DType::kQ8_0})
-    for (const Shape& s : {Shape{40, 1312, 14}, {48, 576, 70}, {24, 2080, 30}})
+    for (const Shape& s : {Shape{40, 1312, 14}, {48, 576, 70}, {24, 2080, 30}, {1608, 96, 70}, {6408, 96, 1}})
       ASSERT_NO_FATAL_FAILURE(compare_sums(dtype, s, push::kSilu));
   ASSERT_NO_FATAL_FAILURE(compare_sums(DType::kQ4_K, {40, 2304, 13}, push::kSilu));
   // By small and by large tiles.
