@@ -227,10 +227,16 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     const ChunkCopies copies = copies_of(chunk, range_of(chunk));
     stage_k(copies);
     stage_v(copies);
-  } else if (!kRope) {
-    const ChunkCopies copies = copies_of(chunk, own_row != kAbsent ? Range{own_row, own_row + 1} : Range{0, 0});
-    stage_k(copies);
-    stage_v(copies);
+  } else if (!kRope && own_row != kAbsent && tid < 2 * kVectors) {
+    // Not as a copy: K would have to wait for V, which was asked for before.
+    const bool is_k = tid < kVectors;
+    const uint32_t at = tid % kVectors, bytes = (is_k ? c.head_dim : c.v_head_dim) * Cell::kBytes;
+    uint4 v = make_uint4(0, 0, 0, 0);
+    if (at * 16 < bytes)
+      v = *reinterpret_cast<const uint4*>(args.buffer<const uint8_t>(is_k ? 1 : 2) +
+                                          static_cast<uint64_t>(pages[pos / 16]) * args.symbols[is_k ? 3 : 4] +
+                                          (pos % 16 * c.n_kv_heads + kv_head) * bytes + at * 16);
+    *reinterpret_cast<uint4*>((is_k ? k_tile + own_row * kKPitch : v_tile + own_row * kVPitch) + at * 16) = v;
   }
   if constexpr (kRope) {
     // Later chunks come from the cache, where the workgroup has written the token's cells itself.
