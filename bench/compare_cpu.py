@@ -80,7 +80,7 @@ def measure_ours(args, model, threads, m: Measurement):
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "speed.json"
         command = [*args.zinc, "bench", model, "--only", m.phase, "--threads", threads, "--json", out]
-        command += ["--reps", WINDOWS if m.phase == "context" else 1]
+        command += ["--tier", "t_cpu", "--reps", WINDOWS if m.phase == "context" else 1]
         command += {
             "prefill": ["--prompt", m.tokens],
             "decode": ["--gen", m.tokens],
