@@ -131,7 +131,7 @@ constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
 constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   const uint32_t most = linear_workgroups(tiles, column_tiles) == 3 ? 74u << 10 : 112u << 10;
   const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
-  const uint32_t enough = column_tiles == 0 ? 2 : 4;
+  const uint32_t enough = column_tiles == 0 ? 2 : 4;  // of one row more leave the next launch no place to begin in
   return depth < 2 ? 2 : depth > enough ? enough : depth;
 }
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {

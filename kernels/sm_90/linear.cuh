@@ -161,7 +161,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them;
   // and all that can be known before is. Loads queue up behind the copies, so a norm's row is asked for behind one
   // group a warp, and the other groups behind the row; and experts' x before their weights.
-  constexpr uint32_t kBefore = kNorm ? 1 : S::kDepth, kSetsFirst = C::kColumnTiles == 0;
+  constexpr uint32_t kBefore = kNorm ? 1 : S::kDepth;
+  constexpr bool kSetsFirst = C::kColumnTiles == 0;  // more columns have no registers for it
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && is_worker) ask_some(0, kBefore);
   n_rows = kNorm ? 1 : rows_of_x(args);
@@ -177,7 +178,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     rows = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   }
   C columns{rows, k, lane};
-  if (kSetsFirst && is_dense && is_worker)  // more columns have no registers for it
+  if (kSetsFirst && is_dense && is_worker)
     columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
   if constexpr (!kNorm) begin_product(args);
   if (is_dense && first_column >= n_rows) return;
