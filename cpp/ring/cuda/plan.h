@@ -207,6 +207,7 @@ struct CudaOp {
 // rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and
 // attention, and then QUANTIZE too; of several, what adds experts to hidden rows and RMS_NORM_FUSED_QKV); all that the
 // later of them read is still written. How many packets it planned. Of MOE_GATE_TOPK it looks for the products behind.
+// plan_packets.cpp.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 // Whether launches of the packet behind this one may read what it has in scratch memory.
 bool is_scratch_read_later(ir::Op op);

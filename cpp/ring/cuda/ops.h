@@ -1,0 +1,67 @@
+// What the ops of the tier (ops.cpp) are planned by, where other plans use it too: products (linear), norms
+// (plan_norms.cpp), experts (plan_experts.cpp).
+// Thread rule: plain functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/cuda/plan.h"
+
+namespace zinc_rt::ring {
+
+template <class T>
+T* at(const OpCall& call, std::size_t i) {
+  return static_cast<T*>(call.buffers[i]);
+}
+
+// An op's own kernel, and the image that has it.
+std::string kernel_name(ir::Op op);
+
+// Shared memory of the norm of a row of d values in groups: in whole vectors of 16 bytes, as which the compiler may
+// read it.
+constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
+  return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
+}
+
+// LINEAR, LM_HEAD. Symbols: k, m, type of w, type of x.
+Matrix matrix_of(const OpCall& call);
+void plan_linear_op(Planner& planner, const OpCall& call, float* residual = nullptr, const DigitRows& digits = {});
+// What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
+DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
+
+// GLU and QUANTIZE of its rows, of k values. args: of the kernel.
+void plan_glu_quantize(Planner& planner, const OpCall& call, std::uint32_t k, cuda::OpArgs args,
+                       const DigitRows& digits = {});
+// hidden + y into hidden: the ADD of the rows of a LINEAR or MOE_SUM.
+bool is_sum_of(const OpCall& first, const OpCall& add);
+
+// Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
+void plan_norm(Planner& planner, const OpCall& call);
+// Of whole rows, and the QUANTIZE of its rows.
+bool is_row_norm(const OpCall& call);
+void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
+// The sum over each token's choices of experts, to be added to hidden rows; null: absent.
+struct ChoiceSum {
+  void *y, *ids, *weights, *scale, *z, *hidden;
+  std::uint32_t k, e;
+};
+// Whether a norm of rows of d values has room to make the sum first.
+bool can_norm_sum(const Planner& planner, std::uint32_t d);
+// RMS_NORM_FUSED_QKV of rows to which a sum is added first, if not null; RMS_NORM_FUSED_MLP_GATE_UP.
+void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
+void plan_gate_up(Planner& planner, const OpCall& call);
+
+// Experts.
+void plan_experts_op(Planner& planner, const OpCall& call);  // MOE_GATE_UP, MOE_LINEAR
+// MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.
+void plan_choices(Planner& planner, std::span<const OpCall> calls);
+void plan_moe_sum(Planner& planner, const OpCall& call);
+void plan_moe_down_acc(Planner& planner, const OpCall& call);
+void plan_shared_expert(Planner& planner, const OpCall& call);
+// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows, and the norm, q, k and v of the next layer. How many packets; 0:
+// the first is by itself.
+std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls);
+
+}  // namespace zinc_rt::ring
