@@ -19,6 +19,14 @@ ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::memcpy(&word, x, sizeof(word));
   return _mm256_set1_epi32(word);
 }
+// Before what follows: GCC would keep all products for one expression at the end, and spill them.
+ZRT_SIMD void compute_now(Bytes& a, Bytes& b) {
+  asm("" : "+x"(a), "+x"(b));
+}
+ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
+  sum = sum + x;
+  compute_now(sum.lo, sum.hi);
+}
 
 #if defined(__AVXVNNI__)
 // Exact in 32 bits; codes are unsigned.
@@ -84,8 +92,7 @@ struct Sum {
     const bool is_first = n == 0 && !is_started;
     sums.lo = add_products<kSigned>(sums.lo, is_first, codes.lo, four);
     sums.hi = add_products<kSigned>(sums.hi, is_first, codes.hi, four);
-    // Added here and now: GCC would keep all products for one expression at the end, and spill them.
-    asm("" : "+x"(sums.lo), "+x"(sums.hi));
+    compute_now(sums.lo, sums.hi);
     if (++n == kSteps) {
       n = 0;
       is_started = false;

@@ -37,6 +37,10 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return {_mm512_dpwssd_epi32(sum.v, a.v, b.v)};
 }
 
+ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
+  sum = sum + x;
+}
+
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;

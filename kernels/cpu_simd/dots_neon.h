@@ -58,6 +58,10 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
   return sum + dot_pairs(a, b);
 }
 
+ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
+  sum = sum + x;
+}
+
 template <int kSteps, bool>
 struct Sum {
   Ints sums;

@@ -174,8 +174,12 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
     group.each_word(s, [&](auto w, const Codes<kP>& codes) ZRT_INLINE_LAMBDA {
       sums.add(
           w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t][s].qs; },
-          [&](int p, int t, const Ints& full)
-              ZRT_INLINE_LAMBDA { isum[p][t] = kStarted ? plain_sum(full) : isum[p][t] + plain_sum(full); });
+          [&](int p, int t, const Ints& full) ZRT_INLINE_LAMBDA {
+            if constexpr (kStarted)
+              isum[p][t] = plain_sum(full);
+            else
+              add_to(isum[p][t], plain_sum(full));
+          });
     });
     repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA {
       const Floats d = group.d(p, s);
@@ -210,7 +214,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
       sums.add(
           w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t]->qs + 32 * s; },
           [&](int p, int t, const Ints& full) ZRT_INLINE_LAMBDA {
-            isum[p][t] = isum[p][t] + scaled_sum(full, group.scale(p, kParts * s + (kParts == 1 ? 0 : w / 4)));
+            add_to(isum[p][t], scaled_sum(full, group.scale(p, kParts * s + (kParts == 1 ? 0 : w / 4))));
           });
     });
   }
