@@ -282,15 +282,49 @@ def test_sigterm_at_100_moments_cuts_no_answer_off(tiny_model, tmp_path):
 
 def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
     file = config(tmp_path / "zinc.toml", tiny_model)
-    with serving("--config", file) as server:
+    log = tmp_path / "log"
+    with serving("--config", file, log_path=log) as server:
         assert ask(server, "key-of-dave")[0] == 401
-        config(file, tiny_model, extra_tenants=f'[[tenants]]\nname = "dave"\nkeys = ["{hashed("key-of-dave")}"]\n')
+        dave = f'[[tenants]]\nname = "dave"\nkeys = ["{hashed("key-of-dave")}"]\n'
+        config(file, tiny_model, extra_tenants=dave)
         server.process.send_signal(signal.SIGHUP)
         server.wait(lambda: ask(server, "key-of-dave")[0] == 200)
-        file.write_text("nonsense = [")
+        # A tenant that was made at run time goes into the file and out of it again.
+        assert server.request("POST", "/v1/tenants", {"id": "carol"}, key=ADMIN)[0] == 201
+        with_carol = f'[[tenants]]\nname = "carol"\nkeys = ["{hashed("key-of-carol")}"]\n'
+        config(file, tiny_model, extra_tenants=dave + with_carol)
         server.process.send_signal(signal.SIGHUP)
-        time.sleep(0.5)
-        assert ask(server, "key-of-dave")[0] == 200
+        server.wait(lambda: ask(server, "key-of-carol")[0] == 200)
+        assert server.request("DELETE", "/v1/tenants/carol", key=ADMIN)[0] == 409
+        config(file, tiny_model, extra_tenants=dave)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: ask(server, "key-of-carol")[0] == 401)
+        assert server.request("DELETE", "/v1/tenants/carol", key=ADMIN)[0] == 200
+        for refused in (
+            "nonsense = [",
+            f'[[models]]\npath = "{tiny_model}"\nid = "tiny"\n',  # no key: everyone would be an admin
+            f'admin_keys = ["{hashed("one")}"]\n[[tenants]]\nname = "eve"\nkeys = ["{hashed("one")}"]\n',
+        ):
+            n_refused = log.read_text().count("nothing was changed")
+            file.write_text(refused)
+            server.process.send_signal(signal.SIGHUP)
+            server.wait(lambda n=n_refused: log.read_text().count("nothing was changed") > n)
+            assert ask(server, "key-of-dave")[0] == 200
+            assert ask(server, None)[0] == 401
+
+
+def test_a_tenant_may_be_changed_while_another_admin_removes_it(server):
+    def send(method, path, body=None):
+        for _ in range(150):
+            status = server.request(method, path, body, key=ADMIN)[0]
+            assert status in (200, 201, 404, 409), status
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        work = [pool.submit(send, "POST", "/v1/tenants", {"id": "fleeting"}) for _ in range(2)]
+        work += [pool.submit(send, "PATCH", "/v1/tenants/fleeting", {"weight": 2})]
+        work += [pool.submit(send, "DELETE", "/v1/tenants/fleeting")]
+        for one in work:
+            one.result()
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
 Json describe_tenant(const TenantEntry& entry) {
   return Json{{"id", entry.name},
               {"object", "tenant"},
-              {"configured", entry.is_configured},
+              {"configured", entry.is_configured.load()},
               {"open_requests", entry.n_open()},
               {"settings", entry.settings().to_json()}};
 }
@@ -103,17 +103,16 @@ ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
     return std::unexpected(refused(400, "[request] id: a name wanted"));
   const auto id = body["id"].get<std::string>();
   body.erase("id");
-  ZRT_TRY(const auto key, core.tenants.create(id, body));
-  auto out = describe_tenant(*core.tenants.find(id));
-  out["api_key"] = key;  // shown this once
+  ZRT_TRY(const auto created, core.tenants.create(id, body));
+  auto out = describe_tenant(*created.entry);
+  out["api_key"] = created.key;  // shown this once
   return out.dump();
 }
 
 ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
-  const auto& id = exchange.params.at("id");
-  ZRT_CHECK_OK(core.tenants.change(id, body));
-  return describe_tenant(*core.tenants.find(id)).dump();
+  ZRT_TRY(const auto entry, core.tenants.change(exchange.params.at("id"), body));
+  return describe_tenant(*entry).dump();
 }
 
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {

@@ -228,7 +228,7 @@ ApiResult<Json> read_messages(const Json& messages) {
     if (content != nullptr) {
       ZRT_TRY(one["content"], read_content(*content, at + ".content"));
     } else if (*role == "assistant" && calls != nullptr) {
-      one["content"] = nullptr;
+      one["content"] = "";  // templates put texts together without asking whether there is one
     } else {
       return wrong_at(at + ".content", "it is missing");
     }
@@ -238,6 +238,13 @@ ApiResult<Json> read_messages(const Json& messages) {
             !call["function"].contains("name") || !call["function"]["name"].is_string())
           return wrong_at(at + ".tool_calls", "each has a function with a name");
       one["tool_calls"] = *calls;
+      // The API has arguments as JSON in a string, templates write them as JSON themselves.
+      for (Json& call : one["tool_calls"]) {
+        const auto arguments = call["function"].find("arguments");
+        if (arguments == call["function"].end() || !arguments->is_string()) continue;
+        if (auto parsed = parse_json(arguments->get_ref<const std::string&>()); parsed && parsed->is_object())
+          *arguments = std::move(*parsed);
+      }
     }
     for (const char* name : {"name", "tool_call_id", "reasoning_content", "reasoning", "refusal"}) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));

@@ -2,7 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <filesystem>
@@ -18,6 +20,8 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr int kDaysOfRequests = 31;  // single requests are kept so long, their sums for ever
+constexpr int kBusyMs = 1000;        // that another process may hold the file
+constexpr std::chrono::seconds kRetry{1};
 constexpr const char* kSchema = R"(
 CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, time_s INTEGER NOT NULL, tenant TEXT NOT NULL, model TEXT NOT NULL,
   endpoint TEXT NOT NULL, finish TEXT NOT NULL, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
@@ -98,7 +102,7 @@ class Store final : public StateStore {
     if (sqlite3_open_v2(path.empty() ? ":memory:" : path.c_str(), &db_,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK)
       return unusable(StatusCode::kUnavailable);
-    sqlite3_busy_timeout(db_, 5000);
+    sqlite3_busy_timeout(db_, kBusyMs);
     int version = 0;
     {
       Statement statement(db_, "PRAGMA user_version");
@@ -143,22 +147,21 @@ class Store final : public StateStore {
   }
 
   Status put_tenant(const StoredTenant& tenant) override {
-    const std::lock_guard lock(db_mutex_);
-    bool good = execute("BEGIN IMMEDIATE");
-    good = good &&
-           Statement(db_, "INSERT OR REPLACE INTO tenants VALUES (?, ?)").bind(tenant.name).bind(tenant.settings).run();
-    good = good && Statement(db_, "DELETE FROM keys WHERE tenant = ?").bind(tenant.name).run();
-    for (const auto& hash : tenant.key_hashes)
-      good = good && Statement(db_, "INSERT OR REPLACE INTO keys VALUES (?, ?)").bind(hash).bind(tenant.name).run();
-    return end(good);
+    return in_transaction([&] {
+      if (!Statement(db_, "INSERT OR REPLACE INTO tenants VALUES (?, ?)").bind(tenant.name).bind(tenant.settings).run())
+        return false;
+      if (!Statement(db_, "DELETE FROM keys WHERE tenant = ?").bind(tenant.name).run()) return false;
+      return std::ranges::all_of(tenant.key_hashes, [&](const std::string& hash) {
+        return Statement(db_, "INSERT OR REPLACE INTO keys VALUES (?, ?)").bind(hash).bind(tenant.name).run();
+      });
+    });
   }
 
   Status remove_tenant(const std::string& name) override {
-    const std::lock_guard lock(db_mutex_);
-    bool good = execute("BEGIN IMMEDIATE");
-    good = good && Statement(db_, "DELETE FROM tenants WHERE name = ?").bind(name).run();
-    good = good && Statement(db_, "DELETE FROM keys WHERE tenant = ?").bind(name).run();
-    return end(good);
+    return in_transaction([&] {
+      return Statement(db_, "DELETE FROM tenants WHERE name = ?").bind(name).run() &&
+             Statement(db_, "DELETE FROM keys WHERE tenant = ?").bind(name).run();
+    });
   }
 
   Result<std::vector<StoredTenant>> tenants() override {
@@ -177,9 +180,11 @@ class Store final : public StateStore {
  private:
   bool execute(const char* sql) { return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }
 
-  // Ends the transaction; with db_mutex_.
-  Status end(bool good) {
-    if (good && execute("COMMIT")) return {};
+  // All that `work` does, or nothing where it says false.
+  template <class Work>
+  Status in_transaction(const Work& work) {
+    const std::lock_guard lock(db_mutex_);
+    if (execute("BEGIN IMMEDIATE") && work() && execute("COMMIT")) return {};
     const std::string what = sqlite3_errmsg(db_);
     execute("ROLLBACK");
     return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
@@ -193,45 +198,55 @@ class Store final : public StateStore {
 
   using Waiting = std::vector<std::pair<UsageRow, std::function<void()>>>;
 
+  // Rows that cannot be written stay and are tried again, since a disk that was full or a file that another process
+  // held may be free by then; who waits for them hears of it at the first try.
   void write_all() {
+    std::vector<UsageRow> rows;
     std::unique_lock lock(queue_mutex_);
     for (;;) {
-      there_.wait(lock, [&] { return is_stopped_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      Waiting rows;
-      rows.swap(queue_);
+      const auto has_work = [&] { return is_stopped_ || !queue_.empty(); };
+      if (rows.empty())
+        there_.wait(lock, has_work);
+      else
+        there_.wait_for(lock, kRetry, has_work);
+      if (queue_.empty() && rows.empty()) return;
+      const bool is_last = is_stopped_;
+      Waiting waiting;
+      waiting.swap(queue_);
       lock.unlock();
-      is_good_ = write(rows);
-      for (auto& [row, committed] : rows) committed();
-      rows.clear();
+      for (auto& [row, committed] : waiting) rows.push_back(std::move(row));
+      const auto status = write(rows);
+      if (status && !is_good_) log().info("the ledger can be written again, {} requests were waiting", rows.size());
+      if (!status && (is_good_ || is_last))
+        log().error("{} requests {} the ledger: {}", rows.size(), is_last ? "are missing in" : "wait for",
+                    status.error().message);
+      is_good_ = status.has_value();
+      if (is_good_) rows.clear();
+      for (auto& [row, committed] : waiting) committed();
       lock.lock();
+      if (is_last && queue_.empty()) return;
     }
   }
 
-  bool write(const Waiting& rows) {
-    const std::lock_guard lock(db_mutex_);
-    if (utc_day(std::time(nullptr)) != forgotten_day_) forget_old();
-    bool good = execute("BEGIN IMMEDIATE");
-    {
-      Statement request(db_, "INSERT INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Status write(const std::vector<UsageRow>& rows) {
+    return in_transaction([&] {
+      if (utc_day(std::time(nullptr)) != forgotten_day_) forget_old();
+      // A row that is there was committed by a try that seemed to fail.
+      Statement request(db_, "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
       Statement total(
           db_,
           "INSERT INTO totals VALUES (?, ?, ?, ?, 1, ?, ?, ?) ON CONFLICT DO UPDATE SET requests = requests "
           "+ 1, prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + "
           "excluded.cached_tokens, completion_tokens = completion_tokens + excluded.completion_tokens");
-      for (const auto& [row, committed] : rows) {
+      return std::ranges::all_of(rows, [&](const UsageRow& row) {
         const auto time = static_cast<std::uint64_t>(row.time_s);
         request.bind(row.id).bind(time).bind(row.tenant).bind(row.model).bind(row.endpoint).bind(row.finish);
-        good = good && request.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
-        if (!good) break;
+        if (!request.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run()) return false;
+        if (sqlite3_changes(db_) == 0) return true;
         total.bind(row.tenant).bind(row.model).bind(utc_day(row.time_s)).bind(row.finish);
-        good = total.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
-        if (!good) break;
-      }
-    }
-    const auto status = end(good);
-    if (!status) log().error("{} requests are missing in the ledger: {}", rows.size(), status.error().message);
-    return status.has_value();
+        return total.bind(row.prompt_tokens).bind(row.cached_tokens).bind(row.completion_tokens).run();
+      });
+    });
   }
 
   sqlite3* db_ = nullptr;

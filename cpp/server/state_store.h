@@ -38,7 +38,7 @@ class StateStore {
   virtual ~StateStore() = default;  // after all that was recorded is committed
 
   // `committed` is called once it would survive a kill, or when the disk refused it, which is logged and makes
-  // is_good() false until a later row could be written.
+  // is_good() false until it could be written; that is tried again every second.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
   virtual bool is_good() const = 0;
   virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;

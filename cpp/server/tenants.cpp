@@ -211,6 +211,47 @@ Result<std::shared_ptr<TenantEntry>> TenantRegistry::make(const std::string& nam
   return std::make_shared<TenantEntry>(name, std::move(tenant), settings, is_configured);
 }
 
+Result<std::vector<TenantRegistry::Key>> TenantRegistry::keys_of(const std::vector<Configured>& tenants,
+                                                                 const std::vector<std::string>& admin_key_hashes) {
+  std::vector<Key> keys;
+  for (const auto& hash : admin_key_hashes) keys.push_back({hash, ""});
+  for (const auto& tenant : tenants)
+    for (const auto& hash : tenant.key_hashes) {
+      const auto other = std::ranges::find(keys, hash, &Key::hash);
+      if (other != keys.end() && other->tenant != tenant.name)
+        return fail(StatusCode::kInvalidArgument, "[config] {} and tenant \"{}\" have the same key, sha256:{}",
+                    other->tenant.empty() ? "an admin" : fmt::format("tenant \"{}\"", other->tenant), tenant.name,
+                    hash);
+      keys.push_back({hash, tenant.name});
+    }
+  return keys;
+}
+
+// All of them, or none. REQUIRES: mutex_.
+Status TenantRegistry::apply(const std::vector<Configured>& tenants) {
+  std::vector<std::pair<std::shared_ptr<TenantEntry>, TenantSettings>> changed;
+  std::vector<std::string> made;
+  const auto undo = [&](const std::string& name, const std::string& why) {
+    for (const auto& [entry, before] : changed)
+      if (const auto undone = entry->set_settings(before); !undone) log().error("{}", undone.error().message);
+    for (const auto& one : made) tenants_.erase(one);
+    return fail(StatusCode::kInvalidArgument, "[config] tenant {}: {}", name, why);
+  };
+  for (const auto& configured : tenants) {
+    if (const auto known = tenants_.find(configured.name); known != tenants_.end()) {
+      changed.emplace_back(known->second, known->second->settings());
+      if (const auto set = known->second->set_settings(configured.settings); !set)
+        return undo(configured.name, set.error().message);
+    } else {
+      auto entry = make(configured.name, configured.settings, true);
+      if (!entry) return undo(configured.name, entry.error().message);
+      tenants_[configured.name] = std::move(*entry);
+      made.push_back(configured.name);
+    }
+  }
+  return {};
+}
+
 Status TenantRegistry::configure(const std::vector<Configured>& tenants,
                                  const std::vector<std::string>& admin_key_hashes) {
   std::vector<StoredTenant> stored;
@@ -218,35 +259,39 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
     ZRT_TRY(stored, store_.tenants());
     has_stored_ = true;
   }
+  const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
-  std::vector<Key> keys;
-  for (const auto& hash : admin_key_hashes) keys.push_back({hash, ""});
-  for (const auto& configured : tenants) {
-    auto& entry = tenants_[configured.name];
-    if (entry) {
-      const auto changed = entry->set_settings(configured.settings);
-      if (!changed)
-        return fail(StatusCode::kInvalidArgument, "[config] tenant {}: {}", configured.name, changed.error().message);
-    } else {
-      ZRT_TRY(entry, make(configured.name, configured.settings, true));
-    }
-    for (const auto& hash : configured.key_hashes) keys.push_back({hash, configured.name});
+  // The keys first: what is refused for them changes nothing.
+  ZRT_TRY(auto keys, keys_of(tenants, admin_key_hashes));
+  if (keys.empty() && stored_keys_.empty() && !configured_keys_.empty())
+    return fail(StatusCode::kInvalidArgument,
+                "[config] no key is left, which would make everyone an admin; to open the server, start it anew");
+  ZRT_CHECK_OK(apply(tenants));
+  configured_keys_ = std::move(keys);
+  // The file has the last word on who is in it; who is there no more can be changed and removed like others.
+  for (const auto& [name, entry] : tenants_) {
+    const bool is_in_file = std::ranges::find(tenants, name, &Configured::name) != tenants.end();
+    if (is_in_file) std::erase_if(stored_keys_, [&](const Key& key) { return key.tenant == name; });
+    if (is_in_file || configured_names_.contains(name)) entry->is_configured = is_in_file;
   }
+  configured_names_.clear();
+  for (const auto& tenant : tenants) configured_names_.insert(tenant.name);
   for (const auto& tenant : stored) {
-    if (tenants_.contains(tenant.name)) continue;  // the file has the last word
+    if (tenants_.contains(tenant.name)) continue;
     const auto json = parse_json(tenant.settings);
     TenantSettings settings;
     if (!json || !settings.change(*json))
       return fail(StatusCode::kCorrupt, "[state] the settings of tenant {} cannot be read", tenant.name);
-    ZRT_TRY(tenants_[tenant.name], make(tenant.name, settings, false));
+    ZRT_TRY(auto entry, make(tenant.name, settings, false));
+    tenants_[tenant.name] = std::move(entry);
     for (const auto& hash : tenant.key_hashes) stored_keys_.push_back({hash, tenant.name});
   }
-  configured_keys_ = std::move(keys);
   if (!configured_keys_.empty() || !stored_keys_.empty() || tenants_.contains("default")) return {};
   auto open = TenantSettings::unlimited();
   open.quota.max_context_tokens = INT32_MAX;
   open.quota.qos_class = "interactive";
-  ZRT_TRY(tenants_["default"], make("default", open, true));
+  ZRT_TRY(auto entry, make("default", open, true));
+  tenants_["default"] = std::move(entry);
   return {};
 }
 
@@ -277,7 +322,7 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
           found = &key;
     if (found == nullptr) return std::unexpected(std::move(refused));
     if (found->tenant.empty()) return Caller{nullptr, true};
-    entry = tenants_.at(found->tenant);
+    entry = tenants_.at(found->tenant);  // keys go with their tenants
   }
   const auto id = request.header("x-gateway-inference-fairness-id");
   if (id.empty() || !entry->settings().is_proxy) return Caller{std::move(entry), false};
@@ -332,13 +377,14 @@ ApiResult<void> TenantRegistry::store(const TenantEntry& entry) {
   return {};
 }
 
-ApiResult<std::string> TenantRegistry::create(const std::string& name, const Json& json) {
+ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& name, const Json& json) {
   if (!is_good_name(name))
     return std::unexpected(conflict("[request] id: 1 to 128 letters, digits and -_.@: wanted", 400));
   TenantSettings settings;
   if (auto changed = settings.change(json); !changed) return std::unexpected(changed.error());
   const auto key = make_api_key();
   if (!key) return std::unexpected(to_api_error(key.error()));
+  const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
   if (tenants_.contains(name)) return std::unexpected(conflict(fmt::format("[tenants] \"{}\" is there already", name)));
   // With the first key, callers without one are shut out: there must be an admin who can go on.
@@ -352,24 +398,27 @@ ApiResult<std::string> TenantRegistry::create(const std::string& name, const Jso
     stored_keys_.pop_back();
     return std::unexpected(stored.error());
   }
-  tenants_[name] = std::move(*entry);
-  return *key;
+  tenants_[name] = *entry;
+  return Created{std::move(*entry), *key};
 }
 
-ApiResult<void> TenantRegistry::change(const std::string& name, const Json& json) {
+ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::change(const std::string& name, const Json& json) {
+  const std::lock_guard change(changing_);  // without mutex_: a quota waits for the engine's step
   const auto entry = find(name);
   if (!entry) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));
   auto settings = entry->settings();
-  if (auto changed = settings.change(json); !changed) return changed;
-  if (auto set = entry->set_settings(settings); !set) return set;
-  if (entry->is_configured) return {};  // until the next reload of the file
+  if (auto changed = settings.change(json); !changed) return std::unexpected(changed.error());
+  if (auto set = entry->set_settings(settings); !set) return std::unexpected(set.error());
+  if (entry->is_configured) return entry;  // until the next reload of the file
   const std::lock_guard lock(mutex_);
-  return store(*entry);
+  if (auto stored = store(*entry); !stored) return std::unexpected(stored.error());
+  return entry;
 }
 
 ApiResult<std::string> TenantRegistry::add_key(const std::string& name) {
   const auto key = make_api_key();
   if (!key) return std::unexpected(to_api_error(key.error()));
+  const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
   const auto it = tenants_.find(name);
   if (it == tenants_.end()) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));
@@ -384,6 +433,7 @@ ApiResult<std::string> TenantRegistry::add_key(const std::string& name) {
 }
 
 ApiResult<void> TenantRegistry::remove(const std::string& name) {
+  const std::lock_guard change(changing_);
   const std::lock_guard lock(mutex_);
   const auto it = tenants_.find(name);
   if (it == tenants_.end()) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));

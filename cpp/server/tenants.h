@@ -2,10 +2,12 @@
 // Thread rule: any thread.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -50,7 +52,7 @@ class TenantEntry {
  public:
   TenantEntry(std::string name, Tenant tenant, TenantSettings settings, bool is_configured);
   const std::string name;
-  const bool is_configured;  // in the configuration file, else made at run time
+  std::atomic<bool> is_configured;  // in the configuration file, else made at run time
   const Tenant tenant;
 
   TenantSettings settings() const;
@@ -86,16 +88,22 @@ class TenantRegistry {
   // Without any key, every caller is the tenant "default", and an admin.
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
-  // The whole configuration; called again on reload. Tenants that are gone lose their keys.
+  // The whole configuration; called again on reload. Tenants that are gone lose their keys. Errors: one key for two,
+  // and a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
   // Of the Authorization header. Errors: 401.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
   std::shared_ptr<TenantEntry> find(const std::string& name) const;  // null: there is none
-  // Run-time tenants. The new key, shown once. Errors: 400, 409 for a name that is taken.
-  ApiResult<std::string> create(const std::string& name, const Json& settings);
-  ApiResult<void> change(const std::string& name, const Json& settings);
+  // Run-time tenants. The new key, shown once. Errors: 400, 409 for a name that is taken. What comes back may have been
+  // removed meanwhile.
+  struct Created {
+    std::shared_ptr<TenantEntry> entry;
+    std::string key;
+  };
+  ApiResult<Created> create(const std::string& name, const Json& settings);
+  ApiResult<std::shared_ptr<TenantEntry>> change(const std::string& name, const Json& settings);
   ApiResult<std::string> add_key(const std::string& name);
   ApiResult<void> remove(const std::string& name);
   bool is_open_to_all() const;
@@ -104,6 +112,9 @@ class TenantRegistry {
   struct Key {
     std::string hash, tenant;  // tenant empty: an admin
   };
+  static Result<std::vector<Key>> keys_of(const std::vector<Configured>& tenants,
+                                          const std::vector<std::string>& admin_key_hashes);
+  Status apply(const std::vector<Configured>& tenants);
   ApiResult<std::shared_ptr<TenantEntry>> on_behalf_of(const std::shared_ptr<TenantEntry>& proxy, std::string_view id);
   Result<std::shared_ptr<TenantEntry>> make(const std::string& name, const TenantSettings& settings,
                                             bool is_configured);
@@ -111,9 +122,11 @@ class TenantRegistry {
 
   Engine engine_;
   StateStore& store_;
+  std::mutex changing_;  // one change at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
   std::vector<Key> configured_keys_, stored_keys_;
+  std::set<std::string> configured_names_;
   bool has_stored_ = false;
 };
 

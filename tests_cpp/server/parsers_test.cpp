@@ -125,6 +125,17 @@ TEST(ChatBody, PartsOfTextAreJoinedAndDevelopersAreTheSystem) {
   EXPECT_EQ(refused.error().param, "messages[0].content[0].type");
 }
 
+TEST(ChatBody, CallsOfToolsReachTemplatesAsJson) {
+  const auto body = parse_json(
+      R"([{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{\"b\": 1, \"a\": [2]}"}},)"
+      R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
+  const auto messages = read_messages(*body);
+  ASSERT_TRUE(messages);
+  EXPECT_EQ(messages->dump(),
+            R"([{"role":"assistant","content":"","tool_calls":[{"function":{"name":"f","arguments":{"b":1,"a":[2]}}},)"
+            R"({"function":{"name":"g","arguments":"no JSON"}},{"function":{"name":"h"}}]}])");
+}
+
 TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
   const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), {}); };
   EXPECT_EQ(parse(R"({"prompt":"a"})")->requests.size(), 1u);
