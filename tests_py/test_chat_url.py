@@ -1,5 +1,7 @@
 """zinc-rt chat --url: a conversation over HTTP."""
 
+import os
+import pty
 import signal
 import subprocess
 
@@ -79,6 +81,34 @@ def test_ctrl_c_stops_the_answer_and_not_the_chat():
     assert [m["role"] for m in second["messages"]] == ["user", "assistant", "user"]
     assert second["messages"][1]["content"] == said[0].removesuffix("\n")
     assert first["messages"] == second["messages"][:1]
+
+
+def read_until(terminal, end):
+    got = b""
+    while not got.endswith(end):
+        got += os.read(terminal, 4096)
+    return got
+
+
+def test_a_terminal_takes_utf8_in_every_locale_and_ctrl_c_drops_a_line():
+    ours, theirs = pty.openpty()
+    with other_server() as server:
+        process = subprocess.Popen(
+            [*PROGRAM, "chat", "--url", server.url], stdin=theirs, stdout=theirs, stderr=theirs,
+            env={**os.environ, "LC_ALL": "C", "TERM": "dumb"}, start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        read_until(ours, b"> ")
+        os.write(ours, b"dropped")
+        read_until(ours, b"dropped")
+        process.send_signal(signal.SIGINT)
+        read_until(ours, b"> ")
+        os.write(ours, "größe\n".encode())
+        read_until(ours, b"> ")
+        os.write(ours, b"\x04")
+        assert process.wait(30) == 0
+        os.close(ours)
+    assert [body["messages"] for body in server.bodies] == [[{"role": "user", "content": "größe"}]]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import select
+import signal
 import subprocess
 import sys
 
 import pytest
 
 import zinc_rt
+from server_process import PROGRAM
 
 COMMANDS = [
     "run",
@@ -105,6 +108,64 @@ def test_conversation_keeps_the_history(tiny_model, command):
         ]
         second = session.generate(messages=history, max_tokens=3).text
     assert result.stdout == f"{first}\n{second}\n"
+
+
+def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
+    process = subprocess.Popen(
+        [*PROGRAM, "chat", tiny_model, "-n", "4", "--chunk-cap", "1", "--threads", "1", "--kernels", "ref"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    process.stderr.readline()  # from its first words on it takes signals
+    process.stdin.write("x" * 470 + "\n")
+    process.stdin.flush()
+    while not select.select([process.stdout], [], [], 0.001)[0]:
+        process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[0] == "\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "command", [["ir"], ["info"], ["run", "-p", "a", "-n", "2"], ["tokenize", "a"], ["chat", "-n", "2"]]
+)
+def test_an_output_that_is_full_is_an_error(tiny_model, command):
+    name, *arguments = command
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*PROGRAM, name, tiny_model, *arguments], input="a\n", stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert result.returncode == 1
+    assert "cannot write to standard output: No space left on device" in result.stderr
+
+
+def test_an_output_that_nobody_reads_is_no_news(tiny_model):
+    process = subprocess.Popen([*PROGRAM, "ir", tiny_model], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.wait(60) != 0 and process.stderr.read() == b""
+
+
+def test_options_that_may_be_repeated_leave_the_model_alone(tiny_model):
+    result = zinc("run", "--stop", "qqq", "--stop", "zzz", tiny_model, "-p", "the", "-n", 2)
+    assert result.returncode == 0, result.stderr
+    missing = tiny_model.with_name("none.gguf")
+    assert str(missing) in zinc("serve", "--cors-origin", "https://a", missing, "--port", 0, "--state", "none").stderr
+
+
+def test_an_empty_chat_message_is_a_chat(tiny_model):
+    result = zinc("run", tiny_model, "--chat", "", "-n", 2, "--ignore-eos", "--json")
+    assert json.loads(result.stdout)["usage"]["prompt_tokens"] > 5  # the template's
+    assert zinc("run", tiny_model, "-p", "a", "--system", "be short").returncode == 2
+
+
+@pytest.mark.parametrize("seed", ["-1", "99999999999999999999", "1e3"])
+def test_a_seed_has_64_bits(tiny_model, seed):
+    result = zinc("run", tiny_model, "-p", "a", "--seed", seed)
+    assert result.returncode == 2 and "0 to 18446744073709551615" in result.stderr
+    assert zinc("run", tiny_model, "-p", "a", "-n", 1, "--seed", 2**64 - 1).returncode == 0
+
+
+def test_a_folder_is_no_scenario(tmp_path):
+    result = zinc("sched-test", "--scenario", tmp_path)
+    assert result.returncode == 3 and str(tmp_path) in result.stderr
 
 
 def test_info_and_plan(tiny_model):

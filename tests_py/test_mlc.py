@@ -36,6 +36,11 @@ def tiny_folder(tiny_model, tmp_path_factory):
     return folder
 
 
+def test_a_folder_may_be_named_with_a_slash(tiny_model, tmp_path):
+    convert(tiny_model, f"{tmp_path}/folder/")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.fixture(scope="module")
 def demo_folder(demo_model, tmp_path_factory):
     folder = tmp_path_factory.mktemp("mlc") / "smollm2"

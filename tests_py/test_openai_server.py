@@ -94,6 +94,26 @@ def test_logprobs_of_a_chat(client, stream):
             assert bytes(entry.bytes).decode() == entry.token
 
 
+def test_likely_tokens_are_shown_when_asked_for(client):
+    entries = chat(client, logprobs=True).choices[0].logprobs.content
+    assert entries and all(entry.top_logprobs == [] for entry in entries)
+
+
+def test_prompt_logprobs_have_a_field_of_their_own(client):
+    for logprobs in (None, 1):
+        answer = client.completions.create(
+            model=MODEL, prompt=[5, 6, 7], max_tokens=2, logprobs=logprobs, extra_body={"prompt_logprobs": 2}
+        )
+        choice = answer.choices[0]
+        prompt = choice.model_extra["prompt_logprobs"]
+        assert prompt["token_logprobs"][0] is None and [v <= 0 for v in prompt["token_logprobs"][1:]] == [True, True]
+        assert [len(top) for top in prompt["top_logprobs"][1:]] == [2, 2]
+        assert (len(choice.logprobs.tokens) == 2) if logprobs else (choice.logprobs is None)
+    with pytest.raises(openai.BadRequestError) as caught:
+        chat(client, stream=True, extra_body={"prompt_logprobs": 1})
+    assert caught.value.body["param"] == "prompt_logprobs"
+
+
 def test_completions_take_texts_ids_and_lists_of_them(client):
     ids = [5, 6, 7]
     one = client.completions.create(model=MODEL, prompt=ids, max_tokens=4, temperature=0)
@@ -167,8 +187,8 @@ BAD = {
     "repetition_penalty": [0, "x"],
     "seed": [1.5, "x"],
     "stop": [5, [""], ["a"] * 17, {"a": 1}, ""],
-    "stop_token_ids": [5, ["x"], [-1]],
-    "logit_bias": [[], {"x": 1}, {"1": 101}, {"1": "x"}, 5],
+    "stop_token_ids": [5, ["x"], [-1], [10**6]],
+    "logit_bias": [[], {"x": 1}, {"1": 101}, {"1": "x"}, 5, {"1000000": 1}],
     "logprobs": ["x", 2],
     "top_logprobs": [5, -1, 21, "x"],
     "stream": ["yes", 1],

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import signal
 import socket
 import ssl
 import subprocess
@@ -13,7 +14,7 @@ import time
 
 import pytest
 
-from server_process import serving
+from server_process import PROGRAM, serving
 
 GOOD = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
 
@@ -128,6 +129,27 @@ def test_a_connection_takes_many_requests_and_pipelined_ones(server):
     assert answer.count(b"HTTP/1.1 200 OK") == 100
 
 
+def test_what_came_before_the_client_closed_its_side_is_answered(server):
+    with socket.create_connection((server.host, server.port), timeout=20) as s:
+        s.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := s.recv(4096):
+            answer += piece
+    assert answer.count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_a_wrong_method_is_told_the_right_ones(server):
+    status, headers, _ = server.request("POST", "/livez", {})
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert server.request("PUT", "/v1/streams/x")[1]["Allow"] == "GET, HEAD, DELETE"
+
+
+def test_the_type_of_a_body_is_read_in_any_case(server):
+    headers = {"Content-Type": "Application/JSON; charset=UTF-8"}
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers=headers)[0] == 200
+
+
 def test_a_connection_lives_on_after_a_stream(server):
     body = json.dumps({**GOOD, "stream": True}).encode()
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
@@ -149,6 +171,12 @@ def test_expect_100_is_answered(server):
         assert s.recv(100).startswith(b"HTTP/1.1 100 ")
         s.sendall(BODY)
         assert status(s.recv(4096)) == 200
+
+
+def test_other_expectations_are_refused_and_old_clients_have_none(server):
+    rest = b"Content-Length: " + SIZE + b"\r\n\r\n" + BODY
+    assert status(server.raw(HEAD + b"Expect: miracles\r\n" + rest)) == 417
+    assert status(server.raw(HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Expect: 100-continue\r\n" + rest)) == 200
 
 
 def test_pages_of_other_sites_are_refused(server):
@@ -347,7 +375,10 @@ def test_a_hung_step_fails_the_deep_probe_alone_within_its_time(tiny_model, thre
         (tid,) = [t for t in os.listdir(tasks) if pathlib.Path(tasks, t, "comm").read_text().strip() == thread]
         release = held(server.process.pid, int(tid))
         try:
-            status, _, answer = server.request("GET", "/health_generate")
+            with concurrent.futures.ThreadPoolExecutor(8) as pool:  # who ask at once do not wait for one another
+                ask = pool.map(lambda _: server.request("GET", "/health_generate", timeout=10), range(8))
+                ((status, _, answer),) = {(code, "", json.dumps(answer)) for code, _, answer in ask}
+            answer = json.loads(answer)
             assert (status, answer["status"]) == (503, "failing")
             assert 1900 <= answer["waited_ms"]
             assert "no step has ended" in answer["reason"]
@@ -370,6 +401,27 @@ def test_sigterm_finishes_what_runs(tiny_model):
             got += piece
         assert b"data: [DONE]" in got
         assert server.process.wait(30) == 0
+
+
+def test_sigterm_ends_it_while_it_loads(tiny_model, tmp_path):
+    models = "".join(f'[[models]]\npath = "{tiny_model}"\nid = "m{i}"\n' for i in range(200))
+    (tmp_path / "zinc.toml").write_text(models)
+    process = subprocess.Popen(
+        [*PROGRAM, "serve", "--port", "0", "--state", "none", "--config", tmp_path / "zinc.toml"],
+        stdout=subprocess.PIPE,
+    )
+    try:
+        blocked = 0
+        while not blocked >> (signal.SIGTERM - 1) & 1:
+            text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+            blocked = int(text.split("SigBlk:")[1].split()[0], 16)
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.terminate()
+        assert process.communicate(timeout=20)[0] == b""  # it never served
+        assert process.returncode == 0
+    finally:
+        process.kill()
 
 
 def test_tls(tiny_model, tmp_path):

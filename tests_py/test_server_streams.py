@@ -110,6 +110,23 @@ def test_a_second_reader_takes_the_stream_over(server):
     assert list(second)[-1][1] == "[DONE]"
 
 
+def test_head_leaves_the_reader_alone(server):
+    first = Reader(server, "POST", "/v1/completions", body(400))
+    name = id_of([next(iter(first))])
+    for asked, status in ((name, 200), ("none", 404)):
+        answer = server.raw(f"HEAD /v1/streams/{asked} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+        assert answer.endswith(b"\r\n\r\n") and answer.count(b"\r\n\r\n") == 1
+    assert list(first)[-1][1] == "[DONE]"
+
+
+def test_streams_are_counted_as_responses(server):
+    before = server.gauge("zinc:http_responses_total")
+    name = id_of(list(Reader(server, "POST", "/v1/completions", body(2))))
+    list(Reader(server, "GET", f"/v1/streams/{name}"))
+    assert server.gauge("zinc:http_responses_total") == before + 3  # with the first look at the metrics
+
+
 def test_a_stream_that_is_not_wanted_any_more_frees_its_slot(server):
     reader = Reader(server, "POST", "/v1/completions", body(1500))
     name = id_of([next(iter(reader))])
@@ -173,6 +190,9 @@ def test_pages_of_named_sites_may_call(server):
         _, headers, _ = server.request(method, path, sent, headers=origin)
         assert headers["Access-Control-Allow-Origin"] == origin["Origin"], path
         assert headers["Vary"] == "Origin"
+    wanted = {"Access-Control-Request-Headers": "x-api-key,x-stainless-os"}
+    _, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers={**origin, **wanted})
+    assert headers["Access-Control-Allow-Headers"] == "x-api-key,x-stainless-os"
     other = {"Origin": "https://other.example", "Access-Control-Request-Method": "POST"}
     status, headers, _ = server.request("OPTIONS", "/v1/chat/completions", headers=other)
     assert status != 204

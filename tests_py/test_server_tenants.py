@@ -144,6 +144,32 @@ def test_a_bound_on_open_requests_is_a_429(server):
     assert set(codes) == {200, 429}
 
 
+def test_choices_count_as_open_requests(server):
+    made = server.request("POST", "/v1/tenants", {"id": "wide", "max_open_requests": 6}, key=ADMIN)[2]
+    key = made["api_key"]
+    code, headers, answer = ask(server, key, prompt=[[5, 6]] * 4, n=2)
+    assert code == 400 and answer["error"]["param"] == "n" and "Retry-After" not in headers
+    assert "8 choices, 6 allowed (max_open_requests)" in answer["error"]["message"]
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    long = {"prompt": [5, 6, 7, 8], "max_tokens": 500, "ignore_eos": True, "n": 4, "stream": True}
+    connection.request("POST", "/v1/completions", json.dumps(long), {"Authorization": f"Bearer {key}"})
+    response = connection.getresponse()
+    response.readline()
+    assert ask(server, key, n=3)[0] == 429
+    assert ask(server, key, 1, n=2)[0] == 200
+    response.read()
+    connection.close()
+    assert ask(server, key, n=6)[0] == 200
+    server.request("PATCH", "/v1/tenants/wide", {"max_open_requests": 100000}, key=ADMIN)
+    code, _, answer = ask(server, key, prompt=[[5]] * 256, n=128)
+    assert code == 400 and "32768 choices, 16384 allowed (queue_cap)" in answer["error"]["message"]
+
+
+def test_an_empty_id_unloads_nothing(server):
+    assert server.request("POST", "/v1/models/unload", {"id": ""}, key=ADMIN)[0] == 400
+    assert server.request("GET", "/v1/models", key=ADMIN)[2]["data"]
+
+
 def test_a_proxy_speaks_for_others_and_nobody_else_does(server):
     name = "x-gateway-inference-fairness-id"
     before = usage(server, "alice")["requests"]
@@ -302,6 +328,7 @@ def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
         assert server.request("DELETE", "/v1/tenants/carol", key=ADMIN)[0] == 200
         for refused in (
             "nonsense = [",
+            "",  # as a file is while an editor writes it
             f'[[models]]\npath = "{tiny_model}"\nid = "tiny"\n',  # no key: everyone would be an admin
             f'admin_keys = ["{hashed("one")}"]\n[[tenants]]\nname = "eve"\nkeys = ["{hashed("one")}"]\n',
         ):

@@ -14,7 +14,8 @@
 namespace zinc_rt {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // O_NONBLOCK: a fifo would be waited for until somebody writes. It changes nothing for files.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;
     return fail(code, "[mapped_file] cannot open {}: {}", path, std::strerror(errno));

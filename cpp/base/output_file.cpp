@@ -1,6 +1,7 @@
 #include "base/output_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -8,19 +9,45 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
 
 namespace zinc_rt {
+namespace {
+
+// What a rename would replace by a file.
+bool is_written_directly(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
+}
+
+// Through links, also to a target that is not there yet.
+std::string target_of(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as Linux has it
+  std::filesystem::path target = path;
+  std::error_code ignored;
+  for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(target, ignored); ++i)
+    target = target.parent_path() / std::filesystem::read_symlink(target, ignored);
+  return target.string();
+}
+
+}  // namespace
 
 Result<OutputFile> OutputFile::create(std::string path) {
   OutputFile file;
-  file.path_ = std::move(path);
-  file.fd_ = ::open(file.part_path().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (is_written_directly(path)) {
+    file.path_ = std::move(path);
+  } else {
+    file.path_ = target_of(path);
+    file.part_path_ = file.path_ + ".part";
+  }
+  const auto& opened = file.part_path_.empty() ? file.path_ : file.part_path_;
+  file.fd_ = ::open(opened.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file.fd_ < 0) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;
-    return fail(code, "[output_file] cannot create {}: {}", file.part_path(), std::strerror(errno));
+    return fail(code, "[output_file] cannot create {}: {}", opened, std::strerror(errno));
   }
   return file;
 }
@@ -31,6 +58,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept {
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   std::swap(path_, other.path_);
+  std::swap(part_path_, other.part_path_);
   std::swap(fd_, other.fd_);
   std::swap(n_bytes_, other.n_bytes_);
   return *this;
@@ -39,7 +67,7 @@ OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
 OutputFile::~OutputFile() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(part_path().c_str());
+  if (!part_path_.empty()) ::unlink(part_path_.c_str());
 }
 
 Status OutputFile::write(std::span<const std::byte> bytes) {
@@ -66,12 +94,17 @@ Status OutputFile::pad_to(std::uint64_t alignment) {
 }
 
 Status OutputFile::commit() {
+  if (part_path_.empty()) {
+    if (::close(std::exchange(fd_, -1)) != 0)
+      return fail(StatusCode::kUnavailable, "[output_file] cannot finish {}: {}", path_, std::strerror(errno));
+    return {};
+  }
   const bool synced = ::fsync(fd_) == 0;
   const int error = errno;
   const bool closed = ::close(std::exchange(fd_, -1)) == 0;
-  if (!synced || !closed || std::rename(part_path().c_str(), path_.c_str()) != 0) {
+  if (!synced || !closed || std::rename(part_path_.c_str(), path_.c_str()) != 0) {
     const int why = synced ? errno : error;
-    ::unlink(part_path().c_str());
+    ::unlink(part_path_.c_str());
     return fail(StatusCode::kUnavailable, "[output_file] cannot finish {}: {}", path_, std::strerror(why));
   }
   return {};

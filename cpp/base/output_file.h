@@ -1,4 +1,5 @@
-// A file that appears whole or not at all: written under another name beside its place, then renamed.
+// A file that appears whole or not at all: written under another name beside its place, then renamed. Of a link, its
+// target; devices, pipes and the like are written as they are.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -28,9 +29,9 @@ class OutputFile {
 
  private:
   OutputFile() = default;
-  std::string part_path() const { return path_ + ".part"; }
 
   std::string path_;
+  std::string part_path_;  // empty: path_ itself is written
   int fd_ = -1;
   std::uint64_t n_bytes_ = 0;
 };

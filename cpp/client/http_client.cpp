@@ -277,6 +277,11 @@ Result<std::unique_ptr<HttpClient>> HttpClient::open(const Url& url) {
   return url.is_tls ? opened<ClientOf<TlsStream>>(url) : opened<ClientOf<Socket>>(url);
 }
 
+std::string_view words_of_status(int status) {
+  const auto known = status < 0 ? http::status::unknown : http::int_to_status(static_cast<unsigned>(status));
+  return known == http::status::unknown ? std::string_view() : std::string_view(http::obsolete_reason(known));
+}
+
 Result<HttpAnswer> fetch(HttpClient& client, HttpCall call) {
   HttpAnswer answer;
   std::promise<HttpEnd> promise;

@@ -78,6 +78,9 @@ struct HttpAnswer {
   Headers headers;
   std::string body;
 };
+// The usual words for a status: "Bad Gateway". Empty: it is none that is known.
+std::string_view words_of_status(int status);
+
 // Waits for the whole answer. Errors: kUnavailable, for every end but kWhole.
 Result<HttpAnswer> fetch(HttpClient& client, HttpCall call);
 

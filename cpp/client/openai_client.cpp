@@ -42,16 +42,28 @@ std::string error_words(const std::string& body) {
   return body.substr(0, 300);
 }
 
+// Why an answer of a status other than 200 is none: proxies and redirects often have no words, or HTML.
+std::string refusal_words(int status, const Headers& headers, const std::string& body) {
+  auto out = fmt::format("status {}", status);
+  if (const auto usual = words_of_status(status); !usual.empty()) out += fmt::format(" {}", usual);
+  for (const auto& [name, value] : headers)
+    if (name == "location") out += fmt::format(", to {}", value);
+  if (const auto words = error_words(body); !words.empty()) out += ": " + words;
+  return out;
+}
+
 // One streamed answer.
 struct Answer {
   ApiEvents events;
   ApiEnd end;
   EventStream stream;
   bool is_stream = false, is_done = false;
+  Headers headers;
   std::string body;  // of what is no stream
 
-  void take_head(int status, const Headers& headers) {
+  void take_head(int status, const Headers& got) {
     end.status = status;
+    headers = got;
     for (const auto& [name, value] : headers) {
       if (name == "content-type") is_stream = status == 200 && value.starts_with("text/event-stream");
       if (name == "retry-after") end.retry_after_s = std::max(0.0, std::atof(value.c_str()));
@@ -106,7 +118,7 @@ struct Answer {
     if (!http.error.empty())
       end.error = http.error;
     else if (http.kind == HttpEnd::kWhole && end.status != 200)
-      end.error = error_words(body);
+      end.error = refusal_words(end.status, headers, body);
     else if (http.kind == HttpEnd::kWhole && !is_stream)
       end.error = "the answer is no stream of events";
     else if (http.kind == HttpEnd::kWhole && end.error.empty() && !is_done && end.finish_reason.empty())
@@ -151,7 +163,8 @@ Result<std::string> first_model(HttpClient& client, const ApiServer& server) {
   call.headers = headers_for(server);
   call.timeout_s = 10;
   ZRT_TRY(const auto answer, fetch(client, std::move(call)));
-  if (answer.status != 200) return fail(StatusCode::kUnavailable, "{}", error_words(answer.body));
+  if (answer.status != 200)
+    return fail(StatusCode::kUnavailable, "{}", refusal_words(answer.status, answer.headers, answer.body));
   const auto json = Json::parse(answer.body, nullptr, false);
   if (json.is_object() && json.contains("data") && json["data"].is_array())
     for (const Json& model : json["data"])

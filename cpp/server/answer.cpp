@@ -71,6 +71,7 @@ void Answer::start_stream(HttpResponse head) {
     const std::lock_guard lock(mutex_);
     if (is_started_) return;
     is_started_ = is_stream_ = true;
+    is_over_ = options_.is_head;
     has_events_ = head.content_type.starts_with("text/event-stream");
     put_head(head, false);
     last_write_ = std::chrono::steady_clock::now();

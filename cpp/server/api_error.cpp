@@ -52,6 +52,7 @@ HttpResponse error_response(const ApiError& error) {
   response.body = error_json(error);
   if (error.retry_after_s > 0 && (error.status == 429 || error.status == 503))
     response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", std::ceil(error.retry_after_s)));
+  if (!error.allow.empty()) response.headers.emplace_back("Allow", error.allow);
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

@@ -15,6 +15,7 @@ struct ApiError {
   std::string message;
   std::string param;         // the field at fault; empty: null
   std::string code;          // such as context_length_exceeded; empty: null
+  std::string allow;         // with 405: the methods that there are
   double retry_after_s = 0;  // with 429 and 503; 0: the client may not know when
 };
 

@@ -53,7 +53,7 @@ prefill_tokens_per_s = 100000.0
 isolation_group = ""           # tenants of one group share cached prefixes
 requests_per_minute = 0.0      # 0: no limit
 tokens_per_minute = 0.0
-max_open_requests = 4096
+max_open_requests = 4096       # choices: prompts times n
 proxy = false                  # its x-gateway-inference-fairness-id is believed
 )";
 

@@ -33,8 +33,9 @@ struct ServerCore {
   Models models;
   TenantRegistry tenants;
   StreamShelf streams;
-  WorkQueue work{4};  // requests
-  WorkQueue slow{1};  // loading of models, probes
+  WorkQueue work{4};    // requests
+  WorkQueue slow{1};    // loading of models
+  WorkQueue probes{1};  // of the engine, one at a time
   std::unique_ptr<Transport> transport;
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_failed{false};  // the device fails every step

@@ -1,6 +1,7 @@
 // /v1/chat/completions, /v1/completions, /generate.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/error.h"
@@ -29,6 +30,20 @@ std::string traceparent_of(const HttpRequest& request) {
 }
 
 using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&);
+
+// Prompts times n, as the engine's queue counts. Errors: 400 for more than can ever wait.
+ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedModel& model,
+                                       const GenerationCall& call) {
+  const std::uint64_t n_prompts = call.requests.size(), n = call.requests.front().n, n_choices = n_prompts * n;
+  const std::uint64_t most = tenant.settings().max_open_requests;
+  const auto limit = std::min<std::uint64_t>(most, model.queue_cap);
+  if (n_choices <= limit) return n_choices;
+  ApiError error;
+  error.param = n > 1 ? "n" : "prompt";
+  error.message = fmt::format("[quota] {} prompts with n {} are {} choices, {} allowed ({})", n_prompts, n, n_choices,
+                              limit, limit == most ? "max_open_requests" : "queue_cap");
+  return std::unexpected(std::move(error));
+}
 
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, Parse parse,
                                                    const char* prefix) {
@@ -64,11 +79,12 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     call.prompt_opens_reasoning =
         core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
   call.headers.emplace_back("x-request-id", exchange.id);
-  if (const auto open = exchange.caller.tenant->open_request(call.headers); !open) {
+  call.tenant = exchange.caller.tenant;
+  ZRT_TRY(const auto n_choices, count_choices(*call.tenant, model, call.call));
+  if (const auto open = call.tenant->open_request(n_choices, call.headers); !open) {
     core.metrics.refused("rate");
     return std::unexpected(open.error());
   }
-  call.tenant = exchange.caller.tenant;
   call.traceparent = traceparent_of(exchange.request);
   call.connection = exchange.connection;
   if (call.call.resumable)
@@ -86,7 +102,6 @@ void add_generation_route(Router& router, ServerCore& core, const char* path, Pa
                   return answer(core, exchange, job.error());
                 }
                 if (const auto started = (*job)->start(); !started) {
-                  exchange.caller.tenant->close_request(0);
                   core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
                   answer(core, exchange, started.error());
                 }

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 #include <fstream>
+#include <mutex>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json_text.h"
@@ -47,19 +49,36 @@ std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   return status ? std::string() : status.error().message;
 }
 
-void answer_probe(ServerCore& core, Exchange& exchange) {
-  const auto start = steady_ms();
-  std::uint64_t n_steps = 0;
-  const auto wrong = probe(core, n_steps);
-  const auto took = steady_ms() - start;
-  if (!wrong.empty())
-    answer(core, exchange,
-           fmt::format(R"({{"status":"failing","reason":{},"waited_ms":{}}})", json_string(wrong), took), 503);
-  else if (n_steps > 0)
-    answer(core, exchange, fmt::format(R"({{"status":"ok","busy":true,"steps":{}}})", n_steps));
-  else
-    answer(core, exchange, fmt::format(R"({{"status":"ok","token_ms":{}}})", took));
-}
+// Anyone may ask, and a probe takes seconds: all who ask while one runs get its answer.
+class SharedProbe {
+ public:
+  void ask(ServerCore& core, Exchange exchange) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(exchange));
+    if (waiting_.size() == 1) core.probes.post([this, &core] { run(core); });
+  }
+
+ private:
+  void run(ServerCore& core) {
+    const auto start = steady_ms();
+    std::uint64_t n_steps = 0;
+    const auto wrong = probe(core, n_steps);
+    const auto took = steady_ms() - start;
+    std::vector<Exchange> asked;
+    {
+      const std::lock_guard lock(mutex_);
+      asked.swap(waiting_);
+    }
+    const auto text =
+        !wrong.empty() ? fmt::format(R"({{"status":"failing","reason":{},"waited_ms":{}}})", json_string(wrong), took)
+        : n_steps > 0  ? fmt::format(R"({{"status":"ok","busy":true,"steps":{}}})", n_steps)
+                       : fmt::format(R"({{"status":"ok","token_ms":{}}})", took);
+    for (auto& exchange : asked) answer(core, exchange, text, wrong.empty() ? 200 : 503);
+  }
+
+  std::mutex mutex_;
+  std::vector<Exchange> waiting_;  // for the probe that runs, if any
+};
 
 // Waits for the end of a step; where none ends, the last figures of the engine and how old they are.
 std::string scrape(ServerCore& core) {
@@ -124,9 +143,9 @@ void add_health_routes(Router& router, ServerCore& core) {
   router.add({"GET", "/readyz", Access::kOpen, true, ready});
   router.add({"GET", "/health", Access::kOpen, true, ready});
   router.add({"GET", "/ping", Access::kOpen, true, ready});
-  router.add({"GET", "/health_generate", Access::kOpen, true, [&core](Exchange& exchange) {
-                core.slow.post(
-                    [&core, held = std::make_shared<Exchange>(std::move(exchange))] { answer_probe(core, *held); });
+  router.add({"GET", "/health_generate", Access::kOpen, true,
+              [&core, shared = std::make_shared<SharedProbe>()](Exchange& exchange) {
+                shared->ask(core, std::move(exchange));
               }});
   router.add({"GET", "/version", Access::kOpen, true, [&core](Exchange& exchange) {
                 answer(core, exchange,

@@ -129,6 +129,7 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ModelSpec spec;
+  spec.options.queue_cap = kQueueCap;
   ZRT_TRY(const auto path, fields.get_string("path", 4096));
   if (!path) return fields.wrong("path", "it is missing");
   spec.path = *path;
@@ -150,7 +151,7 @@ ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
   ZRT_TRY(const auto id, fields.get_string("id", 256));
-  if (!id) return fields.wrong("id", "it is missing");
+  if (!id || id->empty()) return fields.wrong("id", "it is missing");
   ZRT_CHECK_OK(fields.expect_no_others());
   ZRT_CHECK_OK(core.models.unload(*id));
   return Json{{"id", *id}, {"unloaded", true}}.dump();

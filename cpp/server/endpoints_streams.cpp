@@ -37,7 +37,15 @@ ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
 ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto stream, stream_of(core, exchange));
   ZRT_TRY(const auto seen, seen_by(exchange.request));
-  return stream->attach(exchange.connection, seen);
+  if (exchange.request.method != "HEAD") {
+    ZRT_CHECK_OK(stream->attach(exchange.connection, seen));
+  } else {  // asks whether there is one: its reader goes on
+    HttpResponse head;
+    head.content_type = "text/event-stream";
+    exchange.connection->start_stream(std::move(head));
+  }
+  core.metrics.answered(200);
+  return {};
 }
 
 }  // namespace

@@ -15,6 +15,19 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// What the engine complains about: the first field that its words name, else the prompt.
+std::string field_of(std::string_view message, Api api) {
+  std::string field = api == Api::kChat ? "messages" : api == Api::kText ? "prompt" : "token_ids";
+  auto first = std::string_view::npos;
+  for (const char* name :
+       {"logit_bias", "stop_token_ids", "min_tokens", "chat_template_kwargs", "continue_final_message"})
+    if (const auto at = message.find(name); at < first) {
+      first = at;
+      field = name;
+    }
+  return field;
+}
+
 }  // namespace
 
 // The engine's way to the job; the job keeps the handles, and the engine the sinks, until all choices have ended.
@@ -42,6 +55,12 @@ GenerationJob::GenerationJob(const JobServices& services, JobCall call)
 }
 
 ApiResult<void> GenerationJob::start() {
+  auto started = submit_all();
+  if (!started) call_.tenant->close_request(choices_.size(), 0);
+  return started;
+}
+
+ApiResult<void> GenerationJob::submit_all() {
   const auto session = call_.tenant->tenant.session();
   if (!session) return std::unexpected(to_api_error(session.error()));
   const auto self = shared_from_this();
@@ -61,8 +80,7 @@ ApiResult<void> GenerationJob::start() {
       for (auto& h : handles_) h.cancel();
       handles_.clear();
       auto error = to_api_error(handle.error());
-      if (error.status == 400)
-        error.param = call_.call.api == Api::kChat ? "messages" : call_.call.api == Api::kText ? "prompt" : "token_ids";
+      if (error.status == 400) error.param = field_of(error.message, call_.call.api);
       if (error.message.find("context") != std::string::npos && error.status == 400)
         error.code = "context_length_exceeded";
       return std::unexpected(std::move(error));
@@ -73,6 +91,7 @@ ApiResult<void> GenerationJob::start() {
       head.headers = call_.headers;
       head.headers.emplace_back("Cache-Control", "no-cache");
       head.headers.emplace_back("X-Accel-Buffering", "no");
+      services_.metrics.answered(head.status);
       call_.connection->start_stream(std::move(head));
     }
   }
@@ -94,7 +113,7 @@ ChoiceText GenerationJob::begin_text(std::uint32_t prompt, std::uint32_t index) 
   ChoiceText text;
   text.index = prompt * n_ + index;
   const auto& request = call_.call.requests[prompt];
-  text.n_top = call_.call.api == Api::kChat && request.logprobs == 1 ? 1 : request.logprobs;
+  text.n_top = call_.call.n_top.value_or(request.logprobs);
   return text;
 }
 
@@ -218,7 +237,7 @@ void GenerationJob::conclude() {
              call_.head.id, call_.tenant->name, call_.head.model, call_.endpoint, usage.prompt_tokens,
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
              call_.traceparent.empty() ? "" : ", traceparent ", call_.traceparent);
-  call_.tenant->close_request(usage.total_tokens);
+  call_.tenant->close_request(choices_.size(), usage.total_tokens);
   handles_.clear();  // they hold the sinks, and those this
   record(usage, finish);
 }
@@ -246,7 +265,11 @@ void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, co
     }
     if (call_.call.wants_logprobs) text.logprobs = &c.logprobs;
     const auto& first = all[i - i % n_];  // of n choices it alone has the prompt's
-    if (call_.call.requests[i / n_].prompt_logprobs) text.prompt_logprobs = &first.prompt_logprobs;
+    if (call_.call.echo) text.echo_logprobs = &first.prompt_logprobs;
+    if (call_.call.prompt_logprobs) {
+      text.prompt_logprobs = &first.prompt_logprobs;
+      text.n_prompt_top = *call_.call.prompt_logprobs;
+    }
     if (call_.call.return_token_ids) text.token_ids = &c.token_ids;
     text.finish_reason = c.finish_reason;
     texts.push_back(std::move(text));

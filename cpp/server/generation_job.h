@@ -42,7 +42,8 @@ struct JobCall {
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(const JobServices& services, JobCall call);
-  // Submits all prompts; on an error nothing runs and the connection has not been answered. On a work queue's thread.
+  // Submits all prompts; on an error nothing runs, the tenant's request is closed, and the connection
+  // has not been answered. On a work queue's thread.
   ApiResult<void> start();
 
  private:
@@ -58,6 +59,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
     std::uint32_t n_characters = 0;  // that were sent
   };
 
+  ApiResult<void> submit_all();
   SinkResult push(std::uint32_t prompt, const StreamEvent& event);
   void end(std::uint32_t prompt, std::uint32_t index);
   void finish_choice(std::uint32_t prompt, std::uint32_t index);

@@ -42,6 +42,7 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   model.path = spec.path;
   model.source = source_of(spec);
   model.is_configured = is_configured;
+  model.queue_cap = spec.options.queue_cap;
   model.created_s = static_cast<std::int64_t>(std::time(nullptr));
   model.card = engine_.model_card(engine_name);
   model.plan = engine_.memory_plan(engine_name);

@@ -13,6 +13,8 @@
 
 namespace zinc_rt::server {
 
+constexpr std::uint32_t kQueueCap = 16384;  // of a model of this server, unless its options say another
+
 struct ModelSpec {
   std::string path;
   std::string id;  // empty: the file's name without its ending
@@ -23,9 +25,10 @@ struct ServedModel {
   std::string id, engine_name, path;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::string source;          // what it was loaded from: file, time of change, options
-  bool is_configured = false;  // by the configuration or the command line, not through the API
-  std::string card, plan;      // Engine::model_card and memory_plan
+  std::uint32_t queue_cap = 0;  // choices that may wait
+  std::string source;           // what it was loaded from: file, time of change, options
+  bool is_configured = false;   // by the configuration or the command line, not through the API
+  std::string card, plan;       // Engine::model_card and memory_plan
 };
 
 class Models {

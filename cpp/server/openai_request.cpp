@@ -137,7 +137,10 @@ void read_common(Reader& r, GenerationCall& call, Request& q) {
   r.into(q.ignore_eos, r.boolean("ignore_eos"));
   r.into(q.skip_special_tokens, r.boolean("skip_special_tokens"));
   r.into(q.min_tokens, r.integer("min_tokens", 0, kMaxTokens));
-  if (const auto n = r.integer("prompt_logprobs", 0, 20)) q.prompt_logprobs = static_cast<std::uint32_t>(*n);
+  if (const auto n = r.integer("prompt_logprobs", 0, 20)) {
+    if (call.stream) r.wrong("prompt_logprobs", "it cannot be streamed");
+    q.prompt_logprobs = call.prompt_logprobs = static_cast<std::uint32_t>(*n);
+  }
   if (const auto ms = r.number("deadline_ms", 0, 1e9)) q.deadline_ms = *ms;
   r.into(q.cache_salt, r.string("cache_salt", 256));
   r.into(call.return_token_ids, r.boolean("return_token_ids"));
@@ -315,7 +318,8 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults) 
   r.into(call.wants_logprobs, r.boolean("logprobs"));
   const auto top = r.integer("top_logprobs", 0, 20);
   if (top && *top > 0 && !call.wants_logprobs) r.wrong("top_logprobs", "only with \"logprobs\": true");
-  if (call.wants_logprobs) q.logprobs = static_cast<std::uint32_t>(std::max<std::int64_t>(1, top.value_or(0)));
+  call.n_top = static_cast<std::uint32_t>(top.value_or(0));
+  if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
   r.refuse("response_format", "output bound to a grammar or schema is not there yet", {Json{{"type", "text"}}});
   refuse_grammars(r);
@@ -349,7 +353,8 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   const auto logprobs = r.integer("logprobs", 0, 20);
   call.wants_logprobs = logprobs.has_value();
   if (logprobs) q.logprobs = static_cast<std::uint32_t>(std::max<std::int64_t>(1, *logprobs));
-  if (call.echo && logprobs && !q.prompt_logprobs) q.prompt_logprobs = static_cast<std::uint32_t>(*logprobs);
+  if (call.echo && logprobs)
+    q.prompt_logprobs = std::max(q.prompt_logprobs.value_or(0), static_cast<std::uint32_t>(*logprobs));
   read_max_tokens(r, q, {"max_tokens"}, 16, q.prompt_logprobs.has_value());
   if (const auto best = r.integer("best_of", 1, 128); best && *best != q.n)
     r.wrong("best_of", fmt::format("{} is not served: every one of n completions is returned", *best));

@@ -17,9 +17,11 @@ struct GenerationCall {
   Api api = Api::kChat;
   std::vector<Request> requests;  // one a prompt; choices of prompt i have the indices i n to i n + n - 1
   bool stream = false, include_usage = false;
-  bool resumable = false;       // the stream goes on without its client for a while
-  bool echo = false;            // the prompt is part of the text
-  bool wants_logprobs = false;  // of what is generated, and with echo of the prompt
+  bool resumable = false;              // the stream goes on without its client for a while
+  bool echo = false;                   // the prompt is part of the text
+  bool wants_logprobs = false;         // of what is generated, and with echo of the prompt
+  std::optional<std::uint32_t> n_top;  // of the likely tokens that are shown; else as many as the requests ask for
+  std::optional<std::uint32_t> prompt_logprobs;  // apart from those, with so many likely tokens
   bool return_token_ids = false;
   bool wants_timings = false;
   bool split_reasoning = true;  // <think>...</think> apart from the answer

@@ -67,8 +67,8 @@ void put_text_logprobs(std::string& out, const ChoiceText& choice, const TokenNa
           fmt::format("{}{}:{}", k == 0 ? "" : ",", json_string(names.name(t.top[k].first)), number(t.top[k].second));
     tops += '}';
   };
-  if (choice.prompt_logprobs != nullptr)
-    for (const auto& t : *choice.prompt_logprobs) add(t);
+  if (choice.echo_logprobs != nullptr)
+    for (const auto& t : *choice.echo_logprobs) add(t);
   for (const auto& t : *choice.logprobs) add(t);
   fmt::format_to(Out(out), R"({{"tokens":[{}],"token_logprobs":[{}],"top_logprobs":[{}],"text_offset":[{}]}})", tokens,
                  values, tops, offsets);
@@ -116,10 +116,10 @@ void put_choice(std::string& out, Api api, const ChoiceText& c, const TokenNames
     put_text_logprobs(out, c, names);
   else
     put_chat_logprobs(out, c, names);
-  if (c.prompt_logprobs != nullptr && api != Api::kText) {
+  if (c.prompt_logprobs != nullptr) {
     ChoiceText prompt;
     prompt.logprobs = c.prompt_logprobs;
-    prompt.n_top = c.n_top;
+    prompt.n_top = c.n_prompt_top;
     out += R"(,"prompt_logprobs":)";
     put_text_logprobs(out, prompt, names);
   }

@@ -35,13 +35,14 @@ class TokenNames {
 struct ChoiceText {
   std::uint32_t index = 0;
   std::string text, reasoning;
-  const std::vector<TokenLogprob>* logprobs = nullptr;  // null: not asked for
-  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;
-  std::uint32_t n_top = 0;                               // how many of `top` are shown
-  std::uint32_t text_offset = 0;                         // characters before it, for completions
-  const std::vector<std::int32_t>* token_ids = nullptr;  // null: not asked for
-  std::string finish_reason;                             // empty: it goes on
-  bool has_role = false;                                 // the first of a chat's stream
+  const std::vector<TokenLogprob>* logprobs = nullptr;         // null: not asked for
+  const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // of the prompt, before those
+  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // of the prompt, in a field of their own
+  std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many of `top` are shown
+  std::uint32_t text_offset = 0;                               // characters before it, for completions
+  const std::vector<std::int32_t>* token_ids = nullptr;        // null: not asked for
+  std::string finish_reason;                                   // empty: it goes on
+  bool has_role = false;                                       // the first of a chat's stream
 };
 
 // {"prompt_tokens", "completion_tokens", "total_tokens", ..._details}

@@ -74,11 +74,13 @@ ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::s
   for (const Route& route : routes_) {
     if (!matches(route, request.path, params)) continue;
     if (method == route.method) return &route;
-    methods += (methods.empty() ? "" : ", ") + std::string(route.method);
+    methods += (methods.empty() ? "" : ", ") + std::string(route.method) +
+               (route.method == std::string_view("GET") ? ", HEAD" : "");
   }
   ApiError error;
   if (!methods.empty()) {
     error.status = 405;
+    error.allow = methods;
     error.message =
         fmt::format("[http] {} on {}: {} allowed", request.method.substr(0, 20), request.path.substr(0, 100), methods);
     return std::unexpected(std::move(error));

@@ -72,6 +72,8 @@ bool is_local_name(std::string_view host) {
   return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
+constexpr std::string_view kJson = "application/json";
+
 // A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
 // Origin, by a name of its own that points here, or as a form. With keys, such a page has none. Who sends no Origin is
 // no page.
@@ -84,8 +86,9 @@ std::string breach_of(const HttpRequest& request, bool is_open, bool is_local, b
   if (is_open && is_local && !origin.empty() && !is_local_name(host))
     return fmt::format("[http] Host {} is no name of this machine, and the server has no keys", host.substr(0, 100));
   const auto type = request.header("content-type");
-  if (request.method == "GET" || request.method == "HEAD" || type.empty() || type.starts_with("application/json"))
-    return {};
+  const bool is_json =
+      std::ranges::equal(type.substr(0, kJson.size()), kJson, {}, [](unsigned char c) { return std::tolower(c); });
+  if (request.method == "GET" || request.method == "HEAD" || type.empty() || is_json) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }
 
@@ -110,6 +113,7 @@ class ServerImpl final : public Server {
     if (watch_.joinable()) watch_.join();
     core_.engine.close();  // ends what is under way; the answers are made by the work queue
     core_.slow.stop();
+    core_.probes.stop();
     core_.work.stop();
     core_.store.reset();  // after the last line of the ledger, and the answers that wait for it
     if (core_.transport) core_.transport->drain(1);
@@ -208,13 +212,14 @@ class ServerImpl final : public Server {
   // A browser asks whether a page of another site may send a request.
   void preflight(Exchange& exchange) {
     core_.metrics.answered(204);
+    auto wanted = exchange.request.header("access-control-request-headers");  // clients bring many of their own
+    if (wanted.empty()) wanted = "authorization, content-type, x-request-id, traceparent, last-event-id";
     HttpResponse response;
     response.status = 204;
     response.content_type.clear();
-    response.headers = {
-        {"Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"},
-        {"Access-Control-Allow-Headers", "authorization, content-type, x-request-id, traceparent, last-event-id"},
-        {"Access-Control-Max-Age", "600"}};
+    response.headers = {{"Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"},
+                        {"Access-Control-Allow-Headers", std::string(wanted)},
+                        {"Access-Control-Max-Age", "600"}};
     exchange.connection->respond(std::move(response));
   }
 

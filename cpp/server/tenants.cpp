@@ -161,13 +161,14 @@ ApiResult<void> TenantEntry::set_settings(const TenantSettings& settings) {
   return {};
 }
 
-ApiResult<void> TenantEntry::open_request(Headers& rate_headers) {
+ApiResult<void> TenantEntry::open_request(std::uint64_t n_choices, Headers& rate_headers) {
   const auto now = MinuteBucket::Clock::now();
   const std::lock_guard lock(mutex_);
   const double wait = std::max(requests_.wait_s(1, now), tokens_.wait_s(1, now));
-  const bool is_full = n_open_ >= settings_.max_open_requests;
+  const bool is_full = n_choices_ + n_choices > settings_.max_open_requests;
   if (wait == 0 && !is_full) {
     ++n_open_;
+    n_choices_ += n_choices;
     requests_.take(1, now);
   }
   const auto tell = [&](const char* what, MinuteBucket& bucket) {
@@ -185,18 +186,20 @@ ApiResult<void> TenantEntry::open_request(Headers& rate_headers) {
   error.status = 429;
   error.code = "rate_limit_exceeded";
   error.retry_after_s = std::max(wait, 1.0);
-  error.message = is_full ? fmt::format("[quota] tenant \"{}\" has {} requests open, {} allowed (max_open_requests)",
-                                        name, n_open_, settings_.max_open_requests)
-                          : fmt::format(
-                                "[quota] tenant \"{}\" is over its rate ({:.0f} requests, {:.0f} tokens a minute); "
-                                "try again in {:.1f} s",
-                                name, settings_.requests_per_minute, settings_.tokens_per_minute, wait);
+  error.message =
+      is_full ? fmt::format("[quota] tenant \"{}\" has {} choices open and {} came, {} allowed (max_open_requests)",
+                            name, n_choices_, n_choices, settings_.max_open_requests)
+              : fmt::format(
+                    "[quota] tenant \"{}\" is over its rate ({:.0f} requests, {:.0f} tokens a minute); "
+                    "try again in {:.1f} s",
+                    name, settings_.requests_per_minute, settings_.tokens_per_minute, wait);
   return std::unexpected(std::move(error));
 }
 
-void TenantEntry::close_request(std::uint64_t tokens) {
+void TenantEntry::close_request(std::uint64_t n_choices, std::uint64_t tokens) {
   const std::lock_guard lock(mutex_);
   --n_open_;
+  n_choices_ -= n_choices;
   tokens_.take(static_cast<double>(tokens), MinuteBucket::Clock::now());
 }
 

@@ -22,7 +22,7 @@ namespace zinc_rt::server {
 struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;
-  std::uint32_t max_open_requests = 4096;
+  std::uint32_t max_open_requests = 4096;  // counted in choices
   bool is_proxy = false;  // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
 
   // For who has the machine to itself: no bound on slots, pages and rates.
@@ -57,9 +57,10 @@ class TenantEntry {
 
   TenantSettings settings() const;
   ApiResult<void> set_settings(const TenantSettings& settings);
-  // A request comes; it counts as open until `close_request`. Errors: 429 with the time to wait.
-  ApiResult<void> open_request(Headers& rate_headers);
-  void close_request(std::uint64_t tokens);
+  // A request comes; it and its choices (prompts times n, as the engine's queue counts them) are open until
+  // `close_request`. Errors: 429 with the time to wait.
+  ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
+  void close_request(std::uint64_t n_choices, std::uint64_t tokens);
   std::uint32_t n_open() const;
 
  private:
@@ -67,6 +68,7 @@ class TenantEntry {
   TenantSettings settings_;
   MinuteBucket requests_, tokens_;
   std::uint32_t n_open_ = 0;
+  std::uint64_t n_choices_ = 0;
 };
 
 struct Caller {

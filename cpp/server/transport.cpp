@@ -267,7 +267,14 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     consume(head_size);
     if (ec == http::error::need_more) ec = {};
     if (!ec && !parser.is_header_done()) ec = http::error::bad_field;
-    if (!ec && !parser.is_done()) co_await read_body(parser, ec);
+    const auto expect = parser.get()[http::field::expect];
+    const bool waits = parser.get().version() == 11 && !expect.empty();  // HTTP/1.0 knows of no expectations
+    if (!ec && waits && !boost::beast::iequals(expect, "100-continue")) {
+      const auto bad = complaint("an Expect that is not \"100-continue\"", 417);
+      co_await refuse(bad);
+      co_return false;
+    }
+    if (!ec && !parser.is_done()) co_await read_body(parser, waits, ec);
     if (is_closed_) co_return false;
     if (ec) {
       auto bad = complaint("the message breaks HTTP: " + ec.message());
@@ -316,10 +323,9 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     co_return goes_on;
   }
 
-  Task read_body(http::request_parser<http::string_body>& parser, error_code& ec) {
+  Task read_body(http::request_parser<http::string_body>& parser, bool client_waits, error_code& ec) {
     allow(shared_->options.body_timeout_s);
-    const auto expect = parser.get()[http::field::expect];
-    if (!expect.empty()) {
+    if (client_waits) {
       static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
       const auto buffer = asio::buffer(kGoOn);
       co_await asio::async_write(stream_, buffer, kAwait);
@@ -360,7 +366,7 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
         deadline_ = Clock::time_point::max();
         if (ec) co_return false;
       }
-      if (taken.is_over) co_return taken.keep_alive && !is_eof_ && !is_quitting_;
+      if (taken.is_over) co_return taken.keep_alive && !(is_eof_ && in_.empty()) && !is_quitting_;
       if (!taken.bytes.empty()) continue;
       if (is_eof_ && !has_told) {
         has_told = true;

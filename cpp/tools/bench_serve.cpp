@@ -154,7 +154,7 @@ void add_bench_serve(CLI::App& bench, int& exit) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_flag("--ignore-eos", o.ignore_eos, "ask for answers of full length, of servers that know that field");
-  command.add_option("--seed", o.seed, "of prompts, lengths and moments")->capture_default_str();
+  command.add_option("--seed", o.seed, "of prompts, lengths and moments")->check(whole_number())->capture_default_str();
   command.add_option("--json", c->json_path, "a file to write, with every request");
   command.add_option("--markdown", c->markdown_path, "a file to write");
   command.add_option("--plot", c->plot_path, "an SVG file to write");

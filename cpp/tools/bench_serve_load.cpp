@@ -140,9 +140,7 @@ class ServerLoad {
     double tokens[2] = {0, 0};
     for (const bool is_long : {false, true}) {
       const auto end = ask_once(words(random, is_long ? kLong : kShort));
-      if (!end.error.empty())
-        return fail(StatusCode::kUnavailable, "{}{}", end.status > 0 ? fmt::format("status {}: ", end.status) : "",
-                    end.error);
+      if (!end.error.empty()) return fail(StatusCode::kUnavailable, "{}", end.error);
       if (end.usage) tokens[is_long] = end.usage->prompt_tokens;
     }
     if (tokens[0] <= 0 || tokens[1] <= tokens[0]) return {};

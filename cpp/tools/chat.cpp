@@ -1,10 +1,14 @@
 // zinc-rt chat, and zinc-rt run without a prompt: a conversation in the terminal.
 #include <editline/readline.h>
 #include <fmt/format.h>
+#include <langinfo.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <clocale>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <future>
 #include <iostream>
 #include <memory>
@@ -20,6 +24,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kLook_ms = 50;  // Ctrl-C is looked for this often while no text comes
+
 volatile std::sig_atomic_t interrupted = 0;
 
 struct ChatOptions {
@@ -28,10 +34,25 @@ struct ChatOptions {
   std::string system, url, api_key, model_name;
 };
 
+// editline reads characters, by the locale; without one of UTF-8 it drops all but ASCII.
+void read_utf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
 // A line with editing and history on a terminal, a plain one from a pipe; false at the end.
 bool read_line(std::string& line) {
   if (isatty(STDIN_FILENO) == 0) return static_cast<bool>(std::getline(std::cin, line));
-  const std::unique_ptr<char, decltype(&std::free)> text(readline("> "), &std::free);
+  std::unique_ptr<char, decltype(&std::free)> text(nullptr, &std::free);
+  for (bool is_dropped = true; !text && is_dropped;) {
+    errno = 0;
+    interrupted = 0;
+    text.reset(readline("> "));
+    // Ctrl-C gives no text, as Ctrl-D. editline sends the signal on to the process, where another thread may take it
+    // later than this.
+    is_dropped = interrupted != 0 || errno == EINTR;
+    if (is_dropped) fmt::print("\n");
+  }
   if (!text) return false;
   line = text.get();
   if (!line.empty()) add_history(line.c_str());
@@ -47,13 +68,14 @@ Result<std::string> answer(const Session& session, Request request, const Json& 
   if (!stream) return std::unexpected(stream.error());
   for (;;) {
     if (interrupted != 0) stream->cancel();
-    const auto event = stream->next();
+    bool is_there = true;
+    const auto event = stream->next_within(kLook_ms, is_there);
     if (!event) return std::unexpected(event.error());
+    if (!is_there) continue;
     if (!*event) break;
-    fmt::print("{}", (*event)->text);
-    std::fflush(stdout);
+    ZRT_CHECK_OK(print_now((*event)->text));
   }
-  fmt::print("\n");
+  ZRT_CHECK_OK(print_now("\n"));
   return stream->completion().text;
 }
 
@@ -73,30 +95,34 @@ Json chat_body(const ChatOptions& o, const std::string& model, const Json& messa
 Result<std::string> answer(client::HttpClient& http, const client::ApiServer& server, Json body) {
   constexpr double kTimeout_s = 3600;
   std::string text;
+  Status shown;
   bool is_thinking = false;
   std::promise<client::ApiEnd> promise;
   client::ApiEvents events;
   events.on_piece = [&](const client::ApiPiece& piece) {
-    fmt::print("{}{}{}", piece.reasoning, is_thinking && !piece.text.empty() ? "\n\n" : "", piece.text);
-    std::fflush(stdout);
+    const auto* gap = is_thinking && !piece.text.empty() ? "\n\n" : "";
+    shown = print_now(piece.reasoning + gap + piece.text);
     is_thinking = piece.text.empty() && !piece.reasoning.empty();
     text += piece.text;
-    return interrupted == 0;
+    return shown && interrupted == 0;
   };
   events.on_end = [&](const client::ApiEnd& end) { promise.set_value(end); };
   const auto handle = client::stream(http, server, std::move(body), kTimeout_s, std::move(events));
   auto over = promise.get_future();
-  while (over.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready)
+  while (over.wait_for(std::chrono::milliseconds(kLook_ms)) != std::future_status::ready)
     if (interrupted != 0) handle->cancel();
   const auto end = over.get();
-  if (!text.empty() || end.error.empty()) fmt::print("\n");
+  ZRT_CHECK_OK(shown);
+  if (!text.empty() || end.error.empty()) ZRT_CHECK_OK(print_now("\n"));
   if (!end.error.empty()) return std::unexpected(Error{StatusCode::kUnavailable, end.error, end.retry_after_s});
   return text;
 }
 
 int talk(const Answerer& answerer) {
-  fmt::print(stderr, "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer\n");
   std::signal(SIGINT, [](int) { interrupted = 1; });
+  fmt::print(stderr,
+             "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer or drops a line\n");
+  read_utf8();
   Json history = Json::array();
   for (std::string line; read_line(line);) {
     if (line.empty()) continue;
@@ -158,8 +184,10 @@ void add_chat(CLI::App& app, int& exit) {
   command.add_option("--temperature", o->request.temperature, "0: greedy")->capture_default_str();
   command.add_option("--top-p", o->request.top_p, "1: off");
   command.add_option("--repetition-penalty", o->request.repetition_penalty, "1: off");
-  command.add_option_function<std::uint64_t>(
-      "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens");
+  command
+      .add_option_function<std::uint64_t>(
+          "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens")
+      ->check(whole_number());
   command.callback([o, &exit] {
     if (o->url.empty() && o->model.model.empty()) throw CLI::RequiredError("model");
     const auto done = o->url.empty() ? converse(o->model, o->request, o->system) : converse_over_http(*o);

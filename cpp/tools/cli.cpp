@@ -2,21 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <exception>
+#include <system_error>
 
+#include "base/error.h"
 #include "tools/command.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::tools {
+namespace {
 
-int report(const Error& error) {
-  fmt::print(stderr, "zinc-rt: {}\n", error.message);
-  const bool refused = error.code == StatusCode::kInvalidArgument || error.code == StatusCode::kCorrupt ||
-                       error.code == StatusCode::kNotFound;
-  return refused ? kRefused : kFailed;
+std::unexpected<Error> no_output(int why) {
+  return fail(StatusCode::kUnavailable, "cannot write to standard output: {}", std::generic_category().message(why));
 }
 
-int cli_main(int argc, const char* const* argv) {
+int run_command(int argc, const char* const* argv) {
   CLI::App app("ZINC_RT: runs language models from GGUF files and MLC folders, the same bits on every tier.",
                "zinc-rt");
   app.footer(
@@ -38,6 +41,55 @@ int cli_main(int argc, const char* const* argv) {
     return app.exit(error) == 0 ? kDone : kBadUsage;
   }
   return exit;
+}
+
+}  // namespace
+
+Status print_now(std::string_view text) {
+  errno = EIO;
+  if (std::fwrite(text.data(), 1, text.size(), stdout) < text.size() || std::fflush(stdout) != 0)
+    return no_output(errno);
+  return {};
+}
+
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        std::uint64_t value = 0;
+        const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (code == std::errc{} && end == text.data() + text.size()) return {};
+        return fmt::format("{} is not a number from 0 to {}", text, UINT64_MAX);
+      },
+      "");
+}
+
+int report(const Error& error) {
+  fmt::print(stderr, "zinc-rt: {}\n", error.message);
+  const bool refused = error.code == StatusCode::kInvalidArgument || error.code == StatusCode::kCorrupt ||
+                       error.code == StatusCode::kNotFound;
+  return refused ? kRefused : kFailed;
+}
+
+int cli_main(int argc, const char* const* argv) {
+  int exit = kDone;
+  int why = 0;  // stdout cannot be written
+  try {
+    exit = run_command(argc, argv);
+  } catch (const std::system_error& error) {  // as fmt::print throws it
+    if (std::ferror(stdout) != 0)
+      why = error.code().value();
+    else
+      exit = report({StatusCode::kInternal, error.what(), 0});
+  } catch (const std::exception& error) {
+    exit = report({StatusCode::kInternal, error.what(), 0});
+  }
+  if (std::fflush(stdout) != 0)
+    why = errno;
+  else if (why == 0 && std::ferror(stdout) != 0)
+    why = EIO;
+  if (why == 0 || exit != kDone) return exit;
+  if (why == EPIPE) return kFailed;  // the reader had enough, as `head` has
+  return report(no_output(why).error());
 }
 
 }  // namespace zinc_rt::tools

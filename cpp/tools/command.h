@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "zinc_rt/engine.h"
 #include "zinc_rt/status.h"
@@ -16,6 +17,12 @@ enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3 };
 
 // Prints the error on stderr; kRefused when the input is at fault, else kFailed.
 int report(const Error& error);
+
+// To stdout, at once. Errors: kUnavailable, when it is closed or full.
+Status print_now(std::string_view text);
+
+// For options of 64 bits: CLI11 makes the nearest number of -1 and of what is too large.
+CLI::Validator whole_number();
 
 // A bar on stderr, where that is a terminal or `always` is set; else an empty function.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes

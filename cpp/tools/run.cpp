@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -16,7 +17,7 @@ struct RunOptions {
   ModelOptions model;
   Request request;
   std::string prompt, chat, system;
-  bool json = false;
+  bool is_chat = false, json = false;
 };
 
 void print_json(const Completion& c) {
@@ -44,7 +45,7 @@ Result<int> run(RunOptions& o) {
   if (!tenant) return std::unexpected(tenant.error());
   auto session = tenant->session(o.system);
   if (!session) return std::unexpected(session.error());
-  if (!o.chat.empty())
+  if (o.is_chat)
     o.request.messages =
         Json::array({{{"role", "user"}, {"content", o.chat}}}).dump(-1, ' ', false, Json::error_handler_t::replace);
   else
@@ -55,8 +56,7 @@ Result<int> run(RunOptions& o) {
     const auto event = stream->next();
     if (!event) return std::unexpected(event.error());
     if (!*event) break;
-    if (!o.json) fmt::print("{}", (*event)->text);
-    std::fflush(stdout);
+    if (!o.json) ZRT_CHECK_OK(print_now((*event)->text));
   }
   const auto completion = stream->completion();
   if (o.json) {
@@ -81,7 +81,7 @@ void add_run(CLI::App& app, int& exit) {
   add_model_options(command, o->model);
   auto* prompt = command.add_option("-p,--prompt", o->prompt, "text to go on with, as it is");
   command.add_option("--chat", o->chat, "a user message, put through the model's chat template")->excludes(prompt);
-  command.add_option("--system", o->system, "system message for --chat");
+  command.add_option("--system", o->system, "system message for --chat, or for talking")->excludes(prompt);
   auto& r = o->request;
   command.add_option("-n,--max-tokens", r.max_tokens, "most tokens to generate")->capture_default_str();
   command.add_option("--temperature", r.temperature, "0: greedy")->capture_default_str();
@@ -91,14 +91,16 @@ void add_run(CLI::App& app, int& exit) {
   command.add_option("--repetition-penalty", r.repetition_penalty, "1: off");
   command.add_option("--presence-penalty", r.presence_penalty, "0: off");
   command.add_option("--frequency-penalty", r.frequency_penalty, "0: off");
-  command.add_option_function<std::uint64_t>(
-      "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens");
-  command.add_option("--stop", r.stop, "end before this text; may be given several times");
+  command
+      .add_option_function<std::uint64_t>(
+          "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens")
+      ->check(whole_number());
+  command.add_option("--stop", r.stop, "end before this text; may be given several times")->allow_extra_args(false);
   command.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's end tokens");
   command.add_flag("--json", o->json, "print one JSON object at the end");
   command.callback([o, &exit, &command] {
-    const bool has_prompt = command.count("--prompt") + command.count("--chat") > 0;
-    const auto done = has_prompt ? run(*o) : converse(o->model, o->request, o->system);
+    o->is_chat = command.count("--chat") > 0;
+    const auto done = o->is_chat || command.count("--prompt") > 0 ? run(*o) : converse(o->model, o->request, o->system);
     exit = done ? *done : report(done.error());
   });
 }

@@ -25,9 +25,9 @@ struct SchedTestOptions {
 
 Result<sim::Scenario> read_scenario(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return fail(StatusCode::kNotFound, "[sched-test] {}: cannot be read", path);
   std::stringstream text;
-  text << file.rdbuf();
+  if (!file || !(text << file.rdbuf()))  // of a folder, or of an empty file, nothing comes
+    return fail(StatusCode::kNotFound, "[sched-test] {}: no scenario can be read from it", path);
   return sim::parse_scenario(text.str());
 }
 
@@ -100,8 +100,14 @@ void add_sched_test(CLI::App& app, int& exit) {
       "scenario\n"
       "file is refused.");
   auto* scenario = command.add_option("--scenario", o->scenario, "run this scenario file instead of random ones");
-  command.add_option("--steps", o->steps, "simulated engine steps")->capture_default_str()->excludes(scenario);
-  command.add_option("--seed", o->seed, "of the first scenario")->capture_default_str()->excludes(scenario);
+  command.add_option("--steps", o->steps, "simulated engine steps")
+      ->check(whole_number())
+      ->capture_default_str()
+      ->excludes(scenario);
+  command.add_option("--seed", o->seed, "of the first scenario")
+      ->check(whole_number())
+      ->capture_default_str()
+      ->excludes(scenario);
   command.add_flag("--faults", o->faults, "device faults, missing pages, cancels, sinks that block and fail")
       ->excludes(scenario);
   command.add_option("--shrink-to", o->shrink_to, "write the smallest failing scenario to this file");

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <thread>
 
 #include "base/log.h"
 #include "base/options.h"
@@ -53,8 +54,11 @@ Result<server::Config> configuration(const ServeOptions& o) {
     server::ModelSpec spec{o.model.model, o.id, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
   }
+  if (config.models.empty())
+    return std::unexpected(
+        Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
   for (auto& model : config.models)
-    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = 16384;
+    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = server::kQueueCap;
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
   const auto admin_key = !o.admin_key.empty() ? o.admin_key : options::get("ZINC_RT_ADMIN_KEY");
   if (!key.empty()) {
@@ -90,14 +94,22 @@ Result<int> serve(ServeOptions& o) {
   o.model.engine.mmap = !o.model.no_mmap;
   auto config = configuration(o);
   if (!config) return std::unexpected(config.error());
-  if (config->models.empty())
-    return std::unexpected(
-        Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
+  // Loading cannot be told to stop; nobody has been served yet, so the process just ends.
+  std::jthread quitter([](const std::stop_token& is_ready) {
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (const int signal : {SIGTERM, SIGINT}) sigaddset(&ends, signal);
+    constexpr timespec kShort{0, 20'000'000};  // the server's start waits for the last of these
+    while (!is_ready.stop_requested())
+      if (sigtimedwait(&ends, nullptr, &kShort) > 0) _exit(kDone);
+  });
   config->models.front().options.on_progress = progress_bar("loading", o.model.progress);
   auto engine = Engine::open(config->models.front().path, config->models.front().options);
   if (!engine) return std::unexpected(engine.error());
   auto server = server::Server::start(*engine, config->models, config->options);
   if (!server) return std::unexpected(server.error());
+  quitter.request_stop();
+  quitter.join();
   const auto& transport = config->options.transport;
   const bool is_local = transport.host == "127.0.0.1" || transport.host == "::1" || transport.host == "localhost";
   if (!(*server)->has_keys() && !is_local)
@@ -167,8 +179,10 @@ void add_serve(CLI::App& app, int& exit) {
   command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
   command.add_option("--tls-cert", o->tls_cert, "PEM file of the certificate chain");
   command.add_option("--tls-key", o->tls_key, "PEM file of its key");
-  command.add_option("--cors-origin", o->cors_origins,
-                     "a site whose pages may call this server, as https://chat.example; *: any; may be repeated");
+  command
+      .add_option("--cors-origin", o->cors_origins,
+                  "a site whose pages may call this server, as https://chat.example; *: any; may be repeated")
+      ->allow_extra_args(false);
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
     if (o->example) {

@@ -1,14 +1,19 @@
 // Mapped files and the table of environment variables.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/options.h"
+#include "base/output_file.h"
 
 namespace zinc_rt {
 namespace {
@@ -32,6 +37,39 @@ TEST(MappedFile, MapsMovesAndFails) {
   const auto folder = MappedFile::open(::testing::TempDir());
   ASSERT_FALSE(folder);
   EXPECT_THAT(folder.error().message, HasSubstr("not a regular file"));
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(MappedFile::open(path).error().message, HasSubstr("not a regular file"));
+  std::filesystem::remove(path);
+}
+
+TEST(OutputFile, ReplacesWhatALinkNamesAndWritesDirectlyToWhatIsNoFile) {
+  const auto folder = std::filesystem::path(::testing::TempDir()) / "zrt_output_file";
+  std::filesystem::create_directory(folder);
+  const auto write = [](const std::filesystem::path& path) -> Status {
+    ZRT_TRY(auto file, OutputFile::create(path.string()));
+    ZRT_CHECK_OK(file.write(std::string_view("new")));
+    return file.commit();
+  };
+  std::ofstream(folder / "target") << "old";
+  std::filesystem::create_symlink("target", folder / "link");
+  std::filesystem::create_symlink("later", folder / "dangling");
+  for (const char* name : {"link", "dangling"}) {
+    EXPECT_TRUE(write(folder / name));
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / name));
+    EXPECT_EQ(std::filesystem::file_size(folder / name), 3u);
+  }
+  EXPECT_EQ(std::filesystem::file_size(folder / "target"), 3u);
+
+  const auto fifo = folder / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  const int reader = ::open(fifo.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_TRUE(write(fifo));
+  char got[8];
+  EXPECT_EQ(::read(reader, got, sizeof got), 3);
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+  EXPECT_THAT(write(folder).error().message, HasSubstr("Is a directory"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Options, TableIsWellFormed) {

@@ -229,7 +229,7 @@ TEST(OpenAiClientTest, ErrorsAreTheServersWords) {
       say("HTTP/1.1 429 Too Many\r\nRetry-After: 7\r\nContent-Length: 40\r\n\r\n{\"error\":{\"message\":\"too fast, "
           "friend\"}}");
   EXPECT_EQ(refused.end.status, 429);
-  EXPECT_EQ(refused.end.error, "too fast, friend");
+  EXPECT_EQ(refused.end.error, "status 429 Too Many Requests: too fast, friend");
   EXPECT_EQ(refused.end.retry_after_s, 7);
   const std::string head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
   EXPECT_EQ(say(head + "data: {\"error\":{\"message\":\"the device failed\"}}\n\n").end.error, "the device failed");
@@ -237,6 +237,14 @@ TEST(OpenAiClientTest, ErrorsAreTheServersWords) {
             "the stream ended before the answer did");
   EXPECT_EQ(say(head + "data: nonsense\n\n").end.error, "an event of the answer is no JSON object");
   EXPECT_EQ(say("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").end.error, "the answer is no stream of events");
+}
+
+TEST(OpenAiClientTest, AStatusWithoutWordsIsAnErrorToo) {
+  EXPECT_EQ(say("HTTP/1.1 502 Oops\r\nContent-Length: 0\r\n\r\n").end.error, "status 502 Bad Gateway");
+  EXPECT_EQ(say("HTTP/1.1 204 No Content\r\n\r\n").end.error, "status 204 No Content");
+  EXPECT_EQ(say("HTTP/1.1 301 Moved\r\nLocation: https://a/\r\nContent-Length: 0\r\n\r\n").end.error,
+            "status 301 Moved Permanently, to https://a/");
+  EXPECT_EQ(say("HTTP/1.1 799 X\r\nContent-Length: 0\r\n\r\n").end.error, "status 799");
 }
 
 }  // namespace

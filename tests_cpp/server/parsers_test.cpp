@@ -76,7 +76,7 @@ TEST(ChatBody, EveryFieldArrivesInTheRequest) {
     "top_logprobs":4,"presence_penalty":1,"frequency_penalty":-1,"repetition_penalty":1.1,"ignore_eos":true,"stream":true,
     "stream_options":{"include_usage":true},"service_tier":"flex","cache_salt":"s","deadline_ms":50,"reasoning_effort":"none",
     "chat_template_kwargs":{"x":1},"tools":[{"type":"function","function":{"name":"f"}}],"return_token_ids":true,"timings":true,
-    "prompt_logprobs":2,"include_stop_str_in_output":true,"skip_special_tokens":false,"user":"u","metadata":{"a":"b"})");
+    "include_stop_str_in_output":true,"skip_special_tokens":false,"user":"u","metadata":{"a":"b"})");
   const Request& q = call.requests.at(0);
   EXPECT_EQ(q.model, "m");
   EXPECT_FLOAT_EQ(q.temperature, 0.5f);
@@ -102,7 +102,7 @@ TEST(ChatBody, EveryFieldArrivesInTheRequest) {
   EXPECT_EQ(q.deadline_ms, 50);
   EXPECT_EQ(q.chat_template_kwargs, R"({"x":1,"enable_thinking":false,"reasoning_effort":"none"})");
   EXPECT_EQ(q.tools, R"([{"type":"function","function":{"name":"f"}}])");
-  EXPECT_EQ(q.prompt_logprobs, 2u);
+  EXPECT_EQ(chat(R"(,"prompt_logprobs":2)").requests.at(0).prompt_logprobs, 2u);  // not streamed
   EXPECT_TRUE(q.include_stop_str_in_output);
   EXPECT_FALSE(q.skip_special_tokens);
 }

@@ -110,7 +110,8 @@ class Writer {
  public:
   Writer(const Weights& weights, const WriteOptions& options) : weights_(weights), options_(options) {}
 
-  Result<Written> run(const std::string& folder) {
+  Result<Written> run(std::string folder) {
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // what is put behind it is of its name
     ZRT_TRY(config_, config_of(weights_));
     ZRT_TRY(const TokenizerTexts tokenizer, export_tokenizer(weights_.metadata()));
     for (const auto id : {tokenizer.eos_id, tokenizer.eot_id})
