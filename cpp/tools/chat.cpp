@@ -4,7 +4,6 @@
 #include <langinfo.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <clocale>
 #include <csignal>
 #include <cstdio>
@@ -40,19 +39,27 @@ void read_utf8() {
   if (std::strcmp(nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
 }
 
+// flags: SA_RESTART, or 0 where Ctrl-C is to end a wait for input.
+void on_interrupt(int flags) {
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = flags;
+  sigaction(SIGINT, &action, nullptr);
+}
+
 // A line with editing and history on a terminal, a plain one from a pipe; false at the end.
 bool read_line(std::string& line) {
   if (isatty(STDIN_FILENO) == 0) return static_cast<bool>(std::getline(std::cin, line));
+  // editline would send the signal to the process once more, and any of its threads might take that, at any time.
+  rl_catch_signals = 0;
   std::unique_ptr<char, decltype(&std::free)> text(nullptr, &std::free);
-  for (bool is_dropped = true; !text && is_dropped;) {
-    errno = 0;
+  on_interrupt(0);
+  do {
     interrupted = 0;
     text.reset(readline("> "));
-    // Ctrl-C gives no text, as Ctrl-D. editline sends the signal on to the process, where another thread may take it
-    // later than this.
-    is_dropped = interrupted != 0 || errno == EINTR;
-    if (is_dropped) fmt::print("\n");
-  }
+    if (interrupted != 0) fmt::print("\n");
+  } while (!text && interrupted != 0);  // Ctrl-C: a new line; Ctrl-D gives no text either
+  on_interrupt(SA_RESTART);
   if (!text) return false;
   line = text.get();
   if (!line.empty()) add_history(line.c_str());
@@ -119,7 +126,7 @@ Result<std::string> answer(client::HttpClient& http, const client::ApiServer& se
 }
 
 int talk(const Answerer& answerer) {
-  std::signal(SIGINT, [](int) { interrupted = 1; });
+  on_interrupt(SA_RESTART);
   fmt::print(stderr,
              "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer or drops a line\n");
   read_utf8();
