@@ -326,18 +326,23 @@ def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
         server.process.send_signal(signal.SIGHUP)
         server.wait(lambda: ask(server, "key-of-carol")[0] == 401)
         assert server.request("DELETE", "/v1/tenants/carol", key=ADMIN)[0] == 200
-        for refused in (
-            "nonsense = [",
-            "",  # as a file is while an editor writes it
-            f'[[models]]\npath = "{tiny_model}"\nid = "tiny"\n',  # no key: everyone would be an admin
-            f'admin_keys = ["{hashed("one")}"]\n[[tenants]]\nname = "eve"\nkeys = ["{hashed("one")}"]\n',
-        ):
+
+        def refuse(text):
             n_refused = log.read_text().count("nothing was changed")
-            file.write_text(refused)
+            file.write_text(text)
             server.process.send_signal(signal.SIGHUP)
-            server.wait(lambda n=n_refused: log.read_text().count("nothing was changed") > n)
+            server.wait(lambda: log.read_text().count("nothing was changed") > n_refused)
             assert ask(server, "key-of-dave")[0] == 200
             assert ask(server, None)[0] == 401
+
+        model = f'[[models]]\npath = "{tiny_model}"\nid = "tiny"\n'
+        refuse("nonsense = [")
+        refuse("")  # as a file is while an editor writes it
+        refuse(model)  # no key: everyone would be an admin
+        refuse(f'admin_keys = ["{hashed("one")}"]\n[[tenants]]\nname = "eve"\nkeys = ["{hashed("one")}"]\n' + model)
+        # The file's word on a tenant takes away the keys that it got at run time: this would leave none either.
+        assert server.request("POST", "/v1/tenants", {"id": "fred"}, key=ADMIN)[0] == 201
+        refuse(model + '[[tenants]]\nname = "fred"\n')
 
 
 def test_a_tenant_may_be_changed_while_another_admin_removes_it(server):

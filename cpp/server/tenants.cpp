@@ -266,17 +266,20 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
   const std::lock_guard lock(mutex_);
   // The keys first: what is refused for them changes nothing.
   ZRT_TRY(auto keys, keys_of(tenants, admin_key_hashes));
-  if (keys.empty() && stored_keys_.empty() && !configured_keys_.empty())
+  const auto is_in_file = [&](const std::string& name) {
+    return std::ranges::find(tenants, name, &Configured::name) != tenants.end();
+  };
+  const auto is_kept = [&](const Key& key) { return !is_in_file(key.tenant); };  // of those made at run time
+  if (keys.empty() && std::ranges::none_of(stored_keys_, is_kept) &&
+      !(configured_keys_.empty() && stored_keys_.empty()))
     return fail(StatusCode::kInvalidArgument,
                 "[config] no key is left, which would make everyone an admin; to open the server, start it anew");
   ZRT_CHECK_OK(apply(tenants));
   configured_keys_ = std::move(keys);
   // The file has the last word on who is in it; who is there no more can be changed and removed like others.
-  for (const auto& [name, entry] : tenants_) {
-    const bool is_in_file = std::ranges::find(tenants, name, &Configured::name) != tenants.end();
-    if (is_in_file) std::erase_if(stored_keys_, [&](const Key& key) { return key.tenant == name; });
-    if (is_in_file || configured_names_.contains(name)) entry->is_configured = is_in_file;
-  }
+  std::erase_if(stored_keys_, [&](const Key& key) { return !is_kept(key); });
+  for (const auto& [name, entry] : tenants_)
+    if (is_in_file(name) || configured_names_.contains(name)) entry->is_configured = is_in_file(name);
   configured_names_.clear();
   for (const auto& tenant : tenants) configured_names_.insert(tenant.name);
   for (const auto& tenant : stored) {
