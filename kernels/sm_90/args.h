@@ -94,6 +94,8 @@ struct LinearArgs {
   const int32_t* items;  // null: an item is a choice; else [n_items], then (expert, first, count) each
   const int32_t* order;  // choices by expert, for items
   uint32_t x_rows, n_experts;
+  // Not 0: a product that waited for them before it let the next launch start has read ids, items and order.
+  uint32_t knows_choices;
   uint64_t expert_pitch[3];
   // RMS_NORM, where the product makes x of a row of floats itself: normed_bytes a workgroup, or null: shared memory.
   const float* norm_w;
@@ -104,6 +106,13 @@ struct LinearArgs {
 struct MixedArgs {
   LinearArgs of[2];
   uint32_t n_first;
+};
+// The product of a float matrix of one row that is normalized first (linear_4_norm): the row besides as those want it
+// who read it too, as floats and quantized. Null: nobody.
+struct NormedArgs {
+  LinearArgs linear;
+  float* floats;
+  void *q8a32, *q8a256;
 };
 // A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
 // of its groups.

@@ -162,6 +162,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   wait_for_places(args);
   const uint32_t pos = is_token ? static_cast<uint32_t>(*positions) : kAbsent,
                  slot = is_token ? static_cast<uint32_t>(*slots) : 0;
+  if constexpr (kRope) rows.ask_turns(pos);
   const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slot) * args.symbols[1];
   const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = pos == kAbsent ? 0 : first_seen(c.window, pos), first_chunk = first / kChunk,
@@ -249,8 +250,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     const uint32_t row = pos % kChunk;
     rows.make({own_q, chunk == first_chunk ? args.buffer<float>(0) + kv_head * group * c.head_dim : nullptr, first_head,
                end_head, is_own ? k_tile + row * kKPitch : nullptr, is_own ? v_tile + row * kVPitch : nullptr,
-               cell(1, args.symbols[3], c.head_dim), cell(2, args.symbols[4], c.v_head_dim), shared.weights[0]},
-              pos);
+               cell(1, args.symbols[3], c.head_dim), cell(2, args.symbols[4], c.v_head_dim), shared.weights[0]});
   }
   if constexpr (!kRope) load_q(first_head);
   wait_for_copy_batches<1>();
@@ -364,4 +364,10 @@ extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_64(co
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f32_64(const __grid_constant__ TokenArgs args) {
   attend_staged<F32Cell, 4, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_1_f16_128(const __grid_constant__ TokenArgs args) {
+  attend_staged<F16Cell, 8, true>(args.attention, args.rope);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_1_f32_128(const __grid_constant__ TokenArgs args) {
+  attend_staged<F32Cell, 8, true>(args.attention, args.rope);
 }

@@ -145,6 +145,72 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
 }
 
+// One row of x, which each workgroup normalizes itself, in the order of kernels/cpu/rms_norm.cpp: a lane has the same
+// values of a group for its sum of squares as for its product. A warp has the rows of both its half warps of the same
+// group, and the workgroups take turns at leaving groups of the row for others. Grid: blocks of kFloatRows rows.
+template <Format F>
+__device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
+  constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8;
+  __shared__ __align__(16) float own[kGroupsAtOnce][256];
+  __shared__ float squares[kMostNormed / 256], v[kMostNormed / 256][kRows];
+  const LinearArgs& product = args.linear;
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+  const uint32_t k = product.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
+  const auto* x = static_cast<const float*>(product.x);
+  const Job job = job_of(product, blockIdx.x, all_rows(1));
+  FourRows<F> rows;
+  rows.begin(product, job, job.first_tile * kRows + quad);
+  rows.load(k, first_group, lane);
+  LaneOfGroup scale, values;
+  const auto load = [&](const float* from, uint32_t g) {
+    return load_lane_of_group(from + g * 256, min(k - g * 256, 256u));
+  };
+  if (first_group < n_groups) scale = load(product.norm_w, first_group);
+  let_next_start();
+  wait_for_inputs();
+  // From the last group back, since the first is used first.
+  for (uint32_t i = (n_groups + kGroupsAtOnce - 1 - first_group) / kGroupsAtOnce; i-- > 0;) {
+    const uint32_t g = first_group + i * kGroupsAtOnce;
+    values = load(x, g);
+    const float sum = sum_of_squares(values);
+    if (quad == 0 && lane == 0) squares[g] = sum;
+  }
+  __syncthreads();
+  float sum = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) sum = sum + squares[g];
+  const float factor = exact::rsqrt(__fmaf_rn(sum, product.inverse_k, product.norm_eps));
+  for (uint32_t g = first_group; g < n_groups; g += kGroupsAtOnce) {
+    if (g != first_group) values = load(x, g), scale = load(product.norm_w, g), rows.load(k, g, lane);
+    float dot[4] = {};
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      values.v[i] = i * 16 < values.n ? values.v[i] * factor * scale.v[i] : 0.0f;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) dot[j] = __fmaf_rn(rows.w[j].value(i), values.v[i], dot[j]);
+    }
+    const float own_dot = fold_values(dot, lane, 0xFFFFFFFFu);
+    if (lane % 4 == 0) v[g][quad + lane / 4] = own_dot;
+    if (g % gridDim.x != blockIdx.x) continue;
+    float* group = own[first_group];
+#pragma unroll
+    for (int i = 0; i < 16; ++i)
+      if (quad == 0) group[i * 16 + lane] = values.v[i];
+    __syncwarp();
+    const uint32_t at = g * 256 + first_of_eight();
+    const Eight eight = load_eight(group, first_of_eight(), 256);
+    if (args.q8a256 != nullptr) quantize_eight<true>(eight, q8_rows(args.q8a256, 1, k), 0, k, at);
+    if (args.q8a32 != nullptr) quantize_eight<false>(eight, q8_rows(args.q8a32, 1, k), 0, k, at);
+    if (args.floats != nullptr)
+      for (uint32_t i = threadIdx.x % 32; i < values.n; i += 32) args.floats[g * 256 + i] = group[i];
+    __syncwarp();
+  }
+  __syncthreads();
+  if (threadIdx.x >= kRows) return;
+  float acc = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) acc = acc + v[g][threadIdx.x];
+  if (const uint32_t m = job.first_tile * kRows + threadIdx.x; m < job.part->rows) put(product, job, 0, m, acc);
+}
+
 // Up to kFewColumns rows of x, brought to shared memory eight rows and eight groups at a time, each lane's values one
 // after another. Grid: blocks of kFewRows rows of all parts, tiles of columns, items of experts.
 template <Format F>

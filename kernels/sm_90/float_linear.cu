@@ -16,6 +16,9 @@ extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_co
 extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4(const __grid_constant__ LinearArgs args) {
   float_linear_4<kFormat>(args);
 }
+extern "C" __global__ void __launch_bounds__(256, 1) linear_4_norm(const __grid_constant__ NormedArgs args) {
+  norm_linear_4<kFormat>(args);
+}
 extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_16(const __grid_constant__ LinearArgs args) {
   float_linear_16<kFormat>(args);
 }

@@ -108,6 +108,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = kNorm || args.choices == 0, is_worker = warp < kWarps;
+  const bool is_known = is_dense || args.knows_choices != 0;  // before the inputs are there, which weights it will be
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
@@ -166,7 +167,12 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   const uint32_t first_column = blockIdx.y * C::kColumns;
   if (is_dense && is_worker) ask_some(0, kBefore);
   n_rows = kNorm ? 1 : rows_of_x(args);
-  if (is_dense) count_rounds();
+  const auto count_items = [&] {
+    if (!is_dense) n_blocks = args.n_blocks * items_of(args, n_rows);
+    count_rounds();
+  };
+  if (is_known) count_items();
+  if (!is_dense && is_known && is_worker) ask_some(0, kBefore);
   Q8Rows rows;
   if constexpr (kNorm) {
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
@@ -182,10 +188,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
   if constexpr (!kNorm) begin_product(args);
   if (is_dense && first_column >= n_rows) return;
-  if (!is_dense) {
-    n_blocks = args.n_blocks * items_of(args, n_rows);
-    count_rounds();
-  }
+  if (!is_known) count_items();
   if (is_worker) {
     Walk used{sharer};
     used.advance(warp, n_groups);
@@ -203,7 +206,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
       columns.ask(used.group, steps_of(used.group));
     };
     ask_x();
-    if (!is_dense) ask_some(0, S::kDepth);
+    if (!is_known) ask_some(0, S::kDepth);
     for (uint32_t round = 0; round < n_rounds; ++round) {
       if (used.block < n_blocks) {
         uint8_t* const at = slots + slot;

@@ -54,7 +54,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   const auto steps_of = [&](uint32_t g) { return T::kBlock == 256 || g + 1 < n_groups ? 8 : last_steps; };
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared) + warp * kDepth * kTile;
   float* const scratch = shared + (kWarps * kDepth * kTile + warp * column_scratch_bytes(1)) / sizeof(float);
-  begin_product(args);
+  if (args.knows_choices == 0) begin_product(args);
   const uint32_t n_rows = rows_of_x(args);
   const OwnBlocks own(args.n_blocks, items_of(args, n_rows), warp);
 
@@ -79,6 +79,7 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
     end_copy_batch();
   };
   for (uint32_t i = 0; i < kDepth; ++i) ask(slots + i * kTile);
+  if (args.knows_choices != 0) begin_product(args);  // weights never change
 
   Columns<F, 1, true> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k,
                               lane};

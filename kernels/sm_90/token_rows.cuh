@@ -17,6 +17,10 @@ class TokenRows {
   __device__ __forceinline__ void ask_norms() {
     head_.ask_norm(warp_ == kKPlace ? rope_.k_norm : rope_.q_norm, c_.head_dim);
   }
+  // The table neither. pos: of the token, once that is known.
+  __device__ __forceinline__ void ask_turns(uint32_t pos) {
+    head_.ask_turns(pos < rope_.table_rows, rope_.table + static_cast<uint64_t>(pos) * rope_.n_rot, rope_.n_rot);
+  }
   // When they are.
   __device__ __forceinline__ void ask_v(uint32_t kv_head) {
     kv_head_ = kv_head;
@@ -33,7 +37,7 @@ class TokenRows {
     float* scratch;
   };
   // All warps, which need not be together at its end.
-  __device__ __forceinline__ void make(const To& to, uint32_t pos) {
+  __device__ __forceinline__ void make(const To& to) {
     const uint32_t n_heads = to.end - to.first, d = c_.head_dim;
     const bool has_k = to.k_row != nullptr || to.k_cell != nullptr;
 #pragma unroll 1
@@ -44,7 +48,6 @@ class TokenRows {
       if (is_k ? !has_k : own >= n_heads) continue;
       const uint32_t group = c_.n_heads / c_.n_kv_heads;
       head_.ask_values(is_k ? rope_.k + kv_head_ * d : rope_.q + (kv_head_ * group + h) * d, d);
-      head_.ask_turns(pos < rope_.table_rows, rope_.table + static_cast<uint64_t>(pos) * rope_.n_rot, rope_.n_rot);
       float* y = is_k ? to.scratch : to.q + h * d;
       head_.make(y, rope_.eps, rope_.neox != 0);
       if (is_k)

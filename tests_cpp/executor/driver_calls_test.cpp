@@ -86,15 +86,16 @@ TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
 
 // Rows are quantized by what makes them; choices are sorted by expert once a layer, for few tokens by what makes them,
 // and not at all for one token. A few tokens meet gate and up, then down, by warps of their own. The norm of the next
-// layer sums up a token's experts, if there are several tokens.
+// layer sums up a token's experts, if there are several tokens; of one token the router makes its own rows.
 TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
   const auto executor = open_on_device("qwen3moe-Q6_K");
   ASSERT_NE(executor, nullptr);
   const auto n_layers = executor->config().n_layers;
   for (const std::size_t n_tokens : {1u, 3u, 32u, 33u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel : {"moe_gate_topk_128", "moe_gate_topk_sorted_128", "quantize", "moe_swiglu", "add",
-                               "glu_quantize", "moe_group", "linear_8_by_warp", "moe_sum", "moe_sum_norm_rows"})
+    for (const char* kernel :
+         {"moe_gate_topk_128", "moe_gate_topk_sorted_128", "quantize", "moe_swiglu", "add", "glu_quantize", "moe_group",
+          "linear_8_by_warp", "moe_sum", "moe_sum_norm_rows", "linear_4_norm", "norm_rows"})
       before[kernel] = launches(kernel);
     if (n_tokens < 32) {
       decode(*executor, n_tokens, n_tokens);
@@ -111,6 +112,8 @@ TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_EQ(n("moe_group"), n_tokens > 32 ? n_layers : 0);
     EXPECT_EQ(n("moe_sum_norm_rows"), n_tokens > 1 ? n_layers - 1 : 0);
     EXPECT_EQ(n("moe_sum"), n_tokens > 1 ? 1 : n_layers);
+    EXPECT_EQ(n("linear_4_norm"), n_tokens > 1 ? 0 : n_layers);
+    if (n_tokens == 1) EXPECT_EQ(n("norm_rows"), 1u);  // before the head
     EXPECT_EQ(n("add"), 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);

@@ -57,6 +57,9 @@ void plan_gate_up(Planner& planner, const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call);  // MOE_GATE_UP, MOE_LINEAR
 // MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
+// Of one token a norm of its row (also with the LINEAR whose rows RESIDUAL_RMS_NORM adds), its QUANTIZE and
+// MOE_GATE_TOPK: the router's workgroups make the row. How many packets; 0: it is not that, or cannot be.
+std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls);
 void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
 void plan_shared_expert(Planner& planner, const OpCall& call);

@@ -15,8 +15,10 @@ void* Planner::scratch(std::uint64_t bytes) {
 
 void Planner::end_packets(std::span<const OpCall> calls) {
   for (const OpCall& call : calls)
-    for (const void* written : std::span(call.buffers).subspan(ir::rule(call.op).inputs.size()))
+    for (const void* written : std::span(call.buffers).subspan(ir::rule(call.op).inputs.size())) {
+      if (written == known_ids_) known_ids_ = nullptr;
       if (written == sorted_.ids && !is_sorted_here_) sorted_ = {}, kept_ = 0;
+    }
   is_sorted_here_ = false;
   used_ = kept_;
 }
@@ -28,6 +30,7 @@ const Planner::SortedAt* Planner::find(const Sorted& sorted) const {
 // Kept where it is the first in scratch memory: else all that lies before it would be.
 Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices) {
   if (used_ == kept_) used_ = kept_ = 0;
+  known_ids_ = nullptr;  // what was known may lie where this comes to lie
   const bool is_first = used_ == 0;
   const SortedAt at{static_cast<std::int32_t*>(scratch((1 + 3 * std::uint64_t{n_items}) * 4)),
                     static_cast<std::int32_t*>(scratch(std::uint64_t{n_choices} * 4))};

@@ -106,6 +106,12 @@ class Planner {
   // Null: to be made. What is made outlives the packets that are being planned, also if they write `ids`.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
+  // Whether a product has read these choices that waits for its inputs before it lets the next launch start: launches
+  // after it may read them before they wait themselves. items: null, or the choices sorted.
+  bool are_known(const std::int32_t* ids, const std::int32_t* items) const {
+    return ids == known_ids_ && items == known_items_;
+  }
+  void set_known(const std::int32_t* ids, const std::int32_t* items) { known_ids_ = ids, known_items_ = items; }
 
   // The arguments of a kernel of kernels/sm_90: the rows, then more symbols.
   cuda::OpArgs args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const;
@@ -127,6 +133,7 @@ class Planner {
   Sorted sorted_;
   SortedAt sorted_at_{};
   bool is_sorted_here_ = false;  // by the packets that are being planned
+  const std::int32_t *known_ids_ = nullptr, *known_items_ = nullptr;
   std::vector<Launch>& launches_;
 };
 
@@ -167,6 +174,15 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
                  const Norm* norm = nullptr, const DigitRows& digits = {});
+// y = x W^T of a matrix of floats and a row x that it normalizes first, and leaves in `rows` besides: floats, q8a32,
+// q8a256, null: not wanted. x lies apart from all of them and from y. Only where there is a kernel for it.
+struct NormedOutputs {
+  float* floats;
+  void *q8a32, *q8a256;
+};
+bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
+void plan_normed_floats(Planner& planner, const OpCall& call, const float* x, std::uint32_t k, const Matrix& matrix,
+                        const Norm& norm, const NormedOutputs& rows);
 // The products of an op of experts: x W^T of each token's choices.
 struct ExpertProducts {
   DType x_dtype;
@@ -205,9 +221,9 @@ struct CudaOp {
 };
 // Plans a packet, or several in one where the later ones only continue the first (LINEAR or MOE_SUM and the ADD of its
 // rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and
-// attention, and then QUANTIZE too; of several, what adds experts to hidden rows and RMS_NORM_FUSED_QKV); all that the
-// later of them read is still written. How many packets it planned. Of MOE_GATE_TOPK it looks for the products behind.
-// plan_packets.cpp.
+// attention, and then QUANTIZE too, or LINEAR, the norm of its sums and MOE_GATE_TOPK; of several, what adds experts to
+// hidden rows and RMS_NORM_FUSED_QKV); all that the later of them read is still written. How many packets it planned.
+// Of MOE_GATE_TOPK it looks for the products behind. plan_packets.cpp.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);
 // Whether launches of the packet behind this one may read what it has in scratch memory.
 bool is_scratch_read_later(ir::Op op);

@@ -179,8 +179,8 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
 
 // Of one token the workgroups of staged chunks make their heads of q themselves, and the last chunk's the cells of K
 // and V, where that is all of the cache's write. Others still read the rows that these are made of while q is written,
-// which so must lie apart from them; y is written by the merge, when all are done. Wider heads have more to make than a
-// launch costs.
+// which so must lie apart from them; y is written by the merge, when all are done. Heads wider than 128
+// values have no kernel for it.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (!is_attention(c) || before.op != ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE || c.rows_symbol != 1 ||
       before.rows_symbol != 1)
@@ -199,7 +199,7 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
     if (!are_apart(c.buffers[0], std::uint64_t{widths[0]} * 4, before.buffers[i], std::uint64_t{widths[i]} * 4))
       return false;
   const Plan plan = plan_of(p, c);
-  return plan.kind == Kind::kStaged && plan.width == 64 && plan.parts > 1 &&
+  return plan.kind == Kind::kStaged && plan.width <= 128 && plan.parts > 1 &&
          plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();
 }
 

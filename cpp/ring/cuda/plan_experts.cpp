@@ -27,15 +27,18 @@ std::optional<ExpertProducts> expert_products(const OpCall& c) {
   return products;
 }
 
-// Symbols: d, e, type of the router, type of x. next: the first that reads the choices sorted by expert, or nothing.
-void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProducts>& next) {
+// Symbols: d, e, type of the router, type of x.
+Matrix router_of(const OpCall& c) {
+  return {c.buffers[1], c.dtype(2), c.symbols[1], nullptr, at<float>(c, 2), c.symbols[1]};
+}
+// next: the first that reads the choices sorted by expert, or nothing. has_logits: the router's product is planned.
+void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProducts>& next, bool has_logits) {
   const std::uint32_t e = c.symbols[1], n_used = c.constants<push::MoeGateTopk>().n_used;
   // Of so many tokens one workgroup is faster than one a token and a launch that sorts.
   constexpr std::uint32_t kMostAtOnce = 32;
   const bool is_few = e <= 512 && n_used <= 32;
   const Sorting sorting = is_few && next && c.rows() <= kMostAtOnce ? plan_sorting(p, c, *next) : Sorting{};
-  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0],
-              {{c.buffers[1], c.dtype(2), e, nullptr, at<float>(c, 2), e}});
+  if (!has_logits) plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {router_of(c)});
   const std::string of_lanes = e <= 128 ? "_128" : "_512";
   if (sorting.columns != 0) {
     auto args = p.args(c, {e, sorting.columns});
@@ -113,7 +116,38 @@ void plan_experts_op(Planner& p, const OpCall& c) {
 }
 
 void plan_choices(Planner& p, std::span<const OpCall> calls) {
-  choose_experts(p, calls[0], products_of_choices(calls));
+  choose_experts(p, calls[0], products_of_choices(calls), false);
+}
+
+std::size_t plan_normed_choices(Planner& p, std::span<const OpCall> calls) {
+  const bool is_sum = calls[0].op == Op::LINEAR;
+  const std::size_t n = is_sum ? 4 : 3;
+  if (calls.size() < n) return 0;
+  const OpCall &norm = calls[n - 3], &quantize = calls[n - 2], &gate = calls[n - 1];
+  const bool is_residual = norm.op == Op::RESIDUAL_RMS_NORM;
+  if (is_sum != is_residual || !is_row_norm(norm) || quantize.op != Op::QUANTIZE || gate.op != Op::MOE_GATE_TOPK)
+    return 0;
+  if (std::ranges::any_of(calls.first(n), [](const OpCall& c) { return c.rows_symbol != 1; })) return 0;
+  const auto* x = at<float>(norm, 0);
+  auto* h = at<float>(norm, is_residual ? 3 : 2);
+  const std::uint32_t d = norm.symbols[0], e = gate.symbols[1];
+  if (quantize.buffers[0] != h || gate.buffers[0] != h || gate.dtype(3) != DType::kF32) return 0;
+  if (is_sum && (norm.buffers[1] != calls[0].buffers[3] || norm.buffers[0] == norm.buffers[1])) return 0;
+  // Workgroups do not wait for each other.
+  const std::uint64_t bytes = std::uint64_t{d} * 4;
+  const DType type = quantize.dtype(1);
+  if (!are_apart(x, bytes, h, bytes) || !are_apart(x, bytes, quantize.buffers[1], row_bytes(type, d)) ||
+      !are_apart(x, bytes, gate.buffers[2], std::uint64_t{e} * 4))
+    return 0;
+  const Matrix router = router_of(gate);
+  if (!can_norm_floats(p, d, router)) return 0;
+  if (is_sum) plan_linear_op(p, calls[0], at<float>(norm, 0));
+  plan_normed_floats(p, gate, x, d, router,
+                     {at<const float>(norm, is_residual ? 2 : 1), norm.constants<push::ResidualRmsNorm>().eps},
+                     {h, type == DType::kQ8A32 ? quantize.buffers[1] : nullptr,
+                      type == DType::kQ8A256 ? quantize.buffers[1] : nullptr});
+  choose_experts(p, gate, products_of_choices(calls.subspan(n - 1)), true);
+  return n;
 }
 
 void plan_moe_sum(Planner& p, const OpCall& c) {

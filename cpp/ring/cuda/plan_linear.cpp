@@ -71,6 +71,12 @@ Shape by_warp_shape(DType dtype) {
           kMultiprocessors * cuda::kByWarpWorkgroups};
 }
 
+void set_norm(LinearArgs& args, const Norm& norm) {
+  args.norm_w = norm.w;
+  args.norm_eps = norm.eps;
+  args.inverse_k = 1.0f / static_cast<float>(args.k);
+}
+
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
 // is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
@@ -375,19 +381,35 @@ std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
   return types;
 }
 
+bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix) {
+  const Shape shape = float_shape_for({matrix}, k, 1, 1, planner.most_shared());
+  return shape.function == kLeastFloatShape.function && k <= cuda::kMostNormed;
+}
+
+void plan_normed_floats(Planner& planner, const OpCall& call, const float* x, std::uint32_t k, const Matrix& matrix,
+                        const Norm& norm, const NormedOutputs& rows) {
+  cuda::NormedArgs args{linear_args(planner, call, k, nullptr), rows.floats, rows.q8a32, rows.q8a256};
+  args.linear.x = x;
+  set_norm(args.linear, norm);
+  set_parts(args.linear, {matrix}, matrix.dtype, kLeastFloatShape.block_rows);
+  planner.launch("linear." + std::string(to_string(matrix.dtype)), "linear_4_norm", args.linear.n_blocks, 1, 1,
+                 kLeastFloatShape.threads, 0, args);
+}
+
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm,
                  const DigitRows& digits) {
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
-  if (norm != nullptr) args.norm_w = norm->w, args.norm_eps = norm->eps, args.inverse_k = 1.0f / static_cast<float>(k);
+  if (norm != nullptr) set_norm(args, *norm);
   const std::uint32_t rows = call.rows();
   const Shapes shapes(planner, call, x_dtype, k, matrices, experts);
   const std::uint32_t n_items = plan_experts(planner, call, experts, shapes.columns(), args);
   const auto digits_of = [&](DType dtype) {
     return is_integer && experts.ids == nullptr ? digits_shape(planner, matrices, dtype, rows) : Shape{};
   };
+  args.knows_choices = experts.ids != nullptr && planner.are_known(args.ids, args.items) ? 1 : 0;
   auto types = types_of(matrices);
   // Products run beside each other: of those by digits that which takes the longest for a block begins.
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
@@ -428,6 +450,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
                    shape.shared, args);
     args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
   }
+  if (is_integer && experts.ids != nullptr) planner.set_known(args.ids, args.items);
 }
 
 }  // namespace zinc_rt::ring

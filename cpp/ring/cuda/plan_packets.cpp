@@ -48,6 +48,7 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     plan_choices(planner, calls);
     return 1;
   }
+  if (const std::size_t n = plan_normed_choices(planner, calls); n > 0) return n;
   if (calls.size() > 1) {
     const OpCall& second = calls[1];
     const bool same_rows = first.rows_symbol == second.rows_symbol;
