@@ -107,6 +107,9 @@ Result<Tenant> Engine::tenant(const std::string& name, const std::optional<Tenan
   ZRT_TRY(auto state, core_->tenant(name, quota));
   return Tenant(core_, std::move(state));
 }
+Status Engine::remove_tenant(const std::string& name) {
+  return core_->remove_tenant(name);
+}
 
 Tenant::Tenant(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> state)
     : engine_(std::move(engine)), state_(std::move(state)) {}

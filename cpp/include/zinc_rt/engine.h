@@ -94,6 +94,9 @@ class Engine {
 
   // The tenant of this name, made on the first call; a quota given later replaces the earlier one.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
+  // Its name and what is reserved for it are free again; the rest of it goes with the last handle, session and request
+  // of it, which stay good. A tenant of that name that is made later is a new one. Errors: kNotFound.
+  Status remove_tenant(const std::string& name);
 
  private:
   explicit Engine(std::shared_ptr<EngineCore> core);
