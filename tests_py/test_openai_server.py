@@ -5,6 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
+import tiny_model as tiny
 from server_process import serving
 
 openai = pytest.importorskip("openai")
@@ -153,6 +154,45 @@ def test_the_scores_are_those_of_the_logits(client, tiny_engine):
     got = scored.choices[0].logprobs.token_logprobs
     assert got[0] is None and got[1:-1] == pytest.approx(wanted, abs=1e-5)
     assert got[-1] == pytest.approx(logs[-1].max(), abs=1e-5)
+
+
+def test_an_answer_that_goes_on_from_a_message_is_reasoning_only_where_that_left_it_open(tmp_path):
+    path = tmp_path / "thinker.gguf"
+    tiny.write(path, template=tiny.CHAT_TEMPLATE.replace("assistant: ", "assistant: <think>"))
+    with serving(path, "--id", MODEL) as server:
+        client = openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=0)
+
+        def parts(last, role="assistant", **extra):
+            messages = [{"role": "user", "content": "hello"}, {"role": role, "content": last}]
+            extra |= {"ignore_eos": True, "logit_bias": {33: 100}}
+            answers = [chat(client, messages=messages, stream=stream, extra_body=extra) for stream in (False, True)]
+            whole = answers[0].choices[0].message
+            deltas = [chunk.choices[0].delta for chunk in answers[1]]
+            said = (whole.content or "", getattr(whole, "reasoning_content", None) or "")
+            streamed = ("".join(getattr(delta, name, None) or "" for delta in deltas)
+                        for name in ("content", "reasoning_content"))  # fmt: skip
+            assert tuple(streamed) == said
+            return {(True, False): "content", (False, True): "reasoning"}[bool(said[0]), bool(said[1])]
+
+        go_on, bare = {"continue_final_message": True}, {"add_generation_prompt": False}
+        for extra in (go_on, bare):
+            assert parts("It is", **extra) == "content"
+            assert parts("<think>a</think>It is", **extra) == "content"
+            assert parts("<think>It is", **extra) == "reasoning"
+            assert parts("a</think><think>It is", **extra) == "reasoning"
+            assert parts("what is <think>", role="user", **extra) == "content"
+        assert parts("It is") == parts("It is", add_generation_prompt=True) == "reasoning"
+
+        def prompt(path="/apply-template", **extra):
+            messages = [{"role": "assistant", "content": "It is"}]
+            return server.request("POST", path, {"messages": messages, **extra})
+
+        assert prompt(**bare)[2]["prompt"] == "<|start|>assistant: It is<|end|>"
+        assert prompt(**go_on)[2]["prompt"] == prompt(**go_on, **bare)[2]["prompt"] == "<|start|>assistant: It is"
+        whole, part = (prompt("/tokenize", **extra)[2]["tokens"] for extra in (bare, go_on))
+        assert part == whole[:-1]
+        code, _, answer = prompt(add_generation_prompt=True, **go_on)
+        assert code == 400 and answer["error"]["param"] == "continue_final_message"
 
 
 def test_a_stop_text_ends_it_and_is_left_out(client):

@@ -3,11 +3,14 @@
 import http.client
 import json
 import re
+import shutil
+import signal
+import subprocess
 import time
 
 import pytest
 
-from server_process import serving
+from server_process import PROGRAM, serving
 
 
 @pytest.fixture(scope="module")
@@ -213,10 +216,32 @@ def test_a_trace_of_the_caller_reaches_the_step_timeline(server):
     }
 
 
-def test_sighup_loads_replaces_and_unloads_models(tiny_model, tmp_path):
-    import shutil
-    import signal
+def test_options_beside_a_configuration_go_before_it(tiny_model, tmp_path):
+    file = tmp_path / "zinc.toml"
 
+    def write(*ids):
+        file.write_text("".join(f'[[models]]\npath = "{tiny_model}"\nid = "{i}"\nmax_slots = 2\n' for i in ids))
+
+    def slots(server):
+        return {model["id"]: model["max_slots"] for model in server.request("GET", "/v1/models")[2]["data"]}
+
+    write("one")
+    with serving("--config", file, "--max-slots", 5, "--id", "mine") as server:
+        assert slots(server) == {"mine": 5}
+    write("one", "two")
+    with serving("--config", file, "--max-slots", 5, "--max-context", 64) as server:
+        assert slots(server) == {"one": 5, "two": 5}
+        write("one", "two", "three")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: slots(server) == {"one": 5, "two": 5, "three": 5})
+    with serving(tiny_model, "--config", file, "--max-slots", 5, "--id", "mine") as server:
+        assert slots(server) == {"mine": 5, "one": 2, "two": 2, "three": 2}
+    refused = subprocess.run([*PROGRAM, "serve", "--port", "0", "--config", file, "--id", "mine"], capture_output=True,
+                             text=True, timeout=60)  # fmt: skip
+    assert refused.returncode == 3 and "--id mine" in refused.stderr and "[[models]]" in refused.stderr
+
+
+def test_sighup_loads_replaces_and_unloads_models(tiny_model, tmp_path):
     file = tmp_path / "zinc.toml"
     (tmp_path / "models").mkdir()
 

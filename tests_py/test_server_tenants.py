@@ -126,6 +126,19 @@ def test_a_tenant_is_made_changed_and_removed(server):
     assert server.request("DELETE", "/v1/tenants/alice", key=ADMIN)[0] == 409
 
 
+def test_what_was_reserved_for_a_removed_tenant_is_free_again(server):
+    reserving = {"reserved_kv_pages": 100, "max_kv_pages": 100}
+    for round in range(20):  # together more than there are
+        made = server.request("POST", "/v1/tenants", {"id": f"reserver-{round}", **reserving}, key=ADMIN)
+        assert made[0] == 201, made
+        assert ask(server, made[2]["api_key"])[0] == 200
+        assert server.request("DELETE", f"/v1/tenants/reserver-{round}", key=ADMIN)[0] == 200
+    for _ in range(2):  # one that is refused is not there
+        code, _, answer = server.request("POST", "/v1/tenants", {"id": "greedy", **reserving, "reserved_kv_pages": 10**6,
+                                                                "max_kv_pages": 10**6}, key=ADMIN)  # fmt: skip
+        assert code == 503 and "reserved" in answer["error"]["message"]
+
+
 def test_a_rate_is_kept_and_told(server):
     key = server.request("POST", "/v1/tenants", {"id": "rated", "requests_per_minute": 3}, key=ADMIN)[2]["api_key"]
     answers = [ask(server, key, 1) for _ in range(4)]

@@ -42,6 +42,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
                                                           const Request& request, const std::string& system,
                                                           std::uint32_t session, std::shared_ptr<Sink> sink);
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
+  Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
   TenantLedger ledger(const TenantState& tenant);
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
@@ -92,6 +93,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   sched::Quota to_sched(const TenantQuota& quota);
+  Status check_reserved(std::uint32_t before, std::uint32_t now) const;
+  void reuse_free_tenants();
 
   // diagnostics.cpp
   struct Span {  // positions [begin, end) that share a variant of the position encoding
@@ -105,6 +108,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   mutable std::mutex names_mutex_;
   std::vector<std::shared_ptr<Model>> models_;  // written with both the turn and names_mutex_
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
+  const std::shared_ptr<FreeTenants> free_tenants_ = std::make_shared<FreeTenants>();
   std::map<std::string, std::uint32_t> groups_;
   std::uint32_t next_model_id_ = 0;
 

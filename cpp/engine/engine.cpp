@@ -87,10 +87,10 @@ std::string Engine::token_bytes(std::int32_t id, const std::string& model) const
   return found ? std::string(found->tokenizer().token_bytes(id)) : std::string();
 }
 Result<std::string> Engine::apply_template(std::string_view messages, std::string_view tools,
-                                           bool add_generation_prompt, std::string_view extra,
-                                           const std::string& model) const {
+                                           bool add_generation_prompt, std::string_view extra, const std::string& model,
+                                           bool continue_final_message) const {
   ZRT_TRY(const auto found, core_->known_model(model));
-  return found->render(messages, tools, add_generation_prompt, extra);
+  return found->render(messages, tools, add_generation_prompt, extra, continue_final_message);
 }
 Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
                                           const std::string& model) const {
@@ -106,6 +106,9 @@ Result<std::vector<float>> Engine::hidden(std::span<const std::int32_t> ids, int
 Result<Tenant> Engine::tenant(const std::string& name, const std::optional<TenantQuota>& quota) {
   ZRT_TRY(auto state, core_->tenant(name, quota));
   return Tenant(core_, std::move(state));
+}
+Status Engine::remove_tenant(const std::string& name) {
+  return core_->remove_tenant(name);
 }
 
 Tenant::Tenant(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> state)

@@ -28,9 +28,6 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
 }
 
-// Stands behind the last message's content in the rendered text, and ends the prompt.
-constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
-
 bool begins_with_system(const nlohmann::ordered_json& messages) {
   if (messages.empty() || !messages[0].is_object()) return false;
   const auto role = messages[0].find("role");
@@ -48,29 +45,15 @@ Result<std::string> render(const Model& model, const Request& request, const std
         return refuse(fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
   }
   std::string messages = *request.messages;
-  const bool has_mark = request.continue_final_message;
-  if (!system.empty() || has_mark) {
+  if (!system.empty()) {
     auto list = Json::parse(messages, nullptr, false);
-    if (has_mark) {
-      if (!list.is_array() || list.empty() || !list.back().is_object() || !list.back().contains("content") ||
-          !list.back()["content"].is_string())
-        return refuse("continue_final_message wants a last message whose content is a text");
-      auto& content = list.back()["content"].get_ref<std::string&>();
-      content += kEndMark;
-    }
-    if (!system.empty() && list.is_array() && !begins_with_system(list))
+    if (list.is_array() && !begins_with_system(list))
       list.insert(list.begin(), Json{{"role", "system"}, {"content", system}});
     messages = text(list);
   }
   const bool adds_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
-  ZRT_TRY(auto rendered,
-          model.render(messages, request.tools.value_or(""), adds_prompt, request.chat_template_kwargs.value_or("")));
-  if (!has_mark) return rendered;
-  const auto end = rendered.rfind(kEndMark);
-  if (end == std::string::npos)
-    return refuse("continue_final_message: the chat template does not write the last message's content as it is");
-  rendered.resize(end);
-  return rendered;
+  return model.render(messages, request.tools.value_or(""), adds_prompt, request.chat_template_kwargs.value_or(""),
+                      request.continue_final_message);
 }
 
 }  // namespace

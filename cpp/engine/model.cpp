@@ -11,6 +11,9 @@
 namespace zinc_rt {
 namespace {
 
+// Stands behind the last message's content in the rendered text, and ends the prompt.
+constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
+
 Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   ExecutorOptions out;
   out.tier = options.tier.empty() || options.tier == "auto" ? options::get("ZINC_RT_TIER") : options.tier;
@@ -114,7 +117,7 @@ void Model::unload() {
 }
 
 Result<std::string> Model::render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                                  std::string_view extra) const {
+                                  std::string_view extra, bool continue_final_message) const {
   if (!template_) return std::unexpected(template_error_);
   using Json = nlohmann::ordered_json;
   Json context = Json::object();
@@ -129,6 +132,14 @@ Result<std::string> Model::render(std::string_view messages, std::string_view to
     ZRT_TRY(context, add("extra", extra, Json::value_t::object));
   }
   ZRT_TRY(context["messages"], add("messages", messages, Json::value_t::array));
+  if (continue_final_message) {
+    auto& list = context["messages"];
+    if (list.empty() || !list.back().is_object() || !list.back().contains("content") ||
+        !list.back()["content"].is_string())
+      return fail(StatusCode::kInvalidArgument,
+                  "[request] continue_final_message wants a last message whose content is a text");
+    list.back()["content"].get_ref<std::string&>() += kEndMark;
+  }
   if (!tools.empty()) {
     ZRT_TRY(context["tools"], add("tools", tools, Json::value_t::array));
   }
@@ -141,7 +152,15 @@ Result<std::string> Model::render(std::string_view messages, std::string_view to
   };
   if (!context.contains("bos_token")) context["bos_token"] = text(tokenizer_->bos_id());
   if (!context.contains("eos_token")) context["eos_token"] = text(tokenizer_->eos_id());
-  return template_->render(context);
+  ZRT_TRY(auto rendered, template_->render(context));
+  if (!continue_final_message) return rendered;
+  const auto end = rendered.rfind(kEndMark);
+  if (end == std::string::npos)
+    return fail(StatusCode::kInvalidArgument,
+                "[request] continue_final_message: the chat template does not write the last message's content as it "
+                "is");
+  rendered.resize(end);
+  return rendered;
 }
 
 }  // namespace zinc_rt

@@ -31,7 +31,7 @@ class Model {
 
   // The chat template applied to JSON texts (Engine::apply_template).
   Result<std::string> render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                             std::string_view extra) const;
+                             std::string_view extra, bool continue_final_message) const;
 
   const std::string& name() const { return name_; }
   const ExecutorInfo& info() const { return info_; }

@@ -68,26 +68,54 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
   if (!state) {
     const Turn::Guard guard(turn_);
     const std::lock_guard lock(names_mutex_);
-    auto& entry = tenants_[name];
-    if (!entry) {
-      entry = std::make_shared<TenantState>();
-      entry->name = name;
-      entry->id = book_.add(to_sched(entry->quota), now_us());
-      timeline_.name_tenant(entry->id, name);
+    if (const auto it = tenants_.find(name); it != tenants_.end()) {
+      state = it->second;
+    } else {
+      const TenantQuota first = quota.value_or(TenantQuota{});
+      reuse_free_tenants();
+      ZRT_CHECK_OK(check_reserved(0, first.reserved_kv_pages));
+      const auto id = book_.add(to_sched(first), now_us());
+      timeline_.name_tenant(id, name);
+      poke();
+      return tenants_[name] = std::make_shared<TenantState>(name, id, first, free_tenants_);
     }
-    state = entry;
   }
   if (quota) ZRT_CHECK_OK(set_quota(*state, *quota));
   return state;
 }
 
-Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
-  ZRT_CHECK_OK(check_open());
-  ZRT_CHECK_OK(check_quota(quota));
+// What runs or waits for the tenant goes on, and the handles of it stay good.
+Status EngineCore::remove_tenant(const std::string& name) {
   const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
-  const std::uint64_t reserved =
-      book_.total_reserved() - book_[tenant.id].quota.reserved_kv_pages + quota.reserved_kv_pages;
+  const auto it = tenants_.find(name);
+  if (it == tenants_.end()) return fail(StatusCode::kNotFound, "[tenant] there is no \"{}\"", name);
+  TenantState& tenant = *it->second;
+  {
+    const std::lock_guard tenant_lock(tenant.mutex);
+    tenant.quota.reserved_kv_pages = 0;
+    book_.set_quota(tenant.id, to_sched(tenant.quota), now_us());
+  }
+  tenants_.erase(it);
+  poke();
+  return {};
+}
+
+// REQUIRES: the turn. The next tenant that gets an id must find nothing of the former: no request, no cached prefix.
+// Not while steps are traced, whose records would show under the next one's name.
+void EngineCore::reuse_free_tenants() {
+  if (timeline_.is_on()) return;
+  for (const auto id : free_tenants_->take()) {
+    for (const auto& model : models_)
+      if (model->is_loaded()) model->runner().scheduler().forget_tenant(id);
+    book_.remove(id);
+  }
+}
+
+// REQUIRES: the turn and names_mutex_. Whether every model has the pages that are reserved in all when one tenant has
+// `now` for `before`.
+Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
+  const std::uint64_t reserved = book_.total_reserved() - before + now;
   for (const auto& model : models_) {
     if (!model->is_loaded()) continue;
     const auto& o = model->runner().scheduler().options();
@@ -96,6 +124,15 @@ Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
       return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
                   model->name(), most);
   }
+  return {};
+}
+
+Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
+  ZRT_CHECK_OK(check_open());
+  ZRT_CHECK_OK(check_quota(quota));
+  const Turn::Guard guard(turn_);
+  const std::lock_guard lock(names_mutex_);
+  ZRT_CHECK_OK(check_reserved(book_[tenant.id].quota.reserved_kv_pages, quota.reserved_kv_pages));
   book_.set_quota(tenant.id, to_sched(quota), now_us());
   {
     const std::lock_guard tenant_lock(tenant.mutex);

@@ -1,9 +1,12 @@
 // A tenant as the engine's threads share it.
-// Thread rule: `mutex` guards what follows it; name and id never change.
+// Thread rule: `mutex` guards what follows it; name and id never change. FreeTenants: any thread.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/accounting.h"
 #include "sched/types.h"
@@ -11,12 +14,39 @@
 
 namespace zinc_rt {
 
+// The ids of tenants that nobody knows any more: no handle, no session, no generation.
+class FreeTenants {
+ public:
+  void add(sched::TenantId id) {
+    const std::lock_guard lock(mutex_);
+    ids_.push_back(id);
+  }
+  std::vector<sched::TenantId> take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(ids_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<sched::TenantId> ids_;
+};
+
 struct TenantState {
-  std::string name;
-  sched::TenantId id = 0;
+  TenantState(std::string name, sched::TenantId id, const TenantQuota& quota, std::shared_ptr<FreeTenants> free)
+      : name(std::move(name)), id(id), quota(quota), free_(std::move(free)) {}
+  // On whatever thread lets go of it last, the drainer's too: it waits for nothing.
+  ~TenantState() { free_->add(id); }
+  TenantState(const TenantState&) = delete;
+  TenantState& operator=(const TenantState&) = delete;
+
+  const std::string name;
+  const sched::TenantId id;
   mutable std::mutex mutex;
   TenantQuota quota;
   Accounting accounting;
+
+ private:
+  const std::shared_ptr<FreeTenants> free_;  // it may outlive the engine
 };
 
 // Errors: kInvalidArgument for a quota that cannot be.

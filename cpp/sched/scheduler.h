@@ -128,6 +128,8 @@ class Scheduler {
   void give_back_lease(std::uint32_t slot);
   // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses; pages let go.
   std::uint32_t flush_prefixes(TenantId tenant);
+  // The same before another gets its id; what it shared with an isolation group stays.
+  void forget_tenant(TenantId tenant) { flush_owner(tenant); }
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
   std::uint32_t n_waiting() const { return waiting_.size(); }
@@ -184,6 +186,7 @@ class Scheduler {
 
   // slot_pages.cpp
   std::uint64_t owner_of(TenantId tenant) const;
+  std::uint32_t flush_owner(std::uint64_t owner);
   mem::PrefixCache::Node root_of(const Request& request);
   void drop_unused_roots();
   std::uint64_t available_pages(TenantId tenant) const;

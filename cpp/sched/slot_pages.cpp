@@ -35,7 +35,10 @@ void Scheduler::drop_unused_roots() {
 }
 
 std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
-  const std::uint64_t owner = owner_of(tenant);
+  return flush_owner(owner_of(tenant));
+}
+
+std::uint32_t Scheduler::flush_owner(std::uint64_t owner) {
   std::uint32_t n = 0;
   for (auto it = roots_.lower_bound({owner, 0, {}}); it != roots_.end() && it->first.owner == owner; ++it)
     n += prefixes_.flush(it->second);

@@ -40,11 +40,23 @@ Micros TokenBucket::ready_at(Micros now) const {
 }
 
 TenantId TenantBook::add(const Quota& quota, Micros now) {
-  tenants_.emplace_back();
-  const TenantId id = size() - 1;
+  TenantId id = size();
+  if (removed_.empty()) {
+    tenants_.emplace_back();
+  } else {
+    id = removed_.back();
+    removed_.pop_back();
+  }
   tenants_[id].service = least_service_;
   set_quota(id, quota, now);
   return id;
+}
+
+void TenantBook::remove(TenantId id) {
+  total_reserved_ -= tenants_[id].quota.reserved_kv_pages;
+  tenants_[id] = {};
+  note_room();
+  removed_.push_back(id);
 }
 
 void TenantBook::set_quota(TenantId id, const Quota& quota, Micros now) {

@@ -46,7 +46,9 @@ struct Tenant {
 
 class TenantBook {
  public:
-  TenantId add(const Quota& quota, Micros now);
+  TenantId add(const Quota& quota, Micros now);  // an id that was removed is given again
+  // REQUIRES: nothing waits, runs or is cached for it.
+  void remove(TenantId id);
   void set_quota(TenantId id, const Quota& quota, Micros now);
   Tenant& operator[](TenantId id) { return tenants_[id]; }
   const Tenant& operator[](TenantId id) const { return tenants_[id]; }
@@ -72,6 +74,7 @@ class TenantBook {
 
  private:
   std::deque<Tenant> tenants_;
+  std::vector<TenantId> removed_;
   double least_service_ = 0;
   std::uint64_t total_reserved_ = 0;  // pages
   std::uint64_t room_epoch_ = 1;

@@ -75,7 +75,9 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, core.engine.arithmetic());
   const auto& tier = call.call.service_tier;
   if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
-  if (call.call.split_reasoning)
+  if (call.call.prompt_opens_reasoning)
+    call.prompt_opens_reasoning = *call.call.prompt_opens_reasoning;
+  else if (call.call.split_reasoning)
     call.prompt_opens_reasoning =
         core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
   call.headers.emplace_back("x-request-id", exchange.id);

@@ -45,14 +45,19 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   const Json* tools = fields.get("tools");
   const Json* variables = fields.get("chat_template_kwargs");
   ZRT_TRY(const auto add_prompt, fields.get_bool("add_generation_prompt"));
+  ZRT_TRY(const auto continues, fields.get_bool("continue_final_message"));
+  const bool goes_on = continues.value_or(false);
+  if (goes_on && add_prompt.value_or(false))
+    return fields.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
   if (prompt.has_value() + content.has_value() + (messages != nullptr) != 1)
     return std::unexpected(bad("[request] just one of prompt, content and messages wanted", "prompt"));
   if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
-  auto text = core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(true),
-                                         variables != nullptr ? variables->dump() : "", model.engine_name);
+  auto text =
+      core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
+                                 variables != nullptr ? variables->dump() : "", model.engine_name, goes_on);
   if (!text) {
     auto error = to_api_error(text.error());
     error.param = "messages";

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "server/reasoning.h"
 
 namespace zinc_rt::server {
 
@@ -167,11 +168,7 @@ bool Models::prompt_opens_reasoning(const ServedModel& model, const std::string&
   }
   const auto text =
       engine_.apply_template(R"([{"role":"user","content":"a"}])", {}, true, template_kwargs, model.engine_name);
-  bool opens = false;
-  if (text) {
-    const auto open = text->rfind("<think>"), close = text->rfind("</think>");
-    opens = open != std::string::npos && (close == std::string::npos || close < open);
-  }
+  const bool opens = text && leaves_reasoning_open(*text);
   const std::lock_guard lock(mutex_);
   constexpr std::size_t kMost = 1024;  // kwargs come from clients
   if (opens_reasoning_.size() < kMost) opens_reasoning_[{model.id, template_kwargs}] = opens;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "server/reasoning.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -280,12 +281,16 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults) 
   Reader r(body);
   read_common(r, call, q);
   read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
+  bool leaves_open = false;
   if (const Json* messages = r.fields().get("messages")) {
     const auto read = read_messages(*messages);
-    if (read)
+    if (read) {
       q.messages = read->dump();
-    else
+      const Json& last = read->back();
+      leaves_open = last["role"] == "assistant" && leaves_reasoning_open(last["content"].get_ref<const std::string&>());
+    } else {
       r.wrong(read.error());
+    }
   } else {
     r.wrong("messages", "it is missing");
   }
@@ -313,6 +318,7 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults) 
   r.into(q.continue_final_message, r.boolean("continue_final_message"));
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
+  if (!q.add_generation_prompt.value_or(!q.continue_final_message)) call.prompt_opens_reasoning = leaves_open;
   r.into(call.echo, r.boolean("echo"));
   if (call.echo) r.wrong("echo", "true is not served for chats");
   r.into(call.wants_logprobs, r.boolean("logprobs"));

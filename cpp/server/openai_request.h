@@ -26,6 +26,8 @@ struct GenerationCall {
   bool wants_timings = false;
   bool split_reasoning = true;  // <think>...</think> apart from the answer
   bool include_reasoning = true;
+  // Whether the prompt ends within the reasoning, where that is the messages' to say; else the template's.
+  std::optional<bool> prompt_opens_reasoning;
   std::string service_tier;  // as asked for; empty: not
 };
 

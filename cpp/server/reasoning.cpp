@@ -56,6 +56,11 @@ ReasoningSplitter::Parts ReasoningSplitter::finish() {
   return parts;
 }
 
+bool leaves_reasoning_open(std::string_view text) {
+  const auto open = text.rfind(kOpen), close = text.rfind(kClose);
+  return open != std::string_view::npos && (close == std::string_view::npos || close < open);
+}
+
 ReasoningSplitter::Parts split_reasoning(std::string_view text, bool begins_inside) {
   ReasoningSplitter splitter(begins_inside);
   auto parts = splitter.push(text);

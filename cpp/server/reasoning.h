@@ -27,6 +27,9 @@ class ReasoningSplitter {
   std::string held_;
 };
 
+// Whether a text ends between the tags, as a prompt does behind which the model goes on thinking.
+bool leaves_reasoning_open(std::string_view text);
+
 // Of a whole text.
 ReasoningSplitter::Parts split_reasoning(std::string_view text, bool begins_inside);
 

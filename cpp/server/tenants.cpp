@@ -237,7 +237,10 @@ Status TenantRegistry::apply(const std::vector<Configured>& tenants) {
   const auto undo = [&](const std::string& name, const std::string& why) {
     for (const auto& [entry, before] : changed)
       if (const auto undone = entry->set_settings(before); !undone) log().error("{}", undone.error().message);
-    for (const auto& one : made) tenants_.erase(one);
+    for (const auto& one : made) {
+      tenants_.erase(one);
+      forget(one);
+    }
     return fail(StatusCode::kInvalidArgument, "[config] tenant {}: {}", name, why);
   };
   for (const auto& configured : tenants) {
@@ -402,6 +405,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
   stored_keys_.push_back({sha256_hex(*key), name});
   if (auto stored = store(**entry); !stored) {
     stored_keys_.pop_back();
+    forget(name);
     return std::unexpected(stored.error());
   }
   tenants_[name] = *entry;
@@ -438,9 +442,14 @@ ApiResult<std::string> TenantRegistry::add_key(const std::string& name) {
   return *key;
 }
 
+// In the engine; its requests go on.
+void TenantRegistry::forget(const std::string& name) {
+  if (const auto removed = engine_.remove_tenant(name); !removed) log().error("{}", removed.error().message);
+}
+
 ApiResult<void> TenantRegistry::remove(const std::string& name) {
   const std::lock_guard change(changing_);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto it = tenants_.find(name);
   if (it == tenants_.end()) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));
   if (it->second->is_configured)
@@ -448,6 +457,8 @@ ApiResult<void> TenantRegistry::remove(const std::string& name) {
   if (const auto status = store_.remove_tenant(name); !status) return std::unexpected(to_api_error(status.error()));
   std::erase_if(stored_keys_, [&](const Key& key) { return key.tenant == name; });
   tenants_.erase(it);
+  lock.unlock();  // what follows waits for the engine's step
+  forget(name);
   return {};
 }
 

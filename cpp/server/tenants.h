@@ -121,6 +121,7 @@ class TenantRegistry {
   Result<std::shared_ptr<TenantEntry>> make(const std::string& name, const TenantSettings& settings,
                                             bool is_configured);
   ApiResult<void> store(const TenantEntry& entry);
+  void forget(const std::string& name);
 
   Engine engine_;
   StateStore& store_;

@@ -50,7 +50,10 @@ struct ModelOptions {
   std::string model;
   EngineOptions engine;
   bool no_repack = false, no_mmap = false, progress = false;
+  // Each sets one of `to` if the command line has it.
+  std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
+// REQUIRES: options outlives app.
 void add_model_options(CLI::App& app, ModelOptions& options);
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);

@@ -34,21 +34,31 @@ Progress progress_bar(std::string verb, bool always) {
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
   auto& e = options.engine;
+  const auto add = [&]<class T>(const char* name, T EngineOptions::* field, const char* help) {
+    const auto* option = app.add_option(name, e.*field, help);
+    options.overrides.emplace_back([=, &e](EngineOptions& to) {
+      if (option->count() > 0) to.*field = e.*field;
+    });
+  };
   app.add_option("model", options.model, "a GGUF file (of a split model, the first) or an MLC folder")->required();
-  app.add_option("--tier", e.tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
-  app.add_option("--threads", e.threads, "worker threads of T-CPU; 0: what the process may use");
-  app.add_option("--kernels", e.cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits");
-  app.add_option("--max-context", e.max_context, "tokens a request may have; 0: the model's, at most 32768");
-  app.add_option("--max-slots", e.max_slots, "requests that may be under way at once");
-  app.add_option("--kv-pages", e.kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
-  app.add_option("--kv-dtype", e.kv_dtype, "f16, f32 or q8_0");
-  app.add_option("--activations", e.activations, "int8, or f32: quantize no activation (slow, for diffing)");
-  app.add_option("--chunk-cap", e.chunk_cap, "most prompt tokens in one step; 0: the tier's default");
-  app.add_option("--arithmetic", e.arithmetic, "exact or fast");
-  app.add_option("--fusion", e.fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
+  add("--tier", &EngineOptions::tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
+  add("--threads", &EngineOptions::threads, "worker threads of T-CPU; 0: what the process may use");
+  add("--kernels", &EngineOptions::cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits");
+  add("--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
+  add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
+  add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
+  add("--kv-dtype", &EngineOptions::kv_dtype, "f16, f32 or q8_0");
+  add("--activations", &EngineOptions::activations, "int8, or f32: quantize no activation (slow, for diffing)");
+  add("--chunk-cap", &EngineOptions::chunk_cap, "most prompt tokens in one step; 0: the tier's default");
+  add("--arithmetic", &EngineOptions::arithmetic, "exact or fast");
+  add("--fusion", &EngineOptions::fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
   app.add_flag("--no-repack", options.no_repack,
                "use the weights as the file has them, where it is mapped: no second copy in memory, slower");
   app.add_flag("--no-mmap", options.no_mmap, "with --no-repack: copy the weights instead of using the mapped file");
+  options.overrides.emplace_back([&options](EngineOptions& to) {
+    if (options.no_repack) to.repack = false;
+    if (options.no_mmap) to.mmap = false;
+  });
   app.add_flag("--progress", options.progress, "show the progress bar even where stderr is no terminal");
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "server/config.h"
@@ -26,6 +27,19 @@ struct ServeOptions {
   int port = -1;
   bool example = false;
 };
+
+// What the command line says of models without naming one: it goes before the file, for each model there.
+Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& models) {
+  if (!o.id.empty() && models.size() > 1)
+    return fail(StatusCode::kInvalidArgument,
+                "[serve] --id {} is given, and {} has {} models: write the id into the [[models]] that it is for", o.id,
+                o.config, models.size());
+  for (auto& spec : models) {
+    if (!o.id.empty()) spec.id = o.id;
+    for (const auto& override_one : o.model.overrides) override_one(spec.options);
+  }
+  return {};
+}
 
 // The file, then the command line over it.
 Result<server::Config> configuration(const ServeOptions& o) {
@@ -53,6 +67,8 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!o.model.model.empty()) {
     server::ModelSpec spec{o.model.model, o.id, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
+  } else if (const auto done = override_models(o, config.models); !done) {
+    return std::unexpected(done.error());
   }
   if (config.models.empty())
     return std::unexpected(
@@ -169,7 +185,9 @@ void add_serve(CLI::App& app, int& exit) {
   add_model_options(command, o->model);
   command.get_option("model")->required(false);
   command.add_option("--id", o->id, "the model's name for clients; else the file's");
-  command.add_option("--config", o->config, "a TOML file; what is given beside it goes before it")
+  command
+      .add_option("--config", o->config,
+                  "a TOML file; what is given beside it goes before it: without MODEL, for each of its [[models]]")
       ->check(CLI::ExistingFile);
   command.add_option("--host", o->host, "address to listen on; 127.0.0.1 unless given");
   command.add_option("--port", o->port, "8080 unless given; 0: any that is free")->check(CLI::Range(0, 65535));

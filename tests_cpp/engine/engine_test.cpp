@@ -503,6 +503,51 @@ TEST_F(EngineTest, AReservationThatLeavesTooFewPagesEndsTheRequest) {
   expect_all_free(engine);
 }
 
+TEST_F(EngineTest, TenantsThatAreRemovedLeaveNothingBehind) {
+  const auto engine = make(2, 20);
+  auto reserving = quota("standard");
+  reserving.reserved_kv_pages = 10;
+  const auto request = token_request(prompt(40), 3);
+  std::weak_ptr<TenantState> last;
+  for (int round = 0; round < 300; ++round) {
+    const auto name = "t" + std::to_string(round);
+    const auto state = engine.core->tenant(name, reserving);  // one has all that may be reserved
+    ASSERT_TRUE(state) << state.error().message;
+    EXPECT_LT((*state)->id, 2u);  // the last request of the one before may be about to go
+    EXPECT_TRUE(eventually([&] { return last.expired(); }));
+    if (round % 10 == 0) {
+      const auto done = engine.session(name).generate(request);
+      ASSERT_TRUE(done);
+      EXPECT_EQ(done->usage.cached_tokens, 0u);  // what one of the same id had cached is not its own
+      EXPECT_EQ(engine.tenant(name).ledger().tokens_generated, 3u);
+    }
+    last = *state;
+    ASSERT_TRUE(engine.core->remove_tenant(name));
+  }
+  EXPECT_EQ(engine.core->remove_tenant("t0").error().code, StatusCode::kNotFound);
+  expect_all_free(engine);
+}
+
+TEST_F(EngineTest, WhatRunsForARemovedTenantGoesOn) {
+  const auto engine = make(2);
+  const auto before = engine.tenant("a");
+  gate_.close();
+  auto stream = before.session()->stream(token_request(prompt(20), 12));
+  gate_.let(3);
+  ASSERT_TRUE(stream && gate_.wait_arrived(4));
+  std::thread other([&] {
+    EXPECT_TRUE(engine.core->remove_tenant("a"));
+    EXPECT_EQ(engine.session("b").generate(token_request(prompt(20), 2))->usage.cached_tokens, 0u);
+    EXPECT_EQ(engine.tenant("a").ledger().tokens_prompted, 0u);
+  });
+  gate_.open();
+  EXPECT_EQ(read(*stream).token_ids.size(), 12u);
+  other.join();
+  EXPECT_TRUE(eventually([&] { return before.ledger().requests_finished == 1; }));
+  EXPECT_EQ(before.ledger().tokens_generated, 12u);
+  expect_all_free(engine);
+}
+
 // Two requests of one prompt that start in one step compute the same pages; they come to hold them once.
 TEST_F(EngineTest, PagesComputedTwiceAreHeldOnce) {
   const auto engine = make(3, 24);

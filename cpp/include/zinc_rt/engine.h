@@ -78,9 +78,10 @@ class Engine {
   // The bytes that one token adds to a text, which may be part of a character. Empty for ids that have none.
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
+  // continue_final_message: the text ends with the last message's content (Request).
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
-                                     const std::string& model = {}) const;
+                                     const std::string& model = {}, bool continue_final_message = false) const;
 
   // Logits after each token (or the last alone), [rows, vocab_size]; chunk: tokens a step, 0: the engine's. A slot's
   // worth of pages is used meanwhile.
@@ -93,6 +94,9 @@ class Engine {
 
   // The tenant of this name, made on the first call; a quota given later replaces the earlier one.
   Result<Tenant> tenant(const std::string& name, const std::optional<TenantQuota>& quota = {});
+  // Its name and what is reserved for it are free again; the rest of it goes with the last handle, session and request
+  // of it, which stay good. A tenant of that name that is made later is a new one. Errors: kNotFound.
+  Status remove_tenant(const std::string& name);
 
  private:
   explicit Engine(std::shared_ptr<EngineCore> core);
