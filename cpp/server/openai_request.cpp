@@ -358,7 +358,10 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   r.into(call.echo, r.boolean("echo"));
   const auto logprobs = r.integer("logprobs", 0, 20);
   call.wants_logprobs = logprobs.has_value();
-  if (logprobs) q.logprobs = static_cast<std::uint32_t>(std::max<std::int64_t>(1, *logprobs));
+  if (logprobs) {
+    call.n_top = static_cast<std::uint32_t>(*logprobs);
+    q.logprobs = std::max(1u, *call.n_top);  // what the engine gives with 0 is none
+  }
   if (call.echo && logprobs)
     q.prompt_logprobs = std::max(q.prompt_logprobs.value_or(0), static_cast<std::uint32_t>(*logprobs));
   read_max_tokens(r, q, {"max_tokens"}, 16, q.prompt_logprobs.has_value());
