@@ -377,8 +377,9 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   const auto ids_of = [](const Json& list) -> std::optional<std::vector<std::int32_t>> {
     std::vector<std::int32_t> ids;
     for (const Json& id : list) {
-      if (!id.is_number_integer() || id < 0 || id > INT32_MAX) return std::nullopt;
-      ids.push_back(id.get<std::int32_t>());
+      const auto number = whole_number(id);
+      if (!number || *number < 0 || *number > INT32_MAX) return std::nullopt;
+      ids.push_back(static_cast<std::int32_t>(*number));
     }
     return ids;
   };
