@@ -140,6 +140,23 @@ def test_echo_with_logprobs_scores_the_prompt(client):
     assert all(len(top) in (1, 2) for top in scored.top_logprobs[1:])
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_logprobs_of_0_are_those_of_the_text_alone(client, stream):
+    got = {}
+    for n in (0, 1):
+        answer = client.completions.create(
+            model=MODEL, prompt=[5, 6, 7], max_tokens=3, temperature=0, logprobs=n, stream=stream
+        )
+        parts = [choice.logprobs for chunk in (answer if stream else [answer]) for choice in chunk.choices]
+        got[n] = ([value for part in parts if part for value in part.token_logprobs],
+                  [top for part in parts if part for top in part.top_logprobs])  # fmt: skip
+    assert got[0][0] == got[1][0] and len(got[0][0]) == 3
+    assert got[0][1] == [None] * 3 and [len(top) for top in got[1][1]] == [1] * 3
+    if not stream:
+        echoed = client.completions.create(model=MODEL, prompt=[5, 6, 7], max_tokens=1, logprobs=0, echo=True)
+        assert echoed.choices[0].logprobs.top_logprobs == [None] * 4
+
+
 def test_the_scores_are_those_of_the_logits(client, tiny_engine):
     """What evaluation harnesses read: echo, logprobs, one token."""
     ids = tiny_engine.tokenize("the hat in the then than ant")

@@ -29,7 +29,7 @@ def status(answer):
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
 
 
-HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 BODY = json.dumps(GOOD).encode()
 SIZE = str(len(BODY)).encode()
 
@@ -58,35 +58,35 @@ BROKEN = {
     "bare line feeds": b"GET /livez HTTP/1.1\nHost: x\n\n",
     "one bare line feed": b"GET /livez HTTP/1.1\r\nHost: x\nA: b\r\n\r\n",
     "bare carriage return": b"GET /livez HTTP/1.1\r\nHost: x\rA: b\r\n\r\n",
-    "folded header": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
-    "folded first header": b"GET /livez HTTP/1.1\r\n Host: x\r\n\r\n",
+    "folded header": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n",
+    "folded first header": b"GET /livez HTTP/1.1\r\n Host: localhost\r\n\r\n",
     "space before the colon": b"GET /livez HTTP/1.1\r\nHost : x\r\n\r\n",
-    "no colon": b"GET /livez HTTP/1.1\r\nHost: x\r\nabc\r\n\r\n",
-    "empty name": b"GET /livez HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n",
-    "name with a byte past ASCII": b"GET /livez HTTP/1.1\r\nHost: x\r\n\xc3\xa9: y\r\n\r\n",
-    "zero byte in a value": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: b\x00c\r\n\r\n",
+    "no colon": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nabc\r\n\r\n",
+    "empty name": b"GET /livez HTTP/1.1\r\nHost: localhost\r\n: y\r\n\r\n",
+    "name with a byte past ASCII": b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\xc3\xa9: y\r\n\r\n",
+    "zero byte in a value": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nA: b\x00c\r\n\r\n",
     "no host": b"GET /livez HTTP/1.1\r\n\r\n",
     "empty host": b"GET /livez HTTP/1.1\r\nHost:\r\n\r\n",
-    "two hosts": b"GET /livez HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+    "two hosts": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: y\r\n\r\n",
     "HTTP/0.9": b"GET /livez\r\n\r\n",
     "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-    "HTTP/1.2": b"GET /livez HTTP/1.2\r\nHost: x\r\n\r\n",
-    "lower case": b"GET /livez http/1.1\r\nHost: x\r\n\r\n",
-    "no target": b"GET HTTP/1.1\r\nHost: x\r\n\r\n",
-    "whole address": b"GET http://x/livez HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target with a space": b"GET /li vez HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target with a raw byte": b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target with a broken escape": b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target with a cut escape": b"GET /%4 HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target with an escaped zero": b"GET /a%00b HTTP/1.1\r\nHost: x\r\n\r\n",
-    "target that is not UTF-8": b"GET /%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n",
-    "method that is no token": b"G@T /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    "HTTP/1.2": b"GET /livez HTTP/1.2\r\nHost: localhost\r\n\r\n",
+    "lower case": b"GET /livez http/1.1\r\nHost: localhost\r\n\r\n",
+    "no target": b"GET HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "whole address": b"GET http://x/livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target with a space": b"GET /li vez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target with a raw byte": b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target with a broken escape": b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target with a cut escape": b"GET /%4 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target with an escaped zero": b"GET /a%00b HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "target that is not UTF-8": b"GET /%ff%fe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "method that is no token": b"G@T /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "TLS hello": bytes.fromhex("16030100c5010000c10303") + bytes(range(64)),
     "random bytes": bytes(range(128, 256)),
     "zeros": b"\x00" * 64,
-    "long target": b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-    "long header": b"GET /livez HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 40000 + b"\r\n\r\n",
-    "many headers": b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 200 + b"\r\n",
+    "long target": b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "long header": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nA: " + b"b" * 40000 + b"\r\n\r\n",
+    "many headers": b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 200 + b"\r\n",
     "long body": HEAD + b"Content-Length: 99999999\r\n\r\n",
     "long chunk": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5f5e0ff\r\n" + b"x" * 1000,
 }
@@ -123,15 +123,15 @@ def test_a_request_in_pieces_is_as_good_as_whole(server):
 
 
 def test_a_connection_takes_many_requests_and_pipelined_ones(server):
-    one = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = server.raw(one * 99 + last)
     assert answer.count(b"HTTP/1.1 200 OK") == 100
 
 
 def test_what_came_before_the_client_closed_its_side_is_answered(server):
     with socket.create_connection((server.host, server.port), timeout=20) as s:
-        s.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n" * 3)
+        s.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n" * 3)
         s.shutdown(socket.SHUT_WR)
         answer = b""
         while piece := s.recv(4096):
@@ -153,7 +153,7 @@ def test_the_type_of_a_body_is_read_in_any_case(server):
 def test_a_connection_lives_on_after_a_stream(server):
     body = json.dumps({**GOOD, "stream": True}).encode()
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    last = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    last = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = server.raw(request * 3 + last)
     assert answer.count(b"HTTP/1.1 200 OK") == 4 and answer.count(b"data: [DONE]") == 3
 
@@ -185,8 +185,32 @@ def test_pages_of_other_sites_are_refused(server):
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Content-Type": "text/plain"})[0] == 415
     rebound = {"Host": "rebound.example", "Origin": "http://rebound.example"}
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers=rebound)[0] == 403
+    # Under a name of its own, a browser would let such a page read too.
+    for path in ("/v1/models", "/metrics", "/", "/livez"):
+        for host in (
+            "rebound.example",
+            "127.0.0.1.rebound.example:80",
+            "[fe80::1]",
+            "192.168.0.9",
+            "localhost.x",
+            "::1",
+        ):
+            code, _, answer = server.request("GET", path, headers={"Host": host})
+            assert code == 403 and "--api-key" in answer["error"]["message"], (path, host)
+        for host in ("localhost", "LocalHost:1", "127.0.0.1:99", "127.1.2.3", "[::1]", "[::1]:8080"):
+            assert server.request("GET", path, headers={"Host": host})[0] == 200
     own = f"http://{server.host}:{server.port}"
     assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Origin": own, **there})[0] == 200
+
+
+def test_other_names_are_answered_where_they_are_no_trick(tiny_model):
+    other = {"Host": "models.example"}
+    with serving(tiny_model, "--host", "0.0.0.0") as server:  # everyone who reaches it may use it
+        assert server.request("GET", "/v1/models", headers=other)[0] == 200
+    with serving(tiny_model, "--api-key", "k") as server:
+        assert server.request("GET", "/livez", headers=other)[0] == 200
+        assert server.request("GET", "/v1/models", headers=other)[0] == 401
+        assert server.request("GET", "/v1/models", headers=other, key="k")[0] == 200
 
 
 BAD_JSON = [
@@ -444,6 +468,6 @@ def test_tls(tiny_model, tmp_path):
             while piece := s.recv(65536):
                 got += piece
         assert status(got) == 200 and b"data: [DONE]" in got
-        answer = server.raw(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")  # not TLS
+        answer = server.raw(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")  # not TLS
         assert not answer.startswith(b"HTTP")
         assert server.process.poll() is None

@@ -378,6 +378,7 @@ def test_a_tenant_may_be_changed_while_another_admin_removes_it(server):
         ("x = 1", "x"),
         ("[server]\nport = 99999", "server.port"),
         ("[server]\nport = 'a'", "server.port"),
+        *((f"[server]\ndrain_timeout_s = {s}", "0 to 86400") for s in ("1e300", "nan", "inf", "-1", "86401")),
         ("[[tenants]]\nkeys = []", "tenants.name"),
         ("[[tenants]]\nname = 'a'\nkeys = ['plain']", "sha256"),
         ("[[tenants]]\nname = 'a'\nweight = 0", "weight"),

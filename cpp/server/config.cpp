@@ -171,6 +171,10 @@ void read_server(Table& t, Config& config) {
   t.take("max_connections_per_address", o.max_connections_per_address);
   t.take("state", config.options.state_path);
   t.take("drain_timeout_s", config.drain_timeout_s);
+  constexpr double kMostDrain_s = 86400;
+  if (!(config.drain_timeout_s >= 0 && config.drain_timeout_s <= kMostDrain_s))
+    t.complain(*t.get("drain_timeout_s"), "drain_timeout_s",
+               fmt::format("{} s, 0 to {} allowed", config.drain_timeout_s, kMostDrain_s));
   t.take_strings("cors_origins", config.options.cors_origins);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace zinc_rt::server {
 namespace {
@@ -106,6 +107,18 @@ ApiResult<Json> read_object(const HttpRequest& request) {
   return std::unexpected(std::move(error));
 }
 
+std::optional<std::int64_t> whole_number(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    return std::in_range<std::int64_t>(number) ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
+  }
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double number = value.get<double>();
+  if (!(number >= -0x1p63 && number < 0x1p63) || number != std::trunc(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 std::string show(const Json& value) {
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
@@ -148,11 +161,11 @@ ApiResult<std::optional<double>> Fields::get_number(const char* name, double low
 ApiResult<std::optional<std::int64_t>> Fields::get_int(const char* name, std::int64_t low, std::int64_t high) {
   const Json* value = get(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer()) return unlike(name, *value, "a whole number");
-  const bool is_huge =
-      value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
-  const std::int64_t number = is_huge ? INT64_MAX : value->get<std::int64_t>();
-  if (is_huge || number < low || number > high) return unlike(name, *value, fmt::format("{} to {}", low, high));
+  if (!value->is_number()) return unlike(name, *value, "a whole number");
+  const auto number = whole_number(*value);
+  if (!number && value->is_number_float() && value->get<double>() != std::trunc(value->get<double>()))
+    return unlike(name, *value, "a whole number");
+  if (!number || *number < low || *number > high) return unlike(name, *value, fmt::format("{} to {}", low, high));
   return number;
 }
 
@@ -185,8 +198,9 @@ ApiResult<std::optional<std::vector<std::int32_t>>> Fields::get_ids(const char* 
     return wrong(name, fmt::format("{} entries, at most {} allowed", value->size(), max_ids));
   std::vector<std::int32_t> ids;
   for (const Json& id : *value) {
-    if (!id.is_number_integer() || id < 0 || id > INT32_MAX) return unlike(name, id, "token ids");
-    ids.push_back(id.get<std::int32_t>());
+    const auto number = whole_number(id);
+    if (!number || *number < 0 || *number > INT32_MAX) return unlike(name, id, "token ids");
+    ids.push_back(static_cast<std::int32_t>(*number));
   }
   return ids;
 }

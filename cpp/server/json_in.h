@@ -51,6 +51,9 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
+// The whole number that a value is: 2, and 2.0 too, which clients of languages with one kind of number send.
+std::optional<std::int64_t> whole_number(const Json& value);
+
 // A short form of a value for complaints.
 std::string show(const Json& value);
 

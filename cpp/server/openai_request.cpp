@@ -358,7 +358,10 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   r.into(call.echo, r.boolean("echo"));
   const auto logprobs = r.integer("logprobs", 0, 20);
   call.wants_logprobs = logprobs.has_value();
-  if (logprobs) q.logprobs = static_cast<std::uint32_t>(std::max<std::int64_t>(1, *logprobs));
+  if (logprobs) {
+    call.n_top = static_cast<std::uint32_t>(*logprobs);
+    q.logprobs = std::max(1u, *call.n_top);  // what the engine gives with 0 is none
+  }
   if (call.echo && logprobs)
     q.prompt_logprobs = std::max(q.prompt_logprobs.value_or(0), static_cast<std::uint32_t>(*logprobs));
   read_max_tokens(r, q, {"max_tokens"}, 16, q.prompt_logprobs.has_value());
@@ -374,8 +377,9 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   const auto ids_of = [](const Json& list) -> std::optional<std::vector<std::int32_t>> {
     std::vector<std::int32_t> ids;
     for (const Json& id : list) {
-      if (!id.is_number_integer() || id < 0 || id > INT32_MAX) return std::nullopt;
-      ids.push_back(id.get<std::int32_t>());
+      const auto number = whole_number(id);
+      if (!number || *number < 0 || *number > INT32_MAX) return std::nullopt;
+      ids.push_back(static_cast<std::int32_t>(*number));
     }
     return ids;
   };

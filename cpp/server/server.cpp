@@ -65,26 +65,40 @@ std::string id_of(const HttpRequest& request) {
   return is_good ? std::string(given) : new_id();
 }
 
-// Whether a Host header names this machine as its own browser would: by number, or as localhost.
-bool is_local_name(std::string_view host) {
-  if (host.starts_with("[")) return true;  // an IPv6 address
-  const auto name = host.substr(0, host.find(':'));
-  return name == "localhost" || name.find_first_not_of("0123456789.") == std::string_view::npos;
+bool equals_in_any_case(std::string_view a, std::string_view b) {
+  const auto lower = [](unsigned char c) { return std::tolower(c); };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+bool is_loopback(std::string_view name) {
+  const bool is_number = name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return equals_in_any_case(name, "localhost") || name == "::1" || (is_number && name.starts_with("127."));
+}
+
+// A Host header without its port.
+std::string_view name_in(std::string_view host) {
+  if (host.starts_with("[")) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
 }
 
 constexpr std::string_view kJson = "application/json";
 
 // A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
-// Origin, by a name of its own that points here, or as a form. With keys, such a page has none. Who sends no Origin is
-// no page.
-std::string breach_of(const HttpRequest& request, bool is_open, bool is_local, bool is_allowed_origin) {
+// Origin, as a form, or, where it listens on loopback, by a name of its own that points here, under which a browser
+// would also let it read. With keys, such a page has none. `listens_on` is empty where any Host is answered.
+std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
   const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
   const auto host = request.header("host");
   const auto scheme = origin.find("://");
   if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
     return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
-  if (is_open && is_local && !origin.empty() && !is_local_name(host))
-    return fmt::format("[http] Host {} is no name of this machine, and the server has no keys", host.substr(0, 100));
+  if (is_open && !is_allowed_origin && !listens_on.empty() && !host.empty() && !is_loopback(name_in(host)) &&
+      !equals_in_any_case(name_in(host), listens_on))
+    return fmt::format(
+        "[http] Host {} is no name of this machine alone: a server without keys that listens on {} answers to "
+        "localhost, "
+        "127.0.0.1 and [::1]; for other names start it with --api-key, or with the --host that they stand for",
+        host.substr(0, 100), listens_on);
   const auto type = request.header("content-type");
   const bool is_json =
       std::ranges::equal(type.substr(0, kJson.size()), kJson, {}, [](unsigned char c) { return std::tolower(c); });
@@ -123,8 +137,7 @@ class ServerImpl final : public Server {
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.last_alive_ms = steady_ms();
     cors_origins_ = options.cors_origins;
-    is_local_ = options.transport.host == "localhost" || options.transport.host == "::1" ||
-                options.transport.host.starts_with("127.");
+    if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
     core_.models.add_loaded(models.front(), core_.engine.models().front());
     for (std::size_t i = 1; i < models.size(); ++i)
       if (const auto loaded = core_.models.load(models[i], true); !loaded)
@@ -181,7 +194,7 @@ class ServerImpl final : public Server {
       exchange.connection->add_header("Access-Control-Expose-Headers", "x-request-id, retry-after");
     }
     if (is_allowed && exchange.request.method == "OPTIONS") return preflight(exchange);
-    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), is_local_, is_allowed);
+    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), listens_on_, is_allowed);
         !breach.empty()) {
       ApiError error;
       error.status = breach.starts_with("[http] Content-Type") ? 415 : 403;
@@ -248,7 +261,8 @@ class ServerImpl final : public Server {
   Router router_;
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
-  bool is_stopped_ = false, is_local_ = false;
+  bool is_stopped_ = false;
+  std::string listens_on_;  // where that is loopback
   std::vector<std::string> cors_origins_;
   std::thread watch_;
 };

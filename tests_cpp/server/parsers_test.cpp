@@ -1,4 +1,5 @@
 // What clients send: heads of messages, JSON, and the bodies of requests.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "server/http_head.h"
@@ -149,6 +150,24 @@ TEST(CompletionBody, PromptsAreTextsIdsOrListsOfThose) {
     ASSERT_FALSE(result) << bad;
     EXPECT_EQ(result.error().param, "prompt") << bad;
   }
+}
+
+TEST(OpenAiRequest, FloatsThatAreWholeAreIntegers) {
+  const auto parse = [](std::string_view text) { return parse_completion(*parse_json(text), Request{}); };
+  const auto good = parse(R"({"prompt":[1.0,2],"max_tokens":2.0,"n":1e0,"seed":-0.0,"stop_token_ids":[3.0]})");
+  ASSERT_TRUE(good) << good.error().message;
+  const Request& q = good->requests[0];
+  EXPECT_EQ(q.max_tokens, 2u);
+  EXPECT_EQ(q.seed, 0u);
+  EXPECT_EQ(*q.token_ids, (std::vector<std::int32_t>{1, 2}));
+  EXPECT_EQ(q.stop_token_ids, std::vector<std::int32_t>{3});
+  for (const char* bad : {"2.5", "1e300", "-1e300", "9.3e18", "1e19", "18446744073709551615", "-1.0", "true"}) {
+    const auto result = parse(fmt::format(R"({{"prompt":"a","max_tokens":{}}})", bad));
+    ASSERT_FALSE(result) << bad;
+    EXPECT_EQ(result.error().param, "max_tokens") << bad;
+  }
+  EXPECT_FALSE(parse(R"({"prompt":[1.5]})"));
+  EXPECT_FALSE(parse(R"({"prompt":[1e300]})"));
 }
 
 TEST(Reasoning, IsSplitTheSameWayInAnyPieces) {
