@@ -134,8 +134,8 @@ def test_what_was_reserved_for_a_removed_tenant_is_free_again(server):
         assert ask(server, made[2]["api_key"])[0] == 200
         assert server.request("DELETE", f"/v1/tenants/reserver-{round}", key=ADMIN)[0] == 200
     for _ in range(2):  # one that is refused is not there
-        code, _, answer = server.request("POST", "/v1/tenants", {"id": "greedy", **reserving, "reserved_kv_pages": 10**6,
-                                                                "max_kv_pages": 10**6}, key=ADMIN)  # fmt: skip
+        greedy = {"id": "greedy", **reserving, "reserved_kv_pages": 10**6, "max_kv_pages": 10**6}
+        code, _, answer = server.request("POST", "/v1/tenants", greedy, key=ADMIN)
         assert code == 503 and "reserved" in answer["error"]["message"]
 
 
