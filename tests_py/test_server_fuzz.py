@@ -66,11 +66,11 @@ ATOMS = [
     "\ud7ff\U0001f600", "x" * 5000, [], {}, [[]], [None], {"": {}}, [1, "a", {}], "NaN", "true",
     {"type": "json_schema"},
 ]  # fmt: skip
+POST = b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 RAW = [
     b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    b'POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"prompt":"a"}',
-    b"POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
-    b'5\r\n{"pro\r\n9;x=y\r\nmpt":"a"}\r\n0\r\nTrailer: b\r\n\r\n',
+    POST + b'Content-Length: 14\r\n\r\n{"prompt":"a"}',
+    POST + b'Transfer-Encoding: chunked\r\n\r\n5\r\n{"pro\r\n9;x=y\r\nmpt":"a"}\r\n0\r\nTrailer: b\r\n\r\n',
     b"GET /v1/models HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nOrigin: http://b\r\nExpect: 100-continue\r\n\r\n",
     b"HEAD /ui/app.js HTTP/1.1\r\nHost: [::1]:80\r\nAccept-Encoding: gzip\r\nIf-None-Match: x\r\n\r\n",
