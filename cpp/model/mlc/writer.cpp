@@ -146,6 +146,7 @@ class Writer {
     }
     written_.n_shards = shards.n_shards();
     for (const auto& entry : fs::directory_iterator(part.path())) written_.n_bytes += entry.file_size();
+    if (options_.on_progress) ZRT_CHECK_OK(options_.on_progress(weights_.total_bytes(), weights_.total_bytes()));
     fs::remove(folder, error);  // an empty folder of that name
     ZRT_CHECK_OK(part.become(folder));
     return written_;
