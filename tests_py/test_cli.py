@@ -1,5 +1,6 @@
 """The program zinc-rt, run as `python -m zinc_rt` (the same code)."""
 
+import fcntl
 import json
 import os
 import re
@@ -108,6 +109,33 @@ def test_conversation_keeps_the_history(tiny_model, command):
         ]
         second = session.generate(messages=history, max_tokens=3).text
     assert result.stdout == f"{first}\n{second}\n"
+
+
+@pytest.mark.parametrize("command", ["chat", "run"])
+def test_a_conversation_from_a_pipe_whose_last_turn_failed_is_1(tiny_model, command):
+    too_long = "x" * 2000
+    assert zinc(command, tiny_model, "-n", 3, stdin=f"one\n{too_long}\n").returncode == 1
+    assert zinc(command, tiny_model, "-n", 3, stdin=f"{too_long}\n/exit\n").returncode == 1
+    assert zinc(command, tiny_model, "-n", 3, stdin=f"{too_long}\none\n").returncode == 0
+
+
+@pytest.mark.parametrize("to", ["gguf", "mlc"])
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_a_conversion_that_is_stopped_leaves_nothing(tiny_model, tmp_path, to, by):
+    out, into = os.pipe()
+    n = fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(into, b" " * n)  # its first word on how far it is waits for a reader
+    process = subprocess.Popen(
+        [*PROGRAM, "convert", tiny_model, tmp_path / "out", "--to", to, "--progress"], stderr=into
+    )
+    os.close(into)
+    while not list(tmp_path.glob("*.part")):
+        assert process.poll() is None
+    process.send_signal(by)
+    with open(out, "rb") as words:
+        assert b"stopped" in words.read()
+    assert process.wait(60) == -by
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
@@ -222,6 +250,22 @@ def test_trace(tiny_model, tmp_path):
     assert table.returncode == 0 and "tenant-3     interactive" in table.stdout
     assert zinc("trace", tiny_model, "--out", tmp_path / "nowhere" / "a.json", *load).returncode in (1, 3)
     assert zinc("trace", tiny_model, "--tenants", 0).returncode == 2
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_an_output_may_be_a_descriptor(tiny_model, tmp_path, name):
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    file = tmp_path / "file"
+    with file.open("wb") as out:
+        out.write(b"before\n")
+        out.flush()
+        load = ["--tenants", "1", "--requests", "1", "-n", "2"]
+        command = [*PROGRAM, "trace", tiny_model, "--out", tmp_path / name, *load]
+        assert subprocess.run(command, stdout=out, timeout=60).returncode == 0
+        os.write(out.fileno(), b"behind\n")
+    text = file.read_text()
+    assert text.startswith("before\n") and text.endswith("behind\n") and '"traceEvents"' in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
 
 
 def positive(samples, n):

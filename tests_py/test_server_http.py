@@ -73,7 +73,9 @@ BROKEN = {
     "HTTP/1.2": b"GET /livez HTTP/1.2\r\nHost: localhost\r\n\r\n",
     "lower case": b"GET /livez http/1.1\r\nHost: localhost\r\n\r\n",
     "no target": b"GET HTTP/1.1\r\nHost: localhost\r\n\r\n",
-    "whole address": b"GET http://x/livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "whole address of another kind": b"GET ftp://x/livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "whole address without a host": b"GET http:///livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "whole address with a user": b"GET http://a@localhost/livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "target with a space": b"GET /li vez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "target with a raw byte": b"GET /\xff HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "target with a broken escape": b"GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -177,6 +179,47 @@ def test_other_expectations_are_refused_and_old_clients_have_none(server):
     rest = b"Content-Length: " + SIZE + b"\r\n\r\n" + BODY
     assert status(server.raw(HEAD + b"Expect: miracles\r\n" + rest)) == 417
     assert status(server.raw(HEAD.replace(b"HTTP/1.1", b"HTTP/1.0") + b"Expect: 100-continue\r\n" + rest)) == 200
+
+
+def test_a_target_may_be_a_whole_address(server):
+    """RFC 9112 3.2.2; its host is the one that counts."""
+
+    def ask(target, host="localhost"):
+        return server.raw(f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+
+    for target in ("http://localhost/livez", "HTTP://127.0.0.1:80/livez?x=1", "https://localhost/livez"):
+        assert status(ask(target)) == status(ask(target, host="rebound.example")) == 200
+    assert ask("http://localhost").partition(b"\r\n\r\n")[2] == ask("/").partition(b"\r\n\r\n")[2] != b""
+    assert status(ask("http://rebound.example/livez")) == 403
+
+
+def test_who_asks_for_a_model_that_is_unloaded_hears_that_there_is_none(tiny_model):
+    body = {"prompt": "a", "max_tokens": 2}
+    long = {**GOOD, "max_tokens": 450, "min_tokens": 450, "ignore_eos": True, "model": "first"}
+    with serving(tiny_model, "--id", "first") as server:
+
+        def unload(name):
+            return server.request("POST", "/v1/models/unload", {"id": name})
+
+        def ask(**more):
+            code, _, answer = server.request("POST", "/v1/completions", {**body, **more})
+            return code, answer["error"]["code"] if code != 200 else answer["model"]
+
+        assert unload("first")[0] == 400  # the only one
+        assert ask() == (200, "first")
+        assert server.request("POST", "/v1/models/load", {"path": str(tiny_model), "id": "second"})[0] == 200
+        with stream(server, long) as s, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            unloaded = pool.submit(unload, "first")  # waits for the stream
+            seen = {ask(model="first"), ask()}
+            while not unloaded.done():
+                seen |= {ask(model="first"), ask()}
+            assert unloaded.result()[0] == 200
+            assert seen <= {(200, "first"), (200, "second"), (404, "model_not_found")}
+            got = b""
+            while b"[DONE]" not in got:
+                got += s.recv(65536)
+        assert ask(model="first") == (404, "model_not_found") and ask() == (200, "second")
+        assert server.request("GET", "/v1/models/first")[0] == 404
 
 
 def test_pages_of_other_sites_are_refused(server):

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -23,6 +24,24 @@ bool is_written_directly(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
+// The descriptor of this process that a path names, -1: none.
+int descriptor_of(std::filesystem::path path) {
+  constexpr int kMaxLinks = 40;
+  const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";
+  std::error_code error;
+  for (int i = 0; i < kMaxLinks; ++i) {
+    if (std::filesystem::canonical(path.has_parent_path() ? path.parent_path() : ".", error) == own) {
+      int fd = -1;
+      const std::string name = path.filename();
+      const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), fd);
+      return bad == std::errc() && end == name.data() + name.size() ? fd : -1;
+    }
+    if (!std::filesystem::is_symlink(path, error)) return -1;
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  }
+  return -1;
+}
+
 // Through links, also to a target that is not there yet.
 std::string target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as Linux has it
@@ -37,6 +56,14 @@ std::string target_of(const std::string& path) {
 
 Result<OutputFile> OutputFile::create(std::string path) {
   OutputFile file;
+  // Opened anew it would begin at its first byte, over what is there.
+  if (const int fd = descriptor_of(path); fd >= 0) {
+    file.fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (file.fd_ < 0)
+      return fail(StatusCode::kUnavailable, "[output_file] cannot write {}: {}", path, std::strerror(errno));
+    file.path_ = std::move(path);
+    return file;
+  }
   if (is_written_directly(path)) {
     file.path_ = std::move(path);
   } else {

@@ -1,6 +1,6 @@
 // A file that appears whole or not at all: written under another name beside its place, then renamed. Of a link, its
-// target; devices, pipes and the like are written as they are.
-// Thread rule: one thread at a time.
+// target; devices, pipes and the like are written as they are, and so is what a descriptor of this process
+// (/dev/stdout, /dev/fd/3) stands for, from where it is. Thread rule: one thread at a time.
 #pragma once
 
 #include <cstddef>

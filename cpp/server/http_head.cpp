@@ -36,7 +36,9 @@ std::string check_request_line(std::string_view line) {
              version = line.substr(last + 1);
   if (!is_token(method)) return "the method is not a token";
   if (version != "HTTP/1.1" && version != "HTTP/1.0") return "the version is not HTTP/1.1 or HTTP/1.0";
-  if (target.empty() || (target[0] != '/' && target != "*")) return "the request target does not begin with '/'";
+  const auto path = split_target(target).path;
+  if (!path.starts_with('/') && target != "*")
+    return "the request target is neither a path that begins with '/' nor an http address";
   for (const unsigned char c : target)
     if (c <= 0x20 || c >= 0x7F) return "the request target has a byte that must be percent-encoded";
   return {};
@@ -111,6 +113,17 @@ HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
   whole.state = HeadScan::kWhole;
   whole.size = at;
   return whole;
+}
+
+Target split_target(std::string_view target) {
+  const auto mark = target.find("://");
+  const auto scheme = mark == std::string_view::npos ? std::string() : lower(target.substr(0, mark));
+  if (scheme != "http" && scheme != "https") return {"", std::string(target)};
+  const auto rest = target.substr(mark + 3);
+  const auto end = std::min(rest.find_first_of("/?"), rest.size());
+  const auto authority = rest.substr(0, end);
+  if (authority.empty() || authority.find('@') != std::string_view::npos) return {};
+  return {std::string(authority), (rest.substr(end).starts_with('/') ? "" : "/") + std::string(rest.substr(end))};
 }
 
 bool percent_decode(std::string_view text, std::string& out) {

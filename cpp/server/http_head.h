@@ -20,6 +20,12 @@ struct HeadScan {
 // `bytes`: all that came of this message so far; said to be bad as soon as no continuation could make it good.
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 
+// A request target: a path with its query, behind the host that it is for where it is a whole address (RFC 9112 3.2.2).
+struct Target {
+  std::string host, path;  // path empty: neither
+};
+Target split_target(std::string_view target);
+
 // A path or query with %XX decoded; false for a broken escape, a zero byte or a result that is not UTF-8.
 bool percent_decode(std::string_view text, std::string& out);
 

@@ -132,11 +132,22 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
 ApiResult<void> Models::unload(const std::string& id) {
   const auto model = find(id);
   if (!model) return std::unexpected(model.error());
-  if (const auto status = engine_.remove_model(model->engine_name); !status)
-    return std::unexpected(to_api_error(status.error()));
+  std::ptrdiff_t place = 0;
+  const auto is_it = [&](const ServedModel& one) { return one.engine_name == model->engine_name; };
+  {
+    const std::lock_guard lock(mutex_);
+    if (models_.size() > 1) {  // else the engine says what to do instead
+      place = std::ranges::find_if(models_, is_it) - models_.begin();
+      std::erase_if(models_, is_it);
+    }
+    std::erase_if(opens_reasoning_, [&](const auto& known) { return known.first.first == model->id; });
+  }
+  const auto status = engine_.remove_model(model->engine_name);  // waits until its requests have ended
+  if (status) return {};
   const std::lock_guard lock(mutex_);
-  std::erase_if(models_, [&](const auto& m) { return m.id == model->id; });
-  return {};
+  if (std::ranges::none_of(models_, is_it))
+    models_.insert(models_.begin() + std::min<std::ptrdiff_t>(place, std::ssize(models_)), *model);
+  return std::unexpected(to_api_error(status.error()));
 }
 
 ApiResult<ServedModel> Models::find(const std::string& name) const {

@@ -41,6 +41,7 @@ class Models {
   ApiResult<void> load(const ModelSpec& spec, bool is_configured = false);
   // Makes the configured models those of `specs`; errors are logged. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
+  // No request finds it from then on, those under way end first. Errors: the engine's, for its only model.
   ApiResult<void> unload(const std::string& id);
   // By id or by the engine's name; empty: the first. Errors: 404 with the ids that there are.
   ApiResult<ServedModel> find(const std::string& name) const;

@@ -288,10 +288,11 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     HttpRequest request;
     request.method = std::string(message.method_string());
     request.address = address_;
-    const std::string target(message.target());
+    const auto [host, target] = split_target(message.target());
+    if (!host.empty()) message.set(http::field::host, host);  // whatever Host says
     const auto mark = target.find('?');
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
-    if (!percent_decode(target.substr(0, mark), request.path)) {
+    if (!percent_decode(std::string_view(target).substr(0, mark), request.path)) {
       const auto bad = complaint("the request target has a broken percent escape, or is not UTF-8");
       co_await refuse(bad);
       co_return false;

@@ -125,7 +125,9 @@ Result<std::string> answer(client::HttpClient& http, const client::ApiServer& se
   return text;
 }
 
+// kFailed where nobody sits before it and the last turn had no answer.
 int talk(const Answerer& answerer) {
+  bool has_failed = false;
   on_interrupt(SA_RESTART);
   fmt::print(stderr,
              "/reset forgets the conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer or drops a line\n");
@@ -141,6 +143,7 @@ int talk(const Answerer& answerer) {
     history.push_back({{"role", "user"}, {"content", line}});
     interrupted = 0;
     const auto text = answerer(history);
+    has_failed = !text;
     if (!text) {  // the turn is taken back, so that a shorter one may follow
       report(text.error());
       history.erase(history.size() - 1);
@@ -148,7 +151,7 @@ int talk(const Answerer& answerer) {
     }
     history.push_back({{"role", "assistant"}, {"content", *text}});
   }
-  return kDone;
+  return has_failed && isatty(STDIN_FILENO) == 0 ? kFailed : kDone;
 }
 
 Result<int> converse_over_http(const ChatOptions& o) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,17 @@
 
 namespace zinc_rt::tools {
 namespace {
+
+volatile std::sig_atomic_t stopped_by = 0;
+
+// Ctrl-C and SIGTERM end the writing between two tensors, so that what is there of it is taken away; a second one ends
+// the process at once.
+void catch_signals() {
+  struct sigaction action{};
+  action.sa_handler = [](int signal) { stopped_by = signal; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
+}
 
 struct ConvertOptions {
   std::string source, destination, to;
@@ -44,17 +56,20 @@ Result<int> convert(const ConvertOptions& o) {
                   o.destination, to == "gguf" ? "; --force replaces a file" : "");
   }
   ZRT_TRY(const Weights weights, Weights::open(o.source));
+  catch_signals();
+  const auto on_progress = [bar = progress_bar("writing", o.progress)](std::uint64_t done, std::uint64_t total) {
+    if (bar) bar(done, total);
+    return stopped_by == 0 ? Status{} : fail(StatusCode::kUnavailable, "[convert] stopped; nothing was left behind");
+  };
   nlohmann::ordered_json out{{"source", o.source}, {"destination", o.destination}, {"to", to}};
   out["source_bytes"] = weights.file_bytes();
   if (to == "gguf") {
     ZRT_TRY(const auto metadata, whole(weights.metadata()));
-    ZRT_TRY(out["bytes"], gguf::write_file(o.destination, metadata, weights.all(),
-                                           {.on_progress = progress_bar("writing", o.progress)}));
+    ZRT_TRY(out["bytes"], gguf::write_file(o.destination, metadata, weights.all(), {.on_progress = on_progress}));
     out["tensors"] = weights.all().size();
   } else {
     ZRT_TRY(const auto written,
-            mlc::write_folder(o.destination, weights,
-                              {.dequantize = dequantize, .on_progress = progress_bar("writing", o.progress)}));
+            mlc::write_folder(o.destination, weights, {.dequantize = dequantize, .on_progress = on_progress}));
     out["bytes"] = written.n_bytes;
     out["tensors"] = weights.all().size();
     out["shards"] = written.n_shards;
@@ -91,6 +106,8 @@ void add_convert(CLI::App& app, int& exit) {
   command.callback([o, &exit] {
     const auto done = convert(*o);
     exit = done ? *done : report(done.error());
+    if (!done && stopped_by != 0)
+      std::raise(stopped_by);  // whose handler is the system's again: callers see what ended it
   });
 }
 

@@ -51,7 +51,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add("--activations", &EngineOptions::activations, "int8, or f32: quantize no activation (slow, for diffing)");
   add("--chunk-cap", &EngineOptions::chunk_cap, "most prompt tokens in one step; 0: the tier's default");
   add("--arithmetic", &EngineOptions::arithmetic, "exact or fast");
-  add("--fusion", &EngineOptions::fusion, "1, 0, or a list of qkv, gate_up, rope_kv, residual");
+  add("--fusion", &EngineOptions::fusion, "1, 0, or a list of qkv, gate_up, rope_kv, moe, residual");
   app.add_flag("--no-repack", options.no_repack,
                "use the weights as the file has them, where it is mapped: no second copy in memory, slower");
   app.add_flag("--no-mmap", options.no_mmap, "with --no-repack: copy the weights instead of using the mapped file");

@@ -117,7 +117,7 @@ Result<std::uint64_t> write_file(const std::string& path, const Metadata& metada
     ZRT_CHECK_OK(file.pad_to(alignment));
     ZRT_CHECK_OK(file.write(tensor.data));
     done += tensor.data.size();
-    if (options.on_progress) options.on_progress(done, total);
+    if (options.on_progress) ZRT_CHECK_OK(options.on_progress(done, total));
   }
   ZRT_CHECK_OK(file.commit());
   return file.n_bytes();

@@ -14,7 +14,8 @@
 namespace zinc_rt::gguf {
 
 struct WriteOptions {
-  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of tensors
+  // Bytes of tensors; an error ends the writing, which leaves nothing.
+  std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
 // Returns the size of the file. Fails with kInvalidArgument for a tensor of a type that the format does not have, with

@@ -131,7 +131,7 @@ class Writer {
     for (const Param& param : params_) {
       ZRT_CHECK_OK(param.is_norm ? write_norm(param, shards) : write_matrix(param, shards));
       for (const Piece& piece : param.pieces) done += weights_.find(piece.tensor)->data.size();
-      if (options_.on_progress) options_.on_progress(done, weights_.total_bytes());
+      if (options_.on_progress) ZRT_CHECK_OK(options_.on_progress(done, weights_.total_bytes()));
     }
     std::uint64_t n_parameters = 0;
     for (const Tensor& tensor : weights_.all()) n_parameters += tensor.n_elements();
@@ -146,9 +146,9 @@ class Writer {
     }
     written_.n_shards = shards.n_shards();
     for (const auto& entry : fs::directory_iterator(part.path())) written_.n_bytes += entry.file_size();
+    if (options_.on_progress) ZRT_CHECK_OK(options_.on_progress(weights_.total_bytes(), weights_.total_bytes()));
     fs::remove(folder, error);  // an empty folder of that name
     ZRT_CHECK_OK(part.become(folder));
-    if (options_.on_progress) options_.on_progress(weights_.total_bytes(), weights_.total_bytes());
     return written_;
   }
 

@@ -16,7 +16,8 @@ struct WriteOptions {
   // The values of one row of a type that is not f32: out.size() is a multiple of the type's block. Called from several
   // threads. This module knows no formats but its own; the table of them lies with the kernels.
   std::function<void(DType dtype, const std::byte* row, std::span<float> out)> dequantize;
-  std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of the source's tensors
+  // Bytes of the source's tensors; an error ends the writing, which leaves nothing.
+  std::function<Status(std::uint64_t done, std::uint64_t total)> on_progress;
 };
 
 struct Written {
