@@ -46,7 +46,10 @@ TEST(GgufWriter, ValuesAndTensorsComeBack) {
                                          {"b", DType::kF32, 1, {5, 1, 1, 1}, second}};
     std::uint64_t done = 0;
     const auto written =
-        write_file(kPath, metadata, tensors, {.on_progress = [&](std::uint64_t n, std::uint64_t) { done = n; }});
+        write_file(kPath, metadata, tensors, {.on_progress = [&](std::uint64_t n, std::uint64_t) -> Status {
+                     done = n;
+                     return {};
+                   }});
     ASSERT_TRUE(written) << written.error().message;
     EXPECT_EQ(*written, std::filesystem::file_size(kPath));
     EXPECT_EQ(done, first.size() + second.size());
@@ -89,6 +92,15 @@ TEST(GgufWriter, AFailureLeavesNothing) {
   EXPECT_FALSE(std::filesystem::exists(kPath));
   EXPECT_FALSE(std::filesystem::exists(kPath + ".part"));
   EXPECT_EQ(write_file("/nowhere/x.gguf", metadata, {}).error().code, StatusCode::kNotFound);
+  // Nor does one that its caller stops.
+  const std::vector<std::byte> bytes(32 * 4);
+  const std::vector<Tensor> good = {{"x", DType::kF32, 1, {32, 1, 1, 1}, bytes}};
+  const auto stop = [](std::uint64_t, std::uint64_t) -> Status {
+    return std::unexpected(Error{StatusCode::kUnavailable, "stopped"});
+  };
+  EXPECT_EQ(write_file(kPath, metadata, good, {.on_progress = stop}).error().code, StatusCode::kUnavailable);
+  EXPECT_FALSE(std::filesystem::exists(kPath));
+  EXPECT_FALSE(std::filesystem::exists(kPath + ".part"));
 }
 
 // A file that was there stays until the new one is whole, and is replaced then.
