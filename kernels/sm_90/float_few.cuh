@@ -1,6 +1,6 @@
-// Rows of a float matrix times up to 4 rows of x, or up to 16, at the bits of float_linear.cuh: a half warp is the 16
-// lanes of a group of 256 of four rows of W, whose weights come while those of the group before are used. k is a
-// multiple of 16.
+// Rows of a float matrix times up to 4 rows of x, up to 16, or one that is normalized first, at the bits of
+// float_linear.cuh: a half warp is the 16 lanes of a group of 256 of four rows of W, whose weights come while those of
+// the group before are used. k is a multiple of 16.
 #pragma once
 
 #include "kernels/sm_90/float_linear.cuh"

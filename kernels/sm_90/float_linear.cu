@@ -1,6 +1,6 @@
-// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for up to 4 rows of x, up to
-// 16, and many in tiles of 64 x 64 or 32 x 32; what these do not take (k that is no multiple of 16) goes to
-// linear_widened. EMBED for the same.
+// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for up to 4 rows of x (also
+// one with the RMS_NORM before it), up to 16, and many in tiles of 64 x 64 or 32 x 32; what these do not take (k that
+// is no multiple of 16) goes to linear_widened. EMBED for the same.
 #include "kernels/sm_90/float_few.cuh"
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/float_tile.cuh"
