@@ -113,7 +113,9 @@ TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_EQ(n("moe_sum_norm_rows"), n_tokens > 1 ? n_layers - 1 : 0);
     EXPECT_EQ(n("moe_sum"), n_tokens > 1 ? 1 : n_layers);
     EXPECT_EQ(n("linear_4_norm"), n_tokens > 1 ? 0 : n_layers);
-    if (n_tokens == 1) EXPECT_EQ(n("norm_rows"), 1u);  // before the head
+    if (n_tokens == 1) {
+      EXPECT_EQ(n("norm_rows"), 1u);  // before the head
+    }
     EXPECT_EQ(n("add"), 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);
