@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -158,5 +159,51 @@ bool eventually(Condition&& condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 }
+
+class EngineTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ZRT_NEED_FIXTURES(); }
+  void TearDown() override { gate_.open(); }
+
+  // Each step is noted and passes gate_.
+  TestEngine make(std::uint32_t slots, std::uint32_t kv_pages = 0, const EngineOptions& options = {},
+                  std::uint32_t chunk_cap = 0) {
+    auto executor_options = small_options();
+    executor_options.chunk_cap = chunk_cap;
+    executor_options.max_slots = slots;
+    executor_options.kv_pages = kv_pages;
+    auto probe = std::make_shared<Probe>();
+    probe->before = [this](const StepInput& input, std::uint64_t) {
+      {
+        const std::lock_guard lock(mutex_);
+        steps_.push_back({input.slots.begin(), input.slots.end()});
+      }
+      gate_.pass();
+      return Status{};
+    };
+    return start_engine("llama_spm-f32", executor_options, options, std::move(probe));
+  }
+  std::vector<std::set<std::int32_t>> steps() {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+  }
+  static TenantQuota quota(const std::string& qos, std::uint32_t slots = 4) {
+    TenantQuota quota;
+    quota.qos_class = qos;
+    quota.max_concurrent_slots = slots;
+    return quota;
+  }
+  static Completion read(Stream& stream) {
+    for (;;) {
+      const auto event = stream.next();
+      EXPECT_TRUE(event) << event.error().message;
+      if (!event || !*event) return stream.completion();
+    }
+  }
+
+  Gate gate_;
+  std::mutex mutex_;
+  std::vector<std::set<std::int32_t>> steps_;
+};
 
 }  // namespace zinc_rt

@@ -39,8 +39,13 @@ bool is_sum_of(const OpCall& first, const OpCall& add);
 
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
-// Of whole rows, and the QUANTIZE of its rows.
+// Of whole rows: y = RMS_NORM(x, w), of sums x + added in place if that is not null; and the QUANTIZE of its rows.
+struct RowNorm {
+  void *x, *added, *w, *y;
+  float eps;
+};
 bool is_row_norm(const OpCall& call);
+RowNorm row_norm_of(const OpCall& call);  // of one that is
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 // The sum over each token's choices of experts, to be added to hidden rows; null: absent.
 struct ChoiceSum {

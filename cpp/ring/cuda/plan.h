@@ -174,15 +174,18 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
                  const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
                  const Norm* norm = nullptr, const DigitRows& digits = {});
-// y = x W^T of a matrix of floats and a row x that it normalizes first, and leaves in `rows` besides: floats, q8a32,
-// q8a256, null: not wanted. x lies apart from all of them and from y. Only where there is a kernel for it.
-struct NormedOutputs {
-  float* floats;
-  void *q8a32, *q8a256;
+// A norm's rows as they are wanted; null: not so.
+struct NormedRows {
+  void *floats = nullptr, *q8a32 = nullptr, *q8a256 = nullptr;
+  DigitRows digits = {};  // of q8a256
+
+  void*& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
 };
+// y = x W^T of a matrix of floats and a row x that it normalizes first, and leaves in `rows` (without digits) besides.
+// x lies apart from them and from y. Only where there is a kernel for it.
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
-void plan_normed_floats(Planner& planner, const OpCall& call, const float* x, std::uint32_t k, const Matrix& matrix,
-                        const Norm& norm, const NormedOutputs& rows);
+void plan_normed_floats(Planner& planner, const OpCall& call, const void* x, std::uint32_t k, const Matrix& matrix,
+                        const Norm& norm, const NormedRows& rows);
 // The products of an op of experts: x W^T of each token's choices.
 struct ExpertProducts {
   DType x_dtype;

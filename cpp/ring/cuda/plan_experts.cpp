@@ -123,29 +123,25 @@ std::size_t plan_normed_choices(Planner& p, std::span<const OpCall> calls) {
   const bool is_sum = calls[0].op == Op::LINEAR;
   const std::size_t n = is_sum ? 4 : 3;
   if (calls.size() < n) return 0;
-  const OpCall &norm = calls[n - 3], &quantize = calls[n - 2], &gate = calls[n - 1];
-  const bool is_residual = norm.op == Op::RESIDUAL_RMS_NORM;
-  if (is_sum != is_residual || !is_row_norm(norm) || quantize.op != Op::QUANTIZE || gate.op != Op::MOE_GATE_TOPK)
-    return 0;
+  const OpCall &norm_call = calls[n - 3], &quantize = calls[n - 2], &gate = calls[n - 1];
+  if (!is_row_norm(norm_call) || quantize.op != Op::QUANTIZE || gate.op != Op::MOE_GATE_TOPK) return 0;
   if (std::ranges::any_of(calls.first(n), [](const OpCall& c) { return c.rows_symbol != 1; })) return 0;
-  const auto* x = at<float>(norm, 0);
-  auto* h = at<float>(norm, is_residual ? 3 : 2);
-  const std::uint32_t d = norm.symbols[0], e = gate.symbols[1];
-  if (quantize.buffers[0] != h || gate.buffers[0] != h || gate.dtype(3) != DType::kF32) return 0;
-  if (is_sum && (norm.buffers[1] != calls[0].buffers[3] || norm.buffers[0] == norm.buffers[1])) return 0;
+  const RowNorm norm = row_norm_of(norm_call);
+  // What is added, the product before must be able to add itself.
+  if (norm.added != (is_sum ? calls[0].buffers[3] : nullptr) || norm.added == norm.x) return 0;
+  if (quantize.buffers[0] != norm.y || gate.buffers[0] != norm.y || gate.dtype(3) != DType::kF32) return 0;
   // Workgroups do not wait for each other.
+  const std::uint32_t d = norm_call.symbols[0];
   const std::uint64_t bytes = std::uint64_t{d} * 4;
   const DType type = quantize.dtype(1);
-  if (!are_apart(x, bytes, h, bytes) || !are_apart(x, bytes, quantize.buffers[1], row_bytes(type, d)) ||
-      !are_apart(x, bytes, gate.buffers[2], std::uint64_t{e} * 4))
-    return 0;
   const Matrix router = router_of(gate);
-  if (!can_norm_floats(p, d, router)) return 0;
-  if (is_sum) plan_linear_op(p, calls[0], at<float>(norm, 0));
-  plan_normed_floats(p, gate, x, d, router,
-                     {at<const float>(norm, is_residual ? 2 : 1), norm.constants<push::ResidualRmsNorm>().eps},
-                     {h, type == DType::kQ8A32 ? quantize.buffers[1] : nullptr,
-                      type == DType::kQ8A256 ? quantize.buffers[1] : nullptr});
+  if (!are_apart(norm.x, bytes, norm.y, bytes) || !are_apart(norm.x, bytes, quantize.buffers[1], row_bytes(type, d)) ||
+      !are_apart(norm.x, bytes, router.y, std::uint64_t{router.rows} * 4) || !can_norm_floats(p, d, router))
+    return 0;
+  if (is_sum) plan_linear_op(p, calls[0], static_cast<float*>(norm.x));
+  NormedRows rows{norm.y};
+  rows.of(type) = quantize.buffers[1];
+  plan_normed_floats(p, gate, norm.x, d, router, {static_cast<const float*>(norm.w), norm.eps}, rows);
   choose_experts(p, gate, products_of_choices(calls.subspan(n - 1)), true);
   return n;
 }

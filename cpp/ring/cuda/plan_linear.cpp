@@ -386,9 +386,10 @@ bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matr
   return shape.function == kLeastFloatShape.function && k <= cuda::kMostNormed;
 }
 
-void plan_normed_floats(Planner& planner, const OpCall& call, const float* x, std::uint32_t k, const Matrix& matrix,
-                        const Norm& norm, const NormedOutputs& rows) {
-  cuda::NormedArgs args{linear_args(planner, call, k, nullptr), rows.floats, rows.q8a32, rows.q8a256};
+void plan_normed_floats(Planner& planner, const OpCall& call, const void* x, std::uint32_t k, const Matrix& matrix,
+                        const Norm& norm, const NormedRows& rows) {
+  cuda::NormedArgs args{linear_args(planner, call, k, nullptr), static_cast<float*>(rows.floats), rows.q8a32,
+                        rows.q8a256};
   args.linear.x = x;
   set_norm(args.linear, norm);
   set_parts(args.linear, {matrix}, matrix.dtype, kLeastFloatShape.block_rows);

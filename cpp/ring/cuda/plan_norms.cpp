@@ -12,16 +12,10 @@ using ir::Op;
 
 constexpr std::uint32_t kThreads = 256;
 
-// Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted (null: not).
-struct NormedRows {
-  void *floats = nullptr, *q8a32 = nullptr, *q8a256 = nullptr;
-  DigitRows digits = {};  // of q8a256
-
-  void*& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
-};
 std::uint64_t norm_bytes(std::uint32_t d) {
   return std::uint64_t{d} * 4 + rms_bytes(d, d);
 }
+// Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted.
 void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
   auto args = p.args(c, {d, to.digits.columns});
@@ -38,10 +32,10 @@ void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::
 }
 // RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
-  const bool is_residual = c.op == Op::RESIDUAL_RMS_NORM;
-  NormedRows to{c.buffers[is_residual ? 3 : 2]};
+  const RowNorm norm = row_norm_of(c);
+  NormedRows to{norm.y};
   if (quantize != nullptr) to.of(quantize->dtype(1)) = quantize->buffers[1];
-  norm_rows(p, c, c.buffers[0], c.buffers[is_residual ? 2 : 1], is_residual ? c.buffers[1] : nullptr, c.symbols[0], to);
+  norm_rows(p, c, norm.x, norm.w, norm.added, c.symbols[0], to);
 }
 
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
@@ -77,6 +71,13 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
 bool is_row_norm(const OpCall& c) {
   return c.op == Op::RESIDUAL_RMS_NORM ||
          (c.op == Op::RMS_NORM && c.buffers[1] != nullptr && c.constants<push::RmsNorm>().group == c.symbols[0]);
+}
+
+RowNorm row_norm_of(const OpCall& c) {
+  const float eps = c.constants<push::ResidualRmsNorm>().eps;
+  static_assert(offsetof(push::RmsNorm, eps) == offsetof(push::ResidualRmsNorm, eps));
+  if (c.op == Op::RESIDUAL_RMS_NORM) return {c.buffers[0], c.buffers[1], c.buffers[2], c.buffers[3], eps};
+  return {c.buffers[0], nullptr, c.buffers[1], c.buffers[2], eps};
 }
 
 void plan_norm_quantize(Planner& p, const OpCall& c, const OpCall& quantize) {

@@ -65,11 +65,12 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
         plan_glu_quantize(planner, first, second.symbols[0], args, digits);
       });
     }
-    const bool is_residual = first.op == Op::RESIDUAL_RMS_NORM;
-    if (is_quantized && is_row_norm(first) && second.buffers[0] == first.buffers[is_residual ? 3 : 2] &&
-        is_apart(first, is_residual ? 2 : 1, second)) {
-      plan_norm_quantize(planner, first, second);
-      return 2;
+    if (is_quantized && is_row_norm(first)) {
+      const RowNorm norm = row_norm_of(first);
+      if (second.buffers[0] == norm.y && is_apart(first, norm.added != nullptr ? 2 : 1, second)) {
+        plan_norm_quantize(planner, first, second);
+        return 2;
+      }
     }
     if (can_quantize(planner, first, second)) {
       return quantize_and_multiply(planner, calls, 2, [&](const DigitRows& digits) {
