@@ -495,7 +495,7 @@ TEST_P(Faults, EndTheRequestsOfTheirStepAlone) {
   };
   (GetParam() ? probe->after : probe->before) = fault;
   const auto engine = start_engine("llama_spm-f32", options, {}, probe);
-  const auto session = engine.session("a", quota("standard", 8));
+  const auto session = engine.session("a", quota("batch", 8));  // whose steps may take any time
   const auto request = token_request(prompt(40), 20);
   const auto alone = session.generate(request);
   ASSERT_TRUE(alone && engine.tenant("a").flush_prefix_cache());
