@@ -244,15 +244,23 @@ constexpr uint32_t wgmma_shared_bytes(const WgmmaShape& shape, uint32_t group_by
          wgmma_w_stages(group_bytes) * wgmma_rows(shape) * group_bytes + 256;
 }
 
-// The products of some rows of x by digits of sub-scales (linear_digits.cuh): rows of x, and warpgroups that share out
-// groups of k; one more adds, one copies. Shared memory: stages of a group of 256 of x and of 64 rows of W, beginning
-// at multiples of 1,024 bytes; v of a group a warpgroup, kDigitsPitch floats a row of x, so that no two of a store are
-// in one bank; barriers.
+// The products of some rows of x by digits of sub-scales (linear_digits.cuh): rows of x; warpgroups that share out
+// stages of k; groups of k that a stage has; one more warpgroup adds, one copies. An instruction has 64 rows of W:
+// those of several groups of 64 / groups rows, where blocks of 64 would leave multiprocessors idle. Shared memory:
+// stages, each the groups' x and the rows' W, beginning at multiples of 1,024 bytes; v of a stage a warpgroup,
+// digits_pitch floats a row of x, so that no two of a store are in one bank; barriers.
 struct DigitsShape {
-  uint32_t columns, splits;
+  uint32_t columns, splits, groups;
 };
-constexpr DigitsShape kDigitsShapes[] = {{16, 4}, {32, 4}, {64, 3}};
-constexpr uint32_t kDigitsRows = 64, kDigitsPitch = 68;
+constexpr DigitsShape kDigitsShapes[] = {{8, 4, 1},  {8, 4, 2},  {8, 4, 4},  {16, 4, 1}, {16, 4, 2},
+                                         {16, 3, 4}, {32, 4, 1}, {32, 3, 2}, {64, 3, 1}};
+constexpr uint32_t kMostDigitsColumns = 64;  // of these
+ZRT_CUDA_HD constexpr uint32_t digits_rows(uint32_t groups) {
+  return 64 / groups;
+}
+ZRT_CUDA_HD constexpr uint32_t digits_pitch(uint32_t groups) {
+  return digits_rows(groups) + 4;
+}
 constexpr uint32_t digits_threads(const DigitsShape& shape) {
   return 128 * (shape.splits + 2);
 }
@@ -261,7 +269,7 @@ constexpr uint32_t digits_threads(const DigitsShape& shape) {
 ZRT_CUDA_HD constexpr uint32_t digits_x_bytes(uint32_t columns) {
   return columns * (256 + 32 + 4);
 }
-// What makes it (digit_rows.cu): tiles of `columns` rows of x, 16 to 128, one after another.
+// What makes it (digit_rows.cu): tiles of `columns` rows of x, 8 to 128, one after another.
 struct DigitRowsArgs {
   const void* x;
   void* to;
@@ -269,10 +277,10 @@ struct DigitRowsArgs {
   uint32_t rows_symbol, k, columns;
 };
 constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, uint32_t group_bytes) {
-  return (digits_x_bytes(shape.columns) + kDigitsRows * group_bytes + 1023) / 1024 * 1024;
+  return (shape.groups * digits_x_bytes(shape.columns) + 64 * group_bytes + 1023) / 1024 * 1024;
 }
 constexpr uint32_t digits_plane_bytes(const DigitsShape& shape) {
-  return shape.columns * (kDigitsPitch + 1) * 4;
+  return shape.groups * shape.columns * (digits_pitch(shape.groups) + 1) * 4;
 }
 constexpr uint32_t digits_stages(const DigitsShape& shape, uint32_t group_bytes) {
   const uint32_t n = ((225u << 10) - shape.splits * digits_plane_bytes(shape)) / digits_stage_bytes(shape, group_bytes);

@@ -1,7 +1,7 @@
 // Weights of 256 values a block as digits (linear_digits.cuh), by format: a code times its sub-scale is
 // low + kUpper upper, two digits of a byte each, so that a warpgroup's integer products sum up a whole group of 256 for
 // each. low is unsigned. close(): v of a group from its two sums, for 8 columns at a time: use(their number, the lane's
-// four values); sum_of(i) is sum i of the products' registers.
+// four values); x_sums: of the group's x (args.h), in shared memory; sum_of(i) is sum i of the products' registers.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"
@@ -39,14 +39,15 @@ struct Digits {
     }
   }
   template <uint32_t kColumns, class SumOf, class Use>
-  __device__ __forceinline__ void close(const uint8_t* stage, const KScales (&scales)[2], uint32_t lane,
+  __device__ __forceinline__ void close(const uint8_t* x_sums, const KScales (&scales)[2], uint32_t lane,
                                         const SumOf& sum_of, const Use& use) const {
 #pragma unroll
     for (int n = 0; n < kColumns / 8; n += 2) {
+      // Of 16 columns; of 8 the same twice.
       uint32_t sums[4];
-      load_matrices(sums, stage + kColumns * 256 + (n * 8 + lane / 16 * 8 + lane % 8) * 32 + lane / 8 % 2 * 16);
+      load_matrices(sums, x_sums + (n * 8 + (kColumns > 8 ? lane / 16 * 8 : 0) + lane % 8) * 32 + lane / 8 % 2 * 16);
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
+      for (int j = 0; j < (kColumns > 8 ? 2 : 1); ++j) {
         float c[4] = {}, v[4];
         mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
 #pragma unroll

@@ -89,7 +89,7 @@ struct DigitsTile {
     wgmma_wait_for_batches<0>();
     const D digits(scales, lane);
     digits.template close<kColumns>(
-        stage, scales, lane, [&](int i) { return sums[i]; },
+        stage + kColumns * 256, scales, lane, [&](int i) { return sums[i]; },
         [&](int n, const float(&v)[4]) {
           const float2 d = *reinterpret_cast<const float2*>(stage + kColumns * 288 + (n * 8 + lane % 4 * 2) * 4);
 #pragma unroll

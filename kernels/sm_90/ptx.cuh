@@ -245,16 +245,16 @@ __device__ __forceinline__ void wgmma_wait_for_batches() {
 // and 8 more (1 and 3), values l % 4 * 2 and the next, in registers 2 and 3 8 further. Of d it has for each 8 columns l
 // % 4 * 2 and the next of its first row, then of its second.
 // The operands of d: their names in the text, and themselves.
-#define ZRT_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define ZRT_NAMES_4 "%0, %1, %2, %3"
+#define ZRT_NAMES_8 ZRT_NAMES_4 ", %4, %5, %6, %7"
 #define ZRT_NAMES_16 ZRT_NAMES_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
 #define ZRT_NAMES_32 ZRT_NAMES_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
 #define ZRT_NAMES_64                                                                                            \
   ZRT_NAMES_32                                                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define ZRT_SUMS_8(kind, i)                                                                                   \
-  kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3]), kind(d[i + 4]), kind(d[i + 5]), kind(d[i + 6]), \
-      kind(d[i + 7])
+#define ZRT_SUMS_4(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3])
+#define ZRT_SUMS_8(kind, i) ZRT_SUMS_4(kind, i), ZRT_SUMS_4(kind, i + 4)
 #define ZRT_SUMS_16(kind, i) ZRT_SUMS_8(kind, i), ZRT_SUMS_8(kind, i + 8)
 #define ZRT_SUMS_32(kind) ZRT_SUMS_16(kind, 0), ZRT_SUMS_16(kind, 16)
 #define ZRT_SUMS_64(kind) ZRT_SUMS_32(kind), ZRT_SUMS_16(kind, 32), ZRT_SUMS_16(kind, 48)
@@ -309,10 +309,16 @@ template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[8], const uint32_t (&a)[4], uint64_t b, bool adds) {
   ZRT_WGMMA_BYTES("m64n16k32", ZRT_NAMES_8, "{%8, %9, %10, %11}, %12, adds", "%13", ZRT_SUMS_8("+r", 0));
 }
+template <bool kSigned>
+__device__ __forceinline__ void wgmma_bytes(int (&d)[4], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  ZRT_WGMMA_BYTES("m64n8k32", ZRT_NAMES_4, "{%4, %5, %6, %7}, %8, adds", "%9", ZRT_SUMS_4("+r", 0));
+}
+#undef ZRT_NAMES_4
 #undef ZRT_NAMES_8
 #undef ZRT_NAMES_16
 #undef ZRT_NAMES_32
 #undef ZRT_NAMES_64
+#undef ZRT_SUMS_4
 #undef ZRT_SUMS_8
 #undef ZRT_SUMS_16
 #undef ZRT_SUMS_32

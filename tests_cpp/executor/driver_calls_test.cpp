@@ -60,15 +60,15 @@ TEST_F(DriverCalls, AStepIsOneLaunch) {
   EXPECT_GT(calls() - before, 2 * 21u);  // it can tell: logits that are wanted are copied
 }
 
-// Matrices of Q4_K, Q5_K and Q6_K, which are all of this model, meet 9 to 64 rows of x by digits of sub-scales, where
-// they have rows for it; as these are few, 16 rows of x a workgroup. What quantizes rows brings them into the order of
-// these products, but for attention and the last norm.
+// Matrices of Q4_K, Q5_K and Q6_K, which are all of this model, meet 2 to 64 rows of x by digits of sub-scales, where
+// they have rows for it; as these are few, 16 of them and 8 rows of x a workgroup. What quantizes rows brings them into
+// the order of these products, but for attention and the last norm.
 TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
   const auto executor = open_on_device("llama_k-Q4_K_M");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_tokens : {8u, 32u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel : {"linear_digits_16", "digit_rows", "glu_quantize", "linear_8", "linear_32"})
+    for (const char* kernel : {"linear_digits_4x8", "digit_rows", "glu_quantize", "linear_8", "linear_32"})
       before[kernel] = launches(kernel);
     TestStep input;
     append(input, prompt(40), 0, n_tokens, 0, pages_from(0));
@@ -78,7 +78,7 @@ TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
     const auto n_layers = n("glu_quantize");
     EXPECT_GT(n_layers, 0u);
-    EXPECT_EQ(n("linear_digits_16") > 0, n_tokens > 8);
+    EXPECT_EQ(n("linear_digits_4x8") > 0, n_tokens > 8);
     EXPECT_EQ(n("digit_rows"), n_tokens > 8 ? n_layers + 1 : 0);
     EXPECT_EQ(n("linear_8") + n("linear_32") > 0, n_tokens <= 8);
   }

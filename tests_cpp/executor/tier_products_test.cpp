@@ -290,22 +290,49 @@ TEST_P(TierProducts, HaveTheBitsOfTCpu) {
     const auto dtype = static_cast<DType>(type);
     if (!traits(dtype).is_weight) continue;
     const std::uint32_t block = traits(dtype).block_elems;
-    for (const Shape& s :
-         {Shape{1, 256, 1}, {15, 512, 7},     {16, 256, 8},   {17, 768, 9},    {33, 4352, 16},  {80, 768, 12},
-          {48, 2048, 17},   {208, 1280, 64},  {31, 2304, 33}, {16, 32, 3},     {18, 96, 2},     {40, 544, 65},
-          {80, 1280, 70},   {208, 1312, 130}, {48, 96, 129},  {8512, 256, 10}, {2144, 512, 61}, {4304, 256, 40},
-          {4240, 512, 400}, {8032, 1280, 1},  {5, 48, 4}}) {
+    for (const Shape& s : {Shape{1, 256, 1},
+                           {15, 512, 7},
+                           {16, 256, 8},
+                           {17, 768, 9},
+                           {33, 4352, 16},
+                           {80, 768, 12},
+                           {48, 2048, 17},
+                           {208, 1280, 64},
+                           {31, 2304, 33},
+                           {16, 32, 3},
+                           {18, 96, 2},
+                           {40, 544, 65},
+                           {80, 1280, 70},
+                           {208, 1312, 130},
+                           {48, 96, 129},
+                           {4240, 512, 400},
+                           {8032, 1280, 1},
+                           {5, 48, 4}}) {
       if (s.k % block != 0) continue;
-      // Takes long; it is for the shapes that only many workgroups get: blocks of each size, and digits of sub-scales.
-      if ((s.m == 2144 || s.m == 4304) && dtype != DType::kQ4_K && dtype != DType::kQ5_K && dtype != DType::kQ6_K)
-        continue;
+      // Takes long; it is for the shapes that only many workgroups get.
       if (s.m == 4240 && dtype != DType::kQ4_1 && dtype != DType::kQ4_K && dtype != DType::kQ5_K &&
           dtype != DType::kQ6_K)
         continue;
-      if (s.m == 8512 && dtype != DType::kQ4_K && dtype != DType::kQ6_K) continue;
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
     }
   }
+}
+
+// Digits of sub-scales, which have a shape for each number of rows of x and of blocks of rows of W: in the order of
+// kDigitsShapes, with stages that lack groups at their end, and workgroups of several blocks.
+TEST_P(TierProducts, ByDigitsHaveTheBitsOfTCpu) {
+  for (const DType dtype : {DType::kQ4_K, DType::kQ5_K, DType::kQ6_K})
+    for (const Shape& s : {Shape{5120, 256, 8},
+                           {2576, 768, 7},
+                           {1296, 1536, 2},
+                           {5120, 512, 16},
+                           {2576, 768, 9},
+                           {1296, 1536, 12},
+                           {2144, 512, 61},
+                           {2208, 768, 30},
+                           {4304, 256, 40},
+                           {16912, 256, 8}})
+      ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
 }
 
 // Every kernel that a K-quant can have: of one row, few, and for each shape of digits of sub-scales.

@@ -14,8 +14,8 @@ using cuda::LinearArgs;
 constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
 constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits of sub-scales are faster
-// The same of so many blocks of rows of W, fewer of those whose digits cost less.
-constexpr std::uint32_t kLeastDigitsOfMany = 9, kManyDigitBlocks = 64, kManyDigitBlocksOfQ6K = 80;
+// The same where so many workgroups have a block of rows of W, fewer of those whose digits cost less.
+constexpr std::uint32_t kLeastDigitsOfMany = 2, kManyDigitBlocks = 64, kManyDigitBlocksOfQ6K = 80;
 constexpr std::uint32_t kLeastPairs = 250;      // with fewer blocks of two tiles much of a GPU would be idle
 constexpr std::uint32_t kLeastTiles = 100;      // with fewer large tiles also
 constexpr std::uint32_t kLeastSmallTiles = 33;  // with fewer small tiles linear_16 fills more of it
@@ -110,18 +110,30 @@ std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::u
 bool has_digits(DType dtype) {
   return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
 }
-// Of linear_digits.cuh the shape for so many rows of x, or null: linear_digits_tile.cuh is for them. The fewest columns
-// with which all blocks of rows of W have a multiprocessor for each tile of x, else all rows of x at once: where blocks
-// are few, workgroups share them by columns. One shape for all matrices, so that those of several types can have the
-// same digit_rows.
+// A shape of linear_digits.cuh: its kernel, and what a workgroup takes for a block of rows, measured, over the groups.
+struct TimedDigits {
+  const char* function;
+  std::uint32_t time;
+};
+constexpr TimedDigits kTimedDigits[] = {
+    {"linear_digits_8", 95},   {"linear_digits_2x8", 53},  {"linear_digits_4x8", 35},
+    {"linear_digits_16", 100}, {"linear_digits_2x16", 58}, {"linear_digits_4x16", 40},
+    {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
+static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
+
+// Of these the one that takes least for so many rows of x, or null: linear_digits_tile.cuh is for them. Workgroups
+// share blocks of rows of W by tiles of x, and beyond that come after one another. One shape for all matrices, so that
+// those of several types can have the same digit_rows.
 const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::uint32_t rows) {
-  if (rows > std::end(cuda::kDigitsShapes)[-1].columns) return nullptr;
-  std::uint32_t blocks = 0;
-  for (const DType dtype : types_of(matrices))
-    blocks += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::kDigitsRows) : 0;
-  return std::ranges::find_if(cuda::kDigitsShapes, [&](const auto& shape) {
-    return rows <= shape.columns || blocks * ceil_div(rows, shape.columns) <= kMultiprocessors;
-  });
+  if (rows > cuda::kMostDigitsColumns) return nullptr;
+  const auto time = [&](const cuda::DigitsShape& shape) -> std::uint64_t {
+    std::uint32_t blocks = 0;
+    for (const DType dtype : types_of(matrices))
+      blocks += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::digits_rows(shape.groups)) : 0;
+    return std::uint64_t{ceil_div(blocks * ceil_div(rows, shape.columns), kMultiprocessors)} *
+           kTimedDigits[&shape - cuda::kDigitsShapes].time;
+  };
+  return &*std::ranges::min_element(cuda::kDigitsShapes, {}, time);
 }
 
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
@@ -129,11 +141,9 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
   if (!planner.has_wgmma() || !has_digits(dtype) || rows < kLeastDigitsOfMany) return {};
   if (std::ranges::any_of(matrices, [&](const Matrix& m) { return m.dtype == dtype && m.rows % 16 != 0; })) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  const std::uint32_t blocks = blocks_of(matrices, dtype, cuda::kDigitsRows);
-  if (rows < kLeastDigits && blocks < (dtype == DType::kQ6_K ? kManyDigitBlocksOfQ6K : kManyDigitBlocks)) return {};
   const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
-    const std::uint32_t tiles = ceil_div(blocks, 2) * ceil_div(rows, cuda::kDigitsTile);
+    const std::uint32_t tiles = ceil_div(blocks_of(matrices, dtype, 64), 2) * ceil_div(rows, cuda::kDigitsTile);
     if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
     return {"linear_digits.",
             "linear_digits_128",
@@ -144,13 +154,13 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
             kMultiprocessors,
             true};
   }
+  const std::uint32_t block_rows = cuda::digits_rows(few->groups), blocks = blocks_of(matrices, dtype, block_rows);
+  if (rows < kLeastDigits && blocks < (dtype == DType::kQ6_K ? kManyDigitBlocksOfQ6K : kManyDigitBlocks)) return {};
   if (digits_shared_bytes(*few, group) > planner.most_shared()) return {};
   return {"linear_digits.",
-          few->columns == 16   ? "linear_digits_16"
-          : few->columns == 32 ? "linear_digits_32"
-                               : "linear_digits_64",
+          kTimedDigits[few - cuda::kDigitsShapes].function,
           few->columns,
-          cuda::kDigitsRows,
+          block_rows,
           digits_shared_bytes(*few, group),
           digits_threads(*few),
           kMultiprocessors};
