@@ -101,6 +101,7 @@ struct LinearArgs {
   const float* norm_w;
   uint8_t* normed;
   float norm_eps, inverse_k;
+  uint32_t block_rows, sharers;  // float_columns.cuh
 };
 // linear_mixed.cu: of matrices of two types, the first of n_first workgroups.
 struct MixedArgs {
@@ -317,21 +318,26 @@ ZRT_CUDA_HD constexpr uint32_t attend_chunk_bytes(uint32_t width, uint32_t value
 // Products of float matrices. Rows of W and of x of a workgroup of float_linear.cuh, whose rows of W float_few.cuh has
 // too for up to kLeastColumns rows of x.
 constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
-// Up to kFewColumns (float_few.cuh): shared memory has kFewGroups groups of kFewAtOnce of them, kFewLanePitch
-// floats for a lane's 16, so that lanes meet in no bank, the sums of the groups, and the rows of x.
-constexpr uint32_t kFewRows = 16, kFewColumns = 16, kFewAtOnce = 8, kFewGroups = 8, kFewLanePitch = 20;
-constexpr uint32_t kFewThreads = kFewRows / 4 * kFewGroups * 16;
-constexpr uint32_t kFewSharedBytes =
-    (kFewGroups * (kFewAtOnce * 16 * kFewLanePitch + kFewRows * kFewColumns) + kFewColumns) * 4;
-// Many (float_tile.cuh): `side` rows of W and of x. Shared memory has two stages of 8 lanes of both (of 32 rows, 16),
-// kFloatTilePitch floats for a lane's 16, then 64 sums of each thread and the rows of x.
-constexpr uint32_t kFloatTileThreads = 256, kFloatTilePitch = 20;
-constexpr uint32_t float_tile_lane(uint32_t side) {
-  return side * kFloatTilePitch + 4;
-}
-constexpr uint32_t float_tile_shared_bytes(uint32_t side) {
-  return (4 * (side == 64 ? 8 : 16) * float_tile_lane(side) + 64 * kFloatTileThreads + side) * 4;
-}
+// Several rows of x (float_columns.cuh), by 8 warps, each with the next kColumnsDepth rounds of W on their way. A round
+// is the rows of W by which a warp multiplies at once: 32 values of v, kColumnsPitch floats apart from the next's so
+// that rows and columns can be read as they are written. Shared memory has 256 values of each column for each warp,
+// y, v of 8 groups twice, and where the columns' rows begin.
+constexpr uint32_t kColumnsThreads = 256, kColumnsDepth = 2, kColumnsPitch = 33;
+struct FloatColumnsShape {
+  uint32_t columns;
+
+  // Half warps have the same columns, or half of them each, which lie so that they meet in no bank.
+  ZRT_CUDA_HD constexpr uint32_t halves() const { return columns == 16 ? 2 : 1; }
+  ZRT_CUDA_HD constexpr uint32_t round() const { return 32 / columns; }
+  ZRT_CUDA_HD constexpr uint32_t x_place(uint32_t column) const {
+    return column * 256 + (halves() == 2 ? column / (columns / 2) * 16 : 0);
+  }
+  ZRT_CUDA_HD constexpr uint32_t x_floats() const { return columns * 256 + (halves() == 2 ? 16 : 0); }
+  constexpr uint32_t shared_bytes(uint32_t block_rows, uint32_t sharers) const {
+    const uint32_t n_v = block_rows / round() * kColumnsPitch;
+    return (8 * x_floats() + (n_v + 1) / 2 * 2 + 2 * (8 / sharers) * n_v) * 4 + columns * 8;
+  }
+};
 
 // Attention of a step's only token that also does the RMS_NORM_FUSED_ROPE_KV_WRITE before it (token_rows.cuh): what
 // that reads beside attention's operands. Norms may be null. What it writes of q is attention's q.

@@ -1,6 +1,6 @@
-// Rows of a float matrix times up to 4 rows of x, up to 16, or one that is normalized first, at the bits of
-// float_linear.cuh: a half warp is the 16 lanes of a group of 256 of four rows of W, whose weights come while those of
-// the group before are used. k is a multiple of 16.
+// Rows of a float matrix times up to 4 rows of x, or one that is normalized first, at the bits of float_linear.cuh: a
+// half warp is the 16 lanes of a group of 256 of four rows of W, whose weights come while those of the group before are
+// used. k is a multiple of 16.
 #pragma once
 
 #include "kernels/sm_90/float_linear.cuh"
@@ -34,10 +34,6 @@ struct LaneBits {
   }
 };
 
-__device__ __forceinline__ float part_of(const float4& v, int i) {
-  return i < 2 ? (i == 0 ? v.x : v.y) : (i == 2 ? v.z : v.w);
-}
-
 // The weights of a half warp's four rows, group by group.
 template <Format F>
 struct FourRows {
@@ -69,15 +65,14 @@ struct FourRows {
   }
 };
 
-// What a workgroup of blocks of kRows rows works on, and the first weights of its half warps' rows (`quad` on in the
-// block, group `group`) on their way: weights never change, so where they do not depend on the inputs they are asked
-// for before these are there.
-template <Format F, uint32_t kRows>
+// What a workgroup works on, and the first weights of its half warps' rows (`quad` on in the block, group `group`) on
+// their way: weights never change, so where they do not depend on the inputs they are asked for before these are there.
+template <Format F>
 __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, uint32_t first_column, uint32_t quad,
                                      uint32_t group, uint32_t lane) {
   const bool is_dense = args.choices == 0;
   const auto ask = [&](const Job& job) {
-    rows.begin(args, job, job.first_tile * kRows + quad);
+    rows.begin(args, job, job.first_tile * kFloatRows + quad);
     rows.load(args.k, group, lane);
   };
   Job job;
@@ -108,7 +103,7 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
   const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
   const uint32_t first_column = blockIdx.y * kColumns;
   FourRows<F> rows;
-  const Job job = start<F, kRows>(args, rows, first_column, quad, first_group, lane);
+  const Job job = start<F>(args, rows, first_column, quad, first_group, lane);
   if (first_column >= job.n_columns) return;
   const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
   float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
@@ -209,80 +204,6 @@ __device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
   float acc = 0.0f;
   for (uint32_t g = 0; g < n_groups; ++g) acc = acc + v[g][threadIdx.x];
   if (const uint32_t m = job.first_tile * kRows + threadIdx.x; m < job.part->rows) put(product, job, 0, m, acc);
-}
-
-// Up to kFewColumns rows of x, brought to shared memory eight rows and eight groups at a time, each lane's values one
-// after another. Grid: blocks of kFewRows rows of all parts, tiles of columns, items of experts.
-template <Format F>
-__device__ __forceinline__ void float_linear_16(const LinearArgs& args) {
-  constexpr uint32_t kLane = kFewLanePitch, kGroup = 16 * kLane, kColumn = kFewGroups * kGroup;
-  ZRT_DYNAMIC_SHARED(float, shared);            // x[column][group][lane][16 values of kLane]
-  float* sums = shared + kFewAtOnce * kColumn;  // v[group][column][row]
-  auto* x_rows = reinterpret_cast<uint32_t*>(sums + kFewGroups * kFewRows * kFewColumns);
-  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
-  const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 4 * 4, group = half / 4;
-  const uint32_t first_column = blockIdx.y * kFewColumns;
-  FourRows<F> rows;
-  const Job job = start<F, kFewRows>(args, rows, first_column, quad, group, lane);
-  if (first_column >= job.n_columns) return;
-  const uint32_t first_row = job.first_tile * kFewRows;
-  const uint32_t n_columns = min(job.n_columns - first_column, kFewColumns);
-  if (threadIdx.x < n_columns) x_rows[threadIdx.x] = x_row(args, job, first_column + threadIdx.x);
-  // The four values of a column's groups that this thread brings to shared memory: of four lanes.
-  const uint32_t brought = threadIdx.x * 4;
-  float* to = shared + brought / 256 * kGroup + brought % 16 * kLane + brought % 256 / 16;
-  float acc = 0.0f;  // of row threadIdx.x % kFewRows, column threadIdx.x / kFewRows
-  for (uint32_t begin = 0; begin < n_groups; begin += kFewGroups) {
-    const uint32_t g = begin + group, at_k = begin * 256 + brought;
-    LaneBits<F> w[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) w[j] = rows.w[j];
-    // Those of F32 are too many registers for two groups.
-    if constexpr (F != kF32) rows.load(k, g + kFewGroups, lane);
-    for (uint32_t first = 0; first < n_columns; first += kFewAtOnce) {
-      const uint32_t n_here = min(n_columns - first, kFewAtOnce);
-      __syncthreads();
-#pragma unroll 4
-      for (uint32_t c = 0; c < n_here; ++c) {
-        float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (at_k < k)
-          v = *reinterpret_cast<const float4*>(static_cast<const float*>(args.x) +
-                                               static_cast<uint64_t>(x_rows[first + c]) * k + at_k);
-        float* here = to + c * kColumn;
-        here[0] = v.x, here[kLane] = v.y, here[2 * kLane] = v.z, here[3 * kLane] = v.w;
-      }
-      __syncthreads();
-      if (g >= n_groups) continue;
-#pragma unroll 1
-      for (uint32_t c = 0; c < n_here; c += 4) {  // four columns at once; what is past the last goes nowhere
-        const float* x = shared + c * kColumn + group * kGroup + lane * kLane;
-        float v[16] = {};
-#pragma unroll
-        for (int i = 0; i < 16; i += 4) {
-          float4 values[4];
-#pragma unroll
-          for (int n = 0; n < 4; ++n) values[n] = *reinterpret_cast<const float4*>(x + n * kColumn + i);
-#pragma unroll
-          for (int s = 0; s < 4; ++s)
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-              const float weight = w[j].value(i + s);
-#pragma unroll
-              for (int n = 0; n < 4; ++n) v[n * 4 + j] = __fmaf_rn(weight, part_of(values[n], s), v[n * 4 + j]);
-            }
-        }
-        sums[(group * kFewColumns + first + c + lane / 4) * kFewRows + quad + lane % 4] =
-            fold_values(v, lane, 0xFFFFFFFFu);
-      }
-    }
-    if constexpr (F == kF32) rows.load(k, g + kFewGroups, lane);
-    __syncthreads();
-    const uint32_t n_here = min(n_groups - begin, kFewGroups);
-    if (threadIdx.x < kFewRows * kFewColumns)
-      for (uint32_t i = 0; i < n_here; ++i) acc = acc + sums[i * kFewRows * kFewColumns + threadIdx.x];
-  }
-  const uint32_t m = first_row + threadIdx.x % kFewRows, column = threadIdx.x / kFewRows;
-  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
 }
 
 }  // namespace zinc_rt::cuda

@@ -1,9 +1,9 @@
-// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for up to 4 rows of x (also
-// one with the RMS_NORM before it), up to 16, and many in tiles of 64 x 64 or 32 x 32; what these do not take (k that
-// is no multiple of 16) goes to linear_widened. EMBED for the same.
+// LINEAR and every op that multiplies by float matrices, one image a type (ZRT_WEIGHTS): for few rows of x or of W
+// (also one row with the RMS_NORM before it), and for several by columns; what these do not take (k that is no multiple
+// of 16) goes to linear_widened. EMBED for the same.
+#include "kernels/sm_90/float_columns.cuh"
 #include "kernels/sm_90/float_few.cuh"
 #include "kernels/sm_90/float_linear.cuh"
-#include "kernels/sm_90/float_tile.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -19,14 +19,14 @@ extern "C" __global__ void __launch_bounds__(256, kAtOnce) linear_4(const __grid
 extern "C" __global__ void __launch_bounds__(256, 1) linear_4_norm(const __grid_constant__ NormedArgs args) {
   norm_linear_4<kFormat>(args);
 }
-extern "C" __global__ void __launch_bounds__(kFewThreads, 1) linear_16(const __grid_constant__ LinearArgs args) {
-  float_linear_16<kFormat>(args);
+extern "C" __global__ void __launch_bounds__(256, 1) linear_columns_4(const __grid_constant__ LinearArgs args) {
+  float_linear_columns<kFormat, 4>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_64(const __grid_constant__ LinearArgs args) {
-  float_linear_tile<kFormat, 64>(args);
+extern "C" __global__ void __launch_bounds__(256, 1) linear_columns_8(const __grid_constant__ LinearArgs args) {
+  float_linear_columns<kFormat, 8>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_32(const __grid_constant__ LinearArgs args) {
-  float_linear_tile<kFormat, 32>(args);
+extern "C" __global__ void __launch_bounds__(256, 1) linear_columns_16(const __grid_constant__ LinearArgs args) {
+  float_linear_columns<kFormat, 16>(args);
 }
 extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
   embed_row<kFormat>(args);

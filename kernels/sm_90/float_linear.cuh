@@ -1,7 +1,7 @@
 // Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
 // rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kFloatRows rows of W and kFloatColumns rows of
 // x; half warps take groups in turn and leave v in shared memory, from where threads add them up in order. The plain
-// way, for what float_few.cuh and float_tile.cuh do not take.
+// way, for what float_few.cuh and float_columns.cuh do not take.
 #pragma once
 
 #include "kernels/sm_90/linear_job.cuh"

@@ -432,28 +432,16 @@ TEST_P(TierProducts, OfExpertsHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ4_K}, {32, 1040, 512, 60, 4, false}));
 }
 
-// Shapes of float weights alone: up to 4, 16 and many rows of x, rows of W and of x that are no whole tiles, last
-// groups of 16 to 240, more groups than are added up at once; the last five are for blocks and tiles that only many
-// workgroups get.
+// Shapes of float weights alone: rows of W and of x that are no whole blocks, last groups of 16 to 240, more groups
+// than are added up at once. The last eight are so large that T-CUDA takes them in blocks of many rows, by 4, 8 and 16
+// rows of x, with one, two, four or eight warps a group.
 TEST_P(TierProducts, OfFloatWeightsHaveTheBitsOfTCpu) {
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16})
-    for (const Shape& s : {Shape{9, 16, 1},
-                           {24, 144, 1},
-                           {10, 16656, 1},
-                           {41, 2288, 1},
-                           {18, 112, 2},
-                           {27, 1056, 4},
-                           {30, 1040, 5},
-                           {50, 4368, 13},
-                           {16, 2048, 16},
-                           {33, 400, 17},
-                           {64, 2064, 64},
-                           {95, 752, 41},
-                           {601, 400, 13},
-                           {150, 2288, 61},
-                           {470, 272, 250},
-                           {1000, 272, 400},
-                           {1021, 640, 390}})
+    for (const Shape& s :
+         {Shape{9, 16, 1}, {24, 144, 1},    {10, 16656, 1},  {41, 2288, 1},    {18, 112, 2},     {27, 1056, 4},
+          {30, 1040, 5},   {50, 4368, 13},  {16, 2048, 16},  {33, 400, 17},    {64, 2064, 64},   {95, 752, 41},
+          {601, 400, 13},  {150, 2288, 61}, {470, 272, 250}, {1000, 272, 400}, {1021, 640, 390}, {1531, 1552, 3},
+          {121, 592, 130}, {259, 240, 500}, {1030, 304, 37}, {2611, 560, 21}})
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
 }
 
@@ -474,8 +462,13 @@ TEST_P(FastTierProducts, AreNearTheExactOnesOfTCpu) {
     const auto dtype = static_cast<DType>(type);
     if (!traits(dtype).is_weight || dtype == DType::kF32) continue;
     const std::uint32_t block = traits(dtype).block_elems;
-    for (Shape s :
-         {Shape{16, 256, 33}, {144, 768, 64}, {272, 32, 65}, {128, 96, 129}, {304, 1376, 40}, {48, 2048, 257}}) {
+    for (Shape s : {Shape{16, 256, 33},
+                    {144, 768, 64},
+                    {272, 32, 65},
+                    {128, 96, 129},
+                    {304, 1376, 40},
+                    {48, 2048, 257},
+                    {80, 1056, 17}}) {
       if (s.k % block != 0) continue;
       if (block > 1 && s.n <= 64) s.n += 64;  // fewer rows are the exact kernels'
       if (GetParam()->name == "t_cpu" && !rounds_x(dtype, s.n)) {

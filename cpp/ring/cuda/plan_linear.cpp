@@ -1,7 +1,6 @@
 // Which kernel a matrix product is: by the type of the weights, the type of x, and the rows of the bucket.
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "ring/cuda/plan_linear.h"
 
@@ -29,6 +28,7 @@ struct Shape {
   std::uint32_t threads = 256;
   std::uint32_t walkers = 0;       // so many workgroups share all blocks and items; 0: a workgroup each
   bool walk_over_columns = false;  // they share tiles of columns too
+  std::uint32_t sharers = 1;       // float_columns.cuh: warps that share a group
 };
 
 // linear.cuh, for products of up to so many rows of x the smallest that takes them at once, or else the largest that
@@ -166,41 +166,63 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
           kMultiprocessors};
 }
 
-// float_linear.cuh; float_few.cuh; float_tile.cuh.
+// float_linear.cuh; float_few.cuh.
 constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
 constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
-constexpr Shape kFewFloatShape{"linear.",      "linear_16",           cuda::kFewColumns,
-                               cuda::kFewRows, cuda::kFewSharedBytes, cuda::kFewThreads};
-constexpr Shape float_tile_shape(const char* function, std::uint32_t side) {
-  return {"linear.", function, side, side, cuda::float_tile_shared_bytes(side), cuda::kFloatTileThreads};
-}
-constexpr Shape kFloatTiles[] = {float_tile_shape("linear_tile_64", 64), float_tile_shape("linear_tile_32", 32)};
+constexpr std::uint32_t kMostLeastFloats = 2;  // rows of x up to which it is the fastest but for few rows of W
 
-// Float rows of x, `met` of them by a matrix.
+constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t columns) {
+  return 3000 + std::uint64_t{n_groups} * (120 + 75 * columns);
+}
+
+// float_columns.cuh, and how long a workgroup takes. Both times as measured.
+struct FloatColumns {
+  const char* function;
+  cuda::FloatColumnsShape shape;
+
+  std::uint64_t ns(std::uint32_t n_groups, std::uint32_t block_rows, std::uint32_t sharers) const {
+    const std::uint64_t times = ceil_div(std::uint64_t{n_groups} * sharers, 8);
+    return 2000 + times * (1800 + std::uint64_t{block_rows} / sharers * (23 + 13 * shape.columns));
+  }
+};
+constexpr FloatColumns kFloatColumns[] = {
+    {"linear_columns_16", {16}}, {"linear_columns_8", {8}}, {"linear_columns_4", {4}}};
+
+// Float rows of x, `met` of them by a matrix: of all shapes that which takes least, where workgroups beyond those that
+// a GPU has at once come after them. So few rows of W, as a router has, go by small blocks, of which there are enough.
 Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, std::uint32_t n_experts,
                       std::uint32_t most_shared) {
   const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
                              return traits(m.dtype).block_elems == 1 && m.rows > 1;
                            });
   if (!is_in_lanes) return kAnyFloatShape;
-  if (met <= kLeastFloatShape.columns) return kLeastFloatShape;
-  if (kFewFloatShape.shared > most_shared) return kAnyFloatShape;
-  // What a workgroup takes, measured but for the last, and how many a multiprocessor has at once; the rest come after
-  // one another. So few rows of W, as a router has, go by small blocks, of which there are enough for a GPU.
-  struct Timed {
-    const Shape* shape;
-    std::uint32_t at_once, time;
-  };
-  static constexpr Timed kTimed[] = {
-      {&kFloatTiles[0], 1, 21}, {&kFloatTiles[1], 1, 7}, {&kFewFloatShape, 1, 2}, {&kLeastFloatShape, 2, 1}};
-  const auto time = [&](const Timed& t) -> std::uint64_t {
-    if (t.shape->shared > most_shared) return std::numeric_limits<std::uint64_t>::max();
+  if (met <= kMostLeastFloats) return kLeastFloatShape;
+  const std::uint32_t n_groups = ceil_div(k, 256);
+  const auto time = [&](const Shape& shape, std::uint32_t at_once, std::uint64_t of_workgroup) {
     std::uint64_t blocks = 0;
-    for (const DType dtype : types_of(matrices)) blocks += blocks_of(matrices, dtype, t.shape->block_rows);
-    blocks *= std::uint64_t{ceil_div(met, t.shape->columns)} * n_experts;
-    return std::uint64_t{ceil_div(blocks, t.at_once * kMultiprocessors)} * t.time;
+    for (const DType dtype : types_of(matrices)) blocks += blocks_of(matrices, dtype, shape.block_rows);
+    blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n_experts;
+    return ceil_div(blocks, std::uint64_t{at_once} * kMultiprocessors) * of_workgroup;
   };
-  return *std::ranges::min_element(kTimed, {}, time)->shape;  // of equal times the largest blocks
+  Shape best = kLeastFloatShape;
+  std::uint64_t least = time(best, 3, least_float_ns(n_groups, std::min(met, best.columns)));
+  const auto try_columns = [&](const FloatColumns& kernel, std::uint32_t block_rows, std::uint32_t sharers) {
+    const cuda::FloatColumnsShape& columns = kernel.shape;
+    Shape shape{"linear.",
+                kernel.function,
+                columns.columns,
+                block_rows,
+                columns.shared_bytes(block_rows, sharers),
+                cuda::kColumnsThreads};
+    shape.sharers = sharers;
+    if (block_rows % (columns.round() * cuda::kColumnsDepth * sharers) != 0 || shape.shared > most_shared) return;
+    const std::uint64_t taken = time(shape, 1, kernel.ns(n_groups, block_rows, sharers));
+    if (taken < least) least = taken, best = shape;
+  };
+  for (const FloatColumns& kernel : kFloatColumns)
+    for (const std::uint32_t block_rows : {64, 48, 32, 16, 8})
+      for (const std::uint32_t sharers : {1, 2, 4, 8}) try_columns(kernel, block_rows, sharers);
+  return best;
 }
 
 // The kernels that the products of some matrices are, by the type of each; plan_linear alone knows of digits, norms and
@@ -451,6 +473,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
       }
     }
     set_parts(args, matrices, dtype, shape.block_rows);
+    args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * (shape.walk_over_columns ? column_tiles : n_items);
     // Of every tile of columns as many as fit a GPU at once.

@@ -10,7 +10,7 @@ namespace {
 using cuda::WgmmaShape;
 
 // Rows of x by a matrix from which on these are faster than the kernels of `exact`.
-constexpr std::uint32_t kLeastMet = 33, kLeastMetQuantized = 65;
+constexpr std::uint32_t kLeastMet = 17, kLeastMetOfExperts = 33, kLeastMetQuantized = 65;
 
 bool is_float(DType dtype) {
   return traits(dtype).block_elems == 1;
@@ -53,7 +53,7 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, const void* x, DTyp
                        const std::vector<Matrix>& matrices, const Experts& experts, float* residual) {
   const std::uint32_t rows = call.rows(), met = rows_met(call, experts);
   const bool is_expert = experts.ids != nullptr;
-  const std::uint32_t least = is_expert || x_dtype == DType::kF32 ? kLeastMet : kLeastMetQuantized;
+  const std::uint32_t least = is_expert ? kLeastMetOfExperts : x_dtype == DType::kF32 ? kLeastMet : kLeastMetQuantized;
   if (!planner.is_fast() || met < least || k % 32 != 0) return false;
   const bool fits = std::ranges::all_of(matrices, [&](const Matrix& m) {
     const bool has_kernel = x_dtype == DType::kF32 ? m.dtype == DType::kF16 || m.dtype == DType::kBF16
