@@ -176,7 +176,7 @@ constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t col
 }
 
 // float_columns.cuh, and how long a workgroup takes. Both times as measured.
-struct FloatColumns {
+struct TimedColumns {
   const char* function;
   cuda::FloatColumnsShape shape;
 
@@ -185,7 +185,7 @@ struct FloatColumns {
     return 2000 + times * (1800 + std::uint64_t{block_rows} / sharers * (23 + 13 * shape.columns));
   }
 };
-constexpr FloatColumns kFloatColumns[] = {
+constexpr TimedColumns kTimedColumns[] = {
     {"linear_columns_16", {16}}, {"linear_columns_8", {8}}, {"linear_columns_4", {4}}};
 
 // Float rows of x, `met` of them by a matrix: of all shapes that which takes least, where workgroups beyond those that
@@ -206,7 +206,7 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
   };
   Shape best = kLeastFloatShape;
   std::uint64_t least = time(best, 3, least_float_ns(n_groups, std::min(met, best.columns)));
-  const auto try_columns = [&](const FloatColumns& kernel, std::uint32_t block_rows, std::uint32_t sharers) {
+  const auto try_columns = [&](const TimedColumns& kernel, std::uint32_t block_rows, std::uint32_t sharers) {
     const cuda::FloatColumnsShape& columns = kernel.shape;
     Shape shape{"linear.",
                 kernel.function,
@@ -219,7 +219,7 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
     const std::uint64_t taken = time(shape, 1, kernel.ns(n_groups, block_rows, sharers));
     if (taken < least) least = taken, best = shape;
   };
-  for (const FloatColumns& kernel : kFloatColumns)
+  for (const TimedColumns& kernel : kTimedColumns)
     for (const std::uint32_t block_rows : {64, 48, 32, 16, 8})
       for (const std::uint32_t sharers : {1, 2, 4, 8}) try_columns(kernel, block_rows, sharers);
   return best;
