@@ -1,9 +1,8 @@
 // SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order; here candidates are
 // sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
-// serial by definition, are one thread's over what all have loaded. A sum of 1 or more does not change by a value below
-// 2^-25, so where candidates descend the sums end there.
-// Symbols: n, v. Scratch: six words a logit and row; sample_parts leaves the best of each part of a row at its
-// beginning.
+// serial by definition, are one thread's over what all have loaded.
+// Symbols: n, v. Scratch: six words a logit and row, at least two a part; sample_parts leaves the best of each part of
+// a row at its beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/sm_90/device.cuh"
@@ -15,11 +14,22 @@ constexpr uint32_t kThreads = 1024, kDigits = 256;
 
 struct Shared {
   uint32_t counts[kThreads / 32][kDigits];
-  float values[kThreads];
+  alignas(16) float values[kThreads];
+  float more_values[kThreads];
   uint32_t words[64];
   float sum;
-  uint32_t count, done;
+  uint32_t count;
 };
+
+// Where the numbers of 32 lanes begin when they lie one after another.
+__device__ __forceinline__ uint32_t begin_of(uint32_t n, uint32_t lane) {
+  uint32_t end = n;
+  for (uint32_t w = 1; w < 32; w *= 2) {
+    const uint32_t before = __shfl_up_sync(0xFFFFFFFFu, end, w);
+    if (lane >= w) end += before;
+  }
+  return end - n;
+}
 
 // n pairs ascending by key, equal keys in their order; the other pair of arrays is scratch.
 __device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys, uint32_t* more_values, uint32_t n,
@@ -41,13 +51,17 @@ __device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys
       reinterpret_cast<uint32_t*>(s.values)[threadIdx.x] = sum;
     }
     __syncthreads();
-    if (threadIdx.x == 0)
-      for (uint32_t d = 0, sum = 0; d < kDigits; ++d) {
-        uint32_t& total = reinterpret_cast<uint32_t*>(s.values)[d];
-        const uint32_t count = total;
-        total = sum;
+    if (warp == 0) {
+      uint32_t* totals = reinterpret_cast<uint32_t*>(s.values) + lane * (kDigits / 32);
+      uint32_t sum = 0;
+      for (uint32_t d = 0; d < kDigits / 32; ++d) sum += totals[d];
+      sum = begin_of(sum, lane);
+      for (uint32_t d = 0; d < kDigits / 32; ++d) {
+        const uint32_t count = totals[d];
+        totals[d] = sum;
         sum += count;
       }
+    }
     __syncthreads();
     for (uint32_t i = threadIdx.x; i < n_warps * kDigits; i += kThreads)
       s.counts[i / kDigits][i % kDigits] += reinterpret_cast<uint32_t*>(s.values)[i % kDigits];
@@ -75,40 +89,78 @@ __device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys
   }
 }
 
-// Thread 0 is given the values in order until it says that it has enough; n_values(i) is value i.
-template <class Value, class Take>
-__device__ void in_order(uint32_t n, Shared& s, const Value& value, const Take& take) {
-  __syncthreads();
-  if (threadIdx.x == 0) s.done = 0;
-  for (uint32_t first = 0; first < n; first += kThreads) {
-    if (first + threadIdx.x < n) s.values[threadIdx.x] = value(first + threadIdx.x);
-    __syncthreads();
-    if (threadIdx.x == 0)
-      for (uint32_t i = 0; i < kThreads && first + i < n; ++i)
-        if (!take(first + i, s.values[i])) {
-          s.done = 1;
-          break;
-        }
-    __syncthreads();
-    if (s.done != 0) break;
+// Sums of values (none negative) in their order. `after` has those after each kThreads of them, so that what else is
+// asked begins at the nearest.
+template <class Value>
+struct Sums {
+  float* after;
+  Shared& s;
+  Value value;
+
+  // `sum` and values of the stage of kThreads that all have loaded, zeros past the last, by thread 0.
+  __device__ __forceinline__ static float add(float sum, const Shared& s) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < kThreads; i += 16) {
+      float4 v[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) v[j] = *reinterpret_cast<const float4*>(s.values + i + 4 * j);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum = ((sum + v[j].x) + v[j].y) + v[j].z, sum = sum + v[j].w;
+    }
+    return sum;
   }
-  __syncthreads();
-}
+  __device__ float load(uint32_t i, uint32_t n) const { return i < n ? value(i) : 0.0f; }
 
-constexpr float kNothing = 0x1p-26f;
-
-// The sum of n descending values.
-__device__ float sum_in_order(const float* p, uint32_t n, Shared& s) {
-  if (threadIdx.x == 0) s.sum = 0.0f;
-  in_order(
-      n, s, [&](uint32_t i) { return p[i]; },
-      [&](uint32_t, float v) {
-        s.sum = s.sum + v;
-        return !(s.sum >= 1.0f && v < kNothing);
-      });
-  const float sum = s.sum;
-  __syncthreads();
-  return sum;
+  __device__ void make(uint32_t n) {
+    float sum = 0.0f, next = load(threadIdx.x, n);
+    for (uint32_t first = 0; first < n; first += kThreads) {
+      __syncthreads();
+      s.values[threadIdx.x] = next;
+      __syncthreads();
+      next = load(first + kThreads + threadIdx.x, n);
+      if (threadIdx.x == 0) after[first / kThreads] = sum = add(sum, s);
+    }
+    __syncthreads();
+  }
+  // Of the first n, at most as many as were made.
+  __device__ float of(uint32_t n) const {
+    const uint32_t stage = n / kThreads;
+    __syncthreads();
+    s.values[threadIdx.x] = load(stage * kThreads + threadIdx.x, n);
+    __syncthreads();
+    if (threadIdx.x == 0) s.sum = add(stage > 0 ? after[stage - 1] : 0.0f, s);
+    __syncthreads();
+    return s.sum;
+  }
+  // How many of the n that were made have the first sum that is enough; 0: none.
+  template <class Enough>
+  __device__ uint32_t count_until(uint32_t n, const Enough& is_enough) const {
+    const uint32_t n_stages = (n + kThreads - 1) / kThreads;
+    __syncthreads();
+    if (threadIdx.x == 0) s.count = n_stages;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n_stages; i += kThreads)
+      if (is_enough(after[i])) atomicMin(&s.count, i);
+    __syncthreads();
+    const uint32_t stage = s.count;
+    if (stage == n_stages) return 0;
+    s.values[threadIdx.x] = load(stage * kThreads + threadIdx.x, n);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      float sum = stage > 0 ? after[stage - 1] : 0.0f;
+      for (uint32_t i = 0; i < kThreads; ++i) {
+        sum = sum + s.values[i];
+        s.count = stage * kThreads + i + 1;
+        if (is_enough(sum)) break;
+      }
+    }
+    __syncthreads();
+    return s.count;
+  }
+};
+template <class Value>
+__device__ Sums<Value> sums_of(float* after, Shared& s, const Value& value) {
+  return {after, s, value};
 }
 
 __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t* counts, float* logits, uint32_t v) {
@@ -132,22 +184,93 @@ __device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t
   __syncthreads();
 }
 
+// Ascending in the order of candidates; both zeros are the same, and what is no number comes last.
+__device__ __forceinline__ uint32_t sort_key(float logit) {
+  const uint32_t bits = __float_as_uint(logit + 0.0f);
+  return logit == logit ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;
+}
+__device__ __forceinline__ float logit_of(uint32_t key) {
+  return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
+}
+
+// Keys and ids, ascending, of those whose chance can tell (keep_likely of kernels/cpu/sample.cpp says which), or of
+// all; how many. A warp has a stretch of the row, several loads at once.
+__device__ uint32_t keep_likely(const float* logits, float inverse_temperature, uint32_t v, bool wants_all,
+                                uint32_t* keys, uint32_t* ids, Shared& s) {
+  constexpr float kLeast = -17.0f;
+  constexpr uint32_t kLoads = 8;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
+  const uint32_t each = (v + n_warps - 1) / n_warps, begin = min(v, warp * each), end = min(v, begin + each);
+  const auto for_each = [&](const auto& take) {  // take(logit, id), all lanes at once, ids past the end as well
+    for (uint32_t first = begin; first < end; first += 32 * kLoads) {
+      float l[kLoads];
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) {
+        const uint32_t i = first + 32 * j + lane;
+        l[j] = (i < end ? logits[i] : 0.0f) * inverse_temperature;
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) take(l[j], first + 32 * j + lane);
+    }
+  };
+  float top = -INFINITY;
+  for_each([&](float l, uint32_t i) { top = i < end && l > top ? l : top; });
+  const auto largest_of_lanes = [&] {
+    for (uint32_t w = 16; w > 0; w /= 2) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFu, top, w);
+      top = other > top ? other : top;
+    }
+  };
+  largest_of_lanes();
+  if (lane == 0) s.values[warp] = top;
+  __syncthreads();
+  top = s.values[lane];
+  largest_of_lanes();
+  const auto is_kept = [&](float l, uint32_t i) { return i < end && (wants_all || !(l - top < kLeast)); };
+  uint32_t n = 0;
+  for_each([&](float l, uint32_t i) { n += __popc(__ballot_sync(0xFFFFFFFFu, is_kept(l, i))); });
+  if (lane == 0) s.words[warp] = n;
+  __syncthreads();
+  const uint32_t n_of_warp = s.words[lane], begins = begin_of(n_of_warp, lane);
+  const uint32_t n_kept = __shfl_sync(0xFFFFFFFFu, begins + n_of_warp, 31);
+  uint32_t to = __shfl_sync(0xFFFFFFFFu, begins, warp);
+  for_each([&](float l, uint32_t i) {
+    const uint32_t kept = __ballot_sync(0xFFFFFFFFu, is_kept(l, i));
+    if ((kept >> lane & 1) != 0) {
+      const uint32_t at = to + __popc(kept & ((1u << lane) - 1));
+      keys[at] = sort_key(l);
+      ids[at] = i;
+    }
+    to += __popc(kept);
+  });
+  __syncthreads();
+  return n_kept;
+}
+
 // The typical ones of n candidates with probabilities p and logits below the first by `distance`; ids and p are put
 // together; how many are left. keys, order and their seconds are scratch.
 __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t* ids, const float* distance,
                                  uint32_t* keys, uint32_t* order, uint32_t* more_keys, uint32_t* more_order,
                                  Shared& s) {
-  const float total = sum_in_order(p, n, s);
-  if (threadIdx.x == 0) s.sum = 0.0f;
-  in_order(
-      n, s, [&](uint32_t i) { return p[i]; },
-      [&](uint32_t i, float v) {
-        if (v > 0.0f) s.sum = __fmaf_rn(v, distance[i], s.sum);
-        return v > 0.0f;  // candidates descend, so none has a probability after one that has none
-      });
+  float* const after = reinterpret_cast<float*>(more_keys);
+  auto sums = sums_of(after, s, [&](uint32_t i) { return p[i]; });
+  sums.make(n);
+  const float total = sums.of(n);
   if (!(total > 0.0f)) return n;
-  const float mean = s.sum * exact::rcp(total);
+  float sum = 0.0f;
+  for (uint32_t first = 0; first < n; first += kThreads) {
+    const uint32_t i = first + threadIdx.x;
+    __syncthreads();
+    s.values[threadIdx.x] = i < n ? p[i] : 0.0f;
+    s.more_values[threadIdx.x] = i < n ? distance[i] : 0.0f;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (uint32_t j = 0; j < kThreads; ++j)
+        if (s.values[j] > 0.0f) sum = __fmaf_rn(s.values[j], s.more_values[j], sum);
+  }
+  if (threadIdx.x == 0) s.sum = sum;
   __syncthreads();
+  const float mean = s.sum * exact::rcp(total);
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
     const float d = mean - distance[i];
     keys[i] = __float_as_uint(p[i] > 0.0f ? fabsf(d) : __uint_as_float(0x7f800000u));
@@ -156,17 +279,10 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   __syncthreads();
   sort_pairs(keys, order, more_keys, more_order, n, s);
   const float wanted = total * typical_p;
-  __syncthreads();
-  if (threadIdx.x == 0) s.sum = 0.0f, s.count = 0;
-  in_order(
-      n, s, [&](uint32_t i) { return p[order[i]]; },
-      [&](uint32_t, float v) {
-        if (s.count > 0 && !(s.sum < wanted)) return false;
-        s.sum = s.sum + v;
-        ++s.count;
-        return true;
-      });
-  const uint32_t kept = s.count;
+  auto sums_by_order = sums_of(after, s, [&](uint32_t i) { return p[order[i]]; });
+  sums_by_order.make(n);
+  const uint32_t reached = sums_by_order.count_until(n, [&](float v) { return !(v < wanted); });
+  const uint32_t kept = reached > 0 ? reached : n;
   // Those kept, back in the order of the candidates: keys become flags, and each piece is closed up in turn.
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += kThreads) keys[i] = 0;
@@ -195,6 +311,11 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
 
 constexpr uint32_t kParts = 32;
 
+// Of a row.
+__device__ __forceinline__ uint32_t* scratch_of(const OpArgs& args, uint32_t row, uint32_t v) {
+  return static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(row) * max(v * 6, 2 * kParts);
+}
+
 // The largest logit of a part of a row, for rows that want nothing else. Grid: rows, kParts.
 extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_constant__ OpArgs args) {
   __shared__ uint32_t shared[64];
@@ -206,7 +327,7 @@ extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_cons
   const float* logits = args.buffer<const float>(0) + static_cast<uint64_t>(r) * v + begin;
   const uint32_t best = n > 0 ? argmax_row(logits, n, shared) : 0;
   if (threadIdx.x != 0) return;
-  uint32_t* part = static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6 + 2 * blockIdx.y;
+  uint32_t* part = scratch_of(args, r, v) + 2 * blockIdx.y;
   const float value = n > 0 ? logits[best] : nan_value();
   part[0] = __float_as_uint(value);
   part[1] = value == value ? begin + best : kAbsent;
@@ -225,7 +346,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
   if (is_greedy && !has_penalties && p.n_bias == 0) {
     if (tid >= 32) return;
-    const uint32_t* part = static_cast<const uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6 + 2 * tid;
+    const uint32_t* part = scratch_of(args, r, v) + 2 * tid;
     Best best{__uint_as_float(part[0]), part[1]};
     for (int w = 16; w > 0; w /= 2)
       best =
@@ -233,11 +354,14 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     if (tid == 0) *out = best.index == kAbsent ? 0 : static_cast<int32_t>(best.index);
     return;
   }
-  auto* scratch = static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(r) * v * 6;
-  auto* work = reinterpret_cast<float*>(scratch);
+  uint32_t* scratch = scratch_of(args, r, v);
+  auto *work = reinterpret_cast<float*>(scratch), *distance = reinterpret_cast<float*>(scratch + 5ull * v);
   uint32_t *keys = scratch + v, *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
-  for (uint32_t i = tid; i < v; i += kThreads) work[i] = logits[i];
-  __syncthreads();
+  if (has_penalties || p.n_bias > 0) {
+    for (uint32_t i = tid; i < v; i += kThreads) work[i] = logits[i];
+    logits = work;
+    __syncthreads();
+  }
   if (p.n_bias > 0) {
     if (tid == 0) {
       const uint32_t* entries = args.buffer<const uint32_t>(3) + 2ull * p.bias_begin;
@@ -254,44 +378,26 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     if (tid == 0) *out = static_cast<int32_t>(best);
     return;
   }
-  const float inverse = exact::rcp(p.temperature);
-  for (uint32_t i = tid; i < v; i += kThreads) {
-    const float l = work[i] * inverse;
-    work[i] = l;
-    const uint32_t bits = __float_as_uint(l + 0.0f);
-    keys[i] = l == l ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;
-    ids[i] = i;
-  }
-  __syncthreads();
-  sort_pairs(keys, ids, more_keys, more_ids, v, s);
+  const uint32_t n_likely = keep_likely(logits, exact::rcp(p.temperature), v, p.typical_p < 1.0f, keys, ids, s);
+  sort_pairs(keys, ids, more_keys, more_ids, n_likely, s);
   // From here on candidates: their probabilities lie where keys did.
-  uint32_t n = p.top_k > 0 && p.top_k < v ? p.top_k : v;
-  float *probability = reinterpret_cast<float*>(keys), *distance = reinterpret_cast<float*>(scratch + 5ull * v);
-  const float top = work[ids[0]];
+  uint32_t n = p.top_k > 0 ? min(p.top_k, n_likely) : n_likely;
+  auto* probability = reinterpret_cast<float*>(keys);
+  const float top = logit_of(keys[0]);
   __syncthreads();
   for (uint32_t i = tid; i < n; i += kThreads) {
-    const float d = work[ids[i]] - top, e = exact::exp(d);
+    const float d = logit_of(keys[i]) - top, e = exact::exp(d);
     distance[i] = d;
     probability[i] = e == e ? e : 0.0f;
   }
   __syncthreads();
+  auto sums = sums_of(reinterpret_cast<float*>(more_keys), s, [&](uint32_t i) { return probability[i]; });
+  sums.make(n);
+  uint32_t n_made = n;
   if (p.top_p < 1.0f) {
-    const float wanted = sum_in_order(probability, n, s) * p.top_p;
-    __syncthreads();
-    if (tid == 0) s.sum = 0.0f, s.count = 0;
-    in_order(
-        n, s, [&](uint32_t i) { return probability[i]; },
-        [&](uint32_t, float value) {
-          if (s.count > 0 && !(s.sum < wanted)) return false;
-          s.sum = s.sum + value;
-          ++s.count;
-          if (s.sum >= 1.0f && value < kNothing && s.sum < wanted) {  // none of the rest changes the sum
-            s.count = n;
-            return false;
-          }
-          return true;
-        });
-    n = s.count;
+    const float wanted = sums.of(n) * p.top_p;
+    const uint32_t reached = sums.count_until(n, [&](float v) { return !(v < wanted); });
+    if (reached > 0) n = reached;
   }
   {
     __syncthreads();
@@ -301,22 +407,15 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
       if (!(probability[i] < p.min_p)) atomicMax(&s.count, i + 1);
     __syncthreads();
     n = s.count;
+    __syncthreads();
   }
-  if (p.typical_p < 1.0f)
+  if (p.typical_p < 1.0f) {
     n = keep_typical(p.typical_p, n, probability, ids, distance, reinterpret_cast<uint32_t*>(work), more_ids, more_keys,
                      scratch + 5ull * v, s);
-  const float u = zinc_rt::philox::uniform(p.seed_lo, p.seed_hi, p.position) * sum_in_order(probability, n, s);
-  __syncthreads();
-  if (tid == 0) s.sum = 0.0f, s.count = 0;
-  in_order(
-      n, s, [&](uint32_t i) { return probability[i]; },
-      [&](uint32_t i, float value) {
-        s.sum = s.sum + value;
-        if (s.sum > u) {
-          s.count = i;
-          return false;
-        }
-        return !(s.sum >= 1.0f && value < kNothing);
-      });
-  if (tid == 0) *out = static_cast<int32_t>(ids[s.count]);
+    sums.make(n);
+    n_made = n;
+  }
+  const float u = zinc_rt::philox::uniform(p.seed_lo, p.seed_hi, p.position) * sums.of(n);
+  const uint32_t drawn = sums.count_until(n_made, [&](float v) { return v > u; });
+  if (tid == 0) *out = static_cast<int32_t>(ids[drawn > 0 && drawn <= n ? drawn - 1 : 0]);
 }

@@ -116,6 +116,12 @@ T atomicAdd(T* at, std::type_identity_t<T> value) {
   return was;
 }
 template <class T>
+T atomicMin(T* at, std::type_identity_t<T> value) {
+  const T was = *at;
+  *at = std::min(was, value);
+  return was;
+}
+template <class T>
 T atomicMax(T* at, std::type_identity_t<T> value) {
   const T was = *at;
   *at = std::max(was, value);

@@ -100,7 +100,7 @@ void delta_net(Planner& p, const OpCall& c) {
 
 void sample(Planner& p, const OpCall& c) {
   constexpr std::uint32_t kParts = 32;  // of a row (sample.cu)
-  p.scratch(std::max(std::uint64_t{c.rows()} * c.symbols[0] * 6, std::uint64_t{2} * kParts) * 4);
+  p.scratch(c.rows() * std::max(std::uint64_t{c.symbols[0]} * 6, std::uint64_t{2} * kParts) * 4);
   p.launch("sample", "sample_parts", c.rows(), kParts, 1, kThreads, spreading_shared(p, c.rows() * kParts),
            p.args(c, c.symbols));
   p.launch("sample", "sample", c.rows(), 1, 1, 1024, 0, p.args(c, c.symbols));
