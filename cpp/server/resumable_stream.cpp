@@ -33,9 +33,9 @@ void ResumableStream::start_stream(HttpResponse head) {
     is_started_ = true;
     head_ = std::move(head);
     client = client_;
+    shelf_.add(shared_from_this());  // before the client knows its name
     client->start_stream(head_);
   }
-  shelf_.add(shared_from_this());
   watch(client);
 }
 

@@ -16,7 +16,10 @@ class Client final : public Connection {
   explicit Client(std::size_t room = SIZE_MAX) : room_(room) {}
   void add_header(std::string, std::string) override {}
   void respond(HttpResponse) override {}
-  void start_stream(HttpResponse) override { ++n_starts; }
+  void start_stream(HttpResponse) override {
+    ++n_starts;
+    if (started) started();
+  }
   bool write(std::string_view piece) override {
     if (text.size() + piece.size() > room_) return false;
     text += piece;
@@ -33,6 +36,7 @@ class Client final : public Connection {
   std::string text;
   int n_starts = 0;
   bool is_finished = false, is_aborted = false;
+  std::function<void()> started;
 
  private:
   std::size_t room_;
@@ -57,6 +61,15 @@ TEST(ResumableStream, NumbersEachEventOfAPiece) {
   s.stream->finish("data: c\n\n");
   EXPECT_EQ(s.client->text, "id: 1\ndata: a\n\nid: 2\ndata: b\n\nid: 3\ndata: c\n\n");
   EXPECT_TRUE(s.client->is_finished);
+}
+
+TEST(ResumableStream, IsThereBeforeItsClientHears) {
+  StreamShelf shelf;
+  const auto client = std::make_shared<Client>();
+  bool is_there = false;
+  client->started = [&] { is_there = shelf.find("s", "alice") != nullptr; };
+  std::make_shared<ResumableStream>(shelf, "s", "alice", client)->start_stream({});
+  EXPECT_TRUE(is_there);
 }
 
 TEST(ResumableStream, GoesOnAloneAndThenGivesUp) {
