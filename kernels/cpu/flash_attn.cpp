@@ -11,8 +11,8 @@
 // prepare, in groups that threads share evenly; the workgroup merges them. The bits are the same however they are cut.
 #include <algorithm>
 
+#include "base/multiversion.h"
 #include "kernels/common/fold.h"
-#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"

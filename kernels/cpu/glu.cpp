@@ -1,6 +1,6 @@
 // GLU: y = act(gate) * up, act = silu (0) or gelu in its tanh form (1). Shapes: [n, f]. y may be gate.
 // Order: element by element.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 

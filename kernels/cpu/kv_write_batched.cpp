@@ -4,8 +4,8 @@
 // to f16 rounds to nearest even; q8_0 takes blocks of 32 with d = f16(amax / 127), q = round(x / d) held to
 // -127..127, all 0 where d is 0. A NaN or an infinity in the block, or a d beyond f16, makes d NaN. Order: none; every
 // cell has one writer.
+#include "base/multiversion.h"
 #include "kernels/common/half.h"
-#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 

@@ -6,8 +6,8 @@
 // logits and not hidden. Order: none (the maximum is order-free).
 #include <cmath>
 
+#include "base/multiversion.h"
 #include "kernels/common/act_q8.h"
-#include "kernels/common/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 

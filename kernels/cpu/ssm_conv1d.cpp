@@ -6,7 +6,7 @@
 // then fma tap by tap, oldest first; tokens in order (rule 8). A workgroup owns a tile of channels for all tokens.
 #include <algorithm>
 
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 

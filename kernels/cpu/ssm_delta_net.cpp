@@ -9,7 +9,7 @@
 // rows ascending from 0; tokens in order (rule 8).
 #include <algorithm>
 
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"

@@ -1,7 +1,7 @@
 // F32 rows: w[k] = the element itself; activations are f32.
 // dot: groups of 256 ascending, acc = acc + v. In a group 16 lanes from +0: lane = k mod 16, lane = fma(w, x, lane), k
 // ascending; elements past the end are skipped. Fold to v: l and l + 8, then l + 4, l + 2, l + 1.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"
 

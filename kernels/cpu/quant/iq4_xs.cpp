@@ -1,7 +1,7 @@
 // IQ4_XS: blocks of 256: 8 sub-blocks of 32 with a 6-bit scale each, 4-bit indices, f16 d.
 // w = (d * sc) * q, rounded twice; sc = six bits - 32, q = kIq4Values[index] in -127..113.
 // dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/value_tables.h"

@@ -2,7 +2,7 @@
 // w = (d * sc) * q - (dmin * m), each product and the difference rounded; q in 0..3.
 // dot: isum = sum sc * q * q_x and msum = sum m * (sum of the sub-block's q_x), exact.
 // v = fma(float(isum), d, float(msum) * -dmin); acc = fma(v, d_x, acc), blocks ascending.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"

@@ -1,7 +1,7 @@
 // Q3_K: blocks of 256: 16 sub-blocks of 16 with a 6-bit scale each, q of two low bits and one high bit, f16 d.
 // w = (d * sc) * q, rounded twice; sc = six bits - 32, q = two bits - (high bit ? 0 : 4) in -4..3.
 // dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"

@@ -2,7 +2,7 @@
 // w = d * q + m (rounded twice), q in 0..31.
 // dot: isum = sum q * q_x and sum_x = sum q_x, exact. Groups of 8 blocks: v = 0; blocks ascending:
 // v = fma(float(isum) * d, d_x, v), then v = fma(float(sum_x) * m, d_x, v); acc = acc + v.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/nibbles.h"

@@ -1,7 +1,7 @@
 // Q6_K: blocks of 256: 16 sub-blocks of 16 with a signed 8-bit scale sc each, 6-bit q, f16 d.
 // w = (d * sc) * q, rounded twice; q = six bits - 32 in -32..31.
 // dot: isum = sum sc * q * q_x, exact. v = float(isum) * d; acc = fma(v, d_x, acc), blocks ascending.
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "kernels/common/multiversion.h"
+#include "base/multiversion.h"
 #include "kernels/cpu/quant/formats.h"
 #include "kernels/cpu/quant/walk.h"
 
