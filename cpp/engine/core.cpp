@@ -11,6 +11,9 @@
 namespace zinc_rt {
 namespace {
 
+// To wake more costs more than they take off a step's 64 rows.
+constexpr int kMostRowThreads = 16;
+
 std::uint64_t random_word() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
@@ -37,6 +40,7 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
   const auto core = std::shared_ptr<EngineCore>(new EngineCore, destroy);
   core->inbox_.reserve(64);
   core->taken_.reserve(64);
+  core->row_threads_ = std::make_unique<ThreadPool>(std::min(model->n_threads(), kMostRowThreads));
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
   ZRT_CHECK_OK(core->join(std::move(model), name));
   core->steps_ = std::thread([core = core.get()] {

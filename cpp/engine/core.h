@@ -10,6 +10,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/thread_pool.h"
 #include "engine/generation.h"
 #include "engine/model.h"
 #include "engine/output_ring.h"
@@ -58,8 +59,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
 
   // StepListener
   bool wants_logits(std::uint64_t user) const override;
-  void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
-  void on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) override;
+  void on_logits(std::span<const LogitsRow> rows) override;
   bool is_held_up(std::uint64_t user) const override;
   void on_event(const sched::Event& event, sched::Micros now) override;
 
@@ -116,6 +116,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   sched::TenantBook book_;
   mem::SipKey key_;
   std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by generation
+  std::unique_ptr<ThreadPool> row_threads_;  // share out what requests want of logits: the next step waits for it
+  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
   Timeline timeline_;
 
   std::mutex inbox_mutex_;

@@ -72,16 +72,15 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   return p;
 }
 
-TokenDetails* Generation::make_details(std::span<const float> logits, std::int32_t token) const {
+std::unique_ptr<TokenDetails> Generation::make_details(const LogitsRow& row) const {
   auto details = std::make_unique<TokenDetails>();
-  if (request_.return_logits_hash) details->logits_hash = XXH3_64bits(logits.data(), logits.size_bytes());
-  if (request_.logprobs == 0) return details.release();
-  details->logprob = logprob_of(logits, token, request_.logprobs);
-  return details.release();
-}
-
-void Generation::add_prompt_logprob(std::int32_t token, std::span<const float> logits) {
-  prompt_logprobs_.push_back(logprob_of(logits, token, *request_.prompt_logprobs));
+  if (row.is_prompt) {
+    details->logprob = logprob_of(row.logits, row.token, *request_.prompt_logprobs);
+    return details;
+  }
+  if (request_.return_logits_hash) details->logits_hash = XXH3_64bits(row.logits.data(), row.logits.size_bytes());
+  if (request_.logprobs > 0) details->logprob = logprob_of(row.logits, row.token, request_.logprobs);
+  return details;
 }
 
 void Generation::publish_prompt_logprobs() {

@@ -1,7 +1,7 @@
 // One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
 // turns them into text, stops and events, the client reads.
 // Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up(), wants_row() and
-// add_prompt_logprob() from the step thread.
+// add_prompt_logprob() from the step thread; make_details() from its helpers, too.
 #pragma once
 
 #include <atomic>
@@ -60,9 +60,9 @@ class Generation {
   // Step thread.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
-  TokenDetails* make_details(std::span<const float> logits, std::int32_t token) const;
+  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads at once may
   // The prompt's tokens from the second on, in order, before the request's first token or end.
-  void add_prompt_logprob(std::int32_t token, std::span<const float> logits);
+  void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
   // Drainer.
   void on_admitted(bool is_first, double waited_ms, std::uint32_t cached_tokens);

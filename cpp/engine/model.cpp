@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/thread_pool.h"
 #include "engine/card.h"
 
 namespace zinc_rt {
@@ -13,6 +14,14 @@ namespace {
 
 // Stands behind the last message's content in the rendered text, and ends the prompt.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
+
+// 0: what the process may use.
+Result<int> chosen_threads(const EngineOptions& options) {
+  ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));
+  if (options.threads < 0 || options.threads > 1024)
+    return fail(StatusCode::kInvalidArgument, "[engine] threads is {}, 0 to 1024 allowed", options.threads);
+  return options.threads > 0 ? options.threads : static_cast<int>(threads);
+}
 
 Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   ExecutorOptions out;
@@ -30,10 +39,7 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   out.state_checkpoints = 2 * options.max_slots;
   out.on_progress = options.on_progress;
   out.fusion = options.fusion.empty() ? options::get("ZINC_RT_FUSION") : options.fusion;
-  ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));
-  out.threads = options.threads > 0 ? options.threads : static_cast<int>(threads);
-  if (options.threads < 0 || options.threads > 1024)
-    return fail(StatusCode::kInvalidArgument, "[engine] threads is {}, 0 to 1024 allowed", options.threads);
+  ZRT_TRY(out.threads, chosen_threads(options));
   ZRT_TRY(const auto chunk, options::get_int("ZINC_RT_CHUNK_CAP", 0, 1 << 20));
   out.chunk_cap = options.chunk_cap > 0 ? options.chunk_cap : static_cast<std::uint32_t>(chunk);
   out.cpu_kernels = options.cpu_kernels.empty() ? options::get("ZINC_RT_CPU_KERNELS") : options.cpu_kernels;
@@ -64,6 +70,8 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
   auto model = std::make_shared<Model>();
   model->options_ = options;
   ZRT_TRY(model->prefill_mode_, parse_prefill_mode());
+  ZRT_TRY(const auto threads, chosen_threads(options));
+  model->n_threads_ = threads > 0 ? threads : usable_threads();
   if (options.queue_cap == 0) return fail(StatusCode::kInvalidArgument, "[engine] queue_cap is 0, at least 1 wanted");
   model->info_ = executor->info();
   model->config_ = executor->config();

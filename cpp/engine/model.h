@@ -39,6 +39,7 @@ class Model {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // all that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
+  int n_threads() const { return n_threads_; }  // that its work on the host may keep busy
   const std::string& card() const { return card_; }
   const std::string& plan() const { return plan_; }
   const std::string& template_text() const { return template_text_; }
@@ -63,6 +64,7 @@ class Model {
   std::vector<std::int32_t> end_tokens_;
   std::string card_, plan_, template_text_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
+  int n_threads_ = 1;
   std::uint64_t allocated_bytes_ = 0;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<ModelRunner> runner_;

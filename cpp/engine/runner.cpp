@@ -20,19 +20,20 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   }
   input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
     const std::size_t width = executor_.config().vocab_size;
+    logits_rows_.clear();
     for (std::size_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
-      const auto values = logits.subspan(i * width, width);
-      if (row >= n_picks_)
-        listener_->on_prompt_logits(row_users_[row], score_tokens_[row - n_picks_], values);
-      else
-        listener_->on_logits(row_users_[row], output_.tokens[row], values);
+      const bool is_prompt = row >= n_picks_;
+      logits_rows_.push_back({row_users_[row], is_prompt ? score_tokens_[row - n_picks_] : output_.tokens[row],
+                              is_prompt, logits.subspan(i * width, width)});
     }
+    listener_->on_logits(logits_rows_);
   };
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
   row_users_.reserve(n_slots + n_tokens);
+  logits_rows_.reserve(n_slots + n_tokens);
   score_tokens_.reserve(n_tokens);
   leased_variants_.resize(n_slots);
 }

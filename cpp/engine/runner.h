@@ -11,15 +11,22 @@
 
 namespace zinc_rt {
 
+// A row of logits that a request wants.
+struct LogitsRow {
+  std::uint64_t user = 0;
+  std::int32_t token = 0;           // that was picked; of a prompt that is scored: that the row foretells
+  bool is_prompt = false;           // of a prompt that is scored
+  std::span<const float> logits{};  // valid during the call
+};
+
 // What the engine keeps by a request's `user` value while it is with the scheduler.
 class StepListener {
  public:
   virtual ~StepListener() = default;
   // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
   virtual bool wants_logits(std::uint64_t user) const = 0;
-  virtual void on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) = 0;
-  // The row that foretells `token` of the request's prompt, its second token first; of requests that score it.
-  virtual void on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) = 0;
+  // Rows of the step under way. Those of a prompt come in order, that of its second token first.
+  virtual void on_logits(std::span<const LogitsRow> rows) = 0;
   // Whether the request's sink is full.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
@@ -73,6 +80,7 @@ class ModelRunner {
   std::vector<std::uint64_t> row_users_;    // by output row: those that pick, then those of prompts to be scored
   std::vector<std::int32_t> score_tokens_;  // by row of the latter
   std::size_t n_picks_ = 0;
+  std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
   StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;

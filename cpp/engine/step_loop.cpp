@@ -50,12 +50,18 @@ bool EngineCore::is_held_up(std::uint64_t user) const {
   return reinterpret_cast<const Generation*>(user)->is_held_up();
 }
 
-void EngineCore::on_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) {
-  details_[user].reset(reinterpret_cast<const Generation*>(user)->make_details(logits, token));
-}
-
-void EngineCore::on_prompt_logits(std::uint64_t user, std::int32_t token, std::span<const float> logits) {
-  reinterpret_cast<Generation*>(user)->add_prompt_logprob(token, logits);
+void EngineCore::on_logits(std::span<const LogitsRow> rows) {
+  row_details_.resize(rows.size());
+  row_threads_->parallel_for(rows.size(), [&](std::uint64_t i, int) {
+    row_details_[i] = reinterpret_cast<const Generation*>(rows[i].user)->make_details(rows[i]);
+  });
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].is_prompt)
+      reinterpret_cast<Generation*>(rows[i].user)->add_prompt_logprob(std::move(row_details_[i]->logprob));
+    else
+      details_[rows[i].user] = std::move(row_details_[i]);
+  }
+  row_details_.clear();
 }
 
 void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
