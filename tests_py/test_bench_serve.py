@@ -96,6 +96,14 @@ def test_the_open_loop_asks_at_its_rate_and_hangs_up(server, tmp_path):
     server.wait(lambda: server.gauge("zinc:slots_free", key="key-admin") == 8)
 
 
+def test_further_fields_go_into_each_request(server, tmp_path):
+    load = ("--api-key", "key-a", "--requests", 3, "--prompt", 40, "--output", 40, "--ignore-eos")
+    out = report(tmp_path, server.url, *load, "--extra-body", '{"max_tokens": 5}')
+    assert out["ran"]["extra_body"] == {"max_tokens": 5} and out["total"]["output_tokens"] == 15
+    refused = bench(server.url, *load, "--extra-body", '{"top_p": 7}')
+    assert refused.returncode == 1 and "top_p" in refused.stderr
+
+
 def test_failures_are_counted_by_kind_in_the_servers_words(server, tmp_path):
     out = report(
         tmp_path, server.url, "--tenant", "a,key=key-a", "--tenant", "thief,key=wrong,clients=1,requests=2",
@@ -124,6 +132,8 @@ def test_what_cannot_be_measured_is_said(server):
         ("--drop", "2"),
         ("--rate", "-1"),
         ("--api", "images"),
+        ("--extra-body", "[1]"),
+        ("--extra-body", "{"),
     ],
 )
 def test_bad_usage_is_2(arguments):

@@ -18,7 +18,7 @@ constexpr double kDefaultDuration_s = 30;
 struct ServeBenchCommand {
   ServeBenchOptions options;
   ServeTenant load;
-  std::string api_key, prompt = "128", output = "64", json_path, markdown_path, plot_path;
+  std::string api_key, prompt = "128", output = "64", extra_body, json_path, markdown_path, plot_path;
   std::vector<std::string> tenants;
 };
 
@@ -36,6 +36,11 @@ Status settle(ServeBenchCommand& c) {
   c.load.key = c.api_key;
   ZRT_TRY(c.load.prompt, parse_token_range(c.prompt));
   ZRT_TRY(c.load.output, parse_token_range(c.output));
+  if (!c.extra_body.empty()) {
+    o.extra_body = nlohmann::ordered_json::parse(c.extra_body, nullptr, false);
+    if (!o.extra_body.is_object())
+      return fail(StatusCode::kInvalidArgument, "--extra-body: \"{}\" is given, a JSON object wanted", c.extra_body);
+  }
   for (const auto& text : c.tenants) {
     ZRT_TRY(auto tenant, parse_serve_tenant(text, c.load));
     o.tenants.push_back(std::move(tenant));
@@ -154,6 +159,8 @@ void add_bench_serve(CLI::App& bench, int& exit) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command.add_flag("--ignore-eos", o.ignore_eos, "ask for answers of full length, of servers that know that field");
+  command.add_option("--extra-body", c->extra_body,
+                     "further fields of each request, such as '{\"temperature\": 0, \"logprobs\": 5}'");
   command.add_option("--seed", o.seed, "of prompts, lengths and moments")->check(whole_number())->capture_default_str();
   command.add_option("--json", c->json_path, "a file to write, with every request");
   command.add_option("--markdown", c->markdown_path, "a file to write");

@@ -41,6 +41,7 @@ struct ServeBenchOptions {
   double timeout_s = 120;
   std::uint64_t seed = 1;
   bool ignore_eos = false, progress = false;
+  nlohmann::ordered_json extra_body = nlohmann::ordered_json::object();  // further fields of each request
 };
 
 // What came of a request. Moments are seconds since the load began.

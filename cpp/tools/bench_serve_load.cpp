@@ -171,6 +171,7 @@ class ServerLoad {
     out["max_tokens"] = max_tokens;
     out["seed"] = seed & 0x7fffffff;
     if (options_.ignore_eos) out["ignore_eos"] = true;
+    out.update(options_.extra_body);
     return out;
   }
 

@@ -92,6 +92,7 @@ std::vector<std::string> serve_setting_lines(const ServeBenchResult& result) {
     out.push_back(fmt::format("before each prompt {} tokens, for {:.0f}% of the requests the same", o.shared_prefix,
                               100 * o.shared_part));
   if (o.drop_part > 0) out.push_back(fmt::format("{:.0f}% of the requests are to hang up", 100 * o.drop_part));
+  if (!o.extra_body.empty()) out.push_back("in each request: " + o.extra_body.dump());
   if (result.tokens_per_word == 0) out.emplace_back("the server counts no tokens: lengths of prompts are words");
   if (result.is_cut_short) out.emplace_back("cut short by Ctrl-C");
   return out;
@@ -204,6 +205,7 @@ Json serve_bench_json(const ServeBenchResult& result) {
             {"shared_part", o.shared_part},
             {"drop_part", o.drop_part},
             {"ignore_eos", o.ignore_eos},
+            {"extra_body", o.extra_body},
             {"tokens_per_word", result.tokens_per_word},
             {"is_cut_short", result.is_cut_short},
             {"tenants", loads}}},
