@@ -42,7 +42,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   };
   app.add_option("model", options.model, "a GGUF file (of a split model, the first) or an MLC folder")->required();
   add("--tier", &EngineOptions::tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)");
-  add("--threads", &EngineOptions::threads, "worker threads of T-CPU; 0: what the process may use");
+  add("--threads", &EngineOptions::threads, "worker threads of T-CPU and for logprobs; 0: what the process may use");
   add("--kernels", &EngineOptions::cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits");
   add("--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
   add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
