@@ -276,7 +276,11 @@ struct DigitRowsArgs {
   void* to;
   const StepHeader* step;
   uint32_t rows_symbol, k, columns;
+  // Experts: a tile an item (LinearArgs); items null: none.
+  uint32_t choices, x_rows;
+  const int32_t *items, *order;
 };
+constexpr uint32_t kItemRowsThreads = 256;  // of a workgroup that makes an item's, a step of 32 values each
 constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, uint32_t group_bytes) {
   return (shape.groups * digits_x_bytes(shape.columns) + 64 * group_bytes + 1023) / 1024 * 1024;
 }

@@ -432,6 +432,20 @@ TEST_P(TierProducts, OfExpertsHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ4_K}, {32, 1040, 512, 60, 4, false}));
 }
 
+// More rows of x an expert, which T-CUDA takes by digits of sub-scales if a format has them, in items of some rows to
+// all of a tile, by workgroups of some blocks of rows of W: more experts than have rows, or rows than an item has;
+// parts of blocks.
+TEST_P(TierProducts, OfExpertsOfManyRowsHaveTheBitsOfTCpu) {
+  using enum DType;
+  for (const DType dtype : {kQ4_K, kQ5_K, kQ6_K, kQ4_1, kQ8_0})
+    for (const ExpertShape& s : {ExpertShape{7, 144, 256, 160, 2, false}, {20, 48, 768, 170, 3, true}})
+      ASSERT_NO_FATAL_FAILURE(compare_experts({dtype, dtype}, s));
+  for (const DType dtype : {kQ4_K, kQ6_K})
+    ASSERT_NO_FATAL_FAILURE(compare_experts({dtype, dtype}, {3, 144, 1280, 300, 1, false}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ6_K}, {6, 208, 512, 90, 3, false}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {25, 1040, 256, 60, 6, true}));
+}
+
 // Shapes of float weights alone: rows of W and of x that are no whole blocks, last groups of 16 to 240, more groups
 // than are added up at once. The last eight are so large that T-CUDA takes them in blocks of many rows, by 4, 8 and 16
 // rows of x, with one, two, four or eight warps a group.

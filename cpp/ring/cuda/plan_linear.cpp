@@ -13,6 +13,7 @@ using cuda::LinearArgs;
 constexpr std::uint32_t kItemFromChoice = 2;  // tokens up to which each choice reads its expert's weights by itself
 constexpr std::uint32_t kMostFew = 32;        // rows of x up to which few_shape is faster than tiles
 constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits of sub-scales are faster
+constexpr std::uint32_t kLeastDigitsOfExperts = 13;  // the same, of an expert on the average
 // The same where so many workgroups have a block of rows of W, fewer of those whose digits cost less.
 constexpr std::uint32_t kLeastDigitsOfMany = 2, kManyDigitBlocks = 64, kManyDigitBlocksOfQ6K = 80;
 constexpr std::uint32_t kLeastPairs = 250;      // with fewer blocks of two tiles much of a GPU would be idle
@@ -59,7 +60,8 @@ Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::
   return shape(*few, is_of_two ? 2 : 1);
 }
 
-// linear_by_warp.cuh. It takes less shared memory than linear_8, in whose place it is.
+// linear_by_warp.cuh, in the place of linear_8, than which it takes less shared memory, to linear_32: to read an
+// expert's weights once for each 8 of its rows of x, out of the L2, costs less than that warps wait for each other.
 Shape by_warp_shape(DType dtype) {
   const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
   return {"linear.",
@@ -136,6 +138,18 @@ const cuda::DigitsShape* few_digits(const std::vector<Matrix>& matrices, std::ui
   return &*std::ranges::min_element(cuda::kDigitsShapes, {}, time);
 }
 
+// linear_digits_tile.cuh.
+Shape digits_tile_shape(DType dtype) {
+  return {"linear_digits.",
+          "linear_digits_128",
+          cuda::kDigitsTile,
+          cuda::kDigitsTile,
+          cuda::digits_tile_shared_bytes(static_cast<std::uint32_t>(row_bytes(dtype, 256))),
+          cuda::kDigitsTileThreads,
+          kMultiprocessors,
+          true};
+}
+
 // Either, for the products of `rows` rows of x by the matrices of a type; columns 0: there is none for them.
 Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   if (!planner.has_wgmma() || !has_digits(dtype) || rows < kLeastDigitsOfMany) return {};
@@ -144,15 +158,8 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
   const cuda::DigitsShape* few = few_digits(matrices, rows);
   if (few == nullptr) {
     const std::uint32_t tiles = ceil_div(blocks_of(matrices, dtype, 64), 2) * ceil_div(rows, cuda::kDigitsTile);
-    if (tiles < kLeastTiles || cuda::digits_tile_shared_bytes(group) > planner.most_shared()) return {};
-    return {"linear_digits.",
-            "linear_digits_128",
-            cuda::kDigitsTile,
-            cuda::kDigitsTile,
-            cuda::digits_tile_shared_bytes(group),
-            cuda::kDigitsTileThreads,
-            kMultiprocessors,
-            true};
+    const Shape tile = digits_tile_shape(dtype);
+    return tiles < kLeastTiles || tile.shared > planner.most_shared() ? Shape{} : tile;
   }
   const std::uint32_t block_rows = cuda::digits_rows(few->groups), blocks = blocks_of(matrices, dtype, block_rows);
   if (rows < kLeastDigits && blocks < (dtype == DType::kQ6_K ? kManyDigitBlocksOfQ6K : kManyDigitBlocks)) return {};
@@ -225,8 +232,8 @@ Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std:
   return best;
 }
 
-// The kernels that the products of some matrices are, by the type of each; plan_linear alone knows of digits, norms and
-// grids that would leave a GPU idle.
+// The kernels that the products of some matrices are, by the type of each; plan_linear alone knows of norms, of grids
+// that would leave a GPU idle, and of digits where there are no experts.
 class Shapes {
  public:
   Shapes(const Planner& planner, const OpCall& call, DType x_dtype, std::uint32_t k,
@@ -240,17 +247,23 @@ class Shapes {
         is_tiled_(is_integer_ && met_ > kMostFew && fits(cuda::kSmallTile)),
         tile_(met_ > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile) {
     if (!is_integer_) few_floats_ = float_shape_for(matrices, k, met_, std::max(experts.n, 1u), most_shared_);
-    is_by_warp_ =
-        experts.ids != nullptr && std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
+    const bool has_tiles = std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
+    is_by_warp_ = experts.ids != nullptr && has_tiles;
+    is_by_digits_ = is_integer_ && is_by_warp_ && planner.has_wgmma() && met_ >= kLeastDigitsOfExperts &&
+                    std::ranges::all_of(matrices, [&](const Matrix& m) {
+                      return has_digits(m.dtype) && digits_tile_shape(m.dtype).shared <= most_shared_;
+                    });
   }
 
   bool is_tiled() const { return is_tiled_; }
+  bool is_by_digits() const { return is_by_digits_; }  // of experts
   Shape of(DType dtype) const { return of(dtype, tile_); }
   Shape of(DType dtype, const cuda::TileShape& tile) const {
     if (!is_integer_) return few_floats_;
+    if (is_by_digits_) return digits_tile_shape(dtype);
     if (is_tiled_) return tile_shape(dtype, tile);
     const Shape few = few_shape(dtype, met_, n_pairs(dtype), most_shared_);
-    return is_by_warp_ && few.columns == cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
+    return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(dtype) : few;
   }
   // Rows of x of a workgroup, also of an item of experts.
   std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
@@ -276,7 +289,7 @@ class Shapes {
   const std::vector<Matrix>& matrices_;
   const Experts& experts_;
   std::uint32_t most_shared_, met_, n_choices_;
-  bool is_integer_, is_tiled_, is_by_warp_ = false;
+  bool is_integer_, is_tiled_, is_by_warp_ = false, is_by_digits_ = false;
   const cuda::TileShape& tile_;
   Shape few_floats_;
 };
@@ -318,6 +331,17 @@ bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& ma
   planner.launch("linear_mixed." + std::string(to_string(types[0])), joined.function, n, 1, 1, joined.threads,
                  joined.shared, mixed);
   return true;
+}
+
+// x of each item as products by digits read it. args: of experts, without x.
+const void* plan_digits_of_items(Planner& planner, const OpCall& call, const void* x, const LinearArgs& args,
+                                 std::uint32_t n_items) {
+  constexpr std::uint32_t kColumns = cuda::kDigitsTile;
+  void* tiles = planner.scratch(digit_rows_bytes(args.k, n_items * kColumns, kColumns));
+  const cuda::DigitRowsArgs to_tiles{x,        tiles,        planner.header(), call.rows_symbol, args.k,
+                                     kColumns, args.choices, args.x_rows,      args.items,       args.order};
+  planner.launch("digit_rows", "digit_rows_of_items", args.k / 256, n_items, 1, cuda::kItemRowsThreads, 0, to_tiles);
+  return tiles;
 }
 
 }  // namespace
@@ -454,9 +478,11 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
   if (digits.columns == 0 && x_dtype == DType::kQ8A256 && experts.ids == nullptr) {
     const DigitRows wanted = plan_digits(planner, call, k, matrices);
     tiles = wanted.tiles;
-    const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns};
+    const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns, 0,
+                                       1, nullptr,      nullptr};
     if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
   }
+  if (shapes.is_by_digits()) x = plan_digits_of_items(planner, call, x, args, n_items);
   for (const DType dtype : types) {
     Shape shape = shapes.of(dtype);
     args.x = x;
@@ -475,7 +501,7 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     set_parts(args, matrices, dtype, shape.block_rows);
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
-    const std::uint32_t shared_out = args.n_blocks * (shape.walk_over_columns ? column_tiles : n_items);
+    const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
     // Of every tile of columns as many as fit a GPU at once.
     const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
