@@ -46,18 +46,22 @@ ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, 
         life.last = std::max(life.last, phase[i]);
         (i < output_begin ? life.in_body : life.in_output) = true;
       }
-  // What a node read stays until its rows are quantized, for tiers that do both in one launch, whose workgroups do not
-  // wait for each other.
+  // What a node read stays until the next has read what it made, for tiers that do both in one launch, whose workgroups
+  // do not wait for each other.
+  const auto are_joined = [&](ir::Op op, ir::Op next) {
+    using enum ir::Op;
+    return next == QUANTIZE || next == GLU || next == MOE_SWIGLU || op == QUANTIZE;
+  };
   std::map<ir::BufferId, std::size_t> writers;  // the last ones
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (nodes[i].op == ir::Op::QUANTIZE) {
-      const auto writer = writers.find(nodes[i].inputs[0]);
-      if (writer != writers.end())
-        for (const auto id : nodes[writer->second].ins())
-          if (id != ir::kNoBuffer) {
-            std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
-            last = std::max(last, phase[i]);
-          }
+    for (const auto read : nodes[i].ins()) {
+      const auto writer = writers.find(read);
+      if (writer == writers.end() || !are_joined(nodes[writer->second].op, nodes[i].op)) continue;
+      for (const auto id : nodes[writer->second].ins()) {
+        if (id == ir::kNoBuffer) continue;
+        std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
+        last = std::max(last, phase[i]);
+      }
     }
     for (const auto id : nodes[i].outs()) writers[id] = i;
   }

@@ -26,7 +26,8 @@ struct ActivationMap {
 };
 // aliasing = false gives each its own place, for diffing. A value that the output part of the graph reads
 // (ring/packet.h, body_end) and the body wrote stays to the end, since the output part may run several times. Rows that
-// QUANTIZE makes share no memory with what the node before it read.
+// QUANTIZE or a GLU makes share no memory with what the node before it read, nor does what reads quantized rows with
+// what these were made of.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true);
 
 // Index of the first node of the output part: the first that makes rows of kOutputs; the number of nodes when there is

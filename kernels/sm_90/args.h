@@ -102,6 +102,12 @@ struct LinearArgs {
   uint8_t* normed;
   float norm_eps, inverse_k;
   uint32_t block_rows, sharers;  // float_columns.cuh
+  // Where x is one row (of experts one a choice) of floats that the product quantizes itself: what QUANTIZE would
+  // leave.
+  void* quantized;
+  // Where parts[0] is gate and parts[1] up, as many rows of one type: act(gate) * up, laid out as y of both.
+  float* glu;
+  uint32_t act;
 };
 // linear_mixed.cu: of matrices of two types, the first of n_first workgroups.
 struct MixedArgs {
@@ -343,7 +349,7 @@ struct FloatColumnsShape {
   }
 };
 
-// Attention of a step's only token that also does the RMS_NORM_FUSED_ROPE_KV_WRITE before it (token_rows.cuh): what
+// Attention of a token of each slot that also does the RMS_NORM_FUSED_ROPE_KV_WRITE before it (token_rows.cuh): what
 // that reads beside attention's operands. Norms may be null. What it writes of q is attention's q.
 struct RopeArgs {
   const float *q, *k, *v, *q_norm, *k_norm, *table;

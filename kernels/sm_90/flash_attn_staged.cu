@@ -8,7 +8,7 @@
 // must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu,
 // workgroups of a token and kv head of which each may have a multiprocessor, query heads of a kv head, and most tokens
 // of a tile where runs are left to flash_attn_runs.cu.
-// With kRope it is the RMS_NORM_FUSED_ROPE_KV_WRITE before it too, of a step of one token, with parts in z.
+// With kRope it is the RMS_NORM_FUSED_ROPE_KV_WRITE before it too, of FLASH_ATTN, with parts in z.
 #include "kernels/sm_90/token_rows.cuh"
 
 using namespace zinc_rt::cuda;
@@ -155,7 +155,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   if (!has_runs) let_next_start();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
-  TokenRows<Cell, kSteps> rows(rope, c);
+  TokenRows<Cell, kSteps> rows(rope, c, t);
   if constexpr (kRope) rows.ask_norms();
   const int32_t *positions = args.buffer<const int32_t>(3) + t, *slots = args.buffer<const int32_t>(4) + t;
   const bool is_token = has_row(args, t);
@@ -197,7 +197,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     end_copy_batch();
   };
   uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
-  // Of a step's only token all rows of the cache but its own are of steps before, so they come before the inputs do.
+  // Of a slot's only token all rows of the cache but its own are of steps before, so they come before the inputs do.
   const bool is_only = kRope || args.symbols[0] == 1;
   const uint32_t own_row = chunk == last_chunk ? pos % kChunk : kAbsent;
   const auto stage_others = [&] {
@@ -210,13 +210,12 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   if (is_only && has_work) stage_others();
   wait_for_inputs();
   if (has_runs) let_next_start();  // which does not wait for what this kernel has waited for
-  if constexpr (kRope) rows.ask_v(kv_head);
   if (!has_work || is_in_run(args, c.window, t)) return;
+  if constexpr (kRope) rows.ask_v(kv_head);
   float q[kHeads][kSteps];
+  float* const q_row = args.buffer<float>(0) + static_cast<uint64_t>(t) * c.n_heads * c.head_dim;
   const auto load_q = [&](uint32_t h0) {
-    const float* of = kRope ? own_q + h0 * c.head_dim + tid % 16
-                            : args.buffer<const float>(0) +
-                                  (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0) * c.head_dim + tid % 16;
+    const float* of = (kRope ? own_q + h0 * c.head_dim : q_row + (kv_head * group + h0) * c.head_dim) + tid % 16;
 #pragma unroll
     for (int h = 0; h < kHeads; ++h, of += c.head_dim)
 #pragma unroll
@@ -248,8 +247,8 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
                     : nullptr;
     };
     const uint32_t row = pos % kChunk;
-    rows.make({own_q, chunk == first_chunk ? args.buffer<float>(0) + kv_head * group * c.head_dim : nullptr, first_head,
-               end_head, is_own ? k_tile + row * kKPitch : nullptr, is_own ? v_tile + row * kVPitch : nullptr,
+    rows.make({own_q, chunk == first_chunk ? q_row + kv_head * group * c.head_dim : nullptr, first_head, end_head,
+               is_own ? k_tile + row * kKPitch : nullptr, is_own ? v_tile + row * kVPitch : nullptr,
                cell(1, args.symbols[3], c.head_dim), cell(2, args.symbols[4], c.v_head_dim), shared.weights[0]});
   }
   if constexpr (!kRope) load_q(first_head);

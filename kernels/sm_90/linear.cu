@@ -1,6 +1,7 @@
 // LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
-// (also with the RMS_NORM before them), 8 (also by warps of their own), 16 and 32 rows of x; of 64 with 32 rows of W,
-// and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on float activations widen the same layout.
+// (also with the RMS_NORM or the QUANTIZE before them, or the GLU behind them), 8 (also by warps of their own), 16 and
+// 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on float
+// activations widen the same layout.
 #include "kernels/sm_90/float_linear.cuh"
 #include "kernels/sm_90/linear.cuh"
 #include "kernels/sm_90/linear_by_warp.cuh"
@@ -24,6 +25,22 @@ extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_
 }
 extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_glu(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, false, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_norm_glu(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, true, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1_floats(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, FloatColumn<kFormat, 1>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_floats(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, FloatColumn<kFormat, 2>>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {

@@ -41,9 +41,15 @@ __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, 
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
 
+// GLU of a warp's sums, of which the first 16 are gate's and the others up's. They are there by then: y may be gate.
+__device__ __forceinline__ void put_glu(const LinearArgs& args, const Target& target, float sum) {
+  const float up = __shfl_xor_sync(0xFFFFFFFFu, sum, 16);
+  if (threadIdx.x % 32 < 16 && target.y != nullptr) args.glu[target.y - args.parts[0].y] = activate(args.act, sum) * up;
+}
+
 // What the other warps do: the v of each round's groups to sums, and whole sums to y. Where a block's sums go, and what
 // they are added to, is asked for when the block before is done.
-template <Format F, class C, class JobAt>
+template <Format F, class C, bool kGlu, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
                                              uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
                                              uint32_t n_rounds, const JobAt& job_at) {
@@ -56,13 +62,14 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   const auto own_value = [&](int e) { return threadIdx.x - 32 * kWarps + e * kThreads; };
   const auto begin_block = [&] {
     if (added.block >= n_blocks) return;
-    const Job job = job_at(added.block);
+    Job job = job_at(added.block);
 #pragma unroll
     for (int e = 0; e < kEach; ++e) {
-      const uint32_t at = own_value(e);
+      const uint32_t at = own_value(e), tile = at / 16 / C::kColumns;
+      if constexpr (kGlu) job.part = &args.parts[tile];
       if (at < kValues)
         targets[e] = Target(args, job, first_column + at / 16 % C::kColumns,
-                            (job.first_tile + at / 16 / C::kColumns) * 16 + at % 16);
+                            (job.first_tile + (kGlu ? 0 : tile)) * 16 + at % 16);
       acc[e] = 0.0f;
     }
   };
@@ -86,7 +93,9 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
             acc[e] = Traits<F>::kBlock == 256 ? __fmaf_rn(v, from[j * kPlane + own_column * kColumnPitch + 16], acc[e])
                                               : acc[e] + v;
           }
-        if (is_last) targets[e].put(acc[e]);
+        if (!is_last) continue;
+        const float sum = targets[e].put(acc[e]);
+        if constexpr (kGlu) put_glu(args, targets[e], sum);
       }
       added.advance(n, n_groups);
       i += n;
@@ -97,12 +106,14 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
 
 // Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. Of more than
 // one tile a block, all matrices have whole blocks. kNorm: x is one row of floats, of which each workgroup makes the
-// quantized row itself, behind its groups or in scratch memory.
-template <Format F, class C, bool kNorm = false>
+// quantized row itself, behind its groups or in scratch memory. kGlu: a block is a tile of gate and one of up.
+template <Format F, class C, bool kNorm = false, bool kGlu = false>
 __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sharer) {
   using T = Traits<F>;
   using S = FewShape<F, C>;
+  static_assert(!kGlu || (C::kT == 2 && C::kColumns == 1), "lanes of the warp that adds up");
   constexpr uint32_t kPlane = C::kT * C::kColumns * kColumnPitch;  // floats of a group's v
+  constexpr int kOwnTiles = kGlu ? 1 : C::kT;                      // of a block, of one matrix
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
@@ -113,9 +124,13 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   uint8_t* const slots = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + warp * S::kDepth * S::kSlot;
   uint32_t n_rows = 0, n_blocks = args.n_blocks;
   const auto job_at = [&](uint32_t block) {
-    return is_dense ? job_of<C::kT>(args, block, all_rows(n_rows))
-                    : job_of<C::kT>(args, block % args.n_blocks, item_of(args, block / args.n_blocks, n_rows));
+    return is_dense ? job_of<kOwnTiles>(args, block, all_rows(n_rows))
+                    : job_of<kOwnTiles>(args, block % args.n_blocks, item_of(args, block / args.n_blocks, n_rows));
   };
+  // From a tile of a block to the next; experts of both matrices of kGlu are as far apart.
+  const auto tile_pitch =
+      kGlu ? static_cast<const uint8_t*>(args.parts[1].w) - static_cast<const uint8_t*>(args.parts[0].w)
+           : static_cast<int64_t>(16 * row_bytes);
   Walk asked{sharer};
   asked.advance(warp, n_groups);
   uint32_t asked_block = kAbsent;
@@ -137,7 +152,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
         const uint32_t vectors = T::kBlock == 256 ? S::kVectors : steps_of(asked.group) * T::kBytes;
 #pragma unroll
         for (int t = 0; t < C::kT; ++t) {
-          const uint8_t* from = asked_from + t * 16 * row_bytes + asked.group * S::kTile;
+          const uint8_t* from = asked_from + t * tile_pitch + asked.group * S::kTile;
           uint8_t* to = slot + t * S::kTile + 16 * lane;
 #pragma unroll
           for (uint32_t i = 0; i < S::kVectors; i += 32)
@@ -181,9 +196,11 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     begin_product(args);
     row.make(shared, rows, [&] { ask_some(kBefore, S::kDepth); });
   } else {
-    rows = q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
+    rows = q8_rows(C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
+                   static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   }
   C columns{rows, k, lane};
+  if constexpr (C::kIsFloat) columns.floats = static_cast<const float*>(args.x);
   if (kSetsFirst && is_dense && is_worker)
     columns.set_rows([&](uint32_t column) { return min(first_column + column, n_rows - 1); });
   if constexpr (!kNorm) begin_product(args);
@@ -204,6 +221,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
         });
       }
       columns.ask(used.group, steps_of(used.group));
+      if constexpr (C::kIsFloat) columns.is_kept = used.block % args.n_blocks == 0;
     };
     ask_x();
     if (!is_known) ask_some(0, S::kDepth);
@@ -234,12 +252,12 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     }
     return;
   }
-  add_in_order<F, C>(args, sharer, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
+  add_in_order<F, C, kGlu>(args, sharer, shared, first_column, n_groups, n_blocks, n_rounds, job_at);
 }
 
-template <Format F, class C, bool kNorm = false>
+template <Format F, class C, bool kNorm = false, bool kGlu = false>
 __device__ __forceinline__ void linear(const LinearArgs& args) {
-  linear<F, C, kNorm>(args, {blockIdx.x, gridDim.x});
+  linear<F, C, kNorm, kGlu>(args, {blockIdx.x, gridDim.x});
 }
 
 }  // namespace zinc_rt::cuda

@@ -25,6 +25,7 @@ struct Columns {
                         kBlockSums = T::kBlock == 32 && (T::kOffset != 0 || T::kMin != 0),
                         kAhead = kN == 1 || T::kBlock == 32;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
+  static constexpr bool kIsFloat = false;                             // of x, before run()
   // Where x of a row begins; of blocks of 256 its sums from the lane's four on.
   struct Row {
     const int8_t* qs;

@@ -200,11 +200,13 @@ struct Target {
     residual = args.residual + at;
     before = *residual;
   }
-  __device__ __forceinline__ void put(float sum) const {
-    if (y == nullptr) return;
+  // What is put there.
+  __device__ __forceinline__ float put(float sum) const {
+    if (y == nullptr) return 0.0f;
     sum = sum + bias;
     *y = sum;
     if (residual != nullptr) *residual = before + sum;
+    return sum;
   }
 };
 

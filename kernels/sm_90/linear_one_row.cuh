@@ -65,6 +65,7 @@ struct OneColumn {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
+  static constexpr bool kIsFloat = false;
   Q8Rows x;
   uint32_t k, lane;
   // Where a lane has x of the first group, and what it wants of x of a group, on its way before the group is there: its
@@ -316,6 +317,40 @@ struct OneColumn {
     return __dp2a_hi(last, n, __dp2a_hi(first, n, 0));
   }
   __device__ __forceinline__ uint32_t own_number() const { return lane % 4 * kT / 2; }
+};
+
+// The same of a row of floats that each warp quantizes itself, group by group: a lane's values are those of its step of
+// the B operand. is_kept: the group is also left as QUANTIZE would leave it, in x.
+template <Format F, int kTiles>
+struct FloatColumn : OneColumn<F, kTiles> {
+  using Base = OneColumn<F, kTiles>;
+  static constexpr bool kIsFloat = true;
+  const float* floats;
+  Eight values;
+  uint32_t row, group;
+  bool is_kept;
+
+  template <class RowAt>
+  __device__ __forceinline__ void set_rows(const RowAt& row_at) {
+    row = row_at(0);
+  }
+  __device__ __forceinline__ void ask(uint32_t g, uint32_t) {
+    group = g;
+    values = load_eight(floats + static_cast<uint64_t>(row) * Base::k, g * 256 + first_of_eight(), Base::k);
+  }
+  __device__ __forceinline__ void run(const Group<F> (&groups)[kTiles], uint32_t g, float* to) {
+    constexpr uint32_t kAll = 0xFFFFFFFFu;
+    constexpr bool kIs256 = Base::T::kBlock == 256;
+    const QuantizedEight q = quantized<kIs256>(values);
+    if (is_kept) store_eight<kIs256>(q, Base::x, row, Base::k, group * 256 + first_of_eight());
+    // The lane's two steps are 8 lanes apart from the next lane's; four lanes have a step's sum and scale.
+    const uint32_t first = Base::lane % 4 * 8;
+    Base::own = uint2{q.words[0], q.words[1]};
+    Base::sums = uint2{__shfl_sync(kAll, q.sum, first), __shfl_sync(kAll, q.sum, first + 4)};
+    Base::d[0] = kIs256 ? q.d : __shfl_sync(kAll, q.d, first);
+    if constexpr (!kIs256) Base::d[1] = __shfl_sync(kAll, q.d, first + 4);
+    Base::run(groups, g, to);
+  }
 };
 
 }  // namespace zinc_rt::cuda

@@ -1,6 +1,7 @@
-// The rows of a step's only token as attention wants them, made by its workgroups themselves: each its heads of q, and
-// if it has the token's own chunk also K and V there, which so come from no other workgroup's writes. That is
-// RMS_NORM_FUSED_ROPE_KV_WRITE of a head of q or k a warp, and a value of v a thread.
+// The rows of a token as attention wants them, made by its workgroups themselves, where each token of a step is the
+// only one of its slot: each its heads of q, and if it has the token's own chunk also K and V there, which so come from
+// no other workgroup's writes. That is RMS_NORM_FUSED_ROPE_KV_WRITE of a head of q or k a warp, and a value of v a
+// thread.
 #pragma once
 
 #include "kernels/sm_90/attention.cuh"
@@ -11,8 +12,8 @@ namespace zinc_rt::cuda {
 template <class Cell, int kSteps>
 class TokenRows {
  public:
-  __device__ __forceinline__ TokenRows(const RopeArgs& rope, const push::FlashAttn& c)
-      : rope_(rope), c_(c), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
+  __device__ __forceinline__ TokenRows(const RopeArgs& rope, const push::FlashAttn& c, uint32_t token)
+      : rope_(rope), c_(c), token_(token), warp_(threadIdx.x / 32), lane_(threadIdx.x % 32) {}
   // Before the inputs are there: weights never change.
   __device__ __forceinline__ void ask_norms() {
     head_.ask_norm(warp_ == kKPlace ? rope_.k_norm : rope_.q_norm, c_.head_dim);
@@ -24,7 +25,8 @@ class TokenRows {
   // When they are.
   __device__ __forceinline__ void ask_v(uint32_t kv_head) {
     kv_head_ = kv_head;
-    v_ = threadIdx.x < c_.v_head_dim ? rope_.v[kv_head * c_.v_head_dim + threadIdx.x] : 0.0f;
+    const float* row = rope_.v + static_cast<uint64_t>(token_) * c_.n_kv_heads * c_.v_head_dim;
+    v_ = threadIdx.x < c_.v_head_dim ? row[kv_head * c_.v_head_dim + threadIdx.x] : 0.0f;
   }
 
   // Where rows go. q: heads first to end of the kv head, head h at h * head_dim of shared memory and, if not null, of
@@ -47,7 +49,8 @@ class TokenRows {
       const uint32_t own = place < kKPlace ? place : place - 1, h = to.first + own;
       if (is_k ? !has_k : own >= n_heads) continue;
       const uint32_t group = c_.n_heads / c_.n_kv_heads;
-      head_.ask_values(is_k ? rope_.k + kv_head_ * d : rope_.q + (kv_head_ * group + h) * d, d);
+      const uint64_t of_token = static_cast<uint64_t>(token_) * (is_k ? c_.n_kv_heads : c_.n_heads);
+      head_.ask_values((is_k ? rope_.k : rope_.q) + (of_token + (is_k ? kv_head_ : kv_head_ * group + h)) * d, d);
       float* y = is_k ? to.scratch : to.q + h * d;
       head_.make(y, rope_.eps, rope_.neox != 0);
       if (is_k)
@@ -77,7 +80,7 @@ class TokenRows {
 
   const RopeArgs& rope_;
   const push::FlashAttn& c_;
-  uint32_t warp_, lane_, kv_head_;
+  uint32_t token_, warp_, lane_, kv_head_;
   float v_;
   WarpHead<kSteps> head_;
 };

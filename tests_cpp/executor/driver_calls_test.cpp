@@ -86,16 +86,17 @@ TEST_F(DriverCalls, LaunchesOfProductsByDigits) {
 
 // Rows are quantized by what makes them; choices are sorted by expert once a layer, for few tokens by what makes them,
 // and not at all for one token. A few tokens meet gate and up, then down, by warps of their own. The norm of the next
-// layer sums up a token's experts, if there are several tokens; of one token the router makes its own rows.
+// layer sums up a token's experts, if there are several tokens; of one token the router makes its own rows, gate and up
+// leave their GLU, and down quantizes it.
 TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
   const auto executor = open_on_device("qwen3moe-Q6_K");
   ASSERT_NE(executor, nullptr);
   const auto n_layers = executor->config().n_layers;
   for (const std::size_t n_tokens : {1u, 3u, 32u, 33u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel :
-         {"moe_gate_topk_128", "moe_gate_topk_sorted_128", "quantize", "moe_swiglu", "add", "glu_quantize", "moe_group",
-          "linear_8_by_warp", "moe_sum", "moe_sum_norm_rows", "linear_4_norm", "norm_rows"})
+    for (const char* kernel : {"moe_gate_topk_128", "moe_gate_topk_sorted_128", "quantize", "moe_swiglu", "add",
+                               "glu_quantize", "moe_group", "linear_8_by_warp", "moe_sum", "moe_sum_norm_rows",
+                               "linear_4_norm", "norm_rows", "linear_1_glu", "linear_1_floats"})
       before[kernel] = launches(kernel);
     if (n_tokens < 32) {
       decode(*executor, n_tokens, n_tokens);
@@ -119,31 +120,36 @@ TEST_F(DriverCalls, LaunchesOfLayersWithExperts) {
     EXPECT_EQ(n("add"), 0u);
     EXPECT_EQ(n("quantize"), 0u);
     EXPECT_EQ(n("moe_swiglu"), 0u);
-    EXPECT_EQ(n("glu_quantize"), n_layers);
+    EXPECT_EQ(n("glu_quantize"), n_tokens > 1 ? n_layers : 0);
+    EXPECT_EQ(n("linear_1_glu"), n_tokens > 1 ? 0 : n_layers);
+    EXPECT_EQ(n("linear_1_floats"), n_tokens > 1 ? 0 : n_layers);
     if (n_tokens <= 3) {
       EXPECT_EQ(n("linear_8_by_warp"), n_tokens == 1 ? 0 : 2 * n_layers);
     }
   }
 }
 
-// A shared expert beside them multiplies x by gate and up at once, and its rows too are quantized by what makes them.
+// A shared expert beside them multiplies x by gate and up at once, and its rows too are quantized by what makes them,
+// or of one token by what reads them.
 TEST_F(DriverCalls, LaunchesOfSharedExperts) {
   const auto executor = open_on_device("qwen35moe-Q8_0");
   ASSERT_NE(executor, nullptr);
   for (const std::size_t n_slots : {1u, 3u}) {
     std::map<std::string, unsigned long> before;
-    for (const char* kernel : {"shared_expert", "glu", "glu_quantize"}) before[kernel] = launches(kernel);
+    for (const char* kernel : {"shared_expert", "glu", "glu_quantize", "linear_1_glu"})
+      before[kernel] = launches(kernel);
     decode(*executor, n_slots, n_slots);
     const auto n = [&](const char* kernel) { return launches(kernel) - before[kernel]; };
     const auto n_layers = n("shared_expert");
     EXPECT_GT(n_layers, 0u);
     EXPECT_EQ(n("glu"), 0u);
-    EXPECT_EQ(n("glu_quantize"), 2 * n_layers);
+    EXPECT_EQ(n(n_slots == 1 ? "linear_1_glu" : "glu_quantize"), 2 * n_layers);
+    EXPECT_EQ(n(n_slots == 1 ? "glu_quantize" : "linear_1_glu"), 0u);
   }
 }
 
-// Attention of one token writes the cache itself where a slot has room for several chunks.
-TEST_F(DriverCalls, LaunchesOfOneToken) {
+// Attention of a token of each slot writes the cache itself where a slot has room for several chunks.
+TEST_F(DriverCalls, LaunchesOfOneTokenEach) {
   for (const std::uint32_t context : {128u, 256u})
     for (const std::size_t n_slots : {1u, 2u}) {
       const auto executor = open_on_device("llama_k-Q4_0", context);
@@ -151,7 +157,7 @@ TEST_F(DriverCalls, LaunchesOfOneToken) {
       const auto layers = executor->config().n_layers;
       const auto written = launches("rope_kv_write_heads"), joined = launches("flash_attn_1_f16_64");
       decode(*executor, 0, n_slots);
-      const bool is_joined = context > 128 && n_slots == 1;
+      const bool is_joined = context > 128;
       EXPECT_EQ(launches("rope_kv_write_heads") - written, is_joined ? 0 : layers);
       EXPECT_EQ(launches("flash_attn_1_f16_64") - joined, is_joined ? layers : 0);
     }
@@ -162,10 +168,11 @@ TEST_F(DriverCalls, LaunchesOfAttention) {
   const auto executor = open_on_device("qwen3moe-Q6_K", 512);
   ASSERT_NE(executor, nullptr);
   const auto n_runs = [&](auto&& step) {
-    const auto runs = launches("flash_attn_runs_f16_64"), layers = launches("flash_attn_f16_64");
+    const auto of_tokens = [&] { return launches("flash_attn_f16_64") + launches("flash_attn_1_f16_64"); };
+    const auto runs = launches("flash_attn_runs_f16_64"), layers = of_tokens();
     step();
-    EXPECT_GT(launches("flash_attn_f16_64"), layers);
-    return std::pair(launches("flash_attn_runs_f16_64") - runs, launches("flash_attn_f16_64") - layers);
+    EXPECT_GT(of_tokens(), layers);
+    return std::pair(launches("flash_attn_runs_f16_64") - runs, of_tokens() - layers);
   };
   EXPECT_EQ(n_runs([&] { decode(*executor, 0, 3); }).first, 0u);
   const auto [of_prompt, layers] = n_runs([&] {

@@ -60,6 +60,12 @@ void matmul_q4k(Planner& p, const OpCall& c) {
 void qkv(Planner& p, const OpCall& c) {
   plan_qkv(p, c);
 }
+void gate_up(Planner& p, const OpCall& c) {
+  plan_gate_up(p, c);
+}
+void experts(Planner& p, const OpCall& c) {
+  plan_experts_op(p, c);
+}
 void gate_topk(Planner& p, const OpCall& c) {
   plan_choices(p, {&c, 1});
 }
@@ -133,8 +139,8 @@ Matrix matrix_of(const OpCall& c) {
           c.symbols[1]};
 }
 
-void plan_linear_op(Planner& p, const OpCall& c, float* residual, const DigitRows& digits) {
-  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {matrix_of(c)}, {}, residual, nullptr, digits);
+void plan_linear_op(Planner& p, const OpCall& c, const LinearWith& with) {
+  plan_linear(p, c, c.buffers[0], c.dtype(3), c.symbols[0], {matrix_of(c)}, with);
 }
 
 DigitRows digits_before(Planner& p, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices) {
@@ -165,11 +171,7 @@ const std::vector<CudaOp>& cuda_ops() {
        {"dim:d", "dim:nq", "dim:nk", "dim:nv", "dtype:q_w", "dtype:k_w", "dtype:v_w"},
        Keys::kWeights,
        qkv},
-      {Op::RMS_NORM_FUSED_MLP_GATE_UP,
-       "n",
-       {"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"},
-       Keys::kWeights,
-       plan_gate_up},
+      {Op::RMS_NORM_FUSED_MLP_GATE_UP, "n", {"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"}, Keys::kWeights, gate_up},
       {Op::ROPE, "n", {"dim:d", "dim:p"}, Keys::kNone, row<kThreads>},
       {Op::RMS_NORM_FUSED_ROPE_KV_WRITE,
        "n",
@@ -195,7 +197,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:gate_w", "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"},
        Keys::kWeights,
-       plan_experts_op},
+       experts},
       {Op::MOE_SWIGLU, "n", {"dim:f"}, Keys::kNone, wide},
       {Op::MOE_DOWN_ACC,
        "n",
@@ -241,7 +243,7 @@ const std::vector<CudaOp>& cuda_ops() {
        "n",
        {"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
        Keys::kWeights,
-       plan_experts_op},
+       experts},
       {Op::MOE_SUM, "n", {"dim:d", "dim:k", "dim:e"}, Keys::kNone, plan_moe_sum},
       {Op::STATE_COPY, "n", {"dim:w"}, Keys::kNone, state_copy},
   };

@@ -3,6 +3,7 @@
 // Thread rule: plain functions.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
 
 // LINEAR, LM_HEAD. Symbols: k, m, type of w, type of x.
 Matrix matrix_of(const OpCall& call);
-void plan_linear_op(Planner& planner, const OpCall& call, float* residual = nullptr, const DigitRows& digits = {});
+void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
 // What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
@@ -54,12 +55,19 @@ struct ChoiceSum {
 };
 // Whether a norm of rows of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
-// RMS_NORM_FUSED_QKV of rows to which a sum is added first, if not null; RMS_NORM_FUSED_MLP_GATE_UP.
+// RMS_NORM_FUSED_QKV of rows to which a sum is added first, if not null; RMS_NORM_FUSED_MLP_GATE_UP, and GLU if not
+// null.
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
-void plan_gate_up(Planner& planner, const OpCall& call);
+void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
+
+// Gate and up of RMS_NORM_FUSED_MLP_GATE_UP.
+std::vector<Matrix> gate_up_of(const OpCall& call);
 
 // Experts.
-void plan_experts_op(Planner& planner, const OpCall& call);  // MOE_GATE_UP, MOE_LINEAR
+// The products of an op of experts, or nothing. MOE_GATE_UP: symbols d, e, f, k, types of gate, up and x, pitches of
+// gate and up. MOE_LINEAR: d, e, f, k, types of w and x, pitch.
+std::optional<ExpertProducts> expert_products(const OpCall& call);
+void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
 // MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
 // Of one token a norm of its row (also with the LINEAR whose rows RESIDUAL_RMS_NORM adds), its QUANTIZE and
@@ -69,7 +77,7 @@ void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
 void plan_shared_expert(Planner& planner, const OpCall& call);
 // MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows, and the norm, q, k and v of the next layer. How many packets; 0:
-// the first is by itself.
-std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls);
+// the first is by itself. floats: null, or of MOE_DOWN_ACC what QUANTIZE makes its x of (LinearWith).
+std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, const float* floats = nullptr);
 
 }  // namespace zinc_rt::ring

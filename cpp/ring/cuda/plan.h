@@ -168,12 +168,29 @@ constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, st
 }
 // What the products of rows of q8a256 by matrices of one k want, in scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
-// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch. residual: null,
-// or rows to which y is added besides. norm: null, or x is a row of floats, which becomes one of `x_dtype` by it.
-// digits: what plan_digits left, if the launch before makes it of x; else a launch here does.
+// GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
+struct GluOf {
+  float* y;
+  std::uint32_t act;
+};
+bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up);
+constexpr std::uint32_t glu_workgroups() {  // at most
+  return kMultiprocessors * cuda::linear_workgroups(2, 0);
+}
+// Whether a product of one row of k values may quantize it itself (LinearWith::floats).
+bool can_quantize_x(const OpCall& call, std::uint32_t k);
+// What belongs to a product besides matrices and x.
+struct LinearWith {
+  Experts experts = {};
+  float* residual = nullptr;   // null, or rows to which y is added besides
+  const Norm* norm = nullptr;  // null, or x is a row of floats, which becomes one of its type by it
+  DigitRows digits = {};       // what plan_digits left, if the launch before makes it of x; else a launch here does
+  const GluOf* glu = nullptr;
+  const float* floats = nullptr;  // null, or one row (of experts one a choice) that the product quantizes itself to x
+};
+// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch.
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts = {}, float* residual = nullptr,
-                 const Norm* norm = nullptr, const DigitRows& digits = {});
+                 const std::vector<Matrix>& matrices, const LinearWith& with = {});
 // A norm's rows as they are wanted; null: not so.
 struct NormedRows {
   void *floats = nullptr, *q8a32 = nullptr, *q8a256 = nullptr;
@@ -223,8 +240,9 @@ struct CudaOp {
   int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
 };
 // Plans a packet, or several in one where the later ones only continue the first (LINEAR or MOE_SUM and the ADD of its
-// rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; of one token what writes the cache and
-// attention, and then QUANTIZE too, or LINEAR, the norm of its sums and MOE_GATE_TOPK; of several, what adds experts to
+// rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; what writes the cache and attention of a
+// token of each slot, and then QUANTIZE too; of one token LINEAR, the norm of its sums and MOE_GATE_TOPK, or the
+// products by gate and up and their GLU, or QUANTIZE and the product of its row; of several, what adds experts to
 // hidden rows and RMS_NORM_FUSED_QKV); all that the later of them read is still written. How many packets it planned.
 // Of MOE_GATE_TOPK it looks for the products behind. plan_packets.cpp.
 std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls);

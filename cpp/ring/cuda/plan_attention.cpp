@@ -141,7 +141,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[11] = plan.parts == 1 ? 1 : 0;
   const std::string staged = type + "_" + std::to_string(plan.width);
   if (kv_write != nullptr)
-    p.launch("flash_attn_staged", "flash_attn_1_" + staged, 1, push.n_kv_heads, plan.parts, cuda::kAttendThreads,
+    p.launch("flash_attn_staged", "flash_attn_1_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
              plan.shared + own_q_bytes(push), token_args(args, *kv_write));
   else if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
@@ -177,13 +177,13 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
                    rows * row_bytes(type, next.symbols[0]));
 }
 
-// Of one token the workgroups of staged chunks make their heads of q themselves, and the last chunk's the cells of K
-// and V, where that is all of the cache's write. Others still read the rows that these are made of while q is written,
-// which so must lie apart from them; y is written by the merge, when all are done. Heads wider than 128
-// values have no kernel for it.
+// Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
+// the last chunk's the cells of K and V, where that is all of the cache's write. Others still read the rows that these
+// are made of while q is written, which so must lie apart from them; y is written by the merge, when all are done.
+// Heads wider than 128 values have no kernel for it.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
-  if (!is_attention(c) || before.op != ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE || c.rows_symbol != 1 ||
-      before.rows_symbol != 1)
+  if (before.op != ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE || c.rows_symbol != before.rows_symbol || !is_attention(c) ||
+      (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1))
     return false;
   // q; the caches; positions, slots and the page table.
   constexpr std::size_t kSame[][2] = {{0, 11}, {1, 9}, {2, 10}, {3, 5}, {4, 6}, {5, 8}};
@@ -195,9 +195,9 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim ||
       !std::ranges::equal(widths, std::span(before.symbols).first(3)))
     return false;
+  const auto bytes = [&](std::size_t i) { return std::uint64_t{c.rows()} * widths[i] * 4; };
   for (std::size_t i = 0; i < 3; ++i)
-    if (!are_apart(c.buffers[0], std::uint64_t{widths[0]} * 4, before.buffers[i], std::uint64_t{widths[i]} * 4))
-      return false;
+    if (!are_apart(c.buffers[0], bytes(0), before.buffers[i], bytes(i))) return false;
   const Plan plan = plan_of(p, c);
   return plan.kind == Kind::kStaged && plan.width <= 128 && plan.parts > 1 &&
          plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();

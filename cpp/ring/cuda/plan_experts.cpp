@@ -1,6 +1,5 @@
 // The ops of experts: their choice, their products, the sum over a token's choices, and shared experts.
 #include <algorithm>
-#include <optional>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/ops.h"
@@ -11,21 +10,6 @@ namespace {
 using ir::Op;
 
 constexpr std::uint32_t kThreads = 256;
-
-// The products of an op of experts, or nothing. MOE_GATE_UP: symbols d, e, f, k, types of gate, up and x, pitches of
-// gate and up. MOE_LINEAR: d, e, f, k, types of w and x, pitch.
-std::optional<ExpertProducts> expert_products(const OpCall& c) {
-  if (c.op != Op::MOE_GATE_UP && c.op != Op::MOE_LINEAR) return std::nullopt;
-  const bool is_pair = c.op == Op::MOE_GATE_UP;
-  const std::size_t n = is_pair ? 2 : 1;
-  const std::uint32_t e = c.symbols[1], f = c.symbols[2], k = c.symbols[3];
-  ExpertProducts products{c.dtype(4 + n), c.symbols[0], {}, {}};
-  for (std::size_t i = 0; i < n; ++i)
-    products.matrices.push_back(
-        {c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 2 + n + i), f, c.symbols[5 + n + i]});
-  products.experts = {at<const std::int32_t>(c, 1 + n), k, e, is_pair ? 1 : c.constants<push::MoeLinear>().rows};
-  return products;
-}
 
 // Symbols: d, e, type of the router, type of x.
 Matrix router_of(const OpCall& c) {
@@ -74,11 +58,12 @@ ChoiceSum sum_of(const OpCall& c) {
   return {c.buffers[0], c.buffers[1], c.buffers[2], c.buffers[3], c.buffers[4], nullptr, c.symbols[1], c.symbols[2]};
 }
 // All but the sum, which is left to do. Symbols: f, e, d, k, types of w and x, pitch.
-ChoiceSum down(Planner& p, const OpCall& c) {
+ChoiceSum down(Planner& p, const OpCall& c, const float* floats) {
   const std::uint32_t d = c.symbols[2], k = c.symbols[3], e = c.symbols[1];
   auto* y = static_cast<float*>(p.scratch(std::uint64_t{c.rows()} * k * d * 4));
   plan_linear(p, c, c.buffers[0], c.dtype(5), c.symbols[0],
-              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}}, {at<const std::int32_t>(c, 2), k, e, k});
+              {{c.buffers[1], c.dtype(4), d, nullptr, y, d, c.symbols[6]}},
+              {.experts = {at<const std::int32_t>(c, 2), k, e, k}, .floats = floats});
   return {y, c.buffers[2], c.buffers[3], c.buffers[4], nullptr, c.buffers[5], k, e};
 }
 // Whether the choices of a token are added to its hidden row by what normalizes that for q, k and v.
@@ -89,10 +74,9 @@ bool can_add_choices(const Planner& planner, const OpCall& sum, const void* hidd
 
 // y = gate's product and up's through the activation, by down, of a shared expert. Symbols: d, f, types of gate, up and
 // down.
-void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) {
+void shared_down(Planner& p, const OpCall& c, float* gate, float* up, const Matrix& down) {
   const auto push = c.constants<push::SharedExpert>();
-  const std::uint32_t d = c.symbols[0], f = c.symbols[1], n = c.rows();
-  const Matrix down{c.buffers[3], c.dtype(4), d, nullptr, y, d};
+  const std::uint32_t f = c.symbols[1], n = c.rows();
   const DType type = push.quantize != 0 ? act_dtype(down.dtype) : DType::kF32;
   auto args = p.args(c, {f, static_cast<std::uint32_t>(type)});
   void* const buffers[] = {gate, up, gate, nullptr};
@@ -110,9 +94,23 @@ void shared_down(Planner& p, const OpCall& c, float* gate, float* up, float* y) 
 
 }  // namespace
 
-void plan_experts_op(Planner& p, const OpCall& c) {
+std::optional<ExpertProducts> expert_products(const OpCall& c) {
+  if (c.op != Op::MOE_GATE_UP && c.op != Op::MOE_LINEAR) return std::nullopt;
+  const bool is_pair = c.op == Op::MOE_GATE_UP;
+  const std::size_t n = is_pair ? 2 : 1;
+  const std::uint32_t e = c.symbols[1], f = c.symbols[2], k = c.symbols[3];
+  ExpertProducts products{c.dtype(4 + n), c.symbols[0], {}, {}};
+  for (std::size_t i = 0; i < n; ++i)
+    products.matrices.push_back(
+        {c.buffers[1 + i], c.dtype(4 + i), f, nullptr, at<float>(c, 2 + n + i), f, c.symbols[5 + n + i]});
+  products.experts = {at<const std::int32_t>(c, 1 + n), k, e, is_pair ? 1 : c.constants<push::MoeLinear>().rows};
+  return products;
+}
+
+void plan_experts_op(Planner& p, const OpCall& c, const GluOf* glu) {
   const auto products = expert_products(c);
-  plan_linear(p, c, c.buffers[0], products->x_dtype, products->k, products->matrices, products->experts);
+  plan_linear(p, c, c.buffers[0], products->x_dtype, products->k, products->matrices,
+              {.experts = products->experts, .glu = glu});
 }
 
 void plan_choices(Planner& p, std::span<const OpCall> calls) {
@@ -138,7 +136,7 @@ std::size_t plan_normed_choices(Planner& p, std::span<const OpCall> calls) {
   if (!are_apart(norm.x, bytes, norm.y, bytes) || !are_apart(norm.x, bytes, quantize.buffers[1], row_bytes(type, d)) ||
       !are_apart(norm.x, bytes, router.y, std::uint64_t{router.rows} * 4) || !can_norm_floats(p, d, router))
     return 0;
-  if (is_sum) plan_linear_op(p, calls[0], static_cast<float*>(norm.x));
+  if (is_sum) plan_linear_op(p, calls[0], {.residual = static_cast<float*>(norm.x)});
   NormedRows rows{norm.y};
   rows.of(type) = quantize.buffers[1];
   plan_normed_floats(p, gate, norm.x, d, router, {static_cast<const float*>(norm.w), norm.eps}, rows);
@@ -151,15 +149,15 @@ void plan_moe_sum(Planner& p, const OpCall& c) {
 }
 
 void plan_moe_down_acc(Planner& p, const OpCall& c) {
-  add_choices(p, c, down(p, c), c.symbols[2]);
+  add_choices(p, c, down(p, c, nullptr), c.symbols[2]);
 }
 
-std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls) {
+std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, const float* floats) {
   const OpCall& first = calls[0];
   const bool is_down = first.op == Op::MOE_DOWN_ACC;
   if (!is_down && (first.op != Op::MOE_SUM || !is_sum_of(first, calls[1]))) return 0;
   const std::size_t n = is_down ? 1 : 2;
-  ChoiceSum sum = is_down ? down(planner, first) : sum_of(first);
+  ChoiceSum sum = is_down ? down(planner, first, floats) : sum_of(first);
   if (!is_down) sum.hidden = calls[1].buffers[0];
   if (calls.size() > n && can_add_choices(planner, first, sum.hidden, calls[n])) {
     plan_qkv(planner, calls[n], &sum);
@@ -175,19 +173,28 @@ void plan_shared_expert(Planner& p, const OpCall& c) {
   const auto floats = [&](std::uint64_t width) { return static_cast<float*>(p.scratch(n * width * 4)); };
   float *gate = floats(f), *up = floats(f), *y = floats(d);
   const Matrix of_gate{c.buffers[1], c.dtype(2), f, nullptr, gate, f},
-      of_up{c.buffers[2], c.dtype(3), f, nullptr, up, f};
-  const auto project = [&](const std::vector<Matrix>& matrices) {  // which want x in one type
-    const DType type = is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32;
+      of_up{c.buffers[2], c.dtype(3), f, nullptr, up, f}, of_down{c.buffers[3], c.dtype(4), d, nullptr, y, d};
+  const auto type_of = [&](const Matrix& m) { return is_quantized ? act_dtype(m.dtype) : DType::kF32; };
+  const auto project = [&](const std::vector<Matrix>& matrices, const GluOf* glu = nullptr) {  // x in one type
+    const DType type = type_of(matrices[0]);
     const void* x = type == DType::kF32 ? c.buffers[0] : plan_quantize(p, c, c.buffers[0], type, d);
-    plan_linear(p, c, x, type, d, matrices);
+    plan_linear(p, c, x, type, d, matrices, {.glu = glu});
   };
-  if (!is_quantized || act_dtype(of_gate.dtype) == act_dtype(of_up.dtype)) {
-    project({of_gate, of_up});
+  if (const GluOf glu{gate, c.constants<push::SharedExpert>().act}; can_glu(p, c, type_of(of_gate), {of_gate, of_up})) {
+    project({of_gate, of_up}, &glu);
+    if (const DType type = type_of(of_down); type == DType::kF32)
+      plan_linear(p, c, gate, type, f, {of_down});
+    else
+      plan_linear(p, c, p.scratch(row_bytes(type, f)), type, f, {of_down}, {.floats = gate});
   } else {
-    project({of_gate});
-    project({of_up});
+    if (type_of(of_gate) == type_of(of_up)) {
+      project({of_gate, of_up});
+    } else {
+      project({of_gate});
+      project({of_up});
+    }
+    shared_down(p, c, gate, up, of_down);
   }
-  shared_down(p, c, gate, up, y);
   auto args = p.args(c, {d});
   args.buffers[1] = c.buffers[4];
   args.buffers[2] = y;

@@ -16,10 +16,11 @@ constexpr std::uint32_t kLeastDigits = 17;    // rows of x from which on digits 
 constexpr std::uint32_t kLeastDigitsOfExperts = 13;  // the same, of an expert on the average
 // The same where so many workgroups have a block of rows of W, fewer of those whose digits cost less.
 constexpr std::uint32_t kLeastDigitsOfMany = 2, kManyDigitBlocks = 64, kManyDigitBlocksOfQ6K = 80;
-constexpr std::uint32_t kLeastPairs = 250;      // with fewer blocks of two tiles much of a GPU would be idle
-constexpr std::uint32_t kLeastTiles = 100;      // with fewer large tiles also
-constexpr std::uint32_t kLeastSmallTiles = 33;  // with fewer small tiles linear_16 fills more of it
-constexpr std::uint32_t kManyTiles = 500;       // with so many large tiles a workgroup of 8 warps is faster than of 16
+constexpr std::uint32_t kLeastPairs = 250;            // with fewer blocks of two tiles much of a GPU would be idle
+constexpr std::uint32_t kLeastTiles = 100;            // with fewer large tiles also
+constexpr std::uint32_t kLeastSmallTiles = 33;        // with fewer small tiles linear_16 fills more of it
+constexpr std::uint32_t kMostQuantizedInside = 4096;  // values of a row up to which a product quantizes it as fast
+constexpr std::uint32_t kManyTiles = 500;  // with so many large tiles a workgroup of 8 warps is faster than of 16
 
 struct Shape {
   const char *image, *function;  // image: of those with the weights' type in their name
@@ -89,6 +90,27 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
   shape.shared += is_shared ? bytes : 0;
   args.normed = is_shared ? nullptr : static_cast<std::uint8_t*>(planner.scratch(std::uint64_t{shape.walkers} * bytes));
   return shape;
+}
+
+// linear.cuh, of one row, blocks of a tile of gate and one of up.
+Shape glu_shape(DType dtype, std::uint32_t most_shared) {
+  return few_shape(dtype, 1, kLeastPairs, most_shared);
+}
+
+// What it becomes where it does what comes before or after the product.
+Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
+                    LinearArgs& args) {
+  if (with.glu != nullptr) shape = glu_shape(dtype, planner.most_shared());
+  if (with.norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
+  if (with.glu != nullptr) shape.function = with.norm != nullptr ? "linear_1_norm_glu" : "linear_1_glu";
+  if (with.floats != nullptr) shape.function = shape.block_rows == 32 ? "linear_1_of_2_floats" : "linear_1_floats";
+  return shape;
+}
+void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu) {
+  const Matrix& up = gate_up[1];
+  set_parts(args, {gate_up[0]}, up.dtype, 16);
+  args.parts[1] = {up.w, up.bias, up.y, up.rows, up.pitch, cuda::kAbsent};
+  args.glu = glu.y, args.act = glu.act;
 }
 
 // linear_tile.cuh.
@@ -453,9 +475,29 @@ void plan_normed_floats(Planner& planner, const OpCall& call, const void* x, std
                  kLeastFloatShape.threads, 0, args);
 }
 
+bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up) {
+  if (x_dtype == DType::kF32 || gate_up.size() != 2) return false;
+  const Matrix &gate = gate_up[0], &up = gate_up[1];
+  if (gate.dtype != up.dtype || gate.rows != up.rows || gate.pitch != up.pitch ||
+      gate.expert_pitch != up.expert_pitch || gate.rows % 16 != 0)
+    return false;
+  const Shape shape = glu_shape(gate.dtype, planner.most_shared());
+  // Where a multiprocessor has one workgroup of a type's wide groups, blocks should not come after one another.
+  const bool fits_twice = shape.shared <= cuda::linear_most_shared(2, 0);
+  return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= kMultiprocessors) &&
+         can_quantize_x(call, gate.rows);  // as what follows does
+}
+
+bool can_quantize_x(const OpCall& call, std::uint32_t k) {
+  return call.rows() == 1 && k <= kMostQuantizedInside;
+}
+
 void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dtype, std::uint32_t k,
-                 const std::vector<Matrix>& matrices, const Experts& experts, float* residual, const Norm* norm,
-                 const DigitRows& digits) {
+                 const std::vector<Matrix>& matrices, const LinearWith& with) {
+  const Experts& experts = with.experts;
+  float* const residual = with.residual;
+  const Norm* const norm = with.norm;
+  const DigitRows& digits = with.digits;
   if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
   const bool is_integer = x_dtype != DType::kF32;
   LinearArgs args = linear_args(planner, call, k, residual);
@@ -487,7 +529,8 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
     Shape shape = shapes.of(dtype);
     args.x = x;
     if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
-    if (norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
+    if (norm != nullptr || with.glu != nullptr || with.floats != nullptr)
+      shape = one_row_shape(planner, shape, dtype, k, with, args);
     if (shapes.is_tiled() && experts.ids == nullptr && shape.walkers == 0) {
       const auto n_tiles = [&] { return blocks_of(matrices, dtype, shape.block_rows) * ceil_div(rows, shape.columns); };
       if (n_tiles() < kLeastTiles) {
@@ -498,7 +541,11 @@ void plan_linear(Planner& planner, const OpCall& call, const void* x, DType x_dt
         shape = shapes.of(dtype, cuda::kFewWarpsTile);
       }
     }
-    set_parts(args, matrices, dtype, shape.block_rows);
+    if (with.glu != nullptr)
+      set_glu(args, matrices, *with.glu);
+    else
+      set_parts(args, matrices, dtype, shape.block_rows);
+    if (with.floats != nullptr) args.x = with.floats, args.quantized = const_cast<void*>(x);
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = experts.ids == nullptr ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);

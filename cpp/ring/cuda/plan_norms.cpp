@@ -41,7 +41,7 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
 // sum: null, or what is added to x first.
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices,
-                 const ChoiceSum* sum = nullptr) {
+                 const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
   const Norm norm{at<const float>(c, 1), c.constants<push::ResidualRmsNorm>().eps};
   NormedRows rows;
@@ -61,8 +61,10 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
-    plan_linear(p, c, is_inside ? c.buffers[0] : rows.of(types[i]), types[i], d, of_type[i], {}, nullptr,
-                is_inside ? &norm : nullptr, types[i] == DType::kQ8A256 ? rows.digits : DigitRows{});
+    plan_linear(p, c, is_inside ? c.buffers[0] : rows.of(types[i]), types[i], d, of_type[i],
+                {.norm = is_inside ? &norm : nullptr,
+                 .digits = types[i] == DType::kQ8A256 ? rows.digits : DigitRows{},
+                 .glu = glu});
   }
 }
 
@@ -107,11 +109,21 @@ void plan_qkv(Planner& p, const OpCall& c, const ChoiceSum* sum) {
   norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[0], matrices, sum);
 }
 
-void plan_gate_up(Planner& p, const OpCall& c) {
+std::vector<Matrix> gate_up_of(const OpCall& c) {
   std::vector<Matrix> matrices;
   for (std::size_t i = 0; i < 2; ++i)
     matrices.push_back({c.buffers[2 + i], c.dtype(2 + i), c.symbols[1], nullptr, at<float>(c, 4 + i), c.symbols[1]});
-  norm_linear(p, c, c.constants<push::RmsNormFusedMlpGateUp>().quantize != 0, c.symbols[0], matrices);
+  return matrices;
+}
+
+void plan_gate_up(Planner& p, const OpCall& c, const GluOf* glu) {
+  const bool is_quantized = c.constants<push::RmsNormFusedMlpGateUp>().quantize != 0;
+  const auto matrices = gate_up_of(c);
+  const std::uint32_t d = c.symbols[0];
+  norm_linear(p, c, is_quantized, d, matrices, nullptr, glu);
+  // A plan of this packet alone takes no less than one with what follows it.
+  if (glu == nullptr && is_quantized && can_glu(p, c, act_dtype(matrices[0].dtype), matrices))
+    p.scratch(std::uint64_t{glu_workgroups()} * cuda::normed_bytes(d, traits(matrices[0].dtype).block_elems));
 }
 
 }  // namespace zinc_rt::ring

@@ -23,6 +23,57 @@ bool is_apart(const OpCall& op, std::size_t n, const OpCall& quantize) {
   });
 }
 
+// Whether the products by gate and up of one row may leave their GLU, too. Its rows are written while other workgroups
+// read x, and beside gate's and up's.
+bool is_glu_of(const Planner& planner, const OpCall& products, const OpCall& glu) {
+  const bool is_dense = products.op == Op::RMS_NORM_FUSED_MLP_GATE_UP;
+  if ((!is_dense && products.op != Op::MOE_GATE_UP) || !is_glu(glu) || products.rows_symbol != 1 ||
+      glu.rows_symbol != 1)
+    return false;
+  const void *gate = products.buffers[4], *up = products.buffers[5], *y = glu.buffers[2];
+  if (glu.buffers[0] != gate || glu.buffers[1] != up) return false;
+  const std::uint32_t d = products.symbols[0];
+  const std::uint64_t bytes = std::uint64_t{glu.symbols[0]} * 4;
+  const auto apart = [&](const void* other, std::uint64_t n) { return are_apart(y, bytes, other, n); };
+  if (!apart(up, bytes) || (y != gate && !apart(gate, bytes))) return false;
+  if (is_dense) {
+    const auto matrices = gate_up_of(products);
+    const bool is_quantized = products.constants<push::RmsNormFusedMlpGateUp>().quantize != 0;
+    return apart(products.buffers[0], std::uint64_t{d} * 4) &&
+           can_glu(planner, products, is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32, matrices);
+  }
+  const auto experts = expert_products(products);
+  return apart(products.buffers[0], row_bytes(experts->x_dtype, d)) &&
+         can_glu(planner, products, experts->x_dtype, experts->matrices);
+}
+void plan_products_and_glu(Planner& planner, const OpCall& products, const OpCall& glu) {
+  const GluOf of{at<float>(glu, 2), glu.constants<push::Glu>().act};
+  if (products.op == Op::MOE_GATE_UP)
+    plan_experts_op(planner, products, &of);
+  else
+    plan_gate_up(planner, products, &of);
+}
+
+// The first is a QUANTIZE of one row, and the second reads it: the product may quantize the row itself. What it writes
+// is then written while other workgroups read the row's floats.
+std::size_t plan_quantized_product(Planner& planner, std::span<const OpCall> calls) {
+  const OpCall &quantize = calls[0], &product = calls[1];
+  const bool is_linear = product.op == Op::LINEAR;
+  if (quantize.op != Op::QUANTIZE || (!is_linear && product.op != Op::MOE_DOWN_ACC) || quantize.rows_symbol != 1 ||
+      product.rows_symbol != 1 || product.buffers[0] != quantize.buffers[1] ||
+      product.dtype(is_linear ? 3 : 5) != quantize.dtype(1) || !can_quantize_x(product, product.symbols[0]))
+    return 0;
+  const auto* floats = at<const float>(quantize, 0);
+  const auto apart = [&](const void* y) {
+    return are_apart(floats, std::uint64_t{quantize.symbols[0]} * 4, y, std::uint64_t{product.symbols[1]} * 4);
+  };
+  if (!is_linear) return 1 + plan_choice_sum(planner, calls.subspan(1), floats);
+  if (!apart(product.buffers[3])) return 0;
+  const bool is_sum = calls.size() > 2 && is_sum_of(product, calls[2]) && apart(calls[2].buffers[0]);
+  plan_linear_op(planner, product, {.residual = is_sum ? at<float>(calls[2], 0) : nullptr, .floats = floats});
+  return is_sum ? 3 : 2;
+}
+
 // The first n of the calls, of which the last is a QUANTIZE, by plan(digits); and if a product by digits reads its rows
 // next, that too, with the ADD of its rows. How many packets that is.
 template <class Plan>
@@ -36,7 +87,7 @@ std::size_t quantize_and_multiply(Planner& planner, std::span<const OpCall> call
   plan(digits);
   if (digits.columns == 0) return n;
   const bool is_sum = calls.size() > n + 1 && is_sum_of(*next, calls[n + 1]);
-  plan_linear_op(planner, *next, is_sum ? at<float>(calls[n + 1], 0) : nullptr, digits);
+  plan_linear_op(planner, *next, {.residual = is_sum ? at<float>(calls[n + 1], 0) : nullptr, .digits = digits});
   return is_sum ? n + 2 : n + 1;
 }
 
@@ -54,9 +105,14 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     const bool same_rows = first.rows_symbol == second.rows_symbol;
     if (const std::size_t n = plan_choice_sum(planner, calls); n > 0) return n;
     if (is_sum_of(first, second)) {
-      plan_linear_op(planner, first, at<float>(second, 0));
+      plan_linear_op(planner, first, {.residual = at<float>(second, 0)});
       return 2;
     }
+    if (is_glu_of(planner, first, second)) {
+      plan_products_and_glu(planner, first, second);
+      return 2;
+    }
+    if (const std::size_t n = plan_quantized_product(planner, calls); n > 0) return n;
     const bool is_quantized = second.op == Op::QUANTIZE && same_rows;
     if (is_quantized && is_glu(first) && second.buffers[0] == first.buffers[2] && is_apart(first, 2, second)) {
       auto args = planner.args(first, second.symbols);
@@ -79,8 +135,12 @@ std::size_t plan_packets(Planner& planner, std::span<const OpCall> calls) {
     }
     if (can_write_cache(planner, second, first)) {
       const bool is_followed = calls.size() > 2 && can_quantize(planner, second, calls[2]);
-      plan_attention(planner, second, is_followed ? &calls[2] : nullptr, &first);
-      return is_followed ? 3 : 2;
+      const auto attention = [&](const DigitRows& digits) {
+        plan_attention(planner, second, is_followed ? &calls[2] : nullptr, &first, digits);
+      };
+      if (is_followed) return quantize_and_multiply(planner, calls, 3, attention);
+      attention({});
+      return 2;
     }
   }
   find_cuda_op(first.op)->plan(planner, first);
