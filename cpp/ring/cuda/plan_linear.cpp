@@ -22,17 +22,6 @@ constexpr std::uint32_t kLeastSmallTiles = 33;        // with fewer small tiles 
 constexpr std::uint32_t kMostQuantizedInside = 4096;  // values of a row up to which a product quantizes it as fast
 constexpr std::uint32_t kManyTiles = 500;  // with so many large tiles a workgroup of 8 warps is faster than of 16
 
-struct Shape {
-  const char *image, *function;  // image: of those with the weights' type in their name
-  std::uint32_t columns;         // rows of x a workgroup
-  std::uint32_t block_rows;      // rows of W a workgroup
-  std::uint32_t shared;
-  std::uint32_t threads = 256;
-  std::uint32_t walkers = 0;       // so many workgroups share all blocks and items; 0: a workgroup each
-  bool walk_over_columns = false;  // they share tiles of columns too
-  std::uint32_t sharers = 1;       // float_columns.cuh: warps that share a group
-};
-
 // linear.cuh, for products of up to so many rows of x the smallest that takes them at once, or else the largest that
 // fits the device; of two tiles a block, if n_pairs, the pairs of tiles, keep all multiprocessors busy.
 Shape few_shape(DType dtype, std::uint32_t columns, std::uint64_t n_pairs, std::uint32_t most_shared) {
@@ -72,12 +61,6 @@ Shape by_warp_shape(DType dtype) {
           cuda::by_warp_shared_bytes(tile_bytes, traits(dtype).block_elems == 32),
           cuda::kByWarpThreads,
           kMultiprocessors * cuda::kByWarpWorkgroups};
-}
-
-void set_norm(LinearArgs& args, const Norm& norm) {
-  args.norm_w = norm.w;
-  args.norm_eps = norm.eps;
-  args.inverse_k = 1.0f / static_cast<float>(args.k);
 }
 
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
@@ -122,13 +105,6 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
                                                                     : "linear_tile_128_w8";
   return {"linear.",   function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage,
           tile.threads};
-}
-
-// Of so many rows of W, of the matrices of a type.
-std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
-  std::uint32_t n = 0;
-  for (const Matrix& m : matrices) n += m.dtype == dtype ? ceil_div(m.rows, block_rows) : 0;
-  return n;
 }
 
 bool has_digits(DType dtype) {
@@ -193,65 +169,6 @@ Shape digits_shape(const Planner& planner, const std::vector<Matrix>& matrices, 
           digits_shared_bytes(*few, group),
           digits_threads(*few),
           kMultiprocessors};
-}
-
-// float_linear.cuh; float_few.cuh.
-constexpr Shape kAnyFloatShape{"linear.", "linear_widened", cuda::kFloatColumns, cuda::kFloatRows, 0};
-constexpr Shape kLeastFloatShape{"linear.", "linear_4", cuda::kLeastColumns, cuda::kFloatRows, 0};
-constexpr std::uint32_t kMostLeastFloats = 2;  // rows of x up to which it is the fastest but for few rows of W
-
-constexpr std::uint64_t least_float_ns(std::uint32_t n_groups, std::uint32_t columns) {
-  return 3000 + std::uint64_t{n_groups} * (120 + 75 * columns);
-}
-
-// float_columns.cuh, and how long a workgroup takes. Both times as measured.
-struct TimedColumns {
-  const char* function;
-  cuda::FloatColumnsShape shape;
-
-  std::uint64_t ns(std::uint32_t n_groups, std::uint32_t block_rows, std::uint32_t sharers) const {
-    const std::uint64_t times = ceil_div(std::uint64_t{n_groups} * sharers, 8);
-    return 2000 + times * (1800 + std::uint64_t{block_rows} / sharers * (23 + 13 * shape.columns));
-  }
-};
-constexpr TimedColumns kTimedColumns[] = {
-    {"linear_columns_16", {16}}, {"linear_columns_8", {8}}, {"linear_columns_4", {4}}};
-
-// Float rows of x, `met` of them by a matrix: of all shapes that which takes least, where workgroups beyond those that
-// a GPU has at once come after them. So few rows of W, as a router has, go by small blocks, of which there are enough.
-Shape float_shape_for(const std::vector<Matrix>& matrices, std::uint32_t k, std::uint32_t met, std::uint32_t n_experts,
-                      std::uint32_t most_shared) {
-  const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {
-                             return traits(m.dtype).block_elems == 1 && m.rows > 1;
-                           });
-  if (!is_in_lanes) return kAnyFloatShape;
-  if (met <= kMostLeastFloats) return kLeastFloatShape;
-  const std::uint32_t n_groups = ceil_div(k, 256);
-  const auto time = [&](const Shape& shape, std::uint32_t at_once, std::uint64_t of_workgroup) {
-    std::uint64_t blocks = 0;
-    for (const DType dtype : types_of(matrices)) blocks += blocks_of(matrices, dtype, shape.block_rows);
-    blocks *= std::uint64_t{ceil_div(met, shape.columns)} * n_experts;
-    return ceil_div(blocks, std::uint64_t{at_once} * kMultiprocessors) * of_workgroup;
-  };
-  Shape best = kLeastFloatShape;
-  std::uint64_t least = time(best, 3, least_float_ns(n_groups, std::min(met, best.columns)));
-  const auto try_columns = [&](const TimedColumns& kernel, std::uint32_t block_rows, std::uint32_t sharers) {
-    const cuda::FloatColumnsShape& columns = kernel.shape;
-    Shape shape{"linear.",
-                kernel.function,
-                columns.columns,
-                block_rows,
-                columns.shared_bytes(block_rows, sharers),
-                cuda::kColumnsThreads};
-    shape.sharers = sharers;
-    if (block_rows % (columns.round() * cuda::kColumnsDepth * sharers) != 0 || shape.shared > most_shared) return;
-    const std::uint64_t taken = time(shape, 1, kernel.ns(n_groups, block_rows, sharers));
-    if (taken < least) least = taken, best = shape;
-  };
-  for (const TimedColumns& kernel : kTimedColumns)
-    for (const std::uint32_t block_rows : {64, 48, 32, 16, 8})
-      for (const std::uint32_t sharers : {1, 2, 4, 8}) try_columns(kernel, block_rows, sharers);
-  return best;
 }
 
 // The kernels that the products of some matrices are, by the type of each; plan_linear alone knows of norms, of grids
@@ -392,6 +309,12 @@ bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
   return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
 }
 
+void set_norm(LinearArgs& args, const Norm& norm) {
+  args.norm_w = norm.w;
+  args.norm_eps = norm.eps;
+  args.inverse_k = 1.0f / static_cast<float>(args.k);
+}
+
 LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, float* residual) {
   LinearArgs args{};
   args.rows_symbol = call.rows_symbol;
@@ -452,27 +375,17 @@ void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtyp
   args.n_blocks = blocks;
 }
 
+std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
+  std::uint32_t n = 0;
+  for (const Matrix& m : matrices) n += m.dtype == dtype ? ceil_div(m.rows, block_rows) : 0;
+  return n;
+}
+
 std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
   std::vector<DType> types;
   for (const Matrix& m : matrices)
     if (std::ranges::find(types, m.dtype) == types.end()) types.push_back(m.dtype);
   return types;
-}
-
-bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix) {
-  const Shape shape = float_shape_for({matrix}, k, 1, 1, planner.most_shared());
-  return shape.function == kLeastFloatShape.function && k <= cuda::kMostNormed;
-}
-
-void plan_normed_floats(Planner& planner, const OpCall& call, const void* x, std::uint32_t k, const Matrix& matrix,
-                        const Norm& norm, const NormedRows& rows) {
-  cuda::NormedArgs args{linear_args(planner, call, k, nullptr), static_cast<float*>(rows.floats), rows.q8a32,
-                        rows.q8a256};
-  args.linear.x = x;
-  set_norm(args.linear, norm);
-  set_parts(args.linear, {matrix}, matrix.dtype, kLeastFloatShape.block_rows);
-  planner.launch("linear." + std::string(to_string(matrix.dtype)), "linear_4_norm", args.linear.n_blocks, 1, 1,
-                 kLeastFloatShape.threads, 0, args);
 }
 
 bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up) {
