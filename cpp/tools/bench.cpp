@@ -63,6 +63,9 @@ void add_bench(CLI::App& app, int& exit) {
       ->check(tokens)
       ->capture_default_str();
   command.add_option("--batch", o->batch, "streams at once")->delimiter(',')->check(streams)->capture_default_str();
+  command.add_option("--depth", o->depth, "tokens that each of these streams holds when it begins to decode")
+      ->check(tokens)
+      ->capture_default_str();
   command.add_option("--context", o->context, "tokens that a stream holds; what the model cannot hold is cut")
       ->delimiter(',')
       ->check(tokens)

@@ -12,9 +12,12 @@
 
 namespace zinc_rt::tools {
 
+constexpr std::uint32_t kShortPrompt = 16;  // of streams whose decoding is measured
+
 struct BenchOptions {
   ModelOptions model;
   std::uint32_t prompt = 512, gen = 128, reps = 5;
+  std::uint32_t depth = kShortPrompt;  // tokens that the streams of `batch` hold when they begin to decode
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
   std::uint64_t seed = 1;
   std::string only;  // prefill, decode, batch or context; empty: all

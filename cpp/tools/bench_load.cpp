@@ -17,7 +17,6 @@ namespace {
 
 using Moments = std::vector<std::uint64_t>;  // microseconds; when the steps that made a stream's tokens ended
 
-constexpr std::uint32_t kShortPrompt = 16;  // of streams whose decoding is measured
 constexpr std::uint32_t kWindow = 32;  // most tokens of a repetition in the context sweep: the context hardly grows
 
 double seconds_between(std::uint64_t from, std::uint64_t to) {
@@ -129,7 +128,7 @@ std::vector<BenchRow> planned_rows(const BenchOptions& o, std::uint32_t max_cont
   std::vector<BenchRow> rows;
   if (wants(o, BenchPhase::kPrefill)) rows.push_back({BenchPhase::kPrefill, 1, o.prompt, 0, {}, 0});
   if (wants(o, BenchPhase::kDecode)) rows.push_back({BenchPhase::kDecode, 1, o.gen, kShortPrompt, {}, 0});
-  for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, kShortPrompt, {}, 0});
+  for (const auto n : o.batch) rows.push_back({BenchPhase::kBatch, n, o.gen, o.depth, {}, 0});
   // A row a context; those that the model cannot hold are taken as near to its end as the tokens to decode allow.
   const std::uint32_t window = std::min(o.gen, kWindow), all = o.reps * window + 1;
   for (const auto wanted : o.context) {
@@ -148,7 +147,7 @@ void size_engine(BenchOptions& o) {
   e.prefix_cache = false;
   const auto pages = [](std::uint32_t tokens) { return tokens / 16 + 2; };
   std::uint32_t most = pages(o.prompt + 1);
-  for (const auto n : o.batch) most = std::max(most, n * pages(kShortPrompt + o.gen));
+  for (const auto n : o.batch) most = std::max(most, n * pages(o.depth + o.gen));
   for (const auto n : o.context) most = std::max(most, pages(n + o.reps * std::min(o.gen, kWindow) + 1));
   if (e.kv_pages == 0) e.kv_pages = most;
   for (const auto n : o.batch) e.max_slots = std::max(e.max_slots, n);

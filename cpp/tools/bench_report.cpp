@@ -17,7 +17,9 @@ std::string row_name(const BenchRow& row) {
   switch (row.phase) {
     case BenchPhase::kPrefill: return fmt::format("{} tokens in {} steps", row.n_tokens, row.n_steps);
     case BenchPhase::kDecode: return fmt::format("1 stream of {} tokens", row.n_tokens);
-    case BenchPhase::kBatch: return fmt::format("{} streams of {} tokens", row.n_streams, row.n_tokens);
+    case BenchPhase::kBatch:
+      return fmt::format("{} streams of {} tokens{}", row.n_streams, row.n_tokens,
+                         row.context == kShortPrompt ? "" : fmt::format(" behind {}", row.context));
     case BenchPhase::kContext: return fmt::format("{} tokens at a context of {}", row.n_tokens, row.context);
   }
   return {};
