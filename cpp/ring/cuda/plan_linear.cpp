@@ -19,7 +19,7 @@ constexpr std::uint32_t kLeastDigitsOfMany = 2, kManyDigitBlocks = 64, kManyDigi
 constexpr std::uint32_t kLeastPairs = 250;            // with fewer blocks of two tiles much of a GPU would be idle
 constexpr std::uint32_t kLeastTiles = 100;            // with fewer large tiles also
 constexpr std::uint32_t kLeastSmallTiles = 33;        // with fewer small tiles linear_16 fills more of it
-constexpr std::uint32_t kMostQuantizedInside = 4096;  // values of a row up to which a product quantizes it as fast
+constexpr std::uint32_t kMostQuantizedInside = 6144;  // values of a row up to which a product quantizes it as fast
 constexpr std::uint32_t kManyTiles = 500;  // with so many large tiles a workgroup of 8 warps is faster than of 16
 
 // linear.cuh, for products of up to so many rows of x the smallest that takes them at once, or else the largest that
