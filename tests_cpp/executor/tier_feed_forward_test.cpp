@@ -20,7 +20,7 @@ void PrintTo(const Width& w, std::ostream* out) {
 using enum ir::BufferClass;
 
 // hidden += LINEAR(GLU(RMS_NORM_FUSED_MLP_GATE_UP(hidden))).
-ir::Graph dense_graph(DType dtype, DType down, const Width& w, std::uint32_t act, bool quantize) {
+ir::Graph dense_graph(DType dtype, DType down, const Width& w, std::uint32_t act) {
   ir::Graph graph("feed forward", ir::Stage::kBoth);
   const auto rows = [&](const char* name, std::uint32_t n, DType type = DType::kF32) {
     return declare(graph, name, kActivation, type, {ir::kTokens, n});
@@ -35,7 +35,7 @@ ir::Graph dense_graph(DType dtype, DType down, const Width& w, std::uint32_t act
                              matrix("model.gate", dtype, w.f, w.d), matrix("model.up", dtype, w.f, w.d)},
                             {gate, up});
   ir::set_attr(products, "eps", 1e-5f);
-  ir::set_attr(products, "quantize", std::uint32_t{quantize});
+  ir::set_attr(products, "quantize", 1u);
   ir::set_attr(add_node(graph, ir::Op::GLU, {gate, up}, {glu}), "act", act);
   auto x = glu;
   if (act_dtype(down) != DType::kF32) {
@@ -99,7 +99,7 @@ class TierFeedForward : public TierGraphTest {
                        {"model.gate", random_blocks(dtype, {w.f, w.d, 1}, rng_)},
                        {"model.up", random_blocks(dtype, {w.f, w.d, 1}, rng_)},
                        {"model.down", random_blocks(down, {w.d, w.f, 1}, rng_)}};
-    compare(dense_graph(dtype, down, w, act, true), n, given);
+    compare(dense_graph(dtype, down, w, act), n, given);
   }
   void compare_experts(DType dtype, DType down, const Width& w, const Experts& e, std::uint32_t n, std::uint32_t act) {
     SCOPED_TRACE(testing::Message() << to_string(dtype) << " " << to_string(down) << " " << testing::PrintToString(w)
