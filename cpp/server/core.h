@@ -33,9 +33,10 @@ struct ServerCore {
   Models models;
   TenantRegistry tenants;
   StreamShelf streams;
-  WorkQueue work{4};    // requests
-  WorkQueue slow{1};    // loading of models
-  WorkQueue probes{1};  // of the engine, one at a time
+  WorkQueue work{4, 3};  // requests, by tenant; a thread is always left for another
+  WorkQueue ends{2};     // of answers
+  WorkQueue slow{1};     // loading of models
+  WorkQueue probes{1};   // of the engine, one at a time
   std::unique_ptr<Transport> transport;
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_failed{false};  // the device fails every step
@@ -67,5 +68,7 @@ void add_ui_routes(Router& router, ServerCore& core);
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
+// The answer to a request whose body nobody reads.
+HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error);
 
 }  // namespace zinc_rt::server

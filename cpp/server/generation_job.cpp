@@ -99,7 +99,7 @@ ApiResult<void> GenerationJob::submit_all() {
     const auto job = weak.lock();
     if (!job) return;
     job->is_cancelled_ = true;
-    job->services_.work.post([job] { job->cancel(); });
+    job->services_.ends.post([job] { job->cancel(); });
   });
   return {};
 }
@@ -174,7 +174,7 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
 }
 
 void GenerationJob::end(std::uint32_t prompt, std::uint32_t index) {
-  services_.work.post([self = shared_from_this(), prompt, index] { self->finish_choice(prompt, index); });
+  services_.ends.post([self = shared_from_this(), prompt, index] { self->finish_choice(prompt, index); });
 }
 
 void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {

@@ -24,7 +24,7 @@ struct JobServices {
   Engine& engine;
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& work;
+  WorkQueue& ends;  // of answers: never behind the requests that come
 };
 
 struct JobCall {

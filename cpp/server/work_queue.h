@@ -1,12 +1,17 @@
-// A few threads that run what may block: parsing, templates, tokenization, submitting, reading the engine's counters.
+// A few threads that run what may block: parsing, templates, tokenization, submitting, loading of models. They take
+// turns between those on whose behalf the tasks are, so that nobody's wait behind all of somebody else's; the tasks of
+// one owner run in order of arrival.
 // Thread rule: any thread. A task that throws is logged; what it held is let go.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -17,19 +22,26 @@ namespace zinc_rt::server {
 
 class WorkQueue {
  public:
-  explicit WorkQueue(int n_threads) {
+  using Task = std::function<void()>;
+
+  // most_of_owner: tasks of one owner that may run at once; fewer than the threads keep some for others.
+  WorkQueue(int n_threads, int most_of_owner) : most_of_owner_(most_of_owner) {
     for (int i = 0; i < n_threads; ++i)
       threads_.emplace_back([this] {
         name_thread("zrt-work");
         run();
       });
   }
+  explicit WorkQueue(int n_threads) : WorkQueue(n_threads, n_threads) {}
   ~WorkQueue() { stop(); }
 
-  void post(std::function<void()> task) {
+  void post(Task task) { post({}, std::move(task)); }
+  void post(const std::string& owner, Task task) {
     {
       const std::lock_guard lock(mutex_);
-      tasks_.push_back(std::move(task));
+      Owner& mine = owners_[owner];
+      if (mine.tasks.empty() && mine.n_running == 0) mine.turn = ++last_turn_;  // behind those who wait already
+      mine.tasks.push_back(std::move(task));
     }
     there_.notify_one();
   }
@@ -45,13 +57,34 @@ class WorkQueue {
   }
 
  private:
+  struct Owner {
+    std::deque<Task> tasks;
+    int n_running = 0;
+    std::uint64_t turn = 0;  // the least is next
+  };
+  using Owners = std::map<std::string, Owner>;
+
+  // REQUIRES: mutex_. end(): nothing may run now.
+  Owners::iterator next() {
+    auto best = owners_.end();
+    for (auto it = owners_.begin(); it != owners_.end(); ++it) {
+      if (it->second.tasks.empty() || it->second.n_running >= most_of_owner_) continue;
+      if (best == owners_.end() || it->second.turn < best->second.turn) best = it;
+    }
+    return best;
+  }
+
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      there_.wait(lock, [&] { return is_stopped_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      auto task = std::move(tasks_.front());
-      tasks_.pop_front();
+      auto it = owners_.end();
+      there_.wait(lock, [&] { return (it = next()) != owners_.end() || (is_stopped_ && owners_.empty()); });
+      if (it == owners_.end()) return;
+      Owner& owner = it->second;
+      auto task = std::move(owner.tasks.front());
+      owner.tasks.pop_front();
+      owner.turn = ++last_turn_;
+      ++owner.n_running;
       lock.unlock();
       try {
         task();
@@ -60,11 +93,17 @@ class WorkQueue {
       }
       task = nullptr;
       lock.lock();
+      const bool was_at_bound = owner.n_running-- == most_of_owner_;
+      if (owner.n_running == 0 && owner.tasks.empty()) owners_.erase(it);
+      if (was_at_bound || is_stopped_) there_.notify_all();
     }
   }
+
+  const int most_of_owner_;
   std::mutex mutex_;
   std::condition_variable there_;
-  std::deque<std::function<void()>> tasks_;
+  Owners owners_;  // of those with tasks, waiting or under way
+  std::uint64_t last_turn_ = 0;
   std::vector<std::thread> threads_;
   bool is_stopped_ = false;
 };
