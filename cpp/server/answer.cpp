@@ -10,6 +10,8 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
+// Clients wait for the final response behind any number of these (RFC 9110, section 15.2).
+constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string http_date() {
   const std::time_t now = std::time(nullptr);
@@ -117,7 +119,7 @@ void Answer::on_gone(std::function<void()> left) {
   {
     const std::lock_guard lock(mutex_);
     if (is_over_) return;
-    if (!has_left_) {
+    if (!is_gone_) {
       left_ = std::move(left);
       return;
     }
@@ -134,15 +136,25 @@ Answer::Taken Answer::take() {
   return taken;
 }
 
-void Answer::set_gone(bool is_certain) {
+void Answer::set_gone() {
   std::function<void()> left;
   {
     const std::lock_guard lock(mutex_);
-    has_left_ = true;
-    is_gone_ = is_gone_ || is_certain;
+    is_gone_ = true;
     left.swap(left_);
   }
   if (left) left();
+}
+
+bool Answer::probe() {
+  const std::lock_guard lock(mutex_);
+  if (is_over_) return true;  // its last bytes are the probe
+  if (is_started_ ? !has_events_ : options_.is_http_1_0) return false;
+  if (is_started_)
+    put_piece(kHeartbeat);
+  else
+    out_ += kInterim;
+  return true;
 }
 
 void Answer::drop() {

@@ -39,9 +39,11 @@ class Answer final : public Connection {
     bool keep_alive = false;  // with is_over: another request may come
   };
   Taken take();
-  // The client has left; not `is_certain` when it may have closed its sending side alone, so that an answer may reach
-  // it still.
-  void set_gone(bool is_certain);
+  // The client has left. Nothing when the answer was complete.
+  void set_gone();
+  // Puts in something that a client passes over, so that the network tells whether one is there: a heartbeat into a
+  // stream of events, an interim response before the answer. False: nothing can be put in here.
+  bool probe();
   // No handler will say more.
   void drop();
   // Puts in a heartbeat if this is a stream in which nothing happened since `before`.
@@ -59,7 +61,7 @@ class Answer final : public Connection {
   Headers headers_;
   std::function<void()> left_;
   bool is_started_ = false, is_stream_ = false, is_over_ = false, has_events_ = false;
-  bool has_left_ = false, is_gone_ = false;  // the second: nothing can be sent any more
+  bool is_gone_ = false;
   bool keep_alive_;
   std::chrono::steady_clock::time_point last_write_;
 };

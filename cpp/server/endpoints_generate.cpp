@@ -60,11 +60,13 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
     return std::unexpected(std::move(wrong));
   }
-  ZRT_TRY(const auto body, read_object(exchange.request));
+  ZRT_TRY(auto body, read_object(exchange.request));
+  std::string().swap(exchange.request.body);
   Request defaults;
   defaults.temperature = 1;
   JobCall call;
   ZRT_TRY(call.call, parse(body, defaults));
+  body = nullptr;  // texts may be long, and are in the call now
   ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
   call.engine_model = model.engine_name;
   call.endpoint = exchange.request.path;
@@ -92,7 +94,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   if (call.call.resumable)
     call.connection =
         std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);
-  return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.work},
+  return std::make_shared<GenerationJob>(JobServices{core.engine, *core.store, core.metrics, core.ends},
                                          std::move(call));
 }
 

@@ -1,4 +1,4 @@
-// What the server's handlers see of HTTP: a whole request, and the connection that its answer goes to.
+// What the server's handlers see of HTTP: a request, and the connection that its answer goes to.
 // Thread rule: HttpRequest and HttpResponse are plain values; a Connection may be used from any thread.
 #pragma once
 
@@ -9,17 +9,20 @@
 #include <utility>
 #include <vector>
 
+#include "server/byte_budget.h"
+
 namespace zinc_rt::server {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpRequest {
-  std::string method;   // as sent: GET, POST, ...
-  std::string path;     // percent-decoded, without the query
-  std::string query;    // behind the '?', as sent
-  Headers headers;      // names in lower case, in the order of the message
-  std::string body;     // whole, transfer coding removed
-  std::string address;  // of the peer, without its port
+  std::string method;     // as sent: GET, POST, ...
+  std::string path;       // percent-decoded, without the query
+  std::string query;      // behind the '?', as sent
+  Headers headers;        // names in lower case, in the order of the message
+  std::string body;       // whole, transfer coding removed
+  std::string address;    // of the peer, without its port
+  ByteBudget::Hold held;  // of the body's bytes and what is made of them, until the request has been handled
 
   // The first of that name (in lower case); empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -53,7 +56,7 @@ class Connection {
   virtual void abort() = 0;
 
   // Calls `left` once, on an I/O thread, if the client goes away before the answer is complete (at once, if it has).
-  // It must not block.
+  // It must not block. A later `left` takes the place of an earlier one.
   virtual void on_gone(std::function<void()> left) = 0;
 };
 

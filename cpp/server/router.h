@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;
   Caller caller;                              // of kKey and kAdmin routes
+  std::stop_source gone;                      // asked to stop when the client leaves before its answer is complete
   std::map<std::string, std::string> params;  // of the path's {names}
   std::string id;                             // of x-request-id: the client's own, or one of ours
 };

@@ -48,10 +48,14 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
 }
 
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
+  exchange.connection->respond(refusal(core, exchange.id, error));
+}
+
+HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error) {
   core.metrics.answered(error.status);
   auto response = error_response(error);
-  response.headers.emplace_back("x-request-id", exchange.id);
-  exchange.connection->respond(std::move(response));
+  response.headers.emplace_back("x-request-id", request_id);
+  return response;
 }
 
 namespace {
@@ -129,6 +133,7 @@ class ServerImpl final : public Server {
     core_.slow.stop();
     core_.probes.stop();
     core_.work.stop();
+    core_.ends.stop();
     core_.store.reset();  // after the last line of the ledger, and the answers that wait for it
     if (core_.transport) core_.transport->drain(1);
     core_.transport.reset();
@@ -143,10 +148,10 @@ class ServerImpl final : public Server {
       if (const auto loaded = core_.models.load(models[i], true); !loaded)
         return fail(StatusCode::kInvalidArgument, "{}", loaded.error().message);
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    auto transport = options.transport;
+    transport.loopback_only = core_.tenants.is_open_to_all() && !options.allow_anonymous;
     ZRT_TRY(core_.transport,
-            Transport::listen(options.transport, [this](HttpRequest request, std::shared_ptr<Connection> to) {
-              take(std::move(request), std::move(to));
-            }));
+            Transport::listen(transport, [this](const HttpRequest& request) { return judge(request); }));
     watch_ = std::thread([this] {
       name_thread("zrt-watch");
       watch();
@@ -172,50 +177,68 @@ class ServerImpl final : public Server {
   }
 
  private:
-  // On an I/O thread.
-  void take(HttpRequest request, std::shared_ptr<Connection> to) {
-    try {
-      route(std::move(request), std::move(to));
-    } catch (const std::exception& error) {  // the connection answers 500
-      log().error("a request ended by an exception: {}", error.what());
+  // On an I/O thread: who calls, and for what, is known by the head; nobody else's body is read.
+  HeadVerdict judge(const HttpRequest& request) {
+    auto exchange = std::make_shared<Exchange>();
+    exchange->id = id_of(request);
+    const auto origin = request.header("origin");
+    const bool is_allowed = !origin.empty() && allows(origin);
+    Headers for_browser;
+    if (is_allowed)
+      for_browser = {{"Access-Control-Allow-Origin", std::string(origin)},
+                     {"Vary", "Origin"},
+                     {"Access-Control-Expose-Headers", "x-request-id, retry-after"}};
+    HeadVerdict verdict;
+    if (is_allowed && request.method == "OPTIONS") {
+      verdict.answer = preflight(request);
+    } else if (const auto route = route_for(request, is_allowed, *exchange); !route) {
+      verdict.answer = refusal(core_, exchange->id, route.error());
+    } else {
+      if (exchange->caller.tenant) verdict.owner = exchange->caller.tenant->name;
+      verdict.handle = [this, exchange, route = *route, for_browser](HttpRequest whole,
+                                                                     std::shared_ptr<Connection> to) {
+        for (const auto& [name, value] : for_browser) to->add_header(name, value);
+        exchange->request = std::move(whole);
+        exchange->connection = std::move(to);
+        handle(*route, exchange);
+      };
+      return verdict;
     }
+    verdict.answer->headers.insert(verdict.answer->headers.end(), for_browser.begin(), for_browser.end());
+    return verdict;
   }
 
-  void route(HttpRequest request, std::shared_ptr<Connection> to) {
-    Exchange exchange;
-    exchange.request = std::move(request);
-    exchange.connection = std::move(to);
-    exchange.id = id_of(exchange.request);
-    const auto origin = exchange.request.header("origin");
-    const bool is_allowed = !origin.empty() && allows(origin);
-    if (is_allowed) {
-      exchange.connection->add_header("Access-Control-Allow-Origin", std::string(origin));
-      exchange.connection->add_header("Vary", "Origin");
-      exchange.connection->add_header("Access-Control-Expose-Headers", "x-request-id, retry-after");
-    }
-    if (is_allowed && exchange.request.method == "OPTIONS") return preflight(exchange);
-    if (auto breach = breach_of(exchange.request, core_.tenants.is_open_to_all(), listens_on_, is_allowed);
+  // Fills in the caller and the path's params. Errors: whatever is wrong with the request but its body.
+  ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
+    if (auto breach = breach_of(request, core_.tenants.is_open_to_all(), listens_on_, is_allowed_origin);
         !breach.empty()) {
       ApiError error;
       error.status = breach.starts_with("[http] Content-Type") ? 415 : 403;
       error.message = std::move(breach);
-      return answer(core_, exchange, error);
+      return std::unexpected(std::move(error));
     }
-    const auto route = router_.find(exchange.request, exchange.params);
-    if (!route) return answer(core_, exchange, route.error());
-    if ((*route)->access != Access::kOpen) {
-      auto caller = core_.tenants.authenticate(exchange.request);
-      if (!caller) return answer(core_, exchange, caller.error());
-      exchange.caller = std::move(*caller);
-      if ((*route)->access == Access::kAdmin && !exchange.caller.is_admin) {
-        ApiError error;
-        error.status = 403;
-        error.message = "[keys] this path is for admins, and the key is of a tenant";
-        return answer(core_, exchange, error);
-      }
+    ZRT_TRY(const Route* route, router_.find(request, exchange.params));
+    if (route->access == Access::kOpen) return route;
+    ZRT_TRY(exchange.caller, core_.tenants.authenticate(request));
+    if (route->access == Access::kKey || exchange.caller.is_admin) return route;
+    ApiError error;
+    error.status = 403;
+    error.message = "[keys] this path is for admins, and the key is of a tenant";
+    return std::unexpected(std::move(error));
+  }
+
+  void handle(const Route& route, const std::shared_ptr<Exchange>& exchange) {
+    try {
+      if (route.is_quick) return route.handle(*exchange);
+    } catch (const std::exception& error) {  // the connection answers 500
+      log().error("a request ended by an exception: {}", error.what());
+      return;
     }
-    if ((*route)->is_quick) return (*route)->handle(exchange);
-    core_.work.post([route = *route, held = std::make_shared<Exchange>(std::move(exchange))] { route->handle(*held); });
+    exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
+    const auto& tenant = exchange->caller.tenant;
+    core_.work.post(tenant ? tenant->name : "", [&route, exchange] {
+      if (!exchange->gone.stop_requested()) route.handle(*exchange);
+    });
   }
 
   bool allows(std::string_view origin) const {
@@ -223,9 +246,9 @@ class ServerImpl final : public Server {
   }
 
   // A browser asks whether a page of another site may send a request.
-  void preflight(Exchange& exchange) {
+  HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
-    auto wanted = exchange.request.header("access-control-request-headers");  // clients bring many of their own
+    auto wanted = request.header("access-control-request-headers");  // clients bring many of their own
     if (wanted.empty()) wanted = "authorization, content-type, x-request-id, traceparent, last-event-id";
     HttpResponse response;
     response.status = 204;
@@ -233,7 +256,7 @@ class ServerImpl final : public Server {
     response.headers = {{"Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"},
                         {"Access-Control-Allow-Headers", std::string(wanted)},
                         {"Access-Control-Max-Age", "600"}};
-    exchange.connection->respond(std::move(response));
+    return response;
   }
 
   // Sees whether the engine's steps end, and end well.

@@ -1,0 +1,56 @@
+// Bytes of unanswered requests that are in memory, in all and by whom: so many and no more, whoever sends them.
+// Thread rule: any thread; one Hold by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace zinc_rt::server {
+
+class ByteBudget {
+ public:
+  struct Limits {
+    std::size_t in_all = 0;
+    std::size_t per_address = 0;  // of a peer
+    std::size_t per_owner = 0;    // of a tenant; what has no owner yet counts for its address alone
+  };
+  enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
+
+  // What one request or connection holds; given back with it.
+  class Hold {
+   public:
+    Hold() = default;
+    Hold(std::shared_ptr<ByteBudget> budget, std::string address, std::string owner)
+        : budget_(std::move(budget)), address_(std::move(address)), owner_(std::move(owner)) {}
+    ~Hold() { release(); }
+    Hold(Hold&& other) noexcept { *this = std::move(other); }
+    Hold& operator=(Hold&& other) noexcept;
+
+    // Holds n bytes from now on. Anything but kNo: the bound that is in the way, and it holds what it held.
+    Full resize(std::size_t n);
+    void release();
+    std::size_t size() const { return size_; }
+
+   private:
+    std::shared_ptr<ByteBudget> budget_;
+    std::string address_, owner_;
+    std::size_t size_ = 0;
+  };
+
+  explicit ByteBudget(const Limits& limits) : limits_(limits) {}
+  const Limits& limits() const { return limits_; }
+  std::size_t held() const;
+
+ private:
+  Full change(const std::string& address, const std::string& owner, std::size_t before, std::size_t now);
+
+  const Limits limits_;
+  mutable std::mutex mutex_;
+  std::size_t held_ = 0;
+  std::map<std::string, std::size_t> by_address_, by_owner_;  // of those that hold any
+};
+
+}  // namespace zinc_rt::server
