@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -141,6 +142,18 @@ def test_what_came_before_the_client_closed_its_side_is_answered(server):
     assert answer.count(b"HTTP/1.1 200 OK") == 3
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_closed_its_sending_side_gets_the_whole_answer(server, stream):
+    body = json.dumps({**GOOD, "max_tokens": 200, "ignore_eos": True, "stream": stream}).encode()
+    with socket.create_connection((server.host, server.port), timeout=60) as s:
+        s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        s.shutdown(socket.SHUT_WR)
+        answer = b""
+        while piece := s.recv(65536):
+            answer += piece
+    assert b'"finish_reason":"length"' in answer, answer[-500:]
+
+
 def test_a_wrong_method_is_told_the_right_ones(server):
     status, headers, _ = server.request("POST", "/livez", {})
     assert (status, headers["Allow"]) == (405, "GET, HEAD")
@@ -248,12 +261,35 @@ def test_pages_of_other_sites_are_refused(server):
 
 def test_other_names_are_answered_where_they_are_no_trick(tiny_model):
     other = {"Host": "models.example"}
-    with serving(tiny_model, "--host", "0.0.0.0") as server:  # everyone who reaches it may use it
+    with serving(tiny_model, "--host", "0.0.0.0", "--allow-anonymous") as server:  # everyone who reaches it may use it
         assert server.request("GET", "/v1/models", headers=other)[0] == 200
     with serving(tiny_model, "--api-key", "k") as server:
         assert server.request("GET", "/livez", headers=other)[0] == 200
         assert server.request("GET", "/v1/models", headers=other)[0] == 401
         assert server.request("GET", "/v1/models", headers=other, key="k")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--host", "0.0.0.0"],
+        ["--host", "::"],
+        ["--host", "0.0.0.0", "--api-key", "", "--admin-key", ""],
+        ["--api-key", ""],
+        ["--admin-key", ""],
+        ["--api-key", " "],
+        ["--config", "empty key"],
+    ],
+)
+def test_a_server_is_not_opened_to_all_by_mistake(tiny_model, tmp_path, options):
+    """An unset variable in the documented command gives empty keys."""
+    if "--config" in options:
+        (tmp_path / "zinc.toml").write_text(f'admin_keys = ["sha256:{hashlib.sha256(b"").hexdigest()}"]\n')
+        options = ["--config", str(tmp_path / "zinc.toml")]
+    command = [*PROGRAM, "serve", str(tiny_model), "--port", "0", "--state", "none", *options]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert run.returncode != 0 and " serves " not in run.stdout
+    assert "key" in run.stderr or "--allow-anonymous" in run.stderr, run.stderr
 
 
 BAD_JSON = [

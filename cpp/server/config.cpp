@@ -28,6 +28,10 @@ drain_timeout_s = 30
 max_body_bytes = 16777216
 max_connections = 16384
 max_connections_per_address = 8192
+max_bodies_bytes = 268435456             # of requests under way, in all
+max_bodies_bytes_per_address = 134217728
+max_bodies_bytes_per_tenant = 67108864
+allow_anonymous = false              # without any key, listen on a host that other machines reach
 cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
 
 [[models]]
@@ -58,6 +62,8 @@ proxy = false                  # its x-gateway-inference-fairness-id is believed
 )";
 
 namespace {
+
+constexpr std::string_view kHashOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 // A table whose keys are taken one by one; what is left over is an error.
 class Table {
@@ -134,8 +140,10 @@ class Table {
     take_strings(key, out, [](std::string_view text) {
       const bool is_hash = text.size() == 71 && text.starts_with("sha256:") &&
                            text.find_first_not_of("0123456789abcdef", 7) == std::string_view::npos;
-      return is_hash ? std::string_view()
-                     : "\"sha256:\" and 64 hex digits wanted; `zinc-rt key` makes a key and its hash";
+      if (!is_hash)
+        return std::string_view("\"sha256:\" and 64 hex digits wanted; `zinc-rt key` makes a key and its hash");
+      return text.substr(7) == kHashOfNothing ? std::string_view("this is the hash of an empty key")
+                                              : std::string_view();
     });
     for (std::size_t i = first; i < out.size(); ++i) out[i].erase(0, 7);
   }
@@ -169,6 +177,12 @@ void read_server(Table& t, Config& config) {
   t.take("max_body_bytes", o.max_body_bytes);
   t.take("max_connections", o.max_connections);
   t.take("max_connections_per_address", o.max_connections_per_address);
+  t.take("max_bodies_bytes", o.bodies.in_all);
+  t.take("max_bodies_bytes_per_address", o.bodies.per_address);
+  t.take("max_bodies_bytes_per_tenant", o.bodies.per_owner);
+  for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
+    *most = std::max(*most, o.max_body_bytes);  // one request of each may always come
+  t.take("allow_anonymous", config.options.allow_anonymous);
   t.take("state", config.options.state_path);
   t.take("drain_timeout_s", config.drain_timeout_s);
   constexpr double kMostDrain_s = 86400;

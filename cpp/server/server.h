@@ -18,6 +18,7 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
+  bool allow_anonymous = false;  // without any key, listen where other machines reach it
   // Sites whose pages may call this server from a browser, as "https://chat.example"; "*": any.
   std::vector<std::string> cors_origins;
 };

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -25,7 +26,7 @@ struct ServeOptions {
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
   std::vector<std::string> cors_origins;
   int port = -1;
-  bool example = false;
+  bool example = false, allow_anonymous = false;
 };
 
 // What the command line says of models without naming one: it goes before the file, for each model there.
@@ -84,6 +85,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
     tenant.key_hashes = {server::sha256_hex(key)};
     config.options.tenants.push_back(std::move(tenant));
   }
+  config.options.allow_anonymous = config.options.allow_anonymous || o.allow_anonymous;
   if (!admin_key.empty()) config.options.admin_key_hashes.push_back(server::sha256_hex(admin_key));
   return config;
 }
@@ -127,10 +129,6 @@ Result<int> serve(ServeOptions& o) {
   quitter.request_stop();
   quitter.join();
   const auto& transport = config->options.transport;
-  const bool is_local = transport.host == "127.0.0.1" || transport.host == "::1" || transport.host == "localhost";
-  if (!(*server)->has_keys() && !is_local)
-    log().warn("everyone who can reach {} may use this server: it has no keys (--api-key, or [[tenants]] in --config)",
-               transport.host);
   fmt::print(
       "{}://{}:{} serves {} on {}, arithmetic {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
       transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]", (*server)->port(),
@@ -172,6 +170,17 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// A shell makes an empty key of a variable that is not set, and an empty key would be none.
+CLI::Validator is_key() {
+  return CLI::Validator(
+      [](const std::string& key) {
+        const bool is_good =
+            !key.empty() && std::ranges::all_of(key, [](unsigned char c) { return c > 0x20 && c < 0x7F; });
+        return is_good ? std::string() : std::string("a key has 1 or more printable characters and no space");
+      },
+      "KEY");
+}
+
 void add_serve(CLI::App& app, int& exit) {
   auto o = std::make_shared<ServeOptions>();
   auto& command = *app.add_subcommand("serve", "the OpenAI API over HTTP, for many tenants");
@@ -191,9 +200,14 @@ void add_serve(CLI::App& app, int& exit) {
       ->check(CLI::ExistingFile);
   command.add_option("--host", o->host, "address to listen on; 127.0.0.1 unless given");
   command.add_option("--port", o->port, "8080 unless given; 0: any that is free")->check(CLI::Range(0, 65535));
-  command.add_option("--api-key", o->api_key, "the one key of the tenant \"default\" (or ZINC_RT_API_KEY)");
-  command.add_option("--admin-key", o->admin_key,
-                     "key for /v1/tenants, /metrics and loading models (or ZINC_RT_ADMIN_KEY)");
+  command.add_option("--api-key", o->api_key, "the one key of the tenant \"default\" (or ZINC_RT_API_KEY)")
+      ->check(is_key());
+  command
+      .add_option("--admin-key", o->admin_key,
+                  "key for /v1/tenants, /metrics and loading models (or ZINC_RT_ADMIN_KEY)")
+      ->check(is_key());
+  command.add_flag("--allow-anonymous", o->allow_anonymous,
+                   "without any key, listen on a --host that other machines reach: everyone there is an admin");
   command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
   command.add_option("--tls-cert", o->tls_cert, "PEM file of the certificate chain");
   command.add_option("--tls-key", o->tls_key, "PEM file of its key");
