@@ -1,6 +1,7 @@
 """Keys, quotas and the ledger of the server."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import http.client
 import json
@@ -408,3 +409,30 @@ def test_the_dashboard_asks_for_metrics_that_there_are(server):
     dashboard = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "grafana.json").read_text()
     asked = set(re.findall(r"\bzinc:\w+", dashboard))
     assert len(asked) > 12 and asked <= there, asked - there
+
+
+def test_rows_that_cannot_be_written_at_the_end_are_logged_and_an_error(tiny_model, tmp_path):
+    state, log = tmp_path / "state.db", tmp_path / "log"
+    with serving(tiny_model, state=state, log_path=log) as server:
+        holder = sqlite3.connect(state, isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        code, _, answer = server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})
+        assert code == 200
+        code, _, ready = server.request("GET", "/readyz")
+        assert code == 503 and "ledger" in json.dumps(ready)
+        assert server.stop() == 1
+        holder.close()
+    assert "1 requests are missing in the ledger" in log.read_text() and answer["id"] in log.read_text()
+
+
+def test_a_state_file_that_is_removed_comes_back_whole(tiny_model, tmp_path):
+    state = tmp_path / "state.db"
+    with serving(tiny_model, state=state) as server:
+        for _ in range(2):
+            assert server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+            state.unlink()
+            server.wait(state.exists)
+        assert server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
+        assert server.stop() == 0
+    with contextlib.closing(sqlite3.connect(state)) as db:
+        assert db.execute("SELECT SUM(requests) FROM totals").fetchone() == (3,)

@@ -29,7 +29,7 @@ std::string ServerCore::why_not_ready() const {
   if (is_failed) return "the device fails every step";
   if (is_draining) return "the server is shutting down";
   if (is_hung()) return fmt::format("the engine's step has not ended for {} ms", steady_ms() - last_alive_ms.load());
-  if (!store->is_good()) return "the ledger cannot be written";
+  if (const auto trouble = store->trouble(); !trouble.empty()) return "the ledger cannot be written: " + trouble;
   return {};
 }
 
@@ -122,6 +122,10 @@ class ServerImpl final : public Server {
   }
 
   ~ServerImpl() override {
+    if (const auto closed = close(); !closed) log().error("{}", closed.error().message);
+  }
+
+  Status close() override {
     core_.is_draining = true;
     {
       const std::lock_guard lock(watch_mutex_);
@@ -129,14 +133,15 @@ class ServerImpl final : public Server {
     }
     watch_wake_.notify_all();
     if (watch_.joinable()) watch_.join();
-    core_.engine.close();  // ends what is under way; the answers are made by the work queue
+    core_.engine.close();  // ends what is under way; the answers are made by the work queues
     core_.slow.stop();
     core_.probes.stop();
     core_.work.stop();
     core_.ends.stop();
-    core_.store.reset();  // after the last line of the ledger, and the answers that wait for it
+    auto closed = core_.store->close();  // after the last line of the ledger, and the answers that wait for it
     if (core_.transport) core_.transport->drain(1);
     core_.transport.reset();
+    return closed;
   }
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {

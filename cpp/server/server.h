@@ -29,7 +29,9 @@ class Server {
   // StateStore and the engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
-  virtual ~Server() = default;  // ends what is under way
+  virtual ~Server() = default;  // as close()
+  // Ends what is under way. Errors: of StateStore::close(). Later calls do nothing.
+  virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
   virtual bool has_keys() const = 0;

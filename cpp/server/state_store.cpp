@@ -1,17 +1,21 @@
 #include "server/state_store.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/error.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/thread_name.h"
 
@@ -58,7 +62,12 @@ class Statement {
     sqlite3_bind_int64(statement_, ++n_, static_cast<sqlite3_int64>(number));
     return *this;
   }
-  bool step() { return sqlite3_step(statement_) == SQLITE_ROW; }
+  bool step() {
+    last_ = sqlite3_step(statement_);
+    return last_ == SQLITE_ROW;
+  }
+  // After step() said false: whether it was the end, and not a failure.
+  bool is_at_end() const { return last_ == SQLITE_DONE; }
   bool run() {
     if (sqlite3_step(statement_) != SQLITE_DONE) return false;  // the database says why until the next call
     sqlite3_reset(statement_);
@@ -76,50 +85,54 @@ class Statement {
 
  private:
   sqlite3_stmt* statement_ = nullptr;
-  int n_ = 0;
+  int n_ = 0, last_ = SQLITE_MISUSE;
 };
+
+// For the log: all that a row has.
+std::string to_text(const UsageRow& row) {
+  return fmt::format(
+      R"({{"id":{},"time_s":{},"tenant":{},"model":{},"endpoint":{},"finish":{},"prompt_tokens":{},"cached_tokens":{},"completion_tokens":{}}})",
+      json_string(row.id), row.time_s, json_string(row.tenant), json_string(row.model), json_string(row.endpoint),
+      json_string(row.finish), row.prompt_tokens, row.cached_tokens, row.completion_tokens);
+}
 
 class Store final : public StateStore {
  public:
   ~Store() override {
-    {
-      const std::lock_guard lock(queue_mutex_);
-      is_stopped_ = true;
-    }
-    there_.notify_all();
-    if (writer_.joinable()) writer_.join();
+    if (const auto closed = close(); !closed) log().error("{}", closed.error().message);
     sqlite3_close_v2(db_);
   }
 
   Status start(const std::string& path) {
     std::error_code ignored;
+    path_ = path;
     if (const auto parent = std::filesystem::path(path).parent_path(); !parent.empty())
       std::filesystem::create_directories(parent, ignored);
-    const auto unusable = [&](StatusCode code) {
-      return fail(code, "[state] {}: {}; another --state file, or --state none, may do",
-                  path.empty() ? "in memory" : path, db_ == nullptr ? "no memory" : sqlite3_errmsg(db_));
-    };
-    if (sqlite3_open_v2(path.empty() ? ":memory:" : path.c_str(), &db_,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK)
-      return unusable(StatusCode::kUnavailable);
-    sqlite3_busy_timeout(db_, kBusyMs);
-    int version = 0;
-    {
-      Statement statement(db_, "PRAGMA user_version");
-      if (!statement.step()) return unusable(StatusCode::kCorrupt);
-      version = static_cast<int>(statement.number(0));
-    }
-    if (version > kVersion)
-      return fail(StatusCode::kCorrupt, "[state] {}: version {}, this program knows {}", path, version, kVersion);
-    if (!execute("PRAGMA journal_mode = WAL") || !execute("PRAGMA synchronous = NORMAL") || !execute(kSchema) ||
-        !execute(fmt::format("PRAGMA user_version = {}", kVersion).c_str()))
-      return unusable(StatusCode::kUnavailable);
+    if (const auto opened = open_file(); !opened)
+      return fail(opened.error().code, "{}; another --state file, or --state none, may do", opened.error().message);
+    if (const auto damage = damage_of(db_); !damage.empty())
+      return fail(StatusCode::kCorrupt,
+                  "[state] {}: the file is damaged ({}). It has the ledger and the tenants made at run time: bring a "
+                  "backup back, or move it away to begin with an empty one",
+                  path, damage);
     forget_old();
     writer_ = std::thread([this] {
       name_thread("zrt-ledger");
       write_all();
     });
     return {};
+  }
+
+  Status close() override {
+    {
+      const std::lock_guard lock(queue_mutex_);
+      is_stopped_ = true;
+    }
+    there_.notify_all();
+    if (writer_.joinable()) writer_.join();
+    if (n_missing_ == 0) return {};
+    return fail(StatusCode::kUnavailable, "[state] {} requests are missing in the ledger {}: {}; they are in the log",
+                std::exchange(n_missing_, 0), path_, trouble());
   }
 
   void record(UsageRow row, std::function<void()> committed) override {
@@ -130,7 +143,10 @@ class Store final : public StateStore {
     there_.notify_one();
   }
 
-  bool is_good() const override { return is_good_; }
+  std::string trouble() const override {
+    const std::lock_guard lock(trouble_mutex_);
+    return trouble_;
+  }
 
   Result<std::vector<UsageTotal>> totals(const std::string& tenant) override {
     const std::lock_guard lock(db_mutex_);
@@ -143,6 +159,7 @@ class Store final : public StateStore {
     while (statement.step())
       out.push_back({statement.text(0), statement.text(1), statement.text(2), statement.number(3), statement.number(4),
                      statement.number(5), statement.number(6)});
+    if (!statement.is_at_end()) return unreadable();
     return out;
   }
 
@@ -169,15 +186,92 @@ class Store final : public StateStore {
     std::vector<StoredTenant> out;
     Statement statement(db_, "SELECT name, settings FROM tenants ORDER BY name");
     while (statement.step()) out.push_back({statement.text(0), statement.text(1), {}});
+    if (!statement.is_at_end()) return unreadable();
     for (auto& tenant : out) {
       Statement keys(db_, "SELECT hash FROM keys WHERE tenant = ?");
       keys.bind(tenant.name);
       while (keys.step()) tenant.key_hashes.push_back(keys.text(0));
+      if (!keys.is_at_end()) return unreadable();
     }
     return out;
   }
 
  private:
+  // Opens path_, which has the schema then.
+  Status open_file() {
+    const auto unusable = [&](StatusCode code) {
+      return fail(code, "[state] {}: {}", path_.empty() ? "in memory" : path_,
+                  db_ == nullptr ? "no memory" : sqlite3_errmsg(db_));
+    };
+    if (sqlite3_open_v2(path_.empty() ? ":memory:" : path_.c_str(), &db_,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, nullptr) != SQLITE_OK)
+      return unusable(StatusCode::kUnavailable);
+    sqlite3_busy_timeout(db_, kBusyMs);
+    int version = 0;
+    {
+      Statement statement(db_, "PRAGMA user_version");
+      if (!statement.step()) return unusable(StatusCode::kCorrupt);
+      version = static_cast<int>(statement.number(0));
+    }
+    if (version > kVersion)
+      return fail(StatusCode::kCorrupt, "[state] {}: version {}, this program knows {}", path_, version, kVersion);
+    if (!execute("PRAGMA journal_mode = WAL") || !execute("PRAGMA synchronous = NORMAL") || !execute(kSchema) ||
+        !execute(fmt::format("PRAGMA user_version = {}", kVersion).c_str()))
+      return unusable(is_damage(db_) ? StatusCode::kCorrupt : StatusCode::kUnavailable);
+    file_ = file_at(path_);
+    return {};
+  }
+
+  static bool is_damage(sqlite3* db) {
+    const int code = sqlite3_errcode(db);
+    return code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+  }
+
+  // What SQLite's check of all pages finds first; empty: nothing.
+  static std::string damage_of(sqlite3* db) {
+    Statement check(db, "PRAGMA quick_check(1)");
+    if (!check.step()) return sqlite3_errmsg(db);
+    const auto found = check.text(0);
+    return found == "ok" ? std::string() : found.substr(0, 200);
+  }
+
+  std::unexpected<Error> unreadable() {
+    return fail(StatusCode::kCorrupt, "[state] {}: {}", path_, sqlite3_errmsg(db_));
+  }
+
+  // Which file has a name now; nothing: none.
+  static std::optional<std::pair<dev_t, ino_t>> file_at(const std::string& path) {
+    struct stat found{};
+    if (path.empty() || ::stat(path.c_str(), &found) != 0) return std::nullopt;
+    return std::pair{found.st_dev, found.st_ino};
+  }
+
+  // Whether the name still leads to the file that is open. One that was removed is whole for who has it open, and is
+  // written out again.
+  Status look_at_file() {
+    const auto now = file_at(path_);
+    if (now == file_) return {};
+    if (now)
+      return fail(StatusCode::kUnavailable,
+                  "[state] {} was replaced while the server ran; bring the former file back, or start the server anew",
+                  path_);
+    const std::lock_guard lock(db_mutex_);
+    const std::string part = path_ + ".part";
+    std::error_code failure;
+    std::filesystem::remove(part, failure);
+    if (!Statement(db_, "VACUUM INTO ?").bind(part).run())
+      return fail(StatusCode::kUnavailable,
+                  "[state] {} was removed while the server ran, and cannot be written anew: {}", path_,
+                  sqlite3_errmsg(db_));
+    // The log beside the former file is not of the new one.
+    sqlite3_close_v2(std::exchange(db_, nullptr));
+    for (const char* ending : {"-wal", "-shm"}) std::filesystem::remove(path_ + ending, failure);
+    std::filesystem::rename(part, path_, failure);
+    ZRT_CHECK_OK(open_file());
+    log().error("[state] {} was removed while the server ran; all that it held was written anew", path_);
+    return {};
+  }
+
   bool execute(const char* sql) { return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }
 
   // All that `work` does, or nothing where it says false.
@@ -205,27 +299,30 @@ class Store final : public StateStore {
     std::unique_lock lock(queue_mutex_);
     for (;;) {
       const auto has_work = [&] { return is_stopped_ || !queue_.empty(); };
-      if (rows.empty())
-        there_.wait(lock, has_work);
-      else
-        there_.wait_for(lock, kRetry, has_work);
-      if (queue_.empty() && rows.empty()) return;
+      there_.wait_for(lock, rows.empty() ? kLook : kRetry, has_work);
       const bool is_last = is_stopped_;
       Waiting waiting;
       waiting.swap(queue_);
       lock.unlock();
       for (auto& [row, committed] : waiting) rows.push_back(std::move(row));
-      const auto status = write(rows);
-      if (status && !is_good_) log().info("the ledger can be written again, {} requests were waiting", rows.size());
-      if (!status && (is_good_ || is_last))
-        log().error("{} requests {} the ledger: {}", rows.size(), is_last ? "are missing in" : "wait for",
-                    status.error().message);
-      is_good_ = status.has_value();
-      if (is_good_) rows.clear();
+      auto status = look_at_file();
+      if (status && !rows.empty()) status = write(rows);
+      note(status, rows.size());
+      if (status) rows.clear();
       for (auto& [row, committed] : waiting) committed();
       lock.lock();
-      if (is_last && queue_.empty()) return;
+      if (is_last && queue_.empty()) break;
     }
+    n_missing_ = rows.size();
+    for (const UsageRow& row : rows) log().error("[state] missing in the ledger: {}", to_text(row));
+  }
+
+  // Says once when trouble begins, and when it ends.
+  void note(const Status& status, std::size_t n_rows) {
+    const std::lock_guard lock(trouble_mutex_);
+    if (status && !trouble_.empty()) log().info("the ledger can be written again, {} requests were waiting", n_rows);
+    if (!status && trouble_.empty()) log().error("{} requests wait for the ledger: {}", n_rows, status.error().message);
+    trouble_ = status ? std::string() : status.error().message;
   }
 
   Status write(const std::vector<UsageRow>& rows) {
@@ -249,6 +346,8 @@ class Store final : public StateStore {
     });
   }
 
+  std::string path_;                             // empty: in memory
+  std::optional<std::pair<dev_t, ino_t>> file_;  // that is open
   sqlite3* db_ = nullptr;
   std::mutex db_mutex_;
   std::string forgotten_day_;
@@ -256,7 +355,9 @@ class Store final : public StateStore {
   std::condition_variable there_;
   Waiting queue_;
   bool is_stopped_ = false;
-  std::atomic<bool> is_good_{true};
+  mutable std::mutex trouble_mutex_;
+  std::string trouble_;
+  std::size_t n_missing_ = 0;  // once the writer has ended
   std::thread writer_;
 };
 

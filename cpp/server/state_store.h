@@ -3,6 +3,7 @@
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -33,14 +34,20 @@ struct StoredTenant {
 class StateStore {
  public:
   // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written, kCorrupt for one that is
-  // no state file or of a later version.
+  // no state file, is damaged, or is of a later version.
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
-  virtual ~StateStore() = default;  // after all that was recorded is committed
+  virtual ~StateStore() = default;  // as close()
 
-  // `committed` is called once it would survive a kill, or when the disk refused it, which is logged and makes
-  // is_good() false until it could be written; that is tried again every second.
+  // `committed` is called once it would survive a kill, or when the disk refused it, which is logged and is trouble()
+  // until it could be written; that is tried again every second.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
-  virtual bool is_good() const = 0;
+  // Why rows cannot be written now; empty: they can. A file that is removed or replaced while it is in use is noticed
+  // within kLook: what was removed is written anew, beside what took its place nothing is written.
+  virtual std::string trouble() const = 0;
+  static constexpr std::chrono::milliseconds kLook{500};
+  // Commits all that was recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not
+  // be written; each of them is in the log then.
+  virtual Status close() = 0;
   virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
 
   virtual Status put_tenant(const StoredTenant& tenant) = 0;

@@ -156,7 +156,7 @@ Result<int> serve(ServeOptions& o) {
       if (again == SIGTERM || again == SIGINT) _exit(kDone);
     }
     drainer.join();
-    server->reset();
+    if (const auto closed = (*server)->close(); !closed) return std::unexpected(closed.error());
     return kDone;
   }
 }
