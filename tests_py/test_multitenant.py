@@ -707,3 +707,42 @@ def test_memory_does_not_grow_with_requests(tiny_engine):
     requests(300)
     gc.collect()
     assert rss_bytes() - before < 4 << 20
+
+
+WAITING = """
+import sys, threading, time, zinc_rt
+
+engine = zinc_rt.Engine(sys.argv[1], max_slots=4)
+quota = zinc_rt.TenantQuota(decode_tokens_per_s=1e-3)
+session = engine.tenant("me", quota).session()
+ask = dict(prompt="a", max_tokens=200, ignore_eos=True)
+handle = session.submit(**ask, on_event=lambda event: None)
+begun = []
+
+def wait(call):
+    begun.append(call)
+    call()
+
+for call in (
+    lambda: session.generate(**ask),
+    lambda: list(session.stream(**ask)),
+    lambda: handle.wait(),
+    lambda: engine.drain(),
+    lambda: [engine.tokenize("a" * 1000) or engine.stats() for _ in iter(int, 1)],
+):
+    threading.Thread(target=wait, args=[call], daemon=True).start()
+while len(begun) < 5:
+    time.sleep(0.01)
+time.sleep(0.3)
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("ending", ["", "raise SystemExit(3)", "engine.close()"])
+def test_daemon_threads_that_wait_do_not_abort_the_end_of_the_interpreter(tiny_model, ending):
+    for _ in range(3):
+        run = subprocess.run(
+            [sys.executable, "-c", WAITING + ending, tiny_model], capture_output=True, text=True, timeout=60
+        )
+        assert run.returncode == (3 if "3" in ending else 0), run.stderr
+        assert run.stdout == "the end\n" and "terminate" not in run.stderr

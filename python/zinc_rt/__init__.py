@@ -25,12 +25,14 @@ from ._core import (
     __version__,
     validate,
 )
+from ._exit import install as _close_at_exit
 from ._stream import install as _install
 from ._trace import trace as _trace
 from .client import AsyncClient
 from .ledger import TenantLedger
 
 _install(Stream, Session)
+_close_at_exit(Engine)
 Engine.trace = _trace
 
 __all__ = [

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "gil.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -28,7 +29,7 @@ T unwrap(Result<T>&& result) {
 template <class Call>
 auto without_gil(Call&& call) {
   auto result = [&] {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     return call();
   }();
   return unwrap(std::move(result));
@@ -38,7 +39,7 @@ auto without_gil(Call&& call) {
 struct DeleteWithoutGil {
   template <class T>
   void operator()(T* object) const {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     delete object;
   }
 };

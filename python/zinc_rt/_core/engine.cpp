@@ -100,7 +100,7 @@ std::string apply_template(const Engine& self, const py::object& messages, const
 }  // namespace
 
 void bind_engine(py::module_& m) {
-  const py::call_guard<py::gil_scoped_release> no_gil;
+  const py::call_guard<WithoutGil> no_gil;
   const py::arg_v model_arg = py::arg("model") = py::none();
   py::class_<Engine, Held<Engine>> engine(
       m, "Engine", "Models, each on a tier, and the tenants that share them. Any thread; a thread of its own steps.");
@@ -108,7 +108,7 @@ void bind_engine(py::module_& m) {
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__",
            [](Engine& self, const py::args&) {
-             const py::gil_scoped_release release;
+             const WithoutGil release;
              self.close();
            })
       .def("close", &Engine::close, no_gil, "Ends what runs and frees the models; later calls raise Unavailable.")

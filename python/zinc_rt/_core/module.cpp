@@ -10,7 +10,7 @@ namespace {
 int cli(const std::vector<std::string>& arguments) {
   std::vector<const char*> argv{"zinc-rt"};
   for (const auto& argument : arguments) argv.push_back(argument.c_str());
-  const py::gil_scoped_release release;
+  const WithoutGil release;
   return tools::cli_main(static_cast<int>(argv.size()), argv.data());
 }
 

@@ -142,7 +142,7 @@ bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
 }  // namespace
 
 void bind_session(py::module_& m) {
-  const py::call_guard<py::gil_scoped_release> no_gil;
+  const py::call_guard<WithoutGil> no_gil;
   py::class_<Stream, Held<Stream>> stream(
       m, "Stream", "A generation under way: iterate for its events. One thread at a time; cancel() from any.");
   stream.def("__iter__", [](py::object self) { return self; })
@@ -185,9 +185,13 @@ void bind_session(py::module_& m) {
            "the request as sink_failed.");
   forbid_pickle(session);
 
-  py::module_::import("atexit").attr("register")(py::cpp_function([] {
-    while (!without_gil([]() -> Result<bool> { return calls().end(kSignalPollMs); })) check_signals();
-  }));
+  m.def(
+      "_end_calls",
+      [] {
+        while (!without_gil([]() -> Result<bool> { return calls().end(kSignalPollMs); })) check_signals();
+        end_waits();
+      },
+      "The interpreter ends: callbacks under way are waited for, later ones are not made, waiting threads stay away.");
 }
 
 }  // namespace zinc_rt::python

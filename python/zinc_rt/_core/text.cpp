@@ -21,7 +21,7 @@ std::string render(const ChatTemplate& self, const py::kwargs& kwargs) {
     raise({StatusCode::kInvalidArgument, "[chat_template] the arguments do not make valid JSON (lone surrogates?)", 0});
   Result<std::string> text;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     text = self.render(context);
   }
   return unwrap(std::move(text));

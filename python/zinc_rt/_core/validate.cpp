@@ -28,7 +28,7 @@ ValidateReport run(const std::filesystem::path& model, const py::object& prompt,
   if (against) o.against = against->string();
   o.tolerance = tolerance;
   auto report = [&] {
-    const py::gil_scoped_release release;
+    const WithoutGil release;
     return validate(model.string(), o);
   }();
   return unwrap(std::move(report));

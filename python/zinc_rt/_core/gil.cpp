@@ -1,0 +1,53 @@
+#include "gil.h"
+
+#include <unistd.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace zinc_rt::python {
+namespace {
+
+struct Returns {
+  std::mutex mutex;
+  std::condition_variable none;
+  int n_under_way = 0;
+  bool is_over = false;
+  std::thread::id last;  // who ends the interpreter
+};
+Returns& returns() {
+  static auto* const returns = new Returns;  // threads use it to the very end
+  return *returns;
+}
+
+}  // namespace
+
+WithoutGil::~WithoutGil() {
+  Returns& r = returns();
+  {
+    std::unique_lock lock(r.mutex);
+    if (r.is_over && r.last != std::this_thread::get_id()) {
+      lock.unlock();
+      for (;;) ::pause();  // until the process ends
+    }
+    ++r.n_under_way;
+  }
+  PyEval_RestoreThread(state_);
+  const std::lock_guard lock(r.mutex);
+  if (--r.n_under_way == 0) r.none.notify_all();
+}
+
+void end_waits() {
+  Returns& r = returns();
+  PyThreadState* const state = PyEval_SaveThread();
+  {
+    std::unique_lock lock(r.mutex);
+    r.is_over = true;
+    r.last = std::this_thread::get_id();
+    r.none.wait(lock, [&] { return r.n_under_way == 0; });
+  }
+  PyEval_RestoreThread(state);
+}
+
+}  // namespace zinc_rt::python
