@@ -10,6 +10,7 @@ const char* to_string(StatusCode code) {
     case StatusCode::kUnavailable: return "unavailable";
     case StatusCode::kCorrupt: return "corrupt";
     case StatusCode::kInternal: return "internal";
+    case StatusCode::kCancelled: return "cancelled";
   }
   return "unknown";
 }

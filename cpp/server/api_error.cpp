@@ -35,6 +35,7 @@ ApiError to_api_error(const Error& error) {
       out.status = 503;
       out.retry_after_s = std::max(out.retry_after_s, 1.0);
       break;
+    case StatusCode::kCancelled: out.status = 499; break;  // nobody reads it: the client has left
     default: out.status = 500;
   }
   return out;

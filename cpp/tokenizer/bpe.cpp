@@ -93,36 +93,30 @@ void Bpe::append_bytes(std::string_view bytes, TokenId unknown, std::vector<Toke
   }
 }
 
-void Bpe::encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeScratch& scratch,
-                 std::vector<TokenId>& out) const {
-  scratch.clear();
-  if (alphabet_ == BpeAlphabet::kBytes) {
-    for (std::uint32_t i = 0; i < piece.size(); ++i)
-      scratch.add(i, 1, byte_symbol_[static_cast<std::uint8_t>(piece[i])]);
-  } else {
-    for (std::uint32_t i = 0; i < piece.size();) {
-      const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(piece.substr(i, 4))));
-      const std::int32_t id =
-          n == 1 ? byte_symbol_[static_cast<std::uint8_t>(piece[i])] : symbol_of(vocab, piece.substr(i, n));
-      scratch.add(i, n, id);
-      i += n;
-    }
-  }
-  merge_symbols(scratch, [&](const Symbol& left, const Symbol& right, Merge& merge) {
+bool Bpe::encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
+                 std::vector<TokenId>& out, EncodeWatch& watch) const {
+  const auto first_symbol = [&](std::string_view text, std::uint32_t at) -> Merged {
+    const auto first = static_cast<std::uint8_t>(text[at]);
+    if (alphabet_ == BpeAlphabet::kBytes) return {at, 1, byte_symbol_[first]};
+    const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(text.substr(at, 4))));
+    return {at, n, n == 1 ? byte_symbol_[first] : symbol_of(vocab, text.substr(at, n))};
+  };
+  const auto join = [&](const Symbol& left, const Symbol& right, Merge& merge) {
     if (left.id < 0 || right.id < 0) return false;
     const Slot& slot = slots_[slot_of(pair_of(left.id, right.id))];
     merge = slot.merge;
     return slot.pair != kFree;
-  });
-  for (std::int32_t i = 0; i >= 0 && !scratch.symbols.empty();) {
-    const Symbol& symbol = scratch.symbols[static_cast<std::size_t>(i)];
+  };
+  const auto stop = [&](std::size_t bytes, std::size_t n) { return watch.over(bytes, out.size() + n); };
+  if (!merge_text(piece, scratch, first_symbol, join, stop)) return false;
+  for (const Merged& symbol : scratch.done) {
     if (symbol.id >= 0 && symbol.id < n_tokens_) {
       out.push_back(symbol.id);
     } else {
       append_bytes(piece.substr(symbol.begin, symbol.bytes), unknown, out);
     }
-    i = symbol.next;
   }
+  return true;
 }
 
 }  // namespace zinc_rt

@@ -2,7 +2,7 @@
 //
 // Byte-level (GPT-2 and its kin): the symbols are bytes, written in the byte alphabet. Character-level (Gemma 4): the
 // symbols are UTF-8 characters, and what has no token becomes one "<0xNN>" token a byte.
-// Thread rule: immutable once made; MergeScratch belongs to the calling thread.
+// Thread rule: immutable once made; MergeTextScratch belongs to the calling thread.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/merge.h"
+#include "tokenizer/encode_watch.h"
+#include "tokenizer/merge_text.h"
 #include "tokenizer/pair_set.h"
 #include "tokenizer/vocab.h"
 #include "zinc_rt/status.h"
@@ -28,10 +29,10 @@ class Bpe {
   // with kCorrupt on a line that is not two texts with a space between.
   static Result<Bpe> create(const Vocab& vocab, std::span<const std::string> merges, BpeAlphabet alphabet);
 
-  // Appends the ids of one piece. A byte that has no token adds `unknown` if that is an id, else nothing.
-  // REQUIRES: the vocabulary that create() saw; fewer than 2^31 bytes.
-  void encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeScratch& scratch,
-              std::vector<TokenId>& out) const;
+  // Appends the ids of one piece. A byte that has no token adds `unknown` if that is an id, else nothing. False: the
+  // watch ended it, and `out` is as it was. REQUIRES: the vocabulary that create() saw; fewer than 2^31 bytes.
+  bool encode(const Vocab& vocab, std::string_view piece, TokenId unknown, MergeTextScratch& scratch,
+              std::vector<TokenId>& out, EncodeWatch& watch) const;
 
   // For kCharacters: neighbours that some merge joins.
   const PairSet& pairs() const { return pairs_; }

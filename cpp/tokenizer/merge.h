@@ -1,8 +1,9 @@
 // The one merge loop that BPE and SPM share: of all neighbouring pairs that a model can join, the best goes first, the
-// leftmost of equals, until none is left. O(n log n) in the symbols of a piece.
+// leftmost of equals, until none is left. O(n log n) in the symbols; merge_text.h makes that linear for long texts.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,26 +20,80 @@ struct Symbol {
 
 // What joining two symbols gives. A smaller priority goes first.
 struct Merge {
-  std::uint32_t priority = 0;
+  std::uint32_t priority = 0;  // below MergeOrder::kNone
   std::int32_t id = -1;
+};
+
+// One number a place, and where the first of the smallest is: a tree in which each number is the least of eight below.
+class MergeOrder {
+ public:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // nothing to be found here
+
+  // n places, all kNone.
+  void reset(std::size_t n) {
+    levels_.clear();
+    std::size_t total = 0;
+    do {
+      n = (n + kFan - 1) / kFan;
+      levels_.push_back(total);
+      total += n * kFan;
+    } while (n > 1);
+    values_.assign(total, kNone);
+  }
+  // Takes part in first_least() after build() or refresh().
+  void put(std::size_t place, std::uint32_t value) { values_[place] = value; }
+  void build() {
+    for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
+      const std::size_t n_blocks = (levels_[level + 1] - levels_[level]) / kFan;
+      for (std::size_t block = 0; block < n_blocks; ++block)
+        values_[levels_[level + 1] + block] = least_of(levels_[level] + block * kFan);
+    }
+  }
+  void refresh(std::size_t place) {
+    for (std::size_t level = 0; level + 1 < levels_.size(); ++level) {
+      place /= kFan;
+      std::uint32_t& above = values_[levels_[level + 1] + place];
+      const std::uint32_t least = least_of(levels_[level] + place * kFan);
+      if (above == least) return;
+      above = least;
+    }
+  }
+  // Whether two places are refreshed by one call.
+  static bool same_block(std::size_t a, std::size_t b) { return a / kFan == b / kFan; }
+  // -1: all are kNone.
+  std::ptrdiff_t first_least() const {
+    std::size_t block = 0;
+    for (std::size_t level = levels_.size(); level-- > 0;) {
+      const std::uint32_t* values = &values_[levels_[level] + block * kFan];
+      const std::uint32_t least = least_of(levels_[level] + block * kFan);
+      if (least == kNone) return -1;
+      std::size_t child = 0;
+      while (values[child] != least) ++child;
+      block = block * kFan + child;
+    }
+    return static_cast<std::ptrdiff_t>(block);
+  }
+
+ private:
+  static constexpr std::size_t kFan = 8;
+  std::uint32_t least_of(std::size_t begin) const {
+    const std::uint32_t* v = &values_[begin];
+    return std::min(std::min(std::min(v[0], v[1]), std::min(v[2], v[3])),
+                    std::min(std::min(v[4], v[5]), std::min(v[6], v[7])));
+  }
+  std::vector<std::uint32_t> values_;  // level by level, the places first
+  std::vector<std::size_t> levels_;    // where each begins
 };
 
 // Memory of the loop, kept between pieces. Belongs to one thread.
 struct MergeScratch {
-  struct Candidate {
-    std::uint64_t order;  // priority, then position of the left symbol
-    std::uint32_t right;
-    std::uint32_t bytes;  // of both together: another number later means that one of them has changed
-    std::int32_t id;
-  };
   std::vector<Symbol> symbols;
-  std::vector<Candidate> heap;
+  std::vector<std::int32_t> joined;  // what each symbol and its right neighbour give
+  MergeOrder order;                  // the priority of that
+  std::uint64_t n_joins = 0;         // pairs looked at, of all calls: what the work is counted by
 
   // Starts a chain; symbols are then added in the order of the text.
-  void clear() {
-    symbols.clear();
-    heap.clear();
-  }
+  void clear() { symbols.clear(); }
   void add(std::uint32_t begin, std::uint32_t bytes, std::int32_t id) {
     const auto index = static_cast<std::int32_t>(symbols.size());
     if (index > 0) symbols.back().next = index;
@@ -47,46 +102,42 @@ struct MergeScratch {
 };
 
 // join(left, right, merge): whether the pair can be joined, and to what. REQUIRES: fewer than 2^31 symbols.
-inline constexpr std::size_t kMaxWordSymbols = 24;
 template <class Join>
 void merge_symbols(MergeScratch& scratch, const Join& join) {
-  using Candidate = MergeScratch::Candidate;
   std::vector<Symbol>& symbols = scratch.symbols;
-  std::vector<Candidate>& heap = scratch.heap;
-  const auto later = [](const Candidate& a, const Candidate& b) { return a.order > b.order; };
-  const auto consider = [&](std::int32_t left, std::int32_t right) {
-    if (left < 0 || right < 0) return false;
-    const Symbol& l = symbols[static_cast<std::size_t>(left)];
-    const Symbol& r = symbols[static_cast<std::size_t>(right)];
+  MergeOrder& order = scratch.order;
+  if (symbols.size() < 2) return;
+  order.reset(symbols.size());
+  scratch.joined.resize(symbols.size());
+  const auto consider = [&](std::size_t left) {
+    const Symbol& l = symbols[left];
     Merge merge;
-    if (!join(l, r, merge)) return false;
-    heap.push_back({static_cast<std::uint64_t>(merge.priority) << 32 | static_cast<std::uint32_t>(left),
-                    static_cast<std::uint32_t>(right), l.bytes + r.bytes, merge.id});
-    return true;
+    ++scratch.n_joins;
+    if (l.next < 0 || !join(l, symbols[static_cast<std::size_t>(l.next)], merge))
+      return order.put(left, MergeOrder::kNone);
+    scratch.joined[left] = merge.id;
+    order.put(left, merge.priority);
   };
-  for (std::int32_t i = 1; i < static_cast<std::int32_t>(symbols.size()); ++i) consider(i - 1, i);
-  // In a word a look at all candidates is cheaper than keeping them in order.
-  const bool in_order = symbols.size() > kMaxWordSymbols;
-  if (in_order) std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty()) {
-    if (in_order) {
-      std::pop_heap(heap.begin(), heap.end(), later);
-    } else {
-      std::iter_swap(std::max_element(heap.begin(), heap.end(), later), heap.end() - 1);
-    }
-    const Candidate best = heap.back();
-    heap.pop_back();
-    const auto left = static_cast<std::int32_t>(best.order & 0xFFFFFFFFu);
-    Symbol& l = symbols[static_cast<std::size_t>(left)];
-    Symbol& r = symbols[best.right];
-    if (l.bytes == 0 || r.bytes == 0 || l.bytes + r.bytes != best.bytes) continue;
-    l.bytes = best.bytes;
-    l.id = best.id;
+  for (std::size_t i = 0; i + 1 < symbols.size(); ++i) consider(i);
+  order.build();
+  for (std::ptrdiff_t best; (best = order.first_least()) >= 0;) {
+    const auto left = static_cast<std::size_t>(best);
+    Symbol& l = symbols[left];
+    const auto right = static_cast<std::size_t>(l.next);
+    Symbol& r = symbols[right];
+    l.bytes += r.bytes;
+    l.id = scratch.joined[left];
     l.next = r.next;
     r.bytes = 0;
-    if (l.next >= 0) symbols[static_cast<std::size_t>(l.next)].prev = left;
-    if (consider(l.prev, left) && in_order) std::push_heap(heap.begin(), heap.end(), later);
-    if (consider(left, l.next) && in_order) std::push_heap(heap.begin(), heap.end(), later);
+    if (l.next >= 0) symbols[static_cast<std::size_t>(l.next)].prev = static_cast<std::int32_t>(left);
+    consider(left);
+    order.put(right, MergeOrder::kNone);
+    order.refresh(left);
+    if (!MergeOrder::same_block(left, right)) order.refresh(right);
+    if (l.prev < 0) continue;
+    const auto before = static_cast<std::size_t>(l.prev);
+    consider(before);
+    order.refresh(before);
   }
 }
 

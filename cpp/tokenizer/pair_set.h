@@ -24,10 +24,10 @@ class PairSet {
     return others_.contains(static_cast<std::uint64_t>(left) << 32 | right);
   }
 
-  // Cuts `text` where no merge can cross and calls sink(part) for each part in order. A byte that is not UTF-8 is a
-  // part of its own.
+  // Cuts `text` where no merge can cross and calls sink(part) for each part in order, until it returns false; false
+  // then. A byte that is not UTF-8 is a part of its own.
   template <class Sink>
-  void cut(std::string_view text, const Sink& sink) const;
+  bool cut(std::string_view text, const Sink& sink) const;
 
  private:
   // U+2581 takes the place of the space, which text for these models does not have any more.
@@ -38,7 +38,7 @@ class PairSet {
 };
 
 template <class Sink>
-void PairSet::cut(std::string_view text, const Sink& sink) const {
+bool PairSet::cut(std::string_view text, const Sink& sink) const {
   std::size_t begin = 0;
   char32_t last = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -47,21 +47,21 @@ void PairSet::cut(std::string_view text, const Sink& sink) const {
     if (c >= 0x80) {
       n = utf8_sequence_bytes(text.substr(at, 4));
       if (n == 0) {
-        if (at > begin) sink(text.substr(begin, at - begin));
-        sink(text.substr(at, 1));
+        if (at > begin && !sink(text.substr(begin, at - begin))) return false;
+        if (!sink(text.substr(at, 1))) return false;
         begin = ++at;
         continue;
       }
       c = utf8_code_point(text.substr(at, n));
     }
     if (at > begin && !contains(last, c)) {
-      sink(text.substr(begin, at - begin));
+      if (!sink(text.substr(begin, at - begin))) return false;
       begin = at;
     }
     last = c;
     at += n;
   }
-  if (begin < text.size()) sink(text.substr(begin));
+  return begin == text.size() || sink(text.substr(begin));
 }
 
 }  // namespace zinc_rt

@@ -21,10 +21,10 @@ class PieceCache {
     slots_.resize(n_slots);
   }
 
-  // Appends the ids of `piece` to `out`, by encode(piece, out) when it has not been seen lately. REQUIRES: the piece's
-  // memory outlives the cache, and `out` only ever grows at its end.
+  // Appends the ids of `piece` to `out`, by encode(piece, out) when it has not been seen lately; false when that says
+  // so. REQUIRES: the piece's memory outlives the cache, and `out` only ever grows at its end.
   template <class Encode>
-  void append(std::string_view piece, std::vector<TokenId>& out, const Encode& encode) {
+  bool append(std::string_view piece, std::vector<TokenId>& out, const Encode& encode) {
     if (piece.size() > kMaxPieceBytes) return encode(piece, out);
     Slot& slot = slots_[std::hash<std::string_view>{}(piece) & (slots_.size() - 1)];
     if (slot.piece == piece && slot.piece.data() != nullptr) {
@@ -32,11 +32,12 @@ class PieceCache {
       out.resize(n + slot.n_ids);
       std::copy_n(out.begin() + static_cast<std::ptrdiff_t>(slot.begin), slot.n_ids,
                   out.begin() + static_cast<std::ptrdiff_t>(n));
-      return;
+      return true;
     }
     const std::size_t begin = out.size();
-    encode(piece, out);
+    if (!encode(piece, out)) return false;
     slot = {piece, begin, static_cast<std::uint32_t>(out.size() - begin)};
+    return true;
   }
 
  private:

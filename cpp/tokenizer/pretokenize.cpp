@@ -121,7 +121,7 @@ bool Pretokenizer::uses_jit() const {
   return true;
 }
 
-Status Pretokenizer::split(std::string_view text, PieceSink& sink) const {
+Result<bool> Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   Scratch scratch;
   scratch.context.reset(pcre2_match_context_create(nullptr));
   if (scratch.context == nullptr) return fail(StatusCode::kExhausted, "[tokenizer] no memory for a match context");
@@ -133,22 +133,21 @@ Status Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   }
   while (!text.empty()) {
     const std::size_t valid = utf8_valid_prefix(text);
-    ZRT_CHECK_OK(split_valid(text.substr(0, valid), 0, scratch, sink));
+    ZRT_TRY(const bool goes_on, split_valid(text.substr(0, valid), 0, scratch, sink));
+    if (!goes_on) return false;
     text.remove_prefix(valid);
     std::size_t broken = 0;
     while (broken < text.size() && utf8_sequence_bytes(text.substr(broken, 4)) == 0) ++broken;
-    if (broken > 0) sink.piece(text.substr(0, broken));
+    if (broken > 0 && !sink.piece(text.substr(0, broken))) return false;
     text.remove_prefix(broken);
   }
-  return {};
+  return true;
 }
 
-Status Pretokenizer::split_valid(std::string_view text, std::size_t level, Scratch& scratch, PieceSink& sink) const {
-  if (text.empty()) return {};
-  if (level == patterns_.size()) {
-    sink.piece(text);
-    return {};
-  }
+Result<bool> Pretokenizer::split_valid(std::string_view text, std::size_t level, Scratch& scratch,
+                                       PieceSink& sink) const {
+  if (text.empty()) return true;
+  if (level == patterns_.size()) return sink.piece(text);
   const Pattern& pattern = patterns_[level];
   std::size_t done = 0;  // all before it has gone to the next level
   std::size_t from = 0;
@@ -162,8 +161,10 @@ Status Pretokenizer::split_valid(std::string_view text, std::size_t level, Scrat
     const PCRE2_SIZE* bounds = pcre2_get_ovector_pointer(scratch.matches[level].get());
     const std::size_t begin = bounds[0];
     const std::size_t end = bounds[1];
-    if (begin > done) ZRT_CHECK_OK(split_valid(text.substr(done, begin - done), level + 1, scratch, sink));
-    if (end > begin) ZRT_CHECK_OK(split_valid(text.substr(begin, end - begin), level + 1, scratch, sink));
+    for (const auto part : {text.substr(done, begin - done), text.substr(begin, end - begin)}) {
+      ZRT_TRY(const bool goes_on, split_valid(part, level + 1, scratch, sink));
+      if (!goes_on) return false;
+    }
     done = from = end;
     // An empty match only cuts; the next search must not find it again.
     options = end == begin ? PCRE2_NOTEMPTY_ATSTART : 0;

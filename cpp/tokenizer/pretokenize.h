@@ -11,10 +11,10 @@
 
 namespace zinc_rt {
 
-// What a splitter calls for each piece, in order; the pieces cover the text without gaps.
+// What a splitter calls for each piece, in order, until it returns false; the pieces cover the text without gaps.
 class PieceSink {
  public:
-  virtual void piece(std::string_view text) = 0;
+  virtual bool piece(std::string_view text) = 0;
 
  protected:
   ~PieceSink() = default;
@@ -32,14 +32,15 @@ class Pretokenizer {
   bool uses_jit() const;
 
   // Each run of bytes that is not UTF-8 is one piece of its own; the text beside it is split as if it stood alone.
-  // Fails with kInternal when the regex engine runs out of memory or steps; the sink has then seen only a part.
-  Status split(std::string_view text, PieceSink& sink) const;
+  // False: the sink ended it. Fails with kInternal when the regex engine runs out of memory or steps; the sink has then
+  // seen only a part.
+  Result<bool> split(std::string_view text, PieceSink& sink) const;
 
  private:
   struct Pattern;
   struct Scratch;
   Pretokenizer();
-  Status split_valid(std::string_view text, std::size_t level, Scratch& scratch, PieceSink& sink) const;
+  Result<bool> split_valid(std::string_view text, std::size_t level, Scratch& scratch, PieceSink& sink) const;
 
   std::vector<Pattern> patterns_;
 };

@@ -6,18 +6,9 @@
 namespace zinc_rt {
 namespace {
 
-bool is_space(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
 std::size_t first_two(std::string_view text) {
   return static_cast<std::size_t>(static_cast<std::uint8_t>(text[0])) << 8 | static_cast<std::uint8_t>(text[1]);
 }
-
-struct Taken {
-  std::size_t end = 0;
-  TokenId id = -1;
-};
 
 }  // namespace
 
@@ -58,53 +49,78 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, boo
   return longest;
 }
 
-std::vector<Fragment> SpecialTokens::split(std::string_view text, bool parse_special) const {
-  struct Match {
-    std::size_t begin;
-    const Entry* entry;
-  };
+// Of matches that may be in each other's way, those that stand. `reach`: where the last of them ends, with the white
+// space that it may swallow.
+std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, bool parse_special,
+                                                        const std::vector<Match>& group, std::size_t reach) const {
+  const std::size_t base = group.front().begin;
+  std::vector<bool> covered(reach - base);
   // By length, the longest first. One match a position: a shorter one is looked for only when the longer one is in the
   // way of another.
-  std::map<std::size_t, std::vector<Match>, std::greater<>> matches;
-  if (!entries_.empty()) {
-    for (std::size_t at = 0; at < text.size(); ++at) {
-      if (const Entry* entry = longest_at(text.substr(at), parse_special))
-        matches[entry->text.size()].push_back({at, entry});
-    }
-  }
-
-  std::map<std::size_t, Taken> taken;  // by begin; never overlapping
-  while (!matches.empty()) {
-    std::vector<Match> group = std::move(matches.begin()->second);
-    matches.erase(matches.begin());
-    std::sort(group.begin(), group.end(), [](const Match& a, const Match& b) { return a.begin < b.begin; });
-    for (const Match& match : group) {
-      const auto next = taken.upper_bound(match.begin);
-      const std::size_t before = next == taken.begin() ? 0 : std::prev(next)->second.end;
-      const std::size_t after = next == taken.end() ? text.size() : next->first;
-      if (before > match.begin) continue;
-      std::size_t begin = match.begin;
-      std::size_t end = begin + match.entry->text.size();
-      if (end > after) {
-        const Entry* shorter = longest_at(text.substr(begin, after - begin), parse_special);
-        if (shorter != nullptr) matches[shorter->text.size()].push_back({begin, shorter});
+  std::map<std::size_t, std::vector<Match>, std::greater<>> waiting;
+  for (const Match& match : group) waiting[entries_[match.entry].text.size()].push_back(match);
+  std::vector<Taken> taken;
+  while (!waiting.empty()) {
+    std::vector<Match> equals = std::move(waiting.begin()->second);
+    waiting.erase(waiting.begin());
+    std::sort(equals.begin(), equals.end(), [](const Match& a, const Match& b) { return a.begin < b.begin; });
+    for (const Match& match : equals) {
+      if (covered[match.begin - base]) continue;
+      const Entry& entry = entries_[match.entry];
+      std::size_t end = match.begin + 1;
+      while (end < match.begin + entry.text.size() && !covered[end - base]) ++end;
+      if (end < match.begin + entry.text.size()) {
+        const Entry* shorter = longest_at(text.substr(match.begin, end - match.begin), parse_special);
+        if (shorter != nullptr) waiting[shorter->text.size()].push_back({match.begin, number_of(shorter)});
         continue;
       }
-      while (match.entry->strip_left && begin > before && is_space(text[begin - 1])) --begin;
-      while (match.entry->strip_right && end < after && is_space(text[end])) ++end;
-      taken.emplace(begin, Taken{end, match.entry->id});
+      while (entry.strip_right && end < reach && !covered[end - base] && is_space(text[end])) ++end;
+      std::fill(covered.begin() + static_cast<std::ptrdiff_t>(match.begin - base),
+                covered.begin() + static_cast<std::ptrdiff_t>(end - base), true);
+      taken.push_back({match.begin, static_cast<std::uint32_t>(end), entry.id});
     }
   }
+  std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  return taken;
+}
 
-  std::vector<Fragment> fragments;
+bool SpecialTokens::split(std::string_view text, bool parse_special, const Sink& sink) const {
   std::size_t done = 0;
-  for (const auto& [begin, token] : taken) {
-    if (begin > done) fragments.push_back({text.substr(done, begin - done), -1});
-    fragments.push_back({{}, token.id});
+  const auto give = [&](const Taken& token) {
+    if (token.begin > done && !sink({text.substr(done, token.begin - done), -1})) return false;
     done = token.end;
+    return sink({{}, token.id});
+  };
+  std::vector<Match> group;
+  std::size_t reach = 0;
+  const auto give_group = [&] {
+    if (group.empty()) return true;
+    if (group.size() == 1) {
+      const Match only = group[0];
+      group.clear();
+      return give({only.begin, static_cast<std::uint32_t>(reach), entries_[only.entry].id});
+    }
+    const auto taken = choose(text, parse_special, group, reach);
+    group.clear();
+    return std::all_of(taken.begin(), taken.end(), give);
+  };
+  std::size_t spaces_end = 0;  // of the last run of white space that was walked
+  const auto end_of_spaces = [&](std::size_t at) {
+    if (at >= spaces_end)
+      for (spaces_end = at; spaces_end < text.size() && is_space(text[spaces_end]);) ++spaces_end;
+    return is_space(text[at]) ? spaces_end : at;
+  };
+  for (std::size_t at = 0; at < text.size() && !entries_.empty(); ++at) {
+    const Entry* entry = longest_at(text.substr(at), parse_special);
+    if (entry == nullptr) continue;
+    if (at >= reach && !give_group()) return false;
+    group.push_back({static_cast<std::uint32_t>(at), number_of(entry)});
+    std::size_t end = at + entry->text.size();
+    if (entry->strip_right && end < text.size()) end = end_of_spaces(end);
+    reach = std::max(reach, end);
   }
-  if (done < text.size()) fragments.push_back({text.substr(done), -1});
-  return fragments;
+  if (!give_group()) return false;
+  return done == text.size() || sink({text.substr(done), -1});
 }
 
 }  // namespace zinc_rt

@@ -1,12 +1,13 @@
 // Finds the tokens that stand for themselves in text (control, user-defined) before any merging sees it.
 //
 // A longer token goes before a shorter one wherever both stand; of equal length the leftmost goes first. A token may
-// also swallow the white space beside it.
+// also swallow the white space behind it.
 // Thread rule: immutable once filled.
 #pragma once
 
 #include <bitset>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -20,24 +21,43 @@ struct Fragment {
   TokenId id = -1;
 };
 
+// White space that special tokens swallow.
+inline bool is_space(char c) {
+  return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 class SpecialTokens {
  public:
   struct Entry {
     std::string_view text;  // memory of the vocabulary
     TokenId id = -1;
-    bool on_request = false;  // matched only when special tokens are parsed
-    bool strip_left = false;  // swallows white space before it
-    bool strip_right = false;
+    bool on_request = false;   // matched only when special tokens are parsed
+    bool strip_right = false;  // swallows the white space behind it
   };
 
   // Empty texts are left out; of equal texts the first stays.
   void fill(std::vector<Entry> entries);
 
-  // O(text x length of the longest entry) at worst, one table look-up a byte where nothing matches.
-  std::vector<Fragment> split(std::string_view text, bool parse_special) const;
+  // Calls sink for each stretch in order, until it returns false; false then. O(text x length of the longest entry) at
+  // worst, one table look-up a byte where nothing matches. Memory is needed only for matches that overlap.
+  // REQUIRES: fewer than 2^32 bytes.
+  using Sink = std::function<bool(const Fragment&)>;
+  bool split(std::string_view text, bool parse_special, const Sink& sink) const;
 
  private:
+  struct Match {
+    std::uint32_t begin = 0;
+    std::uint32_t entry = 0;
+  };
+  struct Taken {
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+    TokenId id = -1;
+  };
   const Entry* longest_at(std::string_view text, bool parse_special) const;
+  std::uint32_t number_of(const Entry* entry) const { return static_cast<std::uint32_t>(entry - entries_.data()); }
+  std::vector<Taken> choose(std::string_view text, bool parse_special, const std::vector<Match>& group,
+                            std::size_t reach) const;
 
   std::vector<Entry> entries_;   // by text
   std::bitset<1 << 16> starts_;  // first two bytes of the entries

@@ -14,11 +14,12 @@ bool can_merge_to(TokenType type) {
   return type != TokenType::kControl && type != TokenType::kUnknown && type != TokenType::kByte;
 }
 
-// Maps scores to integers in reverse order: the highest score gets the smallest number.
+// Maps scores to integers in reverse order: the highest score gets the smallest number. Below MergeOrder::kNone, which
+// only a NaN would give.
 std::uint32_t priority_of(float score) {
   const auto bits = std::bit_cast<std::uint32_t>(score == 0.0f ? 0.0f : score);  // one zero only
   const std::uint32_t ascending = (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
-  return ~ascending;
+  return std::min(~ascending, MergeOrder::kNone - 1);
 }
 
 // The token that merging can make of `text`, or -1.
@@ -45,45 +46,41 @@ Result<Spm> Spm::create(const Vocab& vocab) {
   return spm;
 }
 
-void Spm::encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeScratch& scratch,
-                 std::vector<TokenId>& out) const {
-  scratch.clear();
-  for (std::uint32_t i = 0; i < text.size();) {
-    const auto first = static_cast<std::uint8_t>(text[i]);
-    if (first < ascii_.size()) {
-      scratch.add(i++, 1, ascii_[first]);
-      continue;
-    }
-    const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(text.substr(i, 4))));
-    scratch.add(i, n, token_of(vocab, text.substr(i, n)));
-    i += n;
-  }
-  merge_symbols(scratch, [&](const Symbol& left, const Symbol& right, Merge& merge) {
+bool Spm::encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeTextScratch& scratch,
+                 std::vector<TokenId>& out, EncodeWatch& watch) const {
+  const auto first_symbol = [&](std::string_view all, std::uint32_t at) -> Merged {
+    const auto first = static_cast<std::uint8_t>(all[at]);
+    if (first < ascii_.size()) return {at, 1, ascii_[first]};
+    const auto n = static_cast<std::uint32_t>(std::max<std::size_t>(1, utf8_sequence_bytes(all.substr(at, 4))));
+    return {at, n, token_of(vocab, all.substr(at, n))};
+  };
+  const auto join = [&](const Symbol& left, const Symbol& right, Merge& merge) {
     if (left.bytes + right.bytes > vocab.max_text_bytes()) return false;
     merge.id = token_of(vocab, text.substr(left.begin, left.bytes + right.bytes));
     if (merge.id < 0) return false;
     merge.priority = priority_of(vocab.score(merge.id));
     return true;
-  });
-  for (std::int32_t i = 0; i >= 0 && !scratch.symbols.empty();) {
-    const Symbol& symbol = scratch.symbols[static_cast<std::size_t>(i)];
+  };
+  const auto stop = [&](std::size_t bytes, std::size_t n) { return watch.over(bytes, out.size() + n); };
+  if (!merge_text(text, scratch, first_symbol, join, stop)) return false;
+  for (const Merged& symbol : scratch.done) {
     if (symbol.id >= 0) {
       out.push_back(symbol.id);
-    } else {
-      const std::size_t begin = out.size();
-      for (const char c : text.substr(symbol.begin, symbol.bytes)) {
-        const auto id = vocab.find_byte(static_cast<std::uint8_t>(c));
-        if (id) {
-          out.push_back(*id);
-          continue;
-        }
-        out.resize(begin);
-        if (unknown >= 0) out.push_back(unknown);
-        break;
-      }
+      continue;
     }
-    i = symbol.next;
+    const std::size_t begin = out.size();
+    for (const char c : text.substr(symbol.begin, symbol.bytes)) {
+      const auto id = vocab.find_byte(static_cast<std::uint8_t>(c));
+      if (id) {
+        out.push_back(*id);
+        continue;
+      }
+      out.resize(begin);
+      if (unknown >= 0) out.push_back(unknown);
+      break;
+    }
   }
+  return true;
 }
 
 }  // namespace zinc_rt

@@ -1,5 +1,5 @@
 // SentencePiece's BPE: any two neighbours whose joint text is a token may join, the highest score first; a character
-// that is no token falls back to its bytes. Thread rule: immutable once made; MergeScratch belongs to the calling
+// that is no token falls back to its bytes. Thread rule: immutable once made; MergeTextScratch belongs to the calling
 // thread.
 #pragma once
 
@@ -7,7 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/merge.h"
+#include "tokenizer/encode_watch.h"
+#include "tokenizer/merge_text.h"
 #include "tokenizer/pair_set.h"
 #include "tokenizer/vocab.h"
 #include "zinc_rt/status.h"
@@ -20,9 +21,10 @@ class Spm {
   static Result<Spm> create(const Vocab& vocab);
 
   // Appends the ids of `text`, in which spaces are already U+2581. A byte that has no token adds `unknown` once for the
-  // character, or nothing when `unknown` is no id. REQUIRES: the vocabulary that create() saw; fewer than 2^31 bytes.
-  void encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeScratch& scratch,
-              std::vector<TokenId>& out) const;
+  // character, or nothing when `unknown` is no id. False: the watch ended it, and `out` is as it was. REQUIRES: the
+  // vocabulary that create() saw; fewer than 2^31 bytes.
+  bool encode(const Vocab& vocab, std::string_view text, TokenId unknown, MergeTextScratch& scratch,
+              std::vector<TokenId>& out, EncodeWatch& watch) const;
 
   // Neighbours inside tokens that merging can make.
   const PairSet& pairs() const { return pairs_; }

@@ -1,6 +1,8 @@
 #include "tokenizer/tokenizer.h"
 
 #include <algorithm>
+#include <deque>
+#include <utility>
 
 #include "base/error.h"
 #include "tokenizer/byte_alphabet.h"
@@ -29,20 +31,25 @@ std::string collapse_spaces(std::string_view text) {
 // Encodes what the pre-tokenizer of a byte-level model cuts.
 class BytePieces final : public PieceSink {
  public:
-  BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out)
-      : vocab_(vocab), bpe_(bpe), whole_words_(whole_words), cache_(cache), out_(out) {}
+  BytePieces(const Vocab& vocab, const Bpe& bpe, bool whole_words, PieceCache& cache, std::vector<TokenId>& out,
+             EncodeWatch& watch)
+      : vocab_(vocab), bpe_(bpe), whole_words_(whole_words), cache_(cache), out_(out), watch_(watch) {}
 
-  void piece(std::string_view text) override {
-    cache_.append(text, out_, [this](std::string_view part, std::vector<TokenId>& out) { encode(part, out); });
+  bool piece(std::string_view text) override {
+    const auto encode = [this](std::string_view part, std::vector<TokenId>& out) { return encode_new(part, out); };
+    return cache_.append(text, out_, encode) && !watch_.over(text.size(), out_.size());
   }
 
  private:
-  void encode(std::string_view part, std::vector<TokenId>& out) {
+  bool encode_new(std::string_view part, std::vector<TokenId>& out) {
     if (whole_words_ && part.size() <= vocab_.max_text_bytes()) {
       const auto id = vocab_.find(to_byte_alphabet(part));
-      if (id && !is_marker(vocab_.type(*id))) return out.push_back(*id);
+      if (id && !is_marker(vocab_.type(*id))) {
+        out.push_back(*id);
+        return true;
+      }
     }
-    bpe_.encode(vocab_, part, -1, scratch_, out);
+    return bpe_.encode(vocab_, part, -1, scratch_, out, watch_);
   }
 
   const Vocab& vocab_;
@@ -50,18 +57,19 @@ class BytePieces final : public PieceSink {
   const bool whole_words_;
   PieceCache& cache_;
   std::vector<TokenId>& out_;
-  MergeScratch scratch_;
+  EncodeWatch& watch_;
+  MergeTextScratch scratch_;
 };
 
 // Encodes text for the models that write the space as U+2581: SentencePiece and Gemma 4.
 class MarkedPieces {
  public:
   MarkedPieces(const Vocab& vocab, const Spm* spm, const Bpe* bpe, TokenId unknown, PieceCache& cache,
-               std::vector<TokenId>& out)
-      : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out) {}
+               std::vector<TokenId>& out, EncodeWatch& watch)
+      : vocab_(vocab), spm_(spm), bpe_(bpe), unknown_(unknown), cache_(cache), out_(out), watch_(watch) {}
 
-  // REQUIRES: spaces are marked; the memory outlives the cache.
-  void text(std::string_view marked) {
+  // False: the watch ended it. REQUIRES: spaces are marked; the memory outlives the cache.
+  bool text(std::string_view marked) {
     if (spm_ != nullptr) return run(marked);
     // Gemma 4 keeps runs of line feeds apart; one that is a token as it stands is that token.
     while (!marked.empty()) {
@@ -71,23 +79,23 @@ class MarkedPieces {
       const auto id = feeds ? vocab_.find(part) : std::nullopt;
       if (id) {
         out_.push_back(*id);
-      } else {
-        run(part);
+      } else if (!run(part)) {
+        return false;
       }
     }
+    return true;
   }
 
  private:
-  void run(std::string_view marked) {
+  bool run(std::string_view marked) {
     const auto encode = [this](std::string_view part, std::vector<TokenId>& out) {
-      if (spm_ != nullptr) {
-        spm_->encode(vocab_, part, unknown_, scratch_, out);
-      } else {
-        bpe_->encode(vocab_, part, unknown_, scratch_, out);
-      }
+      return spm_ != nullptr ? spm_->encode(vocab_, part, unknown_, scratch_, out, watch_)
+                             : bpe_->encode(vocab_, part, unknown_, scratch_, out, watch_);
     };
     const PairSet& pairs = spm_ != nullptr ? spm_->pairs() : bpe_->pairs();
-    pairs.cut(marked, [&](std::string_view part) { cache_.append(part, out_, encode); });
+    return pairs.cut(marked, [&](std::string_view part) {
+      return cache_.append(part, out_, encode) && !watch_.over(part.size(), out_.size());
+    });
   }
 
   const Vocab& vocab_;
@@ -96,10 +104,12 @@ class MarkedPieces {
   const TokenId unknown_;
   PieceCache& cache_;
   std::vector<TokenId>& out_;
-  MergeScratch scratch_;
+  EncodeWatch& watch_;
+  MergeTextScratch scratch_;
 };
 
 void append_marked(std::string_view text, std::string& out) {
+  out.reserve(out.size() + text.size() + 2 * static_cast<std::size_t>(std::count(text.begin(), text.end(), ' ')));
   for (const char c : text) {
     if (c == ' ') {
       out += kSpaceMark;
@@ -113,51 +123,67 @@ void append_marked(std::string_view text, std::string& out) {
 
 Tokenizer::Tokenizer(std::shared_ptr<const Parts> parts) : parts_(std::move(parts)) {}
 
-Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special) const {
+Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool add_special, bool parse_special,
+                                                    const EncodeLimits& limits) const {
   const Parts& p = *parts_;
   if (text.size() > kMaxTextBytes)
     return fail(StatusCode::kInvalidArgument, "[tokenizer] text: at most {} bytes wanted, {} there", kMaxTextBytes,
                 text.size());
   std::vector<TokenId> ids;
   if (add_special && p.add_bos) ids.push_back(*p.roles.bos);
-  const std::vector<Fragment> fragments = p.special_tokens.split(text, parse_special);
   PieceCache cache(text.size());
+  EncodeWatch watch(limits);
+  Status failed;
+  bool is_whole = false;
 
   if (p.model == TokenizerModel::kGpt2) {
-    BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids);
-    for (const Fragment& fragment : fragments) {
+    BytePieces pieces(p.vocab, *p.bpe, p.pre_rule->whole_words, cache, ids, watch);
+    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);
-      } else {
-        ZRT_CHECK_OK(p.pretokenizer->split(fragment.text, pieces));
+        return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
       }
-    }
+      const auto goes_on = p.pretokenizer->split(fragment.text, pieces);
+      if (!goes_on) failed = std::unexpected(goes_on.error());
+      return goes_on && *goes_on;
+    });
   } else {
     MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,
-                        ids);
-    // All fragments one after the other: the cache points into it, so it may not move.
-    std::string marked;
-    marked.reserve(text.size() + 2 * static_cast<std::size_t>(std::count(text.begin(), text.end(), ' ')) +
-                   kSpaceMark.size() * fragments.size());
+                        ids, watch);
+    // Pieces of one fragment after the other: the cache points into them, so they may not move.
+    std::deque<std::string> marked;
     bool at_start = true;
-    for (const Fragment& fragment : fragments) {
+    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
+      const bool has_space = p.add_space_prefix && std::exchange(at_start, fragment.id >= 0);
       if (fragment.id >= 0) {
         ids.push_back(fragment.id);
-      } else {
-        const std::size_t begin = marked.size();
-        if (p.add_space_prefix && at_start) marked += kSpaceMark;
-        if (p.remove_extra_whitespaces) {
-          append_marked(collapse_spaces(fragment.text), marked);
-        } else {
-          append_marked(fragment.text, marked);
-        }
-        pieces.text(std::string_view(marked).substr(begin));
+        return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
       }
-      at_start = fragment.id >= 0;
-    }
+      std::string& made = marked.emplace_back();
+      if (has_space) made += kSpaceMark;
+      if (p.remove_extra_whitespaces) {
+        append_marked(collapse_spaces(fragment.text), made);
+      } else {
+        append_marked(fragment.text, made);
+      }
+      return pieces.text(made);
+    });
   }
+  if (!failed) return std::unexpected(failed.error());
+  if (watch.is_cancelled()) return fail(StatusCode::kCancelled, "[tokenizer] cancelled after {} tokens", ids.size());
+  if (!is_whole || ids.size() > limits.max_tokens)
+    return fail(StatusCode::kInvalidArgument, "[tokenizer] {} bytes of text are more than {} tokens", text.size(),
+                limits.max_tokens);
   if (add_special && p.add_eos) ids.push_back(*p.roles.eos);
   return ids;
+}
+
+std::size_t Tokenizer::least_tokens(std::string_view text) const {
+  const Parts& p = *parts_;
+  if (p.max_token_bytes == 0) return 0;
+  std::size_t n = text.size();
+  if (p.drops_space) n -= static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_space));
+  return (n + p.max_token_bytes - 1) / p.max_token_bytes;
 }
 
 Result<std::string> Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {

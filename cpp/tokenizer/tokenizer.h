@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/gguf/metadata.h"
+#include "tokenizer/encode_limits.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -28,8 +29,13 @@ class Tokenizer {
   // add_special: put BOS before and EOS after, where the model wants them.
   // parse_special: control tokens written out in the text become those tokens; leave it off for text from outside.
   // User-defined tokens always do. A byte for which the vocabulary has no token at all is left out.
-  // Fails with kInvalidArgument above 1 GiB of text.
-  Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special) const;
+  // Fails with kInvalidArgument above 1 GiB of text, and as soon as there are more than limits.max_tokens; with
+  // kCancelled soon after limits.cancel is requested.
+  Result<std::vector<std::int32_t>> encode(std::string_view text, bool add_special, bool parse_special,
+                                           const EncodeLimits& limits = {}) const;
+
+  // A number of tokens that encode() gives at least, found by looking at most once at each byte.
+  std::size_t least_tokens(std::string_view text) const;
 
   // The bytes that the ids stand for; not always UTF-8 (replace_invalid_utf8 makes it so). With skip_special, control
   // and unknown tokens add nothing, else their text. Where encode() puts a space before text, one is taken away: at

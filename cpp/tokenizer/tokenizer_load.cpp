@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/tokenizer_parts.h"
 
@@ -92,9 +93,22 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
     if (!on_request && type != TokenType::kUserDefined) continue;
     const std::string_view text = vocab.text(id);
     const bool strip_right = strips && text != "<unk>" && text != "<s>" && text != "<|endoftext|>";
-    entries.push_back({text, id, on_request, false, strip_right});
+    entries.push_back({text, id, on_request, strip_right});
   }
   return entries;
+}
+
+// Whether every byte of a text becomes part of some token.
+bool covers_all_bytes(const Vocab& vocab, TokenizerModel model, bool has_unknown) {
+  // kLlama writes one unknown a character, kGemma4 one a byte; byte-level models have none.
+  if (model != TokenizerModel::kGpt2 && has_unknown) return true;
+  for (unsigned value = 0; value < 256; ++value) {
+    const auto byte = static_cast<std::uint8_t>(value);
+    std::string text;
+    append_utf8(text, byte_to_char(byte));
+    if (model == TokenizerModel::kGpt2 ? !vocab.find(text) : !vocab.find_byte(byte)) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -138,13 +152,23 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
   if (p.add_eos && !p.roles.eos)
     return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.add_eos_token is true, but eos_token_id is absent");
 
-  p.special_tokens.fill(special_entries(metadata, p.vocab, p.model));
+  const auto entries = special_entries(metadata, p.vocab, p.model);
+  p.drops_space = p.remove_extra_whitespaces ||
+                  std::any_of(entries.begin(), entries.end(), [](const auto& e) { return e.strip_right; });
+  p.special_tokens.fill(entries);
   p.byte_ends.reserve(p.vocab.size() + 1);
   p.byte_ends.push_back(0);
   for (std::size_t i = 0; i < p.vocab.size(); ++i) {
     p.bytes += decoded_bytes(p.vocab, static_cast<TokenId>(i), p.model);
     p.byte_ends.push_back(p.bytes.size());
+    // Byte-level texts are longer than what they stand for. The others are what the text is written as; a U+2581 in it
+    // stays one.
+    const std::size_t n_bytes = p.bytes_of(static_cast<TokenId>(i)).size();
+    p.max_token_bytes = std::max(
+        p.max_token_bytes, p.model == TokenizerModel::kGpt2 ? n_bytes : p.vocab.text(static_cast<TokenId>(i)).size());
   }
+  p.max_token_bytes = std::max<std::size_t>(p.max_token_bytes, 4);  // an unknown character
+  if (!covers_all_bytes(p.vocab, p.model, p.roles.unk.has_value())) p.max_token_bytes = 0;
   return Tokenizer(std::move(parts));
 }
 

@@ -15,6 +15,7 @@ enum class StatusCode : std::uint8_t {
   kUnavailable,      // the thing exists but cannot be used now or on this machine
   kCorrupt,          // an input file or buffer breaks its own format
   kInternal,         // a bug of ours or a fault of the device
+  kCancelled,        // the caller took it back (Request::cancel)
 };
 
 const char* to_string(StatusCode code);

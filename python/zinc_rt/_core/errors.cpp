@@ -12,6 +12,7 @@ void raise(const Error& error) {
     case StatusCode::kExhausted: name = "Exhausted"; break;
     case StatusCode::kUnavailable: name = "Unavailable"; break;
     case StatusCode::kCorrupt: name = "Corrupt"; break;
+    case StatusCode::kCancelled:  // never from here: no call of the package can be taken back before it returns
     case StatusCode::kInternal: break;
   }
   const py::object type = py::module_::import("zinc_rt.errors").attr(name);

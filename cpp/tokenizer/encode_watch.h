@@ -1,0 +1,36 @@
+// Looks at the limits of one encode call as it goes.
+// Thread rule: belongs to one call.
+#pragma once
+
+#include "tokenizer/encode_limits.h"
+
+namespace zinc_rt {
+
+class EncodeWatch {
+ public:
+  // The limits outlive the watch.
+  explicit EncodeWatch(const EncodeLimits& limits) : limits_(limits) {}
+
+  // After `bytes` more of the text were worked on, with n_tokens in all: whether the call is to end. Once it is, it
+  // stays so.
+  bool over(std::size_t bytes, std::size_t n_tokens) {
+    since_look_ += bytes;
+    if (since_look_ >= kBytesBetweenLooks) {
+      since_look_ = 0;
+      is_cancelled_ = is_cancelled_ || limits_.cancel.stop_requested();
+    }
+    if (n_tokens > limits_.max_tokens) n_over_ = n_tokens;
+    return is_cancelled_ || n_over_ > 0;
+  }
+  bool is_cancelled() const { return is_cancelled_; }
+  std::size_t n_over() const { return n_over_; }  // tokens that were there when they were too many; 0: never
+
+ private:
+  static constexpr std::size_t kBytesBetweenLooks = 16 * 1024;
+  const EncodeLimits& limits_;
+  std::size_t since_look_ = kBytesBetweenLooks;  // the first call looks
+  std::size_t n_over_ = 0;
+  bool is_cancelled_ = false;
+};
+
+}  // namespace zinc_rt

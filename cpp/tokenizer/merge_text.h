@@ -1,0 +1,124 @@
+// Merging a text of any length in time linear in it, with the result of merging it whole.
+//
+// What makes that possible: a row of symbols is the result for its text if and only if each symbol is the result for
+// its own text and each two neighbours are the result for theirs. (Merging picks the best pair by rank, then from the
+// left. Within a stretch that no merge has crossed yet the picks are those of the stretch alone, in the same order; so
+// the first merge that crosses between two symbols would cross between them when they stand alone too.) So text is
+// merged window by window, each from where the last one was sure of, and only the seam is checked. Where a seam does
+// not hold, the window begins further left.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/merge.h"
+
+namespace zinc_rt {
+
+struct Merged {
+  std::uint32_t begin = 0;
+  std::uint32_t bytes = 0;
+  std::int32_t id = -1;  // the same id is the same text; -1: no name
+};
+
+struct MergeTextScratch {
+  MergeScratch merge;
+  std::vector<Merged> done;
+};
+
+inline constexpr std::size_t kMergeWindow = 256;  // bytes; also what is merged at once
+inline constexpr std::size_t kMergeMargin = 32;   // symbols that end so near to a window's end are not taken from it
+
+// The result is in scratch.done, true; false: stop(bytes since it was last asked, symbols so far) said so.
+// first_symbol(text, at) gives the Merged of the first symbol at a place; join as for merge_symbols, on positions in
+// `text`. REQUIRES: fewer than 2^31 bytes.
+template <class FirstSymbol, class Join, class Stop>
+bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSymbol& first_symbol, const Join& join,
+                const Stop& stop) {
+  MergeScratch& m = scratch.merge;
+  std::vector<Merged>& done = scratch.done;
+  done.clear();
+  const auto n = static_cast<std::uint32_t>(text.size());
+  // Returns where the last symbol ends.
+  const auto merge_from = [&](std::uint32_t at, std::size_t end) {
+    m.clear();
+    while (at < end) {
+      const Merged symbol = first_symbol(text, at);
+      m.add(symbol.begin, symbol.bytes, symbol.id);
+      at += symbol.bytes;
+    }
+    merge_symbols(m, join);
+    return at;
+  };
+  const auto take_until = [&](std::uint32_t end) {
+    for (std::int32_t i = 0; i >= 0 && !m.symbols.empty();) {
+      const Symbol& symbol = m.symbols[static_cast<std::size_t>(i)];
+      if (symbol.begin + symbol.bytes > end && i > 0) break;
+      done.push_back({symbol.begin, symbol.bytes, symbol.id});
+      i = symbol.next;
+    }
+  };
+  if (text.size() <= kMergeWindow) {
+    merge_from(0, n);
+    take_until(n);
+    return true;
+  }
+
+  Merged good_left, good_right;  // the last seam that was found to hold
+  const auto holds = [&](const Merged& left, const Merged& right) {
+    if (left.id >= 0 && right.id >= 0 && left.id == good_left.id && right.id == good_right.id) return true;
+    merge_from(left.begin, right.begin + right.bytes);
+    const Symbol& first = m.symbols.front();
+    const bool good = first.bytes == left.bytes && first.next >= 0 &&
+                      m.symbols[static_cast<std::size_t>(first.next)].bytes == right.bytes;
+    if (good) good_left = left, good_right = right;
+    return good;
+  };
+  // The window before: a text that repeats itself gives the same again.
+  std::string_view last_window;
+  std::size_t last_begin = 0, last_end = 0;  // what it gave, in done
+
+  std::size_t window = kMergeWindow, back = kMergeMargin;
+  std::uint32_t at = 0;
+  while (at < n) {
+    const std::uint32_t end = static_cast<std::uint32_t>(std::min<std::size_t>(n, at + window));
+    const std::string_view here = text.substr(at, end - at);
+    const std::size_t begin = done.size();
+    if (here == last_window && end < n) {
+      const std::uint32_t further = at - done[last_begin].begin;
+      for (std::size_t i = last_begin; i < last_end; ++i) {
+        Merged again = done[i];
+        again.begin += further;
+        done.push_back(again);
+      }
+    } else {
+      const std::uint32_t merged_to = merge_from(at, end);
+      take_until(merged_to >= n ? n : merged_to - static_cast<std::uint32_t>(kMergeMargin));
+    }
+    if (begin > 0 && !holds(done[begin - 1], done[begin])) {
+      std::size_t keep = begin;
+      while (keep > 0 && at - done[keep - 1].begin <= back) --keep;
+      keep = keep == begin ? begin - 1 : keep;
+      // What is merged again grows with what had to be given back, so that all of it stays linear.
+      window = std::max(window, 2 * static_cast<std::size_t>(at - done[keep].begin));
+      back *= 2;
+      at = done[keep].begin;
+      done.resize(keep);
+      last_window = {};
+      continue;
+    }
+    back = std::max(kMergeMargin, window / 8);
+    last_window = here;
+    last_begin = begin;
+    last_end = done.size();
+    const std::uint32_t from = std::exchange(at, done.back().begin + done.back().bytes);
+    if (at - from < window / 4) window *= 2;  // one symbol fills it
+    if (stop(at - from, done.size())) return false;
+  }
+  return true;
+}
+
+}  // namespace zinc_rt
