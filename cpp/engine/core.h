@@ -39,9 +39,9 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer);
 
   // submit.cpp
-  Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant,
-                                                          const Request& request, const std::string& system,
-                                                          std::uint32_t session, std::shared_ptr<Sink> sink);
+  Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
+                                                          const std::string& system, std::uint32_t session,
+                                                          std::shared_ptr<Sink> sink);
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
   Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
@@ -90,6 +90,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void forget(Generation& generation);  // nobody but its readers knows it any more
 
   // submit.cpp
+  static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
   sched::Quota to_sched(const TenantQuota& quota);

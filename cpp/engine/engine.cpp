@@ -90,7 +90,11 @@ Result<std::string> Engine::apply_template(std::string_view messages, std::strin
                                            bool add_generation_prompt, std::string_view extra, const std::string& model,
                                            bool continue_final_message) const {
   ZRT_TRY(const auto found, core_->known_model(model));
-  return found->render(messages, tools, add_generation_prompt, extra, continue_final_message);
+  return found->render({.messages = messages,
+                        .tools = tools,
+                        .extra = extra,
+                        .add_generation_prompt = add_generation_prompt,
+                        .continue_final_message = continue_final_message});
 }
 Result<std::vector<float>> Engine::logits(std::span<const std::int32_t> ids, LogitsRows rows, std::uint32_t chunk,
                                           const std::string& model) const {
@@ -137,8 +141,8 @@ Result<Session> Tenant::session(std::string system) const {
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
     : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
 
-Result<RequestHandle> Session::submit(const Request& request, std::shared_ptr<Sink> sink) const {
-  ZRT_TRY(auto generations, engine_->submit(tenant_, request, system_, id_, std::move(sink)));
+Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sink) const {
+  ZRT_TRY(auto generations, engine_->submit(tenant_, std::move(request), system_, id_, std::move(sink)));
   return RequestHandle(std::move(generations));
 }
 

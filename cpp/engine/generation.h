@@ -30,12 +30,19 @@ struct TokenDetails {
   TokenLogprob logprob;
 };
 
+// The most tokens that a prompt may have, and what says so, in words.
+struct PromptRoom {
+  std::uint64_t tokens = 0;
+  std::string bound;
+};
+
 class Generation {
  public:
   // generation_request.cpp
-  // The prompt's ids. Errors: those of the template and the tokenizer, and kInvalidArgument.
-  static Result<std::vector<std::int32_t>> prompt_ids(const Model& model, const Request& request,
-                                                      const std::string& system);
+  // The prompt's ids; what they are made of is gone from the request then. Errors: those of the template and the
+  // tokenizer, kInvalidArgument also for a text that has more tokens than there is room, kCancelled.
+  static Result<std::vector<std::int32_t>> take_prompt(const Model& model, Request& request, const std::string& system,
+                                                       const PromptRoom& room);
   // Every number that a client gives, checked once.
   static Status check(const Request& request, const Model& model);
 

@@ -1,5 +1,6 @@
 // What a generation checks and makes of its request before it exists: every number, and the prompt's tokens.
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/generation.h"
@@ -28,15 +29,9 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
 }
 
-bool begins_with_system(const nlohmann::ordered_json& messages) {
-  if (messages.empty() || !messages[0].is_object()) return false;
-  const auto role = messages[0].find("role");
-  return role != messages[0].end() && *role == "system";
-}
-
-Result<std::string> render(const Model& model, const Request& request, const std::string& system) {
+// The text of the messages, which are gone from the request then.
+Result<std::string> render(const Model& model, Request& request, const std::string& system) {
   using Json = nlohmann::ordered_json;
-  const auto text = [](const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); };
   if (request.chat_template_kwargs) {
     const auto kwargs = Json::parse(*request.chat_template_kwargs, nullptr, false);
     if (!kwargs.is_object()) return refuse("chat_template_kwargs is not a JSON object");
@@ -44,16 +39,32 @@ Result<std::string> render(const Model& model, const Request& request, const std
       if (kwargs.contains(name))
         return refuse(fmt::format("chat_template_kwargs has \"{}\", which is a field of its own", name));
   }
-  std::string messages = *request.messages;
-  if (!system.empty()) {
-    auto list = Json::parse(messages, nullptr, false);
-    if (list.is_array() && !begins_with_system(list))
-      list.insert(list.begin(), Json{{"role", "system"}, {"content", system}});
-    messages = text(list);
-  }
-  const bool adds_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
-  return model.render(messages, request.tools.value_or(""), adds_prompt, request.chat_template_kwargs.value_or(""),
-                      request.continue_final_message);
+  RenderInput input{.messages = *request.messages,
+                    .continue_final_message = request.continue_final_message,
+                    .system = system,
+                    .cancel = request.cancel};
+  if (request.tools) input.tools = *request.tools;
+  if (request.chat_template_kwargs) input.extra = *request.chat_template_kwargs;
+  input.add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
+  auto text = model.render(input);
+  request.messages.reset();
+  request.tools.reset();
+  return text;
+}
+
+// Encodes what may have at most room.tokens. A text that cannot be so short is not encoded at all. One that is up to
+// twice too long is, for the caller can then say how long it is.
+Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_view text, bool add_special,
+                                                const PromptRoom& room, const std::stop_token& cancel) {
+  const auto refuse_length = [&](std::size_t least) {
+    return fail(StatusCode::kInvalidArgument, "[prompt] {} bytes are at least {} tokens, {} allowed ({})", text.size(),
+                least, room.tokens, room.bound);
+  };
+  if (const auto least = model.tokenizer().least_tokens(text); least > room.tokens) return refuse_length(least);
+  const EncodeLimits limits{.max_tokens = 2 * room.tokens + 64, .cancel = cancel};
+  auto ids = model.tokenizer().encode(text, add_special, true, limits);
+  if (!ids && ids.error().code == StatusCode::kInvalidArgument) return refuse_length(limits.max_tokens + 1);
+  return ids;
 }
 
 }  // namespace
@@ -108,20 +119,23 @@ Status Generation::check(const Request& r, const Model& model) {
   return check_template_fields(r);
 }
 
-Result<std::vector<std::int32_t>> Generation::prompt_ids(const Model& model, const Request& request,
-                                                         const std::string& system) {
+Result<std::vector<std::int32_t>> Generation::take_prompt(const Model& model, Request& request,
+                                                          const std::string& system, const PromptRoom& room) {
   const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
   if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
   if (request.token_ids) {
     for (const auto id : *request.token_ids)
       if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
         return refuse(fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
-    return *request.token_ids;
+    return *std::exchange(request.token_ids, std::nullopt);
   }
-  if (request.prompt) return model.tokenizer().encode(*request.prompt, true, true);
+  if (request.prompt) {
+    const std::string text = *std::exchange(request.prompt, std::nullopt);
+    return encode_within(model, text, true, room, request.cancel);
+  }
   ZRT_TRY(const auto text, render(model, request, system));
   // The template writes the special tokens itself; a BOS that it wrote is not doubled.
-  ZRT_TRY(auto ids, model.tokenizer().encode(text, false, true));
+  ZRT_TRY(auto ids, encode_within(model, text, false, room, request.cancel));
   const auto bos = model.tokenizer().bos_id();
   if (model.tokenizer().adds_bos() && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
   return ids;

@@ -54,6 +54,12 @@ Result<PrefillMode> parse_prefill_mode() {
   return fail(StatusCode::kInvalidArgument, "[options] ZINC_RT_BATCHED_PREFILL={} is not one of 1, 0, validate", text);
 }
 
+bool begins_with_system(const nlohmann::ordered_json& messages) {
+  if (messages.empty() || !messages[0].is_object()) return false;
+  const auto role = messages[0].find("role");
+  return role != messages[0].end() && *role == "system";
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
@@ -124,8 +130,7 @@ void Model::unload() {
   executor_.reset();
 }
 
-Result<std::string> Model::render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                                  std::string_view extra, bool continue_final_message) const {
+Result<std::string> Model::render(const RenderInput& input) const {
   if (!template_) return std::unexpected(template_error_);
   using Json = nlohmann::ordered_json;
   Json context = Json::object();
@@ -136,32 +141,36 @@ Result<std::string> Model::render(std::string_view messages, std::string_view to
                   type == Json::value_t::array ? "list" : "object");
     return value;
   };
-  if (!extra.empty()) {
-    ZRT_TRY(context, add("extra", extra, Json::value_t::object));
+  if (!input.extra.empty()) {
+    ZRT_TRY(context, add("extra", input.extra, Json::value_t::object));
   }
-  ZRT_TRY(context["messages"], add("messages", messages, Json::value_t::array));
-  if (continue_final_message) {
-    auto& list = context["messages"];
+  ZRT_TRY(context["messages"], add("messages", input.messages, Json::value_t::array));
+  auto& list = context["messages"];
+  if (!input.system.empty() && !begins_with_system(list))
+    list.insert(list.begin(), Json{{"role", "system"}, {"content", input.system}});
+  if (input.continue_final_message) {
     if (list.empty() || !list.back().is_object() || !list.back().contains("content") ||
         !list.back()["content"].is_string())
       return fail(StatusCode::kInvalidArgument,
                   "[request] continue_final_message wants a last message whose content is a text");
     list.back()["content"].get_ref<std::string&>() += kEndMark;
   }
-  if (!tools.empty()) {
-    ZRT_TRY(context["tools"], add("tools", tools, Json::value_t::array));
+  if (!input.tools.empty()) {
+    ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
   }
   // As transformers calls its templates: these are there, as none, when they are not given.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
-  context["add_generation_prompt"] = add_generation_prompt;
+  context["add_generation_prompt"] = input.add_generation_prompt;
   const auto text = [&](std::optional<std::int32_t> id) {
     return id ? std::string(tokenizer_->token_text(*id)) : std::string();
   };
   if (!context.contains("bos_token")) context["bos_token"] = text(tokenizer_->bos_id());
   if (!context.contains("eos_token")) context["eos_token"] = text(tokenizer_->eos_id());
-  ZRT_TRY(auto rendered, template_->render(context));
-  if (!continue_final_message) return rendered;
+  RenderLimits limits;
+  limits.cancel = input.cancel;
+  ZRT_TRY(auto rendered, template_->render(std::move(context), limits));
+  if (!input.continue_final_message) return rendered;
   const auto end = rendered.rfind(kEndMark);
   if (end == std::string::npos)
     return fail(StatusCode::kInvalidArgument,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <stop_token>
 
 #include "engine/runner.h"
 #include "executor/executor.h"
@@ -16,6 +17,17 @@
 namespace zinc_rt {
 
 enum class PrefillMode : std::uint8_t { kBatched, kTokenByToken, kValidate };
+
+// What a chat template is applied to: JSON texts, as for Engine::apply_template.
+struct RenderInput {
+  std::string_view messages;
+  std::string_view tools = {};
+  std::string_view extra = {};
+  bool add_generation_prompt = true;
+  bool continue_final_message = false;
+  std::string_view system = {};  // put before messages that begin with none of role system; empty: nothing is
+  std::stop_token cancel = {};
+};
 
 class Model {
  public:
@@ -29,9 +41,7 @@ class Model {
   void unload();
   bool is_loaded() const { return runner_ != nullptr; }  // with the turn
 
-  // The chat template applied to JSON texts (Engine::apply_template).
-  Result<std::string> render(std::string_view messages, std::string_view tools, bool add_generation_prompt,
-                             std::string_view extra, bool continue_final_message) const;
+  Result<std::string> render(const RenderInput& input) const;
 
   const std::string& name() const { return name_; }
   const ExecutorInfo& info() const { return info_; }

@@ -176,6 +176,20 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
   return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
 }
 
+// What check_request() would refuse by length alone.
+PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant, bool generates) {
+  const std::uint64_t next = generates ? 1 : 0;
+  PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name())};
+  const auto at_most = [&](std::uint64_t tokens, const char* bound) {
+    if (tokens < room.tokens) room = {tokens, bound};
+  };
+  const std::lock_guard lock(tenant.mutex);
+  at_most(tenant.quota.max_context_tokens - next, "the tenant's max_context_tokens");
+  at_most(std::uint64_t{tenant.quota.max_kv_pages} * mem::kPageTokens, "the tenant's max_kv_pages");
+  at_most(std::uint64_t{model.info().n_pages} * mem::kPageTokens, "the model's KV pages");
+  return room;
+}
+
 Status EngineCore::check_request(const Model& model, const TenantState& tenant, const Request& request,
                                  std::size_t n_prompt) {
   sched::Quota quota;
@@ -198,9 +212,12 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
 }
 
 Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
-                                                                    const Request& asked, const std::string& system,
+                                                                    Request request, const std::string& system,
                                                                     std::uint32_t session, std::shared_ptr<Sink> sink) {
-  Request request = asked;
+  const auto check_cancel = [&]() -> Status {
+    if (!request.cancel.stop_requested()) return {};
+    return fail(StatusCode::kCancelled, "[engine] the request was taken back");
+  };
   const auto prepare = [&]() -> Result<std::vector<std::shared_ptr<Generation>>> {
     ZRT_CHECK_OK(check_open());
     if (is_draining_.load()) return fail(StatusCode::kUnavailable, "[engine] the engine takes no more requests");
@@ -217,7 +234,10 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       ZRT_TRY(const auto wanted, parse_qos(request.qos));
       qos = std::max(qos, wanted);
     }
-    ZRT_TRY(const auto prompt, Generation::prompt_ids(*model, request, system));
+    ZRT_CHECK_OK(check_cancel());
+    ZRT_TRY(const auto prompt,
+            Generation::take_prompt(*model, request, system, prompt_room(*model, *tenant, request.max_tokens > 0)));
+    ZRT_CHECK_OK(check_cancel());
     if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.size());
     ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.size()));
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt));

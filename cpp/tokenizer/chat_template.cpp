@@ -19,13 +19,14 @@ Result<ChatTemplate> ChatTemplate::parse(std::string source) {
   return ChatTemplate(std::move(parsed));
 }
 
-Result<std::string> ChatTemplate::render(const nlohmann::ordered_json& context, const RenderLimits& limits) const {
+Result<std::string> ChatTemplate::render(nlohmann::ordered_json context, const RenderLimits& limits) const {
   if (!context.is_object()) {
     return fail(StatusCode::kInvalidArgument, "[chat_template] the context must be an object, not {}",
                 context.type_name());
   }
   jinja::Interpreter interpreter(*parsed_, limits);
   auto values = jinja::from_json(interpreter, context);
+  context = nullptr;
   if (!values) return fail(values.error().code, "[chat_template] context: {}", values.error().message);
   Result<std::string> out = interpreter.run(*std::move(values));
   if (!out) return fail(out.error().code, "[chat_template] line {}: {}", interpreter.line(), out.error().message);

@@ -2,7 +2,8 @@
 // sets it up (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML
 // escapes). Not there: loading other templates, autoescape, urlize, random, lipsum; each is refused by name. Integers
 // have 64 bits. Errors: kInvalidArgument for a template or context that is wrong, raise_exception included; kExhausted
-// for a limit. Thread rule: immutable after parse; render may run in many threads at once.
+// for a limit, kCancelled for limits.cancel. Thread rule: immutable after parse; render may run in many threads at
+// once.
 #pragma once
 
 #include <memory>
@@ -26,7 +27,8 @@ class ChatTemplate {
   ~ChatTemplate();
 
   // context is an object: messages, tools, add_generation_prompt, bos_token and whatever else the template names.
-  Result<std::string> render(const nlohmann::ordered_json& context, const RenderLimits& limits = {}) const;
+  // Its texts are moved out of it, so that they are in memory once.
+  Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
 
  private:
   explicit ChatTemplate(std::unique_ptr<jinja::ParsedTemplate> parsed);

@@ -308,7 +308,8 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
   const auto model = engine.core->find_model({});
   Request request;
   const auto text = [&](const std::string& system = {}) {
-    const auto ids = Generation::prompt_ids(*model, request, system);
+    Request taken = request;
+    const auto ids = Generation::take_prompt(*model, taken, system, {1000, "the test"});
     EXPECT_TRUE(ids) << ids.error().message;
     const auto out = ids ? model->tokenizer().decode(*ids, false) : Result<std::string>("");
     return out ? *out : std::string();
@@ -326,7 +327,8 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
   EXPECT_EQ(text("S"), "<|im_start|>system\nS<|im_end|>\n" + so_far);
 
   const auto error = [&] {
-    const auto ids = Generation::prompt_ids(*model, request, {});
+    Request taken = request;
+    const auto ids = Generation::take_prompt(*model, taken, {}, {1000, "the test"});
     return ids ? std::string("taken") : ids.error().message;
   };
   request.messages = R"([{"role": "assistant", "content": [{"type": "text", "text": "x"}]}])";
@@ -342,6 +344,58 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
   EXPECT_THAT(error(), HasSubstr("chat_template_kwargs is not a JSON object"));
   request.chat_template_kwargs = R"({"messages": []})";
   EXPECT_THAT(error(), HasSubstr("chat_template_kwargs has \"messages\""));
+}
+
+TEST_F(RequestTest, ATextThatCannotFitIsRefusedByItsLength) {
+  const auto engine = make("qwen3-Q5_K_M");
+  const auto model = engine.core->find_model({});
+  const auto refusal = [&](const Session& session, const Request& request) -> Error {
+    const auto handle = session.stream(request);
+    return handle ? Error{} : handle.error();
+  };
+  Request text, chat;
+  text.prompt = std::string(4'000'000, ' ');
+  chat.messages = nlohmann::json::array({{{"role", "user"}, {"content", *text.prompt}}}).dump();
+  for (const Request* request : {&text, &chat}) {
+    const auto error = refusal(engine.session(), *request);
+    EXPECT_EQ(error.code, StatusCode::kInvalidArgument);
+    EXPECT_THAT(error.message, HasSubstr("[prompt] 4000"));
+    EXPECT_THAT(error.message, HasSubstr(std::to_string(model->info().max_context - 1) + " allowed (context of model"));
+  }
+  TenantQuota quota;
+  quota.max_context_tokens = 20;
+  const auto small = engine.session("small", quota);
+  EXPECT_THAT(refusal(small, text).message, HasSubstr("19 allowed (the tenant's max_context_tokens)"));
+  // Nearly short enough: the exact number, as the scheduler says it.
+  text.prompt = std::string(30, '7');
+  EXPECT_THAT(refusal(small, text).message, HasSubstr("a prompt of 30 tokens"));
+  // No bound by length alone, but too many as they come: two letters a token at most.
+  text.prompt.emplace();
+  for (int i = 0; i < 100'000; ++i) *text.prompt += "7x";
+  EXPECT_THAT(refusal(engine.session(), text).message, HasSubstr("allowed (context of model"));
+  expect_all_free(engine);
+}
+
+TEST_F(RequestTest, ASubmitUnderWayIsTakenBack) {
+  const auto engine = make("qwen3-Q5_K_M");
+  std::stop_source source;
+  auto request = token_request(prompt(5), 4);
+  request.cancel = source.get_token();
+  auto before = engine.session().stream(request);
+  ASSERT_TRUE(before) << before.error().message;
+  source.request_stop();
+  const auto after = engine.session().stream(request);
+  ASSERT_FALSE(after);
+  EXPECT_EQ(after.error().code, StatusCode::kCancelled);
+  while (before->next().value()) {
+  }
+  EXPECT_EQ(before->completion().token_ids.size(), 4u);
+  // A text of a room that no model has, so that only the cancellation ends it.
+  request.token_ids.reset();
+  request.prompt = std::string(1 << 20, '7');
+  const auto ids = Generation::take_prompt(*engine.core->find_model({}), request, {}, {1u << 30, "the test"});
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().code, StatusCode::kCancelled);
 }
 
 TEST_F(RequestTest, RefusalsNameTheFieldTheValueAndTheRange) {

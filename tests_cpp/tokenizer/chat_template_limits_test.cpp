@@ -161,5 +161,35 @@ TEST(ChatTemplateLimits, OrdinaryDepthsRender) {
   EXPECT_EQ(*sum->render(nlohmann::ordered_json::object()), "2001");
 }
 
+TEST(ChatTemplateLimits, ACancelledRenderEnds) {
+  const auto made = ChatTemplate::parse("{% for i in range(100000) %}{{ messages|length }}{% endfor %}");
+  ASSERT_TRUE(made);
+  std::stop_source source;
+  source.request_stop();
+  RenderLimits limits;
+  limits.cancel = source.get_token();
+  const auto out = made->render({{"messages", nlohmann::json::array()}}, limits);
+  ASSERT_FALSE(out);
+  EXPECT_EQ(out.error().code, StatusCode::kCancelled);
+}
+
+// Steps, not seconds: what a message costs does not grow with the number of messages beside it.
+TEST(ChatTemplateLimits, ManyMessagesCostTheSameEach) {
+  const auto made = ChatTemplate::parse(
+      "{% for m in messages %}{% if loop.first or messages[loop.index0 - 1].role != m.role %}{{ m.role }}{% endif %}"
+      "{{ '<' + m['content'] | trim + '>' }}{% if loop.last %}!{% endif %}{% endfor %}");
+  ASSERT_TRUE(made);
+  for (const std::size_t n : {1'000u, 200'000u}) {
+    auto messages = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < n; ++i) messages.push_back({{"role", "user"}, {"content", "x"}});
+    RenderLimits limits;
+    limits.max_steps = 60 * n;
+    limits.max_time_ms = 60'000;
+    const auto out = made->render({{"messages", std::move(messages)}}, limits);
+    ASSERT_TRUE(out) << out.error().message;
+    EXPECT_EQ(out->size(), 3 * n + 5);
+  }
+}
+
 }  // namespace
 }  // namespace zinc_rt

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,10 @@ struct Request {
   std::optional<std::uint32_t> prompt_logprobs;
   bool return_logits_hash = false;
   double deadline_ms = 0;  // 0: none; counted from the call
+  // Requested from any thread, it ends a submit() under way with kCancelled, within a few ms of its thread's time,
+  // while the request is checked, rendered or tokenized. It is not looked at after submit() has returned;
+  // RequestHandle::cancel() ends what runs.
+  std::stop_token cancel;
   // Events that a stream holds for a reader who is behind; past that the request is held up, and ends as
   // client_too_slow when the reader stays away. 0: all that the request can make, so that no reader is too slow.
   std::uint32_t stream_capacity = 0;

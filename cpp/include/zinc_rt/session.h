@@ -66,9 +66,11 @@ class Session {
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
 
   // Errors: kInvalidArgument for a request that could never be served, with both numbers; kNotFound for an unknown
-  // model; kExhausted with retry_after_s when too many requests wait; kUnavailable after the engine was closed.
+  // model; kExhausted with retry_after_s when too many requests wait; kUnavailable after the engine was closed;
+  // kCancelled when request.cancel was requested before it returned.
   Result<Stream> stream(const Request& request) const;
-  Result<RequestHandle> submit(const Request& request, std::shared_ptr<Sink> sink) const;
+  // A request that is moved in is in memory once; its texts are freed as soon as they are tokens.
+  Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
  private:

@@ -57,7 +57,7 @@ class PrettyPrinter {
     std::vector<Value> items_before = items;
     Status sorted = sort_by_keys(rt_, keys, items, false);
     if (sorted) return rt_.list(std::move(items));
-    if (sorted.error().code == StatusCode::kExhausted) return std::unexpected(sorted.error());
+    if (sorted.error().code != StatusCode::kInvalidArgument) return std::unexpected(sorted.error());
     return rt_.list(std::move(items_before));
   }
 

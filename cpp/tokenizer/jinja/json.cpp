@@ -159,7 +159,7 @@ class Writer {
 
 }  // namespace
 
-Result<Value> from_json(Runtime& rt, const nlohmann::ordered_json& json) {
+Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json) {
   using Type = nlohmann::ordered_json::value_t;
   if (rt.over()) return rt.limit_error();
   switch (json.type()) {
@@ -175,16 +175,16 @@ Result<Value> from_json(Runtime& rt, const nlohmann::ordered_json& json) {
     }
     case Type::number_float: return Value::real(json.get<double>());
     case Type::string: {
-      const auto& text = json.get_ref<const std::string&>();
+      auto& text = json.get_ref<std::string&>();
       ZRT_CHECK_OK(rt.reserve(text.size()));
-      return rt.str(text);
+      return rt.str(std::move(text));
     }
     case Type::array: {
       Runtime::Level level(rt);
       if (rt.too_deep()) return rt.depth_error();
       std::vector<Value> items;
       items.reserve(json.size());
-      for (const auto& item : json) {
+      for (auto& item : json) {
         ZRT_TRY(Value value, from_json(rt, item));
         items.push_back(std::move(value));
       }

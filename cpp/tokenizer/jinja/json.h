@@ -9,7 +9,7 @@
 
 namespace zinc_rt::jinja {
 
-Result<Value> from_json(Runtime& rt, const nlohmann::ordered_json& json);
+Result<Value> from_json(Runtime& rt, nlohmann::ordered_json& json);
 
 struct JsonStyle {
   bool ensure_ascii = false;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 
 namespace zinc_rt {
 
@@ -14,6 +15,7 @@ struct RenderLimits {
   std::size_t max_depth = 256;               // nested calls, and the nesting of values that are printed or compared
   std::size_t max_value_bytes = 128u << 20;  // all live values of the render together, the context included
   std::uint32_t max_time_ms = 1000;          // of the thread's processor time, so that a busy machine refuses no more
+  std::stop_token cancel = {};               // requested from any thread, it ends the render with kCancelled
   // What strftime_now sees instead of the clock; shown in the process's time zone.
   std::optional<std::chrono::system_clock::time_point> now = {};
 };

@@ -33,6 +33,11 @@ Runtime::Runtime(const RenderLimits& limits) : limits_(limits), stack_start_(sta
 
 bool Runtime::check_limits() {
   if (!exceeded_.empty()) return true;
+  if (limits_.cancel.stop_requested()) {
+    exceeded_ = "the render was cancelled";
+    exceeded_code_ = StatusCode::kCancelled;
+    return true;
+  }
   if (heap_.live_bytes() > limits_.max_value_bytes) {
     exceeded_ = fmt::format("the template's values need more than {} bytes", limits_.max_value_bytes);
     return true;
@@ -50,7 +55,7 @@ bool Runtime::check_limits() {
 }
 
 std::unexpected<Error> Runtime::limit_error() const {
-  return fail(StatusCode::kExhausted, "{}", exceeded_);
+  return fail(exceeded_code_, "{}", exceeded_);
 }
 
 Status Runtime::reserve(std::uint64_t bytes, std::uint64_t count) {

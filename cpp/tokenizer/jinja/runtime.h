@@ -85,6 +85,7 @@ class Runtime {
   std::uintptr_t stack_start_;
   std::chrono::nanoseconds start_;  // the thread's processor time when the render began
   std::string exceeded_;
+  StatusCode exceeded_code_ = StatusCode::kExhausted;
 };
 
 // Stack that one parse or render may use, whatever the frame sizes of the build.
