@@ -91,6 +91,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   }
   call.traceparent = traceparent_of(exchange.request);
   call.connection = exchange.connection;
+  call.gone = exchange.gone.get_token();
   if (call.call.resumable)
     call.connection =
         std::make_shared<ResumableStream>(core.streams, call.head.id, call.tenant->name, exchange.connection);

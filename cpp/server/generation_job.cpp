@@ -67,11 +67,12 @@ ApiResult<void> GenerationJob::submit_all() {
   {
     const std::lock_guard lock(mutex_);
     for (std::uint32_t i = 0; i < call_.call.requests.size(); ++i) {
-      Request request = call_.call.requests[i];
+      Request request = call_.call.echo ? call_.call.requests[i] : std::move(call_.call.requests[i]);
+      request.cancel = call_.gone;
       request.model = call_.engine_model;
       request.request_id = call_.head.id;
       request.traceparent = call_.traceparent;
-      auto handle = session->submit(request, std::make_shared<PromptSink>(self, i));
+      auto handle = session->submit(std::move(request), std::make_shared<PromptSink>(self, i));
       if (handle) {
         handles_.push_back(std::move(*handle));
         continue;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct JobCall {
   std::shared_ptr<Connection> connection;
   Headers headers;          // of the answer
   std::string traceparent;  // of the caller, for the step timeline; empty: none
+  std::stop_token gone;     // the client has left
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
@@ -73,7 +75,7 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  const JobCall call_;
+  JobCall call_;  // a prompt that is not echoed leaves it for the engine
   const TokenNames names_;
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
