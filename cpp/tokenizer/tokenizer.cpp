@@ -180,9 +180,10 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
 
 std::size_t Tokenizer::least_tokens(std::string_view text) const {
   const Parts& p = *parts_;
-  if (p.max_token_bytes == 0) return 0;
   std::size_t n = text.size();
-  if (p.drops_space) n -= static_cast<std::size_t>(std::count_if(text.begin(), text.end(), is_space));
+  if (!p.always_in_token.all())
+    n = static_cast<std::size_t>(
+        std::ranges::count_if(text, [&](char c) { return p.always_in_token[static_cast<std::uint8_t>(c)]; }));
   return (n + p.max_token_bytes - 1) / p.max_token_bytes;
 }
 

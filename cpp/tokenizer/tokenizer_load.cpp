@@ -98,17 +98,20 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
   return entries;
 }
 
-// Whether every byte of a text becomes part of some token.
-bool covers_all_bytes(const Vocab& vocab, TokenizerModel model, bool has_unknown) {
-  // kLlama writes one unknown a character, kGemma4 one a byte; byte-level models have none.
-  if (model != TokenizerModel::kGpt2 && has_unknown) return true;
+// Bytes that no encoding leaves out.
+std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
+  std::bitset<256> out;
   for (unsigned value = 0; value < 256; ++value) {
     const auto byte = static_cast<std::uint8_t>(value);
+    if (drops_space && is_space(static_cast<char>(byte))) continue;
     std::string text;
     append_utf8(text, byte_to_char(byte));
-    if (model == TokenizerModel::kGpt2 ? !vocab.find(text) : !vocab.find_byte(byte)) return false;
+    // kLlama leaves out a whole character when one of its bytes has no token, unless there is an unknown token for it;
+    // byte-level models have none of those.
+    out[value] = model == TokenizerModel::kGpt2 ? vocab.find(text).has_value()
+                                                : has_unknown || (byte < 0x80 && vocab.find_byte(byte).has_value());
   }
-  return true;
+  return out;
 }
 
 }  // namespace
@@ -153,8 +156,9 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
     return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.add_eos_token is true, but eos_token_id is absent");
 
   const auto entries = special_entries(metadata, p.vocab, p.model);
-  p.drops_space = p.remove_extra_whitespaces ||
-                  std::any_of(entries.begin(), entries.end(), [](const auto& e) { return e.strip_right; });
+  const bool drops_space =
+      p.remove_extra_whitespaces || std::ranges::any_of(entries, &SpecialTokens::Entry::strip_right);
+  p.always_in_token = bytes_always_in_token(p.vocab, p.model, p.roles.unk.has_value(), drops_space);
   p.special_tokens.fill(entries);
   p.byte_ends.reserve(p.vocab.size() + 1);
   p.byte_ends.push_back(0);
@@ -163,12 +167,10 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
     p.byte_ends.push_back(p.bytes.size());
     // Byte-level texts are longer than what they stand for. The others are what the text is written as; a U+2581 in it
     // stays one.
-    const std::size_t n_bytes = p.bytes_of(static_cast<TokenId>(i)).size();
-    p.max_token_bytes = std::max(
-        p.max_token_bytes, p.model == TokenizerModel::kGpt2 ? n_bytes : p.vocab.text(static_cast<TokenId>(i)).size());
+    const auto id = static_cast<TokenId>(i);
+    const auto text = p.model == TokenizerModel::kGpt2 ? p.bytes_of(id) : p.vocab.text(id);
+    p.max_token_bytes = std::max(p.max_token_bytes, text.size());
   }
-  p.max_token_bytes = std::max<std::size_t>(p.max_token_bytes, 4);  // an unknown character
-  if (!covers_all_bytes(p.vocab, p.model, p.roles.unk.has_value())) p.max_token_bytes = 0;
   return Tokenizer(std::move(parts));
 }
 

@@ -2,6 +2,7 @@
 // Thread rule: immutable once made.
 #pragma once
 
+#include <bitset>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,9 +37,8 @@ struct Tokenizer::Parts {
   std::optional<Bpe> bpe;                    // kGpt2, kGemma4
   std::optional<Spm> spm;                    // kLlama
 
-  // The most bytes of text that one token stands for; 0: no bound, for there are bytes that no token stands for.
-  std::size_t max_token_bytes = 0;
-  bool drops_space = false;  // white space may be left out
+  std::size_t max_token_bytes = 4;   // the most bytes of text that one token stands for
+  std::bitset<256> always_in_token;  // bytes that no encoding leaves out, wherever they stand
 
   std::string bytes;                     // what each token adds to decoded text, back to back
   std::vector<std::uint64_t> byte_ends;  // one more than there are tokens

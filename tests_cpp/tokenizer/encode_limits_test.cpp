@@ -59,10 +59,13 @@ TEST(EncodeLimits, LeastTokensHoldsForEveryText) {
 }
 
 TEST(EncodeLimits, LeastTokensWhereTextMayVanish) {
-  // A byte without a token is left out, so such a vocabulary bounds nothing.
+  // A byte without a token is left out of the encoding, and of the count.
   auto vocab = SmallVocab::byte_level();
   vocab.tokens['q'] = "unused";
-  EXPECT_EQ(Tokenizer::from_metadata(vocab.metadata("gpt2"))->least_tokens(std::string(1000, 'a')), 0u);
+  const auto without_q = *Tokenizer::from_metadata(vocab.metadata("gpt2"));
+  EXPECT_EQ(without_q.least_tokens(std::string(1000, 'q')), 0u);
+  EXPECT_EQ(ids_of(without_q, std::string(1000, 'q')).size(), 0u);
+  EXPECT_GE(without_q.least_tokens(std::string(1000, 'a')), 100u);
   // Space that is collapsed, or swallowed by a special token, does not count.
   auto collapsing = SmallVocab::spm();
   collapsing.set("remove_extra_whitespaces", true);
