@@ -48,7 +48,7 @@ CHAT_TEMPLATE = (
 )
 
 
-def write(path, seed: int = 0, change=None, template: str = CHAT_TEMPLATE) -> None:
+def write(path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
     metadata = {
@@ -67,8 +67,9 @@ def write(path, seed: int = 0, change=None, template: str = CHAT_TEMPLATE) -> No
         "llama.rope.freq_base": 10000.0,
         "llama.vocab_size": VOCAB,
         **tokenizer_metadata(),
-        "tokenizer.chat_template": template,
     }
+    if template is not None:
+        metadata["tokenizer.chat_template"] = template
     shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}
     for layer in range(LAYERS):
         shapes |= {

@@ -97,7 +97,7 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
       model->template_error_ = parsed.error();
   } else {
     model->template_error_ = {
-        StatusCode::kUnavailable,
+        StatusCode::kInvalidArgument,
         "[chat_template] the model file has none (key tokenizer.chat_template); give a prompt instead", 0};
   }
   model->card_ = make_model_card(*executor, *model->tokenizer_);

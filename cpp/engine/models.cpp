@@ -69,9 +69,12 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
     }
   }
   if (limit > 0 && loaded >= limit) {
-    if (oldest.empty())
-      return fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle",
-                  loaded, limit);
+    if (oldest.empty()) {
+      auto error = fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle",
+                        loaded, limit);
+      error.error().retry_after_s = 1;
+      return error;
+    }
     log().info("model {} makes room for {}: {} allowed (max_models)", oldest, name, limit);
     ZRT_CHECK_OK(remove_model(oldest));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/json_text.h"
@@ -21,23 +22,37 @@ const char* type_of(int status) {
   }
 }
 
+// What an error of the engine is in HTTP, from a request and from the file of a model.
+struct StatusRow {
+  StatusCode code;
+  int request, model_file;
+};
+constexpr StatusRow kStatuses[] = {
+    {StatusCode::kInvalidArgument, 400, 400},
+    {StatusCode::kNotFound, 404, 404},
+    {StatusCode::kExhausted, 400, 409},    // a limit of one request; memory that other models have
+    {StatusCode::kUnavailable, 503, 422},  // while models come and go; a format that is not supported
+    {StatusCode::kCorrupt, 500, 422},      // a file of ours; theirs
+    {StatusCode::kInternal, 500, 500},
+    {StatusCode::kCancelled, 499, 499},  // nobody reads it: the client has left
+};
+
+// Those that OpenAI's clients send again unless they are told that it is of no use.
+bool is_final(const ApiError& error) {
+  return error.is_final || error.status == 409 || error.status == 501;
+}
+
 }  // namespace
 
-ApiError to_api_error(const Error& error) {
+ApiError to_api_error(const Error& error, ErrorSource source) {
   ApiError out;
   out.message = error.message;
   out.retry_after_s = error.retry_after_s;
-  switch (error.code) {
-    case StatusCode::kInvalidArgument: out.status = 400; break;
-    case StatusCode::kNotFound: out.status = 404; break;
-    case StatusCode::kExhausted:
-    case StatusCode::kUnavailable:
-      out.status = 503;
-      out.retry_after_s = std::max(out.retry_after_s, 1.0);
-      break;
-    case StatusCode::kCancelled: out.status = 499; break;  // nobody reads it: the client has left
-    default: out.status = 500;
-  }
+  const auto* row = std::ranges::find(kStatuses, error.code, &StatusRow::code);
+  out.status = source == ErrorSource::kRequest ? row->request : row->model_file;
+  // A queue that is full has a time to try again; a limit that the request itself exceeds has none.
+  if (error.code == StatusCode::kExhausted && error.retry_after_s > 0) out.status = 503;
+  if (out.status == 503) out.retry_after_s = std::max(out.retry_after_s, 1.0);
   return out;
 }
 
@@ -54,6 +69,8 @@ HttpResponse error_response(const ApiError& error) {
   if (error.retry_after_s > 0 && (error.status == 429 || error.status == 503))
     response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", std::ceil(error.retry_after_s)));
   if (!error.allow.empty()) response.headers.emplace_back("Allow", error.allow);
+  if (is_final(error)) response.headers.emplace_back("x-should-retry", "false");
+  response.headers.insert(response.headers.end(), error.headers.begin(), error.headers.end());
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

@@ -2,6 +2,7 @@
 // Thread rule: plain values.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <string>
 
@@ -17,13 +18,18 @@ struct ApiError {
   std::string code;          // such as context_length_exceeded; empty: null
   std::string allow;         // with 405: the methods that there are
   double retry_after_s = 0;  // with 429 and 503; 0: the client may not know when
+  bool is_final = false;     // the same request fails again: clients that would retry the status are told not to
+  Headers headers;           // of the answer, besides those
 };
 
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
 
-// Of the engine's errors: kInvalidArgument 400, kNotFound 404, kExhausted 503, kUnavailable 503, else 500.
-ApiError to_api_error(const Error& error);
+// What an error of the engine came from: what a client asked of a model that is there, or the file of one to load.
+enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
+
+// By the table in api_error.cpp; 503 only where trying again helps.
+ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kRequest);
 
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);

@@ -69,6 +69,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   body = nullptr;  // texts may be long, and are in the call now
   ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
   call.engine_model = model.engine_name;
+  call.max_context = model.max_context;
   call.endpoint = exchange.request.path;
   call.head.api = call.call.api;
   call.head.id = prefix + new_id();  // the ledger's key: never what a client made up

@@ -28,6 +28,22 @@ std::string field_of(std::string_view message, Api api) {
   return field;
 }
 
+// Both as OpenAI's API has it, whose words clients look for (LiteLLM falls back on a model with a longer context).
+ApiError context_error(ApiError error, std::uint32_t max_context) {
+  error.code = "context_length_exceeded";
+  error.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
+                              max_context, error.message);
+  return error;
+}
+
+// What the engine refused in a request.
+ApiError request_error(const Error& error, Api api, std::uint32_t max_context) {
+  auto out = to_api_error(error);
+  if (out.status != 400) return out;
+  out.param = field_of(error.message, api);
+  return error.message.find("the context has") == std::string::npos ? out : context_error(std::move(out), max_context);
+}
+
 }  // namespace
 
 // The engine's way to the job; the job keeps the handles, and the engine the sinks, until all choices have ended.
@@ -80,11 +96,7 @@ ApiResult<void> GenerationJob::submit_all() {
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
       handles_.clear();
-      auto error = to_api_error(handle.error());
-      if (error.status == 400) error.param = field_of(error.message, call_.call.api);
-      if (error.message.find("context") != std::string::npos && error.status == 400)
-        error.code = "context_length_exceeded";
-      return std::unexpected(std::move(error));
+      return std::unexpected(request_error(handle.error(), call_.call.api, call_.max_context));
     }
     if (call_.call.stream) {
       HttpResponse head;
@@ -219,9 +231,9 @@ void GenerationJob::conclude() {
   if (error) finish = "error";
   const auto timings_text = call_.call.wants_timings ? timings_json(timings) : std::string();
   if (error && call_.call.stream) {
-    last_events_ = "data: " + error_json(to_api_error(*error)) + "\n\n";
+    last_events_ = "data: " + error_json(request_error(*error, call_.call.api, call_.max_context)) + "\n\n";
   } else if (error) {
-    whole_ = error_response(to_api_error(*error));
+    whole_ = error_response(request_error(*error, call_.call.api, call_.max_context));
   } else if (call_.call.stream) {
     if (call_.call.include_usage) last_events_ += usage_event(call_.head, usage_json(usage, n_reasoning), timings_text);
     last_events_ += "data: [DONE]\n\n";

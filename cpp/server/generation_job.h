@@ -33,6 +33,7 @@ struct JobCall {
   AnswerHead head;           // model: as clients name it
   std::string engine_model;  // as the engine names it
   std::string endpoint;
+  std::uint32_t max_context = 0;
   bool prompt_opens_reasoning = false;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;

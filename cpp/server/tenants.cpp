@@ -24,6 +24,13 @@ ApiError conflict(std::string message, int status = 409) {
   return error;
 }
 
+// What the engine refused in a quota; only one of its fields can ask for more than there is.
+ApiError quota_error(const Error& error) {
+  auto out = to_api_error(error);
+  if (out.status == 400 && error.message.find("reserved") != std::string::npos) out.param = "reserved_kv_pages";
+  return out;
+}
+
 bool is_good_name(std::string_view name) {
   return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '@' || c == ':';
@@ -153,7 +160,7 @@ TenantSettings TenantEntry::settings() const {
 ApiResult<void> TenantEntry::set_settings(const TenantSettings& settings) {
   auto handle = tenant;
   if (const auto status = handle.set_quota(settings.quota); !status)
-    return std::unexpected(to_api_error(status.error()));
+    return std::unexpected(quota_error(status.error()));
   const std::lock_guard lock(mutex_);
   settings_ = settings;
   requests_.set_rate(settings.requests_per_minute);
@@ -401,7 +408,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
     return std::unexpected(
         conflict("[tenants] tenants need an admin key: start the server with --admin-key or admin_keys"));
   auto entry = make(name, settings, false);
-  if (!entry) return std::unexpected(to_api_error(entry.error()));
+  if (!entry) return std::unexpected(quota_error(entry.error()));
   stored_keys_.push_back({sha256_hex(*key), name});
   if (auto stored = store(**entry); !stored) {
     stored_keys_.pop_back();

@@ -94,6 +94,14 @@ Pretokenizer::Pretokenizer(Pretokenizer&&) noexcept = default;
 Pretokenizer& Pretokenizer::operator=(Pretokenizer&&) noexcept = default;
 Pretokenizer::~Pretokenizer() = default;
 
+namespace {
+
+std::unexpected<Error> no_memory(const char* what) {
+  return std::unexpected(Error{StatusCode::kExhausted, fmt::format("[tokenizer] no memory for {}", what), 1});
+}
+
+}  // namespace
+
 Result<Pretokenizer> Pretokenizer::create(const PreRule& rule) {
   Pretokenizer made;
   for (const std::string_view pattern : rule.patterns) {
@@ -124,12 +132,12 @@ bool Pretokenizer::uses_jit() const {
 Result<bool> Pretokenizer::split(std::string_view text, PieceSink& sink) const {
   Scratch scratch;
   scratch.context.reset(pcre2_match_context_create(nullptr));
-  if (scratch.context == nullptr) return fail(StatusCode::kExhausted, "[tokenizer] no memory for a match context");
+  if (scratch.context == nullptr) return no_memory("a match context");
   // The limits guard against patterns that blow up; the patterns here are ours and linear, only the text is long.
   pcre2_set_match_limit(scratch.context.get(), 0xFFFFFFFFu);
   for (const Pattern& pattern : patterns_) {
     scratch.matches.emplace_back(pcre2_match_data_create_from_pattern(pattern.code.get(), nullptr));
-    if (scratch.matches.back() == nullptr) return fail(StatusCode::kExhausted, "[tokenizer] no memory for a match");
+    if (scratch.matches.back() == nullptr) return no_memory("a match");
   }
   while (!text.empty()) {
     const std::size_t valid = utf8_valid_prefix(text);

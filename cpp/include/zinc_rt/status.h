@@ -11,7 +11,7 @@ namespace zinc_rt {
 enum class StatusCode : std::uint8_t {
   kInvalidArgument,  // the caller's request cannot be served as written
   kNotFound,         // a file, tensor, tier or name that does not exist
-  kExhausted,        // a quota or a pool is used up; retry_after_s says when to try again, 0 if unknown
+  kExhausted,        // a quota or a pool is used up; retry_after_s says when to try again; 0: that alone does not help
   kUnavailable,      // the thing exists but cannot be used now or on this machine
   kCorrupt,          // an input file or buffer breaks its own format
   kInternal,         // a bug of ours or a fault of the device
