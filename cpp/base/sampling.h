@@ -12,6 +12,9 @@ struct TokenBias {
   float bias = 0;
 };
 
+// In place of a token where the largest logit of a row is no finite number.
+inline constexpr std::int32_t kNoToken = -1;
+
 struct Sampling {
   std::uint64_t seed = 0;
   float temperature = 0;

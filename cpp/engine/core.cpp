@@ -123,6 +123,7 @@ std::string EngineCore::stats() {
                       {"cached_tokens", stats.cached_tokens},
                       {"internal_errors", stats.internal_errors},
                       {"failed_steps", model->runner().failed_steps()},
+                      {"bad_logits", model->runner().bad_logits()},
                       {"failed_steps_in_a_row", model->runner().failed_in_a_row()},
                       {"allocated_bytes", model->allocated_bytes()}});
   }

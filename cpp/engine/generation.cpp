@@ -233,6 +233,10 @@ void Generation::end() {
     };
     if (finish_ == Finish::kFault)
       failed(StatusCode::kInternal, "[engine] the device failed in a step of this request; the log says how");
+    if (finish_ == Finish::kBadLogits)
+      failed(StatusCode::kInternal,
+             "[engine] the model gave logits without a finite maximum, of which no token can be picked: its weights "
+             "have NaN or infinite values, or overflow");
     if (finish_ == Finish::kShutdown) failed(StatusCode::kUnavailable, "[engine] the engine is closed");
     if (finish_ == Finish::kOutOfPages)
       failed(StatusCode::kExhausted,

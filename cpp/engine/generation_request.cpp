@@ -1,5 +1,6 @@
 // What a generation checks and makes of its request before it exists: every number, and the prompt's tokens.
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -112,6 +113,13 @@ Status Generation::check(const Request& r, const Model& model) {
     return refuse(
         fmt::format("min_tokens bans {} tokens that end the text, and logit_bias has {} entries; {} together allowed",
                     n_end, r.logit_bias.size(), kMaxBias));
+  if (r.min_tokens > 0 && r.stop_token_ids.size() + model.end_tokens().size() >= vocab_size) {
+    std::set<std::int32_t> banned(r.stop_token_ids.begin(), r.stop_token_ids.end());
+    if (!r.ignore_eos) banned.insert(model.end_tokens().begin(), model.end_tokens().end());
+    if (banned.size() >= vocab_size)
+      return refuse(
+          fmt::format("min_tokens bans {} tokens that end the text, the vocabulary has {}", banned.size(), vocab_size));
+  }
   for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
                                    std::pair("traceparent", &r.traceparent)})
     if (text->size() > kMaxName)

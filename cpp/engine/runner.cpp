@@ -23,10 +23,11 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     logits_rows_.clear();
     for (std::size_t i = 0, row = first; i * width < logits.size(); ++i, ++row) {
       const bool is_prompt = row >= n_picks_;
+      if (!is_prompt && output_.tokens[row] == kNoToken) continue;  // the request ends: it has no token to score
       logits_rows_.push_back({row_users_[row], is_prompt ? score_tokens_[row - n_picks_] : output_.tokens[row],
                               is_prompt, logits.subspan(i * width, width)});
     }
-    listener_->on_logits(logits_rows_);
+    if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
@@ -35,6 +36,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   row_users_.reserve(n_slots + n_tokens);
   logits_rows_.reserve(n_slots + n_tokens);
   score_tokens_.reserve(n_tokens);
+  score_requests_.reserve(n_tokens);
   leased_variants_.resize(n_slots);
 }
 
@@ -78,6 +80,7 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
 // Rows that pick nothing: their tokens are thrown away.
 void ModelRunner::fill_scores(const sched::StepPlan& plan) {
   score_tokens_.clear();
+  score_requests_.clear();
   std::uint32_t first = 0;  // of the item, in the step
   for (const sched::PlanItem& item : plan.items) {
     const sched::Request& request = *scheduler_.in_slot(item.slot);
@@ -89,9 +92,16 @@ void ModelRunner::fill_scores(const sched::StepPlan& plan) {
       input_.outputs.push_back(row);
       row_users_.push_back(request.params.user);
       score_tokens_.push_back(request.tokens[i + 1]);
+      score_requests_.push_back(request.id);
     }
     first += item.n;
   }
+}
+
+// A prompt that cannot be scored ends as a pick that cannot be made does.
+void ModelRunner::end_bad_scores() {
+  for (std::size_t i = 0; i < score_requests_.size(); ++i)
+    if (output_.tokens[n_picks_ + i] == kNoToken) scheduler_.cancel(score_requests_[i], sched::Finish::kBadLogits);
 }
 
 Status ModelRunner::execute(const sched::StepPlan& plan) {
@@ -129,6 +139,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     busy_us_ += used_us;
     if (status) {
       failed_in_a_row_ = 0;
+      end_bad_scores();
       scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
@@ -150,6 +161,8 @@ void ModelRunner::report(StepListener& listener) {
   const auto now = now_us();
   for (const sched::Event& event : scheduler_.events()) {
     if (trace_.is_on()) trace_.event(event, now);
+    if (event.kind == sched::EventKind::kFinished && event.reason == sched::Finish::kBadLogits && bad_logits_++ == 0)
+      log().error("the model gives logits without a finite maximum: its weights may be broken; such requests end");
     listener.on_event(event, now);
   }
   scheduler_.clear_events();

@@ -61,11 +61,14 @@ class ModelRunner {
   // Steps that the device failed; in a row: since the last one that it did not.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
+  // Requests that ended because a row of logits had no finite maximum.
+  std::uint64_t bad_logits() const { return bad_logits_; }
 
  private:
   void report(StepListener& listener);
   void fill(const sched::StepPlan& plan, StepListener& listener);
   void fill_scores(const sched::StepPlan& plan);
+  void end_bad_scores();
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
@@ -79,12 +82,13 @@ class ModelRunner {
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> row_users_;    // by output row: those that pick, then those of prompts to be scored
   std::vector<std::int32_t> score_tokens_;  // by row of the latter
+  std::vector<sched::RequestId> score_requests_;
   std::size_t n_picks_ = 0;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;
   StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;
-  std::uint64_t failed_steps_ = 0, failed_in_a_row_ = 0;
+  std::uint64_t failed_steps_ = 0, failed_in_a_row_ = 0, bad_logits_ = 0;
 };
 
 }  // namespace zinc_rt

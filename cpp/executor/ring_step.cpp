@@ -7,9 +7,12 @@
 
 #include "base/error.h"
 #include "executor/ring_executor.h"
+#include "kernels/common/sample_params.h"
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
+
+static_assert(kSampleNone == kNoToken);
 
 void RingExecutor::fill_body(const StepInput& input) {
   std::ranges::copy(input.token_ids, views_.token_ids);

@@ -18,7 +18,7 @@ struct OutputRow {
   std::span<const std::int32_t> history;  // the row's tokens so far, prompt first; needed by penalties only
   std::uint32_t n_prompt = 0;             // of them
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
-  std::span<const std::int32_t> banned;   // never picked while the vocabulary has others
+  std::span<const std::int32_t> banned;   // never picked; where all are, there is none
   bool wants_logits = true;               // on_logits gets the row; to bring it to the host costs a step time on a GPU
 };
 // Entries of bias and banned together that a row may have.
@@ -70,7 +70,7 @@ struct PageCopy {
 
 // To be used again, too.
 struct StepOutput {
-  std::vector<std::int32_t> tokens;  // one an output row
+  std::vector<std::int32_t> tokens;  // one an output row, or kNoToken
 };
 
 }  // namespace zinc_rt

@@ -157,7 +157,7 @@ void Scheduler::finish(Request& r, Finish reason, Micros now) {
     --tenants_[r.params.tenant].waiting;
   } else {
     move(r.slot, SlotState::kDone);
-    release_slot(r, reason != Finish::kFault);
+    release_slot(r, reason != Finish::kFault && reason != Finish::kBadLogits);
   }
   if (r.params.deadline != kNever) --n_deadlines_;
   if (last_finish_ != 0)
@@ -180,6 +180,7 @@ void Scheduler::commit_item(const PlanItem& item, Micros now) {
 }
 
 void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
+  if (token == kNoToken) return finish(r, Finish::kBadLogits, now);
   r.tokens.push_back(token);
   ++stats_.generated_tokens;
   Slot& slot = slots_[r.slot];
@@ -208,7 +209,10 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
     Request& r = *slot_requests_[item.slot];
-    if (item.samples) {
+    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // of the prompt's scores
+      row += item.samples ? 1 : 0;
+      finish(r, Finish::kBadLogits, now);
+    } else if (item.samples) {
       r.prompt_done = true;
       accept_token(r, tokens[row], row, now);
       ++row;

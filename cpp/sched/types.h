@@ -45,9 +45,10 @@ enum class Finish : std::uint8_t {
   kSinkFailed,
   kFault,
   kShutdown,
-  kOutOfPages
+  kOutOfPages,
+  kBadLogits,  // no token could be picked: the largest logit was no finite number
 };
-inline constexpr std::size_t kFinishCount = 9;
+inline constexpr std::size_t kFinishCount = 10;
 const char* to_string(Finish reason);
 
 }  // namespace zinc_rt::sched

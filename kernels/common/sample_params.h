@@ -25,4 +25,8 @@ struct SampleParams {
 };
 static_assert(sizeof(SampleParams) == 64, "16 words a row");
 
+// In place of a token where the largest of a row's candidates is no finite number: a model whose weights are broken, or
+// a request that forbids every token.
+constexpr int32_t kSampleNone = -1;
+
 }  // namespace zinc_rt

@@ -12,6 +12,7 @@
 //     their sum reaches typical_p of the total of those left: with d_i = l_i - l_0 and m = sum(p_i d_i) / sum(p_i), in
 //     the order (|m - d_i| ascending, as before)
 //   5 u = Philox(seed, position) in [0, 1); the first i whose running sum exceeds u * total of what is left
+// A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, infinity anywhere) gives kSampleNone.
 // Order: sums run serially in candidate order. NaN logits sort last and are never drawn.
 #include <algorithm>
 #include <bit>
@@ -121,8 +122,8 @@ void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
 }
 
 // spare, distance and order: scratch of v.
-std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
-                   std::uint32_t* order) {
+std::int32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
+                  std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);
   for (std::uint32_t i = 0; i < v; ++i) all[i].logit = all[i].logit * inverse;
   std::uint32_t n = v;
@@ -130,6 +131,7 @@ std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candi
   sort(all, spare, n);
   if (p.top_k > 0) n = std::min(n, p.top_k);
   const float top = all[0].logit;
+  if (!std::isfinite(top)) return kSampleNone;
   float total = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
     distance[i] = all[i].logit - top;
@@ -152,9 +154,14 @@ std::uint32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candi
   float sum = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
     sum = sum + all[i].logit;
-    if (sum > u) return all[i].id;
+    if (sum > u) return static_cast<std::int32_t>(all[i].id);
   }
-  return all[0].id;
+  return static_cast<std::int32_t>(all[0].id);
+}
+
+std::int32_t largest(const float* logits, std::uint32_t v) {
+  const std::uint32_t best = argmax_row(logits, v);
+  return std::isfinite(logits[best]) ? static_cast<std::int32_t>(best) : kSampleNone;
 }
 
 void run(const CpuArgs& args) {
@@ -165,7 +172,7 @@ void run(const CpuArgs& args) {
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
   if (is_greedy && !has_penalties && p.n_bias == 0) {
-    *out = static_cast<std::int32_t>(argmax_row(logits, v));
+    *out = largest(logits, v);
     return;
   }
   auto* all = reinterpret_cast<Candidate*>(args.lds);
@@ -176,11 +183,11 @@ void run(const CpuArgs& args) {
   if (p.n_bias > 0) add_bias(p, args.buffer<const std::uint32_t>(3) + std::size_t{2} * p.bias_begin, work, v);
   if (has_penalties) penalize(p, args.buffer<const std::int32_t>(2) + p.history_begin, counts, work, v);
   if (is_greedy) {
-    *out = static_cast<std::int32_t>(argmax_row(work, v));
+    *out = largest(work, v);
     return;
   }
   for (std::uint32_t i = 0; i < v; ++i) all[i] = {work[i], i};
-  *out = static_cast<std::int32_t>(draw(p, all, v, spare, work, counts));
+  *out = draw(p, all, v, spare, work, counts);
 }
 
 }  // namespace

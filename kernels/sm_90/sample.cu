@@ -309,6 +309,10 @@ __device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t
   return kept;
 }
 
+__device__ __forceinline__ bool is_finite(float value) {
+  return fabsf(value) < __uint_as_float(0x7f800000u);
+}
+
 constexpr uint32_t kParts = 32;
 
 // Of a row.
@@ -351,7 +355,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     for (int w = 16; w > 0; w /= 2)
       best =
           better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
-    if (tid == 0) *out = best.index == kAbsent ? 0 : static_cast<int32_t>(best.index);
+    if (tid == 0)
+      *out = best.index != kAbsent && is_finite(best.value) ? static_cast<int32_t>(best.index) : zinc_rt::kSampleNone;
     return;
   }
   uint32_t* scratch = scratch_of(args, r, v);
@@ -375,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   if (has_penalties) penalize(p, args.buffer<const int32_t>(2) + p.history_begin, keys, work, v);
   if (is_greedy) {
     const uint32_t best = argmax_row(work, v, s.words);
-    if (tid == 0) *out = static_cast<int32_t>(best);
+    if (tid == 0) *out = is_finite(work[best]) ? static_cast<int32_t>(best) : zinc_rt::kSampleNone;
     return;
   }
   const uint32_t n_likely = keep_likely(logits, exact::rcp(p.temperature), v, p.typical_p < 1.0f, keys, ids, s);
@@ -384,6 +389,10 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   uint32_t n = p.top_k > 0 ? min(p.top_k, n_likely) : n_likely;
   auto* probability = reinterpret_cast<float*>(keys);
   const float top = logit_of(keys[0]);
+  if (!is_finite(top)) {  // for all threads alike
+    if (tid == 0) *out = zinc_rt::kSampleNone;
+    return;
+  }
   __syncthreads();
   for (uint32_t i = tid; i < n; i += kThreads) {
     const float d = logit_of(keys[i]) - top, e = exact::exp(d);

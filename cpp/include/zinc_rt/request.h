@@ -99,7 +99,8 @@ struct Timings {
 struct Completion {
   std::string text;                     // without the end token; of the stop string: include_stop_str_in_output
   std::vector<std::int32_t> token_ids;  // all that were picked, the end token too
-  // stop, length, cancelled, deadline, client_too_slow or sink_failed; empty while it runs
+  // stop, length, cancelled, deadline, client_too_slow or sink_failed; with an error bad_logits, device_fault, shutdown
+  // or out_of_pages; empty while it runs
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;         // one a token when asked for
   std::vector<TokenLogprob> prompt_logprobs;  // one a prompt token when asked for; there with the first token's event
