@@ -242,10 +242,10 @@ BAD = {
     "presence_penalty": [3, "x"],
     "frequency_penalty": [-3, "x"],
     "repetition_penalty": [0, "x"],
-    "seed": [1.5, "x"],
+    "seed": [1.5, "x", -(2**63) - 1, 2**63, 1e18],
     "stop": [5, [""], ["a"] * 17, {"a": 1}, ""],
     "stop_token_ids": [5, ["x"], [-1], [10**6]],
-    "logit_bias": [[], {"x": 1}, {"1": 101}, {"1": "x"}, 5, {"1000000": 1}],
+    "logit_bias": [[], {"x": 1}, {"1": 101}, {"1": "x"}, 5, {"1000000": 1}, {"5": 1, "05": 2}, {"": 1}],
     "logprobs": ["x", 2],
     "top_logprobs": [5, -1, 21, "x"],
     "stream": ["yes", 1],
@@ -259,8 +259,41 @@ BAD = {
         [{"role": "user"}],
         [{"role": "king", "content": "x"}],
         [{"role": "user", "content": 5}],
+        *(
+            [{"role": "assistant", "tool_calls": [call]}]
+            for call in (
+                5,
+                {},
+                {"function": {"name": ""}},
+                {"function": {"name": 5}},
+                {"function": {"name": "f", "arguments": 5}},
+                {"function": {"name": "f"}, "id": 5},
+                {"function": {"name": "f"}, "type": "x"},
+            )
+        ),
     ],
-    "tools": [5, [5], [{}], [{"type": "function"}], [{"type": "function", "function": {}}], {}],
+    "tools": [
+        5,
+        [5],
+        [{}],
+        [{"type": "function"}],
+        {},
+        *(
+            [{"type": "function", "function": function}]
+            for function in (
+                {},
+                {"name": "f"},  # the template of this model ignores tools
+                {"name": ""},
+                {"name": "a\nb"},
+                {"name": 5},
+                {"name": "f" * 257},
+                {"name": "f", "description": 5},
+                {"name": "f", "parameters": 5},
+                {"name": "f", "parameters": []},
+                {"name": "f", "strict": "x"},
+            )
+        ),
+    ],
     "tool_choice": ["required", {"type": "function", "function": {"name": "f"}}, 5],
     "response_format": [{"type": "json_object"}, {"type": "json_schema", "json_schema": {}}, 5],
     "reasoning_effort": ["extreme", 5],

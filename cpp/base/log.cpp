@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <fmt/format.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
@@ -12,6 +13,24 @@
 
 namespace zinc_rt {
 namespace {
+
+// The message with its control characters escaped: what clients say goes into it, and none of it may look like a line
+// of its own.
+class OneLine final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    auto to = fmt::appender(out);
+    for (const char c : std::string_view(message.payload.data(), message.payload.size())) {
+      if (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F)
+        *to++ = c;
+      else if (c == '\n')
+        to = fmt::format_to(to, "\\n");
+      else
+        to = fmt::format_to(to, "\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<OneLine>(); }
+};
 
 // One object a line: {"time", "level", "message"}.
 class JsonFormatter final : public spdlog::formatter {
@@ -43,7 +62,9 @@ spdlog::logger& log() {
     if (is_json) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
     auto made = std::make_shared<spdlog::logger>("zinc_rt", std::move(sink));
     made->set_level(spdlog::level::from_str(options::get("ZINC_RT_LOG")));
-    made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
+    auto lines = std::make_unique<spdlog::pattern_formatter>();
+    lines->add_flag<OneLine>('*').set_pattern("%H:%M:%S.%e %^%l%$ %*");
+    made->set_formatter(std::move(lines));
     if (is_json) made->set_formatter(std::make_unique<JsonFormatter>());
     return made;
   }();

@@ -50,6 +50,17 @@ std::size_t utf8_sequence_bytes(std::string_view text) {
   return whole ? n : 0;
 }
 
+bool has_control_characters(std::string_view utf8) {
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto byte = static_cast<std::uint8_t>(utf8[i]);
+    if (byte < 0x20 || byte == 0x7F) return true;
+    const auto rest = utf8.substr(i);
+    if (byte == 0xC2 && rest.size() > 1 && static_cast<std::uint8_t>(rest[1]) < 0xA0) return true;
+    if (rest.starts_with("\xE2\x80\xA8") || rest.starts_with("\xE2\x80\xA9")) return true;
+  }
+  return false;
+}
+
 std::size_t utf8_valid_prefix(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {

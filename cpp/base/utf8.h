@@ -21,6 +21,9 @@ inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
+// Whether a line that shows the text could look like two: C0, DEL, C1, or Unicode's separators of lines.
+bool has_control_characters(std::string_view utf8);
+
 // The code point of a well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().
 char32_t utf8_code_point(std::string_view sequence);
 

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <iterator>
+#include <utility>
 
 namespace zinc_rt::server {
 namespace {
@@ -44,9 +47,38 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
+// Of these a second one could be what another program believes.
+constexpr std::string_view kOnce[] = {"host",         "content-length",   "transfer-encoding",
+                                      "content-type", "content-encoding", "authorization",
+                                      "x-api-key",    "api-key",          "origin",
+                                      "expect",       "traceparent",      "x-gateway-inference-fairness-id"};
+
 struct Seen {
-  std::size_t n_headers = 0, n_hosts = 0, n_lengths = 0, n_codings = 0;
+  std::size_t n_headers = 0;
+  std::array<bool, std::size(kOnce)> once{};
+  int status = 400;  // of the complaint
+
+  bool has(std::string_view name) const {
+    return once[static_cast<std::size_t>(std::ranges::find(kOnce, name) - std::begin(kOnce))];
+  }
 };
+
+// A name or an address in brackets, and maybe a port.
+bool is_host(std::string_view host) {
+  const auto are_all = [](std::string_view text, std::string_view marks) {
+    return std::ranges::all_of(text, [&](unsigned char c) {
+      return std::isalnum(c) != 0 || marks.find(static_cast<char>(c)) != std::string_view::npos;
+    });
+  };
+  const bool is_bracketed = host.starts_with('[');
+  const auto end = is_bracketed ? host.find(']') : std::min(host.find(':'), host.size());
+  if (end == std::string_view::npos || end == 0) return false;
+  if (is_bracketed ? !are_all(host.substr(1, end - 1), ":.%") || end == 1
+                   : !are_all(host.substr(0, end), "-._~%!$&'()*+,;="))
+    return false;
+  const auto rest = host.substr(end + (is_bracketed ? 1 : 0));
+  return rest.empty() || (rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
+}
 
 std::string check_header_line(std::string_view line, Seen& seen) {
   if (line[0] == ' ' || line[0] == '\t') return "a header line is folded";
@@ -60,18 +92,22 @@ std::string check_header_line(std::string_view line, Seen& seen) {
   for (const unsigned char c : value)
     if ((c < 0x20 && c != '\t') || c == 0x7F) return fmt::format("header {} has a control character", name);
   if (++seen.n_headers > kMaxHeaders) return fmt::format("more than {} header lines", kMaxHeaders);
-  if (name == "host" && (++seen.n_hosts > 1 || value.empty())) return "Host is empty or given twice";
+  if (const auto* once = std::ranges::find(kOnce, name); once != std::end(kOnce))
+    if (std::exchange(seen.once[static_cast<std::size_t>(once - std::begin(kOnce))], true))
+      return fmt::format("{} is given twice", *once);
+  if (name == "host" && !is_host(value)) return "Host is neither a name nor an address, with or without a port";
+  if (name == "content-encoding" && lower(value) != "identity") {
+    seen.status = 415;
+    return fmt::format("Content-Encoding {} is not served: bodies are sent as they are", value.substr(0, 40));
+  }
   if (name == "content-length") {
-    if (++seen.n_lengths > 1) return "Content-Length is given twice";
     if (value.empty() || value.size() > 18 ||
         !std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c); }))
       return "Content-Length is not a plain number";
   }
-  if (name == "transfer-encoding") {
-    if (++seen.n_codings > 1) return "Transfer-Encoding is given twice";
-    if (lower(value) != "chunked") return "Transfer-Encoding is not \"chunked\"";
-  }
-  if (seen.n_lengths > 0 && seen.n_codings > 0) return "both Content-Length and Transfer-Encoding are given";
+  if (name == "transfer-encoding" && lower(value) != "chunked") return "Transfer-Encoding is not \"chunked\"";
+  if (seen.has("content-length") && seen.has("transfer-encoding"))
+    return "both Content-Length and Transfer-Encoding are given";
   return {};
 }
 
@@ -104,11 +140,12 @@ HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
       continue;
     }
     if (text.empty()) break;
-    if (auto complaint = check_header_line(text, seen); !complaint.empty()) return bad(std::move(complaint));
+    if (auto complaint = check_header_line(text, seen); !complaint.empty())
+      return bad(std::move(complaint), seen.status);
   }
   const bool is_1_1 = request_line.ends_with("1.1");
-  if (is_1_1 && seen.n_hosts == 0) return bad("Host is missing");
-  if (!is_1_1 && seen.n_codings > 0) return bad("Transfer-Encoding in an HTTP/1.0 message");
+  if (is_1_1 && !seen.has("host")) return bad("Host is missing");
+  if (!is_1_1 && seen.has("transfer-encoding")) return bad("Transfer-Encoding in an HTTP/1.0 message");
   HeadScan whole;
   whole.state = HeadScan::kWhole;
   whole.size = at;
@@ -122,7 +159,7 @@ Target split_target(std::string_view target) {
   const auto rest = target.substr(mark + 3);
   const auto end = std::min(rest.find_first_of("/?"), rest.size());
   const auto authority = rest.substr(0, end);
-  if (authority.empty() || authority.find('@') != std::string_view::npos) return {};
+  if (!is_host(authority)) return {};
   return {std::string(authority), (rest.substr(end).starts_with('/') ? "" : "/") + std::string(rest.substr(end))};
 }
 

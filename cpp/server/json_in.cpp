@@ -37,8 +37,16 @@ class Builder final : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception& error) override {
-    std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    if (const auto colon = what.find(": "); colon != std::string::npos) what.erase(0, colon + 2);
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...", or "[json.exception.out_of_range.406]
+    // number overflow parsing '1e999'".
+    std::string what = error.what();
+    if (const auto bracket = what.find("] "); bracket != std::string::npos) what.erase(0, bracket + 2);
+    if (const auto colon = what.find(": "); what.starts_with("parse error") && colon != std::string::npos)
+      what.erase(0, colon + 2);
+    if (constexpr std::string_view kOverflow = "number overflow parsing '"; what.starts_with(kOverflow)) {
+      what.pop_back();
+      what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
+    }
     std::string plain;  // it may quote bytes of a broken text
     for (const char c : what.substr(0, 200))
       if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
@@ -107,6 +115,13 @@ ApiResult<Json> read_object(const HttpRequest& request) {
   return std::unexpected(std::move(error));
 }
 
+ApiResult<void> expect_no_fields(const HttpRequest& request) {
+  if (request.body.empty()) return {};
+  const auto body = read_object(request);
+  if (!body) return std::unexpected(body.error());
+  return Fields(*body).expect_no_others();
+}
+
 std::optional<std::int64_t> whole_number(const Json& value) {
   if (value.is_number_unsigned()) {
     const auto number = value.get<std::uint64_t>();
@@ -115,11 +130,13 @@ std::optional<std::int64_t> whole_number(const Json& value) {
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (!value.is_number_float()) return std::nullopt;
   const double number = value.get<double>();
-  if (!(number >= -0x1p63 && number < 0x1p63) || number != std::trunc(number)) return std::nullopt;
+  if (!(std::abs(number) <= 0x1p53) || number != std::trunc(number)) return std::nullopt;
   return static_cast<std::int64_t>(number);
 }
 
 std::string show(const Json& value) {
+  // Of configuration files: JSON has neither.
+  if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
@@ -127,7 +144,7 @@ std::string show(const Json& value) {
 
 std::unexpected<ApiError> Fields::wrong(const char* name, const std::string& what) const {
   ApiError error;
-  error.param = prefix_ + name;
+  error.param = prefix_ + (*name == '\0' ? "\"\"" : name);
   error.message = fmt::format("[request] {}: {}", error.param, what);
   return std::unexpected(std::move(error));
 }

@@ -51,7 +51,11 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
-// The whole number that a value is: 2, and 2.0 too, which clients of languages with one kind of number send.
+// For requests that say nothing: no body, or an object without fields. Errors: 400.
+ApiResult<void> expect_no_fields(const HttpRequest& request);
+
+// The whole number that a value is: 2, and 2.0 too, which clients of languages with one kind of number send. From 2^53
+// on such a number may stand for its neighbours: it is none.
 std::optional<std::int64_t> whole_number(const Json& value);
 
 // A short form of a value for complaints.

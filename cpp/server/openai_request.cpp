@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "server/reasoning.h"
 
 namespace zinc_rt::server {
@@ -99,7 +100,8 @@ void read_bias(Reader& r, Request& request) {
     return r.wrong("logit_bias",
                    fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), kMaxBias));
   for (const auto& [key, value] : bias->items()) {
-    const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
+    const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
+                       (key.size() == 1 || key[0] != '0');  // else "5" and "05" would be one token, given twice
     if (!is_id) return r.wrong("logit_bias", fmt::format("{} is no token id", show(key)));
     if (!value.is_number() || !(value >= -100 && value <= 100))
       return r.wrong("logit_bias", fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
@@ -191,6 +193,32 @@ std::unexpected<ApiError> wrong_at(const std::string& param, const std::string& 
   return std::unexpected(std::move(error));
 }
 
+// Names of functions go into prompts and logs. Else what is wrong.
+std::string_view complaint_about_name(const Json& name) {
+  constexpr std::string_view kWanted = "a text of 1 to 256 bytes without control characters wanted";
+  if (!name.is_string()) return kWanted;
+  const auto& text = name.get_ref<const std::string&>();
+  return text.empty() || text.size() > 256 || has_control_characters(text) ? kWanted : std::string_view();
+}
+
+// One of the calls that an assistant's message made.
+ApiResult<void> check_call(const Json& call, const std::string& at) {
+  if (!call.is_object()) return wrong_at(at, show(call) + " is given, an object with a function wanted");
+  Fields fields(call, at + ".");
+  if (const auto type = fields.get_choice("type", {"function"}); !type) return std::unexpected(type.error());
+  if (const auto id = fields.get_string("id", 1024); !id) return std::unexpected(id.error());
+  const Json* function = fields.get("function");
+  if (function == nullptr || !function->is_object() || !function->contains("name"))
+    return wrong_at(at + ".function", "an object with a name wanted");
+  if (const auto complaint = complaint_about_name((*function)["name"]); !complaint.empty())
+    return wrong_at(at + ".function.name", fmt::format("{} is given, {}", show((*function)["name"]), complaint));
+  Fields of_function(*function, at + ".function.");
+  const Json* arguments = of_function.get("arguments");
+  if (arguments != nullptr && !arguments->is_string() && !arguments->is_object())
+    return of_function.wrong("arguments", show(*arguments) + " is given, a JSON object, as text or as it is, wanted");
+  return {};
+}
+
 // Text of a content: a string, or parts of type text.
 ApiResult<std::string> read_content(const Json& content, const std::string& at) {
   if (content.is_string()) return content.get<std::string>();
@@ -237,10 +265,8 @@ ApiResult<Json> read_messages(const Json& messages) {
       return wrong_at(at + ".content", "it is missing");
     }
     if (calls != nullptr) {
-      for (const Json& call : *calls)
-        if (!call.is_object() || !call.contains("function") || !call["function"].is_object() ||
-            !call["function"].contains("name") || !call["function"]["name"].is_string())
-          return wrong_at(at + ".tool_calls", "each has a function with a name");
+      for (std::size_t k = 0; k < calls->size(); ++k)
+        ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
       one["tool_calls"] = *calls;
       // The API has arguments as JSON in a string, templates write them as JSON themselves.
       for (Json& call : one["tool_calls"]) {
@@ -268,9 +294,18 @@ ApiResult<void> check_tools(const Json& tools) {
     const auto at = fmt::format("tools[{}]", i);
     if (!tool.is_object() || !tool.contains("type") || tool["type"] != "function")
       return wrong_at(at + ".type", "an object of type \"function\" wanted");
-    if (!tool.contains("function") || !tool["function"].is_object() || !tool["function"].contains("name") ||
-        !tool["function"]["name"].is_string())
+    if (!tool.contains("function") || !tool["function"].is_object() || !tool["function"].contains("name"))
       return wrong_at(at + ".function", "an object with a name wanted");
+    const Json& function = tool["function"];
+    Fields fields(function, at + ".function.");
+    if (const auto complaint = complaint_about_name(function["name"]); !complaint.empty())
+      return fields.wrong("name", fmt::format("{} is given, {}", show(function["name"]), complaint));
+    if (const auto description = fields.get_string("description"); !description)
+      return std::unexpected(description.error());
+    if (const auto strict = fields.get_bool("strict"); !strict) return std::unexpected(strict.error());
+    const Json* parameters = fields.get("parameters");
+    if (parameters != nullptr && !parameters->is_object())
+      return fields.wrong("parameters", show(*parameters) + " is given, a JSON schema, which is an object, wanted");
   }
   return {};
 }
