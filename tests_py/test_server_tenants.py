@@ -127,6 +127,102 @@ def test_a_tenant_is_made_changed_and_removed(server):
     assert server.request("DELETE", "/v1/tenants/alice", key=ADMIN)[0] == 409
 
 
+@pytest.mark.parametrize("name", ["me", ".", "..", "", "a b", "a\nb", "a/b", "x" * 129])
+def test_a_name_that_is_no_path_is_refused(server, name):
+    code, _, answer = server.request("POST", "/v1/tenants", {"id": name}, key=ADMIN)
+    assert code == 400 and answer["error"]["param"] == "id"
+
+
+@pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}"])
+def test_the_word_before_a_key_is_of_any_case(server, form):
+    headers = {"Authorization": form.format(KEYS["alice"])}
+    assert server.request("GET", "/v1/tenants/me", headers=headers)[2]["id"] == "alice"
+
+
+def test_a_key_may_come_as_other_clients_send_it_but_not_two(server):
+    def who(**headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        code, _, answer = server.request("GET", "/v1/tenants/me", headers=headers)
+        return answer["id"] if code == 200 else code
+
+    alice, bob = KEYS["alice"], KEYS["bob"]
+    assert who(api_key=alice) == who(x_api_key=alice) == who(Authorization="Basic eA==", api_key=alice) == "alice"
+    assert who(Authorization=f"Bearer {alice}", api_key=alice) == "alice"
+    assert who(Authorization=f"Bearer {alice}", api_key=bob) == who(api_key=alice, x_api_key=bob) == 400
+    assert who(Authorization="Bearer") == who(Authorization="Basic eA==") == who(api_key="x") == 401
+
+
+def test_keys_are_listed_and_revoked(tiny_model, tmp_path):
+    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
+    begin = int(time.time())
+
+    def listed(server, tenant="carol", key=ADMIN):
+        return server.request("GET", f"/v1/tenants/{tenant}/keys", key=key)[2]["data"]
+
+    with serving("--config", file, state=state) as server:
+        first = server.request("POST", "/v1/tenants", {"id": "carol"}, key=ADMIN)[2]["api_key"]
+        made = server.request("POST", "/v1/tenants/carol/keys", key=ADMIN)[2]
+        second = made["api_key"]
+        keys = listed(server)
+        assert [key["hash"] for key in keys] == [hashed(first)[:23], hashed(second)[:23]]
+        assert made["hash"] == keys[1]["hash"] and first not in json.dumps(keys)
+        assert all(begin <= key["created"] <= time.time() and not key["configured"] for key in keys)
+        assert listed(server, "me", first) == keys
+        assert server.request("GET", "/v1/tenants/carol/keys", key=KEYS["alice"])[0] == 403
+        path = f"/v1/tenants/carol/keys/{keys[0]['hash']}"
+        assert server.request("DELETE", path, key=first)[0] == 403
+        assert server.request("DELETE", path, {"x": 1}, key=ADMIN)[0] == 400
+        assert ask(server, first)[0] == 200
+        code, _, answer = server.request("DELETE", path, key=ADMIN)
+        assert code == 200 and answer == {"id": "carol", "hash": keys[0]["hash"], "revoked": True}
+        assert ask(server, first)[0] == 401 and ask(server, second)[0] == 200
+        assert server.request("DELETE", path, key=ADMIN)[0] == 404
+        for wrong in ("sha256:", "abc", "ABCDEF0123", "zzzzzzzz"):
+            assert server.request("DELETE", f"/v1/tenants/carol/keys/{wrong}", key=ADMIN)[0] == 400
+        # Those of the file are the file's to take away.
+        [alice] = listed(server, "alice")
+        assert alice["configured"] and alice["created"] is None and alice["hash"] == hashed(KEYS["alice"])[:23]
+        code, _, answer = server.request("DELETE", f"/v1/tenants/alice/keys/{alice['hash']}", key=ADMIN)
+        assert code == 409 and "configuration" in answer["error"]["message"]
+        assert ask(server, KEYS["alice"])[0] == 200
+        server.stop(signal.SIGKILL)
+    with serving("--config", file, state=state) as server:
+        assert ask(server, first)[0] == 401 and ask(server, second)[0] == 200
+        assert listed(server) == keys[1:]
+
+
+def test_keys_of_an_older_state_file_are_good(tiny_model, tmp_path):
+    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
+    with sqlite3.connect(state) as db:
+        db.execute("CREATE TABLE tenants (name TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID")
+        db.execute("CREATE TABLE keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL) WITHOUT ROWID")
+        db.execute("INSERT INTO tenants VALUES ('carol', '{}')")
+        db.execute("INSERT INTO keys VALUES (?, 'carol')", (hashed("old")[7:],))
+        db.execute("PRAGMA user_version = 1")
+    with serving("--config", file, state=state) as server:
+        assert ask(server, "old")[0] == 200
+        [old] = server.request("GET", "/v1/tenants/carol/keys", key=ADMIN)[2]["data"]
+        assert old["created"] is None and not old["configured"]
+        assert server.request("POST", "/v1/tenants/carol/keys", {}, key=ADMIN)[0] == 201
+        assert server.request("DELETE", f"/v1/tenants/carol/keys/{old['hash']}", key=ADMIN)[0] == 200
+        assert ask(server, "old")[0] == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/v1/tenants/alice/keys"),
+        ("POST", "/v1/tenants/alice/flush_prefix_cache"),
+        ("DELETE", "/v1/tenants/alice"),
+        ("POST", "/v1/trace/stop"),
+        ("DELETE", "/v1/tenants/alice/keys/0123456789abcdef"),
+    ],
+)
+def test_a_body_that_nobody_reads_is_refused(server, method, path):
+    for body in ({"a": 1}, [], "x", b"{"):
+        assert server.request(method, path, body, key=ADMIN)[0] == 400
+
+
 def test_what_was_reserved_for_a_removed_tenant_is_free_again(server):
     reserving = {"reserved_kv_pages": 100, "max_kv_pages": 100}
     for round in range(20):  # together more than there are
@@ -149,6 +245,11 @@ def test_a_rate_is_kept_and_told(server):
     code, headers, answer = answers[3]
     assert 1 <= int(headers["Retry-After"]) <= 20 and answer["error"]["type"] == "rate_limit_error"
     assert ask(server, KEYS["alice"], 1)[0] == 200
+    # Whatever the answer is.
+    for body in ({}, {"temperature": 5}, {"prompt": [5] * 600}, {"model": "other"}):
+        code, headers, _ = ask(server, key, 1, **body)
+        assert code in (400, 404, 429)
+        assert headers["x-ratelimit-limit-requests"] == "3" and headers["x-ratelimit-remaining-requests"] == "0"
 
 
 def test_a_bound_on_open_requests_is_a_429(server):
@@ -373,12 +474,24 @@ def test_a_tenant_may_be_changed_while_another_admin_removes_it(server):
             one.result()
 
 
+NONE_OF_WHICH_NOBODY_COULD_DO = (
+    "max_connections",
+    "max_connections_per_address",
+    "max_body_bytes",
+    "max_answer_bytes",
+)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("x = 1", "x"),
         ("[server]\nport = 99999", "server.port"),
         ("[server]\nport = 'a'", "server.port"),
+        *((f"[server]\n{name} = 0", f"server.{name}") for name in NONE_OF_WHICH_NOBODY_COULD_DO),
+        ("[[tenants]]\nname = 'a'\nweight = nan", "nan is given"),
+        *((f'[[tenants]]\nname = "{name}"', "tenants.name") for name in ("me", "..", "a b", "a\\nb")),
+        ('[[models]]\npath = "a"\nid = "a\\nb"', "models.id"),
         *((f"[server]\ndrain_timeout_s = {s}", "0 to 86400") for s in ("1e300", "nan", "inf", "-1", "86401")),
         ("[[tenants]]\nkeys = []", "tenants.name"),
         ("[[tenants]]\nname = 'a'\nkeys = ['plain']", "sha256"),

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "server/core.h"
 
 namespace zinc_rt::server {
@@ -23,6 +24,13 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
     return std::unexpected(refused(403, "[tenants] a tenant sees itself alone; an admin's key sees all"));
   if (auto entry = core.tenants.find(id)) return entry;
   return std::unexpected(refused(404, fmt::format("[tenants] there is no \"{}\"", id)));
+}
+
+// As the configuration file writes hashes, of which so much tells keys apart.
+constexpr std::string_view kHashScheme = "sha256:";
+constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
+std::string shown_hash(const std::string& hash) {
+  return std::string(kHashScheme) + hash.substr(0, kShownDigits);
 }
 
 Json describe_tenant(const TenantEntry& entry) {
@@ -99,8 +107,7 @@ ApiResult<std::string> show_one(ServerCore& core, const Exchange& exchange) {
 // {"id": ..., settings...}
 ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(auto body, read_object(exchange.request));
-  if (!body.contains("id") || !body["id"].is_string())
-    return std::unexpected(refused(400, "[request] id: a name wanted"));
+  if (!body.contains("id") || !body["id"].is_string()) return Fields(body).wrong("id", "a name wanted");
   const auto id = body["id"].get<std::string>();
   body.erase("id");
   ZRT_TRY(const auto created, core.tenants.create(id, body));
@@ -117,18 +124,45 @@ ApiResult<std::string> change(ServerCore& core, const Exchange& exchange) {
 
 ApiResult<std::string> remove(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
+  ZRT_CHECK_OK(expect_no_fields(exchange.request));
   ZRT_CHECK_OK(core.tenants.remove(id));
   return Json{{"id", id}, {"deleted", true}}.dump();
 }
 
 ApiResult<std::string> add_key(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
-  ZRT_TRY(const auto key, core.tenants.add_key(id));
-  return Json{{"id", id}, {"api_key", key}}.dump();
+  ZRT_CHECK_OK(expect_no_fields(exchange.request));
+  ZRT_TRY(const auto made, core.tenants.add_key(id));
+  return Json{{"id", id}, {"api_key", made.key}, {"hash", shown_hash(made.hash)}}.dump();
+}
+
+ApiResult<std::string> list_keys(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto entry, tenant_of(core, exchange));
+  Json all = Json::array();
+  for (const auto& key : core.tenants.keys(entry->name))
+    all.push_back({{"object", "api_key"},
+                   {"hash", shown_hash(key.hash)},
+                   {"created", key.made_s == 0 ? Json() : Json(key.made_s)},
+                   {"configured", key.is_configured}});
+  return Json{{"object", "list"}, {"data", std::move(all)}}.dump();
+}
+
+ApiResult<std::string> revoke_key(ServerCore& core, const Exchange& exchange) {
+  ZRT_CHECK_OK(expect_no_fields(exchange.request));
+  std::string_view prefix = exchange.params.at("hash");
+  if (prefix.starts_with(kHashScheme)) prefix.remove_prefix(kHashScheme.size());
+  if (prefix.size() < kLeastDigits || prefix.find_first_not_of("0123456789abcdef") != std::string_view::npos)
+    return std::unexpected(
+        refused(400, fmt::format("[keys] at least {} digits of a key's hash wanted, in lower case", kLeastDigits)));
+  const auto& id = exchange.params.at("id");
+  ZRT_TRY(const auto hash, core.tenants.revoke_key(id, prefix));
+  log().info("key {} of tenant {} was revoked", shown_hash(hash), id);
+  return Json{{"id", id}, {"hash", shown_hash(hash)}, {"revoked", true}}.dump();
 }
 
 ApiResult<std::string> flush(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
+  ZRT_CHECK_OK(expect_no_fields(exchange.request));
   const auto pages = entry->tenant.flush_prefix_cache();
   if (!pages) return std::unexpected(to_api_error(pages.error()));
   return Json{{"id", entry->name}, {"pages_freed", *pages}}.dump();
@@ -155,6 +189,8 @@ void add_tenant_routes(Router& router, ServerCore& core) {
   add_tenant_route(router, core, "DELETE", "/v1/tenants/{id}", Access::kAdmin, remove);
   add_tenant_route(router, core, "GET", "/v1/tenants/{id}/usage", Access::kKey, usage);
   add_tenant_route(router, core, "POST", "/v1/tenants/{id}/keys", Access::kAdmin, add_key, 201);
+  add_tenant_route(router, core, "GET", "/v1/tenants/{id}/keys", Access::kKey, list_keys);
+  add_tenant_route(router, core, "DELETE", "/v1/tenants/{id}/keys/{hash}", Access::kAdmin, revoke_key);
   add_tenant_route(router, core, "POST", "/v1/tenants/{id}/flush_prefix_cache", Access::kKey, flush);
 }
 

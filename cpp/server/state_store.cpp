@@ -22,7 +22,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;          // 1: keys without made_s
 constexpr int kDaysOfRequests = 31;  // single requests are kept so long, their sums for ever
 constexpr int kBusyMs = 1000;        // that another process may hold the file
 constexpr std::chrono::seconds kRetry{1};
@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS totals (tenant TEXT NOT NULL, model TEXT NOT NULL, da
   requests INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL,
   PRIMARY KEY (tenant, model, day, finish)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tenants (name TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, made_s INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 )";
 
 std::string utc_day(std::int64_t time_s) {
@@ -168,8 +168,9 @@ class Store final : public StateStore {
       if (!Statement(db_, "INSERT OR REPLACE INTO tenants VALUES (?, ?)").bind(tenant.name).bind(tenant.settings).run())
         return false;
       if (!Statement(db_, "DELETE FROM keys WHERE tenant = ?").bind(tenant.name).run()) return false;
-      return std::ranges::all_of(tenant.key_hashes, [&](const std::string& hash) {
-        return Statement(db_, "INSERT OR REPLACE INTO keys VALUES (?, ?)").bind(hash).bind(tenant.name).run();
+      return std::ranges::all_of(tenant.keys, [&](const StoredKey& key) {
+        Statement statement(db_, "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)");
+        return statement.bind(key.hash).bind(tenant.name).bind(static_cast<std::uint64_t>(key.made_s)).run();
       });
     });
   }
@@ -188,9 +189,9 @@ class Store final : public StateStore {
     while (statement.step()) out.push_back({statement.text(0), statement.text(1), {}});
     if (!statement.is_at_end()) return unreadable();
     for (auto& tenant : out) {
-      Statement keys(db_, "SELECT hash FROM keys WHERE tenant = ?");
+      Statement keys(db_, "SELECT hash, made_s FROM keys WHERE tenant = ? ORDER BY made_s, hash");
       keys.bind(tenant.name);
-      while (keys.step()) tenant.key_hashes.push_back(keys.text(0));
+      while (keys.step()) tenant.keys.push_back({keys.text(0), static_cast<std::int64_t>(keys.number(1))});
       if (!keys.is_at_end()) return unreadable();
     }
     return out;
@@ -216,7 +217,7 @@ class Store final : public StateStore {
     if (version > kVersion)
       return fail(StatusCode::kCorrupt, "[state] {}: version {}, this program knows {}", path_, version, kVersion);
     if (!execute("PRAGMA journal_mode = WAL") || !execute("PRAGMA synchronous = NORMAL") || !execute(kSchema) ||
-        !execute(fmt::format("PRAGMA user_version = {}", kVersion).c_str()))
+        !add_times_of_keys() || !execute(fmt::format("PRAGMA user_version = {}", kVersion).c_str()))
       return unusable(is_damage(db_) ? StatusCode::kCorrupt : StatusCode::kUnavailable);
     file_ = file_at(path_);
     return {};
@@ -282,6 +283,15 @@ class Store final : public StateStore {
     const std::string what = sqlite3_errmsg(db_);
     execute("ROLLBACK");
     return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
+  }
+
+  // To a file of version 1.
+  bool add_times_of_keys() {
+    {
+      Statement columns(db_, "SELECT 1 FROM pragma_table_info('keys') WHERE name = 'made_s'");
+      if (columns.step()) return true;
+    }
+    return execute("ALTER TABLE keys ADD COLUMN made_s INTEGER NOT NULL DEFAULT 0");
   }
 
   void forget_old() {

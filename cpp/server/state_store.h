@@ -26,9 +26,14 @@ struct UsageTotal {
   std::uint64_t requests = 0, prompt_tokens = 0, cached_tokens = 0, completion_tokens = 0;
 };
 
+struct StoredKey {
+  std::string hash;         // SHA-256 in hex
+  std::int64_t made_s = 0;  // since 1970; 0: not known
+};
+
 struct StoredTenant {
-  std::string name, settings;           // JSON, as PATCH /v1/tenants takes it
-  std::vector<std::string> key_hashes;  // of run-time keys, SHA-256 in hex
+  std::string name, settings;   // JSON, as PATCH /v1/tenants takes it
+  std::vector<StoredKey> keys;  // made at run time
 };
 
 class StateStore {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -31,13 +32,40 @@ ApiError quota_error(const Error& error) {
   return out;
 }
 
-bool is_good_name(std::string_view name) {
+std::int64_t now_s() {
+  return static_cast<std::int64_t>(std::time(nullptr));
+}
+
+// Behind "Bearer", in any case, and spaces; empty: another scheme.
+std::string_view bearer_of(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  const auto lower = [](unsigned char c) { return static_cast<char>(std::tolower(c)); };
+  if (!std::ranges::equal(header.substr(0, kScheme.size()), kScheme, {}, lower)) return {};
+  header.remove_prefix(std::min(header.find_first_not_of(' ', kScheme.size() - 1), header.size()));
+  return header;
+}
+
+// In any of the forms that clients know; empty: none. Errors: 400 for two keys, of which a proxy could believe another.
+ApiResult<std::string_view> key_of(const HttpRequest& request) {
+  std::string_view key;
+  for (const auto given :
+       {bearer_of(request.header("authorization")), request.header("api-key"), request.header("x-api-key")}) {
+    if (!key.empty() && !given.empty() && given != key)
+      return std::unexpected(conflict("[keys] two API keys are given, in Authorization, api-key or x-api-key", 400));
+    if (!given.empty()) key = given;
+  }
+  return key;
+}
+
+}  // namespace
+
+bool is_good_tenant_name(std::string_view name) {
+  constexpr std::string_view kTaken[] = {"me", ".", ".."};
+  if (std::ranges::find(kTaken, name) != std::end(kTaken)) return false;
   return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '@' || c == ':';
   });
 }
-
-}  // namespace
 
 std::string sha256_hex(std::string_view text) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -178,16 +206,7 @@ ApiResult<void> TenantEntry::open_request(std::uint64_t n_choices, Headers& rate
     n_choices_ += n_choices;
     requests_.take(1, now);
   }
-  const auto tell = [&](const char* what, MinuteBucket& bucket) {
-    if (bucket.rate() == 0) return;
-    const double level = std::max(0.0, std::floor(bucket.level(now)));
-    rate_headers.emplace_back(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{:.0f}", bucket.rate()));
-    rate_headers.emplace_back(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{:.0f}", level));
-    rate_headers.emplace_back(fmt::format("x-ratelimit-reset-{}", what),
-                              fmt::format("{:.3f}s", bucket.wait_s(bucket.rate(), now)));
-  };
-  tell("requests", requests_);
-  tell("tokens", tokens_);
+  put_rates(rate_headers, now);
   if (wait == 0 && !is_full) return {};
   ApiError error;
   error.status = 429;
@@ -201,6 +220,22 @@ ApiResult<void> TenantEntry::open_request(std::uint64_t n_choices, Headers& rate
                     "try again in {:.1f} s",
                     name, settings_.requests_per_minute, settings_.tokens_per_minute, wait);
   return std::unexpected(std::move(error));
+}
+
+void TenantEntry::put_rates(Headers& headers, MinuteBucket::Clock::time_point now) {
+  for (const auto& [what, bucket] : {std::pair("requests", &requests_), std::pair("tokens", &tokens_)}) {
+    if (bucket->rate() == 0) continue;
+    const double level = std::max(0.0, std::floor(bucket->level(now)));
+    headers.emplace_back(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{:.0f}", bucket->rate()));
+    headers.emplace_back(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{:.0f}", level));
+    headers.emplace_back(fmt::format("x-ratelimit-reset-{}", what),
+                         fmt::format("{:.3f}s", bucket->wait_s(bucket->rate(), now)));
+  }
+}
+
+void TenantEntry::tell_rates(Headers& headers) {
+  const std::lock_guard lock(mutex_);
+  put_rates(headers, MinuteBucket::Clock::now());
 }
 
 void TenantEntry::close_request(std::uint64_t n_choices, std::uint64_t tokens) {
@@ -300,7 +335,7 @@ Status TenantRegistry::configure(const std::vector<Configured>& tenants,
       return fail(StatusCode::kCorrupt, "[state] the settings of tenant {} cannot be read", tenant.name);
     ZRT_TRY(auto entry, make(tenant.name, settings, false));
     tenants_[tenant.name] = std::move(entry);
-    for (const auto& hash : tenant.key_hashes) stored_keys_.push_back({hash, tenant.name});
+    for (const auto& key : tenant.keys) stored_keys_.push_back({key.hash, tenant.name, key.made_s});
   }
   if (!configured_keys_.empty() || !stored_keys_.empty() || tenants_.contains("default")) return {};
   auto open = TenantSettings::unlimited();
@@ -321,9 +356,7 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
   {
     const std::lock_guard lock(mutex_);
     if (configured_keys_.empty() && stored_keys_.empty()) return Caller{tenants_.at("default"), true};
-    std::string_view given = request.header("authorization");
-    const bool is_bearer = given.size() > 7 && (given.starts_with("Bearer ") || given.starts_with("bearer "));
-    given = is_bearer ? given.substr(7) : request.header("x-api-key");
+    ZRT_TRY(const auto given, key_of(request));
     ApiError refused;
     refused.status = 401;
     refused.code = "invalid_api_key";
@@ -350,9 +383,8 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
 // A known tenant of that name, else one of its own with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
-  if (!is_good_name(id))
-    return std::unexpected(
-        conflict("[keys] x-gateway-inference-fairness-id: 1 to 128 letters, digits and -_.@: wanted", 400));
+  if (!is_good_tenant_name(id))
+    return std::unexpected(conflict(fmt::format("[keys] x-gateway-inference-fairness-id: {}", kGoodTenantName), 400));
   if (auto known = find(std::string(id))) return known;
   const std::string name = proxy->name + "/" + std::string(id);
   const std::lock_guard lock(mutex_);
@@ -361,6 +393,7 @@ ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::
   if (static_cast<std::size_t>(n) >= kMaxBehalf) {
     auto error = conflict(
         fmt::format("[keys] {} callers of proxy \"{}\" are known, {} allowed", n, proxy->name, kMaxBehalf), 429);
+    error.code = "rate_limit_exceeded";
     error.retry_after_s = 60;
     return std::unexpected(std::move(error));
   }
@@ -388,14 +421,17 @@ std::shared_ptr<TenantEntry> TenantRegistry::find(const std::string& name) const
 ApiResult<void> TenantRegistry::store(const TenantEntry& entry) {
   StoredTenant stored{entry.name, entry.settings().to_json().dump(), {}};
   for (const Key& key : stored_keys_)
-    if (key.tenant == entry.name) stored.key_hashes.push_back(key.hash);
+    if (key.tenant == entry.name) stored.keys.push_back({key.hash, key.made_s});
   if (const auto status = store_.put_tenant(stored); !status) return std::unexpected(to_api_error(status.error()));
   return {};
 }
 
 ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& name, const Json& json) {
-  if (!is_good_name(name))
-    return std::unexpected(conflict("[request] id: 1 to 128 letters, digits and -_.@: wanted", 400));
+  if (!is_good_tenant_name(name)) {
+    auto error = conflict(fmt::format("[request] id: {}", kGoodTenantName), 400);
+    error.param = "id";
+    return std::unexpected(std::move(error));
+  }
   TenantSettings settings;
   if (auto changed = settings.change(json); !changed) return std::unexpected(changed.error());
   const auto key = make_api_key();
@@ -409,7 +445,7 @@ ApiResult<TenantRegistry::Created> TenantRegistry::create(const std::string& nam
         conflict("[tenants] tenants need an admin key: start the server with --admin-key or admin_keys"));
   auto entry = make(name, settings, false);
   if (!entry) return std::unexpected(quota_error(entry.error()));
-  stored_keys_.push_back({sha256_hex(*key), name});
+  stored_keys_.push_back({sha256_hex(*key), name, now_s()});
   if (auto stored = store(**entry); !stored) {
     stored_keys_.pop_back();
     forget(name);
@@ -432,7 +468,7 @@ ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::change(const std::string
   return entry;
 }
 
-ApiResult<std::string> TenantRegistry::add_key(const std::string& name) {
+ApiResult<TenantRegistry::NewKey> TenantRegistry::add_key(const std::string& name) {
   const auto key = make_api_key();
   if (!key) return std::unexpected(to_api_error(key.error()));
   const std::lock_guard change(changing_);
@@ -441,12 +477,46 @@ ApiResult<std::string> TenantRegistry::add_key(const std::string& name) {
   if (it == tenants_.end()) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));
   if (it->second->is_configured)
     return std::unexpected(conflict(fmt::format("[tenants] the keys of \"{}\" are in the configuration file", name)));
-  stored_keys_.push_back({sha256_hex(*key), name});
+  stored_keys_.push_back({sha256_hex(*key), name, now_s()});
   if (auto stored = store(*it->second); !stored) {
     stored_keys_.pop_back();
     return std::unexpected(stored.error());
   }
-  return *key;
+  return NewKey{*key, stored_keys_.back().hash};
+}
+
+std::vector<TenantRegistry::KnownKey> TenantRegistry::keys(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<KnownKey> out;
+  for (const auto* keys : {&configured_keys_, &stored_keys_})
+    for (const Key& key : *keys)
+      if (key.tenant == name) out.push_back({key.hash, key.made_s, keys == &configured_keys_});
+  return out;
+}
+
+ApiResult<std::string> TenantRegistry::revoke_key(const std::string& name, std::string_view hash_prefix) {
+  const std::lock_guard change(changing_);
+  const std::lock_guard lock(mutex_);
+  const auto it = tenants_.find(name);
+  if (it == tenants_.end()) return std::unexpected(conflict(fmt::format("[tenants] there is no \"{}\"", name), 404));
+  const auto is_it = [&](const Key& key) { return key.tenant == name && key.hash.starts_with(hash_prefix); };
+  if (std::ranges::any_of(configured_keys_, is_it))
+    return std::unexpected(conflict(fmt::format(
+        "[keys] this key of \"{}\" is in the configuration file: take it out there, and send SIGHUP", name)));
+  const auto n = std::ranges::count_if(stored_keys_, is_it);
+  if (n == 0 || hash_prefix.empty())
+    return std::unexpected(conflict(fmt::format("[keys] \"{}\" has no key whose hash begins so", name), 404));
+  if (n > 1) return std::unexpected(conflict(fmt::format("[keys] the hashes of {} keys of \"{}\" begin so", n, name)));
+  if (configured_keys_.empty() && stored_keys_.size() == 1)
+    return std::unexpected(conflict("[keys] this is the last key: without it everyone would be an admin"));
+  const auto before = stored_keys_;
+  const auto hash = std::ranges::find_if(stored_keys_, is_it)->hash;
+  std::erase_if(stored_keys_, is_it);
+  if (auto stored = store(*it->second); !stored) {
+    stored_keys_ = before;
+    return std::unexpected(stored.error());
+  }
+  return hash;
 }
 
 // In the engine; its requests go on.

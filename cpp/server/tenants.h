@@ -60,12 +60,15 @@ class TenantEntry {
   // A request comes; it and its choices (prompts times n, as the engine's queue counts them) are open until
   // `close_request`. Errors: 429 with the time to wait.
   ApiResult<void> open_request(std::uint64_t n_choices, Headers& rate_headers);
+  // What is left of its rates, where it has some.
+  void tell_rates(Headers& headers);
   void close_request(std::uint64_t n_choices, std::uint64_t tokens);
   std::uint32_t n_open() const;
 
  private:
   mutable std::mutex mutex_;
   TenantSettings settings_;
+  void put_rates(Headers& headers, MinuteBucket::Clock::time_point now);  // REQUIRES: mutex_
   MinuteBucket requests_, tokens_;
   std::uint32_t n_open_ = 0;
   std::uint64_t n_choices_ = 0;
@@ -75,6 +78,10 @@ struct Caller {
   std::shared_ptr<TenantEntry> tenant;
   bool is_admin = false;
 };
+
+// Names stand in paths (/v1/tenants/{id}), logs and metrics. `me`, which there is the caller, is none.
+bool is_good_tenant_name(std::string_view name);
+inline constexpr const char* kGoodTenantName = "1 to 128 letters, digits and -_.@: wanted, and neither me, . nor ..";
 
 std::string sha256_hex(std::string_view text);
 // "zrt-" and 43 random characters. Errors: kUnavailable when the system has no randomness.
@@ -93,7 +100,7 @@ class TenantRegistry {
   // The whole configuration; called again on reload. Tenants that are gone lose their keys. Errors: one key for two,
   // and a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
-  // Of the Authorization header. Errors: 401.
+  // Of the headers Authorization (Bearer), api-key or x-api-key. Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);
 
   std::vector<std::shared_ptr<TenantEntry>> list() const;
@@ -106,13 +113,27 @@ class TenantRegistry {
   };
   ApiResult<Created> create(const std::string& name, const Json& settings);
   ApiResult<std::shared_ptr<TenantEntry>> change(const std::string& name, const Json& settings);
-  ApiResult<std::string> add_key(const std::string& name);
+  struct NewKey {
+    std::string key, hash;  // the key is shown once
+  };
+  ApiResult<NewKey> add_key(const std::string& name);
+  // What is told of a key: never the key itself.
+  struct KnownKey {
+    std::string hash;
+    std::int64_t made_s = 0;  // since 1970; 0: not known, as of all in the configuration file
+    bool is_configured = false;
+  };
+  std::vector<KnownKey> keys(const std::string& name) const;
+  // The tenant's key whose hash begins so is refused from now on; what it asked for goes on. Its whole hash. Errors:
+  // 404; 409 for a key of the configuration file, and for a beginning that several have.
+  ApiResult<std::string> revoke_key(const std::string& name, std::string_view hash_prefix);
   ApiResult<void> remove(const std::string& name);
   bool is_open_to_all() const;
 
  private:
   struct Key {
     std::string hash, tenant;  // tenant empty: an admin
+    std::int64_t made_s = 0;   // of one made at run time
   };
   static Result<std::vector<Key>> keys_of(const std::vector<Configured>& tenants,
                                           const std::vector<std::string>& admin_key_hashes);

@@ -59,8 +59,8 @@ TEST_F(StateStoreTest, SumsAreThoseOfTheRowsAfterAllIsOpenedAgain) {
 TEST_F(StateStoreTest, ATenantKeepsItsSettingsAndKeysUntilItIsRemoved) {
   {
     auto store = StateStore::open(file());
-    ASSERT_TRUE((*store)->put_tenant({"t", "{}", {"k1", "k2"}}));
-    ASSERT_TRUE((*store)->put_tenant({"t", "{\"a\":1}", {"k2", "k3"}}));
+    ASSERT_TRUE((*store)->put_tenant({"t", "{}", {{"k1", 5}, {"k2", 6}}}));
+    ASSERT_TRUE((*store)->put_tenant({"t", "{\"a\":1}", {{"k2", 6}, {"k3", 7}}}));
     ASSERT_TRUE((*store)->put_tenant({"u", "{}", {}}));
     ASSERT_TRUE((*store)->remove_tenant("u"));
   }
@@ -68,7 +68,9 @@ TEST_F(StateStoreTest, ATenantKeepsItsSettingsAndKeysUntilItIsRemoved) {
   const auto tenants = (*store)->tenants();
   ASSERT_EQ(tenants->size(), 1u);
   EXPECT_EQ(tenants->front().settings, "{\"a\":1}");
-  EXPECT_EQ(tenants->front().key_hashes, (std::vector<std::string>{"k2", "k3"}));
+  ASSERT_EQ(tenants->front().keys.size(), 2u);
+  EXPECT_EQ(tenants->front().keys[0].hash, "k2");
+  EXPECT_EQ(tenants->front().keys[1].made_s, 7);
 }
 
 TEST_F(StateStoreTest, AFileThatIsNoneOfOursIsRefused) {
