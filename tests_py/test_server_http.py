@@ -15,6 +15,7 @@ import time
 
 import pytest
 
+import tiny_model as tiny
 from server_process import PROGRAM, serving
 
 GOOD = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
@@ -69,6 +70,23 @@ BROKEN = {
     "no host": b"GET /livez HTTP/1.1\r\n\r\n",
     "empty host": b"GET /livez HTTP/1.1\r\nHost:\r\n\r\n",
     "two hosts": b"GET /livez HTTP/1.1\r\nHost: localhost\r\nHost: y\r\n\r\n",
+    "two keys": b"GET /livez HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
+    "two keys of Azure": b"GET /livez HTTP/1.1\r\nHost: x\r\napi-key: a\r\nAPI-Key: a\r\n\r\n",
+    **{
+        f"host {host}": f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        for host in (
+            "[::1]evil",
+            "[::1]:x",
+            "[::1",
+            "[]",
+            "::1",
+            "localhost:80:80",
+            "localhost/a",
+            "a@localhost",
+            ":80",
+        )
+    },
+    "whole address with an odd host": b"GET http://[::1]evil/livez HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "HTTP/0.9": b"GET /livez\r\n\r\n",
     "HTTP/2 preface": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "HTTP/1.2": b"GET /livez HTTP/1.2\r\nHost: localhost\r\n\r\n",
@@ -104,6 +122,13 @@ def test_a_message_that_breaks_http_is_refused_and_the_connection_closed(server,
     error = json.loads(body)["error"]
     assert error["message"].startswith("[http] ") and error["type"] == "invalid_request_error"
     assert server.request("GET", "/livez")[0] == 200
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br", "identity, gzip", ""])
+def test_a_packed_body_is_refused_as_such(server, coding):
+    answer = server.raw(HEAD + f"Content-Encoding: {coding}\r\nContent-Length: 2\r\n\r\n{{}}".encode())
+    assert status(answer) == 415 and b"Content-Encoding" in answer
+    assert server.request("POST", "/tokenize", {"prompt": "a"}, headers={"Content-Encoding": "Identity"})[0] == 200
 
 
 @pytest.mark.parametrize("name", list(BROKEN)[:20])
@@ -249,7 +274,6 @@ def test_pages_of_other_sites_are_refused(server):
             "[fe80::1]",
             "192.168.0.9",
             "localhost.x",
-            "::1",
         ):
             code, _, answer = server.request("GET", path, headers={"Host": host})
             assert code == 403 and "--api-key" in answer["error"]["message"], (path, host)
@@ -550,3 +574,89 @@ def test_tls(tiny_model, tmp_path):
         answer = server.raw(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")  # not TLS
         assert not answer.startswith(b"HTTP")
         assert server.process.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"temperature":1e400}', "the number 1e400 is out of range"),
+        (b'{"a":nope}', "invalid literal"),
+        (b'{"":1,"prompt":"a"}', '"": this server knows no such field'),
+        (b'{"messages":[{"role":"user","content":"a","":1}]}', 'messages[0].""'),
+        (b'{"prompt":"a","seed":-9223372036854775809}', "-9223372036854775808 to 9223372036854775807"),
+    ],
+)
+def test_a_complaint_is_in_words_of_its_own(server, body, words):
+    path = "/v1/chat/completions" if b"messages" in body else "/v1/completions"
+    code, _, answer = server.request("POST", path, body)
+    assert code == 400 and words in answer["error"]["message"], answer
+    assert "json.exception" not in answer["error"]["message"] and "line 1" not in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": [5] * 400, "n": 128, "echo": True, "logprobs": 20, "max_tokens": 1}),
+        ("/v1/completions", {"prompt": [[5] * 400] * 128, "echo": True, "logprobs": 20, "max_tokens": 1}),
+        ("/v1/completions", {"prompt": "x" * 5000, "n": 128, "prompt_logprobs": 20, "max_tokens": 1}),
+        ("/v1/completions", {"prompt": ["x" * 9000] * 100, "n": 128, "echo": True, "max_tokens": 1}),
+        ("/generate", {"token_ids": [5], "n": 128, "logprobs": 20, "max_tokens": 100000}),
+        ("/v1/chat/completions", {**GOOD, "n": 128, "logprobs": True, "top_logprobs": 20, "max_tokens": 100000}),
+    ],
+)
+def test_an_answer_that_would_be_too_large_is_refused_before_it_is_made(tiny_model, tmp_path, path, body):
+    config = f'[server]\nmax_answer_bytes = 20000000\n[[models]]\npath = "{tiny_model}"\nmax_slots = 4\n'
+    (tmp_path / "zinc.toml").write_text(config)
+    with serving("--config", tmp_path / "zinc.toml") as server:
+        code, _, answer = server.request("POST", path, body)
+        assert code == 400 and answer["error"]["param"] in ("n", "logprobs", "echo", "top_logprobs"), answer
+        assert "20000000 allowed (max_answer_bytes)" in answer["error"]["message"]
+        few = {**body, "n": 1, "max_tokens": 4}
+        if path == "/v1/completions":
+            few["prompt"] = [5, 6]
+        assert server.request("POST", path, few)[0] == 200
+
+
+def test_other_clients_find_what_they_ask_for(server):
+    for path in ("/models", "/openai/v1/models", "/v1/models"):
+        assert server.request("GET", path)[2]["data"][0]["id"] == "tiny"
+    assert server.request("GET", "/v1/health")[2] == {"status": "ok"}
+    props = server.request("GET", "/props")[2]
+    assert props["default_generation_settings"]["n_ctx"] == 512 and props["total_slots"] == 4
+    assert "messages" in props["chat_template"]
+    for path in ("/openai/v1/chat/completions", "/openai/deployments/tiny/chat/completions?api-version=2024-10-21"):
+        code, _, answer = server.request("POST", path, {**GOOD, "model": "tiny"})
+        assert code == 200 and answer["choices"][0]["message"]["role"] == "assistant"
+    code, _, answer = server.request("POST", "/openai/deployments/other/completions", {"prompt": "a", "model": "tiny"})
+    assert code == 404 and answer["error"]["code"] == "model_not_found"
+    assert server.request("POST", "/openai/deployments/tiny/completions", {"prompt": "a", "max_tokens": 1})[0] == 200
+    assert server.request("POST", "/completion", {"prompt": "a"})[0] == 501
+
+
+def test_tools_are_taken_where_the_template_reads_them(tmp_path):
+    tiny.write(tmp_path / "tools.gguf", template="{% if tools %}{{ tools | tojson }}{% endif %}" + tiny.CHAT_TEMPLATE)
+    tiny.write(tmp_path / "plain.gguf")
+    models = "".join(f'[[models]]\npath = "{tmp_path / name}.gguf"\nmax_slots = 2\n' for name in ("tools", "plain"))
+    (tmp_path / "zinc.toml").write_text(models)
+    tools = [{"type": "function", "function": {"name": "f", "description": "d", "parameters": None, "strict": None}}]
+    with serving("--config", tmp_path / "zinc.toml") as server:
+        for path, more in (("/v1/chat/completions", {"max_tokens": 2}), ("/apply-template", {}), ("/tokenize", {})):
+            body = {"messages": GOOD["messages"], "tools": tools, **more}
+            assert server.request("POST", path, {**body, "model": "tools"})[0] == 200
+            code, _, answer = server.request("POST", path, {**body, "model": "plain"})
+            assert code == 400 and answer["error"]["param"] == "tools" and "plain" in answer["error"]["message"]
+            assert server.request("POST", path, {**body, "model": "plain", "tools": []})[0] == 200
+        none = {**GOOD, "model": "plain", "tools": tools, "tool_choice": "none"}
+        assert server.request("POST", "/v1/chat/completions", none)[0] == 200
+
+
+def test_what_others_say_is_one_line_of_the_log(tiny_model, tmp_path):
+    log, file = tmp_path / "log", tmp_path / "zinc.toml"
+    good = f'[[models]]\npath = "{tiny_model}"\nmax_slots = 2\n'
+    file.write_text(good)
+    with serving("--config", file, log_path=log) as server:
+        file.write_text(good + '[[models]]\npath = "/no\\n12:00:00.000 error \\u001b[31mforged"\nid = "other"\n')
+        server.process.send_signal(signal.SIGHUP)
+        server.wait(lambda: "forged" in log.read_text())
+    [line] = [line for line in log.read_text().splitlines() if "forged" in line]
+    assert "model other was not loaded" in line and "/no\\n12:00:00.000 error \\x1b[31mforged" in line

@@ -29,7 +29,7 @@ struct StatusRow {
 };
 constexpr StatusRow kStatuses[] = {
     {StatusCode::kInvalidArgument, 400, 400},
-    {StatusCode::kNotFound, 404, 404},
+    {StatusCode::kNotFound, 404, 422},     // a part of what is there
     {StatusCode::kExhausted, 400, 409},    // a limit of one request; memory that other models have
     {StatusCode::kUnavailable, 503, 422},  // while models come and go; a format that is not supported
     {StatusCode::kCorrupt, 500, 422},      // a file of ours; theirs

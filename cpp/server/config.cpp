@@ -26,12 +26,14 @@ port = 8080
 state = "/var/lib/zinc_rt/state.db"  # the ledger, and tenants made at run time
 drain_timeout_s = 30
 max_body_bytes = 16777216
+max_answer_bytes = 67108864           # about so much may one answer with logprobs or echo take
 max_connections = 16384
 max_connections_per_address = 8192
 max_bodies_bytes = 268435456             # of requests under way, in all
 max_bodies_bytes_per_address = 134217728
 max_bodies_bytes_per_tenant = 67108864
 allow_anonymous = false              # without any key, listen on a host that other machines reach
+# model_dirs = ["/models"]           # where POST /v1/models/load may load from; else the folders of [[models]]
 cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
 
 [[models]]
@@ -85,6 +87,12 @@ class Table {
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) fits = fits && std::in_range<T>(*value);
     if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
     out = static_cast<T>(*value);
+  }
+  // With 0 of these nobody would be served.
+  template <class T>
+  void take_count(const char* key, T& out) {
+    take(key, out);
+    if (out == 0) complain(*get(key), key, "0 is given, at least 1 wanted");
   }
   const toml::node* get(const char* key) {
     known_.insert(key);
@@ -174,12 +182,13 @@ void read_server(Table& t, Config& config) {
   t.take("port", o.port);
   t.take("tls_cert", o.tls_cert);
   t.take("tls_key", o.tls_key);
-  t.take("max_body_bytes", o.max_body_bytes);
-  t.take("max_connections", o.max_connections);
-  t.take("max_connections_per_address", o.max_connections_per_address);
-  t.take("max_bodies_bytes", o.bodies.in_all);
-  t.take("max_bodies_bytes_per_address", o.bodies.per_address);
-  t.take("max_bodies_bytes_per_tenant", o.bodies.per_owner);
+  t.take_count("max_body_bytes", o.max_body_bytes);
+  t.take_count("max_connections", o.max_connections);
+  t.take_count("max_connections_per_address", o.max_connections_per_address);
+  t.take_count("max_answer_bytes", config.options.max_answer_bytes);
+  t.take_count("max_bodies_bytes", o.bodies.in_all);
+  t.take_count("max_bodies_bytes_per_address", o.bodies.per_address);
+  t.take_count("max_bodies_bytes_per_tenant", o.bodies.per_owner);
   for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
     *most = std::max(*most, o.max_body_bytes);  // one request of each may always come
   t.take("allow_anonymous", config.options.allow_anonymous);
@@ -190,6 +199,7 @@ void read_server(Table& t, Config& config) {
     t.complain(*t.get("drain_timeout_s"), "drain_timeout_s",
                fmt::format("{} s, 0 to {} allowed", config.drain_timeout_s, kMostDrain_s));
   t.take_strings("cors_origins", config.options.cors_origins);
+  if (t.get("model_dirs") != nullptr) t.take_strings("model_dirs", config.options.model_dirs.emplace());
 }
 
 void read_model(Table& t, const toml::node& node, Config& config) {
@@ -206,6 +216,8 @@ void read_model(Table& t, const toml::node& node, Config& config) {
   t.take("arithmetic", o.arithmetic);
   t.take("chunk_cap", o.chunk_cap);
   if (spec.path.empty()) t.complain(node, "path", "it is missing");
+  if (!spec.id.empty() && !is_good_model_id(spec.id))
+    t.complain(t.node_of("id", node), "id", "1 to 256 bytes without control characters wanted");
   config.models.push_back(std::move(spec));
 }
 
@@ -214,6 +226,7 @@ void read_tenant(Table& t, const toml::node& node, Config& config) {
   t.take("name", tenant.name);
   t.take_hashes("keys", tenant.key_hashes);
   if (tenant.name.empty()) t.complain(node, "name", "it is missing");
+  if (!is_good_tenant_name(tenant.name)) t.complain(t.node_of("name", node), "name", kGoodTenantName);
   for (const auto& other : config.options.tenants)
     if (other.name == tenant.name) t.complain(node, "name", "two tenants have it");
   if (const auto good = tenant.settings.change(t.take_rest()); !good)

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "server/metrics.h"
+#include "server/model_folders.h"
 #include "server/models.h"
 #include "server/resumable_stream.h"
 #include "server/router.h"
@@ -31,6 +32,7 @@ struct ServerCore {
   std::unique_ptr<StateStore> store;
   Metrics metrics;
   Models models;
+  ModelFolders model_folders;
   TenantRegistry tenants;
   StreamShelf streams;
   WorkQueue work{4, 3};  // requests, by tenant; a thread is always left for another
@@ -38,6 +40,7 @@ struct ServerCore {
   WorkQueue slow{1};     // loading of models
   WorkQueue probes{1};   // of the engine, one at a time
   std::unique_ptr<Transport> transport;
+  std::atomic<std::uint64_t> max_answer_bytes{0};
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_failed{false};  // the device fails every step
   // When the engine's step thread last gave way, on the steady clock in ms.
@@ -64,6 +67,9 @@ void add_model_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
 void add_ui_routes(Router& router, ServerCore& core);
+
+// 400: the model's template writes the same prompt with tools and without.
+ApiError tools_not_read(const ServedModel& model);
 
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);

@@ -45,6 +45,48 @@ ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedMo
   return std::unexpected(std::move(error));
 }
 
+// Bytes that one likely token takes in an answer, about, and those of a choice besides its text.
+std::uint64_t bytes_of_logprob(Api api) {
+  return api == Api::kChat ? 80 : 40;
+}
+
+// About what the answer may take, since it is held until its client has it. Errors: 400 for more than is allowed.
+ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
+  std::uint64_t bytes = 0;
+  for (const Request& request : call.requests) {
+    // A text has no more tokens than bytes, and more than the context are refused.
+    const std::uint64_t n_bytes = request.prompt ? request.prompt->size() : 0;
+    const std::uint64_t n_prompt =
+        std::min<std::uint64_t>(model.max_context, request.token_ids ? request.token_ids->size() : n_bytes);
+    const std::uint64_t n_generated = std::min(request.max_tokens, model.max_context);
+    const auto of_rows = [&](std::uint64_t rows, std::uint64_t n_top) {
+      return rows * (1 + n_top) * bytes_of_logprob(call.api);
+    };
+    std::uint64_t one = 0;
+    if (call.echo) one += std::max(n_bytes, 4 * n_prompt);
+    if (call.wants_logprobs) one += of_rows(n_generated + (call.echo ? n_prompt : 0), request.logprobs);
+    if (call.prompt_logprobs) one += of_rows(n_prompt, *call.prompt_logprobs);
+    bytes += request.n * one;
+  }
+  if (bytes <= most) return {};
+  const Request& first = call.requests.front();
+  const char* logprobs = call.api == Api::kChat ? "top_logprobs" : "logprobs";
+  ApiError error;
+  error.param = first.n > 1 ? "n" : call.prompt_logprobs ? "prompt_logprobs" : call.wants_logprobs ? logprobs : "echo";
+  error.message = fmt::format(
+      "[request] {} prompts, n {}, {}{} {}, prompt_logprobs {}: the answer may take {} bytes, {} allowed "
+      "(max_answer_bytes); lower one of these, or max_tokens",
+      call.requests.size(), first.n, call.echo ? "echo, " : "", logprobs, first.logprobs,
+      call.prompt_logprobs.value_or(0), bytes, most);
+  return std::unexpected(std::move(error));
+}
+
+// A template that writes the same prompt without them would have the model answer as if there were none.
+ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Request& request) {
+  if (!request.tools || core.models.reads_tools(model, request.chat_template_kwargs.value_or(""))) return {};
+  return std::unexpected(tools_not_read(model));
+}
+
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, Parse parse,
                                                    const char* prefix) {
   ApiError wrong;
@@ -62,12 +104,16 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   }
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
+  // Azure's paths name the model, whatever its body says.
+  if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
   Request defaults;
   defaults.temperature = 1;
   JobCall call;
   ZRT_TRY(call.call, parse(body, defaults));
   body = nullptr;  // texts may be long, and are in the call now
   ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
+  ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
+  ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   call.engine_model = model.engine_name;
   call.max_context = model.max_context;
   call.endpoint = exchange.request.path;
@@ -102,14 +148,18 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
 
 void add_generation_route(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
   router.add({"POST", path, Access::kKey, false, [&core, parse, prefix](Exchange& exchange) {
+                const auto refuse = [&](ApiError error) {
+                  if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
+                  answer(core, exchange, error);
+                };
                 const auto job = make_job(core, exchange, parse, prefix);
                 if (!job) {
                   if (job.error().status == 400) core.metrics.refused("invalid");
-                  return answer(core, exchange, job.error());
+                  return refuse(job.error());
                 }
                 if (const auto started = (*job)->start(); !started) {
                   core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
-                  answer(core, exchange, started.error());
+                  refuse(started.error());
                 }
               }});
 }
@@ -119,6 +169,8 @@ void add_generation_route(Router& router, ServerCore& core, const char* path, Pa
 void add_generation_routes(Router& router, ServerCore& core) {
   add_generation_route(router, core, "/v1/chat/completions", parse_chat, "chatcmpl-");
   add_generation_route(router, core, "/chat/completions", parse_chat, "chatcmpl-");
+  add_generation_route(router, core, "/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-");
+  add_generation_route(router, core, "/openai/deployments/{model}/completions", parse_completion, "cmpl-");
   add_generation_route(router, core, "/v1/completions", parse_completion, "cmpl-");
   add_generation_route(router, core, "/completions", parse_completion, "cmpl-");
   add_generation_route(router, core, "/generate", parse_generate, "gen-");

@@ -27,7 +27,7 @@ class Probe final : public Sink {
 
 // Empty: a token came, or steps go on although none came, which `n_steps` then counts. Else what is wrong.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
-  const auto tenant = core.engine.tenant("health");
+  const auto tenant = core.engine.tenant("(health)");  // no name that a tenant can have
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
   Request request;
@@ -80,6 +80,14 @@ class SharedProbe {
   std::vector<Exchange> waiting_;  // for the probe that runs, if any
 };
 
+// Models whose weights seem broken. The server is ready all the same: others may be good, and a prompt that makes one
+// overflow must not take it out of service.
+std::string ready_json(ServerCore& core) {
+  std::string ids;
+  for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);
+  return ids.empty() ? R"({"status":"ok"})" : fmt::format(R"({{"status":"ok","models_with_bad_logits":[{}]}})", ids);
+}
+
 // Waits for the end of a step; where none ends, the last figures of the engine and how old they are.
 std::string scrape(ServerCore& core) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
@@ -109,7 +117,8 @@ ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
 }
 
 // The trace itself, for ui.perfetto.dev.
-ApiResult<std::string> stop_trace(ServerCore& core, const Exchange&) {
+ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
+  ZRT_CHECK_OK(expect_no_fields(exchange.request));
   char path[] = "/tmp/zinc_rt_trace_XXXXXX";
   const int fd = ::mkstemp(path);
   ApiError error;
@@ -136,12 +145,13 @@ void add_health_routes(Router& router, ServerCore& core) {
   const auto ready = [&core](Exchange& exchange) {
     const auto why = core.why_not_ready();
     if (why.empty())
-      answer(core, exchange, R"({"status":"ok"})");
+      answer(core, exchange, ready_json(core));
     else
       answer(core, exchange, fmt::format(R"({{"status":"unavailable","reason":{}}})", json_string(why)), 503);
   };
   router.add({"GET", "/readyz", Access::kOpen, true, ready});
   router.add({"GET", "/health", Access::kOpen, true, ready});
+  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // llama.cpp's
   router.add({"GET", "/ping", Access::kOpen, true, ready});
   router.add({"GET", "/health_generate", Access::kOpen, true,
               [&core, shared = std::make_shared<SharedProbe>()](Exchange& exchange) {

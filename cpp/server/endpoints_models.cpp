@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "server/core.h"
 #include "server/openai_request.h"
+#include "zinc_rt/version.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -12,6 +13,14 @@ ApiError bad(std::string message, std::string param = {}) {
   ApiError error;
   error.message = std::move(message);
   error.param = std::move(param);
+  return error;
+}
+
+ApiError shutting_down() {
+  ApiError error;
+  error.status = 503;
+  error.message = "[server] the server is shutting down";
+  error.retry_after_s = 5;
   return error;
 }
 
@@ -33,6 +42,7 @@ Json describe_model(const ServedModel& model) {
   if (plan.is_object())
     for (const char* key : {"max_slots", "max_context", "chunk_cap", "kv_pages", "kv_page_bytes"})
       if (plan.contains(key)) out[key] = plan[key];
+  out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   return out;
 }
@@ -54,6 +64,9 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   if (prompt || content) return std::pair(prompt ? *prompt : *content, true);
   ZRT_TRY(const auto read, read_messages(*messages));
   if (tools != nullptr) ZRT_CHECK_OK(check_tools(*tools));
+  if (tools != nullptr && !tools->empty() &&
+      !core.models.reads_tools(model, variables != nullptr ? variables->dump() : ""))
+    return std::unexpected(tools_not_read(model));
   if (variables != nullptr && !variables->is_object()) return fields.wrong("chat_template_kwargs", "an object wanted");
   auto text =
       core.engine.apply_template(read.dump(), tools != nullptr ? tools->dump() : "", add_prompt.value_or(!goes_on),
@@ -119,6 +132,25 @@ ApiResult<std::string> tokenizer_info(ServerCore& core, const Exchange&) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
+  Json list = Json::array();
+  for (const auto& model : core.models.list()) list.push_back(describe_model(model));
+  return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
+}
+
+// What llama.cpp's clients ask for before they begin: context, slots and template of the first model.
+ApiResult<std::string> props(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto model, core.models.find(""));
+  ZRT_TRY(const auto words, tokenizer_info(core, exchange));
+  const auto plan = Json::parse(model.plan, nullptr, false);
+  auto out = Json::parse(words);
+  out["default_generation_settings"] = {{"n_ctx", model.max_context}};
+  out["total_slots"] = plan.is_object() ? plan.value("max_slots", 0) : 0;
+  out["model_alias"] = model.id;
+  out["build_info"] = fmt::format("zinc_rt {}", kVersion);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto body, read_object(exchange.request));
   Fields fields(body);
@@ -137,9 +169,11 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   spec.options.queue_cap = kQueueCap;
   ZRT_TRY(const auto path, fields.get_string("path", 4096));
   if (!path) return fields.wrong("path", "it is missing");
-  spec.path = *path;
+  ZRT_TRY(spec.path, core.model_folders.resolve(*path));
   ZRT_TRY(const auto id, fields.get_string("id", 256));
-  spec.id = id.value_or("");
+  spec.id = id ? *id : Models::default_id(*path);
+  if (!is_good_model_id(spec.id))
+    return fields.wrong("id", show(spec.id) + " is given, text of 1 to 256 bytes without control characters wanted");
   ZRT_TRY(const auto slots, fields.get_int("max_slots", 1, 4096));
   if (slots) spec.options.max_slots = static_cast<std::uint32_t>(*slots);
   ZRT_TRY(const auto context, fields.get_int("max_context", 1, 1 << 24));
@@ -147,8 +181,9 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
   if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
   ZRT_CHECK_OK(fields.expect_no_others());
+  if (core.is_draining) return std::unexpected(shutting_down());
   ZRT_CHECK_OK(core.models.load(spec));
-  ZRT_TRY(const auto model, core.models.find(spec.id.empty() ? Models::default_id(spec.path) : spec.id));
+  ZRT_TRY(const auto model, core.models.find(spec.id));
   return describe_model(model).dump();
 }
 
@@ -185,11 +220,9 @@ std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
 }  // namespace
 
 void add_model_routes(Router& router, ServerCore& core) {
-  router.add({"GET", "/v1/models", Access::kKey, false, [&core](Exchange& exchange) {
-                Json list = Json::array();
-                for (const auto& model : core.models.list()) list.push_back(describe_model(model));
-                answer(core, exchange, Json{{"object", "list"}, {"data", std::move(list)}}.dump());
-              }});
+  for (const char* path : {"/v1/models", "/models"})  // the second is llama.cpp's
+    router.add({"GET", path, Access::kKey, false, answering(core, list_models)});
+  router.add({"GET", "/props", Access::kKey, false, answering(core, props)});
   router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});
   router.add({"POST", "/v1/models/unload", Access::kAdmin, false, answering_slowly(core, unload)});
   router.add({"GET", "/v1/models/{id*}", Access::kKey, false, [&core](Exchange& exchange) {

@@ -55,6 +55,8 @@ void add_stream_routes(Router& router, ServerCore& core) {
                 if (const auto done = resume(core, exchange); !done) answer(core, exchange, done.error());
               }});
   router.add({"DELETE", "/v1/streams/{id}", Access::kKey, false, [&core](Exchange& exchange) {
+                if (const auto empty = expect_no_fields(exchange.request); !empty)
+                  return answer(core, exchange, empty.error());
                 const auto stream = stream_of(core, exchange);
                 if (!stream) return answer(core, exchange, stream.error());
                 (*stream)->discard();

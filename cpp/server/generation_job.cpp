@@ -15,6 +15,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+constexpr const char* kBadLogits = "bad_logits";  // as the engine's finish reason
+
 // What the engine complains about: the first field that its words name, else the prompt.
 std::string field_of(std::string_view message, Api api) {
   std::string field = api == Api::kChat ? "messages" : api == Api::kText ? "prompt" : "token_ids";
@@ -224,16 +226,24 @@ void GenerationJob::conclude() {
     usage.completion_tokens += c.usage.completion_tokens;
     usage.cached_tokens += c.usage.cached_tokens;
     if (&handle == &handles_.front()) timings = c.timings;
-    if (finish.empty()) finish = c.finish_reason;
+    if (finish.empty() || c.finish_reason == kBadLogits) finish = c.finish_reason;
     if (const auto status = handle.wait(); !status && !error) error = status.error();
   }
   usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
-  if (error) finish = "error";
+  ApiError shown;
+  if (error) {
+    shown = request_error(*error, call_.call.api, call_.max_context);
+    shown.is_final = finish == kBadLogits;  // the same request fails again
+    if (shown.is_final)
+      shown.code = kBadLogits;
+    else
+      finish = "error";
+  }
   const auto timings_text = call_.call.wants_timings ? timings_json(timings) : std::string();
   if (error && call_.call.stream) {
-    last_events_ = "data: " + error_json(request_error(*error, call_.call.api, call_.max_context)) + "\n\n";
+    last_events_ = "data: " + error_json(shown) + "\n\n";
   } else if (error) {
-    whole_ = error_response(request_error(*error, call_.call.api, call_.max_context));
+    whole_ = error_response(shown);
   } else if (call_.call.stream) {
     if (call_.call.include_usage) last_events_ += usage_event(call_.head, usage_json(usage, n_reasoning), timings_text);
     last_events_ += "data: [DONE]\n\n";

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "server/reasoning.h"
 
 namespace zinc_rt::server {
@@ -18,7 +19,16 @@ std::string Models::default_id(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
 }
 
+bool is_good_model_id(std::string_view id) {
+  return !id.empty() && id.size() <= 256 && is_utf8(id) && !has_control_characters(id);
+}
+
 namespace {
+
+// What a template is asked with.
+constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
+constexpr std::string_view kProbeTools =
+    R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
 
 std::string served_id(const ModelSpec& spec) {
   return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
@@ -62,8 +72,11 @@ std::string Models::new_engine_name(const std::string& id) {
 // The engine's new model of that id, which nobody is sent to yet.
 ApiResult<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, bool is_configured) {
   const auto name = new_engine_name(id);
-  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status)
-    return std::unexpected(to_api_error(status.error()));
+  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status) {
+    auto error = to_api_error(status.error(), ErrorSource::kModelFile);
+    if (error.status == 422) error.param = "path";
+    return std::unexpected(std::move(error));
+  }
   return describe(spec, name, is_configured);
 }
 
@@ -101,7 +114,7 @@ ApiResult<void> Models::replace(const ModelSpec& spec, const ServedModel& former
     const std::lock_guard lock(mutex_);
     for (auto& one : models_)
       if (one.id == former.id) one = *model;
-    std::erase_if(opens_reasoning_, [&](const auto& known) { return known.first.first == former.id; });
+    forget_template(former.id);
   }
   if (const auto status = engine_.remove_model(former.engine_name); !status)
     return std::unexpected(to_api_error(status.error()));
@@ -140,7 +153,7 @@ ApiResult<void> Models::unload(const std::string& id) {
       place = std::ranges::find_if(models_, is_it) - models_.begin();
       std::erase_if(models_, is_it);
     }
-    std::erase_if(opens_reasoning_, [&](const auto& known) { return known.first.first == model->id; });
+    forget_template(model->id);
   }
   const auto status = engine_.remove_model(model->engine_name);  // waits until its requests have ended
   if (status) return {};
@@ -166,24 +179,56 @@ ApiResult<ServedModel> Models::find(const std::string& name) const {
   return std::unexpected(std::move(error));
 }
 
+void Models::note_bad_logits(const std::string& engine_name, std::uint64_t n) {
+  const std::lock_guard lock(mutex_);
+  for (auto& model : models_)
+    if (model.engine_name == engine_name) model.n_bad_logits = n;
+}
+
+std::vector<std::string> Models::with_bad_logits() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& model : models_)
+    if (model.n_bad_logits > 0) ids.push_back(model.id);
+  return ids;
+}
+
 std::vector<ServedModel> Models::list() const {
   const std::lock_guard lock(mutex_);
   return models_;
 }
 
-bool Models::prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs) {
+template <class Find>
+bool Models::known_or(Known& known, const ServedModel& model, const std::string& template_kwargs, const Find& find) {
   {
     const std::lock_guard lock(mutex_);
-    const auto known = opens_reasoning_.find({model.id, template_kwargs});
-    if (known != opens_reasoning_.end()) return known->second;
+    const auto it = known.find({model.id, template_kwargs});
+    if (it != known.end()) return it->second;
   }
-  const auto text =
-      engine_.apply_template(R"([{"role":"user","content":"a"}])", {}, true, template_kwargs, model.engine_name);
-  const bool opens = text && leaves_reasoning_open(*text);
+  const bool found = find();
   const std::lock_guard lock(mutex_);
-  constexpr std::size_t kMost = 1024;  // kwargs come from clients
-  if (opens_reasoning_.size() < kMost) opens_reasoning_[{model.id, template_kwargs}] = opens;
-  return opens;
+  if (known.size() < kMostKnown) known[{model.id, template_kwargs}] = found;
+  return found;
+}
+
+void Models::forget_template(const std::string& id) {
+  for (auto* known : {&opens_reasoning_, &reads_tools_})
+    std::erase_if(*known, [&](const auto& one) { return one.first.first == id; });
+}
+
+bool Models::prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs) {
+  return known_or(opens_reasoning_, model, template_kwargs, [&] {
+    const auto text = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
+    return text && leaves_reasoning_open(*text);
+  });
+}
+
+bool Models::reads_tools(const ServedModel& model, const std::string& template_kwargs) {
+  return known_or(reads_tools_, model, template_kwargs, [&] {
+    const auto without = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
+    const auto with = engine_.apply_template(kProbeMessages, kProbeTools, true, template_kwargs, model.engine_name);
+    return !without || !with || *without != *with;
+  });
 }
 
 }  // namespace zinc_rt::server

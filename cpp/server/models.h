@@ -25,11 +25,15 @@ struct ServedModel {
   std::string id, engine_name, path;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::uint32_t queue_cap = 0;  // choices that may wait
-  std::string source;           // what it was loaded from: file, time of change, options
-  bool is_configured = false;   // by the configuration or the command line, not through the API
-  std::string card, plan;       // Engine::model_card and memory_plan
+  std::uint32_t queue_cap = 0;     // choices that may wait
+  std::string source;              // what it was loaded from: file, time of change, options
+  bool is_configured = false;      // by the configuration or the command line, not through the API
+  std::string card, plan;          // Engine::model_card and memory_plan
+  std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, as of the last look
 };
+
+// Ids stand in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
+bool is_good_model_id(std::string_view id);
 
 class Models {
  public:
@@ -49,6 +53,12 @@ class Models {
   // Whether the model's template opens the reasoning itself when it asks for an answer.
   bool prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs);
 
+  // Whether its template writes other text where there are tools; true where it writes none at all.
+  bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
+  // What the engine counts; of a name that is not there: nothing.
+  void note_bad_logits(const std::string& engine_name, std::uint64_t n);
+  std::vector<std::string> with_bad_logits() const;  // ids
+
   static std::string default_id(const std::string& path);
 
  private:
@@ -61,7 +71,13 @@ class Models {
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
   std::map<std::string, std::uint32_t> n_loads_;  // by id
-  std::map<std::pair<std::string, std::string>, bool> opens_reasoning_;
+  // By id and the request's template variables, which come from clients: so many are kept.
+  using Known = std::map<std::pair<std::string, std::string>, bool>;
+  static constexpr std::size_t kMostKnown = 1024;
+  template <class Find>
+  bool known_or(Known& known, const ServedModel& model, const std::string& template_kwargs, const Find& find);
+  void forget_template(const std::string& id);  // REQUIRES: mutex_
+  Known opens_reasoning_, reads_tools_;
 };
 
 }  // namespace zinc_rt::server

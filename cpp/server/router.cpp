@@ -29,6 +29,9 @@ constexpr Missing kMissing[] = {
     {"/api/show", "the Ollama API"},
     {"/api/embed", "the Ollama API"},
     {"/infill", "infilling"},
+    {"/completion", "llama.cpp's own API"},
+    {"/embedding", "embeddings"},
+    {"/slots", "llama.cpp's own API"},
 };
 
 std::vector<std::string_view> parts_of(std::string_view path) {
@@ -69,10 +72,13 @@ void Router::add(Route route) {
 }
 
 ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::string, std::string>& params) const {
+  // Azure's name for the same paths.
+  constexpr std::string_view kAzure = "/openai", kAzureV1 = "/openai/v1/";
+  const auto path = std::string_view(request.path).substr(request.path.starts_with(kAzureV1) ? kAzure.size() : 0);
   std::string methods;
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   for (const Route& route : routes_) {
-    if (!matches(route, request.path, params)) continue;
+    if (!matches(route, path, params)) continue;
     if (method == route.method) return &route;
     methods += (methods.empty() ? "" : ", ") + std::string(route.method) +
                (route.method == std::string_view("GET") ? ", HEAD" : "");
@@ -86,7 +92,7 @@ ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::s
     return std::unexpected(std::move(error));
   }
   for (const Missing& missing : kMissing)
-    if (request.path == missing.path) {
+    if (path == missing.path) {
       error.status = 501;
       error.code = "not_implemented";
       error.message = fmt::format("[http] {}: {} is not served yet", missing.path, missing.what);

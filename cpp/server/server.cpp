@@ -38,6 +38,16 @@ std::string new_id() {
   return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
 }
 
+ApiError tools_not_read(const ServedModel& model) {
+  ApiError error;
+  error.param = "tools";
+  error.message = fmt::format(
+      "[request] tools: the chat template of \"{}\" writes the same prompt with them and without; this model knows "
+      "none",
+      model.id);
+  return error;
+}
+
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status) {
   core.metrics.answered(status);
   HttpResponse response;
@@ -59,6 +69,13 @@ HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiE
 }
 
 namespace {
+
+Status set_folders(ModelFolders& folders, const std::vector<ModelSpec>& models, const ServerOptions& options) {
+  if (options.model_dirs) return folders.set(*options.model_dirs);
+  std::vector<std::string> paths;
+  for (const auto& model : models) paths.push_back(model.path);
+  return folders.set(folders_of(paths));
+}
 
 // The client's own id, where it is one that can go into headers and logs.
 std::string id_of(const HttpRequest& request) {
@@ -146,7 +163,9 @@ class ServerImpl final : public Server {
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.last_alive_ms = steady_ms();
+    core_.max_answer_bytes = options.max_answer_bytes;
     cors_origins_ = options.cors_origins;
+    ZRT_CHECK_OK(set_folders(core_.model_folders, models, options));
     if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
     core_.models.add_loaded(models.front(), core_.engine.models().front());
     for (std::size_t i = 1; i < models.size(); ++i)
@@ -167,7 +186,9 @@ class ServerImpl final : public Server {
   std::uint16_t port() const override { return core_.transport->port(); }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
+    ZRT_CHECK_OK(set_folders(core_.model_folders, models, options));
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    core_.max_answer_bytes = options.max_answer_bytes;
     core_.slow.post([this, models] { core_.models.reconfigure(models); });
     return {};
   }
@@ -276,6 +297,7 @@ class ServerImpl final : public Server {
       std::uint64_t n_steps = 0;
       for (const auto& model : stats.value("models", nlohmann::json::array())) {
         n_steps += model.value("steps", std::uint64_t{0});
+        core_.models.note_bad_logits(model.value("name", ""), model.value("bad_logits", std::uint64_t{0}));
         if (model.value("failed_steps_in_a_row", std::uint64_t{0}) >= kMostFailures && !core_.is_failed.exchange(true))
           log().error("model {}: {} steps in a row failed; the server is of no use any more", model.value("name", ""),
                       model.value("failed_steps_in_a_row", std::uint64_t{0}));

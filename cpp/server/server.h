@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ServerOptions {
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
   bool allow_anonymous = false;  // without any key, listen where other machines reach it
+  // Folders from which the API may load models; absent: those of the models at the start. None: it may not.
+  std::optional<std::vector<std::string>> model_dirs;
+  std::uint64_t max_answer_bytes = 64 << 20;  // about so many may one answer take
   // Sites whose pages may call this server from a browser, as "https://chat.example"; "*": any.
   std::vector<std::string> cors_origins;
 };

@@ -24,7 +24,7 @@ namespace {
 struct ServeOptions {
   ModelOptions model;
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
-  std::vector<std::string> cors_origins;
+  std::vector<std::string> cors_origins, model_dirs;
   int port = -1;
   bool example = false, allow_anonymous = false;
 };
@@ -64,6 +64,7 @@ Result<server::Config> configuration(const ServeOptions& o) {
     if (!folder.empty()) config.options.state_path = folder + "/state.db";
   }
   if (config.options.state_path == "none") config.options.state_path.clear();
+  if (!o.model_dirs.empty()) config.options.model_dirs = o.model_dirs;
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
     server::ModelSpec spec{o.model.model, o.id, o.model.engine};
@@ -74,6 +75,9 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (config.models.empty())
     return std::unexpected(
         Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
+  for (const auto& model : config.models)
+    if (!model.id.empty() && !server::is_good_model_id(model.id))
+      return fail(StatusCode::kInvalidArgument, "[serve] --id: 1 to 256 bytes without control characters wanted");
   for (auto& model : config.models)
     if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = server::kQueueCap;
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
@@ -214,6 +218,10 @@ void add_serve(CLI::App& app, int& exit) {
   command
       .add_option("--cors-origin", o->cors_origins,
                   "a site whose pages may call this server, as https://chat.example; *: any; may be repeated")
+      ->allow_extra_args(false);
+  command
+      .add_option("--models-dir", o->model_dirs,
+                  "a folder that /v1/models/load may load from; may be repeated; else those of the models at the start")
       ->allow_extra_args(false);
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
