@@ -364,3 +364,23 @@ def test_many_at_once_each_get_their_own(server, client):
             return [answer.choices[0].message.content for answer in answers]
 
     assert asyncio.run(together()) == alone
+
+
+def test_azures_client_is_answered_under_its_own_paths(server):
+    azure = openai.AzureOpenAI(azure_endpoint=server.url, api_key="any", api_version="2024-10-21", max_retries=0)
+    answer = chat(azure)
+    assert answer.model == MODEL and answer.choices[0].message.role == "assistant"
+    assert azure.completions.create(model=MODEL, prompt="a", max_tokens=2).usage.completion_tokens <= 2
+    with pytest.raises(openai.NotFoundError):
+        chat(azure, model="nobody")
+
+
+def test_what_fails_again_is_not_sent_again(server):
+    """The client sends a 501 again unless it is told not to."""
+    sent = []
+    hooks = {"request": [sent.append]}
+    with openai.DefaultHttpxClient(event_hooks=hooks) as http:
+        client = openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=2, http_client=http)
+        with pytest.raises(openai.APIStatusError):
+            client.embeddings.create(model=MODEL, input="x")
+    assert len(sent) == 1

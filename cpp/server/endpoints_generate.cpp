@@ -87,7 +87,7 @@ ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model,
   return std::unexpected(tools_not_read(model));
 }
 
-ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, Parse parse,
+ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const char* path, Parse parse,
                                                    const char* prefix) {
   ApiError wrong;
   if (const auto why = core.why_not_ready(); !why.empty()) {
@@ -116,7 +116,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   call.engine_model = model.engine_name;
   call.max_context = model.max_context;
-  call.endpoint = exchange.request.path;
+  call.endpoint = path;  // not what the client wrote, which may name a model
   call.head.api = call.call.api;
   call.head.id = prefix + new_id();  // the ledger's key: never what a client made up
   call.head.model = model.id;
@@ -147,12 +147,12 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
 }
 
 void add_generation_route(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
-  router.add({"POST", path, Access::kKey, false, [&core, parse, prefix](Exchange& exchange) {
+  router.add({"POST", path, Access::kKey, false, [&core, path, parse, prefix](Exchange& exchange) {
                 const auto refuse = [&](ApiError error) {
                   if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
                   answer(core, exchange, error);
                 };
-                const auto job = make_job(core, exchange, parse, prefix);
+                const auto job = make_job(core, exchange, path, parse, prefix);
                 if (!job) {
                   if (job.error().status == 400) core.metrics.refused("invalid");
                   return refuse(job.error());

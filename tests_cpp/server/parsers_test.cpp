@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "server/http_head.h"
 #include "server/openai_request.h"
 #include "server/reasoning.h"
@@ -36,6 +38,34 @@ TEST(HttpHead, WhatIsBadStaysBadAndIsSaidAtOnce) {
   EXPECT_EQ(full.state, HeadScan::kBad);
   EXPECT_EQ(full.status, 431);
   EXPECT_NE(full.complaint.find("1024"), std::string::npos);
+}
+
+TEST(ApiErrors, AreWhatTheClientCanDoAboutThem) {
+  const auto status = [](StatusCode code, ErrorSource source, double retry_after_s = 0) {
+    return to_api_error({code, "x", retry_after_s}, source).status;
+  };
+  constexpr auto kRequest = ErrorSource::kRequest, kFile = ErrorSource::kModelFile;
+  EXPECT_EQ(status(StatusCode::kInvalidArgument, kRequest), 400);
+  EXPECT_EQ(status(StatusCode::kNotFound, kRequest), 404);
+  EXPECT_EQ(status(StatusCode::kExhausted, kRequest), 400);
+  EXPECT_EQ(status(StatusCode::kExhausted, kRequest, 2), 503);
+  EXPECT_EQ(status(StatusCode::kUnavailable, kRequest), 503);
+  EXPECT_EQ(status(StatusCode::kCorrupt, kRequest), 500);
+  EXPECT_EQ(status(StatusCode::kCorrupt, kFile), 422);
+  EXPECT_EQ(status(StatusCode::kUnavailable, kFile), 422);
+  EXPECT_EQ(status(StatusCode::kExhausted, kFile), 409);
+  EXPECT_EQ(status(StatusCode::kExhausted, kFile, 1), 503);
+  EXPECT_EQ(status(StatusCode::kInternal, kFile), 500);
+  const auto has = [](const ApiError& error, const std::string& name) {
+    return std::ranges::any_of(error_response(error).headers, [&](const auto& h) { return h.first == name; });
+  };
+  for (int code : {400, 404, 409, 429, 500, 501, 503}) {
+    ApiError error;
+    error.status = code;
+    error.retry_after_s = 1;
+    EXPECT_EQ(has(error, "Retry-After"), code == 429 || code == 503) << code;
+    EXPECT_EQ(has(error, "x-should-retry"), code == 409 || code == 501) << code;
+  }
 }
 
 TEST(HttpHead, PercentEscapesAreDecodedOrRefused) {
