@@ -1,6 +1,7 @@
 """Files that the API may load as models, and models whose weights are broken."""
 
 import os
+import signal
 import subprocess
 
 import numpy as np
@@ -96,8 +97,15 @@ def test_folders_are_those_of_the_models_unless_they_are_named(tiny_model, folde
     (tmp_path / "zinc.toml").write_text(
         f'[server]\nmodel_dirs = []\n[[models]]\npath = "{folders}/inside/good.gguf"\nmax_slots = 2\n'
     )
-    with serving("--config", tmp_path / "zinc.toml") as server:
+    with serving("--config", tmp_path / "zinc.toml", log_path=tmp_path / "log", env={"ZINC_RT_LOG": "info"}) as server:
         assert load(server, folders / "inside" / "link.gguf")[0] == 403
+        text = (tmp_path / "zinc.toml").read_text()
+        for dirs, code in (("/nowhere", 403), (folders / "inside", 200)):
+            (tmp_path / "zinc.toml").write_text(text.replace("[]", f'["{dirs}"]'))
+            server.process.send_signal(signal.SIGHUP)
+            n = {403: "nothing was changed: [models] /nowhere is no folder", 200: "read again"}[code]
+            server.wait(lambda words=n: words in (tmp_path / "log").read_text())
+            assert load(server, folders / "inside" / "link.gguf", max_slots=1)[0] == code
 
 
 def breaking(tensor, value):

@@ -48,10 +48,17 @@ std::string check_request_line(std::string_view line) {
 }
 
 // Of these a second one could be what another program believes.
-constexpr std::string_view kOnce[] = {"host",         "content-length",   "transfer-encoding",
-                                      "content-type", "content-encoding", "authorization",
-                                      "x-api-key",    "api-key",          "origin",
-                                      "expect",       "traceparent",      "x-gateway-inference-fairness-id"};
+constexpr std::string_view kOnce[] = {"host",
+                                      "content-length",
+                                      "transfer-encoding",
+                                      "content-type",
+                                      "content-encoding",
+                                      "authorization",
+                                      "x-api-key",
+                                      "api-key",
+                                      "origin",
+                                      "expect",
+                                      "x-gateway-inference-fairness-id"};
 
 struct Seen {
   std::size_t n_headers = 0;

@@ -28,8 +28,8 @@ std::unexpected<ApiError> refuse(const std::error_code& why, const std::string& 
 
 }  // namespace
 
-Status ModelFolders::set(const std::vector<std::string>& folders) {
-  std::vector<fs::path> resolved;
+Result<ModelFolders::Paths> ModelFolders::find(const std::vector<std::string>& folders) {
+  Paths resolved;
   for (const auto& folder : folders) {
     std::error_code error;
     auto canonical = fs::canonical(folder, error);
@@ -37,9 +37,12 @@ Status ModelFolders::set(const std::vector<std::string>& folders) {
       return fail(StatusCode::kNotFound, "[models] {} is no folder (model_dirs)", folder);
     resolved.push_back(std::move(canonical));
   }
+  return resolved;
+}
+
+void ModelFolders::set(Paths folders) {
   const std::lock_guard lock(mutex_);
-  folders_ = std::move(resolved);
-  return {};
+  folders_ = std::move(folders);
 }
 
 bool ModelFolders::has(const fs::path& canonical) const {

@@ -13,8 +13,10 @@ namespace zinc_rt::server {
 
 class ModelFolders {
  public:
-  // From now on these. Errors: kNotFound for one that is no folder.
-  Status set(const std::vector<std::string>& folders);
+  using Paths = std::vector<std::filesystem::path>;
+  // Behind all links. Errors: kNotFound for one that is no folder.
+  static Result<Paths> find(const std::vector<std::string>& folders);
+  void set(Paths folders);  // from now on these, which find() gave
   // The file or folder itself, behind all links. Errors, of `path`: 400 for what can be no model, 403 outside of the
   // folders or not readable, 404 for what is not there.
   ApiResult<std::string> resolve(const std::string& path) const;
@@ -23,7 +25,7 @@ class ModelFolders {
   bool has(const std::filesystem::path& canonical) const;
 
   mutable std::mutex mutex_;
-  std::vector<std::filesystem::path> folders_;
+  Paths folders_;
 };
 
 // Those that the files lie in, by their own names and behind links.

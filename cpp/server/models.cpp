@@ -95,6 +95,7 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
       if (model.id != id) continue;
       ApiError error;
       error.status = 409;
+      error.param = "id";
       error.message = fmt::format("[models] \"{}\" is loaded already", id);
       return std::unexpected(std::move(error));
     }

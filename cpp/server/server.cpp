@@ -70,11 +70,12 @@ HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiE
 
 namespace {
 
-Status set_folders(ModelFolders& folders, const std::vector<ModelSpec>& models, const ServerOptions& options) {
-  if (options.model_dirs) return folders.set(*options.model_dirs);
+// That the API may load from.
+Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, const ServerOptions& options) {
+  if (options.model_dirs) return ModelFolders::find(*options.model_dirs);
   std::vector<std::string> paths;
   for (const auto& model : models) paths.push_back(model.path);
-  return folders.set(folders_of(paths));
+  return ModelFolders::find(folders_of(paths));
 }
 
 // The client's own id, where it is one that can go into headers and logs.
@@ -165,7 +166,8 @@ class ServerImpl final : public Server {
     core_.last_alive_ms = steady_ms();
     core_.max_answer_bytes = options.max_answer_bytes;
     cors_origins_ = options.cors_origins;
-    ZRT_CHECK_OK(set_folders(core_.model_folders, models, options));
+    ZRT_TRY(auto folders, model_folders(models, options));
+    core_.model_folders.set(std::move(folders));
     if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
     core_.models.add_loaded(models.front(), core_.engine.models().front());
     for (std::size_t i = 1; i < models.size(); ++i)
@@ -186,8 +188,9 @@ class ServerImpl final : public Server {
   std::uint16_t port() const override { return core_.transport->port(); }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
-    ZRT_CHECK_OK(set_folders(core_.model_folders, models, options));
+    ZRT_TRY(auto folders, model_folders(models, options));  // what is wrong changes nothing
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    core_.model_folders.set(std::move(folders));
     core_.max_answer_bytes = options.max_answer_bytes;
     core_.slow.post([this, models] { core_.models.reconfigure(models); });
     return {};
@@ -213,7 +216,7 @@ class ServerImpl final : public Server {
     if (is_allowed)
       for_browser = {{"Access-Control-Allow-Origin", std::string(origin)},
                      {"Vary", "Origin"},
-                     {"Access-Control-Expose-Headers", "x-request-id, retry-after"}};
+                     {"Access-Control-Expose-Headers", "x-request-id, retry-after, x-should-retry"}};
     HeadVerdict verdict;
     if (is_allowed && request.method == "OPTIONS") {
       verdict.answer = preflight(request);

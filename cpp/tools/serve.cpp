@@ -76,8 +76,9 @@ Result<server::Config> configuration(const ServeOptions& o) {
     return std::unexpected(
         Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
   for (const auto& model : config.models)
-    if (!model.id.empty() && !server::is_good_model_id(model.id))
-      return fail(StatusCode::kInvalidArgument, "[serve] --id: 1 to 256 bytes without control characters wanted");
+    if (!server::is_good_model_id(model.id.empty() ? server::Models::default_id(model.path) : model.id))
+      return fail(StatusCode::kInvalidArgument,
+                  "[serve] the name of a model has 1 to 256 bytes without control characters: give it one by --id");
   for (auto& model : config.models)
     if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = server::kQueueCap;
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
