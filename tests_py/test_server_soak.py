@@ -43,7 +43,8 @@ def key_of(name, number=0):
 
 def write_config(path, model, number=0):
     """Tenants with two keys each, one of which changes with the number."""
-    text = f'admin_keys = ["{hashed(ADMIN)}"]\n[[models]]\npath = "{model}"\nid = "tiny"\nmax_slots = {SLOTS}\n'
+    text = f'admin_keys = ["{hashed(ADMIN)}"]\n[server]\nmodel_dirs = ["{path.parent}"]\n'
+    text += f'[[models]]\npath = "{model}"\nid = "tiny"\nmax_slots = {SLOTS}\n'
     for name, qos in {**HONEST, "rude": "standard"}.items():
         keys = [hashed(key_of(name)), hashed(key_of(name, 1 + number))]
         text += f'[[tenants]]\nname = "{name}"\nqos_class = "{qos}"\nkeys = {json.dumps(keys)}\n'
