@@ -25,6 +25,7 @@ struct Probe {
   std::atomic<std::uint64_t> n_copied_for{0};  // slots for which something was copied since the step before, at most
   // Around the n-th step, n from 1; what fails, fails the step. `after` has the step done already.
   std::function<Status(const StepInput&, std::uint64_t n)> before, after;
+  std::function<void(const StepInput&, StepOutput&)> change;  // what the step gave
 };
 
 class ProbeExecutor final : public Executor {
@@ -43,6 +44,7 @@ class ProbeExecutor final : public Executor {
     if (probe_->before)
       if (auto status = probe_->before(input, n); !status) return status;
     if (auto status = inner_->step(input, output); !status) return status;
+    if (probe_->change) probe_->change(input, output);
     auto status = probe_->after ? probe_->after(input, n) : Status{};
     probe_->n_copied_for = 0;
     return status;

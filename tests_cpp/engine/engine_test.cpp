@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <set>
 
+#include "base/error.h"
 #include "engine_fixture.h"
 
 namespace zinc_rt {
@@ -312,6 +313,57 @@ TEST_F(EngineTest, IdleTakesNoTimeAndWakesAtOnce) {
   std::cout << "from the call to the first step: " << wake_ms[15] << " ms in the middle, " << wake_ms.back()
             << " ms at most" << std::endl;
   EXPECT_LT(wake_ms[15], 1000);
+}
+
+// The request whose row has no token ends with an error; those beside it have the text that they have alone.
+TEST_F(EngineTest, ARowWithoutATokenEndsItsRequestAlone) {
+  for (const bool is_score : {false, true}) {
+    auto engine = make(4);
+    ASSERT_TRUE(engine.core);
+    const auto session = engine.session();
+    const auto good = token_request({5, 6, 7}, 12);
+    const auto alone = session.generate(good);
+    ASSERT_TRUE(alone);
+    gate_.close();
+    auto bad = token_request({9, 10, 11, 12}, 12);
+    bad.logprobs = 1;
+    if (is_score) bad.prompt_logprobs = 1, bad.max_tokens = 0;
+    std::int32_t bad_slot = -1;
+    engine.probe->change = [&](const StepInput& input, StepOutput& output) {
+      for (std::size_t i = 0; i < input.token_ids.size(); ++i)
+        if (input.token_ids[i] == 10 && input.positions[i] == 1) bad_slot = input.slots[i];
+      // Of its prompt's second token, or of the third that it generates.
+      for (std::size_t row = 0; row < input.outputs.size(); ++row)
+        if (input.slots[input.outputs[row].token_index] == bad_slot &&
+            input.outputs[row].position == (is_score ? 2u : 6u))
+          output.tokens[row] = kNoToken;
+    };
+    auto first = session.stream(good), broken = session.stream(bad), last = session.stream(good);
+    ASSERT_TRUE(first && broken && last);
+    gate_.open();
+    const auto end_of = [](Stream& stream) -> Result<Completion> {
+      for (;;) {
+        ZRT_TRY(const auto event, stream.next());
+        if (!event) return stream.completion();
+      }
+    };
+    const auto ended = end_of(*broken);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, StatusCode::kInternal);
+    EXPECT_THAT(ended.error().message, HasSubstr("finite maximum"));
+    EXPECT_EQ(broken->completion().finish_reason, "bad_logits");
+    EXPECT_EQ(broken->completion().token_ids.size(), is_score ? 0u : 2u);
+    for (auto* stream : {&*first, &*last}) {
+      const auto same = end_of(*stream);
+      ASSERT_TRUE(same);
+      EXPECT_EQ(same->token_ids, alone->token_ids);
+      EXPECT_EQ(same->logits_hashes, alone->logits_hashes);
+    }
+    EXPECT_EQ(engine.stat("bad_logits"), 1u);
+    engine.probe->change = nullptr;
+    EXPECT_EQ(session.generate(good)->token_ids, alone->token_ids);
+    expect_all_free(engine);
+  }
 }
 
 TEST_F(EngineTest, APreemptedRequestHearsOfItAndGoesOn) {
