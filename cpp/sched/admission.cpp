@@ -1,11 +1,13 @@
 // Who gets the next free slot (design 18.5). Requests are considered by their queues' heads, in this order:
-//   1 those that waited `starvation` or longer, by arrival: nobody starves
+//   1 those whose tenant and class got no slot for `starvation` or longer, the longest first: nobody starves
 //   2 interactive before the others
-//   3 the lowest standing of their tenant (dominant share, plus service ahead of the least served), over the weight of
+//   3 those whose tenant is owed a slot (turns.cpp) and whose class got none for `turn_after`, the longest first
+//   4 the lowest standing of their tenant (dominant share, plus service ahead of the least served), over the weight of
 //     their class
-//   4 arrival
+//   5 arrival
 // Where the first of them finds no slot or no pages and may preempt nobody, those behind it wait too, so that large
-// requests are not overtaken for ever; only a more urgent one that preempts its way in goes past it.
+// requests are not overtaken for ever; only a more urgent one that preempts its way in goes past it, and one whose
+// turn it is.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -30,35 +32,49 @@ bool Scheduler::may_start(const Request& r, Micros now) const {
 }
 
 bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) const {
-  const bool a_aged = is_aged(a, now), b_aged = is_aged(b, now);
+  const Micros a_wait = line_wait(a, now), b_wait = line_wait(b, now);
+  const auto by_wait = [&] { return a_wait != b_wait ? a_wait > b_wait : a.order < b.order; };
+  const bool a_aged = a_wait >= options_.starvation, b_aged = b_wait >= options_.starvation;
   if (a_aged != b_aged) return a_aged;
-  if (a_aged) return a.order < b.order;
+  if (a_aged) return by_wait();
   const bool a_first = a.params.qos == Qos::kInteractive, b_first = b.params.qos == Qos::kInteractive;
   if (a_first != b_first) return a_first;
+  const bool a_owed = is_owed(a, now), b_owed = is_owed(b, now);
+  if (a_owed != b_owed) return a_owed;
+  if (a_owed) return by_wait();
   const double a_standing = tenants_.standing(a.params.tenant, a.params.qos, now);
   const double b_standing = tenants_.standing(b.params.tenant, b.params.qos, now);
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
+}
+
+// Of a queue; a sibling that waits for its leader's prompt does not hold up those behind it.
+Request* Scheduler::first_startable(Request& head, Micros now) const {
+  Request* r = &head;
+  while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
+         !get(r->params.after)->prompt_done)
+    r = r->next;
+  return r == nullptr || r->skipped_in == round_ || !may_start(*r, now) ? nullptr : r;
 }
 
 // `blocked`: one that found no room; those no more urgent wait behind it.
 Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
-    // A sibling that waits for its leader's prompt does not hold up those behind it.
-    Request* r = &head;
-    while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
-           !get(r->params.after)->prompt_done)
-      r = r->next;
-    if (r == nullptr || r->skipped_in == round_ || !may_start(*r, now)) return;
-    if (blocked != nullptr && r->params.qos >= blocked->params.qos) return;
+    Request* r = first_startable(head, now);
+    if (r == nullptr || (blocked != nullptr && r->params.qos >= blocked->params.qos)) return;
     if (best == nullptr || comes_before(*r, *best, now)) best = r;
   });
   return best;
 }
 
-void Scheduler::start(Request& r, Micros now) {
+void Scheduler::start(Request& r, bool is_turn, Micros now) {
   waiting_.remove(r, now);
   Tenant& tenant = tenants_[r.params.tenant];
+  shares_.note_waiting(r.params.tenant, r.params.qos, -1);
+  shares_.note_running(r.params.tenant, r.params.qos, 1);
+  shares_.note_admitted(r.params.tenant, r.params.qos, now);
+  r.n_before_turn = static_cast<std::uint32_t>(r.tokens.size());
+  r.turn_ends = now + turn_of(r);
   --tenant.waiting;
   ++tenant.slots;
   ++n_running_;
@@ -90,6 +106,7 @@ void Scheduler::start(Request& r, Micros now) {
   move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
   Event e = event(EventKind::kAdmitted, r);
   e.is_first = !r.was_admitted;
+  e.is_turn = is_turn;
   e.waited = r.waited;
   if (!r.was_admitted) {
     r.cached_tokens = std::min(r.n_done, r.n_prompt);
@@ -101,24 +118,24 @@ void Scheduler::start(Request& r, Micros now) {
   events_.push_back(e);
 }
 
-// Admits a request, if need be in place of others; `blocked`: an earlier one that found no room, past which only
-// preemption leads.
-Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micros now) {
-  bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
-  if (must_preempt && victim_for(r, now) == nullptr) return Outcome::kBlocked;
+// Admits a request, if need be in place of others.
+Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_preempt, Micros now) {
+  const bool is_turn = ground == Ground::kShare || is_owed(r, now);
+  if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;
   for (;;) {
     const Bind room = find_room(r);
     if (room == Bind::kDone && !must_preempt) {
       bind(r);
-      start(r, now);
+      start(r, is_turn, now);
       return Outcome::kAdmitted;
     }
     if (room == Bind::kDone) prefixes_.unpin(match_.node);
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
-    if (room == Bind::kNoPages && r.n_missing > victim_pages(r)) return Outcome::kBlocked;  // none gives way in vain
-    Request* victim = victim_for(r, now);
+    if (room == Bind::kNoPages && r.n_missing > victim_pages(r, ground, now))
+      return Outcome::kBlocked;  // none gives way in vain
+    Request* victim = victim_for(r, ground, now);
     if (victim == nullptr) return Outcome::kBlocked;
-    preempt(*victim, now);
+    preempt(*victim, ground == Ground::kShare, now);
     must_preempt = false;
   }
 }
@@ -126,10 +143,13 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, const Request* blocked, Micr
 void Scheduler::admit(Micros now) {
   apply_cancels(now);
   tenants_.refresh();
+  shares_.settle(now);
   ++round_;
   const Request* blocked = nullptr;
   while (Request* r = best_candidate(blocked, now)) {
-    const Outcome outcome = try_admit(*r, blocked, now);
+    // Past one that found no room only preemption leads.
+    const bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
+    const Outcome outcome = try_admit(*r, Ground::kClass, must_preempt, now);
     if (outcome == Outcome::kAdmitted) continue;
     // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.
     const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
@@ -141,6 +161,7 @@ void Scheduler::admit(Micros now) {
     r->skipped_in = round_;
     if (outcome == Outcome::kBlocked) blocked = r;  // no less urgent than the one before
   }
+  give_turns(now);
 }
 
 }  // namespace zinc_rt::sched

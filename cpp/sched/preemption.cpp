@@ -19,7 +19,8 @@ bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
 
 // For a waiting request: an interactive one displaces any other class; a standard one displaces batch while its
 // tenant's standing is the lower, so that the two settle at their weights.
-Request* Scheduler::victim_for(const Request& candidate, Micros now) const {
+Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros now) const {
+  if (ground == Ground::kShare) return yielder_for(candidate, now);
   Request* victim = nullptr;
   for (Request* r : slot_requests_) {
     if (r == nullptr || r->params.qos <= candidate.params.qos || r->protected_until > stats_.steps) continue;
@@ -31,11 +32,14 @@ Request* Scheduler::victim_for(const Request& candidate, Micros now) const {
 }
 
 // The most pages that could come back if all those gave way.
-std::uint64_t Scheduler::victim_pages(const Request& candidate) const {
+std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, Micros now) const {
+  const auto gives_way = [&](const Request& r) {
+    return ground == Ground::kShare ? may_yield(r, candidate, now)
+                                    : r.params.qos > candidate.params.qos && r.protected_until <= stats_.steps;
+  };
   std::uint64_t n = 0;
   for (const Request* r : slot_requests_)
-    if (r != nullptr && r->params.qos > candidate.params.qos && r->protected_until <= stats_.steps)
-      n += slots_[r->slot].page_count;
+    if (r != nullptr && gives_way(*r)) n += slots_[r->slot].page_count;
   return n;
 }
 
@@ -52,13 +56,17 @@ Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Mi
   return victim;
 }
 
-void Scheduler::preempt(Request& r, Micros now) {
-  events_.push_back(event(EventKind::kPreempted, r));
+void Scheduler::preempt(Request& r, bool is_turn, Micros now) {
+  Event e = event(EventKind::kPreempted, r);
+  e.is_turn = is_turn;
+  events_.push_back(e);
+  r.n_vain_turns = r.tokens.size() > r.n_before_turn ? 0 : r.n_vain_turns + 1;
   move(r.slot, SlotState::kPreempted);
   release_slot(r, true);
-  ++r.n_preempted;
+  is_turn ? void(++stats_.turns) : void(++r.n_preempted);
   ++stats_.preemptions;
   ++tenants_[r.params.tenant].waiting;
+  shares_.note_waiting(r.params.tenant, r.params.qos, 1);
   waiting_.push(r, now);
 }
 

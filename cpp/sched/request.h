@@ -53,6 +53,8 @@ struct Request {
   std::uint32_t slot = kNone;
   std::uint64_t admitted_order = 0;
   std::uint64_t protected_until = 0;                       // step
+  Micros turn_ends = 0;                                    // from then on it may have to yield to who is owed a slot
+  std::uint32_t n_before_turn = 0;                         // tokens that it had when it got the slot
   std::uint32_t n_done = 0;                                // tokens whose KV (and state) is there
   std::uint32_t n_scored = 0;                              // prompt tokens whose logits were there, of scores_prompt
   std::uint32_t n_charged = 0;                             // pages on the tenant's account
@@ -60,9 +62,10 @@ struct Request {
   bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
   std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent: the recurrent state after so many pages
   std::uint32_t snapshot_pages = 0;  // where a copy of the state is worth having: others branched off there
-  std::uint32_t n_stalled = 0;       // steps that its full sink held it up
+  std::uint32_t n_stalled = 0;       // steps in slots that its full sink held it up, since it last was not
 
-  std::uint32_t n_preempted = 0;
+  std::uint32_t n_preempted = 0;    // by those more urgent, or for pages
+  std::uint32_t n_vain_turns = 0;   // in a row that ended before a token was picked
   std::uint32_t cached_tokens = 0;  // of the prompt, from the prefix cache at first admission
   bool was_admitted = false, prompt_done = false;
   bool has_cancel = false;

@@ -13,6 +13,7 @@ Scheduler::Scheduler(Options options, TenantBook& tenants)
       pages_(options_.n_pages),
       prefixes_(pages_, options_.hash_key, options_.n_checkpoints),
       slots_(options_.n_slots, options_.max_context / mem::kPageTokens),
+      shares_(options_.turn),
       slot_requests_(options_.n_slots, nullptr) {
   options_.chunk_cap = std::max(options_.chunk_cap, options_.n_slots);
   const std::size_t n = options_.n_slots;
@@ -96,6 +97,7 @@ Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
   if (r.params.deadline != kNever) ++n_deadlines_;
   tenants_.note_arrival(r.params.tenant);
   ++tenants_[r.params.tenant].waiting;
+  shares_.note_waiting(r.params.tenant, r.params.qos, 1);
   waiting_.push(r, now);
   return r.id;
 }
@@ -155,6 +157,7 @@ void Scheduler::finish(Request& r, Finish reason, Micros now) {
   if (r.is_waiting) {
     waiting_.remove(r, now);
     --tenants_[r.params.tenant].waiting;
+    shares_.note_waiting(r.params.tenant, r.params.qos, -1);
   } else {
     move(r.slot, SlotState::kDone);
     release_slot(r, reason != Finish::kFault && reason != Finish::kBadLogits);

@@ -6,11 +6,12 @@
 //   (fill, execute)      the engine's
 //   commit(tokens, now)  positions, prefix cache, ends; or fail_step(now) after a device fault
 //
-// Each leaves events. Bodies: scheduler.cpp (submit, commit, ends), admission.cpp, batch_planner.cpp, preemption.cpp,
-// slot_pages.cpp.
+// Each leaves events. Bodies: scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, batch_planner.cpp,
+// preemption.cpp, slot_pages.cpp.
 // Thread rule: one thread at a time. Nothing allocates from admit to commit while no request comes or goes.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "mem/prefix_cache.h"
 #include "sched/cost_model.h"
 #include "sched/request_queue.h"
+#include "sched/shares.h"
 #include "sched/slot_table.h"
 #include "sched/tenant_book.h"
 #include "zinc_rt/status.h"
@@ -37,8 +39,12 @@ struct Options {
   std::uint32_t n_checkpoints = 0;
   std::vector<std::uint32_t> rope_limits;  // texts of up to rope_limits[i] tokens have variant i of the encoding
   mem::SipKey hash_key;
-  double prefix_part = 0.2;             // of the pages: not given away by admission while requests run
-  Micros starvation = 30'000'000;       // a request that waited so long is next, whatever its class
+  double prefix_part = 0.2;        // of the pages: not given away by admission while requests run
+  Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next, whatever its class
+  // Turns (turns.cpp): by class, the wait after which a request whose tenant has less than its share may take a slot of
+  // one that has more; and for how long who got a slot keeps it.
+  std::array<Micros, kQosCount> turn_after = {250'000, 1'000'000, 10'000'000};
+  Micros turn = 2'000'000;
   std::uint32_t slow_sink_steps = 500;  // that a full sink may hold its request up
   std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is not given; 0: none
 };
@@ -79,6 +85,7 @@ struct Event {
   EventKind kind = EventKind::kToken;
   Finish reason = Finish::kStop;  // kFinished
   bool is_first = false;          // kAdmitted: for the first time; kToken: the first one
+  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: for such a one
   std::uint32_t slot = 0;         // kFinished: kNone if it had none
   TenantId tenant = 0;
   RequestId request = 0;
@@ -94,6 +101,7 @@ struct Stats {
   std::uint64_t steps = 0, decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t generated_tokens = 0;  // those of prefills, which each prompt ends with, too
   std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
+  std::uint64_t turns = 0;  // of the preemptions: slots that went to a tenant that was owed one
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;  // of first admissions
   std::uint64_t internal_errors = 0;                   // bugs of ours; 0
 };
@@ -129,7 +137,7 @@ class Scheduler {
   // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses; pages let go.
   std::uint32_t flush_prefixes(TenantId tenant);
   // The same before another gets its id; what it shared with an isolation group stays.
-  void forget_tenant(TenantId tenant) { flush_owner(tenant); }
+  void forget_tenant(TenantId tenant) { flush_owner(tenant), shares_.forget(tenant); }
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
   std::uint32_t n_waiting() const { return waiting_.size(); }
@@ -144,6 +152,7 @@ class Scheduler {
   const Stats& stats() const { return stats_; }
   const CostModel& cost() const { return cost_; }
   const RequestQueue& queue() const { return waiting_; }
+  const Shares& shares() const { return shares_; }
 
  private:
   // scheduler.cpp
@@ -161,18 +170,34 @@ class Scheduler {
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
-  bool is_aged(const Request& request, Micros now) const { return request.waited_at(now) >= options_.starvation; }
+  // How long its tenant's requests of its class have got no slot, since it waits.
+  Micros line_wait(const Request& request, Micros now) const {
+    return now - std::max(request.queued_at, shares_.admitted_at(request.params.tenant, request.params.qos));
+  }
+  bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
+  Request* first_startable(Request& head, Micros now) const;
+  // What a request may take slots on: its class, or its tenant's share.
+  enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
-  Outcome try_admit(Request& request, const Request* blocked, Micros now);
-  void start(Request& request, Micros now);
+  Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);
+  void start(Request& request, bool is_turn, Micros now);
+
+  // turns.cpp
+  Qos level_of(const Request& request, Micros now) const;
+  bool is_owed(const Request& request, Micros now) const;
+  Micros turn_of(const Request& request) const;
+  bool may_yield(const Request& request, const Request& candidate, Micros now) const;
+  Request* yielder_for(const Request& candidate, Micros now) const;
+  Request* most_owed(Micros now) const;
+  void give_turns(Micros now);
 
   // preemption.cpp
-  Request* victim_for(const Request& candidate, Micros now) const;
-  std::uint64_t victim_pages(const Request& candidate) const;
+  Request* victim_for(const Request& candidate, Ground ground, Micros now) const;
+  std::uint64_t victim_pages(const Request& candidate, Ground ground, Micros now) const;
   Request* victim_for_pages(const Request& grower, bool same_tenant, Micros now) const;
   bool is_worse(const Request& a, const Request& b, Micros now) const;
-  void preempt(Request& request, Micros now);
+  void preempt(Request& request, bool is_turn, Micros now);
 
   // batch_planner.cpp
   void plan_decodes(Micros now);
@@ -208,6 +233,7 @@ class Scheduler {
   mem::PrefixCache prefixes_;
   SlotTable slots_;
   RequestQueue waiting_;
+  Shares shares_;
   CostModel cost_;
   std::uint32_t prompt_cap_ = 0;                    // prompt tokens beside decoding slots: twice what steps had lately
   std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free

@@ -72,7 +72,7 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
     }
     if (!may_preempt) return false;
     Request* victim = victim_for_pages(r, is_over, now);
-    preempt(*victim, now);
+    preempt(*victim, false, now);
     if (victim == &r) return false;
   }
   return true;
@@ -232,8 +232,8 @@ void Scheduler::release_slot(Request& r, bool keep) {
   slots_.give_back(r.slot);
   slot_requests_[r.slot] = nullptr;
   r.slot = kNone;
-  r.n_stalled = 0;
   --tenants_[r.params.tenant].slots;
+  shares_.note_running(r.params.tenant, r.params.qos, -1);
   --n_running_;
   if (r.protected_until > 0) --n_protected_;
   r.protected_until = 0;

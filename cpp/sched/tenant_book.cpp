@@ -78,7 +78,7 @@ double TenantBook::dominant_share(TenantId id, Micros now) const {
 
 double TenantBook::standing(TenantId id, Qos qos, Micros now) const {
   const double ahead = std::max(0.0, tenants_[id].service - least_service_);
-  return dominant_share(id, now) / qos_weight(qos) + ahead / kServiceScale;
+  return dominant_share(id, now) / qos_weight(qos) + std::min(ahead / kServiceScale, kMostAhead);
 }
 
 void TenantBook::serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now) {

@@ -57,7 +57,8 @@ class TenantBook {
   // The largest part that a tenant uses of its slots, its pages and its decode window, over its weight (design 18.5).
   double dominant_share(TenantId id, Micros now) const;
   // What admission and preemption compare: the dominant share, plus what the tenant was served ahead of the least
-  // served active tenant, in parts of kServiceScale. Shares settle at once, service in the long run.
+  // served active tenant, in parts of kServiceScale and up to kMostAhead of them: who was served while others asked for
+  // little is not behind them for long. Shares settle at once, service in the long run.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
   // A tenant that was idle starts level with the least served active one: nobody saves up.
@@ -70,7 +71,7 @@ class TenantBook {
   std::uint64_t total_reserved() const { return total_reserved_; }
   std::uint64_t reserved_but_unused(TenantId except) const;
 
-  static constexpr double kServiceScale = 8192;
+  static constexpr double kServiceScale = 8192, kMostAhead = 4;
 
  private:
   std::deque<Tenant> tenants_;

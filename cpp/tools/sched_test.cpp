@@ -20,7 +20,7 @@ namespace sim = sched::sim;
 struct SchedTestOptions {
   std::uint64_t steps = 1'000'000, seed = 1;
   std::string scenario, shrink_to;
-  bool faults = false, json = false, progress = false;
+  bool faults = false, shares = false, json = false, progress = false;
 };
 
 Result<sim::Scenario> read_scenario(const std::string& path) {
@@ -49,6 +49,8 @@ void print_result(const SchedTestOptions& o, const sim::CampaignResult& result, 
                              {"steps_per_s", static_cast<double>(counts.steps) / std::max(seconds, 1e-9)},
                              {"requests", counts.finished},
                              {"preemptions", counts.preemptions},
+                             {"yields", counts.yields},
+                             {"bound_used", result.bound_used},
                              {"evictions", counts.evictions},
                              {"cached_tokens", counts.cached_tokens},
                              {"faults", counts.faults}};
@@ -71,9 +73,10 @@ Result<int> sched_test(const SchedTestOptions& o) {
     sim::SimResult one = sim::simulate(scenario);
     result.counts = one.counts;
     result.n_scenarios = 1;
+    result.bound_used = one.bound_used;
     result.violation = std::move(one.violation);
   } else {
-    const sim::RandomOptions random{.with_faults = o.faults};
+    const sim::RandomOptions random{.with_faults = o.faults, .is_about_shares = o.shares};
     result = sim::run_campaign(
         {.seed = o.seed, .n_steps = o.steps, .random = random, .on_progress = progress_bar("simulating", o.progress)});
     if (result.violation) scenario = sim::random_scenario(result.failed_seed, random);
@@ -94,6 +97,7 @@ void add_sched_test(CLI::App& app, int& exit) {
   command.footer(
       "Examples:\n"
       "  zinc-rt sched-test --steps 10000000 --seed 1\n"
+      "  zinc-rt sched-test --shares --steps 10000000\n"
       "  zinc-rt sched-test --faults --shrink-to failing.txt\n"
       "  zinc-rt sched-test --scenario tests_cpp/sched/scenarios/siblings.txt\n"
       "Exit codes: 0 all invariants hold, 1 one does not (the scenario is printed, shrunk), 2 bad usage, 3 the "
@@ -108,8 +112,16 @@ void add_sched_test(CLI::App& app, int& exit) {
       ->check(whole_number())
       ->capture_default_str()
       ->excludes(scenario);
-  command.add_flag("--faults", o->faults, "device faults, missing pages, cancels, sinks that block and fail")
-      ->excludes(scenario);
+  auto* faults =
+      command.add_flag("--faults", o->faults, "device faults, missing pages, cancels, sinks that block and fail")
+          ->excludes(scenario);
+  command
+      .add_flag(
+          "--shares", o->shares,
+          "instead: requests of any length, class and weight that wait for slots, and how much of the bound on that "
+          "(docs/tenancy.md, Turns) was used at most")
+      ->excludes(scenario)
+      ->excludes(faults);
   command.add_option("--shrink-to", o->shrink_to, "write the smallest failing scenario to this file");
   command.add_flag("--progress", o->progress, "show the progress bar even where stderr is no terminal");
   command.add_flag("--json", o->json, "the summary as one JSON object");

@@ -5,6 +5,7 @@
 
 #include "sched/cost_model.h"
 #include "sched/request_queue.h"
+#include "sched/shares.h"
 #include "sched/slot_table.h"
 #include "sched/tenant_book.h"
 
@@ -137,6 +138,42 @@ TEST(TenantBook, CountsWhatIsReservedForOthers) {
   book.set_quota(a, quota, 0);
   EXPECT_EQ(book.total_reserved(), 11u);
   EXPECT_GT(book.room_epoch(), epoch);
+}
+
+TEST(Shares, GoByWeightUpToWhatIsAskedFor) {
+  TenantBook book;
+  Quota quota;
+  quota.max_concurrent_slots = 8;
+  const TenantId a = book.add(quota, 0), b = book.add(quota, 0), c = book.add(quota, 0);
+  quota.weight = 2;
+  const TenantId d = book.add(quota, 0);
+  Shares shares(2'000'000);
+  const auto set = [&](TenantId tenant, Qos qos, int running, int waiting) {
+    shares.note_running(tenant, qos, running);
+    shares.note_waiting(tenant, qos, waiting);
+    book[tenant].slots += static_cast<std::uint32_t>(running);
+  };
+  set(a, Qos::kStandard, 5, 10);
+  set(b, Qos::kStandard, 3, 10);
+  set(c, Qos::kStandard, 0, 1);
+  set(d, Qos::kBatch, 2, 10);
+  shares.share_out(book, 0);
+  // Ten slots: c has the one that it asks for; nine go by the weights 1, 1 and 2 x 0.25.
+  EXPECT_DOUBLE_EQ(shares.share(c, Qos::kStandard), 1);
+  EXPECT_DOUBLE_EQ(shares.share(a, Qos::kStandard), 3.6);
+  EXPECT_DOUBLE_EQ(shares.share(d, Qos::kStandard), 1.8);
+  EXPECT_DOUBLE_EQ(shares.share(d, Qos::kBatch), 2);  // alone among its class
+  EXPECT_TRUE(shares.has_too_much(a, Qos::kStandard) && shares.has_too_much(d, Qos::kStandard));
+  EXPECT_FALSE(shares.has_too_much(b, Qos::kStandard) || shares.has_too_much(d, Qos::kBatch));
+  EXPECT_FALSE(shares.is_owed(b, Qos::kStandard));  // nothing yet: no time went by
+  shares.settle(1'000'000);
+  EXPECT_TRUE(shares.is_owed(b, Qos::kStandard) && shares.is_owed(c, Qos::kStandard));
+  EXPECT_NEAR(shares.arrears(b, Qos::kStandard), 0.6, 1e-9);
+  EXPECT_NEAR(shares.arrears(a, Qos::kStandard), -1.4, 1e-9);
+  shares.settle(60'000'000);
+  EXPECT_DOUBLE_EQ(shares.arrears(a, Qos::kStandard), -2);  // one slot for a turn
+  shares.rest();
+  EXPECT_FALSE(shares.is_owed(b, Qos::kStandard));
 }
 
 StepSize sized(std::uint32_t begin, std::uint32_t n) {

@@ -15,7 +15,7 @@ void expect_sound(const Scenario& scenario) {
 
 void run(bool with_faults, std::uint64_t seed) {
   const CampaignResult result =
-      run_campaign({.seed = seed, .n_steps = 100'000, .random = {with_faults}, .on_progress = {}});
+      run_campaign({.seed = seed, .n_steps = 100'000, .random = {.with_faults = with_faults}, .on_progress = {}});
   EXPECT_FALSE(result.violation) << "seed " << result.failed_seed << ": " << result.violation->rule << ": "
                                  << result.violation->text;
   // The scenarios reach what they are there for.
@@ -25,6 +25,15 @@ void run(bool with_faults, std::uint64_t seed) {
   EXPECT_GT(result.counts.page_copies, 100u);
   EXPECT_GT(result.counts.restores, 50u);
   EXPECT_EQ(result.counts.faults > 0, with_faults);
+}
+
+TEST(RandomScenarios, WhoeverWaitsGetsASlotWithinTheBound) {
+  const CampaignResult result =
+      run_campaign({.seed = 3'000'000, .n_steps = 500'000, .random = {.is_about_shares = true}, .on_progress = {}});
+  EXPECT_FALSE(result.violation) << "seed " << result.failed_seed << ": " << result.violation->rule << ": "
+                                 << result.violation->text;
+  EXPECT_GT(result.counts.yields, 5000u);
+  EXPECT_GT(result.bound_used, 0.25);  // it is no bound that nothing comes near
 }
 
 TEST(RandomScenarios, Plain) {

@@ -11,6 +11,7 @@ CampaignResult run_campaign(const CampaignOptions& options) {
     SimResult one = simulate(random_scenario(seed, options.random));
     add(result.counts, one.counts);
     ++result.n_scenarios;
+    result.bound_used = std::max(result.bound_used, one.bound_used);
     if (options.on_progress) options.on_progress(std::min(result.counts.steps, options.n_steps), options.n_steps);
     if (!one.violation) continue;
     result.failed_seed = seed;

@@ -19,6 +19,7 @@ struct CampaignOptions {
 struct CampaignResult {
   SimCounts counts;
   std::uint64_t n_scenarios = 0;
+  double bound_used = 0;  // the largest SimResult::bound_used
   std::uint64_t failed_seed = 0;
   std::optional<Violation> violation;  // of failed_seed's scenario
 };

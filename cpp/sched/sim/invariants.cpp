@@ -16,7 +16,11 @@ constexpr std::uint32_t kShortQueue = 256, kLookEvery = 32;
 }  // namespace
 
 Invariants::Invariants(const Scheduler& scheduler, const TenantBook& tenants)
-    : s_(scheduler), tenants_(tenants), n_listed_(scheduler.pages().n_pages()) {
+    : s_(scheduler),
+      tenants_(tenants),
+      lines_(tenants.size()),
+      slot_since_(scheduler.slots().size()),
+      n_listed_(scheduler.pages().n_pages()) {
   for (auto* counts : {&n_slots_, &n_pages_, &n_waiting_, &last_pages_, &last_slots_}) counts->resize(tenants.size());
   leases.reserve(s_.slots().size());
 }
@@ -54,7 +58,7 @@ void Invariants::before_admit(Micros now) {
     if (is_first) is_head_seen = false;
     const bool is_held = is_held_by_leader(r);
     waiting_.push_back({r.id, r.params.tenant, r.params.qos, r.order, is_held, !is_held && !is_head_seen,
-                        r.waited_at(now) >= s_.options().starvation, false});
+                        now - std::max(r.queued_at, line_of(r).admitted_at) >= s_.options().starvation, false});
     if (!is_held) is_head_seen = true;
   });
 }
@@ -102,8 +106,8 @@ void Invariants::check_order(const Request& r, bool is_aged, bool is_last_of_ten
     };
     if (did_preempt && std::ranges::any_of(s_.events(), is_of_tenant)) continue;
     const bool is_more_urgent = r.params.qos < w->params.qos;
-    if (before.is_aged) {
-      if (r.order > w->order && !(is_more_urgent && did_preempt))
+    if (before.is_aged && line_of(*w).admitted_at < now) {
+      if (r.order > w->order && !is_aged && !(is_more_urgent && did_preempt))
         report("starvation",
                fmt::format("request {:#x} has waited {} us and was overtaken by the younger request {:#x}", w->id,
                            w->waited_at(now), r.id));
@@ -120,12 +124,84 @@ void Invariants::check_order(const Request& r, bool is_aged, bool is_last_of_ten
   }
 }
 
+void Invariants::note_admitted(const Event& e, Micros now) {
+  slot_since_[e.slot] = now;
+  const Request* r = s_.find(e.request);
+  if (r == nullptr) return;
+  line_of(*r).admitted_at = now;
+  longest_turn_ = std::max(longest_turn_, r->turn_ends - now);
+}
+
+void Invariants::check_yield(const Event& e, Micros now) {
+  const Micros had = now - slot_since_[e.slot];
+  if (had < s_.options().turn)
+    report("turns", fmt::format("slot {} yields after {} us, a turn is {} us", e.slot, had, s_.options().turn));
+  const Request* r = s_.find(e.request);
+  if (r == nullptr) return;
+  bool had_more = false;
+  for (std::size_t level = 0; level <= static_cast<std::size_t>(r->params.qos); ++level) {
+    const auto q = static_cast<Qos>(level);
+    had_more |= s_.shares().running(e.tenant, q) + 1 > s_.shares().share(e.tenant, q);
+  }
+  if (!had_more) report("turns", fmt::format("tenant {} yields slot {} and has less than its share", e.tenant, e.slot));
+}
+
+// After admission: who still waits.
+void Invariants::check_bound(Micros now) {
+  const Micros step = now - last_admit_;
+  last_admit_ = now;
+  if (!checks_bound) return;
+  longest_step_ = std::max(longest_step_, step);
+  for (auto& lines : lines_)
+    for (Line& line : lines) line.owed_us += line.since == kNever ? 0 : line.share * static_cast<double>(step);
+  // Of requests of a level: slots that they have, and lines that have or want some.
+  std::array<double, kQosCount> n_slots{}, n_lines{};
+  for (TenantId t = 0; t < lines_.size(); ++t)
+    for (std::size_t level = 0; level < kQosCount; ++level) {
+      const auto q = static_cast<Qos>(level);
+      const auto n_active = [&](Qos least) { return s_.shares().running(t, least) + s_.shares().waiting(t, least); };
+      n_slots[level] += s_.shares().running(t, q);
+      for (std::size_t c = level; c < kQosCount; ++c) {
+        const std::uint32_t below = c + 1 < kQosCount ? n_active(static_cast<Qos>(c + 1)) : 0;
+        n_lines[level] += n_active(static_cast<Qos>(c)) > below;
+      }
+    }
+  std::vector<std::array<bool, kQosCount>>& is_waiting = line_waits_;
+  is_waiting.assign(lines_.size(), {});
+  if (leases.empty())
+    s_.queue().for_each([&](const Request& r) {
+      if (s_.shares().running(r.params.tenant, r.params.qos) > 0 || !may_start(r, now) || may_be_over_quota(r)) return;
+      is_waiting[r.params.tenant][static_cast<std::size_t>(r.params.qos)] = true;
+    });
+  for (TenantId t = 0; t < lines_.size(); ++t)
+    for (std::size_t c = 0; c < kQosCount; ++c) {
+      Line& line = lines_[t][c];
+      const Micros allowed_wait = s_.options().turn_after[c];
+      if (!is_waiting[t][c]) line.since = kNever;
+      if (line.since == kNever) {
+        line.owed_us = 0;
+        if (is_waiting[t][c]) line.since = now;
+      }
+      line.share = line.since != kNever && now - line.since >= allowed_wait
+                       ? std::min({1.0, s_.shares().share(t, static_cast<Qos>(c)), n_slots[c] / n_lines[c]})
+                       : 0;
+      const double allowed = 3.0 * static_cast<double>(longest_turn_) + 4.0 * static_cast<double>(longest_step_);
+      if (allowed > 0) bound_used = std::max(bound_used, line.owed_us / allowed);
+      if (line.owed_us > allowed)
+        report("bound", fmt::format("tenant {} waits {} us for a slot of class {} and is owed {:.0f} us of one, a turn "
+                                    "is {} us",
+                                    t, now - line.since, c, line.owed_us, longest_turn_));
+    }
+}
+
 void Invariants::after_admit(Micros now) {
   bool did_preempt = false;
   std::uint32_t n_first = 0;
   for (const Event& e : s_.events()) {
     did_preempt |= e.kind == EventKind::kPreempted;
+    if (e.kind == EventKind::kPreempted && e.is_turn) check_yield(e, now);
     if (e.kind != EventKind::kAdmitted) continue;
+    note_admitted(e, now);
     ++n_first;
     for (Waiting& w : waiting_) w.is_admitted |= w.id == e.request;
     if (const Request* r = s_.find(e.request); r != nullptr && e.is_first) check_fifo(*r);
@@ -138,8 +214,11 @@ void Invariants::after_admit(Micros now) {
     const bool is_last = std::none_of(
         events.begin() + static_cast<std::ptrdiff_t>(i) + 1, events.end(),
         [&](const Event& later) { return later.kind == EventKind::kAdmitted && later.tenant == e.tenant; });
-    check_order(*r, e.waited >= s_.options().starvation, is_last, did_preempt, now);
+    const bool is_aged =
+        std::ranges::any_of(waiting_, [&](const Waiting& w) { return w.id == e.request && w.is_aged; });
+    if (!e.is_turn) check_order(*r, is_aged, is_last, did_preempt, now);
   }
+  check_bound(now);
   decoding_.clear();
   for (std::uint32_t slot = 0; slot < s_.slots().size(); ++slot) {
     const Request* r = s_.in_slot(slot);

@@ -13,12 +13,21 @@
 //   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
 //               computed its prompt may be passed; a request that its own tenant's page quota holds up may not
 //   class       no first admission of a lower class while an interactive request could start and waits
-//   starvation  a request that has waited `starvation` and could start is not overtaken by the first admission of a
-//               younger one, except of a more urgent class in an admission that preempted
-//   share       of two tenants whose heads of the same class could start, the one of lower standing is admitted. So
-//               right after an admission the winner's standing, less the slot and pages that this admission gave it,
-//               is at most that of any tenant that goes on waiting. That is all that admission can promise: service
-//               differs by more while requests run, since none yields to its own class; the long run is measured
+//   starvation  the head of a line (a tenant's requests of a class) that got no slot for `starvation`, while it waits
+//   and
+//               could start, is not overtaken by the first admission of a younger request, except of a more urgent
+//               class in an admission that preempted, or of a tenant that is owed a slot
+//   share       of two tenants whose heads of the same class could start and neither of which is owed a slot, the one
+//   of
+//               lower standing is admitted. So right after an admission the winner's standing, less the slot and pages
+//               that this admission gave it, is at most that of any tenant that goes on waiting
+//   turns       who yields a slot to a tenant that is owed one has had it for a turn, and its tenant had more than its
+//               share
+//   bound       a tenant of which a request could start while none of that class or a less urgent one is in a slot
+//   waits
+//               no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three turns.
+//               Its part is its share of a slot, at most 1, and at most slots / lines of the level. Where pages cannot
+//               be short
 //   text        the tokens of a request are its own text's, in order, each once, whatever happened to it
 //   progress    while something can run something runs; a scenario ends
 //   end         when all requests have ended every slot is free and every page is free or cached; a flush frees the
@@ -26,6 +35,7 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -56,6 +66,8 @@ class Invariants {
 
   std::vector<std::uint32_t> leases;  // slots that a diagnosis has, without a request
   bool checks_reserved = true;        // not once reservations changed or the pool cannot hold them
+  double bound_used = 0;              // the largest part of the bound on waiting that somebody waited, past turn_after
+  bool checks_bound = false;          // of waiting for a turn: where pages cannot be short
 
  private:
   struct Waiting {
@@ -68,12 +80,22 @@ class Invariants {
     bool is_aged = false;
     bool is_admitted = false;  // in this admit
   };
+  struct Line {
+    Micros admitted_at = INT64_MIN / 2;
+    // Waiting without a slot: since when, what of a slot it has been owed in us, and its share lately.
+    Micros since = kNever;
+    double owed_us = 0, share = 0;
+  };
   struct Decoding {
     std::uint32_t slot = 0;
     RequestId id = 0;
   };
   bool is_held_by_leader(const Request& r) const;
   bool may_start(const Request& r, Micros now) const;
+  Line& line_of(const Request& r) { return lines_[r.params.tenant][static_cast<std::size_t>(r.params.qos)]; }
+  void note_admitted(const Event& e, Micros now);
+  void check_yield(const Event& e, Micros now);
+  void check_bound(Micros now);
   bool may_be_over_quota(const Request& r) const;
   void count_listed();
   void check_write(std::uint32_t slot, std::uint32_t page);
@@ -87,8 +109,12 @@ class Invariants {
   const Scheduler& s_;
   const TenantBook& tenants_;
   std::optional<Violation> violation_;
-  bool looks_at_queue_ = true;                                // this turn
-  std::uint64_t n_turns_ = 0;                                 // with a long queue
+  bool looks_at_queue_ = true;                           // this turn
+  std::uint64_t n_turns_ = 0;                            // with a long queue
+  std::vector<std::array<Line, kQosCount>> lines_;       // by tenant
+  std::vector<std::array<bool, kQosCount>> line_waits_;  // scratch, by tenant
+  std::vector<Micros> slot_since_;                       // by slot: when it was taken
+  Micros last_admit_ = 0, longest_step_ = 0, longest_turn_ = 0;
   std::vector<Waiting> waiting_;                              // before admit, by queue and order
   std::vector<Decoding> decoding_;                            // after admit: what the plan must hold
   std::vector<std::uint32_t> n_listed_;                       // by page: slots that list it

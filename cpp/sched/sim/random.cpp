@@ -26,6 +26,9 @@ void draw_options(Draw& d, Options& o) {
   constexpr std::array<Micros, 3> kStarvation = {20'000, 200'000, 30'000'000};
   o.starvation = kStarvation[d.below(3)];
   o.slow_sink_steps = d.between(3, 60);
+  constexpr std::array<Micros, 3> kTurns = {20'000, 60'000, 2'000'000};
+  o.turn = kTurns[d.below(3)];
+  for (Micros& us : o.turn_after) us = o.turn * (1 + d.below(8)) / 4;
 }
 
 Quota draw_quota(Draw& d, const Options& o) {
@@ -74,9 +77,56 @@ EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool 
   return e;
 }
 
+// More tenants than slots or a few less, requests of any length up to many turns, every class and weight, and pages for
+// all: who waits, waits for a slot.
+Scenario share_scenario(std::uint64_t seed) {
+  Draw d(mix(seed, 0x5ba2e));
+  Scenario s;
+  Options& o = s.options;
+  o.n_slots = d.between(1, 6);
+  o.max_context = kPage * 32;
+  o.chunk_cap = d.between(16, 256);
+  o.queue_cap = 200;
+  o.prefix_part = 0;
+  o.n_pages = (o.n_slots + 2) * o.max_context / kPage;
+  o.is_recurrent = d.chance(20);
+  if (o.is_recurrent) o.n_checkpoints = d.below(2 * o.n_slots + 4);
+  s.cost = {.base_us = 1.0 * d.between(200, 2000), .token_us = 1.0 * d.below(40), .jitter_percent = d.below(40)};
+  s.cost.seed = seed;
+  o.turn = static_cast<Micros>(s.cost.base_us) * d.between(5, 60);
+  for (Micros& us : o.turn_after) us = o.turn * (1 + d.below(12)) / 4;
+  o.starvation = o.turn * d.between(4, 40);
+  const std::uint32_t n_tenants = d.between(2, 9), percent_long = d.below(101);
+  constexpr std::array<double, 5> kWeights = {0.25, 0.5, 1, 2, 5};
+  constexpr std::array<std::uint32_t, 3> kClasses = {1, 2, kQosCount};  // how many of them there are
+  const std::uint32_t n_classes = kClasses[d.below(3)];
+  for (std::uint32_t name = 0; name < n_tenants; ++name) {
+    Quota q;
+    q.max_concurrent_slots = d.chance(70) ? o.n_slots : d.between(1, o.n_slots);
+    q.weight = d.chance(50) ? 1 : kWeights[d.below(5)];
+    q.decode_tokens_per_s = q.prefill_tokens_per_s = 1e9;
+    s.tenants.push_back({name, q});
+  }
+  const std::uint32_t gap = static_cast<std::uint32_t>(o.turn) * d.between(1, 12) / 4;
+  const std::uint32_t n_requests = d.between(n_tenants, 60);
+  for (std::uint32_t name = 0; name < n_requests; ++name) {
+    EventLine e;
+    e.request = name;
+    e.tenant = d.below(n_tenants);
+    e.at = name == 0 || d.chance(40) ? (name == 0 ? 0 : s.events.back().at) : s.events.back().at + d.below(gap);
+    e.submit.qos = static_cast<Qos>(n_classes == 1 ? 1 : d.between(kQosCount - n_classes, kQosCount - 1));
+    e.submit.n_prompt = d.between(1, d.chance(20) ? 200 : 30);
+    e.submit.seed = name;
+    e.submit.max_tokens = d.chance(percent_long) ? d.between(50, 300) : d.between(1, 30);
+    s.events.push_back(e);
+  }
+  return s;
+}
+
 }  // namespace
 
 Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
+  if (options.is_about_shares) return share_scenario(seed);
   Draw d(mix(seed, 0x5ced));
   Scenario s;
   draw_options(d, s.options);

@@ -38,6 +38,8 @@ void fields(Options& o, Visit&& visit) {
   visit("rope", o.rope_limits);
   visit("prefix_part", o.prefix_part);
   visit("starvation", o.starvation);
+  visit("turn_after", o.turn_after);
+  visit("turn", o.turn);
   visit("slow_sink", o.slow_sink_steps);
   visit("fail_page", o.fail_page_take);
 }
@@ -100,7 +102,9 @@ bool read_name(std::string_view text, const std::array<std::string_view, N>& nam
 bool read(std::string_view text, Qos& out) {
   return read_name(text, kQosNames, out);
 }
-bool read(std::string_view text, std::vector<std::uint32_t>& out) {
+// Numbers with / between.
+template <class Number>
+bool read(std::string_view text, std::vector<Number>& out) {
   out.clear();
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('/', begin), text.size());
@@ -108,6 +112,13 @@ bool read(std::string_view text, std::vector<std::uint32_t>& out) {
     begin = end + 1;
   }
   return !out.empty();
+}
+template <class Number, std::size_t N>
+bool read(std::string_view text, std::array<Number, N>& out) {
+  std::vector<Number> numbers;
+  if (!read(text, numbers) || numbers.size() != N) return false;
+  std::ranges::copy(numbers, out.begin());
+  return true;
 }
 
 template <class Number>
@@ -123,10 +134,17 @@ std::string write(bool value) {
 std::string write(Qos value) {
   return std::string(kQosNames[static_cast<std::size_t>(value)]);
 }
-std::string write(const std::vector<std::uint32_t>& values) {
+template <class Number>
+std::string write_list(const Number& values) {
   std::string out;
   for (const auto value : values) out += (out.empty() ? "" : "/") + write(value);
   return out;
+}
+std::string write(const std::vector<std::uint32_t>& values) {
+  return write_list(values);
+}
+std::string write(const std::array<Micros, kQosCount>& values) {
+  return write_list(values);
 }
 
 // " name=value" for each field that is not the default's.
@@ -230,6 +248,8 @@ class Parser {
     if (!(o.prefix_part >= 0 && o.prefix_part <= 1)) return wrong("prefix_part={}, 0 to 1 wanted", o.prefix_part);
     if (o.starvation < 1 || o.starvation > kLatest)
       return wrong("starvation={}, 1 to {} wanted", o.starvation, kLatest);
+    for (const Micros us : {o.turn, o.turn_after[0], o.turn_after[1], o.turn_after[2]})
+      if (us < 1 || us > kLatest) return wrong("a time of turns of {} us, 1 to {} wanted", us, kLatest);
     return {};
   }
 

@@ -39,6 +39,10 @@ class Simulation {
         n_tokens += e.submit.n_prompt + std::min(e.submit.max_tokens, scenario.options.max_context);
       if (e.act == Act::kQuota) invariants_.checks_reserved = false;
     }
+    const Options& o = scenario.options;
+    const std::uint32_t context_pages = mem::pages_for(o.max_context);
+    invariants_.checks_bound = o.fail_page_take == 0 && tenants_.total_reserved() == 0 && invariants_.checks_reserved &&
+                               (1 - o.prefix_part) * o.n_pages >= (o.n_slots + 2.0) * context_pages;
     most_turns_ = kTurnsAtLeast + kTurnsPerToken * n_tokens;
     if (tenants_.total_reserved() > scenario.options.n_pages) invariants_.checks_reserved = false;
     const auto by_at = [](const EventLine* a, const EventLine* b) { return a->at < b->at; };
@@ -55,6 +59,7 @@ class Simulation {
     result_.violation = invariants_.violation();
     if (result_.violation) result_.violation->text += fmt::format(" (turn {}, {} us)", result_.counts.turns, now_);
     result_.end = now_;
+    result_.bound_used = invariants_.bound_used;
     for (TenantId id = 0; id < tenants_.size(); ++id) result_.service.push_back(tenants_[id].service);
     return std::move(result_);
   }
@@ -287,6 +292,7 @@ class Simulation {
     SimCounts& counts = result_.counts;
     counts.admissions = stats.admissions;
     counts.preemptions = stats.preemptions;
+    counts.yields = stats.turns;
     counts.evictions = stats.page_evictions;
     counts.decode_tokens = stats.decode_tokens;
     counts.prefill_tokens = stats.prefill_tokens;
@@ -357,6 +363,7 @@ constexpr NamedCount kCounts[] = {{"turns", &SimCounts::turns},
                                   {"steps", &SimCounts::steps},
                                   {"admissions", &SimCounts::admissions},
                                   {"preemptions", &SimCounts::preemptions},
+                                  {"yields", &SimCounts::yields},
                                   {"evictions", &SimCounts::evictions},
                                   {"decode_tokens", &SimCounts::decode_tokens},
                                   {"prefill_tokens", &SimCounts::prefill_tokens},

@@ -16,7 +16,7 @@ namespace zinc_rt::sched::sim {
 struct SimCounts {
   std::uint64_t turns = 0;  // admit and plan
   std::uint64_t steps = 0;  // with something to compute, those that failed among them
-  std::uint64_t admissions = 0, preemptions = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
+  std::uint64_t admissions = 0, preemptions = 0, yields = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
   std::uint64_t refused = 0, finished = 0, faults = 0;
 };
@@ -34,6 +34,7 @@ struct SimResult {
   std::optional<Violation> violation;
   SimCounts counts;
   Micros end = 0;
+  double bound_used = 0;                           // Invariants::bound_used
   std::vector<Outcome> outcomes;                   // by order of the submits
   std::vector<std::uint32_t> admitted, preempted;  // names, in order: first admissions, preemptions
   std::vector<double> service;                     // by tenant: what the book says at the end

@@ -1,0 +1,69 @@
+// Each tenant's part of the slots, over time: what it should have of those that are in use (its share, by weight, up to
+// what it asks for), and how far it is behind that (its arrears, in slots x seconds). Both are kept by level: level q
+// looks at requests of class q and less urgent ones alone, and shares out the slots that these have, so that what a
+// more urgent class takes counts against nobody. Thread rule: the step thread. Allocates only when a tenant is new.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "sched/tenant_book.h"
+
+namespace zinc_rt::sched {
+
+class Shares {
+ public:
+  // More than one slot for so long is neither owed nor to be made up: who ran alone does not pay for it for long.
+  explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
+
+  void note_waiting(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].waiting += more; }
+  void note_running(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].running += more; }
+  void note_admitted(TenantId tenant, Qos qos, Micros now) { of(tenant).lines[index(qos)].admitted_at = now; }
+  // When the tenant's class last got a slot.
+  Micros admitted_at(TenantId tenant, Qos qos) const { return accounts_[tenant].lines[index(qos)].admitted_at; }
+
+  // The time since the last call, on the shares that held.
+  void settle(Micros now);
+  // Shares from here on. Those whose quota lets no further request start ask for no more than they have.
+  void share_out(const TenantBook& tenants, Micros now);
+  void forget(TenantId tenant) { of(tenant) = {}; }
+  // Nobody waits: nobody is owed anything.
+  void rest() { is_contended_ = false; }
+
+  double share(TenantId tenant, Qos level) const { return accounts_[tenant].share[index(level)]; }
+  double arrears(TenantId tenant, Qos level) const { return accounts_[tenant].arrears[index(level)]; }
+  std::uint32_t running(TenantId tenant, Qos level) const;
+  std::uint32_t waiting(TenantId tenant, Qos level) const;
+  bool is_contended() const { return is_contended_; }
+  // Has less than its share, now and over time; has more.
+  bool is_owed(TenantId tenant, Qos level) const;
+  bool has_too_much(TenantId tenant, Qos level) const;
+
+ private:
+  struct Line {  // of a tenant and class
+    std::int64_t running = 0, waiting = 0;
+    Micros admitted_at = INT64_MIN / 2;
+  };
+  struct Account {
+    std::array<Line, kQosCount> lines;
+    std::array<double, kQosCount> share{}, arrears{};
+  };
+  struct Claim {
+    TenantId tenant = 0;
+    double weight = 0, wanted = 0;
+  };
+  static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
+  Account& of(TenantId tenant) {
+    if (tenant >= accounts_.size()) accounts_.resize(tenant + 1), claims_.reserve(accounts_.capacity());
+    return accounts_[tenant];
+  }
+  void share_out_level(Qos level, const TenantBook& tenants, Micros now);
+
+  double most_arrears_;
+  std::vector<Account> accounts_;
+  std::vector<Claim> claims_;  // scratch
+  Micros settled_at_ = 0;
+  bool is_contended_ = false;
+};
+
+}  // namespace zinc_rt::sched

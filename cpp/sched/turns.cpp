@@ -1,0 +1,92 @@
+// Shares over time (docs/tenancy.md, "Turns"). Admission alone gives a slot to whom it is due when one is free; long
+// requests would keep theirs. So a tenant that has more slots than its share yields one, at a step boundary, to a
+// request that waits for longer than its class has to and whose tenant has less than its share. What bounds the
+// waiting:
+//   - a slot is kept for a turn, so that no time is lost in changing: as long as four times what it takes to compute
+//   what
+//     the cache did not hold, between `turn` and four times that. A turn in which no token was picked (pages were
+//     evicted, a recurrent state began far back) makes the next twice as long, so that every request gets on.
+//   - a tenant yields only what it has above its share, and never to itself
+//   - of those that are owed a slot the one whose tenant and class got none for longest is next: turns go round
+#include <algorithm>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched {
+namespace {
+
+constexpr double kWorthwhile = 4;            // a turn, in times of what it costs to begin it
+constexpr std::uint32_t kMostVainTurns = 8;  // that double the next
+
+}  // namespace
+
+// The classes that a request may take a slot from: its own and those less urgent. Batch that starves may take one from
+// standard too.
+Qos Scheduler::level_of(const Request& r, Micros now) const {
+  return r.params.qos == Qos::kBatch && is_aged(r, now) ? Qos::kStandard : r.params.qos;
+}
+
+// Whether its class got nothing for so long that its tenant's share comes before standing.
+bool Scheduler::is_owed(const Request& r, Micros now) const {
+  return line_wait(r, now) >= options_.turn_after[static_cast<std::size_t>(r.params.qos)] &&
+         shares_.is_owed(r.params.tenant, level_of(r, now));
+}
+
+Micros Scheduler::turn_of(const Request& r) const {
+  StepSize missing;
+  missing.add(r.n_done, r.n_left());
+  const double least = static_cast<double>(options_.turn), begin_us = cost_.is_known() ? cost_.step_us(missing) : 0;
+  const double us = std::clamp(kWorthwhile * begin_us, least, kWorthwhile * least);
+  return static_cast<Micros>(us) << std::min(r.n_vain_turns, kMostVainTurns);
+}
+
+bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
+  const Qos level = level_of(candidate, now);
+  const TenantId tenant = r.params.tenant;
+  return r.params.qos >= level && r.turn_ends <= now && tenant != candidate.params.tenant &&
+         shares_.has_too_much(tenant, level);
+}
+
+// The least urgent, then of the tenant that is furthest ahead of its share, then the latest.
+Request* Scheduler::yielder_for(const Request& candidate, Micros now) const {
+  const Qos level = level_of(candidate, now);
+  Request* yielder = nullptr;
+  for (Request* r : slot_requests_) {
+    if (r == nullptr || !may_yield(*r, candidate, now)) continue;
+    const auto comes_first = [&](const Request& a, const Request& b) {
+      if (a.params.qos != b.params.qos) return a.params.qos > b.params.qos;
+      const double a_arrears = shares_.arrears(a.params.tenant, level),
+                   b_arrears = shares_.arrears(b.params.tenant, level);
+      return a_arrears != b_arrears ? a_arrears < b_arrears : a.admitted_order > b.admitted_order;
+    };
+    if (yielder == nullptr || comes_first(*r, *yielder)) yielder = r;
+  }
+  return yielder;
+}
+
+Request* Scheduler::most_owed(Micros now) const {
+  Request* most = nullptr;
+  waiting_.for_each_head([&](Request& head) {
+    Request* r = first_startable(head, now);
+    if (r == nullptr || now - r->queued_at < options_.turn_after[static_cast<std::size_t>(r->params.qos)]) return;
+    if (!shares_.is_owed(r->params.tenant, level_of(*r, now))) return;
+    const auto comes_first = [&](const Request& a, const Request& b) {
+      if (a.params.qos != b.params.qos) return a.params.qos < b.params.qos;
+      const Micros a_wait = line_wait(a, now), b_wait = line_wait(b, now);
+      return a_wait != b_wait ? a_wait > b_wait : a.order < b.order;
+    };
+    if (most == nullptr || comes_first(*r, *most)) most = r;
+  });
+  return most;
+}
+
+void Scheduler::give_turns(Micros now) {
+  if (waiting_.size() == 0) return shares_.rest();
+  shares_.share_out(tenants_, now);
+  ++round_;
+  while (Request* r = most_owed(now)) {
+    if (try_admit(*r, Ground::kShare, slots_.n_free() == 0, now) != Outcome::kAdmitted) r->skipped_in = round_;
+  }
+}
+
+}  // namespace zinc_rt::sched
