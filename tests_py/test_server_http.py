@@ -6,9 +6,12 @@ import hashlib
 import json
 import os
 import pathlib
+import random
+import re
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -408,6 +411,25 @@ def test_who_hangs_up_frees_the_slot(server):
     server.wait(lambda: idle(server), seconds=5)
     assert server.gauge("zinc:kv_pages_free") == pages
     assert server.request("POST", "/v1/chat/completions", GOOD)[0] == 200
+
+
+def test_no_stream_that_was_reset_runs_to_its_end(tiny_model):
+    """The first write after a reset fails, and the job must hear of it whatever it was doing then."""
+    long = {**GOOD, "max_tokens": 2000, "ignore_eos": True, "stream": True}
+    data = json.dumps(long).encode()
+    rng = random.Random(1)
+    with serving(tiny_model, "--max-slots", 8, "--max-context", 4096) as server:
+        for _ in range(200):
+            with socket.create_connection((server.host, server.port), timeout=30) as s:
+                s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data)
+                if rng.random() < 0.5:
+                    s.recv(4096)
+                time.sleep(rng.random() * 0.02)
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        server.wait(lambda: server.gauge("zinc:slots_free") == 8)
+        _, _, text = server.request("GET", "/metrics")
+        ends = re.findall(r'^vllm:request_success_total\{.*finished_reason="(\w+)".*\} (\d+)', text.decode(), re.M)
+        assert ends and {reason for reason, n in ends if int(n) > 0} == {"cancelled"}, ends
 
 
 def test_hanging_up_at_any_moment_leaves_nothing_behind(server):

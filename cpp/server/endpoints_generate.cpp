@@ -108,6 +108,8 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
   Request defaults;
   defaults.temperature = 1;
+  // Without keys a request may ask for any class, and whoever does not ask is not in a hurry at others' expense.
+  if (exchange.caller.is_admin) defaults.qos = "standard";
   JobCall call;
   ZRT_TRY(call.call, parse(body, defaults));
   body = nullptr;  // texts may be long, and are in the call now
