@@ -116,6 +116,7 @@ void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants,
   o.max_context = info_.max_context;
   o.chunk_cap = info_.chunk_cap;
   o.prefill_cap = prefill_mode_ == PrefillMode::kTokenByToken ? 1 : info_.chunk_cap;
+  o.standard_gap = sched::Micros{1000} * options_.standard_gap_ms;
   o.queue_cap = options_.queue_cap;
   o.prefix_cache = options_.prefix_cache;
   o.is_recurrent = info_.state_bytes_per_slot > 0;

@@ -13,11 +13,14 @@ namespace {
 // decodes in it: at least so many us (batch: also while nobody decodes, since whoever comes next waits for the step),
 // and at least by such a part of what decoding alone takes. The second is what admitted prompts are promised of the
 // machine beside many decoding slots: half of it, or more. Beside few it is less, n / (n + 1) of it: most of their step
-// is reading the weights, and each feels the whole of what is added.
-constexpr double kStepBudgetUs[kQosCount] = {10'000, 10'000, 250'000};
-constexpr double kStepGrowth[kQosCount] = {1.0, 1.0, 3.0};
-// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt.
+// is reading the weights, and each feels the whole of what is added. Of standard streams the first is the gap that they
+// are promised (Options::standard_gap), less what an estimate may be wrong by.
+constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000, kOfGap = 0.85;
+constexpr double kStepGrowth[kQosCount] = {1.0, 3.0, 3.0};
+// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt; those of the class
+// next to it at least up to what it bears of its own.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
+constexpr double kLate = 1.5;              // times what was expected: a step that says that the estimate is wrong
 constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
 // Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
 constexpr std::uint32_t kFirstChunk = 8;
@@ -83,7 +86,22 @@ void Scheduler::plan_decodes(Micros now) {
   }
 }
 
-// Prompt tokens that a request may add to a step. Beside slots that decode there are at most twice as many as lately: a
+double Scheduler::prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const {
+  const double budgets[kQosCount] = {kInteractiveUs, kOfGap * static_cast<double>(options_.standard_gap), kBatchUs};
+  const double n = n_decode;
+  return std::max(budgets[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone_us);
+}
+
+// After a step: how many prompt tokens the next may have beside slots that decode. Fewer than before only while steps
+// take longer than expected, not where a burst has just ended: the next one is taken at once.
+void Scheduler::note_prompts(double step_us, double expected_us) {
+  const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode;
+  if (n_prompt == 0 || plan_.n_decode == 0) return;
+  if (step_us > kLate * expected_us) prompt_cap_ -= prompt_cap_ / 8;
+  prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
+}
+
+// Prompt tokens that a request may add to a step. Beside slots that decode there are at most twice as many as before: a
 // cost that is estimated wrongly shows before it does harm.
 std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const Qos qos = r.params.qos;
@@ -102,10 +120,10 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const std::uint32_t room = cap - std::min(cap, n_prompt);
   if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
   double budget = kStretch[index(planned)] * cost_.step_us(urgent);
+  if (index(qos) == index(planned) + 1) budget = std::max(budget, prompt_budget(planned, 0, 0));
   std::uint32_t least = 1;  // a prompt always gets on
   if (qos <= planned) {
-    const double n = plan_.n_decode, alone = n == 0 ? 0 : cost_.step_us(decodes);
-    budget = std::max(kStepBudgetUs[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone);
+    budget = prompt_budget(decoding, plan_.n_decode, plan_.n_decode == 0 ? 0 : cost_.step_us(decodes));
     if (decoding == Qos::kBatch) least = kLeastChunk;
   }
   return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));

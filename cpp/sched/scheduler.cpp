@@ -229,9 +229,8 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
     ++stats_.steps;
     StepSize size;
     for (const PlanItem& item : plan_.items) size.add(item.begin, item.n);
+    note_prompts(step_us, cost_.is_known() ? cost_.step_us(size) : step_us);
     cost_.observe(size, step_us);
-    if (const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode; n_prompt > 0 && plan_.n_decode > 0)
-      prompt_cap_ = std::max(2 * n_prompt, prompt_cap_ - prompt_cap_ / 8);
   }
   plan_.items.clear();
 }

@@ -39,6 +39,9 @@ struct Options {
   std::uint32_t n_checkpoints = 0;
   std::vector<std::uint32_t> rope_limits;  // texts of up to rope_limits[i] tokens have variant i of the encoding
   mem::SipKey hash_key;
+  // Between two tokens of a standard stream, as far as prompts are the cause: what they may fill steps up to. Streams
+  // whose steps alone take long wait for longer (batch_planner.cpp).
+  Micros standard_gap = 60'000;
   double prefix_part = 0.2;        // of the pages: not given away by admission while requests run
   Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next, whatever its class
   // Turns (turns.cpp): by class, the wait after which a request whose tenant has less than its share may take a slot of
@@ -203,6 +206,8 @@ class Scheduler {
   void plan_decodes(Micros now);
   void plan_prefills(Micros now);
   std::uint32_t prefill_allowed(const Request& request) const;
+  double prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const;
+  void note_prompts(double step_us, double expected_us);
   std::uint32_t chunk_end(const Request& request, std::uint32_t n) const;
   void add_item(Request& request, std::uint32_t n, bool is_decode);
   void save_state(Request& request, std::uint32_t at);
@@ -235,7 +240,7 @@ class Scheduler {
   RequestQueue waiting_;
   Shares shares_;
   CostModel cost_;
-  std::uint32_t prompt_cap_ = 0;                    // prompt tokens beside decoding slots: twice what steps had lately
+  std::uint32_t prompt_cap_ = 0;                    // prompt tokens beside decoding slots: twice what steps have had
   std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;

@@ -215,6 +215,7 @@ void read_model(Table& t, const toml::node& node, Config& config) {
   t.take("tier", o.tier);
   t.take("arithmetic", o.arithmetic);
   t.take("chunk_cap", o.chunk_cap);
+  t.take("standard_gap_ms", o.standard_gap_ms);
   if (spec.path.empty()) t.complain(node, "path", "it is missing");
   if (!spec.id.empty() && !is_good_model_id(spec.id))
     t.complain(t.node_of("id", node), "id", "1 to 256 bytes without control characters wanted");

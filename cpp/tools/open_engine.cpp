@@ -50,6 +50,8 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add("--kv-dtype", &EngineOptions::kv_dtype, "f16, f32 or q8_0");
   add("--activations", &EngineOptions::activations, "int8, or f32: quantize no activation (slow, for diffing)");
   add("--chunk-cap", &EngineOptions::chunk_cap, "most prompt tokens in one step; 0: the tier's default");
+  add("--standard-gap-ms", &EngineOptions::standard_gap_ms,
+      "milliseconds that prompts may make between two tokens of streams of class standard; 60 unless given");
   add("--arithmetic", &EngineOptions::arithmetic, "exact or fast");
   add("--fusion", &EngineOptions::fusion, "1, 0, or a list of qkv, gate_up, rope_kv, moe, residual");
   app.add_flag("--no-repack", options.no_repack,

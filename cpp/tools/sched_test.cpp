@@ -11,6 +11,7 @@
 #include "sched/sim/campaign.h"
 #include "sched/sim/shrink.h"
 #include "tools/command.h"
+#include "tools/sched_loads.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -20,7 +21,7 @@ namespace sim = sched::sim;
 struct SchedTestOptions {
   std::uint64_t steps = 1'000'000, seed = 1;
   std::string scenario, shrink_to;
-  bool faults = false, shares = false, json = false, progress = false;
+  bool faults = false, shares = false, loads = false, json = false, progress = false;
 };
 
 Result<sim::Scenario> read_scenario(const std::string& path) {
@@ -65,6 +66,7 @@ void print_result(const SchedTestOptions& o, const sim::CampaignResult& result, 
 }
 
 Result<int> sched_test(const SchedTestOptions& o) {
+  if (o.loads) return print_loads(), kDone;
   const auto started = std::chrono::steady_clock::now();
   sim::CampaignResult result;
   sim::Scenario scenario;
@@ -122,6 +124,10 @@ void add_sched_test(CLI::App& app, int& exit) {
           "(docs/tenancy.md, Turns) was used at most")
       ->excludes(scenario)
       ->excludes(faults);
+  command
+      .add_flag("--loads", o->loads,
+                "instead: what clients see of one GPU under some loads, by the gap that standard streams are promised")
+      ->excludes(scenario);
   command.add_option("--shrink-to", o->shrink_to, "write the smallest failing scenario to this file");
   command.add_flag("--progress", o->progress, "show the progress bar even where stderr is no terminal");
   command.add_flag("--json", o->json, "the summary as one JSON object");

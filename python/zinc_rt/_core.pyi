@@ -209,6 +209,7 @@ class _ModelOptions(TypedDict, total=False):
     repack: bool  # True
     mmap: bool  # True
     prefix_cache: bool  # True
+    standard_gap_ms: int  # 60
     queue_cap: int  # 1024
     on_progress: Callable[[int, int], None] | None
 

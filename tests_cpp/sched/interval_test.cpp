@@ -93,23 +93,33 @@ struct BesidePrompts {
   std::vector<std::uint32_t> chunks;  // prompt tokens of steps
 };
 
-// Streams of one tenant decode; after 100 steps come prompts of 1,100 tokens of another, each answered by 8 tokens.
-BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std::uint32_t n_prompts) {
+// A model of 8 billion weights on a large GPU, roughly.
+double large_gpu(const StepSize& size, std::uint32_t n_outputs) {
+  return 4'000 + 50 * size.tokens + 10 * n_outputs;
+}
+
+// Streams of one tenant decode; after 100 steps come prompts of 1,100 tokens of another, each answered by 8 tokens, and
+// `again` steps later as many more.
+BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std::uint32_t n_prompts,
+                                     Qos streams_qos = Qos::kInteractive, Qos prompts_qos = Qos::kInteractive,
+                                     int again = 0) {
   Options options;
   options.n_slots = 64;
   options.n_pages = 16384;
   options.max_context = 2048;
+  options.chunk_cap = cost == large_gpu ? 2048 : 256;
   TenantBook book;
   const Quota quota = wide_quota(64, 16384, Qos::kInteractive);
   const TenantId streams = book.add(quota, 0), prompts = book.add(quota, 0);
   Scheduler scheduler(options, book);
   Micros now = 0;
+  std::int32_t n_submitted = 0;
   const auto submit = [&](TenantId tenant, std::uint32_t n, std::uint32_t prompt, std::uint32_t answer) {
     for (std::uint32_t i = 0; i < n; ++i) {
       RequestParams p;
       p.tenant = tenant;
-      p.qos = Qos::kInteractive;
-      p.prompt.assign(prompt, static_cast<std::int32_t>(100 * tenant + i));  // none begins as another
+      p.qos = tenant == streams ? streams_qos : prompts_qos;
+      p.prompt.assign(prompt, n_submitted++);  // none begins as another
       p.max_tokens = answer;
       EXPECT_TRUE(scheduler.submit(std::move(p), now));
     }
@@ -119,7 +129,7 @@ BesidePrompts streams_beside_prompts(StepCost cost, std::uint32_t n_streams, std
   BesidePrompts found;
   double all_us = 0, added_us = 0;
   for (int step = 0; step < 900; ++step) {
-    if (step == 100) submit(prompts, n_prompts, 1100, 8);
+    if (step == 100 || (again > 0 && step == 100 + again)) submit(prompts, n_prompts, 1100, 8);
     scheduler.admit(now);
     const StepPlan& plan = scheduler.plan(now);
     StepSize size, decodes;
@@ -154,6 +164,33 @@ TEST(StreamsBesidePrompts, HaveAWorstIntervalOfThreeTimesTheUsual) {
 TEST(StreamsBesidePrompts, LeavePromptsTheirPart) {
   EXPECT_GE(streams_beside_prompts(small_model, 48, 8).part, 0.4);
   EXPECT_GE(streams_beside_prompts(small_model, 1, 8).part, 0.25);
+}
+
+TEST(StreamsBesidePrompts, OfStandardTakeWhatTheGapAllows) {
+  const auto gpu = streams_beside_prompts(large_gpu, 16, 40, Qos::kStandard, Qos::kStandard);
+  EXPECT_LE(gpu.worst_us, 60'000);
+  EXPECT_GE(gpu.part, 0.85);
+  // Where decoding alone takes long, prompts have most of the machine all the same.
+  const auto cpu = streams_beside_prompts(small_model, 48, 4, Qos::kStandard, Qos::kStandard);
+  EXPECT_LE(cpu.worst_us, 5 * cpu.solo_us);
+  EXPECT_GE(cpu.part, 0.6);
+}
+
+TEST(StreamsBesidePrompts, OfInteractiveKeepTheirGap) {
+  for (const Qos prompts : {Qos::kStandard, Qos::kBatch}) {
+    const auto found = streams_beside_prompts(large_gpu, 1, 40, Qos::kInteractive, prompts);
+    EXPECT_LE(found.worst_us, prompts == Qos::kBatch ? 1.2 * found.solo_us : 12'000);
+    // Standard prompts are not held up by it, either.
+    EXPECT_GE(found.part, prompts == Qos::kStandard ? 0.4 : 0);
+  }
+}
+
+// The second burst is met as the first was left: its first step is as long as those before.
+TEST(StreamsBesidePrompts, TakeTheNextBurstAtOnce) {
+  const auto found = streams_beside_prompts(large_gpu, 16, 8, Qos::kStandard, Qos::kStandard, 400);
+  const std::uint32_t most = *std::ranges::max_element(found.chunks);
+  EXPECT_GE(most, 800u);
+  EXPECT_GE(found.chunks[400], most * 9 / 10);
 }
 
 // Where a step's cost does not show what prompts cost, they are tried out.

@@ -32,8 +32,9 @@ struct EngineOptions {
   bool repack = true;                // weights in the form that the tier's kernels read fastest, made at load
   bool mmap = true;                  // with repack off: use the weights where the file is mapped; false: copy them
   bool prefix_cache = true;          // keep the KV of what was computed, for prompts that begin the same way
-  std::uint32_t queue_cap = 1024;    // requests of a model that may wait; more are refused with a time to try again
-  std::uint32_t max_models = 0;      // 0: no limit; else add_model unloads the one that was idle longest
+  std::uint32_t standard_gap_ms = 60;  // that prompts may make between two tokens of streams of class standard
+  std::uint32_t queue_cap = 1024;      // requests of a model that may wait; more are refused with a time to try again
+  std::uint32_t max_models = 0;        // 0: no limit; else add_model unloads the one that was idle longest
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 

@@ -36,6 +36,7 @@ void fields(Options& o, Visit&& visit) {
   visit("recurrent", o.is_recurrent);
   visit("checkpoints", o.n_checkpoints);
   visit("rope", o.rope_limits);
+  visit("standard_gap", o.standard_gap);
   visit("prefix_part", o.prefix_part);
   visit("starvation", o.starvation);
   visit("turn_after", o.turn_after);
@@ -248,6 +249,8 @@ class Parser {
     if (!(o.prefix_part >= 0 && o.prefix_part <= 1)) return wrong("prefix_part={}, 0 to 1 wanted", o.prefix_part);
     if (o.starvation < 1 || o.starvation > kLatest)
       return wrong("starvation={}, 1 to {} wanted", o.starvation, kLatest);
+    if (o.standard_gap < 0 || o.standard_gap > kLatest)
+      return wrong("standard_gap={}, 0 to {} wanted", o.standard_gap, kLatest);
     for (const Micros us : {o.turn, o.turn_after[0], o.turn_after[1], o.turn_after[2]})
       if (us < 1 || us > kLatest) return wrong("a time of turns of {} us, 1 to {} wanted", us, kLatest);
     return {};

@@ -37,6 +37,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   keywords.take("repack", o.repack);
   keywords.take("mmap", o.mmap);
   keywords.take("prefix_cache", o.prefix_cache);
+  keywords.take("standard_gap_ms", o.standard_gap_ms);
   keywords.take("queue_cap", o.queue_cap);
   keywords.take("max_models", o.max_models);
   keywords.take("on_progress", o.on_progress);

@@ -1,0 +1,40 @@
+// What clients see of a machine under a load, by its cost of a step alone: no model, no noise, no network. For limits
+// (first tokens, gaps between tokens) against what the machine gets done.
+// Thread rule: one thread.
+#pragma once
+
+#include <string>
+
+#include "sched/scheduler.h"
+
+namespace zinc_rt::sched::sim {
+
+struct Machine {
+  double base_us = 0, prompt_token_us = 0, decode_us = 0;  // a step, a prompt token of it, a decoding slot of it
+};
+
+struct Load {
+  std::string name;
+  std::uint32_t n_clients = 0;          // closed loop: each asks again when its answer has ended
+  std::uint32_t n_requests = 0;         // of all of them
+  double rate = 0;                      // instead: requests a second at random moments
+  std::uint32_t prompt[2] = {32, 256};  // tokens, from and to
+  std::uint32_t output[2] = {32, 256};
+  bool with_interactive = false;  // a stream that does not end
+};
+
+struct LoadResult {
+  double seconds = 0, tokens_per_s = 0, requests_per_s = 0;  // tokens: prompts' and answers'
+  double generated_per_s = 0;
+  double first_p50_ms = 0, first_p99_ms = 0, gap_p50_ms = 0, gap_p99_ms = 0, interactive_gap_p99_ms = 0;
+  double good_part = 0;  // of the requests: first token within kFirstMs
+};
+inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // design 18.5
+
+LoadResult run_load(const Load& load, const Machine& machine, const Options& options);
+
+// The most requests a second, of a load with a rate, of which a part of `good` or more is good while the interactive
+// stream's p99 gap stays within kInteractiveGapMs; 0: of none.
+double goodput(Load load, const Machine& machine, const Options& options, double good);
+
+}  // namespace zinc_rt::sched::sim
