@@ -2,7 +2,7 @@
 # A server on the GPU of this machine under the loads of docs/benchmarks.md: Qwen3-8B's shapes in Q4_K_M, random weights,
 # 64 slots. Needs the driver, Python with numpy, and zinc-rt. Several programs are measured by turns.
 #   bench/gpu_serve.sh RESULTS PROGRAM [PROGRAM...]
-# RESULTS gets a JSON file of each load and program, with every request.
+# RESULTS gets a JSON file of each load and program, with every request, and what the servers log.
 set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 results=$1
@@ -35,14 +35,14 @@ decode_tokens_per_s = 1e9
 TOML
 
 serve() { # PROGRAM ARGUMENT...: sets url and server
-  "$1" serve "${@:2}" --tier t_cuda --port 0 --state none > "$scratch/out" 2> "$scratch/err" &
+  "$1" serve "${@:2}" --tier t_cuda --port 0 --state none > "$scratch/out" 2>> "$results/servers.log" &
   server=$!
   for _ in $(seq 600); do
     url=$(sed -n 's|^\(http://[^ ]*\) serves .*|\1|p' "$scratch/out")
     [ -n "$url" ] && return
     sleep 0.1
   done
-  cat "$scratch/err"
+  tail -5 "$results/servers.log"
   exit 1
 }
 load() { # PROGRAM NAME OPTION...

@@ -101,7 +101,7 @@ struct DigitsProduct {
     stages.advance_by(split);
     planes.advance_by(split);
     for (uint32_t i = split; i < n_own * ((n_groups + kGroups - 1) / kGroups); i += kSplits) {
-      stages.wait_full();
+      stages.wait_full_in_turn();
       multiply(stages, planes, warp, lane);
       planes.arrive_full();
       stages.advance_by(kSplits);
