@@ -16,10 +16,12 @@ namespace {
 // is reading the weights, and each feels the whole of what is added. Of standard streams the first is the gap that they
 // are promised (Options::standard_gap), less what an estimate may be wrong by.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000, kOfGap = 0.85;
-constexpr double kStepGrowth[kQosCount] = {1.0, 3.0, 3.0};
-// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt; those of the class
-// next to it at least up to what it bears of its own.
+constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
+// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt; those of the
+// class next to it at least up to so many us (beside standard, its gap): what any prompts cost a step is shared by more
+// tokens.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
+constexpr double kStandardBesideInteractiveUs = 20'000;
 constexpr double kLate = 1.5;              // times what was expected: a step that says that the estimate is wrong
 constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
 // Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
@@ -120,7 +122,8 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const std::uint32_t room = cap - std::min(cap, n_prompt);
   if (!cost_.is_known()) return qos <= planned ? room : std::min(room, kFirstChunk);
   double budget = kStretch[index(planned)] * cost_.step_us(urgent);
-  if (index(qos) == index(planned) + 1) budget = std::max(budget, prompt_budget(planned, 0, 0));
+  if (index(qos) == index(planned) + 1)
+    budget = std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(planned, 0, 0));
   std::uint32_t least = 1;  // a prompt always gets on
   if (qos <= planned) {
     budget = prompt_budget(decoding, plan_.n_decode, plan_.n_decode == 0 ? 0 : cost_.step_us(decodes));

@@ -179,7 +179,7 @@ TEST(StreamsBesidePrompts, OfStandardTakeWhatTheGapAllows) {
 TEST(StreamsBesidePrompts, OfInteractiveKeepTheirGap) {
   for (const Qos prompts : {Qos::kStandard, Qos::kBatch}) {
     const auto found = streams_beside_prompts(large_gpu, 1, 40, Qos::kInteractive, prompts);
-    EXPECT_LE(found.worst_us, prompts == Qos::kBatch ? 1.2 * found.solo_us : 12'000);
+    EXPECT_LE(found.worst_us, prompts == Qos::kBatch ? 1.2 * found.solo_us : 24'000);
     // Standard prompts are not held up by it, either.
     EXPECT_GE(found.part, prompts == Qos::kStandard ? 0.4 : 0);
   }

@@ -88,8 +88,9 @@ class LoadRun {
       now_ = std::max(now_ + 1, std::min(plan.wake_at, load_.rate > 0 ? next_at_ : kNever));
       return;
     }
-    const double us = machine_.base_us + machine_.prompt_token_us * (plan.n_tokens - plan.n_decode) +
-                      machine_.decode_us * plan.n_decode;
+    const std::uint32_t n_prompt = plan.n_tokens - plan.n_decode;
+    const double us = machine_.base_us + machine_.decode_us * plan.n_decode + (n_prompt > 0 ? machine_.prompt_us : 0) +
+                      machine_.prompt_token_us * n_prompt;
     now_ += static_cast<Micros>(us);
     picks_.assign(plan.n_outputs, 7);
     scheduler_.commit(picks_, now_, us);

@@ -10,7 +10,8 @@
 namespace zinc_rt::sched::sim {
 
 struct Machine {
-  double base_us = 0, prompt_token_us = 0, decode_us = 0;  // a step, a prompt token of it, a decoding slot of it
+  double base_us = 0, decode_us = 0;          // a step, a decoding slot of it
+  double prompt_us = 0, prompt_token_us = 0;  // what any prompts add to a step, and each token of them
 };
 
 struct Load {
