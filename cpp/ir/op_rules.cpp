@@ -1,8 +1,10 @@
 #include "ir/op_rules.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.h"
+#include "kernels/common/operands.h"
 
 // Row: "operand operand ... -> result result ... ; attribute ...".
 //   operand    name[?]:types[dims]   ? = may be absent; ! before the name = its type selects the kernel
@@ -87,6 +89,31 @@ constexpr Row kRows[] = {
     {Op::STATE_COPY, "from:i32[n] to:i32[n] state:f32[s,w] -> next=state"},
 };
 static_assert(std::size(kRows) == kOpCount);
+
+// The names of a row's operands, inputs then results, against a list "x, w, y" of kernels/common/operands.h.
+constexpr bool has_operands(Op op, std::string_view names) {
+  const auto* row = std::ranges::find(kRows, op, &Row::op);
+  std::string_view text = row->text.substr(0, row->text.find(';'));
+  while (!text.empty()) {
+    const auto end = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty() || word == "->") continue;
+    if (word.starts_with('!')) word.remove_prefix(1);
+    word = word.substr(0, word.find_first_of("?~=:"));
+    if (names.substr(0, names.find(',')) != word) return false;
+    names.remove_prefix(std::min(word.size() + 2, names.size()));
+  }
+  return names.empty();
+}
+#define ZRT_HAS_OPERANDS(opcode, Name, ...) \
+  static_assert(has_operands(Op::opcode, #__VA_ARGS__), "operands.h and the rule of " #opcode " differ");
+ZRT_OPERANDS(ZRT_HAS_OPERANDS)
+#undef ZRT_HAS_OPERANDS
+// All ops but BARRIER, which has no operands.
+#define ZRT_ONE_MORE(opcode, Name, ...) +1
+static_assert(0 ZRT_OPERANDS(ZRT_ONE_MORE) == kOpCount - 1);
+#undef ZRT_ONE_MORE
 
 constexpr std::uint32_t bit(DType dtype) {
   return 1u << static_cast<unsigned>(dtype);

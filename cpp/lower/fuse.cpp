@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "ir/operands.h"
 #include "lower/passes.h"
 #include "lower/rewrite.h"
 
@@ -22,13 +23,20 @@ class Fuser {
   void fuse_qkv() {
     for (std::size_t i = 0; i + 3 < nodes_.size(); ++i) {
       if (!is_row_norm(i) || !feeds_only(i, 3)) continue;
-      const auto width = [&](std::size_t n) { return columns(nodes_[n].outputs[0]); };
-      if (width(i + 2) > width(i + 1) || width(i + 3) > width(i + 1)) continue;
-      Node fused =
-          make(Op::RMS_NORM_FUSED_QKV, nodes_[i],
-               {nodes_[i].inputs[0], nodes_[i].inputs[1], nodes_[i + 1].inputs[1], nodes_[i + 2].inputs[1],
-                nodes_[i + 3].inputs[1], nodes_[i + 1].inputs[2], nodes_[i + 2].inputs[2], nodes_[i + 3].inputs[2]},
-               {nodes_[i + 1].outputs[0], nodes_[i + 2].outputs[0], nodes_[i + 3].outputs[0]});
+      const auto norm = of<operand::RmsNorm>(i);
+      const auto q = of<operand::Linear>(i + 1), k = of<operand::Linear>(i + 2), v = of<operand::Linear>(i + 3);
+      if (columns(k.y) > columns(q.y) || columns(v.y) > columns(q.y)) continue;
+      const Node fused = make<operand::RmsNormFusedQkv>(nodes_[i], {.x = norm.x,
+                                                                    .norm_w = norm.w,
+                                                                    .q_w = q.w,
+                                                                    .k_w = k.w,
+                                                                    .v_w = v.w,
+                                                                    .q_b = q.bias,
+                                                                    .k_b = k.bias,
+                                                                    .v_b = v.bias,
+                                                                    .q = q.y,
+                                                                    .k = k.y,
+                                                                    .v = v.y});
       replace(fused, i, {i, i + 1, i + 2, i + 3});
     }
   }
@@ -36,13 +44,11 @@ class Fuser {
   void fuse_gate_up() {
     for (std::size_t i = 0; i + 2 < nodes_.size(); ++i) {
       if (!is_row_norm(i) || !feeds_only(i, 2)) continue;
-      const Node &gate = nodes_[i + 1], &up = nodes_[i + 2];
-      if (gate.inputs[2] != ir::kNoBuffer || up.inputs[2] != ir::kNoBuffer ||
-          columns(gate.outputs[0]) != columns(up.outputs[0]))
-        continue;
-      Node fused = make(Op::RMS_NORM_FUSED_MLP_GATE_UP, nodes_[i],
-                        {nodes_[i].inputs[0], nodes_[i].inputs[1], gate.inputs[1], up.inputs[1]},
-                        {gate.outputs[0], up.outputs[0]});
+      const auto norm = of<operand::RmsNorm>(i);
+      const auto gate = of<operand::Linear>(i + 1), up = of<operand::Linear>(i + 2);
+      if (gate.bias != ir::kNoBuffer || up.bias != ir::kNoBuffer || columns(gate.y) != columns(up.y)) continue;
+      const Node fused = make<operand::RmsNormFusedMlpGateUp>(
+          nodes_[i], {.x = norm.x, .norm_w = norm.w, .gate_w = gate.w, .up_w = up.w, .gate = gate.y, .up = up.y});
       replace(fused, i, {i, i + 1, i + 2});
     }
   }
@@ -50,34 +56,46 @@ class Fuser {
   void fuse_rope_kv() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (removed_[i] || nodes_[i].op != Op::KV_WRITE_BATCHED) continue;
-      const auto k_rope = producer(nodes_[i].inputs[0], Op::ROPE, i);
+      const auto write = of<operand::KvWriteBatched>(i);
+      const auto k_at = producer(write.k, Op::ROPE, i);
+      if (!k_at || uses(write.k) != 1) continue;
+      const auto k_rope = of<operand::Rope>(*k_at);
       // A table with variants is read at other rows than the cache is written at.
-      if (!k_rope || uses(nodes_[i].inputs[0]) != 1 || nodes_[*k_rope].inputs[1] != nodes_[i].inputs[2]) continue;
-      std::optional<std::size_t> q_rope;
+      if (k_rope.pos != write.pos) continue;
+      std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
-        if (!removed_[j] && j != *k_rope && nodes_[j].op == Op::ROPE && nodes_[j].layer == nodes_[i].layer &&
-            nodes_[j].attrs == nodes_[*k_rope].attrs && nodes_[j].inputs[2] == nodes_[*k_rope].inputs[2])
-          q_rope = j;
-      if (!q_rope) continue;
-      const auto q_norm = head_norm(nodes_[*q_rope]), k_norm = head_norm(nodes_[*k_rope]);
+        if (!removed_[j] && j != *k_at && nodes_[j].op == Op::ROPE && nodes_[j].layer == nodes_[i].layer &&
+            nodes_[j].attrs == nodes_[*k_at].attrs && of<operand::Rope>(j).table == k_rope.table)
+          q_at = j;
+      if (!q_at) continue;
+      const auto q_rope = of<operand::Rope>(*q_at);
+      const auto q_norm = head_norm(nodes_[*q_at]), k_norm = head_norm(nodes_[*k_at]);
       if (q_norm && k_norm && ir::attr_u32(nodes_[*q_norm], "eps") != ir::attr_u32(nodes_[*k_norm], "eps")) continue;
-      const auto source = [&](std::optional<std::size_t> norm, std::size_t rope) {
-        return norm ? nodes_[*norm].inputs[0] : nodes_[rope].inputs[0];
+      const auto source = [&](std::optional<std::size_t> norm, BufferId rotated) {
+        return norm ? of<operand::RmsNorm>(*norm).x : rotated;
       };
       const auto norm_w = [&](std::optional<std::size_t> norm) {
-        return norm ? nodes_[*norm].inputs[1] : ir::kNoBuffer;
+        return norm ? of<operand::RmsNorm>(*norm).w : ir::kNoBuffer;
       };
-      const Node& kv = nodes_[i];
-      Node fused =
-          make(Op::RMS_NORM_FUSED_ROPE_KV_WRITE, kv,
-               {source(q_norm, *q_rope), source(k_norm, *k_rope), kv.inputs[1], norm_w(q_norm), norm_w(k_norm),
-                kv.inputs[2], kv.inputs[3], nodes_[*k_rope].inputs[2], kv.inputs[4], kv.inputs[5], kv.inputs[6]},
-               {nodes_[*q_rope].outputs[0], kv.inputs[5], kv.inputs[6]});
+      Node fused = make<operand::RmsNormFusedRopeKvWrite>(nodes_[i], {.q = source(q_norm, q_rope.x),
+                                                                      .k = source(k_norm, k_rope.x),
+                                                                      .v = write.v,
+                                                                      .q_norm = norm_w(q_norm),
+                                                                      .k_norm = norm_w(k_norm),
+                                                                      .pos = write.pos,
+                                                                      .slot = write.slot,
+                                                                      .table = k_rope.table,
+                                                                      .page_table = write.page_table,
+                                                                      .kv_k = write.kv_k,
+                                                                      .kv_v = write.kv_v,
+                                                                      .q_out = q_rope.y,
+                                                                      .k_cache = write.kv_k,
+                                                                      .v_cache = write.kv_v});
       fused.inplace = true;
       if (const auto norm = q_norm ? q_norm : k_norm) ir::set_attr(fused, "eps", ir::attr_u32(nodes_[*norm], "eps"));
       for (const auto* name : {"head_dim", "n_rot", "neox"})
-        ir::set_attr(fused, name, ir::attr_u32(nodes_[*k_rope], name));
-      std::vector<std::size_t> parts{*k_rope, *q_rope, i};
+        ir::set_attr(fused, name, ir::attr_u32(nodes_[*k_at], name));
+      std::vector<std::size_t> parts{*k_at, *q_at, i};
       if (q_norm) parts.push_back(*q_norm);
       if (k_norm) parts.push_back(*k_norm);
       replace(fused, i, parts);
@@ -88,26 +106,33 @@ class Fuser {
   // the down projection with its sum and residual add, which then needs no rows for the experts' outputs.
   void fuse_moe() {
     for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
-      const Node &gate = nodes_[i], &up = nodes_[i + 1];
-      if (removed_[i] || removed_[i + 1] || gate.op != Op::MOE_LINEAR || up.op != Op::MOE_LINEAR ||
-          gate.inputs[0] != up.inputs[0] || gate.inputs[2] != up.inputs[2] || ir::attr_u32(gate, "rows") != 1 ||
-          ir::attr_u32(up, "rows") != 1 || columns(gate.outputs[0]) != columns(up.outputs[0]) ||
-          act_dtype(graph_.buffer(gate.inputs[1]).dtype) != act_dtype(graph_.buffer(up.inputs[1]).dtype))
+      if (!are(i, {Op::MOE_LINEAR, Op::MOE_LINEAR})) continue;
+      const auto gate = of<operand::MoeLinear>(i), up = of<operand::MoeLinear>(i + 1);
+      if (gate.x != up.x || gate.ids != up.ids || ir::attr_u32(nodes_[i], "rows") != 1 ||
+          ir::attr_u32(nodes_[i + 1], "rows") != 1 || columns(gate.y) != columns(up.y) ||
+          act_dtype(graph_.buffer(gate.w).dtype) != act_dtype(graph_.buffer(up.w).dtype))
         continue;
-      replace(make(Op::MOE_GATE_UP, gate, {gate.inputs[0], gate.inputs[1], up.inputs[1], gate.inputs[2]},
-                   {gate.outputs[0], up.outputs[0]}),
-              i, {i, i + 1});
+      replace(
+          make<operand::MoeGateUp>(
+              nodes_[i], {.x = gate.x, .gate_w = gate.w, .up_w = up.w, .ids = gate.ids, .gate = gate.y, .up = up.y}),
+          i, {i, i + 1});
     }
     if (graph_.stage() != ir::Stage::kDecode) return;
     for (std::size_t i = 0; i + 2 < nodes_.size(); ++i) {
-      const Node &down = nodes_[i], &sum = nodes_[i + 1], &add = nodes_[i + 2];
-      if (removed_[i] || down.op != Op::MOE_LINEAR || sum.op != Op::MOE_SUM || add.op != Op::ADD || !add.inplace ||
-          sum.inputs[0] != down.outputs[0] || add.inputs[1] != sum.outputs[0] || sum.inputs[1] != down.inputs[2] ||
-          uses(sum.outputs[0]) != 1 || ir::attr_u32(down, "rows") != columns(down.inputs[2]))
+      if (!are(i, {Op::MOE_LINEAR, Op::MOE_SUM, Op::ADD}) || !nodes_[i + 2].inplace) continue;
+      const auto down = of<operand::MoeLinear>(i);
+      const auto sum = of<operand::MoeSum>(i + 1);
+      const auto add = of<operand::Add>(i + 2);
+      if (sum.y != down.y || add.y != sum.z || sum.ids != down.ids || uses(sum.z) != 1 ||
+          ir::attr_u32(nodes_[i], "rows") != columns(down.ids))
         continue;
-      Node fused = make(Op::MOE_DOWN_ACC, down,
-                        {down.inputs[0], down.inputs[1], down.inputs[2], sum.inputs[2], sum.inputs[3], add.inputs[0]},
-                        {add.outputs[0]});
+      Node fused = make<operand::MoeDownAcc>(nodes_[i], {.x = down.x,
+                                                         .down_w = down.w,
+                                                         .ids = down.ids,
+                                                         .weights = sum.weights,
+                                                         .expert_scale = sum.expert_scale,
+                                                         .hidden = add.x,
+                                                         .out = add.z});
       fused.inplace = true;
       replace(fused, i, {i, i + 1, i + 2});
     }
@@ -115,13 +140,14 @@ class Fuser {
 
   void fuse_residual() {
     for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
-      const Node &add = nodes_[i], &norm = nodes_[i + 1];
-      if (removed_[i] || add.op != Op::ADD || !add.inplace || !is_row_norm(i + 1) || norm.inputs[0] != add.outputs[0])
-        continue;
-      Node fused = make(Op::RESIDUAL_RMS_NORM, norm, {add.inputs[0], add.inputs[1], norm.inputs[1]},
-                        {norm.outputs[0], add.outputs[0]});
+      if (!are(i, {Op::ADD, Op::RMS_NORM}) || !nodes_[i].inplace || !is_row_norm(i + 1)) continue;
+      const auto add = of<operand::Add>(i);
+      const auto norm = of<operand::RmsNorm>(i + 1);
+      if (norm.x != add.z) continue;
+      Node fused = make<operand::ResidualRmsNorm>(
+          nodes_[i + 1], {.residual = add.x, .x = add.y, .w = norm.w, .y = norm.y, .sum = add.z});
       fused.inplace = true;
-      fused.layer = add.layer;  // the residual stream of a layer is complete at the layer's end
+      fused.layer = nodes_[i].layer;  // the residual stream of a layer is complete at the layer's end
       replace(fused, i, {i, i + 1});
     }
   }
@@ -136,17 +162,28 @@ class Fuser {
  private:
   std::uint32_t columns(BufferId id) const { return graph_.buffer(id).dims[graph_.buffer(id).rank - 1u].n; }
 
+  template <class Names>
+  typename Names::template Of<BufferId> of(std::size_t i) const {
+    return ir::operands_of<Names>(nodes_[i]);
+  }
+  // Whether the nodes from i on are of these ops, none removed.
+  bool are(std::size_t i, std::initializer_list<Op> ops) const {
+    return std::ranges::all_of(ops, [&](Op op) {
+      const std::size_t at = i++;
+      return !removed_[at] && nodes_[at].op == op;
+    });
+  }
   // An RMS_NORM over whole rows with a weight.
   bool is_row_norm(std::size_t i) const {
-    const Node& n = nodes_[i];
-    return !removed_[i] && n.op == Op::RMS_NORM && !n.inplace && n.inputs[1] != ir::kNoBuffer &&
-           ir::attr_u32(n, "group") == columns(n.inputs[0]);
+    if (!are(i, {Op::RMS_NORM}) || nodes_[i].inplace) return false;
+    const auto norm = of<operand::RmsNorm>(i);
+    return norm.w != ir::kNoBuffer && ir::attr_u32(nodes_[i], "group") == columns(norm.x);
   }
-  // The next n nodes are LINEARs of node i's output, and nobody else reads it.
+  // The next n nodes are LINEARs of what the norm at i makes, and nobody else reads it.
   bool feeds_only(std::size_t i, std::size_t n) const {
-    const BufferId h = nodes_[i].outputs[0];
+    const BufferId h = of<operand::RmsNorm>(i).y;
     for (std::size_t j = i + 1; j <= i + n; ++j)
-      if (removed_[j] || nodes_[j].op != Op::LINEAR || nodes_[j].inputs[0] != h) return false;
+      if (!are(j, {Op::LINEAR}) || of<operand::Linear>(j).x != h) return false;
     return uses(h) == n;
   }
   std::size_t uses(BufferId id) const {
@@ -163,19 +200,19 @@ class Fuser {
   }
   // The per-head norm before a ROPE, if it feeds nothing else.
   std::optional<std::size_t> head_norm(const Node& rope) const {
-    const auto norm = producer(rope.inputs[0], Op::RMS_NORM, nodes_.size());
-    if (!norm || uses(rope.inputs[0]) != 1 || nodes_[*norm].inputs[1] == ir::kNoBuffer) return std::nullopt;
+    const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
+    const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());
+    if (!norm || uses(rotated) != 1 || of<operand::RmsNorm>(*norm).w == ir::kNoBuffer) return std::nullopt;
     return ir::attr_u32(nodes_[*norm], "group") == ir::attr_u32(rope, "head_dim") ? norm : std::nullopt;
   }
-  Node make(Op op, const Node& like, std::initializer_list<BufferId> inputs,
-            std::initializer_list<BufferId> outputs) const {
+  template <class Names>
+  Node make(const Node& like, const typename Names::template Of<BufferId>& operands) const {
     Node node;
-    node.op = op;
+    const ir::OpRule& rule = ir::rule(ir::kOpOf<Names>);
+    ir::set_operands<Names>(node, rule.inputs.size(), operands);
     node.stage = like.stage;
     node.layer = like.layer;
-    for (const auto id : inputs) node.inputs[node.n_inputs++] = id;
-    for (const auto id : outputs) node.outputs[node.n_outputs++] = id;
-    for (const auto& attr : ir::rule(op).attrs)
+    for (const auto& attr : rule.attrs)
       if (attr.name == "eps" && like.op == Op::RMS_NORM) ir::set_attr(node, "eps", ir::attr_u32(like, "eps"));
     return node;
   }

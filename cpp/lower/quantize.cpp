@@ -5,17 +5,22 @@
 
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "ir/operands.h"
 #include "lower/passes.h"
 #include "lower/rewrite.h"
 
 namespace zinc_rt::lower {
 namespace {
 
-// What a node wants its first input to be: f32, or the activation type of its weights. Nodes that do not take quantized
-// input: f32.
+// The place of x, the rows that products read: the first input of every op that takes them quantized.
+constexpr std::size_t kX = operand::Linear::x;
+static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
+              kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
+
+// What a node wants x to be: f32, or the activation type of its weights. Nodes that do not take quantized input: f32.
 Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
   const auto& rule = ir::rule(node.op);
-  if (rule.key_input < 0 || (rule.inputs[0].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
+  if (rule.key_input < 0 || (rule.inputs[kX].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
     return DType::kF32;
   const auto key = static_cast<std::size_t>(rule.key_input);
   const DType wanted = act_dtype(graph.buffer(node.inputs[key]).dtype);
@@ -43,8 +48,8 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
     if (std::ranges::find(attrs, "quantize", &ir::AttrRule::name) != attrs.end())
       ir::set_attr(node, "quantize", std::uint32_t{1});
     ZRT_TRY(const DType wanted, wanted_type(graph, node));
-    if (wanted != DType::kF32 && graph.buffer(node.inputs[0]).dtype == DType::kF32) {
-      const ir::BufferId source = node.inputs[0];
+    if (wanted != DType::kF32 && graph.buffer(node.inputs[kX]).dtype == DType::kF32) {
+      const ir::BufferId source = node.inputs[kX];
       auto [it, fresh] =
           made.try_emplace({source, wanted}, static_cast<ir::BufferId>(graph.buffers().size() + added.size()));
       if (fresh) {
@@ -59,15 +64,12 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
         const auto writer = writers.find(source);
         const bool is_written = writer != writers.end();
         ir::Node quantize;
-        quantize.op = ir::Op::QUANTIZE;
+        ir::set_operands<operand::Quantize>(quantize, 1, {.x = source, .y = it->second});
         quantize.stage = node.stage;
         quantize.layer = is_written ? writer->second->layer : node.layer;
-        quantize.n_inputs = quantize.n_outputs = 1;
-        quantize.inputs[0] = source;
-        quantize.outputs[0] = it->second;
         nodes.insert(is_written ? std::next(writer->second) : nodes.end(), quantize);
       }
-      node.inputs[0] = it->second;
+      node.inputs[kX] = it->second;
     }
     nodes.push_back(node);
     for (const auto id : node.outs()) {

@@ -1,0 +1,31 @@
+// A list of names that is asked for places by name, while compiling: constexpr NameList kSymbols{"dim:n", "dim:d"};
+// values[kSymbols["dim:d"]]. A name that is not in the list does not compile.
+// Thread rule: immutable.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <vector>
+
+namespace zinc_rt {
+
+// Not constexpr, so that a constant expression that comes here is an error.
+inline std::size_t name_is_not_in_the_list() {
+  return 0;
+}
+
+template <std::size_t N>
+struct NameList {
+  const char* names[N];
+
+  consteval std::size_t operator[](std::string_view name) const {
+    for (std::size_t i = 0; i < N; ++i)
+      if (names[i] == name) return i;
+    return name_is_not_in_the_list();
+  }
+  operator std::vector<const char*>() const { return {names, names + N}; }
+};
+template <class... Names>
+NameList(Names...) -> NameList<sizeof...(Names)>;
+
+}  // namespace zinc_rt

@@ -1,0 +1,66 @@
+// The operands of each op by name: inputs, then results, in the order of the op's rule, which op_rules.cpp (cpp/ir)
+// holds against this table while compiling. For the op LINEAR:
+//   operand::Linear::w           its place among the op's buffers
+//   operand::Linear::Of<T>       a T for each operand: Of<void*>{x, w, bias, y}, Of<BufferId>{...}
+//   operand::Linear::kCount      how many there are
+// Shared by host and device (C++17, POD).
+#pragma once
+
+// X(OPCODE, Name, operands...). BARRIER has none.
+#define ZRT_OPERANDS(X)                                                                                           \
+  X(EMBED, Embed, ids, table, y)                                                                                  \
+  X(RMS_NORM, RmsNorm, x, w, y)                                                                                   \
+  X(RMS_NORM_FUSED_QKV, RmsNormFusedQkv, x, norm_w, q_w, k_w, v_w, q_b, k_b, v_b, q, k, v)                        \
+  X(RMS_NORM_FUSED_MLP_GATE_UP, RmsNormFusedMlpGateUp, x, norm_w, gate_w, up_w, gate, up)                         \
+  X(ROPE, Rope, x, pos, table, y)                                                                                 \
+  X(RMS_NORM_FUSED_ROPE_KV_WRITE, RmsNormFusedRopeKvWrite, q, k, v, q_norm, k_norm, pos, slot, table, page_table, \
+    kv_k, kv_v, q_out, k_cache, v_cache)                                                                          \
+  X(FLASH_ATTN, FlashAttn, q, kv_k, kv_v, pos, slot, page_table, y)                                               \
+  X(FLASH_ATTN_BATCHED, FlashAttnBatched, q, kv_k, kv_v, pos, slot, page_table, y)                                \
+  X(MOE_GATE_TOPK, MoeGateTopk, x, gate_w, logits, ids, weights)                                                  \
+  X(MOE_GATE_UP, MoeGateUp, x, gate_w, up_w, ids, gate, up)                                                       \
+  X(MOE_SWIGLU, MoeSwiglu, gate, up, y)                                                                           \
+  X(MOE_DOWN_ACC, MoeDownAcc, x, down_w, ids, weights, expert_scale, hidden, out)                                 \
+  X(SHARED_EXPERT, SharedExpert, x, gate_w, up_w, down_w, gate_inp, hidden, out)                                  \
+  X(SSM_CONV1D, SsmConv1d, x, conv_w, pos, slot, state, y, next)                                                  \
+  X(SSM_DELTA_NET, SsmDeltaNet, x, beta, alpha, a, dt, pos, slot, state, y, next)                                 \
+  X(SSM_GATED_NORM, SsmGatedNorm, x, z, w, y)                                                                     \
+  X(RESIDUAL_RMS_NORM, ResidualRmsNorm, residual, x, w, y, sum)                                                   \
+  X(LM_HEAD, LmHead, x, w, logits)                                                                                \
+  X(ARGMAX, Argmax, logits, token)                                                                                \
+  X(SAMPLE, Sample, logits, params, history, bias, token)                                                         \
+  X(KV_WRITE_BATCHED, KvWriteBatched, k, v, pos, slot, page_table, kv_k, kv_v, k_cache, v_cache)                  \
+  X(MATMUL_WMMA_F16, MatmulWmmaF16, a, b, c)                                                                      \
+  X(MATMUL_WMMA_Q4K, MatmulWmmaQ4K, a, b, c)                                                                      \
+  X(STREAM_OUT, StreamOut, token, slot, ring, out)                                                                \
+  X(LOAD_REQUEST_STATE, LoadRequestState, slots, slot, value)                                                     \
+  X(STORE_REQUEST_STATE, StoreRequestState, slots, slot, value, out)                                              \
+  X(VERIFY_K, VerifyK, draft, logits, accept_len)                                                                 \
+  X(LINEAR, Linear, x, w, bias, y)                                                                                \
+  X(QUANTIZE, Quantize, x, y)                                                                                     \
+  X(ADD, Add, x, y, z)                                                                                            \
+  X(GLU, Glu, gate, up, y)                                                                                        \
+  X(SCALE, Scale, x, w, y)                                                                                        \
+  X(SOFTCAP, Softcap, x, y)                                                                                       \
+  X(SIGMOID_MUL, SigmoidMul, x, gate, y)                                                                          \
+  X(GATHER_ROWS, GatherRows, x, rows, y)                                                                          \
+  X(SLICE, Slice, x, y)                                                                                           \
+  X(MOE_LINEAR, MoeLinear, x, w, ids, y)                                                                          \
+  X(MOE_SUM, MoeSum, y, ids, weights, expert_scale, z)                                                            \
+  X(STATE_COPY, StateCopy, from, to, state, next)
+
+namespace zinc_rt::operand {
+
+#define ZRT_OPERAND_NAMES(opcode, Name, ...)                        \
+  struct Name {                                                     \
+    enum : unsigned { __VA_ARGS__, kCount };                        \
+    template <class T>                                              \
+    struct Of {                                                     \
+      T __VA_ARGS__;                                                \
+    };                                                              \
+    static_assert(sizeof(Of<char>) == kCount, "an operand a name"); \
+  };
+ZRT_OPERANDS(ZRT_OPERAND_NAMES)
+#undef ZRT_OPERAND_NAMES
+
+}  // namespace zinc_rt::operand
