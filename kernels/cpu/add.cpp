@@ -1,22 +1,27 @@
 // ADD: z = x + y. Shapes: [n, d]. z may be x.
 // Order: element by element.
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::Add;
+constexpr NameList kSymbols{"dim:d"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t width = args.dim(0);
+  const std::uint32_t width = args.dim(kSymbols["dim:d"]);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
-  const float *x = args.buffer<const float>(0) + at, *y = args.buffer<const float>(1) + at;
-  float* z = args.buffer<float>(2) + at;
+  const float *x = args.buffer<const float>(Operand::x) + at, *y = args.buffer<const float>(Operand::y) + at;
+  float* z = args.buffer<float>(Operand::z) + at;
   for (std::uint32_t i = 0; i < width; ++i) z[i] = x[i] + y[i];
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_add;
-const CpuKernel kCpuKernel_add{"ADD", run, {"dim:d"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_add{"ADD", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

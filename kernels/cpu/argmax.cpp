@@ -1,5 +1,7 @@
 // ARGMAX: token[r] = index of the largest logit; on a tie the lower index. NaN never wins; a row of NaN gives 0.
 // Shapes: logits [n, v], token [n]. Order: none.
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -14,15 +16,18 @@ std::uint32_t argmax_row(const float* x, std::uint32_t n) {
 
 namespace {
 
+using Operand = operand::Argmax;
+constexpr NameList kSymbols{"dim:v"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t v = args.dim(0), r = args.wg[0];
-  args.buffer<std::int32_t>(1)[r] =
-      static_cast<std::int32_t>(argmax_row(args.buffer<const float>(0) + std::uint64_t{r} * v, v));
+  const std::uint32_t v = args.dim(kSymbols["dim:v"]), r = args.wg[0];
+  args.buffer<std::int32_t>(Operand::token)[r] =
+      static_cast<std::int32_t>(argmax_row(args.buffer<const float>(Operand::logits) + std::uint64_t{r} * v, v));
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_argmax;
-const CpuKernel kCpuKernel_argmax{"ARGMAX", run, {"dim:v"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_argmax{"ARGMAX", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

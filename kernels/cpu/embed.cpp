@@ -2,6 +2,8 @@
 // reports; it cannot read outside the table. Order: none.
 #include <cmath>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/panels.h"
@@ -10,18 +12,21 @@
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::Embed;
+constexpr NameList kSymbols{"dim:v", "dim:d", "dtype:table"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t v = args.dim(0), d = args.dim(1), t = args.wg[0];
-  const auto dtype = static_cast<DType>(args.symbols[2]);
-  const auto id = args.buffer<const std::int32_t>(0)[t];
-  float* y = args.buffer<float>(2) + std::uint64_t{t} * d;
+  const std::uint32_t v = args.dim(kSymbols["dim:v"]), d = args.dim(kSymbols["dim:d"]), t = args.wg[0];
+  const auto dtype = static_cast<DType>(args.symbols[kSymbols["dtype:table"]]);
+  const auto id = args.buffer<const std::int32_t>(Operand::ids)[t];
+  float* y = args.buffer<float>(Operand::y) + std::uint64_t{t} * d;
   const float scale = args.constants<push::Embed>().scale;
   if (id < 0 || static_cast<std::uint32_t>(id) >= v) {
     for (std::uint32_t i = 0; i < d; ++i) y[i] = NAN;
     return;
   }
-  const auto* table = args.buffer<const std::byte>(1);
-  if (args.is_packed(1) && has_panels(dtype))
+  const auto* table = args.buffer<const std::byte>(Operand::table);
+  if (args.is_packed(Operand::table) && has_panels(dtype))
     dequantize_packed_row(dtype, v, d, table, static_cast<std::uint32_t>(id), y);
   else
     quant_format(dtype)->dequantize_row(table + static_cast<std::uint64_t>(id) * row_bytes(dtype, d), y, d);
@@ -32,6 +37,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_embed;
-const CpuKernel kCpuKernel_embed{"EMBED", run, {"dim:v", "dim:d", "dtype:table"}, {{"n"}, {}}, KeyTypes::kWeights};
+const CpuKernel kCpuKernel_embed{"EMBED", run, kSymbols, {{"n"}, {}}, KeyTypes::kWeights};
 
 }  // namespace zinc_rt::cpu

@@ -12,13 +12,18 @@
 #include <algorithm>
 
 #include "base/multiversion.h"
+#include "base/name_list.h"
 #include "kernels/common/fold.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::FlashAttn;
+constexpr NameList kSymbols{"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"};
 
 constexpr std::uint32_t kChunk = kAttendChunk;
 
@@ -146,19 +151,19 @@ AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile) {
   const auto& c = args.constants<push::FlashAttn>();
   const std::uint32_t begin = args.wg[0] * tile;
   return {c,
-          args.buffer<const float>(0) + std::uint64_t{begin} * c.n_heads * c.head_dim,
-          args.buffers[1],
-          args.buffers[2],
-          static_cast<DType>(args.symbols[1]),
-          args.symbols[2],
-          args.symbols[3],
-          args.buffer<const std::int32_t>(3) + begin,
-          args.buffer<const std::int32_t>(4) + begin,
-          args.buffer<const std::int32_t>(5),
-          args.dim(0),
+          args.buffer<const float>(Operand::q) + std::uint64_t{begin} * c.n_heads * c.head_dim,
+          args.buffers[Operand::kv_k],
+          args.buffers[Operand::kv_v],
+          static_cast<DType>(args.symbols[kSymbols["dtype:kv_k"]]),
+          args.symbols[kSymbols["pitch:kv_k"]],
+          args.symbols[kSymbols["pitch:kv_v"]],
+          args.buffer<const std::int32_t>(Operand::pos) + begin,
+          args.buffer<const std::int32_t>(Operand::slot) + begin,
+          args.buffer<const std::int32_t>(Operand::page_table),
+          args.dim(kSymbols["dim:m"]),
           std::min(args.n_tokens - begin, tile),
           args.wg[1],
-          args.buffer<float>(6) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
+          args.buffer<float>(Operand::y) + std::uint64_t{begin} * c.n_heads * c.v_head_dim,
           reinterpret_cast<float*>(args.lds)};
 }
 
@@ -183,7 +188,9 @@ struct Cut {
   std::uint32_t n_tokens, most = ~0u;
 
   explicit Cut(const CpuArgs& args)
-      : shape(args.constants<push::FlashAttn>()), pos(args.buffer<const std::int32_t>(3)), n_tokens(args.n_tokens) {
+      : shape(args.constants<push::FlashAttn>()),
+        pos(args.buffer<const std::int32_t>(Operand::pos)),
+        n_tokens(args.n_tokens) {
     if (args.n_threads < 2) return;
     std::uint64_t n_chunks = 0;
     for (std::uint32_t t = 0; t < n_tokens; ++t) n_chunks += end_chunk(t) - first_chunk(t);
@@ -206,7 +213,7 @@ struct Cut {
 // Floats of the records of a token and kv head: of all chunks that a slot's pages hold.
 std::uint64_t records_floats(const CpuArgs& args) {
   const auto& c = args.constants<push::FlashAttn>();
-  return (std::uint64_t{args.dim(0)} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
+  return (std::uint64_t{args.dim(kSymbols["dim:m"])} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
          attend_record_floats(c.v_head_dim);
 }
 // Those of the cut_idx-th history that is cut.
@@ -285,10 +292,12 @@ extern const CpuKernel kCpuKernel_flash_attn;
 const CpuKernel kCpuKernel_flash_attn{
     "FLASH_ATTN",
     run,
-    {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
+    kSymbols,
     {{"n"}, {"n_kv_heads"}},
     KeyTypes::kKv,
-    [](const std::uint32_t* s) { return attend_scratch_floats(s[4], s[5]) * 4; },
+    [](const std::uint32_t* s) {
+      return attend_scratch_floats(s[kSymbols["attr:head_dim"]], s[kSymbols["attr:v_head_dim"]]) * 4;
+    },
     prepare,
     n_prepare,
     shared_bytes};

@@ -3,17 +3,22 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::GatherRows;
+constexpr NameList kSymbols{"dim:d", "dim:n"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t d = args.dim(0), n = args.dim(1), r = args.wg[0];
-  const auto row = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(1)[r]);
-  float* y = args.buffer<float>(2) + std::uint64_t{r} * d;
+  const std::uint32_t d = args.dim(kSymbols["dim:d"]), n = args.dim(kSymbols["dim:n"]), r = args.wg[0];
+  const auto row = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::rows)[r]);
+  float* y = args.buffer<float>(Operand::y) + std::uint64_t{r} * d;
   if (row < n) {
-    std::copy_n(args.buffer<const float>(0) + std::uint64_t{row} * d, d, y);
+    std::copy_n(args.buffer<const float>(Operand::x) + std::uint64_t{row} * d, d, y);
   } else {
     std::fill_n(y, d, NAN);
   }
@@ -22,6 +27,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_gather_rows;
-const CpuKernel kCpuKernel_gather_rows{"GATHER_ROWS", run, {"dim:d", "dim:n"}, {{"r"}, {}}};
+const CpuKernel kCpuKernel_gather_rows{"GATHER_ROWS", run, kSymbols, {{"r"}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -1,11 +1,16 @@
 // GLU: y = act(gate) * up, act = silu (0) or gelu in its tanh form (1). Shapes: [n, f]. y may be gate.
 // Order: element by element.
 #include "base/multiversion.h"
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::Glu;
+constexpr NameList kSymbols{"dim:f"};
 
 ZRT_MULTIVERSION void reference(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n) {
   if (act == push::kGeluTanh) {
@@ -16,10 +21,10 @@ ZRT_MULTIVERSION void reference(std::uint32_t act, const float* gate, const floa
 }
 
 void run(const CpuArgs& args) {
-  const std::uint32_t width = args.dim(0);
+  const std::uint32_t width = args.dim(kSymbols["dim:f"]);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * width;
-  glu_row(args.constants<push::Glu>().act, args.buffer<const float>(0) + at, args.buffer<const float>(1) + at,
-          args.buffer<float>(2) + at, width, args.set);
+  glu_row(args.constants<push::Glu>().act, args.buffer<const float>(Operand::gate) + at,
+          args.buffer<const float>(Operand::up) + at, args.buffer<float>(Operand::y) + at, width, args.set);
 }
 
 }  // namespace
@@ -30,6 +35,6 @@ void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, st
 }
 
 extern const CpuKernel kCpuKernel_glu;
-const CpuKernel kCpuKernel_glu{"GLU", run, {"dim:f"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_glu{"GLU", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -5,12 +5,17 @@
 // -127..127, all 0 where d is 0. A NaN or an infinity in the block, or a d beyond f16, makes d NaN. Order: none; every
 // cell has one writer.
 #include "base/multiversion.h"
+#include "base/name_list.h"
 #include "kernels/common/half.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::KvWriteBatched;
+constexpr NameList kSymbols{"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
 
 ZRT_MULTIVERSION void store_f16(const float* row, std::uint16_t* cell, std::uint32_t n) {
   for (std::uint32_t i = 0; i < n; ++i) cell[i] = f32_to_f16(row[i]);
@@ -39,15 +44,20 @@ ZRT_MULTIVERSION void store_q8_0(const float* row, std::byte* cell, std::uint32_
 }
 
 void run(const CpuArgs& args) {
-  const std::uint32_t nk = args.dim(0), nv = args.dim(1), pages_per_slot = args.dim(2), t = args.wg[0];
-  const auto kv = static_cast<DType>(args.symbols[3]);
-  const auto pos = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(2)[t]);
-  const auto* pages = args.buffer<const std::int32_t>(4) +
-                      static_cast<std::uint64_t>(args.buffer<const std::int32_t>(3)[t]) * pages_per_slot;
-  kv_store_row(args.buffer<const float>(0) + std::uint64_t{t} * nk,
-               kv_cell(args.buffers[5], pages, pos, args.symbols[4], row_bytes(kv, nk)), nk, kv);
-  kv_store_row(args.buffer<const float>(1) + std::uint64_t{t} * nv,
-               kv_cell(args.buffers[6], pages, pos, args.symbols[5], row_bytes(kv, nv)), nv, kv);
+  const std::uint32_t nk = args.dim(kSymbols["dim:nk"]), nv = args.dim(kSymbols["dim:nv"]),
+                      pages_per_slot = args.dim(kSymbols["dim:m"]), t = args.wg[0];
+  const auto kv = static_cast<DType>(args.symbols[kSymbols["dtype:kv_k"]]);
+  const auto pos = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::pos)[t]);
+  const auto* pages = args.buffer<const std::int32_t>(Operand::page_table) +
+                      static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::slot)[t]) * pages_per_slot;
+  kv_store_row(
+      args.buffer<const float>(Operand::k) + std::uint64_t{t} * nk,
+      kv_cell(args.buffers[Operand::kv_k], pages, pos, args.symbols[kSymbols["pitch:kv_k"]], row_bytes(kv, nk)), nk,
+      kv);
+  kv_store_row(
+      args.buffer<const float>(Operand::v) + std::uint64_t{t} * nv,
+      kv_cell(args.buffers[Operand::kv_v], pages, pos, args.symbols[kSymbols["pitch:kv_v"]], row_bytes(kv, nv)), nv,
+      kv);
 }
 
 }  // namespace
@@ -61,10 +71,6 @@ void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv) {
 }
 
 extern const CpuKernel kCpuKernel_kv_write_batched;
-const CpuKernel kCpuKernel_kv_write_batched{"KV_WRITE_BATCHED",
-                                            run,
-                                            {"dim:nk", "dim:nv", "dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"},
-                                            {{"n"}, {}},
-                                            KeyTypes::kKv};
+const CpuKernel kCpuKernel_kv_write_batched{"KV_WRITE_BATCHED", run, kSymbols, {{"n"}, {}}, KeyTypes::kKv};
 
 }  // namespace zinc_rt::cpu

@@ -4,7 +4,9 @@
 // Order: the dot's own, written in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
 #include <algorithm>
 
+#include "base/name_list.h"
 #include "kernels/common/act_q8.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/panels.h"
@@ -13,6 +15,9 @@
 namespace zinc_rt::cpu {
 
 namespace {
+
+using Operand = operand::Linear;
+constexpr NameList kSymbols{"dim:n", "dim:k", "dim:m", "dtype:w", "dtype:x"};
 
 bool is_float(DType type) {
   return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16;
@@ -140,37 +145,39 @@ namespace {
 constexpr std::uint32_t kTile = 64;
 
 std::uint32_t n_prepare(const CpuArgs& args) {
-  const auto w = static_cast<DType>(args.symbols[3]), x = static_cast<DType>(args.symbols[4]);
-  return rounds_x(args.set, w, x, args.dim(0)) ? args.dim(0) : 0;
+  const auto w = static_cast<DType>(args.symbols[kSymbols["dtype:w"]]),
+             x = static_cast<DType>(args.symbols[kSymbols["dtype:x"]]);
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]);
+  return rounds_x(args.set, w, x, n) ? n : 0;
 }
 
 std::uint64_t shared_bytes(const CpuArgs& args) {
-  return n_prepare(args) * bf16_row_bytes(args.dim(1));
+  return n_prepare(args) * bf16_row_bytes(args.dim(kSymbols["dim:k"]));
 }
 
 void prepare(const CpuArgs& args) {
-  const std::uint32_t k = args.dim(1);
+  const std::uint32_t k = args.dim(kSymbols["dim:k"]);
   const std::uint64_t t = args.wg[0];
-  const auto x_dtype = static_cast<DType>(args.symbols[4]);
-  args.set->rows->round_x(args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, k), x_dtype,
+  const auto x_dtype = static_cast<DType>(args.symbols[kSymbols["dtype:x"]]);
+  args.set->rows->round_x(args.buffer<const std::byte>(Operand::x) + t * row_bytes(x_dtype, k), x_dtype,
                           args.shared + t * bf16_row_bytes(k), k);
 }
 
 void run(const CpuArgs& args) {
-  const std::uint32_t n = args.dim(0), k = args.dim(1), m = args.dim(2);
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), k = args.dim(kSymbols["dim:k"]), m = args.dim(kSymbols["dim:m"]);
   const bool is_rounded = n_prepare(args) > 0;
-  const auto x_dtype = is_rounded ? DType::kBF16 : static_cast<DType>(args.symbols[4]);
-  const LinearArgs linear{args.buffers[1],
-                          static_cast<DType>(args.symbols[3]),
-                          args.is_packed(1),
+  const auto x_dtype = is_rounded ? DType::kBF16 : static_cast<DType>(args.symbols[kSymbols["dtype:x"]]);
+  const LinearArgs linear{args.buffers[Operand::w],
+                          static_cast<DType>(args.symbols[kSymbols["dtype:w"]]),
+                          args.is_packed(Operand::w),
                           m,
-                          args.buffer<const float>(2),
-                          is_rounded ? args.shared : args.buffers[0],
+                          args.buffer<const float>(Operand::bias),
+                          is_rounded ? args.shared : args.buffers[Operand::x],
                           x_dtype,
                           is_rounded ? bf16_row_bytes(k) : row_bytes(x_dtype, k),
                           k,
                           n,
-                          args.buffer<float>(3),
+                          args.buffer<float>(Operand::y),
                           m,
                           reinterpret_cast<float*>(args.lds),
                           args.set};
@@ -182,10 +189,10 @@ void run(const CpuArgs& args) {
 extern const CpuKernel kCpuKernel_linear;
 const CpuKernel kCpuKernel_linear{"LINEAR",
                                   run,
-                                  {"dim:n", "dim:k", "dim:m", "dtype:w", "dtype:x"},
+                                  kSymbols,
                                   {{"m", kTile}, {}},
                                   KeyTypes::kWeights,
-                                  [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; },
+                                  [](const std::uint32_t* s) { return std::uint64_t{s[kSymbols["dim:k"]]} * 4; },
                                   prepare,
                                   n_prepare,
                                   shared_bytes};

@@ -2,28 +2,33 @@
 // v]. Order: as LINEAR.
 #include <algorithm>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::LmHead;
+constexpr NameList kSymbols{"dim:n", "dim:d", "dim:v", "dtype:w", "dtype:x"};
+
 constexpr std::uint32_t kTile = 256;
 
 void run(const CpuArgs& args) {
-  const std::uint32_t n = args.dim(0), d = args.dim(1), v = args.dim(2);
-  const auto x_dtype = static_cast<DType>(args.symbols[4]);
-  const LinearArgs linear{args.buffers[1],
-                          static_cast<DType>(args.symbols[3]),
-                          args.is_packed(1),
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), d = args.dim(kSymbols["dim:d"]), v = args.dim(kSymbols["dim:v"]);
+  const auto x_dtype = static_cast<DType>(args.symbols[kSymbols["dtype:x"]]);
+  const LinearArgs linear{args.buffers[Operand::w],
+                          static_cast<DType>(args.symbols[kSymbols["dtype:w"]]),
+                          args.is_packed(Operand::w),
                           v,
                           nullptr,
-                          args.buffers[0],
+                          args.buffers[Operand::x],
                           x_dtype,
                           row_bytes(x_dtype, d),
                           d,
                           n,
-                          args.buffer<float>(2),
+                          args.buffer<float>(Operand::logits),
                           v,
                           reinterpret_cast<float*>(args.lds),
                           args.set};
@@ -33,11 +38,9 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_lm_head;
-const CpuKernel kCpuKernel_lm_head{"LM_HEAD",
-                                   run,
-                                   {"dim:n", "dim:d", "dim:v", "dtype:w", "dtype:x"},
-                                   {{"v", kTile}, {}},
-                                   KeyTypes::kWeights,
-                                   [](const std::uint32_t* s) { return std::uint64_t{s[1]} * 4; }};
+const CpuKernel kCpuKernel_lm_head{
+    "LM_HEAD",          run,
+    kSymbols,           {{"v", kTile}, {}},
+    KeyTypes::kWeights, [](const std::uint32_t* s) { return std::uint64_t{s[kSymbols["dim:d"]]} * 4; }};
 
 }  // namespace zinc_rt::cpu

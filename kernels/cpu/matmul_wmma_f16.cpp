@@ -3,6 +3,8 @@
 // own, so a tier offers this op only in arithmetic `fast`; this reference is what its tolerance is measured against.
 #include <algorithm>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
@@ -10,26 +12,28 @@
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::MatmulWmmaF16;
+constexpr NameList kSymbols{"dim:k", "dim:m", "dtype:b"};
+
 constexpr std::uint32_t kTile = 64;
 
 void run(const CpuArgs& args) {
-  const std::uint32_t k = args.dim(0), m = args.dim(1), t = args.wg[0];
+  const std::uint32_t k = args.dim(kSymbols["dim:k"]), m = args.dim(kSymbols["dim:m"]), t = args.wg[0];
   auto* scratch = reinterpret_cast<float*>(args.lds);
   float* a = scratch + k;
-  quant_format(DType::kF16)->dequantize_row(args.buffer<const std::byte>(0) + t * row_bytes(DType::kF16, k), a, k);
-  linear_rows({args.buffers[1], static_cast<DType>(args.symbols[2]), false, m, nullptr, a, DType::kF32, 0, k, 1,
-               args.buffer<float>(2) + std::uint64_t{t} * m, m, scratch, args.set},
+  quant_format(DType::kF16)
+      ->dequantize_row(args.buffer<const std::byte>(Operand::a) + t * row_bytes(DType::kF16, k), a, k);
+  linear_rows({args.buffers[Operand::b], static_cast<DType>(args.symbols[kSymbols["dtype:b"]]), false, m, nullptr, a,
+               DType::kF32, 0, k, 1, args.buffer<float>(Operand::c) + std::uint64_t{t} * m, m, scratch, args.set},
               args.wg[1] * kTile, std::min(m, (args.wg[1] + 1) * kTile));
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_matmul_wmma_f16;
-const CpuKernel kCpuKernel_matmul_wmma_f16{"MATMUL_WMMA_F16",
-                                           run,
-                                           {"dim:k", "dim:m", "dtype:b"},
-                                           {{"n"}, {"m", kTile}},
-                                           KeyTypes::kF16AndBF16,
-                                           [](const std::uint32_t* s) { return std::uint64_t{s[0]} * 8; }};
+const CpuKernel kCpuKernel_matmul_wmma_f16{
+    "MATMUL_WMMA_F16", run, kSymbols, {{"n"}, {"m", kTile}}, KeyTypes::kF16AndBF16, [](const std::uint32_t* s) {
+      return std::uint64_t{s[kSymbols["dim:k"]]} * 8;
+    }};
 
 }  // namespace zinc_rt::cpu

@@ -5,7 +5,9 @@
 // the most likely on.
 #include <algorithm>
 
+#include "base/name_list.h"
 #include "kernels/common/fold.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -19,19 +21,23 @@ float sum_lanes(const float* x, std::uint32_t n) {
 
 namespace {
 
+using Operand = operand::MoeGateTopk;
+constexpr NameList kSymbols{"dim:d", "dim:e", "dtype:gate_w", "dtype:x"};
+
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::MoeGateTopk>();
-  const std::uint32_t d = args.dim(0), e = args.dim(1), t = args.wg[0];
-  const auto x_dtype = static_cast<DType>(args.symbols[3]);
+  const std::uint32_t d = args.dim(kSymbols["dim:d"]), e = args.dim(kSymbols["dim:e"]), t = args.wg[0];
+  const auto x_dtype = static_cast<DType>(args.symbols[kSymbols["dtype:x"]]);
   auto* scratch = reinterpret_cast<float*>(args.lds);
   float* p = scratch + d;
-  float* logits = args.buffer<float>(2) + std::uint64_t{t} * e;
-  auto* ids = args.buffer<std::int32_t>(3) + std::uint64_t{t} * c.n_used;
-  float* weights = args.buffer<float>(4) + std::uint64_t{t} * c.n_used;
-  linear_rows(
-      {args.buffers[1], static_cast<DType>(args.symbols[2]), args.is_packed(1), e, nullptr,
-       args.buffer<const std::byte>(0) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, logits, e, scratch, args.set},
-      0, e);
+  float* logits = args.buffer<float>(Operand::logits) + std::uint64_t{t} * e;
+  auto* ids = args.buffer<std::int32_t>(Operand::ids) + std::uint64_t{t} * c.n_used;
+  float* weights = args.buffer<float>(Operand::weights) + std::uint64_t{t} * c.n_used;
+  linear_rows({args.buffers[Operand::gate_w], static_cast<DType>(args.symbols[kSymbols["dtype:gate_w"]]),
+               args.is_packed(Operand::gate_w), e, nullptr,
+               args.buffer<const std::byte>(Operand::x) + t * row_bytes(x_dtype, d), x_dtype, 0, d, 1, logits, e,
+               scratch, args.set},
+              0, e);
   const float max = logits[argmax_row(logits, e)];
   for (std::uint32_t i = 0; i < e; ++i) p[i] = exact::exp(logits[i] - max);
   const float inverse = exact::rcp(sum_lanes(p, e));
@@ -57,11 +63,9 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_moe_gate_topk;
-const CpuKernel kCpuKernel_moe_gate_topk{"MOE_GATE_TOPK",
-                                         run,
-                                         {"dim:d", "dim:e", "dtype:gate_w", "dtype:x"},
-                                         {{"n"}, {}},
-                                         KeyTypes::kWeights,
-                                         [](const std::uint32_t* s) { return (std::uint64_t{s[0]} + s[1]) * 4; }};
+const CpuKernel kCpuKernel_moe_gate_topk{
+    "MOE_GATE_TOPK", run, kSymbols, {{"n"}, {}}, KeyTypes::kWeights, [](const std::uint32_t* s) {
+      return (std::uint64_t{s[kSymbols["dim:d"]]} + s[kSymbols["dim:e"]]) * 4;
+    }};
 
 }  // namespace zinc_rt::cpu

@@ -6,12 +6,17 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 
 namespace {
+
+using Operand = operand::MoeLinear;
+constexpr NameList kSymbols{"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
 
 constexpr std::uint32_t kGather = 32;  // choices of one expert that are computed together
 
@@ -55,21 +60,21 @@ void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint3
 namespace {
 
 void run(const CpuArgs& args) {
-  const std::uint32_t f = args.dim(3);
-  const MoeLinearArgs linear{args.buffers[1],
-                             static_cast<DType>(args.symbols[5]),
-                             args.is_packed(1),
-                             args.symbols[7],
-                             args.buffers[0],
-                             static_cast<DType>(args.symbols[6]),
+  const std::uint32_t f = args.dim(kSymbols["dim:f"]);
+  const MoeLinearArgs linear{args.buffers[Operand::w],
+                             static_cast<DType>(args.symbols[kSymbols["dtype:w"]]),
+                             args.is_packed(Operand::w),
+                             args.symbols[kSymbols["pitch:w"]],
+                             args.buffers[Operand::x],
+                             static_cast<DType>(args.symbols[kSymbols["dtype:x"]]),
                              args.constants<push::MoeLinear>().rows,
-                             args.buffer<const std::int32_t>(2),
-                             args.dim(0),
-                             args.dim(4),
-                             args.dim(2),
+                             args.buffer<const std::int32_t>(Operand::ids),
+                             args.dim(kSymbols["dim:n"]),
+                             args.dim(kSymbols["dim:k"]),
+                             args.dim(kSymbols["dim:e"]),
                              f,
-                             args.dim(1),
-                             args.buffer<float>(3),
+                             args.dim(kSymbols["dim:d"]),
+                             args.buffer<float>(Operand::y),
                              args.lds,
                              args.set};
   moe_linear_tile(linear, args.wg[0], args.wg[1] * kMoeTile, std::min(f, (args.wg[1] + 1) * kMoeTile));
@@ -78,11 +83,9 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_moe_linear;
-const CpuKernel kCpuKernel_moe_linear{"MOE_LINEAR",
-                                      run,
-                                      {"dim:n", "dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"},
-                                      {{"e"}, {"f", kMoeTile}},
-                                      KeyTypes::kWeights,
-                                      [](const std::uint32_t* s) { return moe_linear_lds(s[1]); }};
+const CpuKernel kCpuKernel_moe_linear{
+    "MOE_LINEAR",       run,
+    kSymbols,           {{"e"}, {"f", kMoeTile}},
+    KeyTypes::kWeights, [](const std::uint32_t* s) { return moe_linear_lds(s[kSymbols["dim:d"]]); }};
 
 }  // namespace zinc_rt::cpu

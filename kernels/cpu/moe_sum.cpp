@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -18,14 +20,18 @@ float moe_weight(const float* weights, const std::int32_t* ids, const float* exp
 
 namespace {
 
+using Operand = operand::MoeSum;
+constexpr NameList kSymbols{"dim:d", "dim:k", "dim:e"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t d = args.dim(0), k = args.dim(1), t = args.wg[0];
-  const float* y = args.buffer<const float>(0) + std::uint64_t{t} * k * d;
-  float* z = args.buffer<float>(4) + std::uint64_t{t} * d;
+  const std::uint32_t d = args.dim(kSymbols["dim:d"]), k = args.dim(kSymbols["dim:k"]), t = args.wg[0];
+  const float* y = args.buffer<const float>(Operand::y) + std::uint64_t{t} * k * d;
+  float* z = args.buffer<float>(Operand::z) + std::uint64_t{t} * d;
   std::fill_n(z, d, 0.0f);
   for (std::uint32_t j = 0; j < k; ++j) {
-    const float weight = moe_weight(args.buffer<const float>(2), args.buffer<const std::int32_t>(1),
-                                    args.buffer<const float>(3), args.symbols[2], t * k + j);
+    const float weight =
+        moe_weight(args.buffer<const float>(Operand::weights), args.buffer<const std::int32_t>(Operand::ids),
+                   args.buffer<const float>(Operand::expert_scale), args.symbols[kSymbols["dim:e"]], t * k + j);
     for (std::uint32_t i = 0; i < d; ++i) z[i] = __builtin_fmaf(weight, y[std::uint64_t{j} * d + i], z[i]);
   }
 }
@@ -33,6 +39,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_moe_sum;
-const CpuKernel kCpuKernel_moe_sum{"MOE_SUM", run, {"dim:d", "dim:k", "dim:e"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_moe_sum{"MOE_SUM", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -7,12 +7,17 @@
 #include <cmath>
 
 #include "base/multiversion.h"
+#include "base/name_list.h"
 #include "kernels/common/act_q8.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::Quantize;
+constexpr NameList kSymbols{"dim:k", "dtype:y"};
 
 ZRT_MULTIVERSION float quantize_block(const float* x, std::int8_t* q, int n) {
   float amax = 0.0f;
@@ -33,11 +38,11 @@ ZRT_MULTIVERSION float quantize_block(const float* x, std::int8_t* q, int n) {
 }
 
 void run(const CpuArgs& args) {
-  const std::uint32_t k = args.dim(0);
-  const auto act = static_cast<DType>(args.symbols[1]);
+  const std::uint32_t k = args.dim(kSymbols["dim:k"]);
+  const auto act = static_cast<DType>(args.symbols[kSymbols["dtype:y"]]);
   const std::uint64_t t = args.wg[0];
-  quantize_row(args.buffer<const float>(0) + t * k, args.buffer<std::byte>(1) + t * row_bytes(act, k), k, act,
-               args.set);
+  quantize_row(args.buffer<const float>(Operand::x) + t * k, args.buffer<std::byte>(Operand::y) + t * row_bytes(act, k),
+               k, act, args.set);
 }
 
 }  // namespace
@@ -66,6 +71,6 @@ void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const Ker
 }
 
 extern const CpuKernel kCpuKernel_quantize;
-const CpuKernel kCpuKernel_quantize{"QUANTIZE", run, {"dim:k", "dtype:y"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_quantize{"QUANTIZE", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

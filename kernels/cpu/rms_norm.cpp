@@ -2,6 +2,8 @@
 // out. Shapes: x [n, d], w [group], y [n, d]; group divides d (group = d: the whole row; group = head_dim: per head).
 // Order: the sum of squares is the float dot of x with itself (rule 4); the mean is fma(sum, 1/group, eps); then (x *
 // r) * w.
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
@@ -24,17 +26,20 @@ void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std
 
 namespace {
 
+using Operand = operand::RmsNorm;
+constexpr NameList kSymbols{"dim:d"};
+
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::RmsNorm>();
-  const std::uint32_t d = args.dim(0);
+  const std::uint32_t d = args.dim(kSymbols["dim:d"]);
   const std::uint64_t at = std::uint64_t{args.wg[0]} * d;
-  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(1), args.buffer<float>(2) + at, d, c.group,
-               c.eps, args.set);
+  rms_norm_row(args.buffer<const float>(Operand::x) + at, args.buffer<const float>(Operand::w),
+               args.buffer<float>(Operand::y) + at, d, c.group, c.eps, args.set);
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_rms_norm;
-const CpuKernel kCpuKernel_rms_norm{"RMS_NORM", run, {"dim:d"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_rms_norm{"RMS_NORM", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

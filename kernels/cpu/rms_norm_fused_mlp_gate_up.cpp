@@ -4,27 +4,49 @@
 #include <algorithm>
 #include <array>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::RmsNormFusedMlpGateUp;
+constexpr NameList kSymbols{"dim:n", "dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"};
+
 constexpr std::uint32_t kTile = 64;
 
 NormArgs norm_of(const CpuArgs& args) {
   const auto& c = args.constants<push::RmsNormFusedMlpGateUp>();
-  return {args.buffer<const float>(0), args.buffer<const float>(1), args.dim(0), args.dim(1), c.eps, c.quantize != 0};
+  return {args.buffer<const float>(Operand::x),
+          args.buffer<const float>(Operand::norm_w),
+          args.dim(kSymbols["dim:n"]),
+          args.dim(kSymbols["dim:d"]),
+          c.eps,
+          c.quantize != 0};
 }
 
+// The operands and symbols of gate and up.
+struct Part {
+  unsigned w, y;
+  std::size_t w_dtype;
+};
+constexpr Part kParts[] = {{Operand::gate_w, Operand::gate, kSymbols["dtype:gate_w"]},
+                           {Operand::up_w, Operand::up, kSymbols["dtype:up_w"]}};
+
 std::array<NormLinearPart, 2> parts_of(const CpuArgs& args) {
-  const std::uint32_t f = args.dim(2);
+  const std::uint32_t f = args.dim(kSymbols["dim:f"]);
   std::array<NormLinearPart, 2> parts;
-  for (std::uint32_t i = 0; i < 2; ++i)
-    parts[i] = {args.buffers[2 + i],       static_cast<DType>(args.symbols[3 + i]),
-                args.is_packed(2 + i),     nullptr,
-                args.buffer<float>(4 + i), f,
-                args.wg[0] * kTile,        std::min(f, (args.wg[0] + 1) * kTile)};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    parts[i] = {args.buffers[kParts[i].w],
+                static_cast<DType>(args.symbols[kParts[i].w_dtype]),
+                args.is_packed(kParts[i].w),
+                nullptr,
+                args.buffer<float>(kParts[i].y),
+                f,
+                args.wg[0] * kTile,
+                std::min(f, (args.wg[0] + 1) * kTile)};
   return parts;
 }
 
@@ -37,15 +59,15 @@ void run(const CpuArgs& args) {
 }
 
 std::uint64_t lds(const std::uint32_t* s) {
-  return norm_linear_lds(s[1]);
+  return norm_linear_lds(s[kSymbols["dim:d"]]);
 }
 
 std::uint32_t n_tokens(const CpuArgs& args) {
-  return args.dim(0);
+  return args.dim(kSymbols["dim:n"]);
 }
 
 std::uint64_t shared(const CpuArgs& args) {
-  return args.dim(0) * norm_linear_shared(args.dim(1));
+  return args.dim(kSymbols["dim:n"]) * norm_linear_shared(args.dim(kSymbols["dim:d"]));
 }
 
 }  // namespace
@@ -53,7 +75,7 @@ std::uint64_t shared(const CpuArgs& args) {
 extern const CpuKernel kCpuKernel_rms_norm_fused_mlp_gate_up;
 const CpuKernel kCpuKernel_rms_norm_fused_mlp_gate_up{"RMS_NORM_FUSED_MLP_GATE_UP",
                                                       run,
-                                                      {"dim:n", "dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"},
+                                                      kSymbols,
                                                       {{"f", kTile}, {}},
                                                       KeyTypes::kWeights,
                                                       lds,

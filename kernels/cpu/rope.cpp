@@ -4,6 +4,8 @@
 // position outside the table gives NaN. Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
 #include <cmath>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
@@ -26,23 +28,26 @@ void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d,
 
 namespace {
 
+using Operand = operand::Rope;
+constexpr NameList kSymbols{"dim:d", "dim:p"};
+
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::Rope>();
-  const std::uint32_t d = args.dim(0), rows = args.dim(1), t = args.wg[0];
-  const auto pos = args.buffer<const std::int32_t>(1)[t];
-  float* y = args.buffer<float>(3) + std::uint64_t{t} * d;
+  const std::uint32_t d = args.dim(kSymbols["dim:d"]), rows = args.dim(kSymbols["dim:p"]), t = args.wg[0];
+  const auto pos = args.buffer<const std::int32_t>(Operand::pos)[t];
+  float* y = args.buffer<float>(Operand::y) + std::uint64_t{t} * d;
   if (pos < 0 || static_cast<std::uint32_t>(pos) >= rows) {
     for (std::uint32_t i = 0; i < d; ++i) y[i] = NAN;
     return;
   }
-  rope_row(args.buffer<const float>(0) + std::uint64_t{t} * d,
-           args.buffer<const float>(2) + static_cast<std::uint64_t>(pos) * c.n_rot, y, d, c.head_dim, c.n_rot,
-           c.neox != 0, args.set);
+  rope_row(args.buffer<const float>(Operand::x) + std::uint64_t{t} * d,
+           args.buffer<const float>(Operand::table) + static_cast<std::uint64_t>(pos) * c.n_rot, y, d, c.head_dim,
+           c.n_rot, c.neox != 0, args.set);
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_rope;
-const CpuKernel kCpuKernel_rope{"ROPE", run, {"dim:d", "dim:p"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_rope{"ROPE", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

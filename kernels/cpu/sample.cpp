@@ -19,6 +19,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/cpu/kernel.h"
@@ -26,6 +28,9 @@
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::Sample;
+constexpr NameList kSymbols{"dim:v"};
 
 struct Candidate {
   float logit;
@@ -165,10 +170,10 @@ std::int32_t largest(const float* logits, std::uint32_t v) {
 }
 
 void run(const CpuArgs& args) {
-  const std::uint32_t v = args.dim(0), r = args.wg[0];
-  const SampleParams p = args.buffer<const SampleParams>(1)[r];
-  const float* logits = args.buffer<const float>(0) + std::uint64_t{r} * v;
-  auto* out = args.buffer<std::int32_t>(4) + r;
+  const std::uint32_t v = args.dim(kSymbols["dim:v"]), r = args.wg[0];
+  const SampleParams p = args.buffer<const SampleParams>(Operand::params)[r];
+  const float* logits = args.buffer<const float>(Operand::logits) + std::uint64_t{r} * v;
+  auto* out = args.buffer<std::int32_t>(Operand::token) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
   if (is_greedy && !has_penalties && p.n_bias == 0) {
@@ -180,8 +185,9 @@ void run(const CpuArgs& args) {
   auto* work = reinterpret_cast<float*>(spare + v);
   auto* counts = reinterpret_cast<std::uint32_t*>(work + v);
   std::copy_n(logits, v, work);
-  if (p.n_bias > 0) add_bias(p, args.buffer<const std::uint32_t>(3) + std::size_t{2} * p.bias_begin, work, v);
-  if (has_penalties) penalize(p, args.buffer<const std::int32_t>(2) + p.history_begin, counts, work, v);
+  if (p.n_bias > 0)
+    add_bias(p, args.buffer<const std::uint32_t>(Operand::bias) + std::size_t{2} * p.bias_begin, work, v);
+  if (has_penalties) penalize(p, args.buffer<const std::int32_t>(Operand::history) + p.history_begin, counts, work, v);
   if (is_greedy) {
     *out = largest(work, v);
     return;
@@ -193,8 +199,9 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_sample;
-const CpuKernel kCpuKernel_sample{"SAMPLE",        run,
-                                  {"dim:v"},       {{"n"}, {}},
-                                  KeyTypes::kNone, [](const std::uint32_t* s) { return std::uint64_t{s[0]} * 24; }};
+const CpuKernel kCpuKernel_sample{
+    "SAMPLE",        run,
+    kSymbols,        {{"n"}, {}},
+    KeyTypes::kNone, [](const std::uint32_t* s) { return std::uint64_t{s[kSymbols["dim:v"]]} * 24; }};
 
 }  // namespace zinc_rt::cpu

@@ -7,11 +7,16 @@
 #include <algorithm>
 
 #include "base/multiversion.h"
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::SsmConv1d;
+constexpr NameList kSymbols{"dim:n", "dim:c"};
 
 constexpr std::uint32_t kTile = 256;
 
@@ -21,25 +26,25 @@ ZRT_MULTIVERSION void conv_step(const ConvStep& step) {
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::SsmConv1d>();
-  const std::uint32_t n = args.dim(0), channels = args.dim(1);
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), channels = args.dim(kSymbols["dim:c"]);
   const std::uint32_t begin = args.wg[0] * kTile, end = std::min(channels, begin + kTile);
-  const float *x = args.buffer<const float>(0), *w = args.buffer<const float>(1);
+  const float *x = args.buffer<const float>(Operand::x), *w = args.buffer<const float>(Operand::conv_w);
   const auto step = args.set != nullptr && args.set->rows != nullptr ? args.set->rows->conv_step : conv_step;
   for (std::uint32_t t = 0; t < n; ++t) {
-    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(3)[t]);
-    float* state = args.buffer<float>(4) + slot * c.taps * channels;
-    if (args.buffer<const std::int32_t>(2)[t] == 0)
+    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::slot)[t]);
+    float* state = args.buffer<float>(Operand::state) + slot * c.taps * channels;
+    if (args.buffer<const std::int32_t>(Operand::pos)[t] == 0)
       for (std::uint32_t i = 0; i < c.taps; ++i)
         std::fill(state + std::uint64_t{i} * channels + begin, state + std::uint64_t{i} * channels + end, 0.0f);
     const std::uint64_t at = std::uint64_t{t} * channels + begin;
     step({x + at, w + std::uint64_t{begin} * c.width, c.width, c.taps, end - begin, channels, state + begin,
-          args.buffer<float>(5) + at});
+          args.buffer<float>(Operand::y) + at});
   }
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_ssm_conv1d;
-const CpuKernel kCpuKernel_ssm_conv1d{"SSM_CONV1D", run, {"dim:n", "dim:c"}, {{"c", kTile}, {}}};
+const CpuKernel kCpuKernel_ssm_conv1d{"SSM_CONV1D", run, kSymbols, {{"c", kTile}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -10,12 +10,17 @@
 #include <algorithm>
 
 #include "base/multiversion.h"
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/quant.h"
 
 namespace zinc_rt::cpu {
 namespace {
+
+using Operand = operand::SsmDeltaNet;
+constexpr NameList kSymbols{"dim:n", "attr:k_dim", "attr:v_dim"};
 
 ZRT_MULTIVERSION void delta_step(const DeltaStep& step) {
   const std::uint32_t k_dim = step.k_dim, v_dim = step.v_dim;
@@ -43,7 +48,7 @@ ZRT_MULTIVERSION void delta_step(const DeltaStep& step) {
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::SsmDeltaNet>();
-  const std::uint32_t n = args.dim(0), h = args.wg[0];
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), h = args.wg[0];
   const std::uint32_t key_head = c.tiled != 0 ? h % c.n_k_heads : h / (c.n_v_heads / c.n_k_heads);
   const std::uint32_t columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
   const QuantFormat& f32 = *quant_format(DType::kF32);
@@ -51,22 +56,24 @@ void run(const CpuArgs& args) {
   const auto step = args.set != nullptr && args.set->rows != nullptr ? args.set->rows->delta_step : delta_step;
   const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
   for (std::uint32_t t = 0; t < n; ++t) {
-    const float* x = args.buffer<const float>(0) + std::uint64_t{t} * columns;
+    const float* x = args.buffer<const float>(Operand::x) + std::uint64_t{t} * columns;
     const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim,
                 *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
-    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(6)[t]);
-    float* state = args.buffer<float>(7) + (slot * c.n_v_heads + h) * c.k_dim * c.v_dim;
-    if (args.buffer<const std::int32_t>(5)[t] == 0) std::fill_n(state, std::uint64_t{c.k_dim} * c.v_dim, 0.0f);
+    const auto slot = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::slot)[t]);
+    float* state = args.buffer<float>(Operand::state) + (slot * c.n_v_heads + h) * c.k_dim * c.v_dim;
+    if (args.buffer<const std::int32_t>(Operand::pos)[t] == 0)
+      std::fill_n(state, std::uint64_t{c.k_dim} * c.v_dim, 0.0f);
     const float rq = exact::rsqrt(f32.dot(xq, xq, c.k_dim) + c.eps),
                 rk = exact::rsqrt(f32.dot(xk, xk, c.k_dim) + c.eps);
     for (std::uint32_t i = 0; i < c.k_dim; ++i) {
       q[i] = xq[i] * rq * q_scale;
       k[i] = xk[i] * rk;
     }
-    const float alpha = args.buffer<const float>(2)[t * c.n_v_heads + h] + args.buffer<const float>(4)[h];
-    const float decay = exact::exp(args.buffer<const float>(3)[h] * exact::softplus(alpha));
-    const float beta = exact::sigmoid(args.buffer<const float>(1)[t * c.n_v_heads + h]);
-    float* y = args.buffer<float>(8) + (std::uint64_t{t} * c.n_v_heads + h) * c.v_dim;
+    const float alpha =
+        args.buffer<const float>(Operand::alpha)[t * c.n_v_heads + h] + args.buffer<const float>(Operand::dt)[h];
+    const float decay = exact::exp(args.buffer<const float>(Operand::a)[h] * exact::softplus(alpha));
+    const float beta = exact::sigmoid(args.buffer<const float>(Operand::beta)[t * c.n_v_heads + h]);
+    float* y = args.buffer<float>(Operand::y) + (std::uint64_t{t} * c.n_v_heads + h) * c.v_dim;
     step({q, k, v, decay, beta, c.k_dim, c.v_dim, state, u, y});
   }
 }
@@ -74,11 +81,9 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_ssm_delta_net;
-const CpuKernel kCpuKernel_ssm_delta_net{"SSM_DELTA_NET",
-                                         run,
-                                         {"dim:n", "attr:k_dim", "attr:v_dim"},
-                                         {{"n_v_heads"}, {}},
-                                         KeyTypes::kNone,
-                                         [](const std::uint32_t* s) { return (std::uint64_t{s[1]} * 2 + s[2]) * 4; }};
+const CpuKernel kCpuKernel_ssm_delta_net{
+    "SSM_DELTA_NET", run, kSymbols, {{"n_v_heads"}, {}}, KeyTypes::kNone, [](const std::uint32_t* s) {
+      return (std::uint64_t{s[kSymbols["attr:k_dim"]]} * 2 + s[kSymbols["attr:v_dim"]]) * 4;
+    }};
 
 }  // namespace zinc_rt::cpu

@@ -4,19 +4,24 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::StateCopy;
+constexpr NameList kSymbols{"dim:w"};
+
 constexpr std::uint32_t kTile = 1 << 16;
 
 void run(const CpuArgs& args) {
-  const std::uint64_t w = args.dim(0), begin = std::uint64_t{args.wg[1]} * kTile;
-  const auto from = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(0)[args.wg[0]]);
-  const auto to = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(1)[args.wg[0]]);
-  float* state = args.buffer<float>(2);
+  const std::uint64_t w = args.dim(kSymbols["dim:w"]), begin = std::uint64_t{args.wg[1]} * kTile;
+  const auto from = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::from)[args.wg[0]]);
+  const auto to = static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::to)[args.wg[0]]);
+  float* state = args.buffer<float>(Operand::state);
   std::memcpy(state + to * w + begin, state + from * w + begin,
               std::min<std::uint64_t>(kTile, w - begin) * sizeof(float));
 }
@@ -24,6 +29,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_state_copy;
-const CpuKernel kCpuKernel_state_copy{"STATE_COPY", run, {"dim:w"}, {{"n"}, {"w", kTile}}};
+const CpuKernel kCpuKernel_state_copy{"STATE_COPY", run, kSymbols, {{"n"}, {"w", kTile}}};
 
 }  // namespace zinc_rt::cpu

@@ -1,22 +1,28 @@
 // STORE_REQUEST_STATE: slots[slot[r]][field] = value[r], a word of the slot table, in place. Shapes: slots [s, fields]
 // u32, slot, value [n]. A slot or field outside the table is not written. Rows name distinct slots. Order: none.
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::StoreRequestState;
+constexpr NameList kSymbols{"dim:s", "dim:fields"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t s = args.dim(0), fields = args.dim(1), r = args.wg[0],
+  const std::uint32_t s = args.dim(kSymbols["dim:s"]), fields = args.dim(kSymbols["dim:fields"]), r = args.wg[0],
                       field = args.constants<push::RequestState>().field;
-  const auto slot = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(1)[r]);
+  const auto slot = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::slot)[r]);
   if (slot < s && field < fields)
-    args.buffer<std::uint32_t>(0)[std::uint64_t{slot} * fields + field] = args.buffer<const std::uint32_t>(2)[r];
+    args.buffer<std::uint32_t>(Operand::slots)[std::uint64_t{slot} * fields + field] =
+        args.buffer<const std::uint32_t>(Operand::value)[r];
 }
 
 }  // namespace
 
 extern const CpuKernel kCpuKernel_store_request_state;
-const CpuKernel kCpuKernel_store_request_state{"STORE_REQUEST_STATE", run, {"dim:s", "dim:fields"}, {{"n"}, {}}};
+const CpuKernel kCpuKernel_store_request_state{"STORE_REQUEST_STATE", run, kSymbols, {{"n"}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -2,20 +2,25 @@
 // holds the count of entries ever written; the i-th of them lies at 1 + i mod (entries - 1). The host reads behind the
 // count; the engine sizes the ring so that one step cannot lap it. Shapes: token, slot [n], ring [entries, 4] u32,
 // updated in place. Order: rows ascending; one workgroup.
+#include "base/name_list.h"
+#include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
+using Operand = operand::StreamOut;
+constexpr NameList kSymbols{"dim:n", "dim:entries"};
+
 void run(const CpuArgs& args) {
-  const std::uint32_t n = args.dim(0), entries = args.dim(1);
-  auto* ring = args.buffer<std::uint32_t>(2);
+  const std::uint32_t n = args.dim(kSymbols["dim:n"]), entries = args.dim(kSymbols["dim:entries"]);
+  auto* ring = args.buffer<std::uint32_t>(Operand::ring);
   std::uint32_t count = ring[0];
   for (std::uint32_t r = 0; r < n; ++r, ++count) {
     std::uint32_t* entry = ring + 4 * (1 + count % (entries - 1));
     entry[0] = count;
-    entry[1] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(1)[r]);
-    entry[2] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(0)[r]);
+    entry[1] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::slot)[r]);
+    entry[2] = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::token)[r]);
     entry[3] = r;
   }
   ring[0] = count;
@@ -24,6 +29,6 @@ void run(const CpuArgs& args) {
 }  // namespace
 
 extern const CpuKernel kCpuKernel_stream_out;
-const CpuKernel kCpuKernel_stream_out{"STREAM_OUT", run, {"dim:n", "dim:entries"}, {{}, {}}};
+const CpuKernel kCpuKernel_stream_out{"STREAM_OUT", run, kSymbols, {{}, {}}};
 
 }  // namespace zinc_rt::cpu

@@ -47,6 +47,16 @@ TEST(Inventory, KernelFilesAreTheOpcodes) {
   EXPECT_EQ(compiled, kernel_ops());
 }
 
+// Both are carried out by flash_attn.cpp, which reads symbols by their places in its own list.
+TEST(Inventory, AttentionOfOneTokenAndOfManyHasTheSameSymbols) {
+  std::vector<std::vector<std::string>> lists;
+  for (const auto* kernel : cpu::cpu_kernels())
+    if (std::string_view(kernel->op).starts_with("FLASH_ATTN"))
+      lists.emplace_back(kernel->symbols.begin(), kernel->symbols.end());
+  ASSERT_EQ(lists.size(), 2u);
+  EXPECT_EQ(lists[0], lists[1]);
+}
+
 TEST(Inventory, HostOnlyOpsAreNamed) {
   for (const Op op : all_ops()) EXPECT_EQ(ir::is_host_only(op), op == Op::BARRIER);
 }
