@@ -33,7 +33,7 @@ ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
 # kernels/common: constants, structs and names of operands that host and device share; modules that fill or read them
 # may include it.
 MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower"}
-# The table of weight formats, which converting needs and no module of the runtime may see (docs/design.md).
+# The table of weight formats, which converting needs and no module of the runtime may see (docs/design/model.md).
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"
 # Which kernels a tier's folder may include.
