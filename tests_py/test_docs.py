@@ -1,4 +1,4 @@
-"""The documents: their Python examples run as they are written, links lead somewhere, and no line or paragraph is long."""
+"""The documents: their Python examples run as written, links lead somewhere, and no line or paragraph is long."""
 
 import pathlib
 import re
