@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A server on the GPU of this machine under the loads of docs/benchmarks.md: Qwen3-8B's shapes in Q4_K_M, random weights,
+# A server on the GPU of this machine under the loads of docs/notes/cuda-requests.md: Qwen3-8B's shapes in Q4_K_M, random weights,
 # 64 slots. Needs the driver, Python with numpy, and zinc-rt. Several programs are measured by turns.
 #   bench/gpu_serve.sh RESULTS PROGRAM [PROGRAM...]
 # RESULTS gets a JSON file of each load and program, with every request, and what the servers log.

@@ -299,7 +299,7 @@ def test_smollm2_within_the_error_of_four_bits(demo_model, demo_folder, fixtures
         wanted, got = source.logits(prompt["ids"]), folder.logits(prompt["ids"])
     correlation = np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(wanted, got, strict=True)])
     print(f"correlation {correlation:.4f}, mean difference {np.abs(wanted - got).mean():.3f}")
-    assert correlation > 0.85  # 0.891 measured (docs/benchmarks.md)
+    assert correlation > 0.85  # 0.891 measured (docs/notes/agreement.md)
 
 
 def test_smollm2_back_to_gguf_keeps_the_bits(demo_model, demo_folder, fixtures, tmp_path):
