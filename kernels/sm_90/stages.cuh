@@ -14,12 +14,12 @@ struct Stages {
 
   __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
-  // For those who take turns: a stage that one of them comes to was another's in the phase before. Copies may end in
-  // another order than they were asked for, so that phase may still be open, and by its parity alone the one before it
-  // would be taken for this one.
+  // For those who take stages in turn: in the phase before, another had this stage. Copies may end in another order than
+  // they were asked for, so that phase may still be open, and the one before that has the parity of this one. When the
+  // other one has released the stage, its phase is over; this one cannot be, before it is released here.
   __device__ __forceinline__ void wait_full_in_turn() const {
-    barrier_wait(full + stage, parity ^ 1);
-    barrier_wait(full + stage, parity);
+    wait_empty();
+    wait_full();
   }
   __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
   // A thread has written to the stage, or is done with it. Of a warp one arrival would do, after the warp has met, but

@@ -21,6 +21,8 @@ namespace context = boost::context;
 constexpr std::uint32_t kLanes = 32, kMostThreads = 1024, kMostMasks = 8;
 constexpr std::uint32_t kMostRounds = 1000;  // in which all threads do nothing but ask
 constexpr std::size_t kStackBytes = 256u << 10;
+// Of copies one in so many ends so many rounds later; the others at the end of the round.
+constexpr std::uint32_t kLateOne = 8, kLateRounds = 12;
 
 enum class State : std::uint8_t { kReady, kMeets, kSyncs, kAsks, kEnded };
 
@@ -46,7 +48,21 @@ struct Workgroup {
   std::vector<std::uint32_t> warps, lanes;     // in the order in which they run
   std::vector<std::vector<Meeting>> meetings;  // of each warp
   std::map<std::size_t, std::unique_ptr<std::byte[]>> shared;
+  struct UnderWay {
+    Copy copy;
+    void (*end)(const Copy& copy);
+    std::uint32_t rounds;
+  };
+  std::vector<UnderWay> copies;
+  std::mt19937 random;  // the order of warps and lanes, and how late copies are
 
+  void end_copies() {
+    std::erase_if(copies, [](UnderWay& one) {
+      if (one.rounds-- > 0) return false;
+      one.end(one.copy);
+      return true;
+    });
+  }
   void wait(State state) {
     Thread& self = *threads[current];
     self.state = state;
@@ -112,6 +128,10 @@ void yield() {
   group.wait(State::kAsks);
 }
 
+void copy_later(const Copy& copy, void (*end)(const Copy& copy)) {
+  group.copies.push_back({copy, end, group.random() % kLateOne == 0 ? kLateRounds : 0});
+}
+
 void sync_threads() {
   if (++group.syncing == group.alive)
     group.release_all();
@@ -160,7 +180,9 @@ void run_grid(const Kernel& kernel, const void* args, Index grid, Index block, s
   lanes.resize(kLanes);
   std::iota(warps.begin(), warps.end(), 0u);
   std::iota(lanes.begin(), lanes.end(), 0u);
-  std::mt19937 random(seed);
+  auto& random = group.random;
+  random.seed(seed);
+  group.copies.reserve(1024);
   while (group.meetings.size() < n_warps) group.meetings.emplace_back().reserve(kMostMasks);
   // An allocation of its own a size, so that a tool that watches memory sees what lies past its end.
   auto& shared = group.shared[shared_bytes];
@@ -200,9 +222,12 @@ void run_grid(const Kernel& kernel, const void* args, Index grid, Index block, s
                 again = true;
               }
             }
+          has_moved |= !group.copies.empty();
+          group.end_copies();
           asked = has_moved ? 0 : asked + 1;
           if (!has_moved && (!has_asked || asked == kMostRounds)) group.stuck();
         }
+        if (!group.copies.empty()) stop("a workgroup ends while copies to its shared memory are under way");
       }
 }
 

@@ -31,6 +31,15 @@ struct Words {
 };
 const Words* exchange(std::uint32_t mask, const Words& own);
 
+// A copy that ends later, when other threads have run, and often not in the order in which copies were asked for.
+struct Copy {
+  void* to;
+  const void* from;
+  std::uint32_t bytes;
+  std::uint64_t* barrier;
+};
+void copy_later(const Copy& copy, void (*end)(const Copy& copy));
+
 [[noreturn]] void stop(const char* what);
 
 // What the driver here makes of a tensor of numbers of two bytes, in boxes of box_rows rows by 64 numbers that are

@@ -180,9 +180,12 @@ inline void bulk_copy(void* to, const void* from, uint32_t bytes, uint64_t* barr
     ::cuda_sim::stop("a bulk copy that is not aligned to 16");
   Barrier& b = Barrier::of(barrier);
   if (b.bytes < static_cast<std::int32_t>(bytes)) ::cuda_sim::stop("a bulk copy of more than its barrier expects");
-  std::memcpy(to, from, bytes);
-  b.bytes -= static_cast<std::int32_t>(bytes);
-  b.end_if_complete();
+  ::cuda_sim::copy_later({to, from, bytes, barrier}, [](const ::cuda_sim::Copy& copy) {
+    Barrier& of_copy = Barrier::of(copy.barrier);
+    std::memcpy(copy.to, copy.from, copy.bytes);
+    of_copy.bytes -= static_cast<std::int32_t>(copy.bytes);
+    of_copy.end_if_complete();
+  });
 }
 inline void tensor_copy(void* to, const TensorMap& map, uint32_t x, uint32_t y, uint32_t z, uint64_t* barrier) {
   const auto& tensor = reinterpret_cast<const ::cuda_sim::Tensor&>(map);
