@@ -107,7 +107,7 @@ constexpr bool has_operands(Op op, std::string_view names) {
   return names.empty();
 }
 #define ZRT_HAS_OPERANDS(opcode, Name, ...) \
-  static_assert(has_operands(Op::opcode, #__VA_ARGS__), "operands.h and the rule of " #opcode " differ");
+  static_assert(has_operands(Op::opcode, operand::Name::kText), "operands.h and the rule of " #opcode " differ");
 ZRT_OPERANDS(ZRT_HAS_OPERANDS)
 #undef ZRT_HAS_OPERANDS
 // All ops but BARRIER, which has no operands.

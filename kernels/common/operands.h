@@ -6,6 +6,27 @@
 // Shared by host and device (C++17, POD).
 #pragma once
 
+namespace zinc_rt::operand {
+
+// For asserting that names of two structs have the same place: enumerators of different enums want no comparing.
+constexpr bool is_same_place(unsigned a, unsigned b) {
+  return a == b;
+}
+
+}  // namespace zinc_rt::operand
+
+// A struct of names in an order: places of an array, and a value for each.
+#define ZRT_NAMES(Name, ...)                                     \
+  struct Name {                                                  \
+    enum : unsigned { __VA_ARGS__, kCount };                     \
+    template <class T>                                           \
+    struct Of {                                                  \
+      T __VA_ARGS__;                                             \
+    };                                                           \
+    static_assert(sizeof(Of<char>) == kCount, "a value a name"); \
+    static constexpr char kText[] = #__VA_ARGS__;                \
+  };
+
 // X(OPCODE, Name, operands...). BARRIER has none.
 #define ZRT_OPERANDS(X)                                                                                           \
   X(EMBED, Embed, ids, table, y)                                                                                  \
@@ -51,15 +72,7 @@
 
 namespace zinc_rt::operand {
 
-#define ZRT_OPERAND_NAMES(opcode, Name, ...)                        \
-  struct Name {                                                     \
-    enum : unsigned { __VA_ARGS__, kCount };                        \
-    template <class T>                                              \
-    struct Of {                                                     \
-      T __VA_ARGS__;                                                \
-    };                                                              \
-    static_assert(sizeof(Of<char>) == kCount, "an operand a name"); \
-  };
+#define ZRT_OPERAND_NAMES(opcode, Name, ...) ZRT_NAMES(Name, __VA_ARGS__)
 ZRT_OPERANDS(ZRT_OPERAND_NAMES)
 #undef ZRT_OPERAND_NAMES
 

@@ -1,52 +1,12 @@
-// What host and device agree on for the kernels of sm_90: the arguments of an op's kernel, passed by value, and the
-// memory of activations. POD, C++17.
+// What host and device agree on for the kernels of sm_90: the arguments of kernels that are not an op's own
+// (op_args.h), passed by value, shapes of launches, and the memory of activations. POD, C++17.
 #pragma once
 
 #include <stdint.h>
 
+#include "kernels/sm_90/op_args.h"
+
 namespace zinc_rt::cuda {
-
-// The numbers of a step, in device memory: written by step_begin, read by every kernel, so that a graph that was built
-// once serves all steps of its bucket.
-struct StepHeader {
-  uint32_t n_tokens, n_outputs;
-};
-
-constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u, kAbsent = 0xFFFFFFFFu;
-constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 13, kMaxPushWords = 8;
-
-#if defined(__CUDACC__)
-// A dimension: a number, or that of the step.
-__device__ inline uint32_t dim_of(uint32_t symbol, const StepHeader* step) {
-  if (symbol == kSymbolicTokens) return step->n_tokens;
-  return symbol == kSymbolicOutputs ? step->n_outputs : symbol;
-}
-#endif
-
-// An op's kernel: bindings and push constants as in docs/abi.md, symbols in the order of the tier's table. The first
-// symbol is the number of rows.
-struct OpArgs {
-  void* buffers[kMaxBindings];
-  uint32_t symbols[kMaxSymbols];
-  uint32_t push[kMaxPushWords];
-  const StepHeader* step;
-  void* scratch;  // of the launch; nothing in it outlives the packet
-  // Not 0: positions, slots and the page table are there before the kernel begins: step_begin has copied them.
-  uint32_t has_places;
-
-#if defined(__CUDACC__)
-  template <class T>
-  __device__ T* buffer(int i) const {
-    return static_cast<T*>(buffers[i]);
-  }
-  template <class T>
-  __device__ T constants() const {
-    static_assert(sizeof(T) <= sizeof(push), "push constants of an op");
-    return *reinterpret_cast<const T*>(push);
-  }
-  __device__ uint32_t dim(int i) const { return dim_of(symbols[i], step); }
-#endif
-};
 
 // Quantized activations of n rows of k values: the values, then the sums, then the scales of all rows. That is as many
 // bytes as the blocks of kernels/common/act_q8.h take. In 32 values, value i lies at word_of(i / 4) * 4 + i % 4, so

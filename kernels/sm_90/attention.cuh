@@ -49,8 +49,9 @@ struct Tokens {
 // step. The threads are together at its end.
 template <uint32_t kThreads>
 __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, uint32_t* starts) {
-  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
-  const uint32_t n = args.dim(0), words = (n + 31) / 32;
+  const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                *slots = args.buffer<const int32_t>(binding::Attention::slot);
+  const uint32_t n = args.dim(symbol::AttentionTiles::rows), words = (n + 31) / 32;
   constexpr uint32_t kAhead = 8;  // tokens of a thread that are asked for at once
   for (uint32_t first = threadIdx.x; first < words * 32; first += kAhead * kThreads) {
     bool is_start[kAhead];
@@ -72,17 +73,19 @@ __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, u
 
 // The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
 // most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
-// workgroup of a multiprocessor has the less to do the more the first has. Symbols: most tokens of a tile, and tiles
-// that run at once, from the sixth on. starts: a bit a token. n_tiles: how many there are.
+// workgroup of a multiprocessor has the less to do the more the first has. starts: a bit a
+// token. n_tiles: how many there are.
 template <uint32_t kThreads>
 __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
-  const uint32_t n = args.dim(0), words = (n + 31) / 32;
-  find_starts<kThreads>(args, args.symbols[5], starts);
+  const uint32_t n = args.dim(symbol::AttentionTiles::rows), words = (n + 31) / 32;
+  find_starts<kThreads>(args, args.symbols[symbol::AttentionTiles::tile_tokens], starts);
   n_tiles = 0;
   for (uint32_t word = 0; word < words; ++word) n_tiles += __popc(starts[word]);
   if (i >= n_tiles) return {0, 0};
   const uint32_t half = (n_tiles + 1) / 2;
-  uint32_t tile = i < half || n_tiles > args.symbols[6] ? i : n_tiles - 1 - (i - half);  // from the last
+  uint32_t tile = i < half || n_tiles > args.symbols[symbol::AttentionTiles::tiles_at_once]
+                      ? i
+                      : n_tiles - 1 - (i - half);  // from the last
   for (uint32_t word = words, next = n; word-- > 0;) {
     uint32_t bits = starts[word];
     const auto n_bits = static_cast<uint32_t>(__popc(bits));
@@ -101,18 +104,19 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
 }
 
 // A run: a tile of several tokens at a deep place, in a step of few tokens. flash_attn_runs.cu has runs, whose tokens
-// share K and V, and flash_attn_staged.cu the other tokens. pos: of the first of n tokens. Symbol 10: most tokens of a
-// tile; 0: there are no runs.
+// share K and V, and flash_attn_staged.cu the other tokens. pos: of the first of n tokens. most: tokens of a tile
+// at most (run_tokens).
 __device__ __forceinline__ bool is_run(uint32_t window, uint32_t pos, uint32_t n, uint32_t most) {
   return n >= min(kAttendRunTokens, most) && pos / kChunk - first_seen(window, pos) / kChunk + 1 >= kAttendRunChunks;
 }
 // Whether token t is in one; a warp asks together.
 __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, uint32_t t) {
-  const uint32_t most = args.symbols[10];
+  const uint32_t most = args.symbols[symbol::Attention::run_tokens];
   if (most == 0) return false;
-  const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+  const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                *slots = args.buffer<const int32_t>(binding::Attention::slot);
   const auto pos = static_cast<uint32_t>(positions[t]);
-  const uint32_t n = args.dim(0), before = pos % most;
+  const uint32_t n = args.dim(symbol::Attention::rows), before = pos % most;
   const int32_t slot = slots[t];
   // Tokens that may be of t's tile, a bit each: those around it whose place in the block of positions is theirs in the
   // step.
@@ -207,15 +211,17 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
 // digit_rows.cu would make of them, if it has one for that: then q8a256, and warps have whole groups.
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
-  if (args.buffers[7] == nullptr) return;
-  const Q8Rows to = q8_rows(args.buffers[7], args.dim(0), k);
-  if (args.symbols[7] != kQ8A256) {
+  if (args.buffers[binding::Attention::quantized] == nullptr) return;
+  const Q8Rows to = q8_rows(args.buffers[binding::Attention::quantized], args.dim(symbol::Attention::rows), k);
+  if (args.symbols[symbol::Attention::quantized_dtype] != kQ8A256) {
     quantize_eight<false>(v, to, t, k, at);
     return;
   }
   const QuantizedEight q = quantized<true>(v);
   store_eight<true>(q, to, t, k, at);
-  if (args.buffers[8] != nullptr && at < k) store_digits(q, args.buffers[8], args.symbols[12], t, k, at / 256);
+  if (args.buffers[binding::Attention::digits] != nullptr && at < k)
+    store_digits(q, args.buffers[binding::Attention::digits], args.symbols[symbol::Attention::digit_columns], t, k,
+                 at / 256);
 }
 
 }  // namespace zinc_rt::cuda

@@ -21,7 +21,7 @@ constexpr uint32_t kQ8A256 = 20;  // cpp/base/dtype.h
 
 // Whether there is a row t. A step has a token, of which nobody need ask.
 __device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
-  return (t == 0 && args.symbols[0] == kSymbolicTokens) || t < args.dim(0);
+  return (t == 0 && args.symbols[symbol::Rows::rows] == kSymbolicTokens) || t < args.dim(symbol::Rows::rows);
 }
 
 // Before positions, slots and pages are read. All else wants wait_for_inputs(), which may follow.
@@ -261,21 +261,21 @@ __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
 }
 
-// A whole kernel of an op that treats each value alone: f(i) for all i of rows of symbols[1] values. Grid: rows, and
-// parts of a row.
+// A whole kernel of an op that treats each value alone: f(i) for all i of rows (symbol::Row). Grid: rows, and parts
+// of a row.
 template <class F>
 __device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
   wait_for_inputs();
   let_next_start();
-  const uint32_t t = blockIdx.x, width = args.dim(1);
-  if (t >= args.dim(0)) return;
+  const uint32_t t = blockIdx.x, width = args.dim(symbol::Row::width);
+  if (t >= args.dim(symbol::Row::rows)) return;
   const uint64_t row = static_cast<uint64_t>(t) * width;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) f(row + i);
 }
 // y = act(gate) * up; y may be gate.
 __device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
-  const float *gate = args.buffer<const float>(0), *up = args.buffer<const float>(1);
-  float* y = args.buffer<float>(2);
+  const float *gate = args.buffer<const float>(binding::Glu::gate), *up = args.buffer<const float>(binding::Glu::up);
+  float* y = args.buffer<float>(binding::Glu::y);
   each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
 }
 

@@ -1,10 +1,9 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
 // head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
 // it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
-// order. The bits are the same however many parts there are. Symbols: n, m, type, pitch of K, pitch of V, chunks of a
-// head that there is room for, floats of a record, type of quantized rows. This is the kernel for caches and heads of
-// any kind; flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps
-// of several and of many tokens of a slot.
+// order. The bits are the same however many parts there are. This is the kernel for caches and heads of any kind;
+// flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps of several
+// and of many tokens of a slot. What they bind: binding::Attention, symbol::Attention (op_args.h).
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -18,12 +17,14 @@ __device__ void attend(const OpArgs& args) {
   let_next_start();
   wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads, type = args.symbols[2];
-  if (t >= args.dim(0)) return;
+  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads,
+                 type = args.symbols[symbol::Attention::dtype_kv_k];
+  if (t >= args.dim(symbol::Attention::rows)) return;
   const bool is_whole = gridDim.z == 1;
-  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]);
+  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]);
   const int32_t* pages =
-      args.buffer<const int32_t>(5) + static_cast<uint64_t>(args.buffer<const int32_t>(4)[t]) * args.dim(1);
+      args.buffer<const int32_t>(binding::Attention::page_table) +
+      static_cast<uint64_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]) * args.dim(symbol::Attention::m);
   const uint64_t k_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.head_dim),
                  v_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.v_head_dim),
                  k_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
@@ -43,9 +44,10 @@ __device__ void attend(const OpArgs& args) {
     const uint32_t begin = max(chunk * kChunk, first), end = min((chunk + 1) * kChunk, pos + 1);
     const uint32_t j = chunk * kChunk + tid;
     const bool is_seen = j >= begin && j < end;
-    const uint8_t* k_at = args.buffer<const uint8_t>(1) +
-                          static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[3] +
-                          (is_seen ? j : begin) % 16 * k_cell + k_head;
+    const uint8_t* k_at =
+        args.buffer<const uint8_t>(binding::Attention::kv_k) +
+        static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[symbol::Attention::pitch_kv_k] +
+        (is_seen ? j : begin) % 16 * k_cell + k_head;
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
       float own[kHeads];
       scores_of<Cell>(c, k_at, q + h0 * width, width, group - h0, own);
@@ -88,7 +90,8 @@ __device__ void attend(const OpArgs& args) {
         float o[kHeads] = {};
 #pragma unroll 8
         for (uint32_t p = begin; p < end; ++p) {
-          const uint8_t* cell = args.buffer<const uint8_t>(2) + static_cast<uint64_t>(pages[p / 16]) * args.symbols[4] +
+          const uint8_t* cell = args.buffer<const uint8_t>(binding::Attention::kv_v) +
+                                static_cast<uint64_t>(pages[p / 16]) * args.symbols[symbol::Attention::pitch_kv_v] +
                                 p % 16 * v_cell + v_head;
           const float v = Cell::at(cell, i);
           const float4 four = *reinterpret_cast<const float4*>(scores[p % kChunk]);
@@ -102,9 +105,10 @@ __device__ void attend(const OpArgs& args) {
           const uint32_t head = h0 + h;
           if (!is_whole) {
             float* record =
-                static_cast<float*>(args.scratch) +
-                ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + head) * args.symbols[5] + chunk) *
-                    args.symbols[6];
+                static_cast<float*>(args.scratch) + ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + head) *
+                                                         args.symbols[symbol::Attention::chunks] +
+                                                     chunk) *
+                                                        args.symbols[symbol::Attention::floats];
             record[i] = o[h];
             if (i == 0) record[c.v_head_dim] = maxima[h], record[c.v_head_dim + 1] = sums[h];
             continue;
@@ -135,7 +139,8 @@ __device__ void attend(const OpArgs& args) {
   if (!is_whole) return;
   for (uint32_t i = tid; i < group * c.v_head_dim; i += kChunk) {
     const float* of = total + i / c.v_head_dim * (c.v_head_dim + 2);
-    args.buffer<float>(6)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.v_head_dim + i] =
+    args.buffer<float>(
+        binding::Attention::y)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.v_head_dim + i] =
         of[i % c.v_head_dim] * exact::rcp(of[c.v_head_dim + 1]);
   }
 }
@@ -182,30 +187,32 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
   return o * exact::rcp(sum);
 }
 
-// Merges what attention's kernels left of each chunk, and quantizes the rows if buffers[7] is given: then heads are
-// whole 32 values, and a workgroup has 256 of a row. With symbols[11] only tokens of runs (attention.cuh) have left
+// Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
+// whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
 // records. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
 extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge(const __grid_constant__ OpArgs args) {
   __shared__ __align__(16) float values[256];
   let_next_start();
   const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim, floats = args.symbols[6];
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim,
+                 floats = args.symbols[symbol::Attention::floats];
   const bool is_token = has_row(args, t);
   wait_for_places(args);
-  const uint32_t pos = is_token ? static_cast<uint32_t>(args.buffer<const int32_t>(3)[t]) : 0;
+  const uint32_t pos = is_token ? static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]) : 0;
   wait_for_inputs();
-  if (!is_token || (args.symbols[11] != 0 && !is_in_run(args, c.window, t))) return;
+  if (!is_token || (args.symbols[symbol::Attention::is_runs_only] != 0 && !is_in_run(args, c.window, t))) return;
   const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
                  i = piece % pieces * 32 + lane;
   float value = 0.0f;
   if (head < c.n_heads) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
     const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
-    value =
-        merged(static_cast<const float*>(args.scratch) + (row * args.symbols[5] + first) * floats, floats, n, v_dim, i);
-    if (i < v_dim) args.buffer<float>(6)[row * v_dim + i] = value;
+    value = merged(
+        static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats,
+        floats, n, v_dim, i);
+    if (i < v_dim) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
   }
-  if (args.buffers[7] == nullptr) return;
+  if (args.buffers[binding::Attention::quantized] == nullptr) return;
   values[threadIdx.x] = value;
   __syncthreads();
   if (threadIdx.x >= 32) return;

@@ -1,12 +1,11 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens in arithmetic `fast`, f16 caches: products of 16-bit
-// floats by tensor cores, sums in f32. A workgroup has up to symbols[5] tokens of a slot, as flash_attn_tile.cu has
+// floats by tensor cores, sums in f32. A workgroup has up to tile_tokens tokens of a slot, as flash_attn_tile.cu has
 // them, with the query heads of a kv head: its rows, of which each warp has 16 or 32. Two steps of K and V
 // lie in shared memory, one being read while the next is on its way. s = q K in units of log2 e; p = 2^(s - m) for an m
 // of each row that is at most kSlack below the largest s so far, so that sums are scaled anew only now and then; o =
 // sum of p v, l = sum of p; y = o / l. What a row does not see counts with p = 0, so a NaN that is stored for a token
 // of a tile is a NaN for all its rows; what no row sees is not read.
-// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several. Symbols: n, m, type, pitch of
-// K, pitch of V, most tokens of a tile, tiles that run at once.
+// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several.
 #include "kernels/sm_90/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -52,16 +51,19 @@ struct Attend {
   __device__ __forceinline__ void start_copies(int32_t step_pages, Range range, uint32_t at, uint32_t stage) const {
     const uint32_t first = threadIdx.x / kVectors, vector = threadIdx.x % kVectors;
     const uint32_t k_cell = c.n_kv_heads * c.head_dim * 2, v_cell = c.n_kv_heads * c.v_head_dim * 2;
-    const uint8_t* k = args.buffer<const uint8_t>(1) + kv_head * c.head_dim * 2 + first * k_cell + vector * 16;
-    const uint8_t* v = args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * 2 + first * v_cell + vector * 16;
+    const uint8_t* k =
+        args.buffer<const uint8_t>(binding::Attention::kv_k) + kv_head * c.head_dim * 2 + first * k_cell + vector * 16;
+    const uint8_t* v = args.buffer<const uint8_t>(binding::Attention::kv_v) + kv_head * c.v_head_dim * 2 +
+                       first * v_cell + vector * 16;
     uint8_t* to = stage_at(stage) + first * kPitch + vector * 16;
 #pragma unroll
     for (uint32_t i = 0; i < kStep; i += kRowsAtOnce) {
       const uint64_t page = static_cast<uint32_t>(__shfl_sync(kAll, step_pages, i / 16));
       const bool is_seen = range.has(at + i + first);
-      copy_16_or_zeros(to + i * kPitch, k + page * args.symbols[3] + i % 16 * k_cell,
+      copy_16_or_zeros(to + i * kPitch, k + page * args.symbols[symbol::AttentionTiles::pitch_kv_k] + i % 16 * k_cell,
                        is_seen && vector * 8 < c.head_dim);
-      copy_16_or_zeros(to + (kStep + i) * kPitch, v + page * args.symbols[4] + i % 16 * v_cell,
+      copy_16_or_zeros(to + (kStep + i) * kPitch,
+                       v + page * args.symbols[symbol::AttentionTiles::pitch_kv_v] + i % 16 * v_cell,
                        is_seen && vector * 8 < c.v_head_dim);
     }
   }
@@ -74,7 +76,7 @@ struct Attend {
     for (uint32_t r = threadIdx.x / kVectors; r < kRows; r += kRowsAtOnce) {
       float4 low = make_float4(0.0f, 0.0f, 0.0f, 0.0f), high = low;
       if (r < tokens.n * group && vector * 8 < c.head_dim) {
-        const float* q = args.buffer<const float>(0) + head_of(tokens, r) * c.head_dim + vector * 8;
+        const float* q = args.buffer<const float>(binding::Attention::q) + head_of(tokens, r) * c.head_dim + vector * 8;
         low = *reinterpret_cast<const float4*>(q), high = *reinterpret_cast<const float4*>(q + 4);
       }
       *reinterpret_cast<uint4*>(q_tile + r * kPitch + vector * 16) =
@@ -213,7 +215,7 @@ struct Attend {
         sum = sum + __shfl_xor_sync(kAll, sum, 2);
         const uint32_t r = first_row() + m * 16 + half * 8 + lane() / 4;
         if (r >= tokens.n * group) continue;
-        float* y = args.buffer<float>(6) + head_of(tokens, r) * c.v_head_dim;
+        float* y = args.buffer<float>(binding::Attention::y) + head_of(tokens, r) * c.v_head_dim;
         const float by = approx_rcp(sum);
 #pragma unroll
         for (uint32_t n = 0; n < kWidth / 8; ++n)
@@ -224,10 +226,12 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Tokens tokens) const {
-    const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+    const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                  *slots = args.buffer<const int32_t>(binding::Attention::slot);
     const auto pos = static_cast<uint32_t>(positions[tokens.first]);
     const uint32_t last = pos + tokens.n - 1;
-    const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slots[tokens.first]) * args.dim(1);
+    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
+                           static_cast<uint64_t>(slots[tokens.first]) * args.dim(symbol::AttentionTiles::m);
     const Range range{first_seen(c.window, pos), last + 1};
     const uint32_t first = range.begin / kStep * kStep, all_see = first_seen(c.window, last);
     start_copies(pages_of(pages, range, first), range, first, 0);

@@ -3,7 +3,7 @@
 // each chunk leaves a record for flash_attn_merge. The tokens that are in no run are flash_attn_staged's, the launch
 // before this one, beside which it runs: that lets this one start when its own inputs are there, which are this one's
 // too, and writes nothing that this one reads.
-// Grid: some for each place of a workgroup. Symbols: those of flash_attn_staged.cu, and most tokens of a tile.
+// Grid: some for each place of a workgroup.
 #include "kernels/sm_90/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;
@@ -21,8 +21,8 @@ struct Runs {
 
 // Of up to kAttendRunStep tokens. The threads are together at its end.
 __device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, Runs& runs) {
-  const uint32_t n = args.dim(0), most = args.symbols[10];
-  const int32_t* positions = args.buffer<const int32_t>(3);
+  const uint32_t n = args.dim(symbol::Attention::rows), most = args.symbols[symbol::Attention::run_tokens];
+  const int32_t* positions = args.buffer<const int32_t>(binding::Attention::pos);
   find_starts<kThreads>(args, most, runs.starts);
   const auto is_start = [&](uint32_t t) { return (runs.starts[t / 32] >> t % 32 & 1) != 0; };
   uint32_t own[kTokens] = {};  // tokens of the run that begins at each of the thread's

@@ -4,10 +4,9 @@
 // those of the float dot, with their values of q in registers. Weights: a warp has a head. V: a thread has two values
 // of one or two heads, over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are
 // narrower, q and K are padded with zeros, which leave a sum what it is.
-// With one part in z the workgroup merges its chunks and quantizes the result if buffers[7] is given (q8 rows, which
-// must lie apart from q); else each chunk leaves a record for flash_attn_merge. Symbols: those of flash_attn.cu,
-// workgroups of a token and kv head of which each may have a multiprocessor, query heads of a kv head, and most tokens
-// of a tile where runs are left to flash_attn_runs.cu.
+// With one part in z the workgroup merges its chunks and quantizes the result if `quantized` is bound (q8 rows, which
+// must lie apart from q); else each chunk leaves a record for flash_attn_merge. With run_tokens the tokens of runs are
+// left to flash_attn_runs.cu.
 // With kRope it is the RMS_NORM_FUSED_ROPE_KV_WRITE before it too, of FLASH_ATTN, with parts in z.
 #include "kernels/sm_90/token_rows.cuh"
 
@@ -125,7 +124,8 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
 
 // y of the workgroup's heads, and its quantized values, out of what chunks were merged to: o, maximum and sum of each.
 __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
-  const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim, values = args.symbols[9] * c.v_head_dim;
+  const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
+                 values = args.symbols[symbol::Attention::group] * c.v_head_dim;
   for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
     const uint32_t first = begin + first_of_eight(), at = blockIdx.y * values + first;
     Eight all{};
@@ -137,8 +137,8 @@ __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashA
       float* v = all.v + 4 * half;
 #pragma unroll
       for (int j = 0; j < 4; ++j) v[j] = of[i % c.v_head_dim + j] * r;
-      *reinterpret_cast<float4*>(args.buffer<float>(6) + static_cast<uint64_t>(t) * k + at + 16 * half) =
-          make_float4(v[0], v[1], v[2], v[3]);
+      *reinterpret_cast<float4*>(args.buffer<float>(binding::Attention::y) + static_cast<uint64_t>(t) * k + at +
+                                 16 * half) = make_float4(v[0], v[1], v[2], v[3]);
     }
     quantize_values(args, all, t, k, first < values ? at : k);
   }
@@ -151,25 +151,27 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   constexpr int kVectors = kVPitch / 16;
   ZRT_DYNAMIC_SHARED(uint4, tiles);
   __shared__ __align__(16) Shared shared;
-  const bool has_runs = args.symbols[10] > 0;
+  const bool has_runs = args.symbols[symbol::Attention::run_tokens] > 0;
   if (!has_runs) let_next_start();
   const auto c = args.constants<push::FlashAttn>();
   const uint32_t t = blockIdx.x, kv_head = blockIdx.y, tid = threadIdx.x, warp = tid / 32;
   TokenRows<Cell, kSteps> rows(rope, c, t);
   if constexpr (kRope) rows.ask_norms();
-  const int32_t *positions = args.buffer<const int32_t>(3) + t, *slots = args.buffer<const int32_t>(4) + t;
+  const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos) + t,
+                *slots = args.buffer<const int32_t>(binding::Attention::slot) + t;
   const bool is_token = has_row(args, t);
   wait_for_places(args);
   const uint32_t pos = is_token ? static_cast<uint32_t>(*positions) : kAbsent,
                  slot = is_token ? static_cast<uint32_t>(*slots) : 0;
   if constexpr (kRope) rows.ask_turns(pos);
-  const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slot) * args.symbols[1];
+  const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
+                         static_cast<uint64_t>(slot) * args.symbols[symbol::Attention::m];
   const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = pos == kAbsent ? 0 : first_seen(c.window, pos), first_chunk = first / kChunk,
                  last_chunk = pos / kChunk, n_chunks = last_chunk - first_chunk + 1;
   // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
-  const uint32_t group = args.symbols[9], z = blockIdx.z;
-  const bool is_shared = 2 * n_chunks <= args.symbols[8], is_second = z >= n_chunks;
+  const uint32_t group = args.symbols[symbol::Attention::group], z = blockIdx.z;
+  const bool is_shared = 2 * n_chunks <= args.symbols[symbol::Attention::parts_at_once], is_second = z >= n_chunks;
   const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
                  end_head = is_shared && !is_second ? half : group;
   const bool has_work = pos != kAbsent && (!is_second || (is_shared && z < 2 * n_chunks)) && first_head < end_head;
@@ -185,20 +187,22 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   using ChunkCopies = Copies<kThreads, kVectors>;
   const auto copies_of = [&](uint32_t chunk, Range range) { return ChunkCopies(pages + chunk * (kChunk / 16), range); };
   const auto stage_k = [&](const ChunkCopies& copies) {
-    copies.template start<true>(k_tile, kKPitch, args.buffer<const uint8_t>(1) + kv_head * c.head_dim * Cell::kBytes,
-                                args.symbols[3], c.n_kv_heads * c.head_dim * Cell::kBytes,
-                                c.head_dim * Cell::kBytes / 16);
+    copies.template start<true>(
+        k_tile, kKPitch, args.buffer<const uint8_t>(binding::Attention::kv_k) + kv_head * c.head_dim * Cell::kBytes,
+        args.symbols[symbol::Attention::pitch_kv_k], c.n_kv_heads * c.head_dim * Cell::kBytes,
+        c.head_dim * Cell::kBytes / 16);
     end_copy_batch();
   };
   const auto stage_v = [&](const ChunkCopies& copies) {
-    copies.template start<true>(v_tile, kVPitch, args.buffer<const uint8_t>(2) + kv_head * c.v_head_dim * Cell::kBytes,
-                                args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
-                                c.v_head_dim * Cell::kBytes / 16);
+    copies.template start<true>(
+        v_tile, kVPitch, args.buffer<const uint8_t>(binding::Attention::kv_v) + kv_head * c.v_head_dim * Cell::kBytes,
+        args.symbols[symbol::Attention::pitch_kv_v], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+        c.v_head_dim * Cell::kBytes / 16);
     end_copy_batch();
   };
   uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
   // Of a slot's only token all rows of the cache but its own are of steps before, so they come before the inputs do.
-  const bool is_only = kRope || args.symbols[0] == 1;
+  const bool is_only = kRope || args.symbols[symbol::Attention::rows] == 1;
   const uint32_t own_row = chunk == last_chunk ? pos % kChunk : kAbsent;
   const auto stage_others = [&] {
     Range range = range_of(chunk);
@@ -213,7 +217,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   if (!has_work || is_in_run(args, c.window, t)) return;
   if constexpr (kRope) rows.ask_v(kv_head);
   float q[kHeads][kSteps];
-  float* const q_row = args.buffer<float>(0) + static_cast<uint64_t>(t) * c.n_heads * c.head_dim;
+  float* const q_row = args.buffer<float>(binding::Attention::q) + static_cast<uint64_t>(t) * c.n_heads * c.head_dim;
   const auto load_q = [&](uint32_t h0) {
     const float* of = (kRope ? own_q + h0 * c.head_dim : q_row + (kv_head * group + h0) * c.head_dim) + tid % 16;
 #pragma unroll
@@ -233,9 +237,11 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     const uint32_t at = tid % kVectors, bytes = (is_k ? c.head_dim : c.v_head_dim) * Cell::kBytes;
     uint4 v = make_uint4(0, 0, 0, 0);
     if (at * 16 < bytes)
-      v = *reinterpret_cast<const uint4*>(args.buffer<const uint8_t>(is_k ? 1 : 2) +
-                                          static_cast<uint64_t>(pages[pos / 16]) * args.symbols[is_k ? 3 : 4] +
-                                          (pos % 16 * c.n_kv_heads + kv_head) * bytes + at * 16);
+      v = *reinterpret_cast<const uint4*>(
+          args.buffer<const uint8_t>(is_k ? binding::Attention::kv_k : binding::Attention::kv_v) +
+          static_cast<uint64_t>(pages[pos / 16]) *
+              args.symbols[is_k ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v] +
+          (pos % 16 * c.n_kv_heads + kv_head) * bytes + at * 16);
     *reinterpret_cast<uint4*>((is_k ? k_tile + own_row * kKPitch : v_tile + own_row * kVPitch) + at * 16) = v;
   }
   if constexpr (kRope) {
@@ -249,7 +255,9 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     const uint32_t row = pos % kChunk;
     rows.make({own_q, chunk == first_chunk ? q_row + kv_head * group * c.head_dim : nullptr, first_head, end_head,
                is_own ? k_tile + row * kKPitch : nullptr, is_own ? v_tile + row * kVPitch : nullptr,
-               cell(1, args.symbols[3], c.head_dim), cell(2, args.symbols[4], c.v_head_dim), shared.weights[0]});
+               cell(binding::Attention::kv_k, args.symbols[symbol::Attention::pitch_kv_k], c.head_dim),
+               cell(binding::Attention::kv_v, args.symbols[symbol::Attention::pitch_kv_v], c.v_head_dim),
+               shared.weights[0]});
   }
   if constexpr (!kRope) load_q(first_head);
   wait_for_copy_batches<1>();
@@ -276,9 +284,10 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
           stage_k(copies_of(next, range_of(next)));
       }
       const auto record_of = [&](uint32_t h) {
-        return static_cast<float*>(args.scratch) +
-               ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h) * args.symbols[5] + chunk) *
-                   args.symbols[6];
+        return static_cast<float*>(args.scratch) + ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h) *
+                                                        args.symbols[symbol::Attention::chunks] +
+                                                    chunk) *
+                                                       args.symbols[symbol::Attention::floats];
       };
       if (warp < n) {
         const float most = weigh_scores(c, shared.weights[warp], range);

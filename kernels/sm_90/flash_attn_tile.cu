@@ -1,7 +1,6 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens, at the bits of flash_attn.cu: a workgroup has a tile of
-// up to symbols[5] tokens and all of its chunks (flash_attn_tile.cuh). Grid: kv heads, and as many tiles as are likely;
-// a workgroup may have to take several. Symbols: n, m, type, pitch of K, pitch of V, most tokens of a tile, tiles that
-// run at once.
+// up to tile_tokens tokens and all of its chunks (flash_attn_tile.cuh). Grid: kv heads, and as many tiles as are
+// likely; a workgroup may have to take several.
 #include "kernels/sm_90/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;
@@ -19,7 +18,7 @@ __device__ __forceinline__ void attend_tile(const OpArgs& args) {
   for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
     const Tokens tokens = find_tile<kThreads>(args, i, reinterpret_cast<uint32_t*>(shared), n_tiles);
     if (tokens.n == 0) return;
-    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(3)[tokens.first]);
+    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[tokens.first]);
     tile.template run<false>(tokens, first_seen(tile.c.window, pos) / kChunk, pos / kChunk + 1);
     __syncthreads();
   }

@@ -93,9 +93,10 @@ struct Tile {
     for (uint32_t first = 0; first < kChunk * kUnits; first += kThreads) {
       const uint32_t at = (first + threadIdx.x) / kUnits, part = threadIdx.x % kUnits;
       if (!range.has(at)) continue;
-      const uint8_t* from = cell_of(1, c.head_dim) +
-                            static_cast<uint64_t>(static_cast<uint32_t>(pages[at / 16])) * args.symbols[3] +
-                            at % 16 * cell + part * 16;
+      const uint8_t* from =
+          cell_of(binding::Attention::kv_k, c.head_dim) +
+          static_cast<uint64_t>(static_cast<uint32_t>(pages[at / 16])) * args.symbols[symbol::Attention::pitch_kv_k] +
+          at % 16 * cell + part * 16;
       uint32_t in[kSteps][4];
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s) {
@@ -127,7 +128,8 @@ struct Tile {
   }
   __device__ __forceinline__ void stage_v(const int32_t* pages, Range range) const {
     Copies<kThreads, kRowBytes / 16>(pages, range)
-        .start(v_tile, kRowBytes, cell_of(2, c.v_head_dim), args.symbols[4], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+        .start(v_tile, kRowBytes, cell_of(binding::Attention::kv_v, c.v_head_dim),
+               args.symbols[symbol::Attention::pitch_kv_v], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
                c.v_head_dim * Cell::kBytes / 16);
   }
 
@@ -153,7 +155,7 @@ struct Tile {
 #pragma unroll
     for (uint32_t r = 0; r < kQRows; ++r) {
       const uint32_t of = first_row + (r ^ lane / kParts), t = tokens.first + of / group;
-      const float* from = args.buffer<const float>(0) +
+      const float* from = args.buffer<const float>(binding::Attention::q) +
                           (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.head_dim + lane;
 #pragma unroll
       for (uint32_t s = 0; s < kSteps; ++s) q[r][s] = of < n_rows && s * 16 + lane < c.head_dim ? from[s * 16] : 0.0f;
@@ -192,7 +194,8 @@ struct Tile {
   // Where a chunk of a row leaves its values, maximum and sum.
   __device__ __forceinline__ float* record_of(Tokens tokens, uint32_t r, uint32_t chunk) const {
     const uint64_t head = static_cast<uint64_t>(tokens.first + r / group) * c.n_heads + kv_head * group + r % group;
-    return static_cast<float*>(args.scratch) + (head * args.symbols[5] + chunk) * args.symbols[6];
+    return static_cast<float*>(args.scratch) +
+           (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];
   }
 
   // exp(score - maximum) for each q K, and what chunks are merged by. A half warp has a row, a lane every 16th
@@ -348,9 +351,9 @@ struct Tile {
     for (int r = 0; r < kVRows; ++r) {
       const uint32_t of = threadIdx.x / 16 + r * kHalfWarps, t = tokens.first + of / group;
       if (of >= tokens.n * group) break;
-      write_values(
-          args.buffer<float>(6) + (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.v_head_dim,
-          total[r], exact::rcp(row.sums[of]));
+      write_values(args.buffer<float>(binding::Attention::y) +
+                       (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.v_head_dim,
+                   total[r], exact::rcp(row.sums[of]));
     }
   }
   __device__ __forceinline__ void leave_record(const Values& o, Tokens tokens, uint32_t chunk) const {
@@ -365,9 +368,11 @@ struct Tile {
   // Chunks [chunk, end) of those from the first that the first token sees to its last: merged, or a record of each.
   template <bool kIsPart>
   __device__ __forceinline__ void run(Tokens tokens, uint32_t chunk, uint32_t end) const {
-    const int32_t *positions = args.buffer<const int32_t>(3), *slots = args.buffer<const int32_t>(4);
+    const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                  *slots = args.buffer<const int32_t>(binding::Attention::slot);
     const auto pos = static_cast<uint32_t>(positions[tokens.first]);
-    const int32_t* pages = args.buffer<const int32_t>(5) + static_cast<uint64_t>(slots[tokens.first]) * args.dim(1);
+    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
+                           static_cast<uint64_t>(slots[tokens.first]) * args.dim(symbol::Attention::m);
     if (threadIdx.x < kRows) row.pos[threadIdx.x] = pos + min(threadIdx.x / group, tokens.n - 1);
     Values total = {};
 #pragma unroll 1

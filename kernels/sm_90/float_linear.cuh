@@ -95,20 +95,20 @@ __device__ __forceinline__ void float_linear(const LinearArgs& args) {
     put(args, job, first_column + column, m, acc);
 }
 
-// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN. Symbols: n, v, d.
+// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN.
 template <Format F>
 __device__ __forceinline__ void embed_row(const OpArgs& args) {
   wait_for_inputs();
   let_next_start();
-  const uint32_t t = blockIdx.x, v = args.dim(1), d = args.dim(2);
-  if (t >= args.dim(0)) return;
-  const auto id = static_cast<uint32_t>(args.buffer<const int32_t>(0)[t]);
+  const uint32_t t = blockIdx.x, v = args.dim(symbol::Embed::v), d = args.dim(symbol::Embed::d);
+  if (t >= args.dim(symbol::Embed::rows)) return;
+  const auto id = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Embed::ids)[t]);
   const float scale = args.constants<push::Embed>().scale;
-  float* y = args.buffer<float>(2) + static_cast<uint64_t>(t) * d;
+  float* y = args.buffer<float>(binding::Embed::y) + static_cast<uint64_t>(t) * d;
   for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x) {
     float value = nan_value();
     if (id < v) {
-      value = weight_value<F>(args.buffers[1], v, d, id, i);
+      value = weight_value<F>(args.buffers[binding::Embed::table], v, d, id, i);
       if (scale != 1.0f) value = value * scale;
     }
     y[i] = value;

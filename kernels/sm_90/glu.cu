@@ -1,4 +1,4 @@
-// GLU: y = act(gate) * up; y may be gate. Symbols: n, width.
+// GLU: y = act(gate) * up; y may be gate.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;

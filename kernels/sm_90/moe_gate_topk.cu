@@ -1,5 +1,5 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights. Order:
-// kernels/cpu/moe_gate_topk.cpp. Symbols: n, e. A warp a token, whose lanes have all experts in registers; a workgroup
+// kernels/cpu/moe_gate_topk.cpp. A warp a token, whose lanes have all experts in registers; a workgroup
 // a token where they are too many for that. Products that read each expert's weights once want the choices of all
 // tokens sorted by expert: for few tokens the launch that chooses does that too.
 #include "kernels/sm_90/device.cuh"
@@ -24,8 +24,8 @@ template <int kHeld>
 __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
   const auto c = args.constants<push::MoeGateTopk>();
-  const uint32_t e = args.dim(1), lane = threadIdx.x % 32;
-  const float* logits = args.buffer<const float>(2) + static_cast<uint64_t>(t) * e;
+  const uint32_t e = args.dim(symbol::GateTopk::e), lane = threadIdx.x % 32;
+  const float* logits = args.buffer<const float>(binding::GateTopk::logits) + static_cast<uint64_t>(t) * e;
   float p[kHeld];
   uint32_t keys[kHeld];  // 0: no expert, or one that is taken
 #pragma unroll
@@ -85,8 +85,8 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   if (c.renormalize != 0) weight = weight * exact::rcp(total);
   if (c.scale != 1.0f) weight = weight * c.scale;
   if (lane < c.n_used) {
-    args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + lane] = static_cast<int32_t>(id);
-    args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + lane] = weight;
+    args.buffer<int32_t>(binding::GateTopk::ids)[static_cast<uint64_t>(t) * c.n_used + lane] = static_cast<int32_t>(id);
+    args.buffer<float>(binding::GateTopk::weights)[static_cast<uint64_t>(t) * c.n_used + lane] = weight;
   }
   return id;
 }
@@ -109,12 +109,12 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::MoeGateTopk>();
-  const uint32_t t = blockIdx.x, e = args.dim(1), lane = threadIdx.x;
-  if (t >= args.dim(0)) return;
+  const uint32_t t = blockIdx.x, e = args.dim(symbol::GateTopk::e), lane = threadIdx.x;
+  if (t >= args.dim(symbol::GateTopk::rows)) return;
   float *logits = p + e, *chosen = logits + e;
   uint32_t* words = reinterpret_cast<uint32_t*>(chosen + c.n_used);
   for (uint32_t i = lane; i < e; i += blockDim.x)
-    logits[i] = args.buffer<const float>(2)[static_cast<uint64_t>(t) * e + i];
+    logits[i] = args.buffer<const float>(binding::GateTopk::logits)[static_cast<uint64_t>(t) * e + i];
   __syncthreads();
   const float most = logits[argmax_row(logits, e, words)];
   __syncthreads();  // all have read the largest before keys take the place of logits
@@ -145,7 +145,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     const uint32_t next = keys[first] != kNanKey ? at : first;
     if (next % 32 == lane) taken |= 1ull << (next / 32);
     if (lane != 0) continue;
-    args.buffer<int32_t>(3)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);
+    args.buffer<int32_t>(binding::GateTopk::ids)[static_cast<uint64_t>(t) * c.n_used + j] = static_cast<int32_t>(next);
     chosen[j] = p[next] * inverse;
   }
   __syncwarp();
@@ -159,7 +159,7 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
     float weight = chosen[j];
     if (c.renormalize != 0) weight = weight * r;
     if (c.scale != 1.0f) weight = weight * c.scale;
-    args.buffer<float>(4)[static_cast<uint64_t>(t) * c.n_used + j] = weight;
+    args.buffer<float>(binding::GateTopk::weights)[static_cast<uint64_t>(t) * c.n_used + j] = weight;
   }
 }
 
@@ -191,13 +191,13 @@ __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint3
   }
 }
 
-// The choices of all tokens, and then these by expert. One workgroup, whose warps take tokens in turn. Buffers besides:
-// 5 items, 6 order [n n_used]. Symbols besides: choices an item. Shared: 2 e + 2 words, and one a choice.
+// The choices of all tokens, and then these by expert. One workgroup, whose warps take tokens in turn. Shared: 2 e +
+// 2 words, and one a choice.
 template <int kHeld>
 __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint32_t, words);
-  const uint32_t n = args.dim(0), e = args.dim(1), lane = threadIdx.x % 32, warp = threadIdx.x / 32,
-                 n_used = args.constants<push::MoeGateTopk>().n_used;
+  const uint32_t n = args.dim(symbol::GateTopk::rows), e = args.dim(symbol::GateTopk::e), lane = threadIdx.x % 32,
+                 warp = threadIdx.x / 32, n_used = args.constants<push::MoeGateTopk>().n_used;
   uint32_t *counts = words, *places = counts + e + 1, *chosen = places + e + 1;
   for (uint32_t i = threadIdx.x; i <= e; i += blockDim.x) counts[i] = 0;
   __syncthreads();
@@ -209,10 +209,13 @@ __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
     if (lane < n_used) chosen[t * n_used + lane] = x | atomicAdd(&counts[x], 1) << 16;
   }
   __syncthreads();
-  if (warp == 0) set_items(counts, places, e, args.symbols[2], args.buffer<int32_t>(5));
+  if (warp == 0)
+    set_items(counts, places, e, args.symbols[symbol::GateTopk::columns],
+              args.buffer<int32_t>(binding::GateTopk::items));
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n * n_used; i += blockDim.x)
-    args.buffer<int32_t>(6)[places[chosen[i] & 0xFFFFu] + (chosen[i] >> 16)] = static_cast<int32_t>(i);
+    args.buffer<int32_t>(binding::GateTopk::order)[places[chosen[i] & 0xFFFFu] + (chosen[i] >> 16)] =
+        static_cast<int32_t>(i);
 }
 extern "C" __global__ void __launch_bounds__(1024) moe_gate_topk_sorted_128(const __grid_constant__ OpArgs args) {
   gate_topk_sorted<4>(args);
@@ -221,22 +224,25 @@ extern "C" __global__ void __launch_bounds__(1024) moe_gate_topk_sorted_512(cons
   gate_topk_sorted<16>(args);
 }
 
-// The choices of all tokens by expert, where another launch has made them. One workgroup. Buffers: 0 ids [n, k], 1
-// items [1 + 3 max], 2 order [n k]. Symbols: n, k, e, choices an item. Shared: 2 e + 2 words.
+// The choices of all tokens by expert, where another launch has made them. One workgroup. ids [n, k], items
+// [1 + 3 max], order [n k]. Shared: 2 e + 2 words.
 extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(uint32_t, counts);
   wait_for_inputs();
   let_next_start();
-  const uint32_t n = args.dim(0) * args.dim(1), e = args.dim(2);
+  const uint32_t n = args.dim(symbol::MoeGroup::rows) * args.dim(symbol::MoeGroup::k),
+                 e = args.dim(symbol::MoeGroup::e);
   uint32_t* places = counts + e + 1;
-  const int32_t* ids = args.buffer<const int32_t>(0);
-  int32_t* order = args.buffer<int32_t>(2);
+  const int32_t* ids = args.buffer<const int32_t>(binding::MoeGroup::ids);
+  int32_t* order = args.buffer<int32_t>(binding::MoeGroup::order);
   const auto expert_of = [&](uint32_t i) { return min(static_cast<uint32_t>(ids[i]), e); };
   for (uint32_t i = threadIdx.x; i <= e; i += blockDim.x) counts[i] = 0;
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x) atomicAdd(&counts[expert_of(i)], 1);
   __syncthreads();
-  if (threadIdx.x < 32) set_items(counts, places, e, args.symbols[3], args.buffer<int32_t>(1));
+  if (threadIdx.x < 32)
+    set_items(counts, places, e, args.symbols[symbol::MoeGroup::columns],
+              args.buffer<int32_t>(binding::MoeGroup::items));
   __syncthreads();
   // Which column a choice gets is chance; no sum meets another column.
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)

@@ -12,12 +12,13 @@ struct Choices {
   const float *weights, *scale;
   uint32_t d, n, n_experts;
 
-  __device__ __forceinline__ Choices(const OpArgs& args, int first_buffer, uint32_t t, uint32_t d, uint32_t n,
-                                     uint32_t n_experts)
-      : y(args.buffer<const float>(first_buffer) + static_cast<uint64_t>(t) * n * d),
-        ids(args.buffer<const int32_t>(first_buffer + 1) + static_cast<uint64_t>(t) * n),
-        weights(args.buffer<const float>(first_buffer + 2) + static_cast<uint64_t>(t) * n),
-        scale(args.buffer<const float>(first_buffer + 3)),
+  // Names: of the kernel's buffers, binding::ChoiceSum or binding::NormRows.
+  template <class Names>
+  __device__ __forceinline__ Choices(Names, const OpArgs& args, uint32_t t, uint32_t d, uint32_t n, uint32_t n_experts)
+      : y(args.buffer<const float>(Names::choices_y) + static_cast<uint64_t>(t) * n * d),
+        ids(args.buffer<const int32_t>(Names::ids) + static_cast<uint64_t>(t) * n),
+        weights(args.buffer<const float>(Names::weights) + static_cast<uint64_t>(t) * n),
+        scale(args.buffer<const float>(Names::expert_scale)),
         d(d),
         n(n),
         n_experts(n_experts) {}

@@ -1,4 +1,4 @@
-// MOE_SWIGLU: GLU of the rows of the chosen experts. Symbols: n, width.
+// MOE_SWIGLU: GLU of the rows of the chosen experts.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;

@@ -3,31 +3,31 @@
 
 using namespace zinc_rt::cuda;
 
-// Symbols: n, d.
 extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
-  if (blockIdx.x >= args.dim(0)) return;
+  if (blockIdx.x >= args.dim(symbol::Row::rows)) return;
   const auto c = args.constants<push::RmsNorm>();
-  const uint32_t d = args.dim(1);
+  const uint32_t d = args.dim(symbol::Row::width);
   const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
-  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(1), args.buffer<float>(2) + at, d, c.group,
-               c.eps, shared);
+  rms_norm_row(args.buffer<const float>(binding::RmsNorm::x) + at, args.buffer<const float>(binding::RmsNorm::w),
+               args.buffer<float>(binding::RmsNorm::y) + at, d, c.group, c.eps, shared);
 }
 
-// SSM_GATED_NORM: RMS_NORM of x times silu(z). Symbols: n, d.
+// SSM_GATED_NORM: RMS_NORM of x times silu(z).
 extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
   wait_for_inputs();
   let_next_start();
-  if (blockIdx.x >= args.dim(0)) return;
+  if (blockIdx.x >= args.dim(symbol::Row::rows)) return;
   const auto c = args.constants<push::SsmGatedNorm>();
-  const uint32_t d = args.dim(1);
+  const uint32_t d = args.dim(symbol::Row::width);
   const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
-  const float* z = args.buffer<const float>(1) + at;
-  float* y = args.buffer<float>(3) + at;
-  rms_norm_row(args.buffer<const float>(0) + at, args.buffer<const float>(2), y, d, c.group, c.eps, shared);
+  const float* z = args.buffer<const float>(binding::SsmGatedNorm::z) + at;
+  float* y = args.buffer<float>(binding::SsmGatedNorm::y) + at;
+  rms_norm_row(args.buffer<const float>(binding::SsmGatedNorm::x) + at,
+               args.buffer<const float>(binding::SsmGatedNorm::w), y, d, c.group, c.eps, shared);
   for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
 }
 
@@ -90,62 +90,68 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   __syncthreads();
 }
 
-// Row t, normalized in shared memory, as those who read it want it. Buffers: 2 floats, 3 q8a32, 4 q8a256, 6 as
-// digit_rows.cu would leave that (null: not wanted; quantized rows lie apart from all others). Symbols: n, d, rows of a
-// tile of 6.
+// Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, and digits as
+// digit_rows.cu would leave the last: null where they are not wanted. Quantized rows lie apart from all others.
 __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
-  if (args.buffers[2] != nullptr)
+  if (args.buffers[binding::NormRows::floats] != nullptr)
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
-      args.buffer<float>(2)[static_cast<uint64_t>(t) * d + i] = h[i];
+      args.buffer<float>(binding::NormRows::floats)[static_cast<uint64_t>(t) * d + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
-  if (args.buffers[3] != nullptr) quantize_row<false>(h, q8_rows(args.buffers[3], n, d), t, d, warp, n_warps);
-  if (args.buffers[4] == nullptr && args.buffers[6] == nullptr) return;
+  if (args.buffers[binding::NormRows::q8a32] != nullptr)
+    quantize_row<false>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
+  if (args.buffers[binding::NormRows::q8a256] == nullptr && args.buffers[binding::NormRows::digits] == nullptr) return;
   for (uint32_t g = warp; g < d / 256; g += n_warps) {
     const uint32_t first = g * 256 + first_of_eight();
     const QuantizedEight q = quantized<true>(load_eight(h, first, d));
-    if (args.buffers[4] != nullptr) store_eight<true>(q, q8_rows(args.buffers[4], n, d), t, d, first);
-    if (args.buffers[6] != nullptr) store_digits(q, args.buffers[6], args.symbols[2], t, d, g);
+    if (args.buffers[binding::NormRows::q8a256] != nullptr)
+      store_eight<true>(q, q8_rows(args.buffers[binding::NormRows::q8a256], n, d), t, d, first);
+    if (args.buffers[binding::NormRows::digits] != nullptr)
+      store_digits(q, args.buffers[binding::NormRows::digits], args.symbols[symbol::NormRows::digit_columns], t, d, g);
   }
 }
 
-// RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. Buffers besides: 0 x, 1 w, 5 what is added
-// to x, or null. Push: eps.
+// RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. `added`, which is added to
+// x, may be null. Push: eps.
 extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, shared);
-  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
   // Since the last step the L2 has seen all other weights.
-  for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x) prefetch_line(args.buffer<const float>(1) + i);
+  for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x)
+    prefetch_line(args.buffer<const float>(binding::NormRows::w) + i);
   begin_rows(n);
   if (t >= n) return;
   const uint64_t at = static_cast<uint64_t>(t) * d;
-  const float* added = args.buffer<const float>(5);
-  norm_row(args.buffer<float>(0) + at, added != nullptr ? added + at : nullptr, args.buffer<const float>(1), d,
-           args.constants<push::ResidualRmsNorm>().eps, shared, shared + d);
+  const float* added = args.buffer<const float>(binding::NormRows::added);
+  norm_row(args.buffer<float>(binding::NormRows::x) + at, added != nullptr ? added + at : nullptr,
+           args.buffer<const float>(binding::NormRows::w), d, args.constants<push::ResidualRmsNorm>().eps, shared,
+           shared + d);
   store_normed(args, shared, t, n, d);
 }
 
-// The same of rows to which a sum over their choices of experts is added in place first. Buffers besides: 0 x, 1 w, 7 y
-// [n, k d], 8 ids, 9 weights, 10 expert_scale or null, 11 the sum or null. Symbols besides: k, e. d: a multiple of 4.
-// Shared: the row, w, and a float a group of 256.
+// The same of rows to which a sum over their choices of experts is added in place first. choices_y [n, k d];
+// expert_scale and z, the sum, may be null. d: a multiple of 4. Shared: the row, w, and a float a group of 256.
 extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, row);
-  const uint32_t n = args.dim(0), d = args.dim(1), t = blockIdx.x;
+  const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
   float* w = row + d;
   // Weights never change.
-  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x) copy_16(w + i, args.buffer<const float>(1) + i);
+  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x)
+    copy_16(w + i, args.buffer<const float>(binding::NormRows::w) + i);
   begin_rows(n);
   if (t >= n) {
     wait_for_copies();
     return;
   }
   const uint64_t at = static_cast<uint64_t>(t) * d;
-  const Choices choices(args, 7, t, d, args.symbols[3], args.symbols[4]);
+  const Choices choices(binding::NormRows{}, args, t, d, args.symbols[symbol::NormRows::k],
+                        args.symbols[symbol::NormRows::e]);
   for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x) {
-    auto* to = reinterpret_cast<float4*>(args.buffer<float>(0) + at + i);
+    auto* to = reinterpret_cast<float4*>(args.buffer<float>(binding::NormRows::x) + at + i);
     const float4 x = *to, z = sum_choices<float4>(choices, i),
                  sum = make_float4(x.x + z.x, x.y + z.y, x.z + z.z, x.w + z.w);
     *reinterpret_cast<float4*>(row + i) = *to = sum;
-    if (args.buffers[11] != nullptr) *reinterpret_cast<float4*>(args.buffer<float>(11) + at + i) = z;
+    if (args.buffers[binding::NormRows::z] != nullptr)
+      *reinterpret_cast<float4*>(args.buffer<float>(binding::NormRows::z) + at + i) = z;
   }
   wait_for_copies();
   __syncthreads();

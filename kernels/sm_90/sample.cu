@@ -1,7 +1,7 @@
 // SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order; here candidates are
 // sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
 // serial by definition, are one thread's over what all have loaded.
-// Symbols: n, v. Scratch: six words a logit and row, at least two a part; sample_parts leaves the best of each part of
+// Scratch: six words a logit and row, at least two a part; sample_parts leaves the best of each part of
 // a row at its beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
@@ -325,10 +325,10 @@ extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_cons
   __shared__ uint32_t shared[64];
   wait_for_inputs();
   let_next_start();
-  const uint32_t r = blockIdx.x, v = args.dim(1);
-  if (r >= args.dim(0)) return;
+  const uint32_t r = blockIdx.x, v = args.dim(symbol::Row::width);
+  if (r >= args.dim(symbol::Row::rows)) return;
   const uint32_t each = (v + kParts - 1) / kParts, begin = min(v, blockIdx.y * each), n = min(each, v - begin);
-  const float* logits = args.buffer<const float>(0) + static_cast<uint64_t>(r) * v + begin;
+  const float* logits = args.buffer<const float>(binding::Sample::logits) + static_cast<uint64_t>(r) * v + begin;
   const uint32_t best = n > 0 ? argmax_row(logits, n, shared) : 0;
   if (threadIdx.x != 0) return;
   uint32_t* part = scratch_of(args, r, v) + 2 * blockIdx.y;
@@ -341,11 +341,11 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   __shared__ Shared s;
   wait_for_inputs();
   let_next_start();
-  const uint32_t r = blockIdx.x, v = args.dim(1), tid = threadIdx.x;
-  if (r >= args.dim(0)) return;
-  const SampleParams p = args.buffer<const SampleParams>(1)[r];
-  const float* logits = args.buffer<const float>(0) + static_cast<uint64_t>(r) * v;
-  int32_t* out = args.buffer<int32_t>(4) + r;
+  const uint32_t r = blockIdx.x, v = args.dim(symbol::Row::width), tid = threadIdx.x;
+  if (r >= args.dim(symbol::Row::rows)) return;
+  const SampleParams p = args.buffer<const SampleParams>(binding::Sample::params)[r];
+  const float* logits = args.buffer<const float>(binding::Sample::logits) + static_cast<uint64_t>(r) * v;
+  int32_t* out = args.buffer<int32_t>(binding::Sample::token) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
   if (is_greedy && !has_penalties && p.n_bias == 0) {
@@ -369,7 +369,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   }
   if (p.n_bias > 0) {
     if (tid == 0) {
-      const uint32_t* entries = args.buffer<const uint32_t>(3) + 2ull * p.bias_begin;
+      const uint32_t* entries = args.buffer<const uint32_t>(binding::Sample::bias) + 2ull * p.bias_begin;
       for (uint32_t i = 0; i < p.n_bias; ++i) {
         const uint32_t id = entries[2 * i];
         if (id < v) work[id] = work[id] + __uint_as_float(entries[2 * i + 1]);
@@ -377,7 +377,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     }
     __syncthreads();
   }
-  if (has_penalties) penalize(p, args.buffer<const int32_t>(2) + p.history_begin, keys, work, v);
+  if (has_penalties) penalize(p, args.buffer<const int32_t>(binding::Sample::history) + p.history_begin, keys, work, v);
   if (is_greedy) {
     const uint32_t best = argmax_row(work, v, s.words);
     if (tid == 0) *out = is_finite(work[best]) ? static_cast<int32_t>(best) : zinc_rt::kSampleNone;

@@ -1,5 +1,5 @@
 // The end of SHARED_EXPERT: hidden = hidden + y, y times sigmoid(gate_inp . x) where there is a gate_inp. A workgroup a
-// token. Buffers: 0 x, 1 gate_inp or null, 2 y, 3 hidden. Symbols: n, d. Shared: d / 256 floats.
+// token. gate_inp may be null. Shared: d / 256 floats.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -8,10 +8,11 @@ extern "C" __global__ void shared_expert(const __grid_constant__ OpArgs args) {
   ZRT_DYNAMIC_SHARED(float, v);
   wait_for_inputs();
   let_next_start();
-  const uint32_t t = blockIdx.x, d = args.dim(1);
-  if (t >= args.dim(0)) return;
+  const uint32_t t = blockIdx.x, d = args.dim(symbol::Row::width);
+  if (t >= args.dim(symbol::Row::rows)) return;
   const uint64_t row = static_cast<uint64_t>(t) * d;
-  const float *x = args.buffer<const float>(0) + row, *w = args.buffer<const float>(1);
+  const float *x = args.buffer<const float>(binding::SharedExpert::x) + row,
+              *w = args.buffer<const float>(binding::SharedExpert::gate_inp);
   float factor = 1.0f;
   if (w != nullptr) {
     for (uint32_t g = threadIdx.x / 16; g < (d + 255) / 256; g += blockDim.x / 16) {
@@ -27,8 +28,8 @@ extern "C" __global__ void shared_expert(const __grid_constant__ OpArgs args) {
     factor = exact::sigmoid(sum);
   }
   for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) {
-    const float y = args.buffer<const float>(2)[row + i];
-    float& hidden = args.buffer<float>(3)[row + i];
+    const float y = args.buffer<const float>(binding::SharedExpert::y)[row + i];
+    float& hidden = args.buffer<float>(binding::SharedExpert::hidden)[row + i];
     hidden = hidden + (w != nullptr ? y * factor : y);
   }
 }

@@ -1,11 +1,11 @@
-// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp; y may be x. Symbols: n, width.
+// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp; y may be x.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
 
 extern "C" __global__ void softcap(const __grid_constant__ OpArgs args) {
-  const float* x = args.buffer<const float>(0);
-  float* y = args.buffer<float>(1);
+  const float* x = args.buffer<const float>(binding::Softcap::x);
+  float* y = args.buffer<float>(binding::Softcap::y);
   const float cap = args.constants<push::Softcap>().cap, inverse = exact::rcp(cap);
   each_value(args, [=](uint64_t i) { y[i] = cap * exact::tanh(x[i] * inverse); });
 }

@@ -1,6 +1,6 @@
 // SSM_DELTA_NET: the gated delta rule, token by token. Grid: v heads; tokens, of which the first of each slot does the
 // slot's in order. A thread has a column of the state, which lies in shared memory meanwhile. Order:
-// kernels/cpu/ssm_delta_net.cpp. Symbols: n. Shared: k_dim v_dim + 2 k_dim + 2 (k_dim / 256 + 1) floats.
+// kernels/cpu/ssm_delta_net.cpp. Shared: k_dim v_dim + 2 k_dim + 2 (k_dim / 256 + 1) floats.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -10,17 +10,19 @@ extern "C" __global__ void ssm_delta_net(const __grid_constant__ OpArgs args) {
   wait_for_inputs();
   let_next_start();
   const auto c = args.constants<push::SsmDeltaNet>();
-  const uint32_t n = args.dim(0), h = blockIdx.x, first = blockIdx.y, tid = threadIdx.x;
-  const int32_t *pos = args.buffer<const int32_t>(5), *slot = args.buffer<const int32_t>(6);
+  const uint32_t n = args.dim(symbol::Rows::rows), h = blockIdx.x, first = blockIdx.y, tid = threadIdx.x;
+  const int32_t *pos = args.buffer<const int32_t>(binding::SsmDeltaNet::pos),
+                *slot = args.buffer<const int32_t>(binding::SsmDeltaNet::slot);
   if (first >= n || (first > 0 && slot[first - 1] == slot[first])) return;
   const uint32_t key_head = c.tiled != 0 ? h % c.n_k_heads : h / (c.n_v_heads / c.n_k_heads);
   const uint32_t columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim, parts = (c.k_dim + 255) / 256;
   float *state = shared, *q = state + c.k_dim * c.v_dim, *k = q + c.k_dim, *squares = k + c.k_dim;
-  float* stored = args.buffer<float>(7) + (static_cast<uint64_t>(slot[first]) * c.n_v_heads + h) * c.k_dim * c.v_dim;
+  float* stored = args.buffer<float>(binding::SsmDeltaNet::state) +
+                  (static_cast<uint64_t>(slot[first]) * c.n_v_heads + h) * c.k_dim * c.v_dim;
   for (uint32_t i = tid; i < c.k_dim * c.v_dim; i += blockDim.x) state[i] = stored[i];
   const float q_scale = exact::rsqrt(static_cast<float>(c.k_dim));
   for (uint32_t t = first; t < n && slot[t] == slot[first]; ++t) {
-    const float* x = args.buffer<const float>(0) + static_cast<uint64_t>(t) * columns;
+    const float* x = args.buffer<const float>(binding::SsmDeltaNet::x) + static_cast<uint64_t>(t) * columns;
     const float *xq = x + key_head * c.k_dim, *xk = xq + c.n_k_heads * c.k_dim,
                 *v = x + 2 * c.n_k_heads * c.k_dim + h * c.v_dim;
     __syncthreads();
@@ -37,9 +39,10 @@ extern "C" __global__ void ssm_delta_net(const __grid_constant__ OpArgs args) {
     const float rq = exact::rsqrt(sum_q + c.eps), rk = exact::rsqrt(sum_k + c.eps);
     for (uint32_t i = tid; i < c.k_dim; i += blockDim.x) q[i] = xq[i] * rq * q_scale, k[i] = xk[i] * rk;
     const uint64_t at = static_cast<uint64_t>(t) * c.n_v_heads + h;
-    const float alpha = args.buffer<const float>(2)[at] + args.buffer<const float>(4)[h];
-    const float decay = exact::exp(args.buffer<const float>(3)[h] * exact::softplus(alpha));
-    const float beta = exact::sigmoid(args.buffer<const float>(1)[at]);
+    const float alpha = args.buffer<const float>(binding::SsmDeltaNet::alpha)[at] +
+                        args.buffer<const float>(binding::SsmDeltaNet::dt)[h];
+    const float decay = exact::exp(args.buffer<const float>(binding::SsmDeltaNet::a)[h] * exact::softplus(alpha));
+    const float beta = exact::sigmoid(args.buffer<const float>(binding::SsmDeltaNet::beta)[at]);
     __syncthreads();
     for (uint32_t j = tid; j < c.v_dim; j += blockDim.x) {
       float u = 0.0f, y = 0.0f;
@@ -54,7 +57,7 @@ extern "C" __global__ void ssm_delta_net(const __grid_constant__ OpArgs args) {
         state[i * c.v_dim + j] = s;
         y = __fmaf_rn(q[i], s, y);
       }
-      args.buffer<float>(8)[at * c.v_dim + j] = y;
+      args.buffer<float>(binding::SsmDeltaNet::y)[at * c.v_dim + j] = y;
     }
   }
   __syncthreads();

@@ -1,5 +1,5 @@
 // STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring; entry 0 holds the
-// count, written after the entries. One workgroup. Symbols: n, entries.
+// count, written after the entries. One workgroup.
 #include "kernels/sm_90/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -8,16 +8,16 @@ extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
   __shared__ uint32_t first;
   wait_for_inputs();
   let_next_start();
-  const uint32_t n = args.dim(0), entries = args.dim(1);
-  auto* ring = args.buffer<volatile uint32_t>(2);
+  const uint32_t n = args.dim(symbol::StreamOut::rows), entries = args.dim(symbol::StreamOut::entries);
+  auto* ring = args.buffer<volatile uint32_t>(binding::StreamOut::ring);
   if (threadIdx.x == 0) first = ring[0];  // by one thread: see step_begin
   __syncthreads();
   const uint32_t count = first;
   for (uint32_t r = threadIdx.x; r < n; r += blockDim.x) {
     volatile uint32_t* entry = ring + 4 * (1 + (count + r) % (entries - 1));
     entry[0] = count + r;
-    entry[1] = static_cast<uint32_t>(args.buffer<const int32_t>(1)[r]);
-    entry[2] = static_cast<uint32_t>(args.buffer<const int32_t>(0)[r]);
+    entry[1] = static_cast<uint32_t>(args.buffer<const int32_t>(binding::StreamOut::slot)[r]);
+    entry[2] = static_cast<uint32_t>(args.buffer<const int32_t>(binding::StreamOut::token)[r]);
     entry[3] = r;
   }
   __threadfence_system();

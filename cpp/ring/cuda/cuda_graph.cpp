@@ -64,7 +64,7 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
   for (std::size_t i = 0; i < bindings.size(); ++i) {
     const Binding& binding = bindings[i];
     std::byte* address = memory_.address(binding);
-    const bool is_table = static_cast<int>(i) == op.page_table;
+    const bool is_table = static_cast<int>(i) == op.pages.page_table;
     if (binding.bo != 0 && memory_.is_host(binding.bo) && !memory_.has_weights(binding.bo) &&
         (is_table || binding.bytes <= kCopiedBytes) && !is_written(binding)) {
       const bool is_known = std::ranges::any_of(shadowed, [&](const Binding& other) { return same(binding, other); });
@@ -74,12 +74,13 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
         if (!is_known && is_table) {
           const auto operand = [&](int at) -> const Binding& { return bindings[static_cast<std::size_t>(at)]; };
           const auto at = [&](int i) { return reinterpret_cast<const std::int32_t*>(memory_.address(operand(i))); };
-          const std::uint64_t room = std::min(operand(op.pos).bytes, operand(op.slot).bytes) / sizeof(std::int32_t);
-          begin.pages[begin.n_pages++] = {at(op.page_table),
-                                          at(op.pos),
-                                          at(op.slot),
+          const std::uint64_t room =
+              std::min(operand(op.pages.pos).bytes, operand(op.pages.slot).bytes) / sizeof(std::int32_t);
+          begin.pages[begin.n_pages++] = {at(op.pages.page_table),
+                                          at(op.pages.pos),
+                                          at(op.pages.slot),
                                           reinterpret_cast<std::int32_t*>(copy),
-                                          kernel.symbols[static_cast<std::size_t>(op.width_symbol)],
+                                          kernel.symbols[static_cast<std::size_t>(op.pages.width_symbol)],
                                           static_cast<std::uint32_t>(std::min<std::uint64_t>(bucket.n_tokens, room))};
         } else if (!is_known) {
           begin.copies[begin.n_copies++] = {reinterpret_cast<const std::uint32_t*>(address),
@@ -89,7 +90,7 @@ Result<OpCall> CudaRing::bound_call(const Submission& submission, const Packet& 
         if (!is_known) shadowed.push_back(binding);
         address = copy;
         const int operand = static_cast<int>(i);
-        if (operand == op.page_table || operand == op.pos || operand == op.slot) ++n_places;
+        if (operand == op.pages.page_table || operand == op.pages.pos || operand == op.pages.slot) ++n_places;
       }
     }
     call.buffers.push_back(address);

@@ -26,17 +26,23 @@ constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }
 
-// LINEAR, LM_HEAD. Symbols: k, m, type of w, type of x.
+// LINEAR, LM_HEAD.
 Matrix matrix_of(const OpCall& call);
 void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
 // What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
-// GLU and QUANTIZE of its rows, of k values. args: of the kernel.
-void plan_glu_quantize(Planner& planner, const OpCall& call, std::uint32_t k, cuda::OpArgs args,
-                       const DigitRows& digits = {});
+// GLU and QUANTIZE of its rows, of k values.
+struct GluRows {
+  void *gate, *up, *y;
+  std::uint32_t act, k;
+  void* quantized;
+  DType type;  // of these
+};
+void plan_glu_quantize(Planner& planner, const OpCall& call, const GluRows& rows, const DigitRows& digits = {});
 // hidden + y into hidden: the ADD of the rows of a LINEAR or MOE_SUM.
 bool is_sum_of(const OpCall& first, const OpCall& add);
+float* hidden_of(const OpCall& add);
 
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
@@ -50,8 +56,8 @@ RowNorm row_norm_of(const OpCall& call);  // of one that is
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
 // The sum over each token's choices of experts, to be added to hidden rows; null: absent.
 struct ChoiceSum {
-  void *y, *ids, *weights, *scale, *z, *hidden;
-  std::uint32_t k, e;
+  void *y = nullptr, *ids = nullptr, *weights = nullptr, *scale = nullptr, *z = nullptr, *hidden = nullptr;
+  std::uint32_t k = 0, e = 0;
 };
 // Whether a norm of rows of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
@@ -64,8 +70,7 @@ void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullp
 std::vector<Matrix> gate_up_of(const OpCall& call);
 
 // Experts.
-// The products of an op of experts, or nothing. MOE_GATE_UP: symbols d, e, f, k, types of gate, up and x, pitches of
-// gate and up. MOE_LINEAR: d, e, f, k, types of w and x, pitch.
+// The products of an op of experts, or nothing.
 std::optional<ExpertProducts> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
 // MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.

@@ -41,11 +41,16 @@ Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std
   return at;
 }
 
-cuda::OpArgs Planner::args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const {
+cuda::OpArgs Planner::args_of_op(const OpCall& call) const {
+  cuda::OpArgs args = args_without_symbols(call);
+  args.set_symbols<cuda::symbol::Rows>({call.rows_symbol});
+  std::ranges::copy(call.symbols, args.symbols + cuda::symbol::Rows::kCount);
+  return args;
+}
+
+cuda::OpArgs Planner::args_without_symbols(const OpCall& call) const {
   cuda::OpArgs args{};
   std::ranges::copy(call.buffers, args.buffers);
-  args.symbols[0] = call.rows_symbol;
-  std::ranges::copy(symbols, args.symbols + 1);
   std::ranges::copy(call.push, reinterpret_cast<std::byte*>(args.push));
   args.step = header_;
   args.scratch = scratch_ + kept_;

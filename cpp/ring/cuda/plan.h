@@ -10,7 +10,9 @@
 
 #include "base/dtype.h"
 #include "ir/op.h"
+#include "kernels/common/operands.h"
 #include "kernels/sm_90/args.h"
+#include "ring/cuda/op_symbols.h"
 #include "ring/packet.h"
 
 namespace zinc_rt::ring {
@@ -41,9 +43,9 @@ struct Launch {
 // A packet with its addresses.
 struct OpCall {
   ir::Op op;
-  std::vector<void*> buffers;          // of the device, inputs then results; null: absent
+  std::vector<void*> buffers;          // of the device, by the places of operand::<Op>; null: absent
   std::uint32_t rows_symbol;           // rows that the first axis of the grid counts: a number or a symbol of args.h
-  std::vector<std::uint32_t> symbols;  // of the table's row
+  std::vector<std::uint32_t> symbols;  // by the places of op_symbols.h
   std::vector<std::byte> push;
   StepDims bucket;
   bool has_places = false;  // positions, slots and the page table are copies that step_begin makes
@@ -54,6 +56,14 @@ struct OpCall {
   }
   std::uint32_t rows() const { return most(rows_symbol); }
   DType dtype(std::size_t symbol) const { return static_cast<DType>(symbols[symbol]); }
+  // Its operands by name. REQUIRES: Names are those of the op.
+  template <class Names>
+  typename Names::template Of<void*> operands() const {
+    typename Names::template Of<void*> named;
+    static_assert(sizeof(named) == Names::kCount * sizeof(void*));
+    std::memcpy(&named, buffers.data(), sizeof(named));
+    return named;
+  }
   template <class T>
   T constants() const {
     T value;
@@ -113,8 +123,15 @@ class Planner {
   }
   void set_known(const std::int32_t* ids, const std::int32_t* items) { known_ids_ = ids, known_items_ = items; }
 
-  // The arguments of a kernel of kernels/sm_90: the rows, then more symbols.
-  cuda::OpArgs args(const OpCall& call, const std::vector<std::uint32_t>& symbols) const;
+  // The arguments of a kernel of kernels/sm_90 with the op's operands: the symbols of a struct of names
+  // (cuda::symbol), or the rows and then the op's own.
+  template <class Symbols>
+  cuda::OpArgs args(const OpCall& call, const typename Symbols::template Of<std::uint32_t>& symbols) const {
+    cuda::OpArgs args = args_without_symbols(call);
+    args.set_symbols<Symbols>(symbols);
+    return args;
+  }
+  cuda::OpArgs args_of_op(const OpCall& call) const;
   template <class Args>
   void launch(std::string image, std::string function, std::uint32_t x, std::uint32_t y, std::uint32_t z,
               std::uint32_t block, std::uint64_t shared, const Args& args, std::vector<Launch::Tensor> tensors = {}) {
@@ -126,6 +143,8 @@ class Planner {
   }
 
  private:
+  cuda::OpArgs args_without_symbols(const OpCall& call) const;
+
   const cuda::StepHeader* header_;
   std::byte* scratch_;
   DeviceTraits device_;
@@ -236,8 +255,11 @@ struct CudaOp {
   std::vector<const char*> symbols;
   Keys keys;
   void (*plan)(Planner& planner, const OpCall& call);
-  // Operands page_table, pos and slot of ops that read page tables, whose symbol `width_symbol` is the table's width.
-  int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
+  // Operands of ops that read page tables, and the symbol that is the table's width.
+  struct Pages {
+    int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
+  };
+  Pages pages = {};
 };
 // Plans a packet, or several in one where the later ones only continue the first (LINEAR or MOE_SUM and the ADD of its
 // rows; a norm of rows, GLU, the GLU of experts or attention, and QUANTIZE; what writes the cache and attention of a

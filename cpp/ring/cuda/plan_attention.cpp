@@ -1,12 +1,20 @@
 // Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
 #include <algorithm>
 #include <bit>
+#include <string_view>
 
 #include "kernels/common/push.h"
 #include "ring/cuda/plan.h"
 
 namespace zinc_rt::ring {
 namespace {
+
+namespace symbol = cuda::symbol;
+using Operand = operand::FlashAttn;
+static_assert(std::string_view(Operand::kText) == operand::FlashAttnBatched::kText);
+constexpr auto kSymbols = op_symbols::kFlashAttn;
+using Write = operand::RmsNormFusedRopeKvWrite;
+constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
 
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kTileFromTokens = 256;
@@ -34,7 +42,7 @@ struct Records {
 };
 Records records_of(const OpCall& c) {
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t chunks = ceil_div(std::uint64_t{c.symbols[0]} * 16, kChunk),
+  const std::uint32_t chunks = ceil_div(std::uint64_t{c.symbols[kSymbols["dim:m"]]} * 16, kChunk),
                       floats = (push.v_head_dim + 2 + 3) / 4 * 4;
   return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
 }
@@ -50,7 +58,7 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
 Plan plan_of(const Planner& p, const OpCall& c) {
   constexpr std::uint32_t kWorkgroups = 528;
   const auto push = c.constants<push::FlashAttn>();
-  const DType type = c.dtype(1);
+  const DType type = c.dtype(kSymbols["dtype:kv_k"]);
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
@@ -93,10 +101,18 @@ bool is_attention(const OpCall& c) {
 // Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
   const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
-  const auto floats = [&](std::size_t i) { return static_cast<const float*>(write.buffers[i]); };
+  const auto floats = [&](unsigned operand) { return static_cast<const float*>(write.buffers[operand]); };
   return {attention,
-          {floats(0), floats(1), floats(2), floats(3), floats(4), floats(7), write.symbols[4], push.n_rot, push.neox,
-           push.eps}};
+          {.q = floats(Write::q),
+           .k = floats(Write::k),
+           .v = floats(Write::v),
+           .q_norm = floats(Write::q_norm),
+           .k_norm = floats(Write::k_norm),
+           .table = floats(Write::table),
+           .table_rows = write.symbols[kWriteSymbols["dim:p"]],
+           .n_rot = push.n_rot,
+           .neox = push.neox,
+           .eps = push.eps}};
 }
 std::uint64_t own_q_bytes(const push::FlashAttn& push) {
   return std::uint64_t{push.n_heads / push.n_kv_heads} * push.head_dim * 4;
@@ -104,41 +120,42 @@ std::uint64_t own_q_bytes(const push::FlashAttn& push) {
 
 }  // namespace
 
-// Symbols: m, type, pitches.
 void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const OpCall* kv_write,
                     const DigitRows& digits) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  const std::string type(to_string(c.dtype(1)));
-  auto symbols = c.symbols;
+  const std::string type(to_string(c.dtype(kSymbols["dtype:kv_k"])));
+  auto args = p.args_of_op(c);
   if (plan.kind == Kind::kMma || plan.kind == Kind::kTile) {
     const bool is_mma = plan.kind == Kind::kMma;
     const std::uint32_t workgroups = is_mma ? cuda::attend_mma_workgroups(plan.width) : 2;
-    symbols.insert(symbols.end(), {plan.tokens, workgroups * kMultiprocessors / push.n_kv_heads});
+    args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
+    args.symbols[symbol::AttentionTiles::tiles_at_once] = workgroups * kMultiprocessors / push.n_kv_heads;
     // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
     p.launch(is_mma ? "flash_attn_mma" : "flash_attn_tile",
              (is_mma ? "flash_attn_mma_" : "flash_attn_tile_" + type + "_") + std::to_string(plan.width),
              push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
-             is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, p.args(c, symbols));
+             is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
     return;
   }
   const Records records = records_of(c);
-  symbols.insert(symbols.end(), {records.chunks, records.floats});
-  auto args = p.args(c, symbols);
+  using Symbol = symbol::Attention;
+  args.symbols[Symbol::chunks] = records.chunks;
+  args.symbols[Symbol::floats] = records.floats;
   if (plan.has_records()) args.scratch = p.scratch(records.bytes);
   if (quantize != nullptr) {
-    args.buffers[7] = quantize->buffers[1];
-    args.symbols[7] = quantize->symbols[1];
-    args.buffers[8] = digits.tiles;
-    args.symbols[12] = digits.columns;
+    args.buffers[cuda::binding::Attention::quantized] = quantize->buffers[operand::Quantize::y];
+    args.symbols[Symbol::quantized_dtype] = quantize->symbols[op_symbols::kQuantize["dtype:y"]];
+    args.buffers[cuda::binding::Attention::digits] = digits.tiles;
+    args.symbols[Symbol::digit_columns] = digits.columns;
   } else {
     // A plan of this packet alone takes no less than one with what follows it.
     p.scratch(digit_rows_bytes(push.n_heads * push.v_head_dim, c.rows(), cuda::kDigitsTile));
   }
-  args.symbols[8] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
-  args.symbols[9] = push.n_heads / push.n_kv_heads;
-  args.symbols[10] = plan.run_tokens;
-  args.symbols[11] = plan.parts == 1 ? 1 : 0;
+  args.symbols[Symbol::parts_at_once] = std::min(plan.parts, kMultiprocessors / (c.rows() * push.n_kv_heads));
+  args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
+  args.symbols[Symbol::run_tokens] = plan.run_tokens;
+  args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
   const std::string staged = type + "_" + std::to_string(plan.width);
   if (kv_write != nullptr)
     p.launch("flash_attn_staged", "flash_attn_1_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
@@ -162,19 +179,19 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
 // read q, where the quantized rows may lie, since attention alone is done with it by then.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   if (!is_attention(c) || next.op != ir::Op::QUANTIZE || next.rows_symbol != c.rows_symbol ||
-      next.buffers[0] != c.buffers[6])
+      next.buffers[operand::Quantize::x] != c.buffers[Operand::y])
     return false;
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
   if (plan.kind == Kind::kMma || plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
-  const DType type = next.dtype(1);
+  const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
   const std::uint64_t rows = c.rows();
   return values % (type == DType::kQ8A256 ? 256 : 32) == 0 &&
-         are_apart(c.buffers[0], rows * push.n_heads * push.head_dim * 4, next.buffers[1],
-                   rows * row_bytes(type, next.symbols[0]));
+         are_apart(c.buffers[Operand::q], rows * push.n_heads * push.head_dim * 4, next.buffers[operand::Quantize::y],
+                   rows * row_bytes(type, next.symbols[op_symbols::kQuantize["dim:k"]]));
 }
 
 // Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
@@ -185,19 +202,23 @@ bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (before.op != ir::Op::RMS_NORM_FUSED_ROPE_KV_WRITE || c.rows_symbol != before.rows_symbol || !is_attention(c) ||
       (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1))
     return false;
-  // q; the caches; positions, slots and the page table.
-  constexpr std::size_t kSame[][2] = {{0, 11}, {1, 9}, {2, 10}, {3, 5}, {4, 6}, {5, 8}};
-  if (std::ranges::any_of(kSame, [&](const auto& of) { return c.buffers[of[0]] != before.buffers[of[1]]; }))
+  const auto read = c.operands<Operand>();
+  const auto write = before.operands<Write>();
+  if (read.q != write.q_out || read.kv_k != write.kv_k || read.kv_v != write.kv_v || read.pos != write.pos ||
+      read.slot != write.slot || read.page_table != write.page_table)
     return false;
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t widths[] = {push.n_heads * push.head_dim, push.n_kv_heads * push.head_dim,
-                                  push.n_kv_heads * push.v_head_dim};
+  const std::uint32_t nq = push.n_heads * push.head_dim, nk = push.n_kv_heads * push.head_dim,
+                      nv = push.n_kv_heads * push.v_head_dim;
   if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim ||
-      !std::ranges::equal(widths, std::span(before.symbols).first(3)))
+      nq != before.symbols[kWriteSymbols["dim:nq"]] || nk != before.symbols[kWriteSymbols["dim:nk"]] ||
+      nv != before.symbols[kWriteSymbols["dim:nv"]])
     return false;
-  const auto bytes = [&](std::size_t i) { return std::uint64_t{c.rows()} * widths[i] * 4; };
-  for (std::size_t i = 0; i < 3; ++i)
-    if (!are_apart(c.buffers[0], bytes(0), before.buffers[i], bytes(i))) return false;
+  const auto bytes = [&](std::uint32_t width) { return std::uint64_t{c.rows()} * width * 4; };
+  const auto apart = [&](const void* rows, std::uint32_t width) {
+    return are_apart(read.q, bytes(nq), rows, bytes(width));
+  };
+  if (!apart(write.q, nq) || !apart(write.k, nk) || !apart(write.v, nv)) return false;
   const Plan plan = plan_of(p, c);
   return plan.kind == Kind::kStaged && plan.width <= 128 && plan.parts > 1 &&
          plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();

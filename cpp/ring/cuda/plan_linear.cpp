@@ -287,9 +287,9 @@ const void* plan_digits_of_items(Planner& planner, const OpCall& call, const voi
 
 const void* plan_quantize(Planner& planner, const OpCall& call, const void* x, DType to, std::uint32_t k) {
   void* rows = planner.scratch(std::uint64_t{call.rows()} * row_bytes(to, k));
-  auto args = planner.args(call, {k, static_cast<std::uint32_t>(to)});
-  args.buffers[0] = const_cast<void*>(x);
-  args.buffers[1] = rows;
+  auto args = planner.args<cuda::symbol::Quantize>(
+      call, {.rows = call.rows_symbol, .k = k, .dtype_y = static_cast<std::uint32_t>(to)});
+  args.set_buffers<operand::Quantize>({.x = const_cast<void*>(x), .y = rows});
   planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
   return rows;
 }
@@ -345,10 +345,10 @@ std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& 
     return wanted.n_items;
   }
   const auto at = wanted.make(planner);
-  auto group = planner.args(call, {experts.choices, experts.n, columns});
-  group.buffers[0] = const_cast<std::int32_t*>(experts.ids);
-  group.buffers[1] = at.items;
-  group.buffers[2] = at.order;
+  auto group = planner.args<cuda::symbol::MoeGroup>(
+      call, {.rows = call.rows_symbol, .k = experts.choices, .e = experts.n, .columns = columns});
+  group.set_buffers<cuda::binding::MoeGroup>(
+      {.ids = const_cast<std::int32_t*>(experts.ids), .items = at.items, .order = at.order});
   planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
   args.items = at.items;
   args.order = at.order;

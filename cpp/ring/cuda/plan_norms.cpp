@@ -18,24 +18,34 @@ std::uint64_t norm_bytes(std::uint32_t d) {
 // Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted.
 void norm_rows(Planner& p, const OpCall& c, void* x, void* w, void* added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
-  auto args = p.args(c, {d, to.digits.columns});
-  void* const buffers[] = {x, w, to.floats, to.q8a32, to.q8a256, added, to.digits.tiles};
-  std::ranges::copy(buffers, args.buffers);
+  const ChoiceSum& choices = sum != nullptr ? *sum : ChoiceSum{};
+  auto args = p.args<cuda::symbol::NormRows>(
+      c, {.rows = c.rows_symbol, .d = d, .digit_columns = to.digits.columns, .k = choices.k, .e = choices.e});
+  args.set_buffers<cuda::binding::NormRows>({.x = x,
+                                             .w = w,
+                                             .floats = to.floats,
+                                             .q8a32 = to.q8a32,
+                                             .q8a256 = to.q8a256,
+                                             .added = added,
+                                             .digits = to.digits.tiles,
+                                             .choices_y = choices.y,
+                                             .ids = choices.ids,
+                                             .weights = choices.weights,
+                                             .expert_scale = choices.scale,
+                                             .z = choices.z});
   if (sum == nullptr) {
     p.launch("rms_norm", "norm_rows", c.rows(), 1, 1, 512, norm_bytes(d), args);
     return;
   }
-  void* const of_sum[] = {sum->y, sum->ids, sum->weights, sum->scale, sum->z};
-  std::ranges::copy(of_sum, args.buffers + 7);
-  args.symbols[3] = sum->k, args.symbols[4] = sum->e;
   p.launch("rms_norm", "moe_sum_norm_rows", c.rows(), 1, 1, 512, std::uint64_t{d} * 4 + norm_bytes(d), args);
 }
 // RESIDUAL_RMS_NORM, or RMS_NORM of whole rows, and QUANTIZE of its rows if not null.
 void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   const RowNorm norm = row_norm_of(c);
   NormedRows to{norm.y};
-  if (quantize != nullptr) to.of(quantize->dtype(1)) = quantize->buffers[1];
-  norm_rows(p, c, norm.x, norm.w, norm.added, c.symbols[0], to);
+  if (quantize != nullptr)
+    to.of(quantize->dtype(op_symbols::kQuantize["dtype:y"])) = quantize->buffers[operand::Quantize::y];
+  norm_rows(p, c, norm.x, norm.w, norm.added, c.symbols[op_symbols::kNorm["dim:d"]], to);
 }
 
 // h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
@@ -43,7 +53,11 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices,
                  const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {
   const auto wanted = [&](const Matrix& m) { return quantized ? act_dtype(m.dtype) : DType::kF32; };
-  const Norm norm{at<const float>(c, 1), c.constants<push::ResidualRmsNorm>().eps};
+  using Qkv = operand::RmsNormFusedQkv;
+  static_assert(operand::is_same_place(Qkv::x, operand::RmsNormFusedMlpGateUp::x) &&
+                operand::is_same_place(Qkv::norm_w, operand::RmsNormFusedMlpGateUp::norm_w));
+  void* const x = c.buffers[Qkv::x];
+  const Norm norm{at<const float>(c, Qkv::norm_w), c.constants<push::ResidualRmsNorm>().eps};
   NormedRows rows;
   const DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256};
   std::vector<Matrix> of_type[3];
@@ -57,11 +71,11 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     if (types[i] == DType::kQ8A256 && rows.digits.is_all) continue;
     rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
   }
-  if (is_wanted) norm_rows(p, c, c.buffers[0], c.buffers[1], nullptr, d, rows, sum);
+  if (is_wanted) norm_rows(p, c, x, c.buffers[Qkv::norm_w], nullptr, d, rows, sum);
   for (int i = 0; i < 3; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
-    plan_linear(p, c, is_inside ? c.buffers[0] : rows.of(types[i]), types[i], d, of_type[i],
+    plan_linear(p, c, is_inside ? x : rows.of(types[i]), types[i], d, of_type[i],
                 {.norm = is_inside ? &norm : nullptr,
                  .digits = types[i] == DType::kQ8A256 ? rows.digits : DigitRows{},
                  .glu = glu});
@@ -71,15 +85,19 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
 }  // namespace
 
 bool is_row_norm(const OpCall& c) {
-  return c.op == Op::RESIDUAL_RMS_NORM ||
-         (c.op == Op::RMS_NORM && c.buffers[1] != nullptr && c.constants<push::RmsNorm>().group == c.symbols[0]);
+  return c.op == Op::RESIDUAL_RMS_NORM || (c.op == Op::RMS_NORM && c.buffers[operand::RmsNorm::w] != nullptr &&
+                                           c.constants<push::RmsNorm>().group == c.symbols[op_symbols::kNorm["dim:d"]]);
 }
 
 RowNorm row_norm_of(const OpCall& c) {
   const float eps = c.constants<push::ResidualRmsNorm>().eps;
   static_assert(offsetof(push::RmsNorm, eps) == offsetof(push::ResidualRmsNorm, eps));
-  if (c.op == Op::RESIDUAL_RMS_NORM) return {c.buffers[0], c.buffers[1], c.buffers[2], c.buffers[3], eps};
-  return {c.buffers[0], nullptr, c.buffers[1], c.buffers[2], eps};
+  if (c.op == Op::RESIDUAL_RMS_NORM) {
+    const auto o = c.operands<operand::ResidualRmsNorm>();
+    return {.x = o.residual, .added = o.x, .w = o.w, .y = o.y, .eps = eps};
+  }
+  const auto o = c.operands<operand::RmsNorm>();
+  return {.x = o.x, .added = nullptr, .w = o.w, .y = o.y, .eps = eps};
 }
 
 void plan_norm_quantize(Planner& p, const OpCall& c, const OpCall& quantize) {
@@ -91,35 +109,41 @@ bool can_norm_sum(const Planner& p, std::uint32_t d) {
 }
 
 void plan_norm(Planner& p, const OpCall& c) {
-  const std::uint32_t d = c.symbols[0];
+  const std::uint32_t d = c.symbols[op_symbols::kNorm["dim:d"]];
   if (c.op == Op::RESIDUAL_RMS_NORM) {
     row_norm(p, c, nullptr);
     return;
   }
   static_assert(offsetof(push::SsmGatedNorm, group) == offsetof(push::RmsNorm, group));
   const std::uint32_t group = c.constants<push::RmsNorm>().group;
-  p.launch("rms_norm", kernel_name(c.op), c.rows(), 1, 1, kThreads, rms_bytes(d, group), p.args(c, c.symbols));
+  p.launch("rms_norm", kernel_name(c.op), c.rows(), 1, 1, kThreads, rms_bytes(d, group), p.args_of_op(c));
 }
 
 void plan_qkv(Planner& p, const OpCall& c, const ChoiceSum* sum) {
-  std::vector<Matrix> matrices;
-  for (std::size_t i = 0; i < 3; ++i)
-    matrices.push_back({c.buffers[2 + i], c.dtype(4 + i), c.symbols[1 + i], at<const float>(c, 5 + i),
-                        at<float>(c, 8 + i), c.symbols[1 + i]});
-  norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[0], matrices, sum);
+  constexpr auto kSymbols = op_symbols::kRmsNormFusedQkv;
+  const auto o = c.operands<operand::RmsNormFusedQkv>();
+  const auto matrix = [](const void* w, DType dtype, std::uint32_t rows, const void* bias, void* y) {
+    return Matrix{w, dtype, rows, static_cast<const float*>(bias), static_cast<float*>(y), rows};
+  };
+  norm_linear(p, c, c.constants<push::RmsNormFusedQkv>().quantize != 0, c.symbols[kSymbols["dim:d"]],
+              {matrix(o.q_w, c.dtype(kSymbols["dtype:q_w"]), c.symbols[kSymbols["dim:nq"]], o.q_b, o.q),
+               matrix(o.k_w, c.dtype(kSymbols["dtype:k_w"]), c.symbols[kSymbols["dim:nk"]], o.k_b, o.k),
+               matrix(o.v_w, c.dtype(kSymbols["dtype:v_w"]), c.symbols[kSymbols["dim:nv"]], o.v_b, o.v)},
+              sum);
 }
 
 std::vector<Matrix> gate_up_of(const OpCall& c) {
-  std::vector<Matrix> matrices;
-  for (std::size_t i = 0; i < 2; ++i)
-    matrices.push_back({c.buffers[2 + i], c.dtype(2 + i), c.symbols[1], nullptr, at<float>(c, 4 + i), c.symbols[1]});
-  return matrices;
+  constexpr auto kSymbols = op_symbols::kRmsNormFusedMlpGateUp;
+  const auto o = c.operands<operand::RmsNormFusedMlpGateUp>();
+  const std::uint32_t f = c.symbols[kSymbols["dim:f"]];
+  return {{o.gate_w, c.dtype(kSymbols["dtype:gate_w"]), f, nullptr, static_cast<float*>(o.gate), f},
+          {o.up_w, c.dtype(kSymbols["dtype:up_w"]), f, nullptr, static_cast<float*>(o.up), f}};
 }
 
 void plan_gate_up(Planner& p, const OpCall& c, const GluOf* glu) {
   const bool is_quantized = c.constants<push::RmsNormFusedMlpGateUp>().quantize != 0;
   const auto matrices = gate_up_of(c);
-  const std::uint32_t d = c.symbols[0];
+  const std::uint32_t d = c.symbols[op_symbols::kRmsNormFusedMlpGateUp["dim:d"]];
   norm_linear(p, c, is_quantized, d, matrices, nullptr, glu);
   // A plan of this packet alone takes no less than one with what follows it.
   if (glu == nullptr && is_quantized && can_glu(p, c, act_dtype(matrices[0].dtype), matrices))
