@@ -5,6 +5,7 @@
 #include "kernels/common/half.h"
 #include "kernels/common/push.h"
 #include "kernels/sm_90/args.h"
+#include "kernels/sm_90/dtypes.h"
 #include "kernels/sm_90/ptx.cuh"
 
 namespace zinc_rt::cuda {
@@ -16,8 +17,6 @@ namespace push = zinc_rt::push;
 __device__ __forceinline__ float nan_value() {
   return __uint_as_float(0x7fc00000u);
 }
-
-constexpr uint32_t kQ8A256 = 20;  // cpp/base/dtype.h
 
 // Whether there is a row t. A step has a token, of which nobody need ask.
 __device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {

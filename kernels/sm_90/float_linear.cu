@@ -7,7 +7,7 @@
 
 using namespace zinc_rt::cuda;
 
-constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+constexpr Format kFormat = ZRT_WEIGHTS;
 constexpr int kAtOnce = kFormat == kF32 ? 2 : 3;  // workgroups of linear_4 on a multiprocessor
 
 extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {

@@ -5,8 +5,6 @@
 
 namespace zinc_rt::cuda {
 
-enum CacheType { kCacheF32 = 0, kCacheF16 = 1, kCacheQ8 = 7 };  // the numbers of DType
-
 __device__ __forceinline__ uint64_t cell_bytes(uint32_t type, uint64_t n) {
   return type == kCacheF32 ? 4 * n : type == kCacheF16 ? 2 * n : n / 32 * 34;
 }

@@ -9,7 +9,7 @@
 
 using namespace zinc_rt::cuda;
 
-constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+constexpr Format kFormat = ZRT_WEIGHTS;
 
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 1>>(args);

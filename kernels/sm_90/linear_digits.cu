@@ -4,7 +4,7 @@
 
 using namespace zinc_rt::cuda;
 
-[[maybe_unused]] constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+[[maybe_unused]] constexpr Format kFormat = ZRT_WEIGHTS;
 constexpr bool have_threads(int first, int end, uint32_t threads) {
   for (int i = first; i < end; ++i)
     if (digits_threads(kDigitsShapes[i]) != threads) return false;

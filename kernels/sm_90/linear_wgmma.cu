@@ -3,7 +3,7 @@
 
 using namespace zinc_rt::cuda;
 
-[[maybe_unused]] constexpr Format kFormat = static_cast<Format>(ZRT_WEIGHTS);
+[[maybe_unused]] constexpr Format kFormat = ZRT_WEIGHTS;
 static_assert(wgmma_threads(kWgmmaShapes[0]) == 640 && wgmma_threads(kWgmmaShapes[1]) == 384);
 
 extern "C" __global__ void __launch_bounds__(640, 1) linear_wgmma_256_128(const __grid_constant__ WgmmaArgs args) {

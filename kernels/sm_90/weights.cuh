@@ -13,26 +13,6 @@
 
 namespace zinc_rt::cuda {
 
-// The numbers of DType (cpp/base/dtype.h).
-enum Format {
-  kF32 = 0,
-  kF16 = 1,
-  kBF16 = 2,
-  kQ4_0 = 3,
-  kQ4_1 = 4,
-  kQ5_0 = 5,
-  kQ5_1 = 6,
-  kQ8_0 = 7,
-  kQ2_K = 8,
-  kQ3_K = 9,
-  kQ4_K = 10,
-  kQ5_K = 11,
-  kQ6_K = 12,
-  kIQ4_NL = 13,
-  kIQ4_XS = 14,
-  kMXFP4 = 15
-};
-
 // kBytes of kBlock values; a block's scales are kA bytes at kAOffset and kB bytes at kBOffset. kSub: values a
 // sub-scale.
 template <Format F>

@@ -2,10 +2,32 @@
 // functions of the embedded images an op is, and in which shapes, ops.cpp says.
 #include <cstring>
 
+#include "kernels/sm_90/dtypes.h"
 #include "ring/cuda/cuda_ring.h"
 
 namespace zinc_rt::ring {
 namespace {
+
+#define ZRT_SAME_NUMBER(name) \
+  static_assert(static_cast<int>(cuda::name) == static_cast<int>(DType::name), "kernels/sm_90/dtypes.h: " #name)
+ZRT_SAME_NUMBER(kF32);
+ZRT_SAME_NUMBER(kF16);
+ZRT_SAME_NUMBER(kBF16);
+ZRT_SAME_NUMBER(kQ4_0);
+ZRT_SAME_NUMBER(kQ4_1);
+ZRT_SAME_NUMBER(kQ5_0);
+ZRT_SAME_NUMBER(kQ5_1);
+ZRT_SAME_NUMBER(kQ8_0);
+ZRT_SAME_NUMBER(kQ2_K);
+ZRT_SAME_NUMBER(kQ3_K);
+ZRT_SAME_NUMBER(kQ4_K);
+ZRT_SAME_NUMBER(kQ5_K);
+ZRT_SAME_NUMBER(kQ6_K);
+ZRT_SAME_NUMBER(kIQ4_NL);
+ZRT_SAME_NUMBER(kIQ4_XS);
+ZRT_SAME_NUMBER(kMXFP4);
+ZRT_SAME_NUMBER(kQ8A256);
+#undef ZRT_SAME_NUMBER
 
 std::vector<DType> key_types(Keys keys) {
   std::vector<DType> types;
