@@ -14,9 +14,9 @@ struct Stages {
 
   __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
-  // For those who take stages in turn: in the phase before, another had this stage. Copies may end in another order than
-  // they were asked for, so that phase may still be open, and the one before that has the parity of this one. When the
-  // other one has released the stage, its phase is over; this one cannot be, before it is released here.
+  // For those who take stages in turn: in the phase before, another had this stage. Copies may end in another order
+  // than they were asked for, so that phase may still be open, and the one before that has the parity of this one. When
+  // the other one has released the stage, its phase is over; this one cannot be, before it is released here.
   __device__ __forceinline__ void wait_full_in_turn() const {
     wait_empty();
     wait_full();
