@@ -18,13 +18,13 @@ std::uint32_t may_add(const Tenant& t, Micros now) {
 
 std::uint32_t Shares::running(TenantId tenant, Qos level) const {
   std::int64_t n = 0;
-  for (std::size_t c = index(level); c < kQosCount; ++c) n += accounts_[tenant].lines[c].running;
+  for (std::size_t c = index(level); c < kQosCount; ++c) n += at(tenant).lines[c].running;
   return static_cast<std::uint32_t>(n);
 }
 
 std::uint32_t Shares::waiting(TenantId tenant, Qos level) const {
   std::int64_t n = 0;
-  for (std::size_t c = index(level); c < kQosCount; ++c) n += accounts_[tenant].lines[c].waiting;
+  for (std::size_t c = index(level); c < kQosCount; ++c) n += at(tenant).lines[c].waiting;
   return static_cast<std::uint32_t>(n);
 }
 

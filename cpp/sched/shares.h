@@ -20,7 +20,7 @@ class Shares {
   void note_running(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].running += more; }
   void note_admitted(TenantId tenant, Qos qos, Micros now) { of(tenant).lines[index(qos)].admitted_at = now; }
   // When the tenant's class last got a slot.
-  Micros admitted_at(TenantId tenant, Qos qos) const { return accounts_[tenant].lines[index(qos)].admitted_at; }
+  Micros admitted_at(TenantId tenant, Qos qos) const { return at(tenant).lines[index(qos)].admitted_at; }
 
   // The time since the last call, on the shares that held.
   void settle(Micros now);
@@ -30,8 +30,8 @@ class Shares {
   // Nobody waits: nobody is owed anything.
   void rest() { is_contended_ = false; }
 
-  double share(TenantId tenant, Qos level) const { return accounts_[tenant].share[index(level)]; }
-  double arrears(TenantId tenant, Qos level) const { return accounts_[tenant].arrears[index(level)]; }
+  double share(TenantId tenant, Qos level) const { return at(tenant).share[index(level)]; }
+  double arrears(TenantId tenant, Qos level) const { return at(tenant).arrears[index(level)]; }
   std::uint32_t running(TenantId tenant, Qos level) const;
   std::uint32_t waiting(TenantId tenant, Qos level) const;
   bool is_contended() const { return is_contended_; }
@@ -53,6 +53,11 @@ class Shares {
     double weight = 0, wanted = 0;
   };
   static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
+  // Of a tenant that never asked for anything: nothing.
+  const Account& at(TenantId tenant) const {
+    static const Account none{};
+    return tenant < accounts_.size() ? accounts_[tenant] : none;
+  }
   Account& of(TenantId tenant) {
     if (tenant >= accounts_.size()) accounts_.resize(tenant + 1), claims_.reserve(accounts_.capacity());
     return accounts_[tenant];

@@ -419,7 +419,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
     options.is_head = message.method() == http::verb::head;
     options.keep_alive = may_go_on && message.keep_alive() && !is_quitting_ && !shared_->is_draining;
     options.is_http_1_0 = message.version() == 10;
-    return std::make_shared<Answer>(options, [weak = this->weak_from_this(), executor = executor_, io = io_] {
+    // io, which may be the last of its owners, goes after the executor that needs it.
+    return std::make_shared<Answer>(options, [io = io_, weak = this->weak_from_this(), executor = executor_] {
       asio::post(executor, [weak] {
         if (const auto self = weak.lock()) self->wake_.cancel();
       });
