@@ -657,6 +657,9 @@ class TransportImpl final : public Transport {
     io_->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
+    // What the closing of sockets ended and has not run yet: it holds sessions, and those the io_context.
+    io_->restart();
+    io_->poll();
   }
 
  private:
