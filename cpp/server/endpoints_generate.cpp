@@ -117,6 +117,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   call.engine_model = model.engine_name;
+  call.model_hold = model.hold;
   call.max_context = model.max_context;
   call.endpoint = path;  // not what the client wrote, which may name a model
   call.head.api = call.call.api;

@@ -74,6 +74,7 @@ GenerationJob::GenerationJob(const JobServices& services, JobCall call)
 
 ApiResult<void> GenerationJob::start() {
   auto started = submit_all();
+  call_.model_hold.reset();
   if (!started) call_.tenant->close_request(choices_.size(), 0);
   return started;
 }

@@ -30,8 +30,9 @@ struct JobServices {
 
 struct JobCall {
   GenerationCall call;
-  AnswerHead head;           // model: as clients name it
-  std::string engine_model;  // as the engine names it
+  AnswerHead head;                         // model: as clients name it
+  std::string engine_model;                // as the engine names it
+  std::shared_ptr<const void> model_hold;  // ServedModel's, until all is submitted
   std::string endpoint;
   std::uint32_t max_context = 0;
   bool prompt_opens_reasoning = false;

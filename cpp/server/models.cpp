@@ -6,6 +6,7 @@
 #include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/log.h"
 #include "base/utf8.h"
@@ -51,6 +52,7 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   model.id = served_id(spec);
   model.engine_name = engine_name;
   model.path = spec.path;
+  model.hold = std::make_shared<const char>();
   model.source = source_of(spec);
   model.is_configured = is_configured;
   model.queue_cap = spec.options.queue_cap;
@@ -107,18 +109,29 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
   return {};
 }
 
+Status Models::remove(ServedModel& model) {
+  const std::weak_ptr held = model.hold;
+  model.hold.reset();
+  // From finding a model to submitting to it takes as long as tokenizing a prompt.
+  while (!held.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return engine_.remove_model(model.engine_name);  // waits until its requests have ended
+}
+
 // The new one takes over before the former goes, so that no request finds none.
-ApiResult<void> Models::replace(const ModelSpec& spec, const ServedModel& former) {
-  auto model = open(spec, former.id, true);
+ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
+  auto model = open(spec, id, true);
   if (!model) return std::unexpected(std::move(model.error()));
   {
     const std::lock_guard lock(mutex_);
-    for (auto& one : models_)
-      if (one.id == former.id) one = *model;
-    forget_template(former.id);
+    forget_template(id);
+    const auto former = std::ranges::find(models_, id, &ServedModel::id);
+    if (former == models_.end()) {  // unloaded meanwhile
+      models_.push_back(std::move(*model));
+      return {};
+    }
+    std::swap(*former, *model);
   }
-  if (const auto status = engine_.remove_model(former.engine_name); !status)
-    return std::unexpected(to_api_error(status.error()));
+  if (const auto status = remove(*model); !status) return std::unexpected(to_api_error(status.error()));
   return {};
 }
 
@@ -136,7 +149,7 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
     if (former == before.end())
       tell("loaded", id, load(spec, true));
     else if (former->source != source_of(spec))
-      tell("replaced", id, replace(spec, *former));
+      tell("replaced", id, replace(spec, id));
   }
   for (const auto& model : before)
     if (model.is_configured && std::ranges::find(specs, model.id, served_id) == specs.end())
@@ -144,40 +157,48 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
 }
 
 ApiResult<void> Models::unload(const std::string& id) {
-  const auto model = find(id);
+  auto model = find(id);
   if (!model) return std::unexpected(model.error());
   std::ptrdiff_t place = 0;
-  const auto is_it = [&](const ServedModel& one) { return one.engine_name == model->engine_name; };
   {
     const std::lock_guard lock(mutex_);
-    if (models_.size() > 1) {  // else the engine says what to do instead
-      place = std::ranges::find_if(models_, is_it) - models_.begin();
-      std::erase_if(models_, is_it);
+    const auto it = std::ranges::find(models_, model->engine_name, &ServedModel::engine_name);
+    if (it == models_.end()) return std::unexpected(not_found(id));  // by another, meanwhile
+    if (models_.size() == 1) {
+      ApiError error;
+      error.param = "id";
+      error.message = fmt::format("[models] \"{}\" is the only model; load another first", id);
+      return std::unexpected(std::move(error));
     }
+    place = it - models_.begin();
+    models_.erase(it);
     forget_template(model->id);
   }
-  const auto status = engine_.remove_model(model->engine_name);  // waits until its requests have ended
+  const auto status = remove(*model);
   if (status) return {};
+  model->hold = std::make_shared<const char>();
   const std::lock_guard lock(mutex_);
-  if (std::ranges::none_of(models_, is_it))
-    models_.insert(models_.begin() + std::min<std::ptrdiff_t>(place, std::ssize(models_)), *model);
+  models_.insert(models_.begin() + std::min<std::ptrdiff_t>(place, std::ssize(models_)), std::move(*model));
   return std::unexpected(to_api_error(status.error()));
 }
 
-ApiResult<ServedModel> Models::find(const std::string& name) const {
-  const std::lock_guard lock(mutex_);
-  if (name.empty() && !models_.empty()) return models_.front();
+ApiError Models::not_found(const std::string& name) const {
   std::string ids;
-  for (const auto& model : models_) {
-    if (model.id == name || model.engine_name == name) return model;
-    ids += (ids.empty() ? "" : ", ") + model.id;
-  }
+  for (const auto& model : models_) ids += (ids.empty() ? "" : ", ") + model.id;
   ApiError error;
   error.status = 404;
   error.param = "model";
   error.code = "model_not_found";
   error.message = fmt::format("[models] there is no model \"{}\"; these are served: {}", name.substr(0, 200), ids);
-  return std::unexpected(std::move(error));
+  return error;
+}
+
+ApiResult<ServedModel> Models::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  if (name.empty() && !models_.empty()) return models_.front();
+  for (const auto& model : models_)
+    if (model.id == name || model.engine_name == name) return model;
+  return std::unexpected(not_found(name));
 }
 
 void Models::note_bad_logits(const std::string& engine_name, std::uint64_t n) {
@@ -196,7 +217,9 @@ std::vector<std::string> Models::with_bad_logits() const {
 
 std::vector<ServedModel> Models::list() const {
   const std::lock_guard lock(mutex_);
-  return models_;
+  auto models = models_;
+  for (auto& model : models) model.hold.reset();
+  return models;
 }
 
 template <class Find>

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct ServedModel {
   bool is_configured = false;      // by the configuration or the command line, not through the API
   std::string card, plan;          // Engine::model_card and memory_plan
   std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, as of the last look
+  // Shared by all whom find() gave the model: the engine keeps it until none is left, so that they may submit to it.
+  std::shared_ptr<const void> hold;
 };
 
 // Ids stand in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
@@ -45,11 +48,12 @@ class Models {
   ApiResult<void> load(const ModelSpec& spec, bool is_configured = false);
   // Makes the configured models those of `specs`; errors are logged. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
-  // No request finds it from then on, those under way end first. Errors: the engine's, for its only model.
+  // No request finds it from then on; those that have found it, and those under way, end first. Errors: 404; 400 for
+  // the only model.
   ApiResult<void> unload(const std::string& id);
   // By id or by the engine's name; empty: the first. Errors: 404 with the ids that there are.
   ApiResult<ServedModel> find(const std::string& name) const;
-  std::vector<ServedModel> list() const;
+  std::vector<ServedModel> list() const;  // to look at: they hold nothing
   // Whether the model's template opens the reasoning itself when it asks for an answer.
   bool prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs);
 
@@ -63,9 +67,12 @@ class Models {
 
  private:
   ApiResult<ServedModel> open(const ModelSpec& spec, const std::string& id, bool is_configured);
-  ApiResult<void> replace(const ModelSpec& spec, const ServedModel& former);
+  ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;
+  // From the engine, once no copy of `model`, which has left models_, is there but this one.
+  Status remove(ServedModel& model);
+  ApiError not_found(const std::string& name) const;  // REQUIRES: mutex_
 
   Engine engine_;
   mutable std::mutex mutex_;
