@@ -413,12 +413,14 @@ def test_who_hangs_up_frees_the_slot(server):
     assert server.request("POST", "/v1/chat/completions", GOOD)[0] == 200
 
 
-def test_no_stream_that_was_reset_runs_to_its_end(tiny_model):
+def test_no_stream_that_was_reset_runs_to_its_end(tmp_path):
     """The first write after a reset fails, and the job must hear of it whatever it was doing then."""
-    long = {**GOOD, "max_tokens": 440, "ignore_eos": True, "stream": True}
+    # An answer of 30,000 tokens takes longer than any of the pauses below, on a machine of any speed.
+    tiny.write(tmp_path / "long.gguf", context=32768)
+    long = {**GOOD, "max_tokens": 30000, "ignore_eos": True, "stream": True}
     data = json.dumps(long).encode()
     rng = random.Random(1)
-    with serving(tiny_model, "--max-slots", 8) as server:
+    with serving(tmp_path / "long.gguf", "--max-slots", 8) as server:
         for _ in range(200):
             with socket.create_connection((server.host, server.port), timeout=30) as s:
                 s.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(data) + data)
@@ -430,8 +432,8 @@ def test_no_stream_that_was_reset_runs_to_its_end(tiny_model):
         _, _, text = server.request("GET", "/metrics")
         ends = re.findall(r'^vllm:request_success_total\{.*finished_reason="(\w+)".*\} (\d+)', text.decode(), re.M)
         ends = {reason: int(n) for reason, n in ends}
-        # Where the machine stands still for long enough, a few may end before they are reset.
-        assert ends["cancelled"] > 150 and ends.get("length", 0) < 10, ends
+        # A request whose connection was reset before it was read has no end of its own.
+        assert ends["cancelled"] > 150 and not ends.get("length"), ends
 
 
 def test_hanging_up_at_any_moment_leaves_nothing_behind(server):

@@ -48,14 +48,14 @@ CHAT_TEMPLATE = (
 )
 
 
-def write(path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE) -> None:
+def write(path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE, context: int = CONTEXT) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
     metadata = {
         "general.architecture": "llama",
         "general.name": "tiny",
         "llama.block_count": LAYERS,
-        "llama.context_length": CONTEXT,
+        "llama.context_length": context,
         "llama.embedding_length": DIM,
         "llama.feed_forward_length": FFN,
         "llama.attention.head_count": HEADS,
