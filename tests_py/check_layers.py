@@ -37,7 +37,7 @@ MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower"}
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"
 # Which kernels a tier's folder may include.
-TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}, "cuda": {"common", "sm_90"}}
+TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
     "model": {"kernels"},
@@ -82,6 +82,8 @@ def module_breach(parts, target):
     if to[0] in (PUBLIC, module):
         if module == "ring" and len(parts) > 2 and len(to) > 2 and to[0] == "ring" and to[1] not in (parts[1], "amd"):
             return f"tier {parts[1]} may not include tier {to[1]}"
+        if parts[2:3] == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
+            return f"the plans of tier {parts[1]} need no device: they may not include what does"
         if module == "ring" and len(parts) == 2 and len(to) > 2 and to[0] == "ring":
             return "what all tiers share may not include a tier"
         return None

@@ -24,7 +24,13 @@ std::uint64_t one_context(const Prepared& p) {
 // With one page, and the experts of layers from `first_host_layer` on in host memory.
 Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
                  std::uint64_t scratch_bytes) {
-  return make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, false, first_host_layer, scratch_bytes});
+  return make_layout(p.run_graphs(), {.limits = p.limits,
+                                      .n_pages = 1,
+                                      .aliasing = options.aliasing,
+                                      .weights_mapped = false,
+                                      .first_host_layer = first_host_layer,
+                                      .scratch_bytes = scratch_bytes,
+                                      .joins = p.joins});
 }
 
 Need need_of(const Prepared& p, const ExecutorOptions& options, const Layout& layout) {
@@ -32,10 +38,10 @@ Need need_of(const Prepared& p, const ExecutorOptions& options, const Layout& la
           options.kv_pages > 0 ? options.kv_pages : one_context(p)};
 }
 
-bool would_fit(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget) {
-  if (!shape(p, options, false)) return false;
-  const auto scratch = budget.scratch_bytes(p);
-  return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= budget.free;
+bool would_fit(Prepared& p, const ExecutorOptions& options, const Target& target) {
+  if (!shape(p, options, target)) return false;
+  const auto scratch = target.budget->scratch_bytes(p);
+  return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= target.budget->free;
 }
 
 // The largest number in [1, below) of which `fits` holds, as for all smaller ones; 0: none.
@@ -47,45 +53,43 @@ std::uint32_t largest(std::uint32_t below, const Fits& fits) {
 
 // The longest context with which these options would fit, up to that of `most_pages`, with pages for one context at
 // least; 0: none.
-std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const DeviceBudget& budget,
-                              std::uint32_t most_pages) {
+std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const Target& target, std::uint32_t most_pages) {
   options.kv_pages = 0;
   return mem::kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
            options.max_context = n_pages * mem::kPageTokens;
-           return would_fit(p, options, budget);
+           return would_fit(p, options, target);
          });
 }
 
-std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const DeviceBudget& budget) {
+std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const Target& target) {
   const std::uint32_t slots = options.max_slots, checkpoints = options.state_checkpoints / slots;
   options.kv_pages = 0;
   return largest(slots, [&](std::uint32_t n_slots) {
     options.max_slots = n_slots;
     options.state_checkpoints = checkpoints * n_slots;
-    return would_fit(p, options, budget);
+    return would_fit(p, options, target);
   });
 }
 
 // Which value of an option would make the plan fit, or else of two.
-std::string what_fits(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget, const Need& need) {
-  if (options.kv_pages > 0 && need.fixed + need.page <= budget.free)
-    return fmt::format("kv_pages up to {} would fit", (budget.free - need.fixed) / need.page);
+std::string what_fits(Prepared& p, const ExecutorOptions& options, const Target& target, const Need& need) {
+  if (const std::uint64_t free = target.budget->free; options.kv_pages > 0 && need.fixed + need.page <= free)
+    return fmt::format("kv_pages up to {} would fit", (free - need.fixed) / need.page);
   const auto pages = static_cast<std::uint32_t>(one_context(p));
   std::vector<std::string> ways;
-  if (const auto n = longest_context(p, options, budget, pages); n > 0)
+  if (const auto n = longest_context(p, options, target, pages); n > 0)
     ways.push_back(fmt::format("max_context up to {}", n));
-  if (const auto n = most_slots(p, options, budget); n > 0) ways.push_back(fmt::format("max_slots up to {}", n));
+  if (const auto n = most_slots(p, options, target); n > 0) ways.push_back(fmt::format("max_slots up to {}", n));
   if (!ways.empty()) return fmt::format("{} would fit", fmt::join(ways, " or "));
   auto one_slot = options;
   one_slot.max_slots = 1;
   one_slot.state_checkpoints = options.state_checkpoints / options.max_slots;
-  if (const auto n = longest_context(p, one_slot, budget, pages); n > 0)
+  if (const auto n = longest_context(p, one_slot, target, pages); n > 0)
     return fmt::format("max_slots 1 with max_context up to {} would fit", n);
   return "no max_context, max_slots or kv_pages would fit";
 }
 
-std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget,
-                              const Need& need) {
+std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const Target& target, const Need& need) {
   std::uint64_t weights = 0;
   for (const auto& region : p.layout.plan.regions)
     if (region.name.starts_with("weights.")) weights += region.bytes;
@@ -96,8 +100,8 @@ std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const
   const auto parts = fmt::format("weights {}, {} KV pages of {}, all else {}", weights, need.least_pages, need.page,
                                  need.fixed - weights);
   return fail(StatusCode::kExhausted, "[executor] {} wants {} bytes of device memory{}, {} of {} are free ({}); {}",
-              p.config.name, need.bytes(), with_experts, budget.free, budget.total, parts,
-              what_fits(p, options, budget, need));
+              p.config.name, need.bytes(), with_experts, target.budget->free, target.budget->total, parts,
+              what_fits(p, options, target, need));
 }
 
 }  // namespace
@@ -108,14 +112,15 @@ std::uint32_t default_pages(const Prepared& p, std::uint64_t memory) {
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pages, one_context(p), 1u << 26));
 }
 
-Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const DeviceBudget& budget) {
+Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target& target) {
+  const DeviceBudget& budget = *target.budget;
   Fit fit;
   ZRT_TRY(fit.scratch_bytes, budget.scratch_bytes(p));
   const auto fits = [&](std::uint32_t n_device_layers) {
     return need_of(p, options, layout_of(p, options, n_device_layers, fit.scratch_bytes)).bytes() <= budget.free;
   };
   if (const auto least = need_of(p, options, layout_of(p, options, 0, fit.scratch_bytes)); least.bytes() > budget.free)
-    return refuse(p, options, budget, least);
+    return refuse(p, options, target, least);
   // Layers on the device: more take more.
   const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
   fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;

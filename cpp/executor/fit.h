@@ -29,6 +29,7 @@ std::uint32_t default_pages(const Prepared& prepared, std::uint64_t memory);
 // Where all does not fit, KV pages that nobody asked for give way first, down to one context; then experts, a layer
 // after another from the last one on. REQUIRES: `prepared` was shaped for `options`. Errors: kExhausted with what the
 // plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared` has other shapes then.
-Result<Fit> fit_device(Prepared& prepared, const ExecutorOptions& options, const DeviceBudget& budget);
+// REQUIRES: target.budget.
+Result<Fit> fit_device(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

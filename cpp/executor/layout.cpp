@@ -94,8 +94,9 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
       place.bytes = layout.page_bytes * options.n_pages - place.offset;
     }
   std::uint64_t arena = 0;
-  for (const ir::Graph* graph : graphs) {
-    layout.activations.push_back(lower::map_activations(*graph, options.limits, options.aliasing));
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const auto joins = i < options.joins.size() ? std::span(options.joins[i]) : std::span<const lower::JoinedNodes>();
+    layout.activations.push_back(lower::map_activations(*graphs[i], options.limits, options.aliasing, joins));
     arena = std::max(arena, layout.activations.back().arena_bytes);
   }
   const auto add = [&](std::string name, Heap heap, std::uint64_t bytes, bool mapped, std::string note) {

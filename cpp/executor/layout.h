@@ -54,6 +54,8 @@ struct LayoutOptions {
   // do.
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
+  // What the tier's patterns match in each graph; empty: nothing.
+  std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);
 

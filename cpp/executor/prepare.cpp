@@ -119,7 +119,8 @@ ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   return graph;
 }
 
-Status build_graphs(const ExecutorOptions& options, Prepared& p) {
+// With one KV page and no copy of pages: their number is bound once it is known.
+Status build_graphs(const ExecutorOptions& options, const Target& target, Prepared& p) {
   const ir::TensorLookup tensors = [&](std::string_view name) -> std::optional<ir::TensorSpec> {
     const Tensor* tensor = p.weights->find(name);
     if (tensor == nullptr) return std::nullopt;
@@ -135,40 +136,59 @@ Status build_graphs(const ExecutorOptions& options, Prepared& p) {
   ZRT_TRY(p.decode_low, lower_graph(p.decode, options, tensors));
   p.state_copy = state_copy_graph(p.prefill_low);
   ZRT_CHECK_OK(ir::verify(p.state_copy));
-  p.page_copy = page_copy_graph(p.graph_options.n_pages, p.layout.page_bytes);
-  ZRT_CHECK_OK(ir::verify(p.page_copy));
+  p.page_copy = {};
+  p.joins.clear();
+  for (const ir::Graph* graph : p.run_graphs()) {
+    ZRT_TRY(auto joins, lower::find_joins(*graph, target.joins));
+    p.joins.push_back(std::move(joins));
+  }
   return {};
+}
+
+// The number of KV pages, which no kernel asks for.
+Status bind_pages(Prepared& p, std::uint32_t n_pages) {
+  p.graph_options.n_pages = n_pages;
+  for (ir::Graph* graph : {&p.prefill, &p.decode, &p.prefill_low, &p.decode_low})
+    for (ir::Buffer& buffer : graph->mutable_buffers())
+      if (is_paged(buffer)) buffer.dims[0] = n_pages;
+  p.page_copy = page_copy_graph(n_pages, p.layout.page_bytes);
+  return ir::verify(p.page_copy);
 }
 
 }  // namespace
 
-Status shape(Prepared& p, const ExecutorOptions& options, bool weights_mapped) {
+Status shape(Prepared& p, const ExecutorOptions& options, const Target& target) {
   p.layout = {};
   ZRT_CHECK_OK(choose_sizes(options, p.config, p));
   p.graph_options.n_pages = 1;
-  ZRT_CHECK_OK(build_graphs(options, p));
-  p.layout = make_layout(p.run_graphs(), {p.limits, 1, options.aliasing, weights_mapped});
+  ZRT_CHECK_OK(build_graphs(options, target, p));
+  p.layout = make_layout(p.run_graphs(), {.limits = p.limits,
+                                          .n_pages = 1,
+                                          .aliasing = options.aliasing,
+                                          .weights_mapped = target.maps_weights,
+                                          .joins = p.joins});
   return {};
 }
 
-Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped,
-                         const DeviceBudget* budget) {
+Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target) {
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
-  // The size of a page follows from the graph, whose KV extent does not change it: the first layout asks for it with
-  // one page, and without the copy of pages, which needs the answer.
-  ZRT_CHECK_OK(shape(p, options, weights_mapped));
+  ZRT_CHECK_OK(shape(p, options, target));
   Fit fit{options.kv_pages > 0 ? options.kv_pages : default_pages(p, machine_memory_bytes())};
-  if (budget != nullptr) {
-    ZRT_TRY(fit, fit_device(p, options, *budget));
+  if (target.budget != nullptr) {
+    ZRT_TRY(fit, fit_device(p, options, target));
   }
-  p.graph_options.n_pages = fit.n_pages;
-  ZRT_CHECK_OK(build_graphs(options, p));
-  p.layout = make_layout(p.run_graphs(), {p.limits, fit.n_pages, options.aliasing, weights_mapped, fit.first_host_layer,
-                                          fit.scratch_bytes});
+  ZRT_CHECK_OK(bind_pages(p, fit.n_pages));
+  p.layout = make_layout(p.run_graphs(), {.limits = p.limits,
+                                          .n_pages = fit.n_pages,
+                                          .aliasing = options.aliasing,
+                                          .weights_mapped = target.maps_weights,
+                                          .first_host_layer = fit.first_host_layer,
+                                          .scratch_bytes = fit.scratch_bytes,
+                                          .joins = p.joins});
   return p;
 }
 

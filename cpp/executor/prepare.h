@@ -3,13 +3,16 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arch/family.h"
 #include "executor/executor.h"
 #include "executor/layout.h"
 #include "ir/graph.h"
+#include "lower/join.h"
 
 namespace zinc_rt {
 
@@ -25,18 +28,23 @@ struct Prepared {
   ir::Graph prefill_low, decode_low;  // fused and quantized
   ir::Graph state_copy;               // a STATE_COPY for each recurrent state; no nodes where the model has none
   ir::Graph page_copy;                // a STATE_COPY over whole KV pages; no nodes where the model has none
+  std::vector<std::vector<lower::JoinedNodes>> joins;  // what the tier may join in each of run_graphs
   Layout layout;
 
   // Those that run, in the order of Layout::activations.
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
-// weights_mapped: whether the tier uses the mapped file. budget: null where the device's memory is the host's.
-Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, bool weights_mapped = true,
-                         const DeviceBudget* budget = nullptr);
+// What a tier tells of itself before its memory is laid out.
+struct Target {
+  bool maps_weights = true;                   // it uses the mapped file
+  const DeviceBudget* budget = nullptr;       // null: the device's memory is the host's
+  std::span<const std::string_view> joins{};  // ring::Ring::joins
+};
+Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 
 // The sizes, graphs and layout of an open model (weights, config and family are there) for other options, with one KV
 // page and no copy of pages.
-Status shape(Prepared& prepared, const ExecutorOptions& options, bool weights_mapped);
+Status shape(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

@@ -32,13 +32,15 @@ struct WeightView {
   std::uint64_t offset, span;
 };
 
-// Before anything is allocated: of the bindings only their presence counts.
+// Before anything is allocated: each buffer is its own, wherever it will lie.
 Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   std::uint64_t bytes = 0;
   lower::KernelCache cache;
   for (const ir::Graph* graph : p.run_graphs()) {
     ZRT_TRY(const auto batch,
-            lower::lower(*graph, ring, [](ir::BufferId) { return lower::Location{{1, 0, 0}, 0}; }, cache));
+            lower::lower(
+                *graph, ring,
+                [](ir::BufferId id) { return lower::Location{{static_cast<std::uint32_t>(id) + 1, 0, 1}, 0}; }, cache));
     bytes = std::max(bytes, ring.scratch_bytes(batch, {p.limits.max_tokens, p.limits.max_outputs}));
   }
   return bytes;
@@ -77,7 +79,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     // Experts in host memory cannot be paged out: an eighth of it is left to all else.
     budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_, prepare(path, options, mapped, memory ? &budget : nullptr));
+  ZRT_TRY(executor->prepared_, prepare(path, options, {mapped, memory ? &budget : nullptr, executor->ring_->joins()}));
   const auto& p = executor->prepared_;
   executor->info_ = {std::string(p.family->name),
                      choice.tier->name,

@@ -99,6 +99,7 @@ class Graph {
   BufferId add_buffer(Buffer buffer);
   void add_node(const Node& node) { nodes_.push_back(node); }
   std::vector<Node>& mutable_nodes() { return nodes_; }
+  std::vector<Buffer>& mutable_buffers() { return buffers_; }  // their names stay
 
  private:
   std::string name_;

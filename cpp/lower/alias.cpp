@@ -1,7 +1,6 @@
 #include "lower/alias.h"
 
 #include <algorithm>
-#include <map>
 
 namespace zinc_rt::lower {
 
@@ -25,7 +24,8 @@ std::size_t output_part_begin(const ir::Graph& graph) {
   return nodes.size();
 }
 
-ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing) {
+ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing,
+                              std::span<const JoinedNodes> joins) {
   const auto nodes = graph.nodes();
   // A life is counted in phases, the stretches between barriers: nodes of one phase may run at once.
   std::vector<std::uint32_t> phase(nodes.size() + 1, 0);
@@ -46,25 +46,11 @@ ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, 
         life.last = std::max(life.last, phase[i]);
         (i < output_begin ? life.in_body : life.in_output) = true;
       }
-  // What a node read stays until the next has read what it made, for tiers that do both in one launch, whose workgroups
-  // do not wait for each other.
-  const auto are_joined = [&](ir::Op op, ir::Op next) {
-    using enum ir::Op;
-    return next == QUANTIZE || next == GLU || next == MOE_SWIGLU || op == QUANTIZE;
-  };
-  std::map<ir::BufferId, std::size_t> writers;  // the last ones
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    for (const auto read : nodes[i].ins()) {
-      const auto writer = writers.find(read);
-      if (writer == writers.end() || !are_joined(nodes[writer->second].op, nodes[i].op)) continue;
-      for (const auto id : nodes[writer->second].ins()) {
-        if (id == ir::kNoBuffer) continue;
-        std::uint32_t& last = lives[static_cast<std::size_t>(id)].last;
-        last = std::max(last, phase[i]);
-      }
+  for (const JoinedNodes& join : joins)
+    for (const Kept& kept : join.kept) {
+      std::uint32_t& last = lives[static_cast<std::size_t>(kept.buffer)].last;
+      last = std::max(last, phase[kept.until]);
     }
-    for (const auto id : nodes[i].outs()) writers[id] = i;
-  }
   std::vector<mem::Interval> intervals;
   std::vector<std::size_t> owners;
   for (std::size_t b = 0; b < lives.size(); ++b) {

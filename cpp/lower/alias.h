@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "ir/graph.h"
+#include "lower/join.h"
 #include "mem/plan.h"
 
 namespace zinc_rt::lower {
@@ -25,10 +27,10 @@ struct ActivationMap {
   std::uint64_t arena_bytes = 0;
 };
 // aliasing = false gives each its own place, for diffing. A value that the output part of the graph reads
-// (ring/packet.h, body_end) and the body wrote stays to the end, since the output part may run several times. Rows that
-// QUANTIZE or a GLU makes share no memory with what the node before it read, nor does what reads quantized rows with
-// what these were made of.
-ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true);
+// (ring/packet.h, body_end) and the body wrote stays to the end, since the output part may run several times. What
+// `joins` keep stays until the node that they say.
+ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
+                              std::span<const JoinedNodes> joins = {});
 
 // Index of the first node of the output part: the first that makes rows of kOutputs; the number of nodes when there is
 // none.

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "ir/op_rules.h"
 #include "lower/alias.h"
-#include "lower/barriers.h"
+#include "lower/join.h"
 
 namespace zinc_rt::lower {
 namespace {
@@ -110,7 +110,6 @@ Result<ring::Packet> lower_node(const Site& site, ring::Ring& ring, KernelCache&
     return fail(StatusCode::kUnavailable, "[lower] the tier has no kernel for {} of type {}", to_string(site.node.op),
                 to_string(key));
   ring::Packet packet;
-  packet.kind = ring::PacketKind::kDispatch;
   packet.op = site.node.op;
   packet.layer = site.node.layer;
   ZRT_TRY(packet.kernel, specialize(site, *entry, ring, cache));
@@ -121,6 +120,7 @@ Result<ring::Packet> lower_node(const Site& site, ring::Ring& ring, KernelCache&
   }
   packet.first_binding = static_cast<std::uint32_t>(batch.bindings.size());
   packet.n_bindings = static_cast<std::uint32_t>(site.locations.size());
+  packet.n_inputs = site.node.n_inputs;
   for (const auto& location : site.locations) batch.bindings.push_back(location.binding);
   packet.first_push = static_cast<std::uint32_t>(batch.push.size());
   packet.push_bytes = static_cast<std::uint32_t>(4 * site.rule.attrs.size());
@@ -135,32 +135,27 @@ Result<ring::Packet> lower_node(const Site& site, ring::Ring& ring, KernelCache&
 Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const Locate& locate, KernelCache& cache) {
   ring::PacketBatch batch;
   batch.name = graph.name();
-  std::vector<Access> accesses;
   const std::size_t output_begin = output_part_begin(graph);
   const auto nodes = graph.nodes();
+  std::vector<std::uint32_t> packet_of(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const ir::Node& node = nodes[i];
-    if (i == output_begin) batch.body_end = static_cast<std::uint32_t>(batch.packets.size());
-    if (node.op == ir::Op::BARRIER) {
-      batch.packets.push_back({});
-      batch.packets.back().layer = node.layer;
-      accesses.push_back({});
-    } else {
-      ZRT_TRY(auto dims, ir::match(graph, node));
-      Site site{graph, node, ir::rule(node.op), std::move(dims), {}};
-      for (const auto list : {node.ins(), node.outs()})
-        for (const auto id : list) {
-          if (id == ir::kNoBuffer) {
-            site.locations.push_back({});
-          } else {
-            ZRT_TRY(auto location, locate(id));
-            site.locations.push_back(location);
-          }
+    packet_of[i] = static_cast<std::uint32_t>(batch.packets.size());
+    if (i == output_begin) batch.body_end = packet_of[i];
+    if (node.op == ir::Op::BARRIER) continue;  // what it orders the edges do
+    ZRT_TRY(auto dims, ir::match(graph, node));
+    Site site{graph, node, ir::rule(node.op), std::move(dims), {}};
+    for (const auto list : {node.ins(), node.outs()})
+      for (const auto id : list) {
+        if (id == ir::kNoBuffer) {
+          site.locations.push_back({});
+        } else {
+          ZRT_TRY(auto location, locate(id));
+          site.locations.push_back(location);
         }
-      ZRT_TRY(auto packet, lower_node(site, ring, cache, batch));
-      batch.packets.push_back(packet);
-      accesses.push_back({node.n_inputs});
-    }
+      }
+    ZRT_TRY(auto packet, lower_node(site, ring, cache, batch));
+    batch.packets.push_back(packet);
     if (node.layer >= 0) {
       if (batch.layer_end.size() <= static_cast<std::size_t>(node.layer))
         batch.layer_end.resize(static_cast<std::size_t>(node.layer) + 1);
@@ -168,7 +163,11 @@ Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const 
     }
   }
   if (output_begin == nodes.size()) batch.body_end = static_cast<std::uint32_t>(batch.packets.size());
-  elide_barriers(batch, accesses);
+  ring::find_dependencies(batch);
+  ZRT_TRY(const auto joins, find_joins(graph, ring.joins()));
+  for (const JoinedNodes& join : joins)
+    batch.joined.push_back({join.pattern, packet_of[join.nodes.front()], static_cast<std::uint32_t>(join.least),
+                            static_cast<std::uint32_t>(join.nodes.size())});
   return batch;
 }
 

@@ -20,7 +20,8 @@ using Locate = std::function<Result<Location>(ir::BufferId)>;
 // Kernels that were specialized before, by their bytes: stages of one model share them.
 using KernelCache = std::map<std::vector<std::byte>, ring::Kernel>;
 
-// Errors: kUnavailable when the tier has no kernel for an (op, type), naming both.
+// With values, edges and what matches the ring's patterns. Errors: kUnavailable when the tier has no kernel for an (op,
+// type), naming both.
 Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const Locate& locate, KernelCache& cache);
 
 }  // namespace zinc_rt::lower

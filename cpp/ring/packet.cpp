@@ -31,7 +31,7 @@ Status check_ranges(const Submission& submission) {
     return refuse("packets", submission.first, submission.count, batch.packets.size());
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
-    if (packet.kind != PacketKind::kDispatch) continue;
+    if (packet.n_inputs > packet.n_bindings) return refuse("inputs", 0, packet.n_inputs, packet.n_bindings);
     if (outside(packet.first_binding, packet.n_bindings, batch.bindings.size()))
       return refuse("bindings", packet.first_binding, packet.n_bindings, batch.bindings.size());
     if (outside(packet.first_push, packet.push_bytes, batch.push.size()))

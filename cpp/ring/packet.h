@@ -1,6 +1,6 @@
-// What a ring is given to do: dispatches and barriers over buffer objects, built once per (model, stage), plus the few
-// numbers that change from step to step. Tier-neutral; a tier turns it into its own packets. Thread rule: immutable
-// after lowering; the ring only reads it.
+// What a ring is given to do: dispatches over buffer objects, built once per (model, stage), with what each reads,
+// writes and waits for, plus the few numbers that change from step to step. Tier-neutral; a tier turns it into its own
+// packets. Thread rule: immutable after lowering; the ring only reads it.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,16 @@ struct Kernel {          // from Ring::load_kernel
   std::uint32_t id = 0;  // 0 = none
 };
 
+// What one packet writes and others read: memory from a write to the next. A buffer that is updated in place is a value
+// before and another one behind.
+using ValueId = std::uint32_t;
+inline constexpr ValueId kNoValue = UINT32_MAX;
+
 struct Binding {
   std::uint32_t bo = 0;  // 0: the optional operand is absent
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  ValueId value = kNoValue;  // in PacketBatch::values; kNoValue: absent
 };
 
 // The extents that the graph leaves open.
@@ -44,16 +50,32 @@ struct GridExtent {
   std::uint32_t count(const StepDims& dims) const;
 };
 
-enum class PacketKind : std::uint8_t { kDispatch, kBarrier };
-
 struct Packet {
-  PacketKind kind = PacketKind::kBarrier;
   ir::Op op = ir::Op::BARRIER;
   std::int32_t layer = -1;
   Kernel kernel;
   GridExtent grid[3];
-  std::uint32_t first_binding = 0, n_bindings = 0;  // in PacketBatch::bindings
-  std::uint32_t first_push = 0, push_bytes = 0;     // in PacketBatch::push
+  std::uint32_t first_binding = 0, n_bindings = 0;  // in PacketBatch::bindings: n_inputs that are read, then written
+  std::uint32_t n_inputs = 0;
+  std::uint32_t first_push = 0, push_bytes = 0;  // in PacketBatch::push
+};
+
+struct Value {
+  Binding at;
+  std::uint32_t last_use = 0;  // the last packet that reads it, or that writes it where none does
+};
+
+// Packet `to` waits for packet `from`: both touch these bytes, and one of them writes them.
+struct Edge {
+  std::uint32_t from = 0, to = 0;
+  std::uint32_t bo = 0;
+  std::uint64_t offset = 0, bytes = 0;
+};
+
+// `count` packets from `first` on match a pattern of the tier's (Ring::joins), which may carry them out as one, or the
+// first `least` of them or more. What the pattern keeps shares no memory with what they write.
+struct Joined {
+  std::uint32_t pattern = 0, first = 0, least = 0, count = 0;
 };
 
 // Names the content of a batch for as long as the process runs: a copy, which may be changed, has a name of its own, so
@@ -84,6 +106,9 @@ struct PacketBatch {
   std::vector<Packet> packets;
   std::vector<Binding> bindings;
   std::vector<std::byte> push;
+  std::vector<Value> values;
+  std::vector<Edge> edges;     // by `to`; what follows from others is left out
+  std::vector<Joined> joined;  // by `first`, then by the order of the patterns
   // Where a prefix may end: layer_end[i] = packets up to the end of layer i; body_end = packets before the output rows
   // are gathered. A step may run [0, body_end) once and [body_end, end) several times for groups of output rows.
   std::vector<std::uint32_t> layer_end;
@@ -96,6 +121,13 @@ struct Submission {
   std::uint32_t first = 0, count = 0;  // packets
   StepDims dims;
 };
+
+// Fills in what follows from packets and bindings: values and edges.
+void find_dependencies(PacketBatch& batch);
+
+// Packets in front of which a tier that orders packets by barriers has one: [i] is whether packet i waits for one since
+// the barrier before. Parts that are submitted on their own (body_end) begin behind one.
+std::vector<bool> barriers(const PacketBatch& batch);
 
 // Whether the numbers of a submission lie within its batch; kInvalidArgument if not. Every tier asks this first.
 Status check_ranges(const Submission& submission);

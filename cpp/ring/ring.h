@@ -40,7 +40,8 @@ class Ring {
  public:
   virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
 
-  // Queues the packets in order and returns at once. Packets between two barriers may run in any order or at once.
+  // Queues the packets in order and returns at once. Packets without an edge between them may run in any order or side
+  // by side.
   // Errors: kInvalidArgument when the submission names packets, buffers or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
   // Blocks until the fence has retired; the error of a submission is given to its wait.
@@ -79,6 +80,9 @@ class Ring {
   virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
   virtual const kernel::KernelTable& kernels() const = 0;
+  // Patterns of packets that this tier may carry out as one (lower/join.h says how they are written), the one that it
+  // tries first in front. Lowering finds them and keeps alive what they need (PacketBatch::joined).
+  virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // device and kernel set, for people
   // Whether kernels of arithmetic `fast` are in use: it was asked for, and the tier has some that run here.

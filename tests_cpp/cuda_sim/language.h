@@ -1,4 +1,4 @@
-// CUDA C++ for a host compiler: the words that kernels/sm_90 use, included before each of its files.
+// CUDA C++ for a host compiler: the words that kernels/cuda use, included before each of its files.
 #pragma once
 
 #include <algorithm>

@@ -26,7 +26,7 @@ DeviceBudget budget_of(std::uint64_t free) {
 Result<Prepared> fit_to(std::uint64_t free, const ExecutorOptions& options = fit_options(),
                         const char* model = "qwen3moe-Q4_K_M") {
   const auto budget = budget_of(free);
-  return prepare(model_path(model), options, false, &budget);
+  return prepare(model_path(model), options, {false, &budget});
 }
 std::uint64_t device_bytes(const Prepared& p) {
   return p.layout.plan.bytes(Heap::kDeviceLocal) + p.layout.plan.bytes(Heap::kBar);
@@ -167,7 +167,7 @@ TEST(FitDevice, ExpertsMustFitTheHost) {
   ASSERT_TRUE(all);
   auto budget = budget_of(device_bytes(*all) - 1);
   budget.host = 1000;
-  const auto p = prepare(model_path("qwen3moe-Q4_K_M"), fit_options(), false, &budget);
+  const auto p = prepare(model_path("qwen3moe-Q4_K_M"), fit_options(), {false, &budget});
   ASSERT_FALSE(p);
   EXPECT_EQ(p.error().code, StatusCode::kExhausted);
   EXPECT_THAT(p.error().message, HasSubstr("the host's memory of 1000 bytes"));

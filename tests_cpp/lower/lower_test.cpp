@@ -1,4 +1,4 @@
-// Aliasing, barriers and packets.
+// Aliasing, dependencies and packets.
 #include "lower/lower.h"
 
 #include <gmock/gmock.h>
@@ -9,7 +9,7 @@
 #include "graphs.h"
 #include "ir/text.h"
 #include "lower/alias.h"
-#include "lower/barriers.h"
+#include "lower/join.h"
 
 namespace zinc_rt::lower {
 namespace {
@@ -80,22 +80,18 @@ act.c = ADD(request.x, request.x)
   EXPECT_NE(map.offsets[1], map.offsets[3]);
 }
 
-// A tier may do at once what makes gate and up, and GLU; GLU and QUANTIZE; QUANTIZE and what reads its rows.
-TEST(Alias, JoinedNodesLieApart) {
+TEST(Alias, WhatAJoinKeepsLiesApartFromWhatItWrites) {
   const auto graph = *ir::parse(R"(graph "g" stage both
 buffer request.x request f32 [tokens, 32]
 buffer model.w weight q8_0 [32, 32] tensor "t"
-buffer act.x activation f32 [tokens, 32]
 buffer act.gate activation f32 [tokens, 32]
 buffer act.up activation f32 [tokens, 32]
 buffer act.glu activation f32 [tokens, 32]
 buffer act.q activation q8a32 [tokens, 32]
 buffer act.y activation f32 [tokens, 32]
-act.x = ADD(request.x, request.x)
+act.gate = ADD(request.x, request.x)
 BARRIER
-act.gate = ADD(act.x, act.x)
-BARRIER
-act.up = ADD(act.x, act.x)
+act.up = ADD(request.x, request.x)
 BARRIER
 act.glu = GLU(act.gate, act.up) {act=0}
 BARRIER
@@ -104,16 +100,24 @@ BARRIER
 act.y = LINEAR(act.q, model.w, _)
 )");
   const StepLimits limits{4, 1};
-  const auto map = map_activations(graph, limits);
-  const auto place = [&](const char* name) {
-    const auto id = graph.find(name);
-    const auto begin = map.offsets[static_cast<std::size_t>(id)];
-    return std::pair(begin, begin + buffer_bytes(graph.buffer(id), limits));
+  const auto is_apart = [&](const ActivationMap& map, const char* a, const char* b) {
+    const auto place = [&](const char* name) {
+      const auto id = graph.find(name);
+      const auto begin = map.offsets[static_cast<std::size_t>(id)];
+      return std::pair(begin, begin + buffer_bytes(graph.buffer(id), limits));
+    };
+    return place(a).first >= place(b).second || place(b).first >= place(a).second;
   };
-  const std::pair<const char*, const char*> apart[] = {
-      {"act.glu", "act.x"}, {"act.q", "act.gate"}, {"act.q", "act.up"}, {"act.q", "act.glu"}, {"act.y", "act.glu"}};
-  for (const auto& [a, b] : apart)
-    EXPECT_TRUE(place(a).first >= place(b).second || place(b).first >= place(a).second) << a << ' ' << b;
+  constexpr std::string_view kGlu[] = {"GLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b"},
+                             kProduct[] = {"QUANTIZE x:h y:q; LINEAR x:q; keep h"};
+  const auto joined = map_activations(graph, limits, true, *find_joins(graph, kGlu));
+  EXPECT_TRUE(is_apart(joined, "act.q", "act.gate") && is_apart(joined, "act.q", "act.up"));
+  const auto product = map_activations(graph, limits, true, *find_joins(graph, kProduct));
+  EXPECT_TRUE(is_apart(product, "act.y", "act.glu"));
+  // Without them the memory is used again.
+  const auto alone = map_activations(graph, limits);
+  EXPECT_FALSE(is_apart(alone, "act.q", "act.gate") && is_apart(alone, "act.q", "act.up"));
+  EXPECT_LT(alone.arena_bytes, joined.arena_bytes);
 }
 
 TEST(Alias, SizesFollowTheLimits) {
@@ -125,108 +129,113 @@ TEST(Alias, SizesFollowTheLimits) {
   EXPECT_EQ(buffer_bytes(graph.buffer(2), {10, 3}), 40u);
 }
 
-struct Random {
+// Packets that read two ranges of a small memory and write a third.
+ring::PacketBatch random_batch(std::mt19937& rng) {
   ring::PacketBatch batch;
-  std::vector<Access> accesses;
-};
+  for (int n = 0; n < 40; ++n) {
+    ring::Packet packet;
+    packet.first_binding = static_cast<std::uint32_t>(batch.bindings.size());
+    packet.n_bindings = 3, packet.n_inputs = 2;
+    for (int i = 0; i < 3; ++i)
+      batch.bindings.push_back({static_cast<std::uint32_t>(rng() % 3), rng() % 16 * 4, rng() % 8 + 1});
+    batch.packets.push_back(packet);
+  }
+  batch.body_end = 30;
+  ring::find_dependencies(batch);
+  return batch;
+}
 
-// Packets over a small memory, right as verify would have it: packets of one phase do not conflict.
-bool conflict(const ring::PacketBatch& batch, const std::vector<Access>& accesses, std::size_t a, std::size_t b) {
+bool overlap(const ring::Binding& x, const ring::Binding& y) {
+  return x.bo != 0 && x.bo == y.bo && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+}
+bool conflict(const ring::PacketBatch& batch, std::size_t a, std::size_t b) {
   const auto one = [&](std::size_t p, std::uint32_t i) { return batch.bindings[batch.packets[p].first_binding + i]; };
-  for (std::uint32_t i = 0; i < batch.packets[a].n_bindings; ++i)
-    for (std::uint32_t j = 0; j < batch.packets[b].n_bindings; ++j) {
-      if (i < accesses[a].n_inputs && j < accesses[b].n_inputs) continue;
-      const auto x = one(a, i), y = one(b, j);
-      if (x.bo != 0 && x.bo == y.bo && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes) return true;
-    }
+  for (std::uint32_t i = 0; i < 3; ++i)
+    for (std::uint32_t j = 0; j < 3; ++j)
+      if ((i == 2 || j == 2) && overlap(one(a, i), one(b, j))) return true;
   return false;
 }
 
-Random random_batch(std::mt19937& rng, bool barrier_after_each) {
-  Random r;
-  std::size_t phase_begin = 0;
-  for (int n = 0; n < 40; ++n) {
-    ring::Packet packet;
-    packet.kind = ring::PacketKind::kDispatch;
-    packet.layer = n;
-    packet.first_binding = static_cast<std::uint32_t>(r.batch.bindings.size());
-    packet.n_bindings = 3;
-    for (int i = 0; i < 3; ++i)
-      r.batch.bindings.push_back({static_cast<std::uint32_t>(rng() % 3), rng() % 16 * 4, rng() % 8 + 1});
-    const auto push_barrier = [&] {
-      r.batch.packets.push_back({});
-      r.accesses.push_back({});
-      phase_begin = r.batch.packets.size();
-    };
-    r.batch.packets.push_back(packet);
-    r.accesses.push_back({2});
-    bool conflicts = false;
-    for (std::size_t p = phase_begin; p + 1 < r.batch.packets.size(); ++p)
-      conflicts = conflicts || conflict(r.batch, r.accesses, p, r.batch.packets.size() - 1);
-    if (conflicts) {
-      r.batch.packets.pop_back(), r.accesses.pop_back();
-      push_barrier();
-      r.batch.packets.push_back(packet), r.accesses.push_back({2});
-    }
-    if (barrier_after_each || rng() % 4 == 0) push_barrier();
-  }
-  r.batch.body_end = static_cast<std::uint32_t>(r.batch.packets.size());
-  return r;
-}
-
-TEST(Barriers, OneStaysBetweenEveryHazardAndNoneIsIdle) {
+TEST(Dependencies, EdgesOrderWhatConflictsAndNothingElse) {
   std::mt19937 rng(1);
-  std::size_t dropped = 0;
-  for (int trial = 0; trial < 500; ++trial) {
-    auto r = random_batch(rng, trial % 2 == 0);
-    const auto before = r.batch.packets.size();
-    auto batch = r.batch;
-    elide_barriers(batch, r.accesses);
-    dropped += before - batch.packets.size();
-    std::vector<Access> accesses;
-    std::vector<int> order;
-    for (const auto& packet : batch.packets) {
-      accesses.push_back({packet.kind == ring::PacketKind::kDispatch ? 2u : 0u});
-      if (packet.kind == ring::PacketKind::kDispatch) order.push_back(packet.layer);
-    }
-    ASSERT_EQ(order.size(), 40u);
-    EXPECT_TRUE(std::ranges::is_sorted(order));
-    std::size_t phase_begin = 0, previous_begin = 0;
-    for (std::size_t i = 0; i < batch.packets.size(); ++i) {
-      if (batch.packets[i].kind == ring::PacketKind::kBarrier) {
-        previous_begin = phase_begin, phase_begin = i + 1;
-        // What stands behind a barrier needs it: it conflicts with something since the barrier before.
-        ASSERT_LT(i + 1, batch.packets.size());
-        bool needed = false;
-        for (std::size_t p = previous_begin; p < i; ++p) needed = needed || conflict(batch, accesses, p, i + 1);
-        EXPECT_TRUE(needed) << trial << " at " << i;
-        continue;
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto batch = random_batch(rng);
+    const std::size_t n = batch.packets.size();
+    std::vector<std::vector<bool>> waits(n, std::vector<bool>(n));  // [to][from], over others too
+    std::uint32_t last = 0;
+    for (const ring::Edge& edge : batch.edges) {
+      ASSERT_LT(edge.from, edge.to);
+      ASSERT_LE(last, edge.to);
+      last = edge.to;
+      EXPECT_TRUE(conflict(batch, edge.from, edge.to)) << trial;
+      const ring::Binding range{edge.bo, edge.offset, edge.bytes};
+      for (const auto packet : {edge.from, edge.to}) {
+        const auto bindings = std::span(batch.bindings).subspan(batch.packets[packet].first_binding, 3);
+        EXPECT_TRUE(std::ranges::any_of(bindings, [&](const auto& b) {
+          return b.bo == range.bo && b.offset <= range.offset && range.offset + range.bytes <= b.offset + b.bytes;
+        }));
       }
-      for (std::size_t p = phase_begin; p < i; ++p)
-        ASSERT_FALSE(conflict(batch, accesses, p, i)) << trial << ": packets " << p << " and " << i;
     }
+    for (std::size_t to = 0; to < n; ++to)
+      for (const ring::Edge& edge : batch.edges) {
+        if (edge.to != to) continue;
+        waits[to][edge.from] = true;
+        for (std::size_t i = 0; i < edge.from; ++i)
+          if (waits[edge.from][i]) waits[to][i] = true;
+      }
+    for (std::size_t to = 0; to < n; ++to)
+      for (std::size_t from = 0; from < to; ++from)
+        if (conflict(batch, from, to)) {
+          EXPECT_TRUE(waits[to][from]) << trial << ": " << from << " " << to;
+        }
   }
-  EXPECT_GT(dropped, 1000u);
 }
 
-TEST(Barriers, IndexesFollow) {
-  ring::PacketBatch batch;
-  std::vector<Access> accesses;
-  for (int i = 0; i < 4; ++i) {  // a dispatch and a barrier each, none of which touches another
-    ring::Packet packet;
-    packet.kind = ring::PacketKind::kDispatch;
-    packet.first_binding = static_cast<std::uint32_t>(i), packet.n_bindings = 1;
-    batch.bindings.push_back({1, std::uint64_t(i) * 64, 64});
-    batch.packets.push_back(packet), accesses.push_back({0});
-    batch.packets.push_back({}), accesses.push_back({});
+TEST(Dependencies, ValuesGoFromAWriteToTheNext) {
+  std::mt19937 rng(2);
+  for (int trial = 0; trial < 100; ++trial) {
+    const auto batch = random_batch(rng);
+    for (std::size_t p = 0; p < batch.packets.size(); ++p)
+      for (std::uint32_t i = 0; i < 3; ++i) {
+        const auto& binding = batch.bindings[batch.packets[p].first_binding + i];
+        if (binding.bo == 0) {
+          EXPECT_EQ(binding.value, ring::kNoValue);
+          continue;
+        }
+        const ring::Value& value = batch.values[binding.value];
+        EXPECT_EQ(value.at.offset, binding.offset);
+        EXPECT_EQ(value.at.bytes, binding.bytes);
+        EXPECT_GE(value.last_use, p);
+        // Nobody reads it later but those who have its number.
+        for (std::size_t q = p + 1; q < batch.packets.size(); ++q)
+          for (std::uint32_t j = 0; j < 2; ++j)
+            if (batch.bindings[batch.packets[q].first_binding + j].value == binding.value) {
+              EXPECT_GE(value.last_use, q);
+            }
+      }
   }
-  batch.layer_end = {2, 4, 8};
-  batch.body_end = 6;
-  elide_barriers(batch, accesses);
-  ASSERT_EQ(batch.packets.size(), 5u);  // 0 1 2 | 3: the output part stands behind a barrier
-  EXPECT_EQ(batch.packets[3].kind, ring::PacketKind::kBarrier);
-  EXPECT_EQ(batch.layer_end, (std::vector<std::uint32_t>{1, 2, 5}));
-  EXPECT_EQ(batch.body_end, 4u);
+}
+
+TEST(Dependencies, BarriersOrderEveryEdgeAndNoneIsIdle) {
+  std::mt19937 rng(3);
+  std::size_t n_barriers = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const auto batch = random_batch(rng);
+    const auto before = ring::barriers(batch);
+    std::size_t begin = 0, previous = 0;
+    for (std::size_t i = 0; i < batch.packets.size(); ++i) {
+      if (before[i]) {
+        previous = begin, begin = i, ++n_barriers;
+        bool is_needed = i == batch.body_end;
+        for (std::size_t p = previous; p < i; ++p) is_needed |= conflict(batch, p, i);
+        EXPECT_TRUE(is_needed) << trial << " at " << i;
+      }
+      for (std::size_t p = begin; p < i; ++p) ASSERT_FALSE(conflict(batch, p, i)) << trial << ": " << p << " " << i;
+    }
+    EXPECT_TRUE(before[batch.body_end]);
+    EXPECT_FALSE(before[0]);
+  }
+  EXPECT_GT(n_barriers, 1000u);
 }
 
 // A ring that knows some kernels only.
@@ -339,11 +348,8 @@ TEST(Lower, PartsOfARealBatch) {
   EXPECT_LE(batch.layer_end.back(), batch.body_end);
   ASSERT_LT(batch.body_end, batch.packets.size());
   EXPECT_EQ(batch.packets[batch.body_end].op, ir::Op::GATHER_ROWS);
-  EXPECT_EQ(batch.packets[batch.body_end - 1].kind, ring::PacketKind::kBarrier);
-  for (std::size_t end : batch.layer_end) {  // the residual stream is complete where a layer ends
-    while (batch.packets[end - 1].kind == ring::PacketKind::kBarrier) --end;
+  for (const std::size_t end : batch.layer_end)  // the residual stream is complete where a layer ends
     EXPECT_EQ(batch.packets[end - 1].op, ir::Op::ADD);
-  }
 }
 
 }  // namespace

@@ -43,16 +43,16 @@ class RingContract : public ::testing::TestWithParam<std::string> {
     const auto kernel = *ring_->load_kernel(add_kernel());
     for (int i = 0; i < repeat; ++i) {
       Packet packet;
-      packet.kind = PacketKind::kDispatch;
       packet.op = ir::Op::ADD;
       packet.kernel = kernel;
       packet.grid[0] = {ir::kTokens, 1};
       packet.first_binding = static_cast<std::uint32_t>(batch.bindings.size());
       packet.n_bindings = 3;
+      packet.n_inputs = 2;
       for (const auto& b : {x, y, z}) batch.bindings.push_back({b.id, 0, b.bytes});
       batch.packets.push_back(packet);
-      batch.packets.push_back({});
     }
+    find_dependencies(batch);
     return batch;
   }
   void expect_refused(const PacketBatch& batch, const std::string& words) {
@@ -113,7 +113,7 @@ TEST_P(RingContract, ImportIsReadOnlyAndCountedApart) {
   const auto x = alloc(32), z = alloc(32);
   view(x)[5] = 1.0f;
   const auto batch = add_batch(x, *imported, z);
-  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 2, {2, 0}})));
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 1, {2, 0}})));
   if (computes()) {
     EXPECT_EQ(view(z)[5], 3.5f);
   }
@@ -125,7 +125,7 @@ TEST_P(RingContract, SubmitRunsAndCounts) {
   const auto x = alloc(64), y = alloc(64), z = alloc(64);
   for (int i = 0; i < 16; ++i) view(x)[i] = float(i), view(y)[i] = 100, view(z)[i] = -1;
   const auto batch = add_batch(x, y, z);
-  const auto fence = ring_->submit({&batch, 0, 2, {3, 0}});
+  const auto fence = ring_->submit({&batch, 0, 1, {3, 0}});
   ASSERT_TRUE(fence) << fence.error().message;
   ASSERT_TRUE(ring_->wait(*fence));
   for (int i = 0; i < 16; ++i) {  // 3 rows of 4
@@ -133,9 +133,9 @@ TEST_P(RingContract, SubmitRunsAndCounts) {
   }
   EXPECT_EQ(ring_->stats().submissions, 1u);
   EXPECT_EQ(ring_->stats().dispatches, 1u);
-  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 2, 0, {3, 0}})));  // no packets
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 1, 0, {3, 0}})));  // no packets
   view(z)[0] = -1;
-  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 2, {0, 0}})));  // no rows
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 1, {0, 0}})));  // no rows
   EXPECT_EQ(view(z)[0], -1.0f);
   EXPECT_EQ(ring_->stats().submissions, 3u);
 }
@@ -167,10 +167,10 @@ TEST_P(RingContract, WeightsInHostMemory) {
   ASSERT_TRUE(ring_->upload(y, 0, {DType::kF32, 1, 4, std::as_bytes(std::span(numbers))}));
   // Kernels take memory of the device when they are loaded.
   const auto others = add_batch(z, z, z);
-  ASSERT_TRUE(ring_->wait(*ring_->submit({&others, 0, 2, {1, 0}})));
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&others, 0, 1, {1, 0}})));
   const auto batch = add_batch(x, y, z);
   const auto before = ring_->device_memory();
-  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 2, {1, 0}})));
+  ASSERT_TRUE(ring_->wait(*ring_->submit({&batch, 0, 1, {1, 0}})));
   if (computes()) {
     EXPECT_THAT(std::vector<float>(view(z).begin(), view(z).end()), ::testing::ElementsAre(2, 3, 4, 5));
   }
@@ -187,7 +187,7 @@ TEST_P(RingContract, FencesRetireInOrder) {
   const auto batch = add_batch(x, one, x, 50);
   std::vector<Fence> fences;
   for (int i = 0; i < 200; ++i) {
-    const auto fence = ring_->submit({&batch, 0, 100, {1, 0}});
+    const auto fence = ring_->submit({&batch, 0, 50, {1, 0}});
     ASSERT_TRUE(fence);
     EXPECT_GT(fence->value, fences.empty() ? 0 : fences.back().value);
     fences.push_back(*fence);
@@ -208,8 +208,8 @@ TEST_P(RingContract, BadSubmissions) {
   const auto x = alloc(32), y = alloc(32), z = alloc(32);
   const auto good = add_batch(x, y, z);
   EXPECT_FALSE(ring_->submit({nullptr, 0, 0, {1, 0}}));
-  EXPECT_FALSE(ring_->submit({&good, 3, 0, {1, 0}}));
-  EXPECT_FALSE(ring_->submit({&good, 1, 2, {1, 0}}));
+  EXPECT_FALSE(ring_->submit({&good, 2, 0, {1, 0}}));
+  EXPECT_FALSE(ring_->submit({&good, 1, 1, {1, 0}}));
   EXPECT_FALSE(ring_->submit({&good, 1, UINT32_MAX, {1, 0}}));
   auto batch = good;
   batch.packets[0].first_binding = 1;
@@ -261,7 +261,7 @@ TEST_P(RingContract, KernelsMustFit) {
 TEST_P(RingContract, DestructionWaitsForWorkInFlight) {
   const auto x = alloc(4096 * 16), one = alloc(4096 * 16);
   const auto batch = add_batch(x, one, x, 200);
-  for (int i = 0; i < 20; ++i) ASSERT_TRUE(ring_->submit({&batch, 0, 400, {4096, 0}}));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(ring_->submit({&batch, 0, 200, {4096, 0}}));
   ring_.reset();
 }
 
@@ -310,7 +310,6 @@ TEST_F(CpuKernels, BindingsAndPushConstantsMustFitTheKernel) {
   const auto kernel = *ring_->load_kernel(kernel::write_zrt(linear()));
   PacketBatch batch;
   batch.packets.resize(1);
-  batch.packets[0].kind = PacketKind::kDispatch;
   batch.packets[0].kernel = kernel;
   batch.packets[0].n_bindings = 3;
   batch.bindings.resize(4);

@@ -115,7 +115,6 @@ Status CpuRing::fill(Work& work) const {
   work.lds_bytes = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {
     const Packet& packet = batch.packets[work.submission.first + i];
-    if (packet.kind != PacketKind::kDispatch) continue;
     if (packet.kernel.id == 0 || packet.kernel.id > kernels_.size())
       return fail(StatusCode::kInvalidArgument, "[t_cpu] kernel {} is not loaded, {} are", packet.kernel.id,
                   kernels_.size());
@@ -194,7 +193,6 @@ void CpuRing::execute(const Work& work) {
   std::uint64_t dispatched = 0;
   for (std::uint32_t i = 0; i < work.submission.count; ++i) {
     const Packet& packet = batch.packets[work.submission.first + i];
-    if (packet.kind != PacketKind::kDispatch) continue;
     const LoadedKernel& kernel = *work.kernels[dispatched];
     const std::uint64_t nx = packet.grid[0].count(dims), ny = packet.grid[1].count(dims),
                         nz = packet.grid[2].count(dims);

@@ -57,18 +57,18 @@ Status CudaRing::open() {
   };
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   overlaps_launches_ = major >= 9;
-  traits_.has_wgmma = major == 9;
-  traits_.is_fast = traits_.is_fast && traits_.has_wgmma;
-  traits_.most_shared = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
+  profile_.has_wgmma = major == 9;
+  profile_.is_fast = profile_.is_fast && profile_.has_wgmma;
+  profile_.multiprocessors = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  profile_.most_shared = static_cast<std::uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
   char name[128] = {};
   driver_.cuDeviceGetName(name, sizeof(name), device_);
   std::size_t total = 0;
   driver_.cuDeviceTotalMem(&total, device_);
   int version = 0;
   driver_.cuDriverGetVersion(&version);
-  description_ = fmt::format("{}, {} multiprocessors, {} MiB, driver for CUDA {}.{}", name,
-                             attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), total >> 20, version / 1000,
-                             version % 1000 / 10);
+  description_ = fmt::format("{}, {} multiprocessors, {} MiB, driver for CUDA {}.{}", name, profile_.multiprocessors,
+                             total >> 20, version / 1000, version % 1000 / 10);
   table_ = make_cuda_table();
   void* pinned = nullptr;
   constexpr std::size_t kPinned = cuda::kHeaders * sizeof(cuda::StepHeader) + 256;
@@ -143,30 +143,7 @@ Result<CUfunction> CudaRing::function(const std::string& image, const std::strin
 }
 
 Result<Kernel> CudaRing::load_kernel(std::span<const std::byte> zrt) {
-  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
-  if (file.target != kernel::Target::kSm90)
-    return fail(StatusCode::kUnavailable, "[t_cuda] kernel {} is for {}, sm_90 wanted", file.name,
-                to_string(file.target));
-  if (const auto symbol = file.unpatched(); !symbol.empty())
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {}: symbol {} is not patched", file.name, symbol);
-  const auto code = ir::parse_op(file.name);
-  const CudaOp* op = code ? find_cuda_op(*code) : nullptr;
-  if (op == nullptr) return fail(StatusCode::kNotFound, "[t_cuda] no kernel is named {}", file.name);
-  const auto& rule = ir::rule(op->op);
-  const auto n_bindings = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
-  if (file.symbols.size() != op->symbols.size() || file.buffer_count != n_bindings ||
-      file.push_const_bytes != 4 * rule.attrs.size())
-    return fail(StatusCode::kCorrupt,
-                "[t_cuda] kernel {} has {} symbols, {} buffers and {} bytes of push constants; {}, {} and {} wanted",
-                file.name, file.symbols.size(), file.buffer_count, file.push_const_bytes, op->symbols.size(),
-                n_bindings, 4 * rule.attrs.size());
-  LoadedKernel loaded{op, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, n_bindings};
-  for (std::size_t i = 0; i < file.symbols.size(); ++i) {
-    if (file.symbols[i].name != op->symbols[i])
-      return fail(StatusCode::kCorrupt, "[t_cuda] kernel {} has symbol {}, {} wanted", file.name, file.symbols[i].name,
-                  op->symbols[i]);
-    std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
-  }
+  ZRT_TRY(auto loaded, read_kernel(zrt));
   kernels_.push_back(std::move(loaded));
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
@@ -269,7 +246,6 @@ Status CudaRing::fits(const Submission& submission) const {
   const auto& batch = *submission.batch;
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
-    if (packet.kind != PacketKind::kDispatch) continue;
     if (packet.kernel.id - 1 >= kernels_.size())
       return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {} is not loaded, {} are", packet.kernel.id,
                   kernels_.size());
@@ -281,8 +257,17 @@ Status CudaRing::fits(const Submission& submission) const {
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
       const Binding& binding = batch.bindings[packet.first_binding + b];
       if (!memory_.holds(binding)) return memory_.refuse(binding);
+      if (binding.bo != 0 && binding.value >= batch.values.size())
+        return fail(StatusCode::kInvalidArgument, "[t_cuda] {} binds value {}, the batch has {}", to_string(packet.op),
+                    binding.value, batch.values.size());
     }
   }
+  for (const Value& value : batch.values)
+    if (!memory_.holds(value.at)) return memory_.refuse(value.at);
+  for (const Joined& joined : batch.joined)
+    if (joined.pattern >= cuda_joins().size())
+      return fail(StatusCode::kInvalidArgument, "[t_cuda] packets that match pattern {} of {}", joined.pattern,
+                  cuda_joins().size());
   return {};
 }
 

@@ -5,11 +5,12 @@
 // of the driver.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <unordered_map>
 
 #include "ring/cuda/cuda_memory.h"
-#include "ring/cuda/plan.h"
+#include "ring/cuda/plan/kernels.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
@@ -30,21 +31,17 @@ class CudaRing final : public Ring {
   Status use_scratch(const Buffer& buffer) override;
   Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data) override;
   Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes) override;
-  // Weights have a layout of their own (kernels/sm_90/weights.cuh), made on the device.
+  // Weights have a layout of their own (kernels/cuda/weights.cuh), made on the device.
   bool repacks_weights() const override { return true; }
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   const kernel::KernelTable& kernels() const override { return table_; }
+  std::span<const std::string_view> joins() const override { return cuda_join_patterns(); }
   RingStats stats() const override;
   std::string describe() const override { return description_; }
-  bool is_fast() const override { return traits_.is_fast; }
+  bool is_fast() const override { return profile_.is_fast; }
 
  private:
-  struct LoadedKernel {
-    const CudaOp* op;
-    std::vector<std::uint32_t> symbols;
-    std::uint32_t push_bytes, n_bindings;
-  };
   struct Graph {
     CUgraphExec exec = nullptr;
     std::uint32_t n_dispatches = 0;
@@ -66,18 +63,22 @@ class CudaRing final : public Ring {
     }
   };
 
-  CudaRing(const Driver& driver, bool fast) : driver_(driver), memory_(driver) { traits_.is_fast = fast; }
+  CudaRing(const Driver& driver, bool fast) : driver_(driver), memory_(driver) { profile_.is_fast = fast; }
   Status open();
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   Status fits(const Submission& submission) const;
   Result<CUfunction> function(const std::string& image, const std::string& name);
   // cuda_graph.cpp
   Result<Graph> build(const Submission& submission, StepDims bucket);
-  OpCall call_of(const PacketBatch& batch, const Packet& packet, StepDims bucket) const;
-  Result<OpCall> bound_call(const Submission& submission, const Packet& packet, StepDims bucket,
-                            cuda::StepBeginArgs& begin, std::vector<Binding>& shadowed);
-  Status plan(const Submission& submission, StepDims bucket, std::vector<Launch>& launches);
-  Status encode_tensors(Launch& launch) const;
+  // Copies of host memory that a submission reads: where each value's is, and what step_begin is to do.
+  struct Copies {
+    std::map<ValueId, const std::byte*> at;
+    cuda::StepBeginArgs begin{};
+  };
+  Result<Copies> copies_of(const Submission& submission, StepDims bucket);
+  Result<std::vector<Launch>> plan(const Submission& submission, StepDims bucket);
+  // The map of a matrix at w, into the launch's arguments.
+  Status encode(const Launch::Tensor& tensor, const void* w, Launch& launch) const;
   Status start(const Launch& launch, bool after_another);
   Status drop_graphs();
   Status drop_scratch();
@@ -89,7 +90,7 @@ class CudaRing final : public Ring {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   bool overlaps_launches_ = false;  // programmatic dependent launch
-  DeviceTraits traits_;
+  DeviceProfile profile_;
   std::string description_;
   kernel::KernelTable table_{kernel::Target::kSm90};
   CudaMemory memory_;
@@ -114,7 +115,6 @@ class CudaRing final : public Ring {
   Status broken_;  // a device fault, which stays
 };
 
-kernel::KernelTable make_cuda_table();
 // Whether a device can be used, and which: kUnavailable says why not.
 Result<CUdevice> find_cuda_device(const Driver& driver);
 

@@ -23,7 +23,6 @@ class NullRing final : public Ring {
     const auto& batch = *submission.batch;
     for (std::uint32_t i = 0; i < submission.count; ++i) {
       const Packet& packet = batch.packets[submission.first + i];
-      if (packet.kind != PacketKind::kDispatch) continue;
       if (packet.kernel.id == 0 || packet.kernel.id > n_kernels_)
         return fail(StatusCode::kInvalidArgument, "[null] kernel {} is not loaded, {} are", packet.kernel.id,
                     n_kernels_);

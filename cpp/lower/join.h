@@ -1,0 +1,45 @@
+// Nodes that a tier can carry out as one packet's work: found by which node reads what another has made. A tier
+// declares patterns (ring::Ring::joins); what is found decides which memory is kept apart (alias.h), and goes to the
+// tier with the packets (ring::PacketBatch::joined).
+//
+// A pattern is nodes that follow one another, by ';':
+//
+//   GLU|MOE_SWIGLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'
+//
+//   GLU|MOE_SWIGLU   a node of one of these ops
+//   ?LINEAR          a node that may lack; what follows it then lacks too
+//   gate:a           the node's operand `gate`, which is there, is the value named a; each name is another value
+//   z:r'             a value that takes the memory of the value r: an update in place
+//   keep a b         the memory of these is needed until the node in front is done: the tier may still read it while
+//                    it writes what that node makes. So no node from the first that has the value to that node writes
+//                    other values there, and lowering gives it to nothing else.
+//
+// Operands that a pattern does not name may be anything. Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace zinc_rt::lower {
+
+// What a pattern keeps: a buffer, to the node until which it is needed.
+struct Kept {
+  ir::BufferId buffer = ir::kNoBuffer;
+  std::size_t until = 0;  // index of a node of the graph
+};
+struct JoinedNodes {
+  std::uint32_t pattern = 0;
+  std::vector<std::size_t> nodes;  // indexes of nodes of the graph, in order
+  std::size_t least = 0;           // of these, those that are not optional
+  std::vector<Kept> kept;
+};
+
+// All places where a pattern matches, by first node, then by pattern. A node may be of several.
+// Errors: kInternal for a pattern that cannot be read, with the place in it.
+Result<std::vector<JoinedNodes>> find_joins(const ir::Graph& graph, std::span<const std::string_view> patterns);
+
+}  // namespace zinc_rt::lower

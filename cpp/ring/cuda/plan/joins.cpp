@@ -1,0 +1,163 @@
+// What this tier carries out as one: patterns of packets, and how each is planned. A new join is a row here and a
+// kernel.
+#include <algorithm>
+#include <cstddef>
+
+#include "kernels/common/push.h"
+#include "ring/cuda/plan/ops.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+using Calls = std::span<const OpCall>;
+
+bool is_one_row(Calls calls) {
+  return std::ranges::all_of(calls, [](const OpCall& c) { return c.rows_symbol == 1; });
+}
+
+// A LINEAR at calls[at], and the ADD of its rows if that is among the n.
+LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
+  return {.residual = n > at + 1 ? calls[at + 1].buffers[operand::Add::x] : Place{}};
+}
+
+// What ends in QUANTIZE, calls[at], by plan(digits); and the LINEAR and ADD behind it, if they are among the n and the
+// product goes by digits, which plan(digits) then makes besides.
+template <class Plan>
+std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
+  constexpr auto kSymbols = op_symbols::kQuantize;
+  const bool is_read = n > at + 1 && calls[at].dtype(kSymbols["dtype:y"]) == DType::kQ8A256;
+  const DigitRows digits =
+      is_read ? digits_before(planner, calls[at + 1], calls[at].symbols[kSymbols["dim:k"]], {matrix_of(calls[at + 1])})
+              : DigitRows{};
+  plan(digits);
+  if (digits.columns == 0) return at + 1;
+  LinearWith with = with_sum(calls, n, at + 1);
+  with.digits = digits;
+  plan_linear_op(planner, calls[at + 1], with);
+  return n;
+}
+
+// The router, which leaves its choices sorted as the products behind it want them.
+std::size_t choices(Planner& planner, Calls calls, std::size_t) {
+  plan_choices(planner, calls);
+  return 1;
+}
+
+std::size_t linear_sum(Planner& planner, Calls calls, std::size_t n) {
+  plan_linear_op(planner, calls[0], with_sum(calls, n, 0));
+  return n;
+}
+
+// Products by gate and up of one row leave their GLU, whose rows are written while other workgroups read x.
+std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
+  const OpCall &products = calls[0], &glu = calls[1];
+  if (!is_one_row(calls.first(n))) return 0;
+  const GluOf of{glu.buffers[operand::Glu::y], glu.constants<push::Glu>().act};
+  if (const auto experts = expert_products(products)) {
+    if (!can_glu(planner, products, experts->x_dtype, experts->matrices)) return 0;
+    plan_experts_op(planner, products, &of);
+    return n;
+  }
+  const auto matrices = gate_up_of(products);
+  const bool is_quantized = products.constants<push::RmsNormFusedMlpGateUp>().quantize != 0;
+  if (!can_glu(planner, products, is_quantized ? act_dtype(matrices[0].dtype) : DType::kF32, matrices)) return 0;
+  plan_gate_up(planner, products, &of);
+  return n;
+}
+
+// A product of one row quantizes it itself, and writes while other workgroups read its floats.
+std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
+  if (!is_one_row(calls.first(n)) || !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kLinear["dim:k"]]))
+    return 0;
+  LinearWith with = with_sum(calls, n, 1);
+  with.floats = calls[0].buffers[operand::Quantize::x];
+  plan_linear_op(planner, calls[1], with);
+  return n;
+}
+std::size_t quantized_down(Planner& planner, Calls calls, std::size_t n) {
+  if (!is_one_row(calls.first(2)) ||
+      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kMoeDownAcc["dim:f"]]))
+    return 0;
+  return 1 + plan_choice_sum(planner, calls.subspan(1, n - 1), calls[0].buffers[operand::Quantize::x]);
+}
+
+std::size_t glu_quantize(Planner& planner, Calls calls, std::size_t n) {
+  const OpCall& quantize = calls[1];
+  const auto glu = calls[0].operands<operand::Glu>();
+  const GluRows rows{glu.gate,
+                     glu.up,
+                     glu.y,
+                     calls[0].constants<push::Glu>().act,
+                     quantize.symbols[op_symbols::kQuantize["dim:k"]],
+                     quantize.buffers[operand::Quantize::y],
+                     quantize.dtype(op_symbols::kQuantize["dtype:y"])};
+  return quantize_and_multiply(planner, calls, n, 1,
+                               [&](const DigitRows& digits) { plan_glu_quantize(planner, calls[0], rows, digits); });
+}
+
+std::size_t norm_quantize(Planner& planner, Calls calls, std::size_t n) {
+  if (!is_row_norm(calls[0])) return 0;
+  plan_norm_quantize(planner, calls[0], calls[1]);
+  return n;
+}
+
+std::size_t attention_quantize(Planner& planner, Calls calls, std::size_t n) {
+  if (!can_quantize(planner, calls[0], calls[1])) return 0;
+  return quantize_and_multiply(planner, calls, n, 1, [&](const DigitRows& digits) {
+    plan_attention(planner, calls[0], &calls[1], nullptr, digits);
+  });
+}
+
+std::size_t write_and_attend(Planner& planner, Calls calls, std::size_t n) {
+  if (!can_write_cache(planner, calls[1], calls[0])) return 0;
+  const bool is_quantized = n > 2 && can_quantize(planner, calls[1], calls[2]);
+  const auto attend = [&](const DigitRows& digits) {
+    plan_attention(planner, calls[1], is_quantized ? &calls[2] : nullptr, &calls[0], digits);
+  };
+  if (is_quantized) return quantize_and_multiply(planner, calls, n, 2, attend);
+  attend({});
+  return 2;
+}
+
+// GLU and MOE_SWIGLU are planned by the names of the first.
+static_assert(offsetof(push::Glu, act) == offsetof(push::MoeSwiglu, act));
+static_assert(std::string_view(operand::Glu::kText) == operand::MoeSwiglu::kText);
+
+constexpr CudaJoin kJoins[] = {
+    {"MOE_GATE_TOPK", choices},
+    // Of one token the router's workgroups make the normalized row, with what the product in front adds to it.
+    {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h", plan_normed_choices},
+    {"LINEAR y:p; RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h'",
+     plan_normed_choices},
+    // What adds the experts' rows up makes q, k and v of the next layer's norm too.
+    {"MOE_DOWN_ACC hidden:h out:h'; RMS_NORM_FUSED_QKV x:h'",
+     [](Planner& p, Calls calls, std::size_t n) { return plan_choice_sum(p, calls.first(n)); }},
+    {"MOE_SUM z:s; ADD x:h y:s z:h'; ?RMS_NORM_FUSED_QKV x:h'",
+     [](Planner& p, Calls calls, std::size_t n) { return plan_choice_sum(p, calls.first(n)); }},
+    {"LINEAR y:p; ADD x:h y:p z:h'", linear_sum},
+    {"RMS_NORM_FUSED_MLP_GATE_UP x:h gate:a up:b; GLU|MOE_SWIGLU gate:a up:b; keep h", gate_up_glu},
+    {"MOE_GATE_UP x:h gate:a up:b; GLU|MOE_SWIGLU gate:a up:b; keep h", gate_up_glu},
+    {"QUANTIZE x:row y:q; LINEAR x:q y:p; keep row; ?ADD x:h y:p z:h'", quantized_linear},
+    {"QUANTIZE x:row y:q; MOE_DOWN_ACC x:q hidden:h out:h'; keep row; ?RMS_NORM_FUSED_QKV x:h'", quantized_down},
+    {"GLU|MOE_SWIGLU gate:a up:b y:row; QUANTIZE x:row y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:h y:p z:h'",
+     glu_quantize},
+    {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; keep h", norm_quantize},
+    {"RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; keep p h'", norm_quantize},
+    // Other workgroups read q while rows are quantized.
+    {"FLASH_ATTN|FLASH_ATTN_BATCHED q:q y:row; QUANTIZE x:row y:n; keep q; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
+     attention_quantize},
+    // Others still read the rows that q and the cells of the cache are made of while q is written; the rows of
+    // attention are written by the merge, when all are done.
+    {"RMS_NORM_FUSED_ROPE_KV_WRITE q:a k:b v:c pos:i slot:s page_table:t q_out:q k_cache:k v_cache:v; "
+     "FLASH_ATTN|FLASH_ATTN_BATCHED q:q kv_k:k kv_v:v pos:i slot:s page_table:t y:row; keep a b c; "
+     "?QUANTIZE x:row y:n; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
+     write_and_attend},
+};
+
+}  // namespace
+
+std::span<const CudaJoin> cuda_joins() {
+  return kJoins;
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,154 @@
+// The code of a table's entry is one 4-byte slot a symbol, and its name the opcode: which functions of the embedded
+// images an op is, and in which shapes, ops.cpp says.
+#include "ring/cuda/plan/kernels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "ir/op_rules.h"
+#include "kernels/cuda/dtypes.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+#define ZRT_SAME_NUMBER(name) \
+  static_assert(static_cast<int>(cuda::name) == static_cast<int>(DType::name), "kernels/cuda/dtypes.h: " #name)
+ZRT_SAME_NUMBER(kF32);
+ZRT_SAME_NUMBER(kF16);
+ZRT_SAME_NUMBER(kBF16);
+ZRT_SAME_NUMBER(kQ4_0);
+ZRT_SAME_NUMBER(kQ4_1);
+ZRT_SAME_NUMBER(kQ5_0);
+ZRT_SAME_NUMBER(kQ5_1);
+ZRT_SAME_NUMBER(kQ8_0);
+ZRT_SAME_NUMBER(kQ2_K);
+ZRT_SAME_NUMBER(kQ3_K);
+ZRT_SAME_NUMBER(kQ4_K);
+ZRT_SAME_NUMBER(kQ5_K);
+ZRT_SAME_NUMBER(kQ6_K);
+ZRT_SAME_NUMBER(kIQ4_NL);
+ZRT_SAME_NUMBER(kIQ4_XS);
+ZRT_SAME_NUMBER(kMXFP4);
+ZRT_SAME_NUMBER(kQ8A256);
+#undef ZRT_SAME_NUMBER
+
+std::vector<DType> key_types(Keys keys) {
+  std::vector<DType> types;
+  switch (keys) {
+    case Keys::kNone: return {DType::kF32};
+    case Keys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0};
+    case Keys::kQ4K: return {DType::kQ4_K};
+    case Keys::kWeights:
+      for (int i = 0; i < static_cast<int>(DType::kCount); ++i)
+        if (traits(static_cast<DType>(i)).is_weight) types.push_back(static_cast<DType>(i));
+      return types;
+  }
+  return types;
+}
+
+std::uint32_t symbol_of(const GridExtent& extent) {
+  switch (extent.extent.kind) {
+    case ir::Dim::Kind::kTokens: return cuda::kSymbolicTokens;
+    case ir::Dim::Kind::kOutputs: return cuda::kSymbolicOutputs;
+    case ir::Dim::Kind::kConst: return extent.extent.n;
+  }
+  return 1;
+}
+
+}  // namespace
+
+kernel::KernelTable make_cuda_table() {
+  kernel::KernelTable table(kernel::Target::kSm90);
+  for (const CudaOp& op : cuda_ops()) {
+    const ir::OpRule& rule = ir::rule(op.op);
+    kernel::KernelEntry entry;
+    entry.file.target = kernel::Target::kSm90;
+    entry.file.name = to_string(op.op);
+    entry.file.subgroup_size = 32;
+    entry.file.buffer_count = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
+    entry.file.push_const_bytes = static_cast<std::uint32_t>(4 * rule.attrs.size());
+    if (op.rows != nullptr) entry.grid[0].variable = op.rows;
+    entry.file.code.resize(4 * op.symbols.size());
+    for (std::size_t i = 0; i < op.symbols.size(); ++i) {
+      entry.file.symbols.push_back({op.symbols[i], static_cast<std::uint32_t>(4 * i)});
+      std::memcpy(entry.file.code.data() + 4 * i, &kernel::kPlaceholder, 4);
+    }
+    for (const DType key : key_types(op.keys)) table.add(op.op, key, entry);
+  }
+  return table;
+}
+
+std::span<const std::string_view> cuda_join_patterns() {
+  static const auto patterns = [] {
+    std::vector<std::string_view> all;
+    for (const CudaJoin& join : cuda_joins()) all.push_back(join.pattern);
+    return all;
+  }();
+  return patterns;
+}
+
+Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt) {
+  ZRT_TRY(const auto file, kernel::read_zrt(zrt));
+  if (file.target != kernel::Target::kSm90)
+    return fail(StatusCode::kUnavailable, "[t_cuda] kernel {} is for {}, sm_90 wanted", file.name,
+                to_string(file.target));
+  if (const auto symbol = file.unpatched(); !symbol.empty())
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {}: symbol {} is not patched", file.name, symbol);
+  const auto code = ir::parse_op(file.name);
+  const CudaOp* op = code ? find_cuda_op(*code) : nullptr;
+  if (op == nullptr) return fail(StatusCode::kNotFound, "[t_cuda] no kernel is named {}", file.name);
+  const auto& rule = ir::rule(op->op);
+  const auto n_bindings = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
+  if (file.symbols.size() != op->symbols.size() || file.buffer_count != n_bindings ||
+      file.push_const_bytes != 4 * rule.attrs.size())
+    return fail(StatusCode::kCorrupt,
+                "[t_cuda] kernel {} has {} symbols, {} buffers and {} bytes of push constants; {}, {} and {} wanted",
+                file.name, file.symbols.size(), file.buffer_count, file.push_const_bytes, op->symbols.size(),
+                n_bindings, 4 * rule.attrs.size());
+  LoadedKernel loaded{op, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, n_bindings};
+  for (std::size_t i = 0; i < file.symbols.size(); ++i) {
+    if (file.symbols[i].name != op->symbols[i])
+      return fail(StatusCode::kCorrupt, "[t_cuda] kernel {} has symbol {}, {} wanted", file.name, file.symbols[i].name,
+                  op->symbols[i]);
+    std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
+  }
+  return loaded;
+}
+
+OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket) {
+  const LoadedKernel& kernel = kernels[packet.kernel.id - 1];
+  OpCall call{kernel.op->op, {}, symbol_of(packet.grid[0]), kernel.symbols, {}, bucket};
+  for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
+    call.buffers.push_back(binding.bo == 0 ? Place{} : place_of(PlaceKind::kValue, binding.value));
+  const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
+  call.push.assign(push.begin(), push.end());
+  // Of a bucket of one token kernels need not ask how many there are.
+  if (bucket.n_tokens == 1) {
+    if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
+    std::ranges::replace(call.symbols, cuda::kSymbolicTokens, 1u);
+  }
+  return call;
+}
+
+// Of the parts of a batch that are submitted, in every bucket: those of fewer rows may take more.
+std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
+                                 const DeviceProfile& device) {
+  const std::pair<std::uint32_t, std::uint32_t> parts[] = {
+      {0, batch.body_end}, {batch.body_end, static_cast<std::uint32_t>(batch.packets.size())}};
+  std::uint64_t bytes = 0;
+  StepDims bucket{1, 1};
+  for (bool is_last = false; !is_last;) {
+    is_last = bucket.n_tokens >= most.n_tokens && bucket.n_outputs >= most.n_outputs;
+    for (const auto& [begin, end] : parts) {
+      std::vector<OpCall> calls;
+      for (std::uint32_t i = begin; i < end; ++i) calls.push_back(call_of(batch, batch.packets[i], kernels, bucket));
+      bytes = std::max(bytes, plan_part(batch, begin, calls, device).scratch_bytes);
+    }
+    if (bucket.n_tokens < most.n_tokens) bucket.n_tokens *= 2;
+    if (bucket.n_outputs < most.n_outputs) bucket.n_outputs *= 2;
+  }
+  return bytes;
+}
+
+}  // namespace zinc_rt::ring

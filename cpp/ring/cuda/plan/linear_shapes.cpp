@@ -1,0 +1,200 @@
+#include "ring/cuda/plan/linear_shapes.h"
+
+#include <algorithm>
+
+namespace zinc_rt::ring {
+namespace {
+
+// linear_by_warp.cuh, for experts in the place of linear_8 to linear_32. It takes less shared memory. It reads an
+// expert's weights once for each 8 rows of x, out of the L2, which costs less than letting warps wait for each other.
+Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
+  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  return {"linear.",
+          "linear_8_by_warp",
+          cuda::kByWarpColumns,
+          16,
+          cuda::by_warp_shared_bytes(tile_bytes, traits(dtype).block_elems == 32),
+          cuda::kByWarpThreads,
+          device.multiprocessors * cuda::kByWarpWorkgroups};
+}
+
+// linear_tile.cuh.
+Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
+  const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
+  const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
+                         : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
+                                                                    : "linear_tile_128_w8";
+  return {"linear.",   function, tile.columns, 16 * tile.tiles, cuda::tile_stages(tile.tiles, stage) * stage,
+          tile.threads};
+}
+
+bool has_digits(DType dtype) {
+  return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
+}
+// A shape of linear_digits.cuh: its kernel, and what a workgroup takes for a block of rows, measured, over the groups.
+struct TimedDigits {
+  const char* function;
+  std::uint32_t time;
+};
+constexpr TimedDigits kTimedDigits[] = {
+    {"linear_digits_8", 95},   {"linear_digits_2x8", 53},  {"linear_digits_4x8", 35},
+    {"linear_digits_16", 100}, {"linear_digits_2x16", 58}, {"linear_digits_4x16", 40},
+    {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
+static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
+
+// Of these the one that takes least for so many rows of x, or null: linear_digits_tile.cuh is for them. Workgroups
+// share blocks of rows of W by tiles of x, and beyond that come after one another. One shape for all matrices, so that
+// those of several types can have the same digit_rows.
+const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vector<Matrix>& matrices,
+                                    std::uint32_t rows) {
+  if (rows > cuda::kMostDigitsColumns) return nullptr;
+  const auto time = [&](const cuda::DigitsShape& shape) -> std::uint64_t {
+    std::uint32_t blocks = 0;
+    for (const DType dtype : types_of(matrices))
+      blocks += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::digits_rows(shape.groups)) : 0;
+    return std::uint64_t{ceil_div(blocks * ceil_div(rows, shape.columns), device.multiprocessors)} *
+           kTimedDigits[&shape - cuda::kDigitsShapes].time;
+  };
+  return &*std::ranges::min_element(cuda::kDigitsShapes, {}, time);
+}
+
+// linear_digits_tile.cuh.
+Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
+  return {"linear_digits.",
+          "linear_digits_128",
+          cuda::kDigitsTile,
+          cuda::kDigitsTile,
+          cuda::digits_tile_shared_bytes(static_cast<std::uint32_t>(row_bytes(dtype, 256))),
+          cuda::kDigitsTileThreads,
+          device.multiprocessors,
+          true};
+}
+
+}  // namespace
+
+std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
+  std::uint32_t n = 0;
+  for (const Matrix& m : matrices) n += m.dtype == dtype ? ceil_div(m.rows, block_rows) : 0;
+  return n;
+}
+
+std::vector<DType> types_of(const std::vector<Matrix>& matrices) {
+  std::vector<DType> types;
+  for (const Matrix& m : matrices)
+    if (std::ranges::find(types, m.dtype) == types.end()) types.push_back(m.dtype);
+  return types;
+}
+
+std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts) {
+  const std::uint32_t rows = call.rows();
+  if (!experts.ids) return rows;
+  return rows <= device.products.most_from_choice ? 1 : std::max(2u, ceil_div(rows * experts.choices, experts.n));
+}
+
+Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs) {
+  struct Few {
+    const char *function, *of_two;
+    std::uint32_t column_tiles, columns;
+  };
+  static constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
+                                 {"linear_8", nullptr, 1, 8},
+                                 {"linear_16", nullptr, 2, 16},
+                                 {"linear_32", nullptr, 4, 32}};
+  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const auto shape = [&](const Few& few, std::uint32_t tiles) {
+    return Shape{"linear.",
+                 tiles == 2 ? few.of_two : few.function,
+                 few.columns,
+                 16 * tiles,
+                 cuda::linear_shared_bytes(tiles, few.column_tiles, tile_bytes),
+                 cuda::linear_threads(few.column_tiles),
+                 device.multiprocessors * cuda::linear_workgroups(tiles, few.column_tiles)};
+  };
+  const Few* few = kFew;
+  while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
+  while (few != kFew && shape(*few, 1).shared > device.most_shared) --few;
+  const bool is_of_two =
+      few->of_two != nullptr && n_pairs >= device.products.least_pairs && shape(*few, 2).shared <= device.most_shared;
+  return shape(*few, is_of_two ? 2 : 1);
+}
+
+Shape glu_shape(const DeviceProfile& device, DType dtype) {
+  return few_shape(device, dtype, 1, device.products.least_pairs);
+}
+
+Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
+  const DeviceProfile::Products& measured = device.products;
+  if (!device.has_wgmma || !has_digits(dtype) || rows < measured.least_digits_of_many) return {};
+  if (std::ranges::any_of(matrices, [&](const Matrix& m) { return m.dtype == dtype && m.rows % 16 != 0; })) return {};
+  const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const cuda::DigitsShape* few = few_digits(device, matrices, rows);
+  if (few == nullptr) {
+    const std::uint32_t tiles = ceil_div(blocks_of(matrices, dtype, 64), 2) * ceil_div(rows, cuda::kDigitsTile);
+    const Shape tile = digits_tile_shape(device, dtype);
+    return tiles < measured.least_tiles || tile.shared > device.most_shared ? Shape{} : tile;
+  }
+  const std::uint32_t block_rows = cuda::digits_rows(few->groups), blocks = blocks_of(matrices, dtype, block_rows);
+  if (rows < measured.least_digits &&
+      blocks < (dtype == DType::kQ6_K ? measured.many_digit_blocks_of_q6_k : measured.many_digit_blocks))
+    return {};
+  if (digits_shared_bytes(*few, group) > device.most_shared) return {};
+  return {"linear_digits.",
+          kTimedDigits[few - cuda::kDigitsShapes].function,
+          few->columns,
+          block_rows,
+          digits_shared_bytes(*few, group),
+          digits_threads(*few),
+          device.multiprocessors};
+}
+
+std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  const cuda::DigitsShape* few = few_digits(device, matrices, rows);
+  return few != nullptr ? few->columns : cuda::kDigitsTile;
+}
+
+Shapes::Shapes(const DeviceProfile& device, const OpCall& call, DType x_dtype, std::uint32_t k,
+               const std::vector<Matrix>& matrices, const Experts& experts)
+    : matrices_(matrices),
+      experts_(experts),
+      device_(device),
+      met_(rows_met(device, call, experts)),
+      n_choices_(call.rows() * experts.choices),
+      is_integer_(x_dtype != DType::kF32),
+      is_tiled_(is_integer_ && met_ > device_.products.most_few && fits(cuda::kSmallTile)),
+      tile_(met_ > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile) {
+  if (!is_integer_) few_floats_ = float_shape_for(device_, matrices, k, met_, std::max(experts.n, 1u));
+  const bool has_tiles = std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
+  is_by_warp_ = experts.ids && has_tiles;
+  is_by_digits_ = is_integer_ && is_by_warp_ && device.has_wgmma && met_ >= device_.products.least_digits_of_experts &&
+                  std::ranges::all_of(matrices, [&](const Matrix& m) {
+                    return has_digits(m.dtype) && digits_tile_shape(device_, m.dtype).shared <= device_.most_shared;
+                  });
+}
+
+Shape Shapes::of(DType dtype, const cuda::TileShape& tile) const {
+  if (!is_integer_) return few_floats_;
+  if (is_by_digits_) return digits_tile_shape(device_, dtype);
+  if (is_tiled_) return tile_shape(dtype, tile);
+  const Shape few = few_shape(device_, dtype, met_, n_pairs(dtype));
+  return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(device_, dtype) : few;
+}
+
+// Tiles want whole tiles of W, and much shared memory.
+bool Shapes::fits(const cuda::TileShape& tile) const {
+  return std::ranges::all_of(matrices_, [&](const Matrix& m) {
+    return m.rows % 16 == 0 && tile_shape(m.dtype, tile).shared <= device_.most_shared;
+  });
+}
+// Pairs of tiles of the matrices of a type; 0 where some have an odd number of tiles.
+std::uint64_t Shapes::n_pairs(DType dtype) const {
+  std::uint64_t n = 0;
+  for (const Matrix& m : matrices_) {
+    if (m.dtype != dtype) continue;
+    if (m.rows % 32 != 0) return 0;
+    n += m.rows / 32;
+  }
+  return n * (!experts_.ids ? 1 : std::min(n_choices_, experts_.n));
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,70 @@
+// Which kernel a matrix product is, and its shape: by the type of the weights, the type of x, and the rows that meet.
+// Thread rule: plain functions.
+#pragma once
+
+#include "ring/cuda/plan/plan.h"
+
+namespace zinc_rt::ring {
+
+// A kernel of products, and how it is launched.
+struct Shape {
+  const char *image, *function;  // image: of those with the weights' type in their name
+  std::uint32_t columns;         // rows of x a workgroup
+  std::uint32_t block_rows;      // rows of W a workgroup
+  std::uint32_t shared;
+  std::uint32_t threads = 256;
+  std::uint32_t walkers = 0;       // so many workgroups share all blocks and items; 0: a workgroup each
+  bool walk_over_columns = false;  // they share tiles of columns too
+  std::uint32_t sharers = 1;       // float_columns.cuh: warps that share a group
+};
+
+// The types of the matrices, each once.
+std::vector<DType> types_of(const std::vector<Matrix>& matrices);
+// Blocks of `block_rows` rows of W, of the matrices of a type.
+std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows);
+// Rows of x that meet a matrix, of an expert on the average.
+std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Experts& experts);
+
+// linear.cuh: for up to `columns` rows of x the smallest kernel that takes them at once, or else the largest that fits
+// the device. A block is two tiles where n_pairs, the pairs of tiles, keep all multiprocessors busy.
+Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
+// linear.cuh, of one row, blocks of a tile of gate and one of up.
+Shape glu_shape(const DeviceProfile& device, DType dtype);
+// The kernel by digits of sub-scales, for the products of `rows` rows of x by the matrices of a type; columns 0: there
+// is none for them.
+Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);
+// Rows of x in a tile of what plan_digits lays out for these products.
+std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows);
+// The kernel of float rows of x, `met` of them by a matrix (plan_linear_floats.cpp).
+Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
+                      std::uint32_t met, std::uint32_t n_experts);
+
+// The kernels that the products of some matrices are, by the type of each. plan_linear alone knows of norms, of grids
+// that would leave a GPU idle, and of digits where there are no experts.
+class Shapes {
+ public:
+  // REQUIRES: matrices and experts live as long as this.
+  Shapes(const DeviceProfile& device, const OpCall& call, DType x_dtype, std::uint32_t k,
+         const std::vector<Matrix>& matrices, const Experts& experts);
+
+  bool is_tiled() const { return is_tiled_; }
+  bool is_by_digits() const { return is_by_digits_; }  // of experts
+  Shape of(DType dtype) const { return of(dtype, tile_); }
+  Shape of(DType dtype, const cuda::TileShape& tile) const;
+  // Rows of x of a workgroup, also of an item of experts.
+  std::uint32_t columns() const { return of(matrices_[0].dtype).columns; }
+
+ private:
+  bool fits(const cuda::TileShape& tile) const;
+  std::uint64_t n_pairs(DType dtype) const;
+
+  const std::vector<Matrix>& matrices_;
+  const Experts& experts_;
+  const DeviceProfile& device_;
+  std::uint32_t met_, n_choices_;
+  bool is_integer_, is_tiled_, is_by_warp_ = false, is_by_digits_ = false;
+  const cuda::TileShape& tile_;
+  Shape few_floats_;
+};
+
+}  // namespace zinc_rt::ring

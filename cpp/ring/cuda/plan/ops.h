@@ -1,0 +1,79 @@
+// What the ops of the tier (ops.cpp) are planned by, where other plans use it too: products (linear), norms
+// (plan_norms.cpp), experts (plan_experts.cpp).
+// Thread rule: plain functions.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/cuda/plan/plan.h"
+
+namespace zinc_rt::ring {
+
+// An op's own kernel, and the image that has it.
+std::string kernel_name(ir::Op op);
+
+// Shared memory of the norm of a row of d values in groups: in whole vectors of 16 bytes, as which the compiler may
+// read it.
+constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
+  return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
+}
+
+// LINEAR, LM_HEAD.
+Matrix matrix_of(const OpCall& call);
+void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
+// What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
+DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
+
+// GLU and QUANTIZE of its rows, of k values.
+struct GluRows {
+  Place gate, up, y;
+  std::uint32_t act, k;
+  Place quantized;
+  DType type;  // of these
+};
+void plan_glu_quantize(Planner& planner, const OpCall& call, const GluRows& rows, const DigitRows& digits = {});
+// Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
+void plan_norm(Planner& planner, const OpCall& call);
+// Of whole rows: y = RMS_NORM(x, w), of sums x + added in place if that is not null; and the QUANTIZE of its rows.
+struct RowNorm {
+  Place x, added, w, y;
+  float eps;
+};
+bool is_row_norm(const OpCall& call);
+RowNorm row_norm_of(const OpCall& call);  // of one that is
+void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
+// The sum over each token's choices of experts, to be added to hidden rows; null: absent.
+struct ChoiceSum {
+  Place y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
+  std::uint32_t k = 0, e = 0;
+};
+// Whether a norm of rows of d values has room to make the sum first.
+bool can_norm_sum(const Planner& planner, std::uint32_t d);
+// RMS_NORM_FUSED_QKV of rows to which a sum is added first, if not null; RMS_NORM_FUSED_MLP_GATE_UP, and GLU if not
+// null.
+void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
+void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
+
+// Gate and up of RMS_NORM_FUSED_MLP_GATE_UP.
+std::vector<Matrix> gate_up_of(const OpCall& call);
+
+// Experts.
+// The products of an op of experts, or nothing.
+std::optional<ExpertProducts> expert_products(const OpCall& call);
+void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
+// MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.
+void plan_choices(Planner& planner, std::span<const OpCall> calls);
+// Of one token a norm of its row (also with the LINEAR whose rows RESIDUAL_RMS_NORM adds), its QUANTIZE and
+// MOE_GATE_TOPK, the first n of the calls: the router's workgroups make the row (CudaJoin::plan).
+std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls, std::size_t n);
+void plan_moe_sum(Planner& planner, const OpCall& call);
+void plan_moe_down_acc(Planner& planner, const OpCall& call);
+void plan_shared_expert(Planner& planner, const OpCall& call);
+// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows, and RMS_NORM_FUSED_QKV of the sum if that is there and can be. How
+// many packets. floats: absent, or of MOE_DOWN_ACC what QUANTIZE makes its x of (LinearWith).
+std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, Place floats = {});
+
+}  // namespace zinc_rt::ring

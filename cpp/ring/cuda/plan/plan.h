@@ -1,0 +1,285 @@
+// From packets to launches: which kernels an op is on this tier, in which shapes. A plan is a value: no driver and no
+// address is in it. It is made for a bucket, the most rows that its launches serve; the numbers of a step are read on
+// the device. cuda_graph.cpp puts addresses in.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "ir/op.h"
+#include "kernels/common/operands.h"
+#include "kernels/cuda/args.h"
+#include "ring/cuda/plan/op_symbols.h"
+#include "ring/cuda/plan/places.h"
+#include "ring/cuda/plan/profile.h"
+#include "ring/packet.h"
+
+namespace zinc_rt::ring {
+
+using cuda::Place;
+
+// What a place in arguments stands for.
+enum class PlaceKind : std::uint64_t { kAbsent, kValue, kScratch, kHeader };
+constexpr Place place_of(PlaceKind kind, std::uint64_t number) {  // a ValueId, or bytes from the scratch memory's begin
+  return {static_cast<std::uint64_t>(kind) << 60 | number};
+}
+constexpr PlaceKind kind_of(Place place) {
+  return static_cast<PlaceKind>(place.word >> 60);
+}
+constexpr std::uint64_t number_of(Place place) {
+  return place.word & ((std::uint64_t{1} << 60) - 1);
+}
+
+constexpr std::uint32_t ceil_div(std::uint64_t n, std::uint64_t by) {
+  return static_cast<std::uint32_t>((n + by - 1) / by);
+}
+
+struct Launch {
+  std::string image, function;
+  std::uint32_t grid[3] = {1, 1, 1};
+  std::uint32_t block = 1, shared = 0;  // threads; bytes of dynamic shared memory
+  std::vector<std::byte> args;          // by value, with places
+  std::vector<std::uint32_t> places;    // where in args
+  // Matrices that the kernel copies by maps (TensorMap), which the driver makes when the launch is built: rows of k
+  // values of two bytes, expert_bytes from an expert to the next, in boxes of box_rows rows by kWgmmaValues values.
+  struct Tensor {
+    std::uint32_t at;  // of the map in args
+    Place w;
+    std::uint32_t k, rows, box_rows, n_experts;
+    std::uint64_t expert_bytes;
+  };
+  std::vector<Tensor> tensors;
+};
+
+// A packet on its way to launches.
+struct OpCall {
+  ir::Op op;
+  std::vector<Place> buffers;          // values, in the order of operand::<Op>
+  std::uint32_t rows_symbol;           // rows that the first axis of the grid counts: a number or a symbol of args.h
+  std::vector<std::uint32_t> symbols;  // by the places of op_symbols.h
+  std::vector<std::byte> push;
+  StepDims bucket;
+  bool has_places = false;  // positions, slots and the page table are copies that step_begin makes
+
+  std::uint32_t most(std::uint32_t symbol) const {  // of a dimension, in the bucket
+    if (symbol == cuda::kSymbolicTokens) return bucket.n_tokens;
+    return symbol == cuda::kSymbolicOutputs ? bucket.n_outputs : symbol;
+  }
+  std::uint32_t rows() const { return most(rows_symbol); }
+  DType dtype(std::size_t symbol) const { return static_cast<DType>(symbols[symbol]); }
+  // Its operands by name. REQUIRES: Names are those of the op.
+  template <class Names>
+  typename Names::template Of<Place> operands() const {
+    typename Names::template Of<Place> named;
+    static_assert(sizeof(named) == Names::kCount * sizeof(Place));
+    std::memcpy(static_cast<void*>(&named), buffers.data(), sizeof(named));
+    return named;
+  }
+  template <class T>
+  T constants() const {
+    T value;
+    std::memcpy(&value, push.data(), sizeof(value));
+    return value;
+  }
+};
+
+class Planner {
+ public:
+  Planner(const DeviceProfile& device, std::vector<Launch>& launches) : device_(device), launches_(launches) {}
+
+  const DeviceProfile& device() const { return device_; }
+  static Place header() { return place_of(PlaceKind::kHeader, 0); }
+  std::uint32_t most_shared() const { return device_.most_shared; }
+  bool has_wgmma() const { return device_.has_wgmma; }
+  bool is_fast() const { return device_.is_fast; }
+  // Memory of the packets that are being planned together, aligned to 256 bytes.
+  Place scratch(std::uint64_t bytes);
+  // The packets up to here are planned: their scratch memory is free again, and so is what was sorted of choices that
+  // nobody reads any more (is_read: of a value).
+  template <class IsRead>
+  void end_packets(const IsRead& is_read) {
+    if (sorted_.ids && !is_read(sorted_.ids)) sorted_ = {}, kept_ = 0;
+    used_ = kept_;
+  }
+  std::uint64_t scratch_bytes() const { return most_used_; }
+
+  // Choices sorted by expert, as a launch leaves them in scratch memory; for all packets that follow and
+  // read `ids`, unless another sorting takes its place.
+  struct Sorted {
+    Place ids = {};
+    std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
+    bool operator==(const Sorted&) const = default;
+  };
+  struct SortedAt {
+    Place items, order;
+  };
+  // Null: to be made. What is made outlives the packets that are being planned.
+  const SortedAt* find(const Sorted& sorted) const;
+  SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
+  // Whether a product has read these choices that waits for its inputs before it lets the next launch start: launches
+  // after it may read them before they wait themselves. items: null, or the choices sorted.
+  bool are_known(Place ids, Place items) const { return ids == known_ids_ && items == known_items_; }
+  void set_known(Place ids, Place items) { known_ids_ = ids, known_items_ = items; }
+
+  // The arguments of a kernel of kernels/cuda with the op's operands: the symbols of a struct of names
+  // (cuda::symbol), or the rows and then the op's own.
+  template <class Symbols>
+  cuda::OpArgs args(const OpCall& call, const typename Symbols::template Of<std::uint32_t>& symbols) const {
+    cuda::OpArgs args = args_without_symbols(call);
+    args.set_symbols<Symbols>(symbols);
+    return args;
+  }
+  cuda::OpArgs args_of_op(const OpCall& call) const;
+  template <class Args>
+  void launch(std::string image, std::string function, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+              std::uint32_t block, std::uint64_t shared, const Args& args, std::vector<Launch::Tensor> tensors = {}) {
+    Launch launch{std::move(image),  std::move(function), {x, y, z}, block, static_cast<std::uint32_t>(shared), {}, {},
+                  std::move(tensors)};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&args);
+    launch.args.assign(bytes, bytes + sizeof(args));
+    each_place(args, [&](const Place& place) {
+      if (place)
+        launch.places.push_back(static_cast<std::uint32_t>(reinterpret_cast<const std::byte*>(&place) - bytes));
+    });
+    launches_.push_back(std::move(launch));
+  }
+
+ private:
+  cuda::OpArgs args_without_symbols(const OpCall& call) const;
+
+  const DeviceProfile& device_;
+  std::uint64_t used_ = 0, most_used_ = 0, kept_ = 0;  // bytes
+  Sorted sorted_;
+  SortedAt sorted_at_{};
+  Place known_ids_, known_items_;
+  std::vector<Launch>& launches_;
+};
+
+// Matrix products (plan_linear.cpp).
+struct Matrix {
+  Place w;
+  DType dtype;
+  std::uint32_t rows;
+  Place bias;
+  Place y;
+  std::uint32_t pitch;             // floats from a row of y to the next
+  std::uint64_t expert_pitch = 0;  // bytes
+};
+struct Experts {
+  Place ids = {};  // [rows, choices]; absent: no experts
+  std::uint32_t choices = 0, n = 0, x_rows = 1;
+};
+// RMS_NORM before products of one row, which they make themselves where can_norm.
+struct Norm {
+  Place w;
+  float eps;
+};
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
+// x of products by digits of sub-scales, in tiles of rows (digit_rows.cu). columns 0: no product wants it so.
+struct DigitRows {
+  std::uint32_t columns = 0;  // rows of a tile
+  Place tiles = {};
+  bool is_all = false;  // no product wants x otherwise
+};
+constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
+  return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns);
+}
+// What the products of rows of q8a256 by matrices of one k want, in scratch memory.
+DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
+// GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
+struct GluOf {
+  Place y;
+  std::uint32_t act;
+};
+bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up);
+// Whether a product of one row of k values may quantize it itself (LinearWith::floats).
+bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k);
+// What belongs to a product besides matrices and x.
+struct LinearWith {
+  Experts experts = {};
+  Place residual = {};         // absent, or rows to which y is added besides
+  const Norm* norm = nullptr;  // null, or x is a row of floats, which becomes one of its type by it
+  DigitRows digits = {};       // what plan_digits left, if the launch before makes it of x; else a launch here does
+  const GluOf* glu = nullptr;
+  Place floats = {};  // absent, or one row (of experts one a choice) that the product quantizes itself to x
+};
+// y = x W^T for matrices of one k; x holds rows of `x_dtype`. Matrices of one type go into one launch.
+void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
+                 const std::vector<Matrix>& matrices, const LinearWith& with = {});
+// A norm's rows as they are wanted; absent: not so.
+struct NormedRows {
+  Place floats = {}, q8a32 = {}, q8a256 = {};
+  DigitRows digits = {};  // of q8a256
+
+  Place& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
+};
+// y = x W^T of a matrix of floats and a row x that it normalizes first, and leaves in `rows` (without digits) besides.
+// x lies apart from them and from y. Only where there is a kernel for it.
+bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
+void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
+                        const Norm& norm, const NormedRows& rows);
+// The products of an op of experts: x W^T of each token's choices.
+struct ExpertProducts {
+  DType x_dtype;
+  std::uint32_t k;
+  std::vector<Matrix> matrices;
+  Experts experts;
+};
+// Where the launch that writes the ids of `products`, which follow, leaves them sorted as these want them. columns:
+// choices of an item; 0: they want them as they are.
+struct Sorting {
+  std::uint32_t columns = 0;
+  Planner::SortedAt at = {};
+};
+Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products);
+// Rows of k floats to rows of an activation type, in scratch memory.
+Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
+
+// Attention (plan_attention.cpp), the QUANTIZE of its rows if not null, where it can_quantize, and what writes its
+// cache if not null, where it can_write_cache. digits: what it makes besides of the quantized rows.
+void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
+                    const OpCall* kv_write = nullptr, const DigitRows& digits = {});
+bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
+bool can_write_cache(const Planner& planner, const OpCall& attention, const OpCall& before);
+
+// The table of ops (ops.cpp).
+enum class Keys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
+struct CudaOp {
+  ir::Op op;
+  const char* rows;  // the dimension of the op's rule that counts rows; null: 1
+  std::vector<const char*> symbols;
+  Keys keys;
+  void (*plan)(Planner& planner, const OpCall& call);
+  // Operands of ops that read page tables, and the symbol that is the table's width.
+  struct Pages {
+    int page_table = -1, pos = -1, slot = -1, width_symbol = -1;
+  };
+  Pages pages = {};
+};
+// A pattern of packets that are planned as one (joins.cpp; lower/join.h says how patterns are written). All that the
+// later packets read is still written.
+struct CudaJoin {
+  std::string_view pattern;
+  // Of `calls` the first n match, the packets behind them follow. How many of the n it has planned; 0: not at these
+  // rows and types, and nothing is planned.
+  std::size_t (*plan)(Planner& planner, std::span<const OpCall> calls, std::size_t n);
+};
+std::span<const CudaJoin> cuda_joins();
+
+const std::vector<CudaOp>& cuda_ops();
+const CudaOp* find_cuda_op(ir::Op op);
+
+// What a part of a batch is on a device, in a bucket.
+struct PartPlan {
+  std::vector<Launch> launches;
+  std::uint64_t scratch_bytes = 0;  // that the launches need, exactly
+};
+// calls: of the packets from `first` on.
+PartPlan plan_part(const PacketBatch& batch, std::uint32_t first, std::span<const OpCall> calls,
+                   const DeviceProfile& device);
+
+}  // namespace zinc_rt::ring

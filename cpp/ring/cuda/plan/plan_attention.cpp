@@ -1,0 +1,198 @@
+// Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
+#include <algorithm>
+#include <bit>
+#include <string_view>
+
+#include "kernels/common/push.h"
+#include "ring/cuda/plan/plan.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+namespace symbol = cuda::symbol;
+using Operand = operand::FlashAttn;
+static_assert(std::string_view(Operand::kText) == operand::FlashAttnBatched::kText);
+constexpr auto kSymbols = op_symbols::kFlashAttn;
+using Write = operand::RmsNormFusedRopeKvWrite;
+constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
+
+constexpr std::uint32_t kChunk = cuda::kAttendChunk;
+constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
+
+// Of a tile of tokens by tensor cores or not, of a token with chunks in shared memory, of a token.
+enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
+struct Plan {
+  Kind kind = Kind::kAny;
+  std::uint32_t tokens = 1;      // of a slot that share a workgroup, at most
+  std::uint32_t width = 0;       // values that rows of shared memory have room for
+  std::uint32_t parts = 1;       // workgroups of a token and kv head
+  std::uint64_t shared = 0;      // bytes
+  std::uint32_t run_tokens = 0;  // of a tile of flash_attn_runs.cu, at most; 0: no runs
+  std::uint64_t run_shared = 0;
+  bool has_records() const { return parts > 1 || run_tokens > 0; }
+};
+
+// What chunks leave for flash_attn_merge: chunks of a head that there is room for, floats of each.
+struct Records {
+  std::uint32_t chunks, floats;
+  std::uint64_t bytes;
+};
+Records records_of(const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t chunks = ceil_div(std::uint64_t{c.symbols[kSymbols["dim:m"]]} * 16, kChunk),
+                      floats = (push.v_head_dim + 2 + 3) / 4 * 4;
+  return {chunks, floats, std::uint64_t{c.rows()} * push.n_heads * chunks * floats * 4};
+}
+
+// Tokens of a slot that share a workgroup of flash_attn_tile.cu: a power of two; 0: it has no room for one.
+std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
+  return std::bit_floor(cuda::attend_tile_rows(width) / group);
+}
+
+// A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
+// one. Only tiles of f16 caches have kernels of their own in arithmetic `fast`, which allows the exact ones. With few
+// tokens and heads their chunks are spread over more workgroups. FLASH_ATTN has one token of each slot, so no runs.
+Plan plan_of(const Planner& p, const OpCall& c) {
+  const DeviceProfile::Attention& measured = p.device().attention;
+  const auto push = c.constants<push::FlashAttn>();
+  const DType type = c.dtype(kSymbols["dtype:kv_k"]);
+  const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
+                      padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
+  const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
+  // Heads that lie in whole vectors, and for which there are kernels.
+  const bool has_vectors =
+      type != DType::kQ8_0 && push.head_dim % 8 == 0 && push.v_head_dim % 8 == 0 && widest * element <= 512;
+  const bool is_long = c.rows() >= measured.tile_from_tokens;
+  if (const std::uint32_t tokens = cuda::attend_mma_rows(width) / group, shared = cuda::attend_mma_bytes(width);
+      p.is_fast() && type == DType::kF16 && has_vectors && is_long && tokens > 0 && fits(shared))
+    return {Kind::kMma, tokens, width, 1, shared};
+  const Records records = records_of(c);
+  Plan plan;
+  plan.parts = std::clamp(
+      ceil_div(measured.workgroups_of_each * p.device().multiprocessors, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
+      records.chunks);
+  const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
+  const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
+  const bool is_staged = has_vectors && fits(staged);
+  const std::uint32_t tokens = tile_tokens(group, width), tile = cuda::attend_tile_bytes(width, element);
+  const bool has_tiles = has_vectors && tokens > 0 && fits(tile);
+  if (is_staged && has_tiles && c.op == ir::Op::FLASH_ATTN_BATCHED && tokens > 1 && c.rows() > 1 &&
+      c.rows() <= cuda::kAttendRunStep && records.chunks >= cuda::kAttendRunChunks &&
+      (plan.parts > 1 || records.bytes <= measured.most_run_bytes))
+    plan.run_tokens = tokens, plan.run_shared = tile;
+  else if (has_tiles && is_long)
+    return {Kind::kTile, tokens, width, 1, tile};
+  if (is_staged) {
+    plan.kind = Kind::kStaged;
+    plan.width = width;
+    plan.shared = staged;
+  } else {
+    plan.shared = std::uint64_t{group} * padded * 4 + merged;
+  }
+  return plan;
+}
+
+// Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
+cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
+  const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
+  return {attention,
+          {.q = write.buffers[Write::q],
+           .k = write.buffers[Write::k],
+           .v = write.buffers[Write::v],
+           .q_norm = write.buffers[Write::q_norm],
+           .k_norm = write.buffers[Write::k_norm],
+           .table = write.buffers[Write::table],
+           .table_rows = write.symbols[kWriteSymbols["dim:p"]],
+           .n_rot = push.n_rot,
+           .neox = push.neox,
+           .eps = push.eps}};
+}
+std::uint64_t own_q_bytes(const push::FlashAttn& push) {
+  return std::uint64_t{push.n_heads / push.n_kv_heads} * push.head_dim * 4;
+}
+
+}  // namespace
+
+void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const OpCall* kv_write,
+                    const DigitRows& digits) {
+  const auto push = c.constants<push::FlashAttn>();
+  const Plan plan = plan_of(p, c);
+  const std::string type(to_string(c.dtype(kSymbols["dtype:kv_k"])));
+  auto args = p.args_of_op(c);
+  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile) {
+    const bool is_mma = plan.kind == Kind::kMma;
+    const std::uint32_t workgroups = is_mma ? cuda::attend_mma_workgroups(plan.width) : 2;
+    args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
+    args.symbols[symbol::AttentionTiles::tiles_at_once] = workgroups * p.device().multiprocessors / push.n_kv_heads;
+    // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
+    p.launch(is_mma ? "flash_attn_mma" : "flash_attn_tile",
+             (is_mma ? "flash_attn_mma_" : "flash_attn_tile_" + type + "_") + std::to_string(plan.width),
+             push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
+             is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
+    return;
+  }
+  const Records records = records_of(c);
+  using Symbol = symbol::Attention;
+  args.symbols[Symbol::chunks] = records.chunks;
+  args.symbols[Symbol::floats] = records.floats;
+  if (plan.has_records()) args.scratch = p.scratch(records.bytes);
+  if (quantize != nullptr) {
+    args.buffers[cuda::binding::Attention::quantized] = quantize->buffers[operand::Quantize::y];
+    args.symbols[Symbol::quantized_dtype] = quantize->symbols[op_symbols::kQuantize["dtype:y"]];
+    args.buffers[cuda::binding::Attention::digits] = digits.tiles;
+    args.symbols[Symbol::digit_columns] = digits.columns;
+  }
+  args.symbols[Symbol::parts_at_once] = std::min(plan.parts, p.device().multiprocessors / (c.rows() * push.n_kv_heads));
+  args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
+  args.symbols[Symbol::run_tokens] = plan.run_tokens;
+  args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
+  const std::string staged = type + "_" + std::to_string(plan.width);
+  if (kv_write != nullptr)
+    p.launch("flash_attn_staged", "flash_attn_1_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
+             plan.shared + own_q_bytes(push), token_args(args, *kv_write));
+  else if (plan.kind == Kind::kStaged)
+    p.launch("flash_attn_staged", "flash_attn_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
+             plan.shared, args);
+  else
+    p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
+  // Two workgroups one after another in a place: those beside single tokens begin late, and then have fewer.
+  if (plan.run_tokens > 0)
+    p.launch("flash_attn_runs", "flash_attn_runs_" + type + "_" + std::to_string(plan.width),
+             2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
+             cuda::kAttendTileThreads, plan.run_shared, args);
+  if (plan.has_records())
+    p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
+             256, 0, args);
+}
+
+// The last of a token's kernels quantizes where it has whole blocks.
+bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
+  const auto push = c.constants<push::FlashAttn>();
+  const Plan plan = plan_of(p, c);
+  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
+  if (plan.parts > 1) return true;
+  const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
+  const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
+  return values % (type == DType::kQ8A256 ? 256 : 32) == 0;
+}
+
+// Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
+// the last chunk's the cells of K and V, where that is all of the cache's write. Heads wider than 128 values have no
+// kernel for it.
+bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
+  if (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1) return false;
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t nq = push.n_heads * push.head_dim, nk = push.n_kv_heads * push.head_dim,
+                      nv = push.n_kv_heads * push.v_head_dim;
+  if (before.constants<push::RmsNormFusedRopeKvWrite>().head_dim != push.head_dim ||
+      nq != before.symbols[kWriteSymbols["dim:nq"]] || nk != before.symbols[kWriteSymbols["dim:nk"]] ||
+      nv != before.symbols[kWriteSymbols["dim:nv"]])
+    return false;
+  const Plan plan = plan_of(p, c);
+  return plan.kind == Kind::kStaged && plan.width <= 128 && plan.parts > 1 &&
+         plan.shared + own_q_bytes(push) + kOwnShared <= p.most_shared();
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,261 @@
+// Matrix products: their launches, with what comes before and after them in the same kernel, and the sorting of choices
+// by expert that they want.
+#include <algorithm>
+#include <functional>
+
+#include "ring/cuda/plan/plan_linear.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+using cuda::LinearArgs;
+
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
+// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
+Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
+  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
+                      most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
+  const bool is_shared = shape.shared + bytes <= most;
+  shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";
+  shape.shared += is_shared ? bytes : 0;
+  args.normed = is_shared ? Place{} : planner.scratch(std::uint64_t{shape.walkers} * bytes);
+  return shape;
+}
+
+// What it becomes where it does what comes before or after the product.
+Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
+                    LinearArgs& args) {
+  if (with.glu != nullptr) shape = glu_shape(planner.device(), dtype);
+  if (with.norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
+  if (with.glu != nullptr) shape.function = with.norm != nullptr ? "linear_1_norm_glu" : "linear_1_glu";
+  if (with.floats) shape.function = shape.block_rows == 32 ? "linear_1_of_2_floats" : "linear_1_floats";
+  return shape;
+}
+void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu) {
+  const Matrix& up = gate_up[1];
+  set_parts(args, {gate_up[0]}, up.dtype, 16);
+  args.parts[1] = {up.w, up.bias, up.y, up.rows, up.pitch, cuda::kAbsent};
+  args.glu = glu.y, args.act = glu.act;
+}
+
+// Choices sorted by expert in items of up to `columns`, which is so many items at most.
+struct WantedSorting {
+  Planner::Sorted sorted;
+  std::uint32_t n_choices, n_items;
+
+  WantedSorting(const OpCall& call, const Experts& experts, std::uint32_t columns)
+      : sorted{experts.ids, call.rows_symbol, experts.choices, experts.n, columns},
+        n_choices(call.rows() * experts.choices),
+        n_items(std::min(n_choices, experts.n + 1 + n_choices / columns)) {}
+  Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
+};
+
+// Products of one row that makes itself (norm_shape), by matrices of two types for which linear_mixed.cu has a kernel:
+// one launch. False, and nothing is planned, where it has none. args: without x's row and parts.
+bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& matrices, const Shapes& shapes,
+                LinearArgs args) {
+  auto types = types_of(matrices);
+  if (types.size() != 2) return false;
+  if (types[0] == DType::kQ6_K) std::swap(types[0], types[1]);
+  if ((types[0] != DType::kQ4_K && types[0] != DType::kQ5_K) || types[1] != DType::kQ6_K) return false;
+  cuda::MixedArgs mixed{};
+  Shape joined;
+  std::uint32_t blocks[2];
+  for (int i = 0; i < 2; ++i) {
+    const Shape shape = norm_shape(planner, shapes.of(types[i]), types[i], k, args);
+    if (shape.block_rows != 16) return false;
+    set_parts(args, matrices, types[i], shape.block_rows);
+    mixed.of[i] = args;
+    blocks[i] = args.n_blocks;
+    joined = i == 0 ? shape : joined;
+    joined.shared = std::max(joined.shared, shape.shared);
+  }
+  const std::uint32_t all = blocks[0] + blocks[1], n = std::min(all, joined.walkers);
+  mixed.n_first = std::clamp(ceil_div(std::uint64_t{n} * blocks[0], all), 1u, n - 1);
+  planner.launch("linear_mixed." + std::string(to_string(types[0])), joined.function, n, 1, 1, joined.threads,
+                 joined.shared, mixed);
+  return true;
+}
+
+// x of each item as products by digits read it. args: of experts, without x.
+Place plan_digits_of_items(Planner& planner, const OpCall& call, Place x, const LinearArgs& args,
+                           std::uint32_t n_items) {
+  constexpr std::uint32_t kColumns = cuda::kDigitsTile;
+  const Place tiles = planner.scratch(digit_rows_bytes(args.k, n_items * kColumns, kColumns));
+  const cuda::DigitRowsArgs to_tiles{x,        tiles,        planner.header(), call.rows_symbol, args.k,
+                                     kColumns, args.choices, args.x_rows,      args.items,       args.order};
+  planner.launch("digit_rows", "digit_rows_of_items", args.k / 256, n_items, 1, cuda::kItemRowsThreads, 0, to_tiles);
+  return tiles;
+}
+
+}  // namespace
+
+Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k) {
+  const Place rows = planner.scratch(std::uint64_t{call.rows()} * row_bytes(to, k));
+  auto args = planner.args<cuda::symbol::Quantize>(
+      call, {.rows = call.rows_symbol, .k = k, .dtype_y = static_cast<std::uint32_t>(to)});
+  args.set_buffers<operand::Quantize>({.x = x, .y = rows});
+  planner.launch("quantize", "quantize", call.rows(), ceil_div(k, 2048), 1, 256, 0, args);
+  return rows;
+}
+
+DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices) {
+  const std::uint32_t rows = call.rows();
+  const auto types = types_of(matrices);
+  const auto n = std::ranges::count_if(
+      types, [&](DType dtype) { return digits_shape(planner.device(), matrices, dtype, rows).columns != 0; });
+  if (n == 0) return {};
+  const std::uint32_t columns = digit_columns(planner.device(), matrices, rows);
+  return {columns, planner.scratch(digit_rows_bytes(k, rows, columns)), n == std::ssize(types)};
+}
+
+bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
+  return call.rows() == 1 && x_dtype != DType::kF32 && k <= cuda::kMostNormed;
+}
+
+void set_norm(LinearArgs& args, const Norm& norm) {
+  args.norm_w = norm.w;
+  args.norm_eps = norm.eps;
+  args.inverse_k = 1.0f / static_cast<float>(args.k);
+}
+
+LinearArgs linear_args(const Planner& planner, const OpCall& call, std::uint32_t k, Place residual) {
+  LinearArgs args{};
+  args.rows_symbol = call.rows_symbol;
+  args.k = k;
+  args.step = planner.header();
+  args.x_rows = 1;
+  args.residual = residual;
+  return args;
+}
+
+std::uint32_t plan_experts(Planner& planner, const OpCall& call, const Experts& experts, std::uint32_t columns,
+                           LinearArgs& args) {
+  if (!experts.ids) return 1;
+  args.choices = experts.choices;
+  args.ids = experts.ids;
+  args.x_rows = experts.x_rows;
+  args.n_experts = experts.n;
+  if (call.rows() <= planner.device().products.most_from_choice) return call.rows() * experts.choices;
+  const WantedSorting wanted(call, experts, columns);
+  if (const auto* known = planner.find(wanted.sorted)) {
+    args.items = known->items, args.order = known->order;
+    return wanted.n_items;
+  }
+  const auto at = wanted.make(planner);
+  auto group = planner.args<cuda::symbol::MoeGroup>(
+      call, {.rows = call.rows_symbol, .k = experts.choices, .e = experts.n, .columns = columns});
+  group.set_buffers<cuda::binding::MoeGroup>({.ids = experts.ids, .items = at.items, .order = at.order});
+  planner.launch("moe_gate_topk", "moe_group", 1, 1, 1, 1024, (2 * std::uint64_t{experts.n} + 2) * 4, group);
+  args.items = at.items;
+  args.order = at.order;
+  return wanted.n_items;
+}
+
+Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts& products) {
+  const Experts& experts = products.experts;
+  if (call.rows() <= planner.device().products.most_from_choice) return {};
+  const std::uint32_t columns =
+      Shapes(planner.device(), call, products.x_dtype, products.k, products.matrices, experts).columns();
+  return {columns, WantedSorting(call, experts, columns).make(planner)};
+}
+
+void set_parts(LinearArgs& args, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
+  std::uint32_t n_parts = 0, blocks = 0;
+  for (const Matrix& m : matrices) {
+    if (m.dtype != dtype) continue;
+    args.parts[n_parts] = {m.w, m.bias, m.y, m.rows, m.pitch, blocks};
+    args.expert_pitch[n_parts++] = m.expert_pitch;
+    blocks += ceil_div(m.rows, block_rows);
+  }
+  for (; n_parts < std::size(args.parts); ++n_parts) args.parts[n_parts].first_block = cuda::kAbsent;
+  args.n_blocks = blocks;
+}
+
+bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up) {
+  if (x_dtype == DType::kF32 || gate_up.size() != 2) return false;
+  const Matrix &gate = gate_up[0], &up = gate_up[1];
+  if (gate.dtype != up.dtype || gate.rows != up.rows || gate.pitch != up.pitch ||
+      gate.expert_pitch != up.expert_pitch || gate.rows % 16 != 0)
+    return false;
+  const Shape shape = glu_shape(planner.device(), gate.dtype);
+  // Where a multiprocessor has one workgroup of a type's wide groups, blocks should not come after one another.
+  const bool fits_twice = shape.shared <= cuda::linear_most_shared(2, 0);
+  return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
+         can_quantize_x(planner, call, gate.rows);  // as what follows does
+}
+
+bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k) {
+  return call.rows() == 1 && k <= planner.device().products.most_quantized_inside;
+}
+
+void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
+                 const std::vector<Matrix>& matrices, const LinearWith& with) {
+  const Experts& experts = with.experts;
+  const Place residual = with.residual;
+  const DeviceProfile::Products& measured = planner.device().products;
+  const Norm* const norm = with.norm;
+  const DigitRows& digits = with.digits;
+  if (plan_linear_wgmma(planner, call, x, x_dtype, k, matrices, experts, residual)) return;
+  const bool is_integer = x_dtype != DType::kF32;
+  LinearArgs args = linear_args(planner, call, k, residual);
+  if (norm != nullptr) set_norm(args, *norm);
+  const std::uint32_t rows = call.rows();
+  const Shapes shapes(planner.device(), call, x_dtype, k, matrices, experts);
+  const std::uint32_t n_items = plan_experts(planner, call, experts, shapes.columns(), args);
+  const auto digits_of = [&](DType dtype) {
+    return is_integer && !experts.ids ? digits_shape(planner.device(), matrices, dtype, rows) : Shape{};
+  };
+  args.knows_choices = experts.ids && planner.are_known(args.ids, args.items) ? 1 : 0;
+  auto types = types_of(matrices);
+  // Products run beside each other: of those by digits that which takes the longest for a block begins.
+  std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
+    return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
+  });
+  args.x = x;
+  if (norm != nullptr && plan_mixed(planner, k, matrices, shapes, args)) return;
+  Place tiles = digits.tiles;
+  if (digits.columns == 0 && x_dtype == DType::kQ8A256 && !experts.ids) {
+    const DigitRows wanted = plan_digits(planner, call, k, matrices);
+    tiles = wanted.tiles;
+    const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns, 0, 1, {},
+                                       {}};
+    if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
+  }
+  if (shapes.is_by_digits()) x = plan_digits_of_items(planner, call, x, args, n_items);
+  for (const DType dtype : types) {
+    Shape shape = shapes.of(dtype);
+    args.x = x;
+    if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
+    if (norm != nullptr || with.glu != nullptr || with.floats)
+      shape = one_row_shape(planner, shape, dtype, k, with, args);
+    if (shapes.is_tiled() && !experts.ids && shape.walkers == 0) {
+      const auto n_tiles = [&] { return blocks_of(matrices, dtype, shape.block_rows) * ceil_div(rows, shape.columns); };
+      if (n_tiles() < measured.least_tiles) {
+        shape = shapes.of(dtype, cuda::kSmallTile);
+        if (n_tiles() < measured.least_small_tiles) shape = few_shape(planner.device(), dtype, 16, 0);
+      } else if (shape.columns == cuda::kFewWarpsTile.columns && n_tiles() >= measured.many_tiles &&
+                 traits(dtype).block_elems == 256) {  // of blocks of 32 it has not enough registers
+        shape = shapes.of(dtype, cuda::kFewWarpsTile);
+      }
+    }
+    if (with.glu != nullptr)
+      set_glu(args, matrices, *with.glu);
+    else
+      set_parts(args, matrices, dtype, shape.block_rows);
+    if (with.floats) args.x = with.floats, args.quantized = x;
+    args.block_rows = shape.block_rows, args.sharers = shape.sharers;
+    const std::uint32_t column_tiles = !experts.ids ? ceil_div(rows, shape.columns) : 1;
+    const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
+    // Of every tile of columns as many as fit a GPU at once.
+    const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
+    planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
+                   shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,
+                   shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
+                   shape.shared, args);
+    args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
+  }
+  if (is_integer && experts.ids) planner.set_known(args.ids, args.items);
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,45 @@
+// What decides on a device which kernels there are to choose from, and from where on one is faster than another. The
+// thresholds and times are measured on an H200, and the H100 is the same chip with slower memory; for other GPUs they
+// are what is known, and the numbers of multiprocessors and of shared memory are theirs. Bits never depend on them.
+// Thread rule: constants.
+#pragma once
+
+#include <cstdint>
+
+namespace zinc_rt::ring {
+
+struct DeviceProfile {
+  std::uint32_t multiprocessors = 132;
+  std::uint32_t most_shared = 0;  // bytes of shared memory that a workgroup may have
+  bool has_wgmma = false;         // it runs the images' machine code for sm_90a
+  bool is_fast = false;           // kernels of arithmetic `fast`, which are part of that, may be taken
+
+  // Products of quantized weights. Rows: of x.
+  struct Products {
+    std::uint32_t most_from_choice = 2;          // tokens up to which each choice reads its expert's weights by itself
+    std::uint32_t most_few = 32;                 // rows up to which linear.cuh is faster than tiles
+    std::uint32_t least_pairs = 250;             // with fewer blocks of two tiles much of a GPU would be idle
+    std::uint32_t least_tiles = 100;             // with fewer large tiles also
+    std::uint32_t least_small_tiles = 33;        // with fewer small tiles linear_16 fills more of it
+    std::uint32_t many_tiles = 500;              // with so many large tiles a workgroup of 8 warps is faster than of 16
+    std::uint32_t most_quantized_inside = 6144;  // values of a row up to which a product quantizes it as fast
+    // Digits of sub-scales: rows from which on they are faster, of an expert on the average too; and where so many
+    // workgroups have a block of rows of W, fewer of those whose digits cost less.
+    std::uint32_t least_digits = 17, least_digits_of_experts = 13;
+    std::uint32_t least_digits_of_many = 2, many_digit_blocks = 64, many_digit_blocks_of_q6_k = 80;
+    // Arithmetic `fast`: rows from which on it is faster than `exact`, by float weights, experts', quantized weights.
+    std::uint32_t least_wgmma_of_floats = 17, least_wgmma_of_experts = 33, least_wgmma = 65;
+    std::uint32_t most_least_floats = 2;  // rows up to which linear_4 is the fastest but for few rows of W
+  } products;
+  struct Attention {
+    std::uint32_t tile_from_tokens = 256;       // of a step
+    std::uint32_t workgroups_of_each = 4;       // of a multiprocessor, over which chunks of few tokens are spread
+    std::uint64_t most_run_bytes = 5ull << 28;  // of records where they are for runs alone: 256 tokens of 32 heads of
+                                                // 128 values in 36k positions
+  } attention;
+  struct Experts {
+    std::uint32_t most_sorted_at_once = 32;  // tokens up to which one workgroup is faster than one a token and a sort
+  } experts;
+};
+
+}  // namespace zinc_rt::ring

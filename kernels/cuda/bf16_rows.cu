@@ -1,0 +1,135 @@
+// Rows of x for the products of arithmetic `fast` (linear_wgmma.cuh): to bf16, in the tiles of args.h, their values in
+// the order in which products meet those of W. Grid: rows (of experts: tiles of an item a row, kWgmmaTile rows each),
+// and kBf16RowsThreads steps.
+#include "kernels/cuda/weights.cuh"
+
+using namespace zinc_rt::cuda;
+
+namespace {
+
+// A step of 32 values: four of lane c in the first and in the second 16.
+struct StepRow {
+  float4 of[2][4];
+};
+
+// For quantized weights. Lane c has four values of 16 after one another, from 4 c on, as an operand in registers, whose
+// place in the product is 2 c, 2 c + 1, 2 c + 8 and 2 c + 9.
+template <bool kIs256>
+struct FromQ8 {
+  static constexpr bool kIsInRegisters = true;
+  const Q8Rows& rows;
+  uint32_t k;
+
+  __device__ StepRow step(uint64_t row, uint32_t s) const {
+    const uint4* at = reinterpret_cast<const uint4*>(rows.qs + row * k + s * 32);
+    const uint4 low = at[0], high = at[1];
+    const uint32_t words[8] = {low.x, low.z, high.x, high.z, low.y, low.w, high.y, high.w};  // word_of undone
+    const float d = kIs256 ? rows.d[row * (k / 256) + s / 8] : rows.d[row * (k / 32) + s];
+    StepRow values;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const auto value = [&](int byte) { return static_cast<float>(static_cast<int8_t>(words[i] >> (8 * byte))) * d; };
+      values.of[i / 4][i % 4] = make_float4(value(0), value(1), value(2), value(3));
+    }
+    return values;
+  }
+};
+
+// For float weights, in the order in which they lie (lane_place): 8 values of one of the 16 lanes of the contract's
+// dot; in the last group, if it is shorter, 8 after one another.
+struct FromFloats {
+  static constexpr bool kIsInRegisters = false;
+  const float* rows;
+  uint32_t k;
+
+  __device__ StepRow step(uint64_t row, uint32_t s) const {
+    const float* x = rows + row * k;
+    const uint32_t first = s * 32 / 256 * 256;
+    StepRow values;
+    if (k - first < 256) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) values.of[i % 2][i / 2] = *reinterpret_cast<const float4*>(x + s * 32 + i * 4);
+      return values;
+    }
+    const uint32_t at = s * 32 - first;
+    const float* lanes = x + first + at / 128 * 128 + at % 128 / 8;
+    float4 v[8];
+#pragma unroll
+    for (int i = 0; i < 8; ++i) v[i] = *reinterpret_cast<const float4*>(lanes + i * 16);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float4(&h)[8] = v;
+      const int i = 4 * half;
+      values.of[half][0] = make_float4(h[i].x, h[i + 1].x, h[i + 2].x, h[i + 3].x);
+      values.of[half][1] = make_float4(h[i].y, h[i + 1].y, h[i + 2].y, h[i + 3].y);
+      values.of[half][2] = make_float4(h[i].z, h[i + 1].z, h[i + 2].z, h[i + 3].z);
+      values.of[half][3] = make_float4(h[i].w, h[i + 1].w, h[i + 2].w, h[i + 3].w);
+    }
+    return values;
+  }
+};
+
+template <bool kIsInRegisters>
+__device__ void put_step(uint8_t* tile, uint32_t row, uint32_t s, const StepRow& values) {
+  uint8_t* line = tile + s / 2 * kWgmmaBlockBytes + row * 128;
+  const auto put = [&](uint32_t piece, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    *reinterpret_cast<uint4*>(line + ((s % 2 * 4 + piece) ^ row % 8) * 16) = make_uint4(a, b, c, d);
+  };
+  const auto low = [](const float4& v) { return bf16_pair(v.x, v.y); };
+  const auto high = [](const float4& v) { return bf16_pair(v.z, v.w); };
+  const float4(&v)[2][4] = values.of;
+  if constexpr (kIsInRegisters) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      put(2 * half, low(v[half][0]), low(v[half][1]), low(v[half][2]), low(v[half][3]));
+      put(2 * half + 1, high(v[half][0]), high(v[half][1]), high(v[half][2]), high(v[half][3]));
+    }
+  } else {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) put(c, low(v[0][c]), high(v[0][c]), low(v[1][c]), high(v[1][c]));
+  }
+}
+
+template <class From>
+__device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from) {
+  const uint32_t n = dim_of(args.rows_symbol, args.step), s = blockIdx.y * kBf16RowsThreads + threadIdx.x;
+  uint32_t row = blockIdx.x;
+  if (s * 32 >= args.k) return;
+  if (args.items != nullptr) {
+    const uint32_t item = blockIdx.x / kWgmmaTile;
+    if (static_cast<int32_t>(item) >= args.items[0]) return;
+    const int32_t* fields = args.items + 1 + 3 * item;
+    if (static_cast<int32_t>(blockIdx.x % kWgmmaTile) >= fields[2]) return;
+    const auto choice = static_cast<uint32_t>(args.order[fields[1] + blockIdx.x % kWgmmaTile]);
+    row = args.x_rows == 1 ? choice / args.choices : choice;
+  } else if (row >= n) {
+    return;
+  }
+  uint8_t* tile = static_cast<uint8_t*>(args.to) + blockIdx.x / kWgmmaTile * wgmma_tile_bytes(args.k);
+  put_step<From::kIsInRegisters>(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
+}
+
+__device__ __forceinline__ Q8Rows quantized(const Bf16RowsArgs& args) {
+  const uint64_t n =
+      static_cast<uint64_t>(dim_of(args.rows_symbol, args.step)) * (args.items != nullptr ? args.x_rows : 1);
+  return q8_rows(const_cast<void*>(args.x), n, args.k);
+}
+
+}  // namespace
+
+static_assert(kBf16RowsThreads == 128);
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_q8a32(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromQ8<false>{quantized(args), args.k});
+}
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_q8a256(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromQ8<true>{quantized(args), args.k});
+}
+extern "C" __global__ void __launch_bounds__(128) bf16_rows_f32(const __grid_constant__ Bf16RowsArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  widen(args, FromFloats{static_cast<const float*>(args.x), args.k});
+}

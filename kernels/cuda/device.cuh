@@ -1,0 +1,319 @@
+// What the kernels share: edges between launches, reductions, and the sums of the contract by half warps.
+#pragma once
+
+#include "kernels/common/exact_math.h"
+#include "kernels/common/half.h"
+#include "kernels/common/push.h"
+#include "kernels/cuda/args.h"
+#include "kernels/cuda/dtypes.h"
+#include "kernels/cuda/ptx.cuh"
+
+namespace zinc_rt::cuda {
+
+// The files of kernels say `using namespace zinc_rt::cuda` and no more.
+namespace exact = zinc_rt::exact;
+namespace push = zinc_rt::push;
+
+__device__ __forceinline__ float nan_value() {
+  return __uint_as_float(0x7fc00000u);
+}
+
+// Whether there is a row t. A step has a token, of which nobody need ask.
+__device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
+  return (t == 0 && args.symbols[symbol::Rows::rows] == kSymbolicTokens) || t < args.dim(symbol::Rows::rows);
+}
+
+// Before positions, slots and pages are read. All else wants wait_for_inputs(), which may follow.
+__device__ __forceinline__ void wait_for_places(const OpArgs& args) {
+  if (args.has_places == 0) wait_for_inputs();
+}
+
+// Of the 16 lanes of a half warp: the fold of kernels/common/fold.h; every lane gets it.
+__device__ __forceinline__ float fold_half_warp(float v) {
+  const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);
+#pragma unroll
+  for (int width = 8; width > 0; width /= 2) v = v + __shfl_xor_sync(mask, v, width);
+  return v;
+}
+
+// Up to 256 values of a group, of which a lane of a half warp has every 16th. All are asked for at once, which they
+// would not be if each had a condition: those from n on are the last one.
+struct LaneOfGroup {
+  float v[16];
+  uint32_t n;
+};
+__device__ __forceinline__ LaneOfGroup load_lane_of_group(const float* x, uint32_t n) {
+  const uint32_t l = threadIdx.x & 15;
+  LaneOfGroup of;
+  of.n = n;
+  if (n == 256) {
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) of.v[i] = x[i * 16 + l];
+  } else {
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) of.v[i] = x[min(i * 16 + l, n - 1)];
+  }
+  return of;
+}
+// Their float dot with themselves.
+__device__ __forceinline__ float sum_of_squares(const LaneOfGroup& of) {
+  const uint32_t l = threadIdx.x & 15;
+  float lane = 0.0f;
+#pragma unroll
+  for (uint32_t i = 0; i < 16; ++i)
+    if (i * 16 + l < of.n) lane = __fmaf_rn(of.v[i], of.v[i], lane);
+  return fold_half_warp(lane);
+}
+__device__ __forceinline__ float square_group(const float* x, uint32_t n) {
+  return sum_of_squares(load_lane_of_group(x, n));
+}
+
+// Floats of shared memory that rms_norm_row wants.
+ZRT_CUDA_HD uint32_t rms_floats(uint32_t d, uint32_t group) {
+  return d / group * ((group + 255) / 256 + 1);
+}
+// RMS_NORM of a row by a workgroup. y may be x. The threads are together again at its end.
+__device__ inline void rms_norm_row(const float* x, const float* w, float* y, uint32_t d, uint32_t group, float eps,
+                                    float* shared) {
+  const uint32_t parts = (group + 255) / 256, n_groups = d / group;
+  float* factor = shared + n_groups * parts;
+  for (uint32_t i = threadIdx.x / 16; i < n_groups * parts; i += blockDim.x / 16) {
+    const uint32_t first = i % parts * 256;
+    const float v = square_group(x + i / parts * group + first, group - first < 256 ? group - first : 256);
+    if ((threadIdx.x & 15) == 0) shared[i] = v;
+  }
+  __syncthreads();
+  const float inverse = 1.0f / static_cast<float>(group);
+  for (uint32_t g = threadIdx.x; g < n_groups; g += blockDim.x) {
+    float sum = 0.0f;
+    for (uint32_t i = 0; i < parts; ++i) sum = sum + shared[g * parts + i];
+    factor[g] = exact::rsqrt(__fmaf_rn(sum, inverse, eps));
+  }
+  __syncthreads();
+  constexpr uint32_t kAhead = 4;  // values that are asked for before the first is written, since y may be x
+  for (uint32_t first = threadIdx.x; first < d; first += kAhead * blockDim.x) {
+    float v[kAhead], scale[kAhead];
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t i = first + j * blockDim.x;
+      v[j] = i < d ? x[i] : 0.0f;
+      scale[j] = i < d && w != nullptr ? w[i % group] : 1.0f;
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kAhead; ++j) {
+      const uint32_t i = first + j * blockDim.x;
+      if (i >= d) break;
+      const float scaled = v[j] * factor[i / group];
+      y[i] = w != nullptr ? scaled * scale[j] : scaled;
+    }
+  }
+  __syncthreads();
+}
+
+// How a kernel begins that quantizes n rows for a product. Its workgroups all have a place by now, so those of the
+// product that wait take none from them, and ask for weights meanwhile; but a product of one row is slower then (2 % of
+// a step), since what it waits beside is a product that its weights hold up as well.
+__device__ __forceinline__ void begin_rows(uint32_t n) {
+  if (n > 1) let_next_start();
+  wait_for_inputs();
+  if (n <= 1) let_next_start();
+}
+
+// What a lane of a warp has of 256 values: four of the first and four of the last 16 of 32. Its first is value
+// first_of_eight() of them.
+struct Eight {
+  float v[8];
+};
+__device__ __forceinline__ uint32_t first_of_eight() {
+  return threadIdx.x % 32 / 4 * 32 + threadIdx.x % 4 * 4;
+}
+// From value `at` on of a row of k, the lane's first; zeros from k on.
+__device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint32_t k) {
+  if (at >= k) return Eight{};
+  const float4 a = *reinterpret_cast<const float4*>(row + at), b = *reinterpret_cast<const float4*>(row + at + 16);
+  return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
+}
+
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+struct QuantizedEight {
+  uint32_t words[2], sum;
+  float d;
+};
+template <bool kBlocks256>
+__device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
+  constexpr uint32_t kAll = 0xFFFFFFFFu;
+  uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
+#pragma unroll
+  for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.v[i]) & 0x7FFFFFFFu);
+  if constexpr (kBlocks256) {
+    most = __reduce_max_sync(kAll, most);
+  } else {
+    most = max(most, __shfl_xor_sync(kAll, most, 1));
+    most = max(most, __shfl_xor_sync(kAll, most, 2));
+  }
+  const float amax = __uint_as_float(most);
+  const bool is_usable = amax >= 0x1p-100f && amax <= 0x1p120f;
+  // Where d is NaN, codes and sums are of no account: what they are multiplied by is NaN.
+  const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(127.0f, safe) : 0.0f,
+              other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, 127.0f) : other;
+  uint32_t words[2];
+  int sums[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    uint32_t q[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) q[i] = __float_as_uint(x.v[4 * half + i] * inverse + exact::kRound);
+    words[half] = __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    sums[half] = __dp4a(static_cast<int>(words[half]), 0x01010101, 0);
+  }
+  // q8a256: two sums of 16 as the halves of a word; the lower one, where negative, has taken 1 off the upper one.
+  uint32_t sum = static_cast<uint32_t>(kBlocks256 ? sums[0] + sums[1] * 65536 : sums[0] + sums[1]);
+  sum += __shfl_xor_sync(kAll, sum, 1);
+  sum += __shfl_xor_sync(kAll, sum, 2);
+  if (kBlocks256) sum += (sum & 0x8000u) << 1;
+  return QuantizedEight{{words[0], words[1]}, sum, d};
+}
+
+// They become values of row t of `to`, rows of k values, of which `at` is the lane's first; those from k on are none.
+template <bool kBlocks256>
+__device__ __forceinline__ void store_eight(const QuantizedEight& q, const Q8Rows& to, uint64_t t, uint32_t k,
+                                            uint32_t at) {
+  if (at >= k) return;
+  const uint32_t lane = threadIdx.x % 32;
+  const uint64_t step = (t * k + at) / 32;
+  reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{q.words[0], q.words[1]};
+  if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
+  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? step / 8 : step] = q.d;
+}
+template <bool kBlocks256>
+__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
+  store_eight<kBlocks256>(quantized<kBlocks256>(x), to, t, k, at);
+}
+// Group g of row t of x as products by digits read it (digits_x_bytes): rows of k values in tiles of `columns` rows.
+struct DigitGroup {
+  uint8_t* at;
+  uint32_t columns, column;
+
+  __device__ __forceinline__ DigitGroup(void* tiles, uint32_t columns_of_tile, uint32_t t, uint32_t k, uint32_t g)
+      : at(static_cast<uint8_t*>(tiles) +
+           (static_cast<uint64_t>(t / columns_of_tile) * (k / 256) + g) * digits_x_bytes(columns_of_tile)),
+        columns(columns_of_tile),
+        column(t % columns_of_tile) {}
+
+  // 16 values of a step of 32, the first or the last.
+  __device__ __forceinline__ uint8_t* values(uint32_t step, uint32_t half) const {
+    return at + (step / 4 * columns + column) * 128 + ((step % 4 * 2 + half) ^ column % 8) * 16;
+  }
+  // Of a step two sums of 16 values, halves of a word. f16 has all of them.
+  __device__ __forceinline__ void set_sums(uint32_t step, uint32_t sums) const {
+    reinterpret_cast<uint32_t*>(at + columns * 256 + column * 32)[step] =
+        f16_pair(static_cast<float>(static_cast<int16_t>(sums)), static_cast<float>(static_cast<int16_t>(sums >> 16)));
+  }
+  __device__ __forceinline__ void set_scale(float d) const { reinterpret_cast<float*>(at + columns * 288)[column] = d; }
+};
+// They become group g of row t of `tiles`.
+__device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
+                                             uint32_t k, uint32_t g) {
+  const uint32_t lane = threadIdx.x % 32, step = lane / 4;
+  const DigitGroup to(tiles, columns, t, k, g);
+#pragma unroll
+  for (uint32_t half = 0; half < 2; ++half)
+    reinterpret_cast<uint32_t*>(to.values(step, half))[lane % 4] = q.words[half];
+  if (lane % 4 == 0) to.set_sums(step, q.sum);
+  if (lane == 0) to.set_scale(q.d);
+}
+
+// QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
+template <bool kBlocks256>
+__device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t warp,
+                                    uint32_t n_warps) {
+  // Whole warps go round together; of the last 256 values some lanes may have none.
+  for (uint32_t first = warp * 256; first < k; first += n_warps * 256) {
+    const uint32_t at = first + first_of_eight();
+    quantize_eight<kBlocks256>(load_eight(x, at, k), to, t, k, at);
+  }
+}
+
+// ROPE of `heads` heads by a workgroup; y may be x. table_row null: NaN.
+__device__ inline void rope_heads(const float* x, const float* table_row, float* y, uint32_t heads, uint32_t head_dim,
+                                  uint32_t n_rot, bool neox) {
+  const uint32_t half = n_rot / 2, steps = half + (head_dim - n_rot);
+  for (uint32_t at = threadIdx.x; at < heads * steps; at += blockDim.x) {
+    const uint32_t h = at / steps * head_dim, i = at % steps;
+    if (i >= half) {
+      const uint32_t rest = h + n_rot + (i - half);
+      y[rest] = table_row != nullptr ? x[rest] : nan_value();
+      continue;
+    }
+    const uint32_t first = h + (neox ? i : 2 * i), second = h + (neox ? i + half : 2 * i + 1);
+    if (table_row == nullptr) {
+      y[first] = y[second] = nan_value();
+      continue;
+    }
+    const float a = x[first], b = x[second], c = table_row[2 * i], s = table_row[2 * i + 1];
+    y[first] = __fmaf_rn(-b, s, a * c);
+    y[second] = __fmaf_rn(b, c, a * s);
+  }
+}
+
+__device__ __forceinline__ float activate(uint32_t act, float x) {
+  return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
+}
+
+// A whole kernel of an op that treats each value alone: f(i) for all i of rows (symbol::Row). Grid: rows, and parts
+// of a row.
+template <class F>
+__device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t t = blockIdx.x, width = args.dim(symbol::Row::width);
+  if (t >= args.dim(symbol::Row::rows)) return;
+  const uint64_t row = static_cast<uint64_t>(t) * width;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < width; i += gridDim.y * blockDim.x) f(row + i);
+}
+// y = act(gate) * up; y may be gate.
+__device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
+  const float *gate = args.buffer<const float>(binding::Glu::gate), *up = args.buffer<const float>(binding::Glu::up);
+  float* y = args.buffer<float>(binding::Glu::y);
+  each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
+}
+
+// The largest value of n by a workgroup of up to 1,024 threads, the lower index on a tie, NaN never; 0 where all are
+// NaN. Every thread gets it. shared: 64 words.
+struct Best {
+  float value;
+  uint32_t index;
+};
+__device__ __forceinline__ Best better(Best a, Best b) {
+  if (b.index == kAbsent) return a;
+  if (a.index == kAbsent) return b;
+  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+__device__ inline uint32_t argmax_row(const float* x, uint32_t n, uint32_t* shared) {
+  Best best{0.0f, kAbsent};
+  constexpr uint32_t kAhead = 8;  // values that are asked for before the first is looked at
+  for (uint32_t first = threadIdx.x; first < n; first += kAhead * blockDim.x) {
+    float v[kAhead];
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i) v[i] = first + i * blockDim.x < n ? x[first + i * blockDim.x] : nan_value();
+#pragma unroll
+    for (uint32_t i = 0; i < kAhead; ++i)
+      if (v[i] == v[i]) best = better(best, Best{v[i], first + i * blockDim.x});
+  }
+  for (int width = 16; width > 0; width /= 2)
+    best = better(
+        best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, width), __shfl_xor_sync(0xFFFFFFFFu, best.index, width)});
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    shared[threadIdx.x / 32] = __float_as_uint(best.value);
+    shared[32 + threadIdx.x / 32] = best.index;
+  }
+  __syncthreads();
+  best = Best{0.0f, kAbsent};
+  for (uint32_t i = 0; i < (blockDim.x + 31) / 32; ++i)
+    best = better(best, Best{__uint_as_float(shared[i]), shared[32 + i]});
+  __syncthreads();
+  return best.index == kAbsent ? 0 : best.index;
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,101 @@
+// Weights of 256 values a block as digits (linear_digits.cuh), by format: a code times its sub-scale is
+// low + kUpper upper, two digits of a byte each, so that a warpgroup's integer products sum up a whole group of 256 for
+// each. low is unsigned. close(): v of a group from its two sums, for 8 columns at a time: use(their number, the lane's
+// four values); x_sums: of the group's x (args.h), in shared memory; sum_of(i) is sum i of the products' registers.
+#pragma once
+
+#include "kernels/cuda/linear_job.cuh"
+
+namespace zinc_rt::cuda {
+
+// Q4_K, Q5_K: a sub-scale of six bits is two digits of three, and a code times a digit still fits a byte: a word of
+// four codes is multiplied at a time.
+template <Format F>
+struct Digits {
+  static_assert(F == kQ4_K || F == kQ5_K);
+  static constexpr int kUpper = 8;
+  static constexpr bool kIsUpperSigned = false;
+
+  // A of step s: codes times the digits of their rows' sub-scales.
+  static __device__ __forceinline__ void make(const Step& step, const KScales (&scales)[2], int s, uint32_t (&low)[4],
+                                              uint32_t (&upper)[4]) {
+    uint32_t codes[4];
+    operand<F>(step, codes);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t sub_scales = scales[j % 2].sc[s / 4];
+      low[j] = codes[j] * (sub_scales >> (8 * (s % 4)) & 7);
+      upper[j] = codes[j] * (sub_scales >> (8 * (s % 4) + 3) & 7);
+    }
+  }
+
+  // Minimums, for a product with sums of x, which is f16's: they are whole numbers, and their sum below 2^21.
+  uint32_t m[4];
+  __device__ __forceinline__ Digits(const KScales (&scales)[2], uint32_t lane) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float minimum = static_cast<float>(scales[i % 2].m[i / 2] >> (8 * (lane % 4)) & 0xFF);
+      m[i] = f16_pair(minimum, minimum);
+    }
+  }
+  template <uint32_t kColumns, class SumOf, class Use>
+  __device__ __forceinline__ void close(const uint8_t* x_sums, const KScales (&scales)[2], uint32_t lane,
+                                        const SumOf& sum_of, const Use& use) const {
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; n += 2) {
+      // Of 16 columns; of 8 the same twice.
+      uint32_t sums[4];
+      load_matrices(sums, x_sums + (n * 8 + (kColumns > 8 ? lane / 16 * 8 : 0) + lane % 8) * 32 + lane / 8 % 2 * 16);
+#pragma unroll
+      for (int j = 0; j < (kColumns > 8 ? 2 : 1); ++j) {
+        float c[4] = {}, v[4];
+        mma16_f16(c, m, sums[2 * j], sums[2 * j + 1]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          v[i] = less_minimums(scales[i / 2], static_cast<float>(sum_of((n + j) * 4 + i)), c[i]);
+        use(n + j, v);
+      }
+    }
+  }
+};
+
+// Q6_K: a sub-scale has eight bits with its sign, and no two digits of it leave room for a code in a byte. So their
+// product is cut: (code - 32) sub-scale is within 4096 of 0, low is its lower byte, upper the other one, with the sign.
+template <>
+struct Digits<kQ6_K> {
+  static constexpr int kUpper = 256;
+  static constexpr bool kIsUpperSigned = true;
+
+  // Two codes are multiplied at a time, in the halves of a word. 2^15 more makes their products positive, so that the
+  // lower one borrows nothing from the other; it inverts the top bit of upper. Even codes are what odd ones leave
+  // rather than what a mask leaves, since the units that multiply and add have less to do than those of logic.
+  static __device__ __forceinline__ void make(const Step& step, const KScales (&scales)[2], int s, uint32_t (&low)[4],
+                                              uint32_t (&upper)[4]) {
+    uint32_t codes[4];
+    operand<kQ6_K>(step, codes);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const uint32_t sub = 2 * s + j / 2, scale = signed_byte(scales[j % 2].sc[sub / 4], sub % 4),
+                     add = 0x80008000u - scale * (Traits<kQ6_K>::kOffset * 0x00010001u),
+                     odd_codes = __byte_perm(codes[j], 0, 0x4341), even_codes = codes[j] - odd_codes * 256,
+                     even = even_codes * scale + add, odd = odd_codes * scale + add;
+      low[j] = __byte_perm(even, odd, 0x6240);
+      upper[j] = __byte_perm(even, odd, 0x7351) ^ 0x80808080u;
+    }
+  }
+
+  __device__ __forceinline__ Digits(const KScales (&)[2], uint32_t) {}
+  template <uint32_t kColumns, class SumOf, class Use>
+  __device__ __forceinline__ void close(const uint8_t*, const KScales (&scales)[2], uint32_t, const SumOf& sum_of,
+                                        const Use& use) const {
+#pragma unroll
+    for (int n = 0; n < kColumns / 8; ++n) {
+      float v[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) v[i] = static_cast<float>(sum_of(n * 4 + i)) * scales[i / 2].d;
+      use(n, v);
+    }
+  }
+};
+
+}  // namespace zinc_rt::cuda

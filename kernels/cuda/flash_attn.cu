@@ -1,0 +1,221 @@
+// FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
+// head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
+// it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
+// order. The bits are the same however many parts there are. This is the kernel for caches and heads of any kind;
+// flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps of several
+// and of many tokens of a slot. What they bind: binding::Attention, symbol::Attention (op_args.h).
+#include "kernels/cuda/attention.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr uint32_t kHeads = 4;  // that share a pass over K and V
+
+template <class Cell>
+__device__ void attend(const OpArgs& args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  __shared__ __align__(16) float scores[kChunk][kHeads], reduced[kHeads][4], sums[kHeads], maxima[kHeads];
+  let_next_start();
+  wait_for_inputs();
+  const auto c = args.constants<push::FlashAttn>();
+  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads,
+                 type = args.symbols[symbol::Attention::dtype_kv_k];
+  if (t >= args.dim(symbol::Attention::rows)) return;
+  const bool is_whole = gridDim.z == 1;
+  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]);
+  const int32_t* pages =
+      args.buffer<const int32_t>(binding::Attention::page_table) +
+      static_cast<uint64_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]) * args.dim(symbol::Attention::m);
+  const uint64_t k_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.head_dim),
+                 v_cell = cell_bytes(type, static_cast<uint64_t>(c.n_kv_heads) * c.v_head_dim),
+                 k_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.head_dim),
+                 v_head = cell_bytes(type, static_cast<uint64_t>(kv_head) * c.v_head_dim);
+  const uint32_t first = first_seen(c.window, pos), tid = threadIdx.x;
+  // The queries of the group's heads, padded to 16 values; then, where chunks are merged here, o, maximum and sum.
+  const uint32_t width = (c.head_dim + 15) / 16 * 16;
+  float *q = shared, *total = shared + group * width;
+  for (uint32_t i = tid; i < group * width; i += kChunk)
+    q[i] = i % width < c.head_dim
+               ? args.buffer<const float>(
+                     0)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group + i / width) * c.head_dim + i % width]
+               : 0.0f;
+  __syncthreads();
+  const uint32_t first_chunk = first / kChunk;
+  for (uint32_t chunk = first_chunk + blockIdx.z; chunk <= pos / kChunk; chunk += gridDim.z) {
+    const uint32_t begin = max(chunk * kChunk, first), end = min((chunk + 1) * kChunk, pos + 1);
+    const uint32_t j = chunk * kChunk + tid;
+    const bool is_seen = j >= begin && j < end;
+    const uint8_t* k_at =
+        args.buffer<const uint8_t>(binding::Attention::kv_k) +
+        static_cast<uint64_t>(pages[(is_seen ? j : begin) / 16]) * args.symbols[symbol::Attention::pitch_kv_k] +
+        (is_seen ? j : begin) % 16 * k_cell + k_head;
+    for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
+      float own[kHeads];
+      scores_of<Cell>(c, k_at, q + h0 * width, width, group - h0, own);
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        const float s = own[h];
+        scores[tid][h] = s;
+        float most = is_seen && s == s ? s : -__int_as_float(0x7f800000);
+        for (int w = 16; w > 0; w /= 2) {
+          const float other = __shfl_xor_sync(0xFFFFFFFFu, most, w);
+          most = other > most ? other : most;
+        }
+        if (tid % 32 == 0) reduced[h][tid / 32] = most;
+      }
+      __syncthreads();
+      if (tid < kHeads) {
+        float most = reduced[tid][0];
+        for (int w = 1; w < 4; ++w) most = reduced[tid][w] > most ? reduced[tid][w] : most;
+        maxima[tid] = most;
+      }
+      __syncthreads();
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h)
+        if (is_seen) scores[tid][h] = exact::exp(scores[tid][h] - maxima[h]);
+      __syncthreads();
+      if (tid < kHeads * 16) {
+        const uint32_t h = tid / 16, l = tid % 16;
+        float sum = 0.0f;
+        for (uint32_t p = l; p < kChunk; p += 16)
+          if (chunk * kChunk + p >= begin && chunk * kChunk + p < end) sum = sum + scores[p][h];
+        sum = fold_half_warp(sum);
+        if (l == 0) sums[h] = sum;
+      }
+      __syncthreads();
+      const uint32_t heads = min(kHeads, group - h0);
+      // Narrow heads: several teams of threads share the heads out among themselves.
+      const uint32_t teams = c.v_head_dim < kChunk ? kChunk / c.v_head_dim : 1, team = tid / c.v_head_dim;
+      for (uint32_t i = teams > 1 ? tid % c.v_head_dim : tid; i < c.v_head_dim && (teams == 1 || team < teams);
+           i += kChunk) {
+        float o[kHeads] = {};
+#pragma unroll 8
+        for (uint32_t p = begin; p < end; ++p) {
+          const uint8_t* cell = args.buffer<const uint8_t>(binding::Attention::kv_v) +
+                                static_cast<uint64_t>(pages[p / 16]) * args.symbols[symbol::Attention::pitch_kv_v] +
+                                p % 16 * v_cell + v_head;
+          const float v = Cell::at(cell, i);
+          const float4 four = *reinterpret_cast<const float4*>(scores[p % kChunk]);
+          const float weight[kHeads] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+          for (int h = 0; h < kHeads; ++h) o[h] = __fmaf_rn(weight[h], v, o[h]);
+        }
+#pragma unroll
+        for (int h = 0; h < kHeads; ++h) {
+          if (h >= heads || (teams > 1 && h % teams != team)) continue;
+          const uint32_t head = h0 + h;
+          if (!is_whole) {
+            float* record =
+                static_cast<float*>(args.scratch) + ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + head) *
+                                                         args.symbols[symbol::Attention::chunks] +
+                                                     chunk) *
+                                                        args.symbols[symbol::Attention::floats];
+            record[i] = o[h];
+            if (i == 0) record[c.v_head_dim] = maxima[h], record[c.v_head_dim + 1] = sums[h];
+            continue;
+          }
+          float* sum_o = total + head * (c.v_head_dim + 2) + i;
+          if (chunk == first_chunk) {
+            *sum_o = o[h];
+          } else {
+            const float was = total[head * (c.v_head_dim + 2) + c.v_head_dim], most = maxima[h] > was ? maxima[h] : was;
+            *sum_o = __fmaf_rn(o[h], exact::exp(maxima[h] - most), *sum_o * exact::exp(was - most));
+          }
+        }
+      }
+      __syncthreads();
+      if (is_whole && tid < heads) {
+        float* of = total + (h0 + tid) * (c.v_head_dim + 2) + c.v_head_dim;
+        if (chunk == first_chunk) {
+          of[0] = maxima[tid], of[1] = sums[tid];
+        } else {
+          const float most = maxima[tid] > of[0] ? maxima[tid] : of[0];
+          of[1] = __fmaf_rn(sums[tid], exact::exp(maxima[tid] - most), of[1] * exact::exp(of[0] - most));
+          of[0] = most;
+        }
+      }
+      __syncthreads();
+    }
+  }
+  if (!is_whole) return;
+  for (uint32_t i = tid; i < group * c.v_head_dim; i += kChunk) {
+    const float* of = total + i / c.v_head_dim * (c.v_head_dim + 2);
+    args.buffer<float>(
+        binding::Attention::y)[(static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.v_head_dim + i] =
+        of[i % c.v_head_dim] * exact::rcp(of[c.v_head_dim + 1]);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(128) flash_attn_f32(const __grid_constant__ OpArgs args) {
+  attend<F32Cell>(args);
+}
+extern "C" __global__ void __launch_bounds__(128) flash_attn_f16(const __grid_constant__ OpArgs args) {
+  attend<F16Cell>(args);
+}
+extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_constant__ OpArgs args) {
+  attend<Q8Cell>(args);
+}
+
+// The i-th value of a head, merged out of the records of its n chunks by a warp that has 32 of them. A lane has every
+// 32nd chunk: the maximum before it is the largest so far, so all know at once what their chunk counts.
+__device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
+  const uint32_t lane = threadIdx.x % 32;
+  const bool has_value = i < v_dim;
+  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  for (uint32_t first = 1; first < n; first += 32) {
+    const uint32_t count = min(32u, n - first);
+    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
+    const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
+    float upto = most;
+#pragma unroll
+    for (int w = 1; w < 32; w *= 2) {
+      const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
+      if (lane >= w) upto = upto > other ? upto : other;
+    }
+    float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
+    was = lane == 0 || largest > was ? largest : was;
+    const float now = most > was ? most : was, a = exact::exp(was - now), b = exact::exp(most - now);
+    largest = __shfl_sync(0xFFFFFFFFu, now, 31);
+    const float* of = records + static_cast<uint64_t>(first) * floats + i;
+#pragma unroll 8
+    for (uint32_t j = 0; j < count; ++j, of += floats) {
+      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, a, j),
+                  b_j = __shfl_sync(0xFFFFFFFFu, b, j);
+      o = __fmaf_rn(o_j, b_j, o * a_j);
+      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
+    }
+  }
+  return o * exact::rcp(sum);
+}
+
+// Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
+// whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
+extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  __shared__ __align__(16) float values[256];
+  let_next_start();
+  const auto c = args.constants<push::FlashAttn>();
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim,
+                 floats = args.symbols[symbol::Attention::floats];
+  const bool is_token = has_row(args, t);
+  wait_for_places(args);
+  const uint32_t pos = is_token ? static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]) : 0;
+  wait_for_inputs();
+  if (!is_token || (args.symbols[symbol::Attention::is_runs_only] != 0 && !is_in_run(args, c.window, t))) return;
+  const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
+                 i = piece % pieces * 32 + lane;
+  float value = 0.0f;
+  if (head < c.n_heads) {
+    const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
+    const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
+    value = merged(
+        static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats,
+        floats, n, v_dim, i);
+    if (i < v_dim) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
+  }
+  if (args.buffers[binding::Attention::quantized] == nullptr) return;
+  values[threadIdx.x] = value;
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  const uint32_t at = first_of_eight();
+  quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
+}

@@ -1,0 +1,107 @@
+// FLASH_ATTN_BATCHED of steps of few tokens, at the bits of flash_attn.cu: the tokens of runs (attention.cuh), by tiles
+// (flash_attn_tile.cuh). The chunks of all tiles and kv heads are one line, of which each workgroup has an equal share;
+// each chunk leaves a record for flash_attn_merge. The tokens that are in no run are flash_attn_staged's, the launch
+// before this one, beside which it runs: that lets this one start when its own inputs are there, which are this one's
+// too, and writes nothing that this one reads.
+// Grid: some for each place of a workgroup.
+#include "kernels/cuda/flash_attn_tile.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr uint32_t kThreads = kAttendTileThreads, kTokens = kAttendRunStep / kThreads;  // of a thread
+
+// The runs of a step, in its order.
+struct Runs {
+  static constexpr uint32_t kMost = kAttendRunStep / 2, kWords = kAttendRunStep / 32;
+  uint32_t starts[kWords], found[kWords];  // a bit a token
+  uint32_t n;
+  Tokens tokens[kMost];
+  uint32_t first_chunk[kMost], n_chunks[kMost];
+};
+
+// Of up to kAttendRunStep tokens. The threads are together at its end.
+__device__ __forceinline__ void find_runs(const OpArgs& args, uint32_t window, Runs& runs) {
+  const uint32_t n = args.dim(symbol::Attention::rows), most = args.symbols[symbol::Attention::run_tokens];
+  const int32_t* positions = args.buffer<const int32_t>(binding::Attention::pos);
+  find_starts<kThreads>(args, most, runs.starts);
+  const auto is_start = [&](uint32_t t) { return (runs.starts[t / 32] >> t % 32 & 1) != 0; };
+  uint32_t own[kTokens] = {};  // tokens of the run that begins at each of the thread's
+#pragma unroll
+  for (uint32_t i = 0; i < kTokens; ++i) {
+    const uint32_t t = i * kThreads + threadIdx.x;
+    if (t < n && is_start(t)) {
+      uint32_t end = t + 1;
+      while (end < n && !is_start(end)) ++end;
+      if (is_run(window, static_cast<uint32_t>(positions[t]), end - t, most)) own[i] = end - t;
+    }
+    const uint32_t bits = __ballot_sync(0xFFFFFFFFu, own[i] > 0);
+    if (t % 32 == 0) runs.found[t / 32] = bits;
+  }
+  __syncthreads();
+  uint32_t before[Runs::kWords + 1] = {};  // runs that begin before a word
+#pragma unroll
+  for (uint32_t w = 0; w < Runs::kWords; ++w) before[w + 1] = before[w] + __popc(runs.found[w]);
+  if (threadIdx.x == 0) runs.n = before[Runs::kWords];
+#pragma unroll
+  for (uint32_t w = 0; w < Runs::kWords; ++w) {
+    const uint32_t t = w * 32 + threadIdx.x % 32, n_own = own[w * 32 / kThreads];
+    if (t / 32 % (kThreads / 32) != threadIdx.x / 32 || n_own == 0) continue;
+    const uint32_t at = before[w] + __popc(runs.found[w] & ((1u << t % 32) - 1));
+    const auto pos = static_cast<uint32_t>(positions[t]), first = first_seen(window, pos) / kChunk;
+    runs.tokens[at] = {t, n_own};
+    runs.first_chunk[at] = first, runs.n_chunks[at] = pos / kChunk + 1 - first;
+  }
+  __syncthreads();
+}
+
+// About what a chunk of a tile takes: what is done once for all rows is as much as 24 of them.
+__device__ __forceinline__ uint32_t cost_of(uint32_t n_rows) {
+  return n_rows + 24;
+}
+
+template <class Cell, int kSteps>
+__device__ __forceinline__ void attend_runs(const OpArgs& args) {
+  using T = Tile<Cell, kSteps>;
+  ZRT_DYNAMIC_SHARED(uint4, shared);
+  __shared__ typename T::Row row;
+  __shared__ Runs runs;
+  T tile(args, shared, row);
+  find_runs(args, tile.c.window, runs);
+  uint64_t all = 0;
+  for (uint32_t i = 0; i < runs.n; ++i)
+    all += static_cast<uint64_t>(tile.c.n_kv_heads) * runs.n_chunks[i] * cost_of(runs.tokens[i].n * tile.group);
+  // A workgroup has the chunks that begin in its share of the line.
+  const uint64_t begin = all * blockIdx.x / gridDim.x, end = all * (blockIdx.x + 1) / gridDim.x;
+  uint64_t at = 0;
+  for (uint32_t i = 0; i < runs.n; ++i) {
+    const uint32_t cost = cost_of(runs.tokens[i].n * tile.group), n_chunks = runs.n_chunks[i];
+    for (tile.kv_head = 0; tile.kv_head < tile.c.n_kv_heads; ++tile.kv_head, at += n_chunks * cost) {
+      if (at >= end || at + n_chunks * cost <= begin) continue;
+      const uint64_t first = begin > at ? (begin - at + cost - 1) / cost : 0,
+                     last = min(static_cast<uint64_t>(n_chunks), (end - at + cost - 1) / cost);
+      tile.template run<true>(runs.tokens[i], runs.first_chunk[i] + static_cast<uint32_t>(first),
+                              runs.first_chunk[i] + static_cast<uint32_t>(last));
+      __syncthreads();
+    }
+  }
+  let_next_start();
+  // The end of a kernel stands for the end of all before it. One workgroup waits for that: others would keep those from
+  // their places that have not begun.
+  if (blockIdx.x + 1 == gridDim.x) wait_for_inputs();
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_runs_f16_64(const __grid_constant__ OpArgs args) {
+  attend_runs<F16Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_runs_f16_128(const __grid_constant__ OpArgs args) {
+  attend_runs<F16Cell, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_runs_f16_256(const __grid_constant__ OpArgs args) {
+  attend_runs<F16Cell, 16>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_runs_f32_64(const __grid_constant__ OpArgs args) {
+  attend_runs<F32Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_runs_f32_128(const __grid_constant__ OpArgs args) {
+  attend_runs<F32Cell, 8>(args);
+}

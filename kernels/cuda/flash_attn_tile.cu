@@ -1,0 +1,41 @@
+// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens, at the bits of flash_attn.cu: a workgroup has a tile of
+// up to tile_tokens tokens and all of its chunks (flash_attn_tile.cuh). Grid: kv heads, and as many tiles as are
+// likely; a workgroup may have to take several.
+#include "kernels/cuda/flash_attn_tile.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr uint32_t kThreads = kAttendTileThreads;
+
+template <class Cell, int kSteps>
+__device__ __forceinline__ void attend_tile(const OpArgs& args) {
+  using T = Tile<Cell, kSteps>;
+  ZRT_DYNAMIC_SHARED(uint4, shared);
+  __shared__ typename T::Row row;
+  wait_for_inputs();
+  T tile(args, shared, row);
+  tile.kv_head = blockIdx.x;
+  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
+    const Tokens tokens = find_tile<kThreads>(args, i, reinterpret_cast<uint32_t*>(shared), n_tiles);
+    if (tokens.n == 0) return;
+    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[tokens.first]);
+    tile.template run<false>(tokens, first_seen(tile.c.window, pos) / kChunk, pos / kChunk + 1);
+    __syncthreads();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_tile_f16_64(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f16_128(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 8>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f16_256(const __grid_constant__ OpArgs args) {
+  attend_tile<F16Cell, 16>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f32_64(const __grid_constant__ OpArgs args) {
+  attend_tile<F32Cell, 4>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_f32_128(const __grid_constant__ OpArgs args) {
+  attend_tile<F32Cell, 8>(args);
+}

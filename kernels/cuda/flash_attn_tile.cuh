@@ -1,0 +1,407 @@
+// A tile of attention: tokens of a slot, one after another and in one aligned block of positions, with the query heads
+// of a kv head are its rows, at most 64 (32 where heads are wider than 128). K of a chunk lies in shared memory lane by
+// lane (docs/arithmetic.md, rule 4), so that a thread, which is a lane of a half warp, takes 64 values of q in
+// registers through 8 positions at a time. Then a thread has kRows / 8 rows by kSteps values of the head, and sums up V
+// over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are narrower, q and K are
+// padded with zeros, which leave a sum what it is. Chunks are merged as they come (flash_attn_tile.cu), or each leaves
+// a record for flash_attn_merge (flash_attn_runs.cu).
+#pragma once
+
+#include "kernels/cuda/attention.cuh"
+
+namespace zinc_rt::cuda {
+
+// What a row whose token is at pos sees of a chunk that is not after it.
+__device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t chunk) {
+  const uint32_t end = min(kChunk, pos + 1 - chunk * kChunk);
+  return {min(max(chunk * kChunk, first_seen(window, pos)) - chunk * kChunk, end), end};
+}
+
+// e^x for x <= 0 or NaN: exact::exp without its branches.
+__device__ __forceinline__ float weight_of(float x) {
+  const bool is_there = x > -104.0f;
+  const exact::ExpParts e = exact::exp_parts(is_there ? x : 0.0f);
+  const float w = exact::scale2(e.p, e.n);
+  return is_there ? w : x == x ? 0.0f : x;
+}
+
+template <class Cell, int kSteps>
+struct Tile {
+  static constexpr uint32_t kThreads = kAttendTileThreads, kHalfWarps = kThreads / 16, kPitch = kAttendTilePitch;
+  static constexpr int kAhead = 8;  // positions of a product of q and K
+  static constexpr uint32_t kWidth = 16 * kSteps, kRows = attend_tile_rows(kWidth), kRowBytes = kWidth * Cell::kBytes,
+                            kKPitch = attend_tile_k_pitch(kWidth, Cell::kBytes);
+  static constexpr bool kHasBoth = attend_tile_has_both(kWidth, Cell::kBytes);
+  // Vectors of a lane of K, and of a thread of V: values of each.
+  static constexpr int kOfVector = kSteps * Cell::kBytes < 16 ? kSteps : 16 / Cell::kBytes,
+                       kVectors = kSteps / kOfVector, kVectorBytes = kOfVector * Cell::kBytes;
+  // Rows of a thread: of q, of which a half warp has as many, and of V.
+  static constexpr int kQRows = 64 / (kSteps < 8 ? 8 : kSteps), kVRows = kRows / kHalfWarps;
+  static constexpr uint32_t kParts = 16 / kQRows;  // lanes that share a row's scores
+  static constexpr int kKept = kAhead / kParts;    // of which each has so many
+
+  const OpArgs& args;
+  const push::FlashAttn c;
+  const uint32_t group;
+  uint32_t kv_head = 0;
+  float* const weights;  // q K at first
+  uint8_t *const k_tile, *const v_tile;
+
+  struct Row {
+    float before[kRows], after[kRows];  // what o and the sum so far, and the chunk's, count in the merged ones
+    float maxima[kRows], sums[kRows];
+    uint32_t pos[kRows];
+  };
+  Row& row;
+
+  // shared: attend_tile_bytes.
+  __device__ __forceinline__ Tile(const OpArgs& of, uint4* shared, Row& own)
+      : args(of),
+        c(of.constants<push::FlashAttn>()),
+        group(c.n_heads / c.n_kv_heads),
+        weights(reinterpret_cast<float*>(shared)),
+        k_tile(reinterpret_cast<uint8_t*>(shared) + kRows * kPitch * 4),
+        v_tile(kHasBoth ? k_tile + kChunk * kKPitch : k_tile),
+        row(own) {}
+
+  __device__ __forceinline__ const uint8_t* cell_of(int buffer, uint32_t dim) const {
+    return args.buffer<const uint8_t>(buffer) + kv_head * dim * Cell::kBytes;
+  }
+  __device__ __forceinline__ static float value(const uint32_t (&words)[4], int i) {
+    if constexpr (Cell::kBytes == 4) return __uint_as_float(words[i]);
+    return widen_f16(static_cast<uint16_t>(words[i / 2] >> (i % 2 * 16)));
+  }
+  __device__ __forceinline__ static void load_vector(const uint8_t* from, float (&v)[kOfVector]) {
+    uint32_t words[4];
+    if constexpr (kVectorBytes == 16) {
+      const uint4 in = *reinterpret_cast<const uint4*>(from);
+      words[0] = in.x, words[1] = in.y, words[2] = in.z, words[3] = in.w;
+    } else {
+      const uint2 in = *reinterpret_cast<const uint2*>(from);
+      words[0] = in.x, words[1] = in.y;
+    }
+#pragma unroll
+    for (int i = 0; i < kOfVector; ++i) v[i] = value(words, i);
+  }
+
+  // K of a chunk to shared memory, where the values of a lane lie together. A thread has the same vector of 16 bytes of
+  // each 16 values, and turns them.
+  __device__ __forceinline__ void stage_k(const int32_t* pages, Range range) const {
+    constexpr uint32_t kOf16 = 16 / Cell::kBytes, kUnits = 16 / kOf16;
+    const uint32_t cell = c.n_kv_heads * c.head_dim * Cell::kBytes;
+#pragma unroll
+    for (uint32_t first = 0; first < kChunk * kUnits; first += kThreads) {
+      const uint32_t at = (first + threadIdx.x) / kUnits, part = threadIdx.x % kUnits;
+      if (!range.has(at)) continue;
+      const uint8_t* from =
+          cell_of(binding::Attention::kv_k, c.head_dim) +
+          static_cast<uint64_t>(static_cast<uint32_t>(pages[at / 16])) * args.symbols[symbol::Attention::pitch_kv_k] +
+          at % 16 * cell + part * 16;
+      uint32_t in[kSteps][4];
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) {
+        uint4 v = make_uint4(0, 0, 0, 0);
+        if (s * 16 + part * kOf16 < c.head_dim) v = *reinterpret_cast<const uint4*>(from + s * 16 * Cell::kBytes);
+        in[s][0] = v.x, in[s][1] = v.y, in[s][2] = v.z, in[s][3] = v.w;
+      }
+#pragma unroll
+      for (uint32_t i = 0; i < kOf16; ++i) {
+        uint32_t out[kSteps * Cell::kBytes / 4];
+#pragma unroll
+        for (int s = 0; s < kSteps * Cell::kBytes / 4; ++s) {
+          if constexpr (Cell::kBytes == 4)
+            out[s] = in[s][i];
+          else
+            out[s] = __byte_perm(in[2 * s][i / 2], in[2 * s + 1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632);
+        }
+        uint8_t* to = k_tile + at * kKPitch + (part * kOf16 + i) * kVectorBytes;
+#pragma unroll
+        for (int v = 0; v < kVectors; ++v) {
+          if constexpr (kVectorBytes == 16)
+            *reinterpret_cast<uint4*>(to + v * 16 * kVectorBytes) =
+                make_uint4(out[4 * v], out[4 * v + 1], out[4 * v + 2], out[4 * v + 3]);
+          else
+            *reinterpret_cast<uint2*>(to + v * 16 * kVectorBytes) = uint2{out[0], out[1]};
+        }
+      }
+    }
+  }
+  __device__ __forceinline__ void stage_v(const int32_t* pages, Range range) const {
+    Copies<kThreads, kRowBytes / 16>(pages, range)
+        .start(v_tile, kRowBytes, cell_of(binding::Attention::kv_v, c.v_head_dim),
+               args.symbols[symbol::Attention::pitch_kv_v], c.n_kv_heads * c.v_head_dim * Cell::kBytes,
+               c.v_head_dim * Cell::kBytes / 16);
+  }
+
+  // The fold of 16 lanes that have the same sums: each keeps the lower half and gives the upper one away, until
+  // width 1.
+  template <int kLanes, int kSums>
+  __device__ __forceinline__ static void fold(float (&v)[kSums]) {
+    constexpr int kLeft = kSums * kLanes / 16;
+#pragma unroll
+    for (int i = 0; i < kLeft; ++i) v[i] = v[i] + __shfl_xor_sync(0xFFFFFFFFu, v[i + kLeft], kLanes);
+    if constexpr (kLanes > 1) fold<kLanes / 2>(v);
+  }
+
+  // q K of the tile's rows at the positions of a range, and at some beside it that nobody reads. A half warp has kQRows
+  // rows; the fewer rows there are, the more half warps share positions out. A lane has its rows and positions in an
+  // order of its own, such that in the fold of 16 lanes it always gives away the upper half of its sums.
+  __device__ __forceinline__ void score(Tokens tokens, Range range) const {
+    const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16, lane = threadIdx.x % 16;
+    uint32_t n_groups = 1;
+    while (n_groups * kQRows < n_rows) n_groups *= 2;
+    const uint32_t first_row = half % n_groups * kQRows;
+    float q[kQRows][kSteps];
+#pragma unroll
+    for (uint32_t r = 0; r < kQRows; ++r) {
+      const uint32_t of = first_row + (r ^ lane / kParts), t = tokens.first + of / group;
+      const float* from = args.buffer<const float>(binding::Attention::q) +
+                          (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.head_dim + lane;
+#pragma unroll
+      for (uint32_t s = 0; s < kSteps; ++s) q[r][s] = of < n_rows && s * 16 + lane < c.head_dim ? from[s * 16] : 0.0f;
+    }
+    __syncthreads();  // K is there
+    if ((half & ~1u) % n_groups * kQRows >= n_rows) return;
+    const uint32_t apart = n_groups == 1 ? half % 2 : 0;  // of the half warps of a warp
+    for (uint32_t block = range.begin / kAhead / 2 * 2 + half / n_groups - apart; block * kAhead < range.end;
+         block += kHalfWarps / n_groups) {
+      const uint32_t at = (block + apart) * kAhead;
+      const uint8_t* k_at = k_tile + at * kKPitch + lane * kVectorBytes;
+      float v[kQRows * kAhead];
+#pragma unroll
+      for (int p = 0; p < kAhead; ++p) {
+        const uint8_t* from = k_at + ((p / kKept ^ lane % kParts) * kKept + p % kKept) * kKPitch;
+#pragma unroll
+        for (int i = 0; i < kVectors; ++i) {
+          float k[kOfVector];
+          load_vector(from + i * 16 * kVectorBytes, k);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j)
+#pragma unroll
+            for (int r = 0; r < kQRows; ++r)
+              v[r * kAhead + p] = __fmaf_rn(k[j], q[r][i * kOfVector + j], i + j == 0 ? 0.0f : v[r * kAhead + p]);
+        }
+      }
+      fold<8>(v);
+      float* to = weights + (first_row + lane / kParts) * kPitch + at + lane % kParts * kKept;
+      if constexpr (kKept == 4)
+        *reinterpret_cast<float4*>(to) = make_float4(v[0], v[1], v[2], v[3]);
+      else
+        *reinterpret_cast<float2*>(to) = make_float2(v[0], v[1]);
+    }
+  }
+
+  // Where a chunk of a row leaves its values, maximum and sum.
+  __device__ __forceinline__ float* record_of(Tokens tokens, uint32_t r, uint32_t chunk) const {
+    const uint64_t head = static_cast<uint64_t>(tokens.first + r / group) * c.n_heads + kv_head * group + r % group;
+    return static_cast<float*>(args.scratch) +
+           (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];
+  }
+
+  // exp(score - maximum) for each q K, and what chunks are merged by. A half warp has a row, a lane every 16th
+  // position.
+  template <bool kHasSoftcap, bool kIsPart>
+  __device__ __forceinline__ void weigh_scores(Tokens tokens, uint32_t chunk) const {
+    const uint32_t n_rows = tokens.n * group;
+    const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+    const float scale = c.scale, softcap = c.softcap, per_softcap = exact::rcp(softcap);
+    // Two rows apart, the half warps of a warp meet in no bank.
+    const uint32_t first_row = (half & ~3u) + (half & 1) * 2 + (half >> 1 & 1);
+    float own_most = 0.0f, own_sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t i = 0; i * kHalfWarps < n_rows; ++i) {
+      const uint32_t r = first_row + i * kHalfWarps;  // also where there is no such row: nobody reads its weights
+      const Range seen = seen_of(c.window, row.pos[r], chunk);
+      float* of = weights + r * kPitch + lane;
+      float v[kChunk / 16], most = -__int_as_float(0x7f800000), sum = 0.0f;
+#pragma unroll
+      for (uint32_t j = 0; j < kChunk / 16; ++j) {
+        v[j] = of[16 * j] * scale;
+        if (kHasSoftcap) v[j] = softcap * exact::tanh(v[j] * per_softcap);
+        if (seen.has(lane + 16 * j) && v[j] > most) most = v[j];
+      }
+#pragma unroll
+      for (int w = 8; w > 0; w /= 2) {
+        const float other = __shfl_xor_sync(0xFFFFFFFFu, most, w);
+        most = other > most ? other : most;
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < kChunk / 16; ++j) {
+        const float w = weight_of(v[j] - most);
+        of[16 * j] = w;
+        if (seen.has(lane + 16 * j)) sum = sum + w;
+      }
+      sum = fold_half_warp(sum);
+      if (lane == i) own_most = most, own_sum = sum;
+    }
+    const uint32_t r = first_row + lane * kHalfWarps;
+    if (lane >= kVRows || r >= n_rows) return;
+    if (kIsPart) {
+      float* to = record_of(tokens, r, chunk) + c.v_head_dim;
+      to[0] = own_most, to[1] = own_sum;
+    } else if (chunk == first_seen(c.window, row.pos[r]) / kChunk) {
+      row.maxima[r] = own_most, row.sums[r] = own_sum;
+    } else {
+      const float was = row.maxima[r], now = own_most > was ? own_most : was;
+      row.before[r] = exact::exp(was - now), row.after[r] = exact::exp(own_most - now);
+      row.maxima[r] = now;
+      row.sums[r] = __fmaf_rn(own_sum, row.after[r], row.sums[r] * row.before[r]);
+    }
+  }
+
+  // A thread's rows are every kHalfWarps-th from its half warp's on, its vectors of a row every 16th.
+  using Values = float[kVRows][kSteps];
+
+  // o of the first kN rows of a thread: positions that all rows see, four at a time.
+  template <int kN>
+  __device__ __forceinline__ void sum_even(Values& o, uint32_t begin, uint32_t end) const {
+    const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
+    const float* w_at = weights + threadIdx.x / 16 * kPitch;
+#pragma unroll 1
+    for (uint32_t at = begin; at < end; at += 4) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        float v[4][kOfVector];
+#pragma unroll
+        for (int p = 0; p < 4; ++p) load_vector(v_at + (at + p) * kRowBytes + i * 16 * kVectorBytes, v[p]);
+#pragma unroll
+        for (int r = 0; r < kN; ++r) {
+          const float4 w = *reinterpret_cast<const float4*>(w_at + r * kHalfWarps * kPitch + at);
+          float* of = o[r] + i * kOfVector;
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.x, v[0][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.y, v[1][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.z, v[2][j], of[j]);
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) of[j] = __fmaf_rn(w.w, v[3][j], of[j]);
+        }
+      }
+    }
+  }
+  // The same of positions that some rows do not see.
+  __device__ __forceinline__ void sum_edge(Values& o, const Range (&seen)[kVRows], uint32_t begin, uint32_t end) const {
+    const uint8_t* v_at = v_tile + threadIdx.x % 16 * kVectorBytes;
+    const float* w_at = weights + threadIdx.x / 16 * kPitch;
+#pragma unroll 1
+    for (uint32_t at = begin; at < end; ++at) {
+#pragma unroll
+      for (int i = 0; i < kVectors; ++i) {
+        float v[kOfVector];
+        load_vector(v_at + at * kRowBytes + i * 16 * kVectorBytes, v);
+#pragma unroll
+        for (int r = 0; r < kVRows; ++r) {
+          if (!seen[r].has(at)) continue;
+          const float w = w_at[r * kHalfWarps * kPitch + at];
+#pragma unroll
+          for (int j = 0; j < kOfVector; ++j) o[r][i * kOfVector + j] = __fmaf_rn(w, v[j], o[r][i * kOfVector + j]);
+        }
+      }
+    }
+  }
+  // o of a chunk.
+  __device__ __forceinline__ void sum_chunk(Values& o, Tokens tokens, uint32_t chunk) const {
+    const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16;
+    const Range first = seen_of(c.window, row.pos[0], chunk), last = seen_of(c.window, row.pos[n_rows - 1], chunk);
+    Range seen[kVRows];
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = half + r * kHalfWarps;
+      seen[r] = of < n_rows ? seen_of(c.window, row.pos[of], chunk) : Range{0, 0};
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i) o[r][i] = 0.0f;
+    }
+    // What all see, in whole fours.
+    const uint32_t begin = min((last.begin + 3) / 4 * 4, last.end), end = max(first.end / 4 * 4, begin);
+    sum_edge(o, seen, first.begin, begin);
+    if (n_rows > kVRows / 2 * kHalfWarps)
+      sum_even<kVRows>(o, begin, end);
+    else if (n_rows > kHalfWarps)
+      sum_even<kVRows / 2>(o, begin, end);
+    else
+      sum_even<1>(o, begin, end);
+    sum_edge(o, seen, end, last.end);
+  }
+  // Adds a chunk to the values of a thread. What a chunk before the first that a row sees adds, the first one
+  // overwrites.
+  __device__ __forceinline__ void merge_chunk(Values& total, const Values& o, uint32_t chunk) const {
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = threadIdx.x / 16 + r * kHalfWarps;
+      const bool is_first = chunk == first_seen(c.window, row.pos[of]) / kChunk;
+      const float before = row.before[of], after = row.after[of];
+#pragma unroll
+      for (int i = 0; i < kSteps; ++i)
+        total[r][i] = is_first ? o[r][i] : __fmaf_rn(o[r][i], after, total[r][i] * before);
+    }
+  }
+  // The values of a row times `by`.
+  __device__ __forceinline__ void write_values(float* to, const float (&values)[kSteps], float by) const {
+#pragma unroll
+    for (int i = 0; i < kSteps; i += 4) {
+      const uint32_t at = (i / kOfVector * 16 + threadIdx.x % 16) * kOfVector + i % kOfVector;
+      if (at < c.v_head_dim)
+        *reinterpret_cast<float4*>(to + at) =
+            make_float4(values[i] * by, values[i + 1] * by, values[i + 2] * by, values[i + 3] * by);
+    }
+  }
+  __device__ __forceinline__ void write(const Values& total, Tokens tokens) const {
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = threadIdx.x / 16 + r * kHalfWarps, t = tokens.first + of / group;
+      if (of >= tokens.n * group) break;
+      write_values(args.buffer<float>(binding::Attention::y) +
+                       (static_cast<uint64_t>(t) * c.n_heads + kv_head * group + of % group) * c.v_head_dim,
+                   total[r], exact::rcp(row.sums[of]));
+    }
+  }
+  __device__ __forceinline__ void leave_record(const Values& o, Tokens tokens, uint32_t chunk) const {
+#pragma unroll
+    for (int r = 0; r < kVRows; ++r) {
+      const uint32_t of = threadIdx.x / 16 + r * kHalfWarps;
+      if (of >= tokens.n * group) break;
+      write_values(record_of(tokens, of, chunk), o[r], 1.0f);
+    }
+  }
+
+  // Chunks [chunk, end) of those from the first that the first token sees to its last: merged, or a record of each.
+  template <bool kIsPart>
+  __device__ __forceinline__ void run(Tokens tokens, uint32_t chunk, uint32_t end) const {
+    const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                  *slots = args.buffer<const int32_t>(binding::Attention::slot);
+    const auto pos = static_cast<uint32_t>(positions[tokens.first]);
+    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
+                           static_cast<uint64_t>(slots[tokens.first]) * args.dim(symbol::Attention::m);
+    if (threadIdx.x < kRows) row.pos[threadIdx.x] = pos + min(threadIdx.x / group, tokens.n - 1);
+    Values total = {};
+#pragma unroll 1
+    for (; chunk < end; ++chunk) {
+      const Range range{seen_of(c.window, pos, chunk).begin, seen_of(c.window, pos + tokens.n - 1, chunk).end};
+      const int32_t* of_chunk = pages + chunk * (kChunk / 16);
+      __syncthreads();  // nobody reads what lies in shared memory any more
+      if constexpr (kHasBoth) stage_v(of_chunk, range);
+      stage_k(of_chunk, range);
+      score(tokens, range);
+      __syncthreads();
+      if constexpr (!kHasBoth) stage_v(of_chunk, range);
+      if (c.softcap > 0.0f)
+        weigh_scores<true, kIsPart>(tokens, chunk);
+      else
+        weigh_scores<false, kIsPart>(tokens, chunk);
+      wait_for_copies();
+      __syncthreads();
+      Values o;
+      sum_chunk(o, tokens, chunk);
+      if constexpr (kIsPart)
+        leave_record(o, tokens, chunk);
+      else
+        merge_chunk(total, o, chunk);
+    }
+    if constexpr (kIsPart) return;
+    let_next_start();
+    write(total, tokens);
+  }
+};
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,209 @@
+// Rows of a float matrix times up to 4 rows of x, or one that is normalized first, at the bits of float_linear.cuh: a
+// half warp is the 16 lanes of a group of 256 of four rows of W, whose weights come while those of the group before are
+// used. k is a multiple of 16.
+#pragma once
+
+#include "kernels/cuda/float_linear.cuh"
+
+namespace zinc_rt::cuda {
+
+// A lane's 16 values of a group, as they lie in memory; those past the end of k are zeros, which change no sum.
+template <Format F>
+struct LaneBits {
+  static constexpr bool kIsF32 = F == kF32;
+  uint32_t words[kIsF32 ? 16 : 8];
+
+  // Of the group of n values that begins at `first` of a row.
+  __device__ __forceinline__ void load(const uint8_t* row, uint32_t first, uint32_t n, uint32_t lane) {
+    if constexpr (kIsF32) {
+      const auto* at = reinterpret_cast<const uint32_t*>(row) + first + lane;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) words[i] = i * 16 < n ? __ldg(at + i * 16) : 0;
+    } else {
+      const auto* at = reinterpret_cast<const uint16_t*>(row) + first;
+#pragma unroll
+      for (int part = 0; part < 2; ++part) {
+        const uint4 v = load_lane_part(at, part, n, lane);
+        words[4 * part] = v.x, words[4 * part + 1] = v.y, words[4 * part + 2] = v.z, words[4 * part + 3] = v.w;
+      }
+    }
+  }
+  __device__ __forceinline__ float value(int i) const {
+    if constexpr (kIsF32) return __uint_as_float(words[i]);
+    return widen_half<F>(words[i / 2], i % 2);
+  }
+};
+
+// The weights of a half warp's four rows, group by group.
+template <Format F>
+struct FourRows {
+  LaneBits<F> w[4];
+  const uint8_t* first_of_four;
+  uint32_t bytes, n_after;  // of a row; rows after the first
+
+  __device__ __forceinline__ void begin(const LinearArgs& args, const Job& job, uint32_t first_row) {
+    const uint32_t first = min(first_row, job.part->rows - 1);
+    bytes = args.k * (F == kF32 ? 4 : 2);
+    first_of_four = job.w + static_cast<uint64_t>(first) * bytes;
+    n_after = job.part->rows - 1 - first;
+  }
+  __device__ __forceinline__ void load(uint32_t k, uint32_t g, uint32_t lane) {
+    const uint32_t first = g * 256;
+    if (first >= k) return;
+    if (k - first >= 256)
+      load_group(first, 256, lane);
+    else
+      load_group(first, k - first, lane);
+  }
+
+ private:
+  // Rows past the last of the part are that one.
+  __device__ __forceinline__ void load_group(uint32_t first, uint32_t n, uint32_t lane) {
+#pragma unroll
+    for (uint32_t j = 0; j < 4; ++j)
+      w[j].load(first_of_four + static_cast<uint64_t>(min(j, n_after)) * bytes, first, n, lane);
+  }
+};
+
+// What a workgroup works on, and the first weights of its half warps' rows (`quad` on in the block, group `group`) on
+// their way: weights never change, so where they do not depend on the inputs they are asked for before these are there.
+template <Format F>
+__device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, uint32_t first_column, uint32_t quad,
+                                     uint32_t group, uint32_t lane) {
+  const bool is_dense = args.choices == 0;
+  const auto ask = [&](const Job& job) {
+    rows.begin(args, job, job.first_tile * kFloatRows + quad);
+    rows.load(args.k, group, lane);
+  };
+  Job job;
+  if (is_dense) {
+    job = job_of(args, blockIdx.x, blockIdx.z, 0);
+    ask(job);
+  }
+  let_next_start();
+  wait_for_inputs();
+  const uint32_t n_rows = rows_of_x(args);
+  if (is_dense) {
+    job.n_columns = n_rows;
+  } else {
+    job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
+    if (first_column < job.n_columns) ask(job);
+  }
+  return job;
+}
+
+// Up to kLeastColumns rows of x, read where they are. Grid: blocks of kFloatRows rows of all parts, tiles of columns,
+// items of experts. Eight groups at a time.
+template <Format F>
+__device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
+  constexpr uint32_t kRows = kFloatRows, kColumns = kLeastColumns, kGroupsAtOnce = 8,
+                     kMostGroups = 64;                      // between two sums of them
+  __shared__ float shared[kMostGroups * kColumns * kRows];  // v[group][column][row]
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+  const uint32_t k = args.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
+  const uint32_t first_column = blockIdx.y * kColumns;
+  FourRows<F> rows;
+  const Job job = start<F>(args, rows, first_column, quad, first_group, lane);
+  if (first_column >= job.n_columns) return;
+  const uint32_t first_row = job.first_tile * kRows, n_columns = min(job.n_columns - first_column, kColumns);
+  float acc = 0.0f;  // of row threadIdx.x % kRows, column threadIdx.x / kRows
+  for (uint32_t begin = 0; begin < n_groups; begin += kMostGroups) {
+    const uint32_t end = min(n_groups, begin + kMostGroups);
+    for (uint32_t g = begin + first_group; g < end; g += kGroupsAtOnce) {
+#pragma unroll 1
+      for (uint32_t c = 0; c < n_columns; ++c) {
+        const float* x = static_cast<const float*>(args.x) +
+                         static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + g * 256 + lane;
+        float values[16], v[4] = {};
+        if (k - g * 256 >= 256) {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) values[i] = x[i * 16];
+        } else {
+#pragma unroll
+          for (int i = 0; i < 16; ++i) values[i] = g * 256 + i * 16 < k ? x[i * 16] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < 16; ++i)
+#pragma unroll
+          for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(rows.w[j].value(i), values[i], v[j]);
+        const float sum = fold_values(v, lane, 0xFFFFFFFFu);
+        if (lane % 4 == 0) shared[((g - begin) * kColumns + c) * kRows + quad + lane / 4] = sum;
+      }
+      rows.load(k, g + kGroupsAtOnce, lane);
+    }
+    __syncthreads();
+    if (threadIdx.x < kRows * kColumns)
+      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kRows * kColumns + threadIdx.x];
+    __syncthreads();
+  }
+  const uint32_t m = first_row + threadIdx.x % kRows, column = threadIdx.x / kRows;
+  if (column < n_columns && m < job.part->rows) put(args, job, first_column + column, m, acc);
+}
+
+// One row of x, which each workgroup normalizes itself, in the order of kernels/cpu/rms_norm.cpp: a lane has the same
+// values of a group for its sum of squares as for its product. A warp has the rows of both its half warps of the same
+// group, and the workgroups take turns at leaving groups of the row for others. Grid: blocks of kFloatRows rows.
+template <Format F>
+__device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
+  constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8;
+  __shared__ __align__(16) float own[kGroupsAtOnce][256];
+  __shared__ float squares[kMostNormed / 256], v[kMostNormed / 256][kRows];
+  const LinearArgs& product = args.linear;
+  const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
+  const uint32_t k = product.k, n_groups = (k + 255) / 256, quad = half % 2 * 4, first_group = half / 2;
+  const auto* x = static_cast<const float*>(product.x);
+  const Job job = job_of(product, blockIdx.x, all_rows(1));
+  FourRows<F> rows;
+  rows.begin(product, job, job.first_tile * kRows + quad);
+  rows.load(k, first_group, lane);
+  LaneOfGroup scale, values;
+  const auto load = [&](const float* from, uint32_t g) {
+    return load_lane_of_group(from + g * 256, min(k - g * 256, 256u));
+  };
+  if (first_group < n_groups) scale = load(product.norm_w, first_group);
+  let_next_start();
+  wait_for_inputs();
+  // From the last group back, since the first is used first.
+  for (uint32_t i = (n_groups + kGroupsAtOnce - 1 - first_group) / kGroupsAtOnce; i-- > 0;) {
+    const uint32_t g = first_group + i * kGroupsAtOnce;
+    values = load(x, g);
+    const float sum = sum_of_squares(values);
+    if (quad == 0 && lane == 0) squares[g] = sum;
+  }
+  __syncthreads();
+  float sum = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) sum = sum + squares[g];
+  const float factor = exact::rsqrt(__fmaf_rn(sum, product.inverse_k, product.norm_eps));
+  for (uint32_t g = first_group; g < n_groups; g += kGroupsAtOnce) {
+    if (g != first_group) values = load(x, g), scale = load(product.norm_w, g), rows.load(k, g, lane);
+    float dot[4] = {};
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      values.v[i] = i * 16 < values.n ? values.v[i] * factor * scale.v[i] : 0.0f;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) dot[j] = __fmaf_rn(rows.w[j].value(i), values.v[i], dot[j]);
+    }
+    const float own_dot = fold_values(dot, lane, 0xFFFFFFFFu);
+    if (lane % 4 == 0) v[g][quad + lane / 4] = own_dot;
+    if (g % gridDim.x != blockIdx.x) continue;
+    float* group = own[first_group];
+#pragma unroll
+    for (int i = 0; i < 16; ++i)
+      if (quad == 0) group[i * 16 + lane] = values.v[i];
+    __syncwarp();
+    const uint32_t at = g * 256 + first_of_eight();
+    const Eight eight = load_eight(group, first_of_eight(), 256);
+    if (args.q8a256 != nullptr) quantize_eight<true>(eight, q8_rows(args.q8a256, 1, k), 0, k, at);
+    if (args.q8a32 != nullptr) quantize_eight<false>(eight, q8_rows(args.q8a32, 1, k), 0, k, at);
+    if (args.floats != nullptr)
+      for (uint32_t i = threadIdx.x % 32; i < values.n; i += 32) args.floats[g * 256 + i] = group[i];
+    __syncwarp();
+  }
+  __syncthreads();
+  if (threadIdx.x >= kRows) return;
+  float acc = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) acc = acc + v[g][threadIdx.x];
+  if (const uint32_t m = job.first_tile * kRows + threadIdx.x; m < job.part->rows) put(product, job, 0, m, acc);
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,118 @@
+// Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
+// rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kFloatRows rows of W and kFloatColumns rows of
+// x; half warps take groups in turn and leave v in shared memory, from where threads add them up in order. The plain
+// way, for what float_few.cuh and float_columns.cuh do not take.
+#pragma once
+
+#include "kernels/cuda/linear_job.cuh"
+
+namespace zinc_rt::cuda {
+
+constexpr uint32_t kFloatGroups = 64;  // between two sums over groups
+
+// The sums of the 16 lanes of a half warp, of kValues values at once, in the order of kernels/common/fold.h; afterwards
+// a lane has that of value lane / (16 / kValues). mask: of the lanes of the warp that come here together.
+template <int kValues>
+__device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane, uint32_t mask) {
+#pragma unroll
+  for (int level = 0; level < 4; ++level) {
+    const int width = 8 >> level, left = kValues >> (level + 1);  // values after this exchange
+    const bool upper = (lane & width) != 0;
+#pragma unroll
+    for (int j = 0; j < kValues / 2; ++j) {
+      if (j >= left) break;
+      const float mine = upper ? v[j + left] : v[j], other = upper ? v[j] : v[j + left];
+      v[j] = mine + __shfl_xor_sync(mask, other, width);
+    }
+    if (left == 0) v[0] = v[0] + __shfl_xor_sync(mask, v[0], width);
+  }
+  return v[0];
+}
+
+// Grid: blocks of kFloatRows rows of all parts, tiles of kFloatColumns rows of x, items of experts.
+template <Format F>
+__device__ __forceinline__ void float_linear(const LinearArgs& args) {
+  __shared__ float shared[kFloatGroups * kFloatColumns * kFloatRows];  // v[group][column][row]
+  const uint32_t half = threadIdx.x / 16, n_halves = blockDim.x / 16, lane = threadIdx.x % 16;
+  const uint32_t mask = 0xFFFFu << (threadIdx.x & 16), k = args.k, n_groups = (k + 255) / 256;
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n_rows = rows_of_x(args), first_column = blockIdx.y * kFloatColumns;
+  const Job job = job_of(args, blockIdx.x, blockIdx.z, n_rows);
+  if (first_column >= job.n_columns) return;
+  const uint32_t rows = job.part->rows, first_row = job.first_tile * kFloatRows;
+  const uint32_t n_columns =
+      job.n_columns - first_column < kFloatColumns ? job.n_columns - first_column : kFloatColumns;
+  // This thread's y: row threadIdx % 8, column threadIdx / 8.
+  float acc = 0.0f;
+  for (uint32_t begin = 0; begin < n_groups; begin += kFloatGroups) {
+    const uint32_t end = n_groups - begin < kFloatGroups ? n_groups : begin + kFloatGroups;
+    for (uint32_t g = begin + half; g < end; g += n_halves) {
+      const uint32_t first = g * 256, n = k - first < 256 ? k - first : 256;
+      for (uint32_t r = 0; r < kFloatRows; r += 4) {
+        float w[4][16];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const uint32_t m = first_row + r + i;
+#pragma unroll
+          for (int l = 0; l < 16; ++l)
+            w[i][l] = l * 16 + lane < n
+                          ? weight_value<F>(job.w, rows, k, m < rows ? m : rows - 1, first + l * 16 + lane)
+                          : 0.0f;
+        }
+        for (uint32_t c = 0; c < n_columns; ++c) {
+          const float* x = static_cast<const float*>(args.x) +
+                           static_cast<uint64_t>(x_row(args, job, first_column + c)) * k + first + lane;
+          float v[4] = {};
+          if (n == 256) {
+#pragma unroll
+            for (int i = 0; i < 16; ++i) {
+              const float value = x[i * 16];
+#pragma unroll
+              for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(w[j][i], value, v[j]);
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < 16; ++i)
+              if (i * 16 + lane < n) {
+                const float value = x[i * 16];
+#pragma unroll
+                for (int j = 0; j < 4; ++j) v[j] = __fmaf_rn(w[j][i], value, v[j]);
+              }
+          }
+          const float sum = fold_values(v, lane, mask);
+          if (lane % 4 == 0) shared[((g - begin) * kFloatColumns + c) * kFloatRows + r + lane / 4] = sum;
+        }
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x < kFloatRows * kFloatColumns)
+      for (uint32_t g = 0; g < end - begin; ++g) acc = acc + shared[g * kFloatRows * kFloatColumns + threadIdx.x];
+    __syncthreads();
+  }
+  const uint32_t m = first_row + threadIdx.x % kFloatRows, column = threadIdx.x / kFloatRows;
+  if (threadIdx.x < kFloatRows * kFloatColumns && m < rows && column < n_columns)
+    put(args, job, first_column + column, m, acc);
+}
+
+// EMBED: y[t] = scale * table[ids[t]]; an id outside the table gives NaN.
+template <Format F>
+__device__ __forceinline__ void embed_row(const OpArgs& args) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t t = blockIdx.x, v = args.dim(symbol::Embed::v), d = args.dim(symbol::Embed::d);
+  if (t >= args.dim(symbol::Embed::rows)) return;
+  const auto id = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Embed::ids)[t]);
+  const float scale = args.constants<push::Embed>().scale;
+  float* y = args.buffer<float>(binding::Embed::y) + static_cast<uint64_t>(t) * d;
+  for (uint32_t i = blockIdx.y * blockDim.x + threadIdx.x; i < d; i += gridDim.y * blockDim.x) {
+    float value = nan_value();
+    if (id < v) {
+      value = weight_value<F>(args.buffers[binding::Embed::table], v, d, id, i);
+      if (scale != 1.0f) value = value * scale;
+    }
+    y[i] = value;
+  }
+}
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,99 @@
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
+// (also with the RMS_NORM or the QUANTIZE before them, or the GLU behind them), 8 (also by warps of their own), 16 and
+// 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on float
+// activations widen the same layout.
+#include "kernels/cuda/float_linear.cuh"
+#include "kernels/cuda/linear.cuh"
+#include "kernels/cuda/linear_by_warp.cuh"
+#include "kernels/cuda/linear_tile.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr Format kFormat = ZRT_WEIGHTS;
+
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 1>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 1>, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_glu(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, false, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_norm_glu(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, OneColumn<kFormat, 2>, true, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 3) linear_1_floats(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, FloatColumn<kFormat, 1>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_floats(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, FloatColumn<kFormat, 2>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 1>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 3) linear_8_by_warp(const __grid_constant__ LinearArgs args) {
+  linear_by_warp<kFormat>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 2>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(384, 1) linear_32(const __grid_constant__ LinearArgs args) {
+  linear<kFormat, Columns<kFormat, 4>>(args);
+  end_product(args);
+}
+static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_threads(4) == 384);
+static_assert(kByWarpThreads == 256 && kByWarpWorkgroups == 3);
+static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
+extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_128_w8(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kFewWarpsTile.tiles, 4, 2, 8>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {
+  linear_tile<TileProduct<kFormat, kSmallTile.tiles, 2, 4, 2>>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256) linear_widened(const __grid_constant__ LinearArgs args) {
+  float_linear<kFormat>(args);
+}
+extern "C" __global__ void embed(const __grid_constant__ OpArgs args) {
+  embed_row<kFormat>(args);
+}
+
+// One lane of a step of a group of a tile a thread; the last threads copy the rows after the tiles.
+extern "C" __global__ void repack(const RepackArgs args) {
+  const auto* from = static_cast<const uint8_t*>(args.from);
+  auto* to = static_cast<uint8_t*>(args.to);
+  const uint64_t row_bytes = row_bytes_of<kFormat>(args.k), n_threads = static_cast<uint64_t>(gridDim.x) * blockDim.x;
+  const uint32_t n_tiles = args.rows / 16, all_steps = args.k / 32;
+  const uint64_t first = static_cast<uint64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (uint64_t i = first; i < static_cast<uint64_t>(n_tiles) * all_steps * 32; i += n_threads) {
+    const uint32_t lane = i % 32, step = i / 32 % all_steps % 8, g = i / 32 % all_steps / 8, tile = i / 32 / all_steps;
+    const uint32_t steps = all_steps - g * 8 < 8 ? all_steps - g * 8 : 8;
+    pack_rows<kFormat>(to + tile * 16 * row_bytes + 16 * row_bytes_of<kFormat>(g * 256),
+                       from + tile * 16 * row_bytes + row_bytes_of<kFormat>(g * 256), row_bytes, 16, steps, step, lane);
+  }
+  const uint64_t done = n_tiles * 16 * row_bytes, bytes = args.rows * row_bytes;
+  for (uint64_t i = done + first; i < bytes; i += n_threads) to[i] = from[i];
+}

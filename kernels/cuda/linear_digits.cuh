@@ -1,0 +1,295 @@
+// Products of some rows of x (linear.cuh's contract, its bits) with quantized weights of 256 values a block, on a
+// warpgroup's integer products. Codes meet their sub-scale before the product, as two digits of a byte (digits.cuh),
+// and the tensor cores sum up a whole group of 256 for each. Other kernels multiply each sum of 16 or 32 by its
+// sub-scale instead, once a row of x.
+// A workgroup has 64 rows of W and all rows of x, or a tile of their rows. Some warpgroups take stages of k in turn and
+// leave v of each in shared memory; one adds them up, in order; a warp of the last one copies W and x (digit_rows.cu)
+// to shared memory, stages ahead. A stage is a group of k; or it is several, of fewer rows of W, that are multiplied
+// together: each by the x of all of them, of which only its own is of use. Tensor cores have time for that, and twice
+// or four times as many workgroups share the rows.
+#pragma once
+
+#include "kernels/cuda/digits.cuh"
+#include "kernels/cuda/stages.cuh"
+
+#if defined(ZRT_HAS_WGMMA)
+namespace zinc_rt::cuda {
+
+// The groups of kTiles tiles of W to stages of kGroups of them, behind x_bytes of each, by a warp: those of a tile lie
+// after one another.
+template <Format F, uint32_t kTiles, uint32_t kGroups = 1>
+__device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_bytes, const Job& job, uint32_t k,
+                                                 uint32_t lane) {
+  constexpr uint32_t kTileBytes = 16 * Traits<F>::kBytes;
+  const uint8_t* from = job.w + min(job.first_tile + lane % kTiles, job.part->rows / 16 - 1) * 16 * row_bytes_of<F>(k);
+  for (uint32_t g = 0; g < k / 256; g += kGroups, from += kGroups * kTileBytes, stages.advance()) {
+    const uint32_t bytes = min(kGroups, k / 256 - g) * kTileBytes;
+    stages.wait_empty();
+    if (lane == 0) barrier_expect(stages.full + stages.stage, kTiles * bytes);
+    __syncwarp();
+    if (lane < kTiles)
+      bulk_copy(stages.address() + x_bytes + lane * kGroups * kTileBytes, from, bytes, stages.full + stages.stage);
+  }
+}
+// The groups of a tile of x to stages, by a thread.
+__device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_bytes, const uint8_t* from,
+                                                 uint32_t n_groups) {
+  for (uint32_t g = 0; g < n_groups; ++g, from += x_bytes, stages.advance()) {
+    stages.wait_empty();
+    barrier_expect(stages.full + stages.stage, x_bytes);
+    bulk_copy(stages.address(), from, x_bytes, stages.full + stages.stage);
+  }
+}
+
+template <Format F, int kIndex>
+struct DigitsProduct {
+  using T = Traits<F>;
+  using D = Digits<F>;
+  static constexpr DigitsShape kShape = kDigitsShapes[kIndex];
+  static constexpr uint32_t kColumns = kShape.columns, kSplits = kShape.splits, kGroups = kShape.groups,
+                            kAllColumns = kGroups * kColumns, kTiles = digits_rows(kGroups) / 16,
+                            kTileBytes = 16 * T::kBytes;
+  // In a stage: x of its groups, the values by halves of 128 of all of them, since an instruction reads their rows one
+  // after another, then what else digit_rows.cu leaves of each; then tiles of W, the groups of each after one another.
+  static constexpr uint32_t kHalf = kColumns * 128, kRest = kColumns * 36, kXBytes = digits_x_bytes(kColumns),
+                            kAllXBytes = kGroups * kXBytes, kStageBytes = digits_stage_bytes(kShape, T::kBytes),
+                            kStages = digits_stages(kShape, T::kBytes), kPlaneBytes = digits_plane_bytes(kShape);
+  static_assert(2 * kHalf + kRest == kXBytes);
+  // v of a group: its columns after one another, and the scales of x, which v meets when it is added. A thread that
+  // adds has fours of rows of W, of columns kAtOnce apart.
+  static constexpr uint32_t kPitch = digits_pitch(kGroups), kGroupFloats = kColumns * (kPitch + 1),
+                            kFours = digits_rows(kGroups) / 4, kAtOnce = 128 / kFours,
+                            kQuads = (kColumns + kAtOnce - 1) / kAtOnce;
+  static constexpr int kAtStart = kSplits == 4 ? 80 : 96, kCopierRegisters = 40,
+                       kAdderRegisters = kSplits == 4 ? 56 : 80, kRegisters = kSplits == 4 ? 96 : 120;
+  static_assert(kCopierRegisters + kAdderRegisters + static_cast<int>(kSplits) * kRegisters <=
+                kAtStart * (static_cast<int>(kSplits) + 2));
+
+  const LinearArgs& args;
+  uint32_t n_groups, n_rows, first_column, n_own;  // groups of k; rows of x; blocks of the workgroup
+
+  __device__ __forceinline__ DigitsProduct(const LinearArgs& linear_args)
+      : args(linear_args),
+        n_groups(linear_args.k / 256),
+        n_rows(rows_of_x(linear_args)),
+        first_column(blockIdx.y * kColumns),
+        n_own(blockIdx.x < linear_args.n_blocks ? (linear_args.n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0) {}
+
+  __device__ __forceinline__ Job job_at(uint32_t own) const {
+    return job_of<kTiles>(args, blockIdx.x + own * gridDim.x, 0, n_rows);
+  }
+
+  // By a warp. Weights never change, so they are on their way before the inputs are there.
+  __device__ __forceinline__ void copy_w(Stages stages, uint32_t lane) const {
+    for (uint32_t own = 0; own < n_own; ++own)
+      copy_groups_of_w<F, kTiles, kGroups>(stages, kAllXBytes, job_at(own), args.k, lane);
+  }
+  // By a thread.
+  __device__ __forceinline__ void copy_x(Stages stages) const {
+    const uint8_t* tile = static_cast<const uint8_t*>(args.x) + static_cast<uint64_t>(blockIdx.y) * n_groups * kXBytes;
+    for (uint32_t own = 0; own < n_own; ++own) {
+      if constexpr (kGroups == 1)
+        copy_groups_of_x(stages, kXBytes, tile, n_groups);
+      else
+        copy_stages_of_x(stages, tile);
+    }
+  }
+
+  // Warpgroup `split` of those that multiply; `warp` of it.
+  __device__ __forceinline__ void multiply_all(Stages stages, Stages planes, uint32_t split, uint32_t warp,
+                                               uint32_t lane) const {
+    stages.advance_by(split);
+    planes.advance_by(split);
+    for (uint32_t i = split; i < n_own * ((n_groups + kGroups - 1) / kGroups); i += kSplits) {
+      stages.wait_full_in_turn();
+      multiply(stages, planes, warp, lane);
+      planes.arrive_full();
+      stages.advance_by(kSplits);
+      planes.advance_by(kSplits);
+    }
+  }
+
+  // The warpgroup that adds v up.
+  __device__ __forceinline__ void add_all(Stages planes, uint32_t thread) const {
+    for (uint32_t own = 0; own < n_own; ++own) {
+      float4 acc[kQuads] = {};
+      for (uint32_t first = 0; first < n_groups; first += kGroups) {
+        planes.wait_full();
+#pragma unroll
+        for (uint32_t g = 0; g < kGroups; ++g) {
+          if (first + g >= n_groups) break;
+          const float* plane = reinterpret_cast<const float*>(planes.address()) + g * kGroupFloats;
+#pragma unroll
+          for (int q = 0; q < kQuads; ++q) {
+            const uint32_t column = min(column_of(q, thread), kColumns - 1);
+            const float4 v = *reinterpret_cast<const float4*>(plane + column * kPitch + thread % kFours * 4);
+            const float d = plane[kColumns * kPitch + column];
+            acc[q] = make_float4(__fmaf_rn(v.x, d, acc[q].x), __fmaf_rn(v.y, d, acc[q].y), __fmaf_rn(v.z, d, acc[q].z),
+                                 __fmaf_rn(v.w, d, acc[q].w));
+          }
+        }
+        planes.release();
+        planes.advance();
+      }
+      put_quads(job_at(own), thread, acc);
+    }
+  }
+
+ private:
+  static __device__ __forceinline__ uint32_t column_of(int quad, uint32_t thread) {
+    return quad * kAtOnce + thread / kFours;
+  }
+
+  __device__ __forceinline__ void copy_stages_of_x(Stages& stages, const uint8_t* from) const {
+    for (uint32_t first = 0; first < n_groups; first += kGroups, stages.advance()) {
+      const uint32_t n = min(kGroups, n_groups - first);
+      uint8_t* to = stages.address();
+      uint64_t* const full = stages.full + stages.stage;
+      stages.wait_empty();
+      barrier_expect(full, n * kXBytes);
+      for (uint32_t g = 0; g < n; ++g, from += kXBytes) {
+        bulk_copy(to + g * kHalf, from, kHalf, full);
+        bulk_copy(to + (kGroups + g) * kHalf, from + kHalf, kHalf, full);
+        bulk_copy(to + 2 * kGroups * kHalf + g * kRest, from + 2 * kHalf, kRest, full);
+      }
+    }
+  }
+
+  // A thread's fours of rows of W to y. What is added to is loaded for some columns at once.
+  __device__ __forceinline__ void put_quads(const Job& job, uint32_t thread, const float4 (&acc)[kQuads]) const {
+    constexpr int kLoads = kQuads < 4 ? kQuads : 4;
+    const LinearPart& part = *job.part;
+    const uint32_t m = job.first_tile * 16 + thread % kFours * 4;
+    if (m >= part.rows) return;
+    float4 bias = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);  // which changes no number
+    if (part.bias != nullptr) bias = *reinterpret_cast<const float4*>(part.bias + m);
+    const auto at = [&](int q) {
+      return (first_column + column_of(q, thread)) * static_cast<uint64_t>(part.pitch) + m;
+    };
+#pragma unroll
+    for (int first = 0; first < kQuads; first += kLoads) {
+      bool is_column[kLoads];
+      float4 before[kLoads] = {};
+#pragma unroll
+      for (int q = 0; q < kLoads; ++q) {
+        const uint32_t column = column_of(first + q, thread);
+        is_column[q] = column < kColumns && first_column + column < n_rows;
+        if (is_column[q] && args.residual != nullptr)
+          before[q] = *reinterpret_cast<const float4*>(args.residual + at(first + q));
+      }
+#pragma unroll
+      for (int q = 0; q < kLoads; ++q) {
+        if (!is_column[q]) continue;
+        const float4 sum = acc[first + q],
+                     v = make_float4(sum.x + bias.x, sum.y + bias.y, sum.z + bias.z, sum.w + bias.w), b = before[q];
+        *reinterpret_cast<float4*>(part.y + at(first + q)) = v;
+        if (args.residual != nullptr)
+          *reinterpret_cast<float4*>(args.residual + at(first + q)) =
+              make_float4(b.x + v.x, b.y + v.y, b.z + v.z, b.w + v.w);
+      }
+    }
+  }
+
+  // v of the groups of a stage; the warp has a tile of one of them. What it makes of a group that k has not, in the
+  // last stage, nobody reads.
+  __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t warp,
+                                           uint32_t lane) const {
+    const uint32_t own = warp / kTiles, tile = warp % kTiles;  // group of the stage, tile of the block
+    const uint8_t* stage = stages.address();
+    const uint8_t* rest = stage + 2 * kGroups * kHalf;  // of x of all groups
+    const Group<F> group{stage + kAllXBytes + (tile * kGroups + own) * kTileBytes, 8, lane};
+    const KScales scales[2] = {group.scales(0), group.scales(1)};
+    const uint64_t b = wgmma_operand(stage);
+    int low[kAllColumns / 2], upper[kAllColumns / 2];
+    // Steps are asked for ahead, and so many may be in products at once, as there are registers for.
+    constexpr int kAhead = kAllColumns <= 16 ? 4 : 2, kAtOnceSteps = kAllColumns <= 16 ? 3 : 2;
+    Step steps[kAhead];
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) steps[s] = group.step(s);
+    uint32_t a[kAtOnceSteps][2][4];  // by step, digit
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      D::make(steps[s % kAhead], scales, s, a[s % kAtOnceSteps][0], a[s % kAtOnceSteps][1]);
+      if (s + kAhead < 8) steps[s % kAhead] = group.step(s + kAhead);
+      wgmma_begin();
+      const uint64_t at = b + (s / 4 * kGroups * kHalf + s % 4 * 32) / 16;
+      wgmma_bytes<false>(low, a[s % kAtOnceSteps][0], at, s > 0);
+      wgmma_bytes<D::kIsUpperSigned>(upper, a[s % kAtOnceSteps][1], at, s > 0);
+      wgmma_end_batch();
+      wgmma_wait_for_batches<kAtOnceSteps - 1>();
+    }
+    const D digits(scales, lane);
+    planes.wait_empty();
+    float* plane = reinterpret_cast<float*>(planes.address());
+    float* to = plane + own * kGroupFloats + tile * 16 + lane / 4;
+    wgmma_wait_for_batches<0>();
+    digits.template close<kColumns>(
+        rest + own * kRest, scales, lane,
+        [&](int i) {
+          int sum = low[i] + D::kUpper * upper[i];
+#pragma unroll
+          for (uint32_t g = 1; g < kGroups; ++g) {
+            const int at = i + g * kColumns / 2, other = low[at] + D::kUpper * upper[at];
+            sum = g == own ? other : sum;
+          }
+          return sum;
+        },
+        [&](int n, const float(&v)[4]) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] = v[i];
+        });
+    const uint32_t at = warp * 32 + lane, g = at / kColumns, column = at % kColumns;
+    if (at < kAllColumns)
+      plane[g * kGroupFloats + kColumns * kPitch + column] =
+          *reinterpret_cast<const float*>(rest + g * kRest + kColumns * 32 + column * 4);
+    stages.release_by_warp();
+  }
+};
+
+// Grid: workgroups that share the blocks of rows of all parts, and tiles of rows of x. kIndex: of kDigitsShapes.
+template <Format F, int kIndex>
+__device__ __forceinline__ void linear_digits(const LinearArgs& args) {
+  using P = DigitsProduct<F, kIndex>;
+  constexpr uint32_t kN = P::kStages, kSplits = P::kSplits;
+  ZRT_DYNAMIC_SHARED(float, shared);
+  uint8_t* const first =
+      reinterpret_cast<uint8_t*>(shared) + (1024 - reinterpret_cast<uintptr_t>(shared) % 1024) % 1024;
+  uint8_t* const v = first + kN * P::kStageBytes;
+  auto* barriers = reinterpret_cast<uint64_t*>(v + kSplits * P::kPlaneBytes);
+  const Stages stages{first, barriers, barriers + kN, P::kStageBytes, kN};
+  barriers += 2 * kN;
+  const Stages planes{v, barriers, barriers + kSplits, P::kPlaneBytes, kSplits};
+  if (threadIdx.x == 0) {
+    for (uint32_t i = 0; i < kN; ++i) {
+      barrier_init(stages.full + i, 2);
+      barrier_init(stages.empty + i, 4);
+    }
+    for (uint32_t i = 0; i < kSplits; ++i) {
+      barrier_init(planes.full + i, 128);
+      barrier_init(planes.empty + i, 128);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  const P product(args);
+  const uint32_t warpgroup = threadIdx.x / 128, thread = threadIdx.x % 128;
+  if (warpgroup == kSplits + 1) {
+    give_registers<P::kCopierRegisters>();
+    if (thread < 32) product.copy_w(stages, thread);
+    begin_product(args);
+    if (thread == 32) product.copy_x(stages);
+    return;
+  }
+  if (warpgroup == kSplits) {
+    give_registers<P::kAdderRegisters>();
+    begin_product(args);
+    product.add_all(planes, thread);
+    return;
+  }
+  take_registers<P::kRegisters>();
+  begin_product(args);
+  product.multiply_all(stages, planes, warpgroup, thread / 32, thread % 32);
+}
+
+}  // namespace zinc_rt::cuda
+#endif

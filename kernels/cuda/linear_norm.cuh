@@ -1,0 +1,95 @@
+// The x of a product of one row that its workgroups make themselves, each all of it: RMS_NORM of a row of floats, then
+// QUANTIZE, in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. Half warps sum up the squares of a group of 256
+// each; then warps have the same groups again, in which a lane has the values of its words of an integer product.
+#pragma once
+
+#include "kernels/cuda/linear_job.cuh"
+
+namespace zinc_rt::cuda {
+
+// kHolds: the values that a warp quantizes are asked for with those that it squares, where there are registers for
+// both.
+template <bool kBlocks256, bool kHolds>
+class NormedRow {
+ public:
+  // Before the inputs are there: weights of the norm never change.
+  __device__ __forceinline__ NormedRow(const LinearArgs& args) : args_(args), warp_(threadIdx.x / 32) {
+    if (warp_ < kWarps) load_eights(args.norm_w, scale_);
+  }
+
+  // By all threads of the workgroup, which are together again at its end. sums: kMostNormed / 256 floats of shared
+  // memory. after: what warps of the product do when they have asked for the row.
+  template <class After>
+  __device__ __forceinline__ void make(float* sums, const Q8Rows& to, const After& after) {
+    const float* row = static_cast<const float*>(args_.x);
+    const uint32_t k = args_.k, n_groups = (k + 255) / 256;
+    Eight x[kHeld];
+    if (warp_ < kWarps) {
+      const auto load = [&](uint32_t g) {
+        const uint32_t own = min(g, n_groups - 1);
+        return load_lane_of_group(row + own * 256, min(k - own * 256, 256u));
+      };
+      uint32_t g = threadIdx.x / 16;
+      LaneOfGroup values = load(g);
+      if constexpr (kHolds) load_eights(row, x);
+      after();
+      // Groups after the last, up to a whole round, add nothing.
+#pragma unroll 1
+      for (;;) {
+        const float sum = sum_of_squares(values);
+        if (threadIdx.x % 16 == 0) sums[g] = g < n_groups ? sum : 0.0f;
+        g += kRound;
+        if (g / kRound * kRound >= n_groups) break;
+        values = load(g);
+      }
+    }
+    __syncthreads();
+    if (warp_ < kWarps) {
+      if constexpr (!kHolds) load_eights(row, x);
+      const float factor = exact::rsqrt(__fmaf_rn(sum_up(sums, n_groups), args_.inverse_k, args_.norm_eps));
+#pragma unroll 1
+      for (uint32_t first = warp_; first < n_groups; first += kHeld * kWarps) {
+#pragma unroll
+        for (uint32_t i = 0; i < kHeld; ++i) {
+          const uint32_t g = first + i * kWarps;
+          if (g >= n_groups) break;
+          if (first != warp_) x[i] = load_eight(row, at_of(g), k), scale_[i] = load_eight(args_.norm_w, at_of(g), k);
+#pragma unroll
+          for (int e = 0; e < 8; ++e) x[i].v[e] = x[i].v[e] * factor * scale_[i].v[e];
+          quantize_eight<kBlocks256>(x[i], to, 0, k, at_of(g));
+        }
+      }
+    }
+    __syncthreads();
+  }
+
+ private:
+  static constexpr uint32_t kHeld = 2,  // groups of a warp that are asked for before the first is used
+      kRound = 2 * kWarps;              // groups that are squared at once
+
+  __device__ __forceinline__ static uint32_t at_of(uint32_t g) { return g * 256 + first_of_eight(); }
+  // Of the warp's first groups.
+  __device__ __forceinline__ void load_eights(const float* from, Eight (&to)[kHeld]) const {
+#pragma unroll
+    for (uint32_t i = 0; i < kHeld; ++i) to[i] = load_eight(from, at_of(warp_ + i * kWarps), args_.k);
+  }
+  // In order.
+  __device__ __forceinline__ static float sum_up(const float* sums, uint32_t n_groups) {
+    float sum = 0.0f;
+#pragma unroll 1
+    for (uint32_t first = 0; first < n_groups; first += kRound) {
+      float4 v[kRound / 4];
+#pragma unroll
+      for (int i = 0; i < kRound / 4; ++i) v[i] = *reinterpret_cast<const float4*>(sums + first + 4 * i);
+#pragma unroll
+      for (const float4& four : v) sum = sum + four.x, sum = sum + four.y, sum = sum + four.z, sum = sum + four.w;
+    }
+    return sum;
+  }
+
+  const LinearArgs& args_;
+  uint32_t warp_;
+  Eight scale_[kHeld] = {};
+};
+
+}  // namespace zinc_rt::cuda

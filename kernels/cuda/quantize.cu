@@ -1,0 +1,54 @@
+// QUANTIZE: rows of floats to int8 with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
+// values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
+#include "kernels/cuda/device.cuh"
+
+using namespace zinc_rt::cuda;
+
+extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
+  const uint32_t n = args.dim(symbol::Quantize::rows), k = args.dim(symbol::Quantize::k), t = blockIdx.x;
+  begin_rows(n);
+  if (t >= n) return;
+  const float* x = args.buffer<const float>(binding::Quantize::x) + static_cast<uint64_t>(t) * k;
+  const Q8Rows y = q8_rows(args.buffers[binding::Quantize::y], n, k);
+  const uint32_t n_warps = blockDim.x / 32, warp = blockIdx.y * n_warps + threadIdx.x / 32;
+  if (args.symbols[symbol::Quantize::dtype_y] == kQ8A256)
+    quantize_row<true>(x, y, t, k, warp, gridDim.y * n_warps);
+  else
+    quantize_row<false>(x, y, t, k, warp, gridDim.y * n_warps);
+}
+
+// GLU and QUANTIZE of its rows. `quantized` lies apart from the others; digits, what digit_rows.cu would make of it,
+// may be null. Push: act. Grid: rows, and four groups of 256, a warp each: eight values of a lane are enough to overlap
+// what one is made of.
+extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_constant__ OpArgs args) {
+  const uint32_t n = args.dim(symbol::GluQuantize::rows), k = args.dim(symbol::GluQuantize::k), t = blockIdx.x,
+                 first = (blockIdx.y * (blockDim.x / 32) + threadIdx.x / 32) * 256, at = first + first_of_eight();
+  begin_rows(n);
+  if (t >= n || first >= k) return;
+  const uint64_t row = static_cast<uint64_t>(t) * k;
+  const Eight gate = load_eight(args.buffer<const float>(binding::GluQuantize::gate) + row, at, k),
+              up = load_eight(args.buffer<const float>(binding::GluQuantize::up) + row, at, k);
+  Eight y;
+  if (args.constants<push::Glu>().act == push::kGeluTanh) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y.v[i] = exact::gelu_tanh(gate.v[i]) * up.v[i];
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) y.v[i] = exact::silu(gate.v[i]) * up.v[i];
+  }
+  if (at < k) {
+    auto* to = reinterpret_cast<float4*>(args.buffer<float>(binding::GluQuantize::y) + row + at);
+    to[0] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]);
+    to[4] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
+  }
+  const Q8Rows to = q8_rows(args.buffers[binding::GluQuantize::quantized], n, k);
+  if (args.symbols[symbol::GluQuantize::dtype_y] != kQ8A256) {
+    quantize_eight<false>(y, to, t, k, at);
+    return;
+  }
+  const QuantizedEight q = quantized<true>(y);
+  store_eight<true>(q, to, t, k, at);
+  if (args.buffers[binding::GluQuantize::digits] != nullptr)
+    store_digits(q, args.buffers[binding::GluQuantize::digits], args.symbols[symbol::GluQuantize::digit_columns], t, k,
+                 first / 256);
+}

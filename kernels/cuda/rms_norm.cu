@@ -1,0 +1,160 @@
+// RMS_NORM and what begins or ends with it; the order of sums is that of kernels/cpu/rms_norm.cpp. A workgroup a row.
+#include "kernels/cuda/moe_sum.cuh"
+
+using namespace zinc_rt::cuda;
+
+extern "C" __global__ void rms_norm(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(symbol::Row::rows)) return;
+  const auto c = args.constants<push::RmsNorm>();
+  const uint32_t d = args.dim(symbol::Row::width);
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  rms_norm_row(args.buffer<const float>(binding::RmsNorm::x) + at, args.buffer<const float>(binding::RmsNorm::w),
+               args.buffer<float>(binding::RmsNorm::y) + at, d, c.group, c.eps, shared);
+}
+
+// SSM_GATED_NORM: RMS_NORM of x times silu(z).
+extern "C" __global__ void ssm_gated_norm(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  wait_for_inputs();
+  let_next_start();
+  if (blockIdx.x >= args.dim(symbol::Row::rows)) return;
+  const auto c = args.constants<push::SsmGatedNorm>();
+  const uint32_t d = args.dim(symbol::Row::width);
+  const uint64_t at = static_cast<uint64_t>(blockIdx.x) * d;
+  const float* z = args.buffer<const float>(binding::SsmGatedNorm::z) + at;
+  float* y = args.buffer<float>(binding::SsmGatedNorm::y) + at;
+  rms_norm_row(args.buffer<const float>(binding::SsmGatedNorm::x) + at,
+               args.buffer<const float>(binding::SsmGatedNorm::w), y, d, c.group, c.eps, shared);
+  for (uint32_t i = threadIdx.x; i < d; i += blockDim.x) y[i] = y[i] * exact::silu(z[i]);
+}
+
+// A row's RMS_NORM to h, of shared memory, by a workgroup that is together again at its end; `added`, if not null, is
+// added to the row in place before. sums: shared memory of a float a group of 256.
+__device__ __forceinline__ void norm_row(float* x, const float* added, const float* w, uint32_t d, float eps, float* h,
+                                         float* sums) {
+  const uint32_t n_groups = (d + 255) / 256, l = threadIdx.x % 16, step = blockDim.x / 16;
+  // A half warp keeps the values of its group (of its last one, where a row has more groups than there are half warps).
+  float v[16], scale[16];
+  uint32_t mine = 0;
+  for (uint32_t g = threadIdx.x / 16; g < n_groups; g += step) {
+    mine = g;
+    float lane = 0.0f;
+    // All values are asked for at once, which they would not be if each had a condition.
+    const float *x_at = x + g * 256 + l, *w_at = w + g * 256 + l;
+    const uint32_t n = d - g * 256;
+    if (n >= 256) {
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) v[i] = x_at[i * 16], scale[i] = w_at[i * 16];
+    } else {
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) {
+        const bool is_value = i * 16 + l < n;
+        v[i] = is_value ? x_at[i * 16] : 0.0f;
+        scale[i] = is_value ? w_at[i * 16] : 0.0f;
+      }
+    }
+    if (added != nullptr) {
+      const float* more_at = added + g * 256 + l;
+      float more[16];
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i) more[i] = n >= 256 || i * 16 + l < n ? more_at[i * 16] : 0.0f;
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i)
+        if (i * 16 + l < n) x[g * 256 + i * 16 + l] = v[i] = v[i] + more[i];
+    }
+    // What is past the end adds nothing.
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) lane = __fmaf_rn(v[i], v[i], lane);
+    lane = fold_half_warp(lane);
+    if (l == 0) sums[g] = lane;
+  }
+  __syncthreads();
+  float sum = 0.0f;
+  for (uint32_t g = 0; g < n_groups; ++g) sum = sum + sums[g];
+  const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(d), eps));
+  // From the last group back, since its values are still there.
+  for (uint32_t g = mine; threadIdx.x / 16 < n_groups; g -= step) {
+    if (g != mine) {
+#pragma unroll
+      for (uint32_t i = 0; i < 16; ++i)
+        if (const uint32_t at = g * 256 + i * 16 + l; at < d) v[i] = x[at], scale[i] = w[at];
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i)
+      if (const uint32_t at = g * 256 + i * 16 + l; at < d) h[at] = v[i] * factor * scale[i];
+    if (g < step) break;
+  }
+  __syncthreads();
+}
+
+// Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, and digits as
+// digit_rows.cu would leave the last: null where they are not wanted. Quantized rows lie apart from all others.
+__device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
+  if (args.buffers[binding::NormRows::floats] != nullptr)
+    for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
+      args.buffer<float>(binding::NormRows::floats)[static_cast<uint64_t>(t) * d + i] = h[i];
+  const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
+  if (args.buffers[binding::NormRows::q8a32] != nullptr)
+    quantize_row<false>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
+  if (args.buffers[binding::NormRows::q8a256] == nullptr && args.buffers[binding::NormRows::digits] == nullptr) return;
+  for (uint32_t g = warp; g < d / 256; g += n_warps) {
+    const uint32_t first = g * 256 + first_of_eight();
+    const QuantizedEight q = quantized<true>(load_eight(h, first, d));
+    if (args.buffers[binding::NormRows::q8a256] != nullptr)
+      store_eight<true>(q, q8_rows(args.buffers[binding::NormRows::q8a256], n, d), t, d, first);
+    if (args.buffers[binding::NormRows::digits] != nullptr)
+      store_digits(q, args.buffers[binding::NormRows::digits], args.symbols[symbol::NormRows::digit_columns], t, d, g);
+  }
+}
+
+// RMS_NORM of rows; those of RESIDUAL_RMS_NORM become sums in place first. `added`, which is added to
+// x, may be null. Push: eps.
+extern "C" __global__ void norm_rows(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, shared);
+  const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
+  // Since the last step the L2 has seen all other weights.
+  for (uint32_t i = 32 * threadIdx.x; i < d; i += 32 * blockDim.x)
+    prefetch_line(args.buffer<const float>(binding::NormRows::w) + i);
+  begin_rows(n);
+  if (t >= n) return;
+  const uint64_t at = static_cast<uint64_t>(t) * d;
+  const float* added = args.buffer<const float>(binding::NormRows::added);
+  norm_row(args.buffer<float>(binding::NormRows::x) + at, added != nullptr ? added + at : nullptr,
+           args.buffer<const float>(binding::NormRows::w), d, args.constants<push::ResidualRmsNorm>().eps, shared,
+           shared + d);
+  store_normed(args, shared, t, n, d);
+}
+
+// The same of rows to which a sum over their choices of experts is added in place first. choices_y [n, k d];
+// expert_scale and z, the sum, may be null. d: a multiple of 4. Shared: the row, w, and a float a group of 256.
+extern "C" __global__ void moe_sum_norm_rows(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(float, row);
+  const uint32_t n = args.dim(symbol::NormRows::rows), d = args.dim(symbol::NormRows::d), t = blockIdx.x;
+  float* w = row + d;
+  // Weights never change.
+  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x)
+    copy_16(w + i, args.buffer<const float>(binding::NormRows::w) + i);
+  begin_rows(n);
+  if (t >= n) {
+    wait_for_copies();
+    return;
+  }
+  const uint64_t at = static_cast<uint64_t>(t) * d;
+  const Choices choices(binding::NormRows{}, args, t, d, args.symbols[symbol::NormRows::k],
+                        args.symbols[symbol::NormRows::e]);
+  for (uint32_t i = 4 * threadIdx.x; i < d; i += 4 * blockDim.x) {
+    auto* to = reinterpret_cast<float4*>(args.buffer<float>(binding::NormRows::x) + at + i);
+    const float4 x = *to, z = sum_choices<float4>(choices, i),
+                 sum = make_float4(x.x + z.x, x.y + z.y, x.z + z.z, x.w + z.w);
+    *reinterpret_cast<float4*>(row + i) = *to = sum;
+    if (args.buffers[binding::NormRows::z] != nullptr)
+      *reinterpret_cast<float4*>(args.buffer<float>(binding::NormRows::z) + at + i) = z;
+  }
+  wait_for_copies();
+  __syncthreads();
+  norm_row(row, nullptr, w, d, args.constants<push::ResidualRmsNorm>().eps, row, w + d);
+  store_normed(args, row, t, n, d);
+}

@@ -1,0 +1,71 @@
+// A head of q or k that a warp makes: RMS_NORM of up to 16 kSteps values, then ROPE, in the orders of
+// kernels/cpu/rms_norm.cpp and rope.cpp. What it reads is asked for piece by piece, as soon as the caller knows where
+// it lies, and waited for by make().
+#pragma once
+
+#include "kernels/cuda/device.cuh"
+
+namespace zinc_rt::cuda {
+
+template <int kSteps>
+class WarpHead {
+ public:
+  // w: n weights of the norm; null: none. They are no other kernel's, so that nobody need wait to ask for them.
+  __device__ __forceinline__ void ask_norm(const float* w, uint32_t n) {
+    has_norm_ = w != nullptr;
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i) scale_[i] = has_norm_ && i * 16 + l() < n ? w[i * 16 + l()] : 1.0f;
+  }
+  // Both half warps have all values, for the sum of the norm.
+  __device__ __forceinline__ void ask_values(const float* x, uint32_t n) {
+    n_ = n;
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i) v_[i] = i * 16 + l() < n ? x[i * 16 + l()] : 0.0f;
+  }
+  // table: n_rot cosines and sines of the position. Without a row for it the head becomes NaN.
+  __device__ __forceinline__ void ask_turns(bool has_row, const float* table_row, uint32_t n_rot) {
+    has_row_ = has_row;
+    half_ = n_rot / 2;
+#pragma unroll
+    for (uint32_t j = 0; j < kSteps / 4; ++j)
+      if (has_row && j * 32 + lane() < half_) turns_[j] = reinterpret_cast<const float2*>(table_row)[j * 32 + lane()];
+  }
+
+  // To n floats of shared memory, which the whole warp may read then.
+  __device__ __forceinline__ void make(float* y, float eps, bool neox) {
+    if (has_norm_) {
+      float sum = 0.0f;
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i)
+        if (i * 16 + l() < n_) sum = __fmaf_rn(v_[i], v_[i], sum);
+      sum = fold_half_warp(sum);
+      const float factor = exact::rsqrt(__fmaf_rn(sum, 1.0f / static_cast<float>(n_), eps));
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i) v_[i] = v_[i] * factor * scale_[i];
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kSteps; ++i)
+      if (i % 2 == lane() / 16 && i * 16 + l() < n_) y[i * 16 + l()] = has_row_ ? v_[i] : nan_value();
+    __syncwarp();
+#pragma unroll
+    for (uint32_t j = 0; j < kSteps / 4; ++j) {
+      const uint32_t i = j * 32 + lane(), low = neox ? i : 2 * i, high = neox ? i + half_ : 2 * i + 1;
+      if (!has_row_ || i >= half_) continue;
+      const float a = y[low], b = y[high];
+      y[low] = __fmaf_rn(-b, turns_[j].y, a * turns_[j].x);
+      y[high] = __fmaf_rn(b, turns_[j].x, a * turns_[j].y);
+    }
+    __syncwarp();
+  }
+
+ private:
+  __device__ __forceinline__ static uint32_t lane() { return threadIdx.x % 32; }
+  __device__ __forceinline__ static uint32_t l() { return threadIdx.x % 16; }
+
+  float v_[kSteps], scale_[kSteps];
+  float2 turns_[kSteps / 4];  // cosine and sine
+  uint32_t n_, half_;
+  bool has_norm_, has_row_;
+};
+
+}  // namespace zinc_rt::cuda

@@ -1,0 +1,430 @@
+// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order; here candidates are
+// sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
+// serial by definition, are one thread's over what all have loaded.
+// Scratch: six words a logit and row, at least two a part; sample_parts leaves the best of each part of
+// a row at its beginning.
+#include "kernels/common/philox.h"
+#include "kernels/common/sample_params.h"
+#include "kernels/cuda/device.cuh"
+
+using namespace zinc_rt::cuda;
+using zinc_rt::SampleParams;
+
+constexpr uint32_t kThreads = 1024, kDigits = 256;
+
+struct Shared {
+  uint32_t counts[kThreads / 32][kDigits];
+  alignas(16) float values[kThreads];
+  float more_values[kThreads];
+  uint32_t words[64];
+  float sum;
+  uint32_t count;
+};
+
+// Where the numbers of 32 lanes begin when they lie one after another.
+__device__ __forceinline__ uint32_t begin_of(uint32_t n, uint32_t lane) {
+  uint32_t end = n;
+  for (uint32_t w = 1; w < 32; w *= 2) {
+    const uint32_t before = __shfl_up_sync(0xFFFFFFFFu, end, w);
+    if (lane >= w) end += before;
+  }
+  return end - n;
+}
+
+// n pairs ascending by key, equal keys in their order; the other pair of arrays is scratch.
+__device__ void sort_pairs(uint32_t* keys, uint32_t* values, uint32_t* more_keys, uint32_t* more_values, uint32_t n,
+                           Shared& s) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
+  const uint32_t each = (n + n_warps - 1) / n_warps, begin = min(n, warp * each), end = min(n, begin + each);
+  for (uint32_t shift = 0; shift < 32; shift += 8) {
+    for (uint32_t i = lane; i < kDigits; i += 32) s.counts[warp][i] = 0;
+    __syncwarp();
+    for (uint32_t i = begin + lane; i < end; i += 32) atomicAdd(&s.counts[warp][keys[i] >> shift & 255], 1u);
+    __syncthreads();
+    if (threadIdx.x < kDigits) {
+      uint32_t sum = 0;
+      for (uint32_t w = 0; w < n_warps; ++w) {
+        const uint32_t count = s.counts[w][threadIdx.x];
+        s.counts[w][threadIdx.x] = sum;
+        sum += count;
+      }
+      reinterpret_cast<uint32_t*>(s.values)[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    if (warp == 0) {
+      uint32_t* totals = reinterpret_cast<uint32_t*>(s.values) + lane * (kDigits / 32);
+      uint32_t sum = 0;
+      for (uint32_t d = 0; d < kDigits / 32; ++d) sum += totals[d];
+      sum = begin_of(sum, lane);
+      for (uint32_t d = 0; d < kDigits / 32; ++d) {
+        const uint32_t count = totals[d];
+        totals[d] = sum;
+        sum += count;
+      }
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n_warps * kDigits; i += kThreads)
+      s.counts[i / kDigits][i % kDigits] += reinterpret_cast<uint32_t*>(s.values)[i % kDigits];
+    __syncthreads();
+    for (uint32_t first = begin; first < end; first += 32) {
+      const uint32_t i = first + lane;
+      const bool is_there = i < end;
+      const uint32_t key = is_there ? keys[i] : 0, digit = key >> shift & 255;
+      const uint32_t same = __match_any_sync(0xFFFFFFFFu, is_there ? digit : kDigits);
+      const uint32_t rank = __popc(same & ((1u << lane) - 1));
+      if (is_there) {
+        const uint32_t to = s.counts[warp][digit] + rank;
+        more_keys[to] = key;
+        more_values[to] = values[i];
+      }
+      __syncwarp();
+      if (is_there && rank == 0) s.counts[warp][digit] += __popc(same);
+      __syncwarp();
+    }
+    __syncthreads();
+    uint32_t* swap = keys;
+    keys = more_keys, more_keys = swap;
+    swap = values;
+    values = more_values, more_values = swap;
+  }
+}
+
+// Sums of values (none negative) in their order. `after` has those after each kThreads of them, so that what else is
+// asked begins at the nearest.
+template <class Value>
+struct Sums {
+  float* after;
+  Shared& s;
+  Value value;
+
+  // `sum` and values of the stage of kThreads that all have loaded, zeros past the last, by thread 0.
+  __device__ __forceinline__ static float add(float sum, const Shared& s) {
+#pragma unroll 1
+    for (uint32_t i = 0; i < kThreads; i += 16) {
+      float4 v[4];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) v[j] = *reinterpret_cast<const float4*>(s.values + i + 4 * j);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum = ((sum + v[j].x) + v[j].y) + v[j].z, sum = sum + v[j].w;
+    }
+    return sum;
+  }
+  __device__ float load(uint32_t i, uint32_t n) const { return i < n ? value(i) : 0.0f; }
+
+  __device__ void make(uint32_t n) {
+    float sum = 0.0f, next = load(threadIdx.x, n);
+    for (uint32_t first = 0; first < n; first += kThreads) {
+      __syncthreads();
+      s.values[threadIdx.x] = next;
+      __syncthreads();
+      next = load(first + kThreads + threadIdx.x, n);
+      if (threadIdx.x == 0) after[first / kThreads] = sum = add(sum, s);
+    }
+    __syncthreads();
+  }
+  // Of the first n, at most as many as were made.
+  __device__ float of(uint32_t n) const {
+    const uint32_t stage = n / kThreads;
+    __syncthreads();
+    s.values[threadIdx.x] = load(stage * kThreads + threadIdx.x, n);
+    __syncthreads();
+    if (threadIdx.x == 0) s.sum = add(stage > 0 ? after[stage - 1] : 0.0f, s);
+    __syncthreads();
+    return s.sum;
+  }
+  // How many of the n that were made have the first sum that is enough; 0: none.
+  template <class Enough>
+  __device__ uint32_t count_until(uint32_t n, const Enough& is_enough) const {
+    const uint32_t n_stages = (n + kThreads - 1) / kThreads;
+    __syncthreads();
+    if (threadIdx.x == 0) s.count = n_stages;
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n_stages; i += kThreads)
+      if (is_enough(after[i])) atomicMin(&s.count, i);
+    __syncthreads();
+    const uint32_t stage = s.count;
+    if (stage == n_stages) return 0;
+    s.values[threadIdx.x] = load(stage * kThreads + threadIdx.x, n);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      float sum = stage > 0 ? after[stage - 1] : 0.0f;
+      for (uint32_t i = 0; i < kThreads; ++i) {
+        sum = sum + s.values[i];
+        s.count = stage * kThreads + i + 1;
+        if (is_enough(sum)) break;
+      }
+    }
+    __syncthreads();
+    return s.count;
+  }
+};
+template <class Value>
+__device__ Sums<Value> sums_of(float* after, Shared& s, const Value& value) {
+  return {after, s, value};
+}
+
+__device__ void penalize(const SampleParams& p, const int32_t* history, uint32_t* counts, float* logits, uint32_t v) {
+  constexpr uint32_t kSeen = 0x80000000u;
+  for (uint32_t i = threadIdx.x; i < v; i += kThreads) counts[i] = 0;
+  __syncthreads();
+  for (uint32_t i = p.n_prompt + threadIdx.x; i < p.n_history; i += kThreads)
+    if (static_cast<uint32_t>(history[i]) < v) atomicAdd(&counts[history[i]], 1u);
+  __syncthreads();
+  const float inverse = exact::rcp(p.repetition_penalty);
+  for (uint32_t i = threadIdx.x; i < p.n_history; i += kThreads) {
+    const auto id = static_cast<uint32_t>(history[i]);
+    if (id >= v) continue;
+    const uint32_t count = atomicOr(&counts[id], kSeen);
+    if ((count & kSeen) != 0) continue;  // another thread has the token
+    float l = logits[id];
+    if (p.repetition_penalty != 1.0f) l = l > 0.0f ? l * inverse : l * p.repetition_penalty;
+    if (count > 0) l = __fmaf_rn(-static_cast<float>(count), p.frequency_penalty, l - p.presence_penalty);
+    logits[id] = l;
+  }
+  __syncthreads();
+}
+
+// Ascending in the order of candidates; both zeros are the same, and what is no number comes last.
+__device__ __forceinline__ uint32_t sort_key(float logit) {
+  const uint32_t bits = __float_as_uint(logit + 0.0f);
+  return logit == logit ? ~((bits >> 31) != 0 ? ~bits : bits | 0x80000000u) : 0xFFFFFFFFu;
+}
+__device__ __forceinline__ float logit_of(uint32_t key) {
+  return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
+}
+
+// Keys and ids, ascending, of those whose chance can tell (keep_likely of kernels/cpu/sample.cpp says which), or of
+// all; how many. A warp has a stretch of the row, several loads at once.
+__device__ uint32_t keep_likely(const float* logits, float inverse_temperature, uint32_t v, bool wants_all,
+                                uint32_t* keys, uint32_t* ids, Shared& s) {
+  constexpr float kLeast = -17.0f;
+  constexpr uint32_t kLoads = 8;
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
+  const uint32_t each = (v + n_warps - 1) / n_warps, begin = min(v, warp * each), end = min(v, begin + each);
+  const auto for_each = [&](const auto& take) {  // take(logit, id), all lanes at once, ids past the end as well
+    for (uint32_t first = begin; first < end; first += 32 * kLoads) {
+      float l[kLoads];
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) {
+        const uint32_t i = first + 32 * j + lane;
+        l[j] = (i < end ? logits[i] : 0.0f) * inverse_temperature;
+      }
+#pragma unroll
+      for (uint32_t j = 0; j < kLoads; ++j) take(l[j], first + 32 * j + lane);
+    }
+  };
+  float top = -INFINITY;
+  for_each([&](float l, uint32_t i) { top = i < end && l > top ? l : top; });
+  const auto largest_of_lanes = [&] {
+    for (uint32_t w = 16; w > 0; w /= 2) {
+      const float other = __shfl_xor_sync(0xFFFFFFFFu, top, w);
+      top = other > top ? other : top;
+    }
+  };
+  largest_of_lanes();
+  if (lane == 0) s.values[warp] = top;
+  __syncthreads();
+  top = s.values[lane];
+  largest_of_lanes();
+  const auto is_kept = [&](float l, uint32_t i) { return i < end && (wants_all || !(l - top < kLeast)); };
+  uint32_t n = 0;
+  for_each([&](float l, uint32_t i) { n += __popc(__ballot_sync(0xFFFFFFFFu, is_kept(l, i))); });
+  if (lane == 0) s.words[warp] = n;
+  __syncthreads();
+  const uint32_t n_of_warp = s.words[lane], begins = begin_of(n_of_warp, lane);
+  const uint32_t n_kept = __shfl_sync(0xFFFFFFFFu, begins + n_of_warp, 31);
+  uint32_t to = __shfl_sync(0xFFFFFFFFu, begins, warp);
+  for_each([&](float l, uint32_t i) {
+    const uint32_t kept = __ballot_sync(0xFFFFFFFFu, is_kept(l, i));
+    if ((kept >> lane & 1) != 0) {
+      const uint32_t at = to + __popc(kept & ((1u << lane) - 1));
+      keys[at] = sort_key(l);
+      ids[at] = i;
+    }
+    to += __popc(kept);
+  });
+  __syncthreads();
+  return n_kept;
+}
+
+// The typical ones of n candidates with probabilities p and logits below the first by `distance`; ids and p are put
+// together; how many are left. keys, order and their seconds are scratch.
+__device__ uint32_t keep_typical(float typical_p, uint32_t n, float* p, uint32_t* ids, const float* distance,
+                                 uint32_t* keys, uint32_t* order, uint32_t* more_keys, uint32_t* more_order,
+                                 Shared& s) {
+  float* const after = reinterpret_cast<float*>(more_keys);
+  auto sums = sums_of(after, s, [&](uint32_t i) { return p[i]; });
+  sums.make(n);
+  const float total = sums.of(n);
+  if (!(total > 0.0f)) return n;
+  float sum = 0.0f;
+  for (uint32_t first = 0; first < n; first += kThreads) {
+    const uint32_t i = first + threadIdx.x;
+    __syncthreads();
+    s.values[threadIdx.x] = i < n ? p[i] : 0.0f;
+    s.more_values[threadIdx.x] = i < n ? distance[i] : 0.0f;
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (uint32_t j = 0; j < kThreads; ++j)
+        if (s.values[j] > 0.0f) sum = __fmaf_rn(s.values[j], s.more_values[j], sum);
+  }
+  if (threadIdx.x == 0) s.sum = sum;
+  __syncthreads();
+  const float mean = s.sum * exact::rcp(total);
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
+    const float d = mean - distance[i];
+    keys[i] = __float_as_uint(p[i] > 0.0f ? fabsf(d) : __uint_as_float(0x7f800000u));
+    order[i] = i;
+  }
+  __syncthreads();
+  sort_pairs(keys, order, more_keys, more_order, n, s);
+  const float wanted = total * typical_p;
+  auto sums_by_order = sums_of(after, s, [&](uint32_t i) { return p[order[i]]; });
+  sums_by_order.make(n);
+  const uint32_t reached = sums_by_order.count_until(n, [&](float v) { return !(v < wanted); });
+  const uint32_t kept = reached > 0 ? reached : n;
+  // Those kept, back in the order of the candidates: keys become flags, and each piece is closed up in turn.
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) keys[i] = 0;
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < kept; i += kThreads) keys[order[i]] = 1;
+  __syncthreads();
+  uint32_t done = 0;
+  for (uint32_t first = 0; first < n; first += kThreads) {
+    const uint32_t i = first + threadIdx.x;
+    const bool is_kept = i < n && keys[i] != 0;
+    const float value = is_kept ? p[i] : 0.0f;
+    const uint32_t id = is_kept ? ids[i] : 0, ballot = __ballot_sync(0xFFFFFFFFu, is_kept);
+    if (threadIdx.x % 32 == 0) s.words[threadIdx.x / 32] = __popc(ballot);
+    __syncthreads();
+    uint32_t to = done + __popc(ballot & ((1u << threadIdx.x % 32) - 1)), all = 0;
+    for (uint32_t w = 0; w < kThreads / 32; ++w) {
+      if (w < threadIdx.x / 32) to += s.words[w];
+      all += s.words[w];
+    }
+    if (is_kept) p[to] = value, ids[to] = id;
+    done += all;
+    __syncthreads();
+  }
+  return kept;
+}
+
+__device__ __forceinline__ bool is_finite(float value) {
+  return fabsf(value) < __uint_as_float(0x7f800000u);
+}
+
+constexpr uint32_t kParts = 32;
+
+// Of a row.
+__device__ __forceinline__ uint32_t* scratch_of(const OpArgs& args, uint32_t row, uint32_t v) {
+  return static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(row) * max(v * 6, 2 * kParts);
+}
+
+// The largest logit of a part of a row, for rows that want nothing else. Grid: rows, kParts.
+extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_constant__ OpArgs args) {
+  __shared__ uint32_t shared[64];
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t r = blockIdx.x, v = args.dim(symbol::Row::width);
+  if (r >= args.dim(symbol::Row::rows)) return;
+  const uint32_t each = (v + kParts - 1) / kParts, begin = min(v, blockIdx.y * each), n = min(each, v - begin);
+  const float* logits = args.buffer<const float>(binding::Sample::logits) + static_cast<uint64_t>(r) * v + begin;
+  const uint32_t best = n > 0 ? argmax_row(logits, n, shared) : 0;
+  if (threadIdx.x != 0) return;
+  uint32_t* part = scratch_of(args, r, v) + 2 * blockIdx.y;
+  const float value = n > 0 ? logits[best] : nan_value();
+  part[0] = __float_as_uint(value);
+  part[1] = value == value ? begin + best : kAbsent;
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_constant__ OpArgs args) {
+  __shared__ Shared s;
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t r = blockIdx.x, v = args.dim(symbol::Row::width), tid = threadIdx.x;
+  if (r >= args.dim(symbol::Row::rows)) return;
+  const SampleParams p = args.buffer<const SampleParams>(binding::Sample::params)[r];
+  const float* logits = args.buffer<const float>(binding::Sample::logits) + static_cast<uint64_t>(r) * v;
+  int32_t* out = args.buffer<int32_t>(binding::Sample::token) + r;
+  const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
+  const bool is_greedy = !(p.temperature >= 0x1p-20f);
+  if (is_greedy && !has_penalties && p.n_bias == 0) {
+    if (tid >= 32) return;
+    const uint32_t* part = scratch_of(args, r, v) + 2 * tid;
+    Best best{__uint_as_float(part[0]), part[1]};
+    for (int w = 16; w > 0; w /= 2)
+      best =
+          better(best, Best{__shfl_xor_sync(0xFFFFFFFFu, best.value, w), __shfl_xor_sync(0xFFFFFFFFu, best.index, w)});
+    if (tid == 0)
+      *out = best.index != kAbsent && is_finite(best.value) ? static_cast<int32_t>(best.index) : zinc_rt::kSampleNone;
+    return;
+  }
+  uint32_t* scratch = scratch_of(args, r, v);
+  auto *work = reinterpret_cast<float*>(scratch), *distance = reinterpret_cast<float*>(scratch + 5ull * v);
+  uint32_t *keys = scratch + v, *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
+  if (has_penalties || p.n_bias > 0) {
+    for (uint32_t i = tid; i < v; i += kThreads) work[i] = logits[i];
+    logits = work;
+    __syncthreads();
+  }
+  if (p.n_bias > 0) {
+    if (tid == 0) {
+      const uint32_t* entries = args.buffer<const uint32_t>(binding::Sample::bias) + 2ull * p.bias_begin;
+      for (uint32_t i = 0; i < p.n_bias; ++i) {
+        const uint32_t id = entries[2 * i];
+        if (id < v) work[id] = work[id] + __uint_as_float(entries[2 * i + 1]);
+      }
+    }
+    __syncthreads();
+  }
+  if (has_penalties) penalize(p, args.buffer<const int32_t>(binding::Sample::history) + p.history_begin, keys, work, v);
+  if (is_greedy) {
+    const uint32_t best = argmax_row(work, v, s.words);
+    if (tid == 0) *out = is_finite(work[best]) ? static_cast<int32_t>(best) : zinc_rt::kSampleNone;
+    return;
+  }
+  const uint32_t n_likely = keep_likely(logits, exact::rcp(p.temperature), v, p.typical_p < 1.0f, keys, ids, s);
+  sort_pairs(keys, ids, more_keys, more_ids, n_likely, s);
+  // From here on candidates: their probabilities lie where keys did.
+  uint32_t n = p.top_k > 0 ? min(p.top_k, n_likely) : n_likely;
+  auto* probability = reinterpret_cast<float*>(keys);
+  const float top = logit_of(keys[0]);
+  if (!is_finite(top)) {  // for all threads alike
+    if (tid == 0) *out = zinc_rt::kSampleNone;
+    return;
+  }
+  __syncthreads();
+  for (uint32_t i = tid; i < n; i += kThreads) {
+    const float d = logit_of(keys[i]) - top, e = exact::exp(d);
+    distance[i] = d;
+    probability[i] = e == e ? e : 0.0f;
+  }
+  __syncthreads();
+  auto sums = sums_of(reinterpret_cast<float*>(more_keys), s, [&](uint32_t i) { return probability[i]; });
+  sums.make(n);
+  uint32_t n_made = n;
+  if (p.top_p < 1.0f) {
+    const float wanted = sums.of(n) * p.top_p;
+    const uint32_t reached = sums.count_until(n, [&](float v) { return !(v < wanted); });
+    if (reached > 0) n = reached;
+  }
+  {
+    __syncthreads();
+    if (tid == 0) s.count = 1;
+    __syncthreads();
+    for (uint32_t i = tid; i < n; i += kThreads)
+      if (!(probability[i] < p.min_p)) atomicMax(&s.count, i + 1);
+    __syncthreads();
+    n = s.count;
+    __syncthreads();
+  }
+  if (p.typical_p < 1.0f) {
+    n = keep_typical(p.typical_p, n, probability, ids, distance, reinterpret_cast<uint32_t*>(work), more_ids, more_keys,
+                     scratch + 5ull * v, s);
+    sums.make(n);
+    n_made = n;
+  }
+  const float u = zinc_rt::philox::uniform(p.seed_lo, p.seed_hi, p.position) * sums.of(n);
+  const uint32_t drawn = sums.count_until(n_made, [&](float v) { return v > u; });
+  if (tid == 0) *out = static_cast<int32_t>(ids[drawn > 0 && drawn <= n ? drawn - 1 : 0]);
+}

@@ -1,0 +1,11 @@
+// SIGMOID_MUL: y = x * sigmoid(gate); y may be x.
+#include "kernels/cuda/device.cuh"
+
+using namespace zinc_rt::cuda;
+
+extern "C" __global__ void sigmoid_mul(const __grid_constant__ OpArgs args) {
+  const float *x = args.buffer<const float>(binding::SigmoidMul::x),
+              *gate = args.buffer<const float>(binding::SigmoidMul::gate);
+  float* y = args.buffer<float>(binding::SigmoidMul::y);
+  each_value(args, [=](uint64_t i) { y[i] = x[i] * exact::sigmoid(gate[i]); });
+}

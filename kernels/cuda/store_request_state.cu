@@ -1,0 +1,16 @@
+// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r]; outside the table nothing.
+#include "kernels/cuda/device.cuh"
+
+using namespace zinc_rt::cuda;
+
+extern "C" __global__ void store_request_state(const __grid_constant__ OpArgs args) {
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t r = blockIdx.x * blockDim.x + threadIdx.x, fields = args.dim(symbol::RequestState::fields);
+  if (r >= args.dim(symbol::RequestState::rows)) return;
+  const uint32_t field = args.constants<push::RequestState>().field;
+  const auto slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::StoreRequestState::slot)[r]);
+  if (slot < args.dim(symbol::RequestState::s) && field < fields)
+    args.buffer<uint32_t>(binding::StoreRequestState::slots)[static_cast<uint64_t>(slot) * fields + field] =
+        args.buffer<const uint32_t>(binding::StoreRequestState::value)[r];
+}

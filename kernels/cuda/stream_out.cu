@@ -1,0 +1,26 @@
+// STREAM_OUT: appends (sequence number, slot, token, row) for each output row to the host's ring; entry 0 holds the
+// count, written after the entries. One workgroup.
+#include "kernels/cuda/device.cuh"
+
+using namespace zinc_rt::cuda;
+
+extern "C" __global__ void stream_out(const __grid_constant__ OpArgs args) {
+  __shared__ uint32_t first;
+  wait_for_inputs();
+  let_next_start();
+  const uint32_t n = args.dim(symbol::StreamOut::rows), entries = args.dim(symbol::StreamOut::entries);
+  auto* ring = args.buffer<volatile uint32_t>(binding::StreamOut::ring);
+  if (threadIdx.x == 0) first = ring[0];  // by one thread: see step_begin
+  __syncthreads();
+  const uint32_t count = first;
+  for (uint32_t r = threadIdx.x; r < n; r += blockDim.x) {
+    volatile uint32_t* entry = ring + 4 * (1 + (count + r) % (entries - 1));
+    entry[0] = count + r;
+    entry[1] = static_cast<uint32_t>(args.buffer<const int32_t>(binding::StreamOut::slot)[r]);
+    entry[2] = static_cast<uint32_t>(args.buffer<const int32_t>(binding::StreamOut::token)[r]);
+    entry[3] = r;
+  }
+  __threadfence_system();
+  __syncthreads();
+  if (threadIdx.x == 0) ring[0] = count + n;
+}
