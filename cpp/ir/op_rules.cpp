@@ -6,11 +6,19 @@
 #include "base/error.h"
 #include "kernels/common/operands.h"
 
-// Row: "operand operand ... -> result result ... ; attribute ...".
-//   operand    name[?]:types[dims]   ? = may be absent; ! before the name = its type selects the kernel
-//   types      a|b of: any dtype name, W (weight formats), A (f32, or the activation type that the weight wants), KV,
-//   FW (f32 f16 bf16) dims       numbers, variables, attributes, or products of them: n_heads*head_dim result
-//   name=input: updates that input in place; name~: fresh, or the first input in place attribute  name:u32 or name:f32
+// The text of a row: "operand operand ... -> result result ... ; attribute attribute ...", where
+//   operand    [!]name[?]:types[dims]. "!": the type of this operand selects the kernel. "?": it may be absent.
+//   types      one or several of these, joined by "|":
+//                a dtype's name, such as f32
+//                W   any weight format
+//                A   f32, or the activation type that the weight wants
+//                KV  any type of the KV cache: f32, f16, q8_0
+//   dims       joined by ",": a number, a variable, an attribute, or a product of them such as n_heads*head_dim
+//   result     one of
+//                name:types[dims]   a fresh buffer
+//                name~:types[dims]  a fresh buffer, or the first input, written in place
+//                name=input         that input, updated in place
+//   attribute  name:u32 or name:f32
 namespace zinc_rt::ir {
 namespace {
 
@@ -21,10 +29,8 @@ struct Row {
 
 constexpr std::string_view kAttention =
     "q:f32[n,n_heads*head_dim] !kv_k:KV[pages,16,n_kv_heads*head_dim] kv_v:KV[pages,16,n_kv_heads*v_head_dim] "
-    "pos:i32[n] slot:i32[n] "
-    "page_table:i32[s,m] -> y:f32[n,n_heads*v_head_dim] ; n_heads:u32 n_kv_heads:u32 head_dim:u32 v_head_dim:u32 "
-    "scale:f32 "
-    "window:u32 softcap:f32";
+    "pos:i32[n] slot:i32[n] page_table:i32[s,m] -> y:f32[n,n_heads*v_head_dim] ; "
+    "n_heads:u32 n_kv_heads:u32 head_dim:u32 v_head_dim:u32 scale:f32 window:u32 softcap:f32";
 
 constexpr Row kRows[] = {
     {Op::EMBED, "ids:i32[n] !table:W[v,d] -> y:f32[n,d] ; scale:f32"},
@@ -56,10 +62,8 @@ constexpr Row kRows[] = {
      "taps:u32"},
     {Op::SSM_DELTA_NET,
      "x:f32[n,c] beta:f32[n,n_v_heads] alpha:f32[n,n_v_heads] a:f32[n_v_heads] dt:f32[n_v_heads] pos:i32[n] "
-     "slot:i32[n] "
-     "state:f32[s,n_v_heads,k_dim,v_dim] -> y:f32[n,n_v_heads*v_dim] next=state ; n_k_heads:u32 n_v_heads:u32 "
-     "k_dim:u32 v_dim:u32 "
-     "tiled:u32 eps:f32"},
+     "slot:i32[n] state:f32[s,n_v_heads,k_dim,v_dim] -> y:f32[n,n_v_heads*v_dim] next=state ; "
+     "n_k_heads:u32 n_v_heads:u32 k_dim:u32 v_dim:u32 tiled:u32 eps:f32"},
     {Op::SSM_GATED_NORM, "x:f32[n,d] z:f32[n,d] w:f32[group] -> y~:f32[n,d] ; eps:f32 group:u32"},
     {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
     {Op::LM_HEAD, "x:A[n,d] !w:W[v,d] -> logits:f32[n,v]"},

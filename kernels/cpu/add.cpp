@@ -1,4 +1,5 @@
-// ADD: z = x + y. Shapes: [n, d]. z may be x.
+// ADD: z = x + y. z may be x.
+// Shapes: x, y, z [n, d].
 // Order: element by element.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"

@@ -1,5 +1,7 @@
-// ARGMAX: token[r] = index of the largest logit; on a tie the lower index. NaN never wins; a row of NaN gives 0.
-// Shapes: logits [n, v], token [n]. Order: none.
+// ARGMAX: token[r] is the index of the largest logit of row r, on a tie the lower index. NaN never wins; a row of NaN
+// gives 0.
+// Shapes: logits [n, v], token [n].
+// Order: none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

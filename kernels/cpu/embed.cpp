@@ -1,5 +1,7 @@
 // EMBED: y[t] = scale * table[ids[t]], widened to float. An id outside the table gives a row of NaN, which the engine
-// reports; it cannot read outside the table. Order: none.
+// reports; nothing outside the table is read.
+// Shapes: ids [n], table [v, d], y [n, d].
+// Order: none.
 #include <cmath>
 
 #include "base/name_list.h"

@@ -1,14 +1,25 @@
-// FLASH_ATTN: causal attention of one query token a slot over its paged KV history, grouped query heads (head h reads
-// kv head h / (n_heads / n_kv_heads)); with window > 0 token i sees j with i - j < window. softcap > 0: s = cap *
-// tanh(s / cap). Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16,
-// n_kv_heads * v_head_dim], y [n, n_heads * v_head_dim]. Order (rule 5): the history is cut at absolute positions into
-// chunks of 128. In a chunk: s_j = dot(q, k_j) * scale by the float dot; their maximum; p_j = exp(s_j - max); l = sum
-// of p in 16 lanes (lane = j mod 16), folded; o[i] = fma(p_j, v_j[i], o[i]) in token order. Chunks merge ascending: m'
-// = max(m, m_c), a = exp(m - m'), b = exp(m_c - m'), l = fma(l_c, b, l a), o = fma(o_c, b, o a). y = o * (1 / l).
-// Masked tokens are skipped, never added. K and V of any cache type are widened to float first.
+// FLASH_ATTN: causal attention of one query token a slot over the slot's paged K and V. Query heads are grouped: head h
+// reads kv head h / (n_heads / n_kv_heads). With window > 0, token i sees token j where i - j < window. With
+// softcap > 0, s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of any cache type are widened
+// to float first.
+// Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
+//   v_head_dim], y [n, n_heads * v_head_dim].
+// Order (rule 5): the history is cut at absolute positions into chunks of 128.
+//   In a chunk:
+//     s_j = dot(q, k_j) * scale, by the float dot of rule 4
+//     max = the largest s_j
+//     p_j = exp(s_j - max)
+//     l   = sum of p_j in 16 lanes (lane = j mod 16), folded
+//     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending
+//   Chunks merge in ascending order; m, l, o are the totals so far and m_c, l_c, o_c those of the chunk:
+//     m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m')
+//     l  = fma(l_c, b, l * a)
+//     o  = fma(o_c, b, o * a)
+//   y = o * (1 / l)
 //
-// Few tokens of long histories are too few workgroups for the threads. Their chunks are then computed beforehand, by
-// prepare, in groups that threads share evenly; the workgroup merges them. The bits are the same however they are cut.
+// A step of few tokens with long histories has fewer workgroups than threads. Then `prepare` computes the chunks before
+// the workgroups start, in groups that the threads share evenly, and the workgroup only merges them. The groups change
+// no bit.
 #include <algorithm>
 
 #include "base/multiversion.h"
@@ -48,12 +59,12 @@ void finish(const Head& total, std::uint32_t dim, float* y) {
   for (std::uint32_t i = 0; i < dim; ++i) y[i] = total.o[i] * r;
 }
 
-// The positions that a token sees begin here, and end with its own.
+// The first position that the token at `pos` sees; the last one is its own.
 std::uint32_t first_seen(const push::FlashAttn& c, std::uint32_t pos) {
   return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
 }
 
-// A token's K or V of one kv head as floats: where it lies when it is float already, else in `wide`.
+// K or V of one token and kv head as floats: a pointer into the cell if it is float already, else to `wide`.
 const float* widen(const std::byte* cell, DType kv, std::uint32_t head, std::uint32_t dim, float* wide) {
   const std::byte* at = cell + row_bytes(kv, std::uint64_t{head} * dim);
   if (kv == DType::kF32) return reinterpret_cast<const float*>(at);
@@ -177,11 +188,11 @@ void run_attend(const CpuArgs& args, const AttendTile& tile) {
 namespace {
 
 constexpr std::uint32_t kGroupsAThread = 4;  // of chunks, where histories are cut
-// Chunks of a thread's share below which a cut costs as much as it gains, where each thread has a whole history anyway.
+// Where each thread has a whole history anyway, cutting pays only if a thread's share is at least so many chunks.
 constexpr std::uint32_t kLeastAThread = 24;
 
-// Which histories of a step are cut: those of more chunks than `most`, into groups of at most so many, so that the
-// groups of all kv heads are some kGroupsAThread a thread.
+// Which histories of a step are cut into groups of chunks: those that have more than `most` chunks, into groups of at
+// most `most`. `most` is chosen so that the groups of all kv heads are about kGroupsAThread for each thread.
 struct Cut {
   const push::FlashAttn& shape;
   const std::int32_t* pos;
@@ -203,26 +214,27 @@ struct Cut {
     return first_seen(shape, static_cast<std::uint32_t>(pos[t])) / kChunk;
   }
   std::uint32_t end_chunk(std::uint32_t t) const { return static_cast<std::uint32_t>(pos[t]) / kChunk + 1; }
-  // 1: the history is not cut.
+  // How many groups token t's history is cut into; 1: it is not cut.
   std::uint32_t groups(std::uint32_t t) const {
     const std::uint32_t n = end_chunk(t) - first_chunk(t);
     return n > most ? (n + most - 1) / most : 1;
   }
 };
 
-// Floats of the records of a token and kv head: of all chunks that a slot's pages hold.
+// How many floats the records of one token and kv head take, if all pages of its slot are in use.
 std::uint64_t records_floats(const CpuArgs& args) {
   const auto& c = args.constants<push::FlashAttn>();
   return (std::uint64_t{args.dim(kSymbols["dim:m"])} * 16 + kChunk - 1) / kChunk * (c.n_heads / c.n_kv_heads) *
          attend_record_floats(c.v_head_dim);
 }
-// Those of the cut_idx-th history that is cut.
+// The records of the cut_idx-th of the histories that are cut, for one kv head.
 float* records_of(const CpuArgs& args, std::uint32_t cut_idx, std::uint32_t kv_head) {
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
   return reinterpret_cast<float*>(args.shared) + (std::uint64_t{cut_idx} * n_kv_heads + kv_head) * records_floats(args);
 }
 
-// A history that is cut has more chunks than n_kv_heads / n_groups of all, so fewer than n_groups / n_kv_heads are.
+// A history that is cut has more than n_kv_heads / n_groups of all chunks, where n_groups = kGroupsAThread * n_threads.
+// So fewer than n_groups / n_kv_heads histories are cut.
 std::uint64_t shared_bytes(const CpuArgs& args) {
   if (args.n_threads < 2) return 0;
   const std::uint32_t n_kv_heads = args.constants<push::FlashAttn>().n_kv_heads;
@@ -238,7 +250,7 @@ std::uint32_t n_prepare(const CpuArgs& args) {
   return n;
 }
 
-// One group of chunks of a token and kv head.
+// Computes one group of chunks of a token and kv head.
 void prepare(const CpuArgs& args) {
   const Cut cut(args);
   std::uint32_t item = args.wg[0], cut_idx = 0, t = 0;

@@ -1,5 +1,6 @@
-// GATHER_ROWS: y[r] = x[rows[r]]: the tokens whose logits are wanted. Shapes: x [n, d], rows [r], y [r, d]. A row
-// outside x gives NaN. Order: none.
+// GATHER_ROWS: y[r] = x[rows[r]], the tokens whose logits are wanted. A row outside x gives NaN.
+// Shapes: x [n, d], rows [r], y [r, d].
+// Order: none.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,5 @@
-// GLU: y = act(gate) * up, act = silu (0) or gelu in its tanh form (1). Shapes: [n, f]. y may be gate.
+// GLU: y = act(gate) * up, where act is silu (0) or gelu in its tanh form (1). y may be gate.
+// Shapes: gate, up, y [n, f].
 // Order: element by element.
 #include "base/multiversion.h"
 #include "base/name_list.h"

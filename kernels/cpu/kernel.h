@@ -1,5 +1,6 @@
 // How T-CPU calls a kernel: once a workgroup, from any thread, in any order. Each kernels/cpu/<op>.cpp defines one
-// `const CpuKernel kCpuKernel_<op>`; CMake writes the list of them from the file names.
+// `const CpuKernel kCpuKernel_<op>`; CMake writes the list of them from the file names. The head of such a file defines
+// the op: what it computes, its shapes, and the order of its sums, where "rule N" is that of docs/arithmetic.md.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +16,13 @@ struct LinearArgs;
 struct AttendTile;
 struct RowKernels;
 
-// A set of faster bodies for the work inside kernels, to the same bits (kernels/cpu_simd). Null members: the reference.
+// Faster bodies for the work inside kernels, with the same bits (kernels/cpu_simd). Where a member is null, the
+// reference runs.
 struct KernelSet {
   const char* name;
   bool reads_panels = false;  // whether quantized weights should lie in row panels (quant/panels.h)
-  // Rows [begin, end) of W times the rows of x; false, and nothing done, for what it does not serve.
+  // Multiplies rows [begin, end) of W by the rows of x. Returns false, having done nothing, for arguments that the set
+  // does not serve.
   bool (*linear_rows)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end) = nullptr;
   void (*attend)(const AttendTile& tile) = nullptr;
   const RowKernels* rows = nullptr;
@@ -30,12 +33,12 @@ struct CpuArgs {
   const std::uint32_t* symbols;  // values of CpuKernel::symbols
   const void* push;              // push::<Op>
   std::uint32_t n_tokens, n_outputs;
-  std::uint32_t wg[3];  // this workgroup
-  std::byte* lds;       // CpuKernel::lds_bytes of memory of this thread, aligned to 64
-  std::byte* shared;    // CpuKernel::shared_bytes, the same for all workgroups, aligned to 64
+  std::uint32_t wg[3];  // which workgroup this is
+  std::byte* lds;       // this thread's memory of CpuKernel::lds_bytes, aligned to 64
+  std::byte* shared;    // memory of CpuKernel::shared_bytes that all workgroups share, aligned to 64
   const KernelSet* set = nullptr;
-  std::uint32_t packed = 0;     // bit i: buffer i is memory whose quantized matrices lie in row panels
-  std::uint32_t n_threads = 1;  // that workgroups run on
+  std::uint32_t packed = 0;     // bit i: quantized matrices of buffer i lie in row panels (quant/panels.h)
+  std::uint32_t n_threads = 1;  // threads that run the workgroups
 
   bool is_packed(std::size_t i) const { return (packed >> i & 1) != 0; }
   template <class T>
@@ -46,7 +49,7 @@ struct CpuArgs {
   const T& constants() const {
     return *static_cast<const T*>(push);
   }
-  // A dimension symbol's value; the two open ones are resolved by the step.
+  // The value of a dimension symbol. Two of them, the rows of tokens and of outputs, are known in the step only.
   std::uint32_t dim(std::size_t symbol) const {
     const std::uint32_t value = symbols[symbol];
     if (value == 0xFFFFFFF0u) return n_tokens;
@@ -55,13 +58,8 @@ struct CpuArgs {
   }
 };
 
-enum class KeyTypes : std::uint8_t {
-  kNone,
-  kWeights,
-  kKv,
-  kF16AndBF16,
-  kQ4K
-};  // the types of the op's key operand it serves
+// Which types of the op's key operand a kernel serves.
+enum class KeyTypes : std::uint8_t { kNone, kWeights, kKv, kF16AndBF16, kQ4K };
 
 struct CpuGrid {
   const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1
@@ -75,8 +73,8 @@ struct CpuKernel {
   CpuGrid grid[2];
   KeyTypes keys = KeyTypes::kNone;
   std::uint64_t (*lds_bytes)(const std::uint32_t* symbols) = nullptr;
-  // Optional: work that comes before the first workgroup, into args.shared: prepare is called as run is, n_prepare
-  // times (wg[0]). n_prepare and shared_bytes may read the op's inputs.
+  // Optional: work that is done before the first workgroup starts and is left in args.shared. `prepare` is called as
+  // `run` is, n_prepare times, with wg[0] counting the calls. n_prepare and shared_bytes may read the op's inputs.
   void (*prepare)(const CpuArgs& args) = nullptr;
   std::uint32_t (*n_prepare)(const CpuArgs& args) = nullptr;
   std::uint64_t (*shared_bytes)(const CpuArgs& args) = nullptr;

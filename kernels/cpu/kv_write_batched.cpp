@@ -1,9 +1,10 @@
-// KV_WRITE_BATCHED: stores each token's K and V row in its cell of the paged cache: page = page_table[slot][pos / 16],
-// cell = pos % 16. Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v
-// [pages, 16, nv] in f32, f16 or q8_0. A page lies `pitch` bytes after the one before it: a page holds all layers. f32
-// to f16 rounds to nearest even; q8_0 takes blocks of 32 with d = f16(amax / 127), q = round(x / d) held to
-// -127..127, all 0 where d is 0. A NaN or an infinity in the block, or a d beyond f16, makes d NaN. Order: none; every
-// cell has one writer.
+// KV_WRITE_BATCHED: stores each token's rows of K and V in its cell of the paged cache: page = page_table[slot][pos /
+// 16], cell = pos % 16. A page begins `pitch` bytes after the one before it, since a page holds all layers.
+// Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v [pages, 16, nv] in
+//   f32, f16 or q8_0.
+// Types: f16 rounds to nearest even. q8_0 takes blocks of 32 with d = f16(amax / 127) and q = round(x / d) held to
+//   -127..127, all 0 where d is 0; a NaN or an infinity in the block, or a d beyond f16, makes d NaN.
+// Order: none; every cell has one writer.
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/half.h"

@@ -1,6 +1,7 @@
-// LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m]. Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
-// x of type q8a32 or q8a256 (made by QUANTIZE): the format's integer dot (rule 3). x of type f32: the weight row is
-// widened to float and the float dot of rule 4 is used, for float weights and for the debugging mode activations = f32.
+// LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
+// Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
+// Types: x in q8a32 or q8a256 (made by QUANTIZE) takes the format's integer dot (rule 3). x in f32 takes the float dot
+//   (rule 4) of the weight row widened to float; this serves float weights and the debugging mode activations = f32.
 // Order: the dot's own, written in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
 #include <algorithm>
 
@@ -58,7 +59,7 @@ void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end)
     part.packed = packed;
     return args.set->linear_rows(part, from, to);
   };
-  // Of a packed matrix the last rows lie after the panels, as in a file.
+  // The last rows of a packed matrix, too few for a panel, lie after the panels as they would in a file.
   const bool packed = args.packed && has_panels(args.w_dtype);
   const std::uint32_t in_panels = packed ? std::clamp(rows_in_panels(args.rows), begin, end) : begin;
   if (begin < in_panels && !fast(begin, in_panels, true)) linear_reference(args, begin, in_panels);
@@ -75,7 +76,7 @@ bool rounds_x(const KernelSet* set, DType w, DType x, std::uint32_t n) {
   return set != nullptr && set->rows != nullptr && set->rows->rounds_x != nullptr && set->rows->rounds_x(w, x, n);
 }
 
-// What a part is multiplied with: h in a type, or its bf16.
+// The form of h that a part is multiplied by: its type, or h rounded to bf16.
 struct Form {
   DType type;
   bool is_rounded;
@@ -87,7 +88,7 @@ Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& pa
   return {type, rounds_x(args.set, part.w_dtype, type, norm.n)};
 }
 
-// A token's memory has a place for h in each of the forms that parts may want, one after another.
+// The memory of a token holds h in every form that parts may want, one after another.
 constexpr Form kForms[] = {{DType::kF32, false}, {DType::kQ8A32, false}, {DType::kQ8A256, false},
                            {DType::kF32, true},  {DType::kQ8A32, true},  {DType::kQ8A256, true}};
 std::uint64_t bytes_of(const Form& form, std::uint32_t d) {

@@ -1,6 +1,7 @@
 // MATMUL_WMMA_Q4K: c = a b^T with b in Q4_K, dequantized on the fly, and a quantized by QUANTIZE: the matrix-unit form
-// of LINEAR. Shapes: a [n, k] q8a256, b [m, k] q4_k, c [n, m] f32. Order: the integer dot of quant/q4_k.cpp, so int8
-// matrix units keep the bits.
+// of LINEAR.
+// Shapes: a [n, k] q8a256, b [m, k] q4_k, c [n, m] f32.
+// Order: the integer dot of quant/q4_k.cpp, so int8 matrix units keep the bits.
 #include <algorithm>
 
 #include "base/name_list.h"

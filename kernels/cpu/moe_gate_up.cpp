@@ -1,6 +1,7 @@
-// MOE_GATE_UP: for each of a token's k chosen experts gate = LINEAR(x, gate_w[id]), up = LINEAR(x, up_w[id]): two
-// MOE_LINEARs. Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f]. An id outside [0, e) gives
-// NaN. Order: as LINEAR.
+// MOE_GATE_UP: for each of a token's k chosen experts, gate = LINEAR(x, gate_w[id]) and up = LINEAR(x, up_w[id]): two
+// MOE_LINEARs. An id outside [0, e) gives NaN.
+// Shapes: x [n, d], gate_w, up_w [e, f, d], ids [n, k], gate, up [n, k * f].
+// Order: as LINEAR.
 #include <algorithm>
 
 #include "base/name_list.h"

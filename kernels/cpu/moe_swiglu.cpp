@@ -1,5 +1,6 @@
-// MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, act as in GLU. Shapes: [n, k * f]. y may be
-// gate. Order: element by element.
+// MOE_SWIGLU: y = act(gate) * up for the k chosen experts of each token, act as in GLU. y may be gate.
+// Shapes: gate, up, y [n, k * f].
+// Order: element by element.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,4 +1,5 @@
-// Row-level references that several ops share: a fused op is these in order. Pure and thread safe.
+// The reference functions on rows that several ops share: a fused op calls them one after another. All are pure and may
+// run in any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +19,16 @@ struct DeltaStep {
   std::uint32_t k_dim, v_dim;
   float *state, *u, *y;
 };
-// ssm_conv1d.cpp: one token of n channels, of which the pointers are at the first; the rows of state, `taps` of them,
-// lie pitch floats apart, and are updated.
+// ssm_conv1d.cpp: one token of n channels; all pointers are at the first of them. The state has `taps` rows, `pitch`
+// floats apart, and is updated.
 struct ConvStep {
   const float *x, *w;
   std::uint32_t width, taps, n, pitch;
   float *state, *y;
 };
 
-// One channel of it: the sum before the activation; the state moves on by the token. Inlined, since units for
-// instruction sets have it for the channels that no whole vector takes.
+// Channel `ch` of such a step: returns the sum before the activation and moves the state on by the token. It is inlined
+// because the kernel sets use it for the channels that do not fill a vector.
 static inline __attribute__((always_inline)) float conv_channel(const ConvStep& step, std::uint32_t ch) {
   const std::uint64_t pitch = step.pitch;
   const float now = step.x[ch];
@@ -41,7 +42,8 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   return acc;
 }
 
-// The row functions that a kernel set may have bodies of its own for, to the same bits. `set` null: the reference.
+// The row functions for which a kernel set may have bodies of its own, with the same bits. The functions below that take
+// a `set` run the reference where it is null.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
   void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
@@ -50,14 +52,15 @@ struct RowKernels {
   void (*glu)(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n);
   void (*delta_step)(const DeltaStep& step);
   void (*conv_step)(const ConvStep& step);
-  // linear_rows where w is f32, f16 or bf16 and x is f32, or bf16 as below.
+  // linear_rows for w in f32, f16 or bf16 and x in f32, or in bf16 where rounds_x says so.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // Arithmetic `fast`, null elsewhere: whether linear_rows should have n rows of x, which are of type `x`, as bf16 for
-  // such weights; a row that is rounded for all its calls, filled up with zeros to a whole line.
+  // For arithmetic `fast`, null elsewhere. rounds_x: whether linear_rows wants n rows of x, which have type `x`, rounded
+  // to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line with
+  // zeros.
   bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
   void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
-// Of a row in an array of them: an odd number of lines, so that few rows meet in the same sets of a cache.
+// The bytes from one bf16 row to the next: an odd number of cache lines, so that rows spread over the sets of a cache.
 inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
   return (std::uint64_t{k} * 2 + 63) / 64 * 64 | 64;
 }
@@ -87,12 +90,13 @@ inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t 
          pos % 16 * cell_bytes;
 }
 
-// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x. `x` has type x_dtype and x_pitch bytes a row: what
-// w_dtype is multiplied with, f32, or bf16 where the set's rounds_x says so; scratch holds k floats. bias may be null.
+// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, each x_pitch bytes after the one before it. x_dtype is
+// the activation type of w_dtype, or f32, or bf16 where the set's rounds_x says so. scratch holds k floats; bias may be
+// null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
-  bool packed;  // W lies in row panels (quant/panels.h), but for its last rows
+  bool packed;  // W lies in row panels (quant/panels.h), except for the last rows if they do not fill one
   std::uint32_t rows;
   const float* bias;
   const void* x;
@@ -106,8 +110,8 @@ struct LinearArgs {
 };
 void linear_rows(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// linear.cpp, for the fused ops: h = RMS_NORM(x, norm_w), quantized as each part's format wants if `quantize`, is made
-// once a token by prepare; then rows [begin, end) of each part's LINEAR(h).
+// linear.cpp, for the fused ops: norm_linear_prepare makes h = RMS_NORM(x, norm_w) once a token, quantized as each
+// part's format wants if `quantize`. norm_linear then computes rows [begin, end) of each part's LINEAR(h).
 struct NormLinearPart {
   const void* w;
   DType w_dtype;
@@ -128,8 +132,8 @@ void norm_linear(const CpuArgs& args, const NormArgs& norm, std::span<const Norm
 std::uint64_t norm_linear_lds(std::uint32_t d);
 std::uint64_t norm_linear_shared(std::uint32_t d);
 
-// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it, several tokens at a time; expert 0 also
-// answers for ids that no expert has, with NaN. scratch: moe_linear_lds bytes.
+// moe_linear.cpp: rows [begin, end) of one expert for the tokens that chose it, several tokens at a time. The call for
+// expert 0 also writes NaN for ids that no expert has. scratch has moe_linear_lds bytes.
 struct MoeLinearArgs {
   const void* w;
   DType w_dtype;
@@ -144,17 +148,17 @@ struct MoeLinearArgs {
   std::byte* scratch;
   const KernelSet* set;
 };
-constexpr std::uint32_t kMoeTile = 64;  // rows of an expert a workgroup
+constexpr std::uint32_t kMoeTile = 64;  // rows of an expert that a workgroup computes
 std::uint64_t moe_linear_lds(std::uint32_t d);
 void moe_linear_tile(const MoeLinearArgs& args, std::uint32_t expert, std::uint32_t begin, std::uint32_t end);
 
-// moe_sum.cpp: the weight of choice i (of all tokens' choices).
+// moe_sum.cpp: the weight of choice i, counted over the choices of all tokens.
 float moe_weight(const float* weights, const std::int32_t* ids, const float* expert_scale, std::uint32_t e,
                  std::uint32_t i);
 
 // flash_attn.cpp: query tokens [0, n) of a tile, which may be of several slots, for the query heads of one kv head.
 constexpr std::uint32_t kAttendChunk = 128;  // positions (docs/arithmetic.md, rule 5)
-constexpr std::uint32_t kAttendRows = 64;    // pairs of a query token and a head that scratch memory is for
+constexpr std::uint32_t kAttendRows = 64;    // pairs (query token, head) for which there is scratch memory
 struct AttendTile {
   push::FlashAttn shape;
   const float* q;  // [n, n_heads * head_dim]
@@ -168,9 +172,9 @@ struct AttendTile {
   std::uint32_t pages_per_slot, n, kv_head;
   float* y;        // [n, n_heads * v_head_dim]
   float* scratch;  // attend_scratch_floats, aligned to 64 bytes
-  // Not null: the tile is one token, of which chunks [chunk_begin, chunk_end) are left unmerged here, and y as it is. A
-  // record (attend_record_floats) a chunk and query head of the kv head, heads side by side: o, then from the first
-  // multiple of 16 on its maximum and sum.
+  // If not null, the tile is one token; the results of its chunks [chunk_begin, chunk_end) are written here, unmerged,
+  // and y is left alone. There is one record of attend_record_floats for each chunk and each query head of the kv head,
+  // the heads of a chunk side by side: o, padded to a multiple of 16, then the chunk's maximum and its sum.
   float* records = nullptr;
   std::uint32_t chunk_begin = 0, chunk_end = 0;
 };
@@ -178,12 +182,14 @@ void attend(const AttendTile& tile);
 inline std::uint64_t attend_record_floats(std::uint64_t v_head_dim) {
   return (v_head_dim + 15) / 16 * 16 + 16;
 }
-// Of every kernel set: a page of K or V, and for each row its query, a chunk's scores, and two rows of values.
+// Scratch memory enough for any kernel set: a page of K or V, and for each row its query, the scores of a chunk, and two
+// rows of values.
 inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
   const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
   return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);
 }
-// The tile of a workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads}, and its work.
+// attend_tile_of gives the tile of a workgroup of an attention kernel whose grid is {n in tiles of `tile`, n_kv_heads};
+// run_attend does its work.
 AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile);
 void run_attend(const CpuArgs& args, const AttendTile& tile);
 

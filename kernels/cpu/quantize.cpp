@@ -1,9 +1,12 @@
-// QUANTIZE: rows of floats to int8 blocks with one scale a block (kernels/common/act_q8.h): 32 elements (q8a32) or 256
-// (q8a256).
-//   amax = max |x|;  d = amax / 127;  q = round(x * (127 / amax)), ties to even, the quotients by exact::div;  sums of
-//   q are exact integers.
+// QUANTIZE: rows of floats to int8 blocks with one scale a block (kernels/common/act_q8.h), of 32 elements (q8a32) or
+// 256 (q8a256). In each block:
+//   amax = max |x|
+//   d = amax / 127
+//   q = round(x * (127 / amax)), ties to even; both quotients by exact::div
+//   sums of q are exact integers
 // A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it is seen in the
-// logits and not hidden. Order: none (the maximum is order-free).
+// logits and not hidden.
+// Order: none; the maximum is the same in any order.
 #include <cmath>
 
 #include "base/multiversion.h"

@@ -1,7 +1,8 @@
-// RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w); h is quantized as each weight's format wants (quantize = 1) or kept
-// float (0); then q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b), v = LINEAR(h, v_w, v_b). Shapes: x [n, d]; q_w [nq,
-// d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv]. Order: that of the three ops, so the bits are theirs.
-// A workgroup holds a tile of rows of q, k and v laid end to end.
+// RMS_NORM_FUSED_QKV: h = RMS_NORM(x, norm_w), quantized as each weight's format wants (quantize = 1) or kept float
+// (0); q = LINEAR(h, q_w, q_b), k = LINEAR(h, k_w, k_b), v = LINEAR(h, v_w, v_b). A workgroup holds a tile of the rows
+// of q, k and v laid end to end.
+// Shapes: x [n, d]; q_w [nq, d], k_w [nk, d], v_w [nv, d]; q [n, nq], k [n, nk], v [n, nv].
+// Order: that of the ops, so the bits are theirs.
 #include <algorithm>
 #include <array>
 

@@ -1,6 +1,7 @@
-// RMS_NORM_FUSED_ROPE_KV_WRITE: for each token q_out = ROPE(RMS_NORM(q, q_norm)), k' = ROPE(RMS_NORM(k, k_norm)), then
-// KV_WRITE_BATCHED(k', v). The norms are per head and left out where their weight is absent. Shapes: as ROPE and
-// KV_WRITE_BATCHED; q_norm, k_norm [head_dim]. Order: that of the ops, so the bits are theirs.
+// RMS_NORM_FUSED_ROPE_KV_WRITE: for each token q_out = ROPE(RMS_NORM(q, q_norm)) and k' = ROPE(RMS_NORM(k, k_norm)),
+// then KV_WRITE_BATCHED(k', v). The norms are per head and left out where their weight is absent.
+// Shapes: as ROPE and KV_WRITE_BATCHED; q_norm, k_norm [head_dim] or absent.
+// Order: that of the ops, so the bits are theirs.
 #include <cmath>
 
 #include "base/name_list.h"

@@ -1,7 +1,11 @@
 // ROPE: rotates pairs of the first n_rot values of each head by the angle of the token's position; the rest is copied.
-//   neox = 1: pairs (i, i + n_rot/2); neox = 0: pairs (2i, 2i + 1).   (a, b) -> (a c - b s, a s + b c)
-// Shapes: x [n, d], table [p, n_rot] = n_rot/2 pairs (cos, sin) a position, made on the host in double; y [n, d]. A
-// position outside the table gives NaN. Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
+//   neox = 1: pairs (i, i + n_rot/2)
+//   neox = 0: pairs (2i, 2i + 1)
+//   (a, b) -> (a c - b s, a s + b c)
+// A position outside the table gives NaN.
+// Shapes: x [n, d], pos [n], table [p, n_rot] = n_rot/2 pairs (cos, sin) a position, made on the host in double; y [n,
+//   d].
+// Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
 #include <cmath>
 
 #include "base/name_list.h"

@@ -1,19 +1,28 @@
-// SAMPLE: one token a row from logits [n, v], by SampleParams [n, 16 words], the row's tokens so far in history [h] and
-// its entries (token id, float) in bias [b, 2].
-//   1 bias: each entry is added to its token's logit, in their order; minus infinity forbids a token
-//   2 penalties, once for each token seen: repetition (positive logits times 1/p, others times p; prompt and generated
-//   tokens), then presence
-//     and count * frequency (generated tokens)
-//   3 temperature 0 (or below 2^-20, where it comes to the same): the largest, ties to the lower id. Else l = l *
-//   (1/temperature), and candidates in the order (l descending, id ascending)
-//   4 top_k keeps the first k; p_i = exp(l_i
-//   - l_0); top_p keeps the shortest prefix whose sum reaches top_p of the total;
-//     min_p drops those with p_i < min_p (p_0 = 1); typical_p keeps those whose surprise is nearest to the mean, until
-//     their sum reaches typical_p of the total of those left: with d_i = l_i - l_0 and m = sum(p_i d_i) / sum(p_i), in
-//     the order (|m - d_i| ascending, as before)
-//   5 u = Philox(seed, position) in [0, 1); the first i whose running sum exceeds u * total of what is left
-// A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, infinity anywhere) gives kSampleNone.
-// Order: sums run serially in candidate order. NaN logits sort last and are never drawn.
+// SAMPLE: draws one token for each row of logits. Shapes: logits [n, v]; params [n, 16 words], a SampleParams a row;
+// history [h], the tokens of all rows so far; bias [b, 2], pairs (token id, float) of all rows; token [n].
+//
+// For a row, l is its logits and i counts candidates from 0:
+//   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
+//   2 Penalties, once for each token that the history holds.
+//     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
+//     Presence, then count * frequency, are subtracted for generated tokens.
+//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit, ties to the lower
+//   id,
+//     and nothing of what follows. Else l = l * (1/temperature), and tokens become candidates in the order
+//     (l descending, id ascending).
+//   4 Cuts, one after another:
+//     top_k keeps the first k candidates.
+//     p_i = exp(l_i - l_0), so p_0 = 1.
+//     top_p keeps the shortest prefix whose sum of p reaches top_p of the total.
+//     min_p drops the candidates with p_i < min_p.
+//     typical_p keeps the candidates whose surprise is nearest to the mean: with d_i = l_i - l_0 and
+//     m = sum(p_i * d_i) / sum(p_i), those first in the order (|m - d_i| ascending, then as before), until their sum of
+//     p reaches typical_p of the total of the candidates left.
+//   5 Draw: u = Philox(seed, position) in [0, 1); the first i whose running sum of p exceeds u * the total of what is
+//     left.
+// A row whose largest l is not finite (NaN everywhere, minus infinity everywhere, or infinity anywhere) gives
+// kSampleNone. NaN logits come last in the order and are never drawn.
+// Order: sums run serially in the order of candidates (rule 7).
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -46,8 +55,8 @@ void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits
 
 void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t* counts, float* logits,
               std::uint32_t v) {
-  constexpr std::uint32_t kSeen =
-      0x80000000u;  // counts: times generated, plus this bit once the token is done or in the prompt
+  // counts[id]: how often the token was generated, plus this bit once its penalties have been applied.
+  constexpr std::uint32_t kSeen = 0x80000000u;
   std::fill_n(counts, v, 0u);
   for (std::uint32_t i = p.n_prompt; i < p.n_history; ++i)
     if (static_cast<std::uint32_t>(history[i]) < v) ++counts[history[i]];
@@ -63,7 +72,8 @@ void penalize(const SampleParams& p, const std::int32_t* history, std::uint32_t*
   }
 }
 
-// Keeps the typical ones of n candidates, whose `logit` is their p_i by now; how many. distance: their d_i.
+// The cut by typical_p: moves the candidates that it keeps to the front and returns how many they are. At this point
+// `logit` holds p_i, and `distance` d_i.
 std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, float* distance, std::uint32_t* order) {
   float total = 0.0f, sum = 0.0f;
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -88,9 +98,10 @@ std::uint32_t keep_typical(float typical_p, Candidate* all, std::uint32_t n, flo
   return kept;
 }
 
-// Those whose chance can tell, in their order; how many. One that is less than 2^-24 times as likely as the first is
-// less than half of the last bit of any sum that holds the first: it changes none and is never drawn. (Not so for the
-// mean of typical_p.) What is no number stays.
+// Moves the candidates that can still be drawn to the front, in their order, and returns how many they are. A candidate
+// less than 2^-24 times as likely as the first is less than half of the last bit of any sum that holds the first, so it
+// changes no sum and is never drawn. The mean of typical_p is a sum that it may change: do not call this there. NaN
+// stays.
 std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   constexpr float kLeast = -17.0f;  // exp(-17) = 0.69 * 2^-24
   float top = -INFINITY;
@@ -104,14 +115,15 @@ std::uint32_t keep_likely(Candidate* all, std::uint32_t v) {
   return kept;
 }
 
-// Ascending in the order of candidates; both zeros are the same, and what is no number comes last.
+// Ascends in the order of candidates. Both zeros have the same key; NaN comes last.
 std::uint32_t sort_key(float logit) {
   if (logit != logit) return 0xffffffffu;
   const auto bits = std::bit_cast<std::uint32_t>(logit + 0.0f);
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// By radix, a byte of the key at a time from the lowest; stable, and ids ascend before it. spare: n more.
+// A radix sort, one byte of the key at a time from the lowest. It is stable, and ids ascend before it, so they ascend
+// among equal logits after it. `spare` has room for n candidates.
 void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   std::uint32_t begin[4][256] = {};
   for (std::uint32_t i = 0; i < n; ++i) {
@@ -126,7 +138,7 @@ void sort(Candidate* all, Candidate* spare, std::uint32_t n) {
   }
 }
 
-// spare, distance and order: scratch of v.
+// Steps 3 to 5 for a temperature above 0. spare, distance and order are scratch memory for v entries each.
 std::int32_t draw(const SampleParams& p, Candidate* all, std::uint32_t v, Candidate* spare, float* distance,
                   std::uint32_t* order) {
   const float inverse = exact::rcp(p.temperature);

@@ -1,4 +1,5 @@
-// SCALE: y = (x * w) * scale, w one stored number or absent. Shapes: x, y [n, d], w [1]. y may be x.
+// SCALE: y = (x * w) * scale, where w is one stored number or absent. y may be x.
+// Shapes: x, y [n, d], w [1] or absent.
 // Order: element by element.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"

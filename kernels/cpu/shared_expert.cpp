@@ -1,7 +1,8 @@
-// SHARED_EXPERT: y = LINEAR(GLU(LINEAR(x, gate_w), LINEAR(x, up_w)), down_w); with gate_inp y = y * sigmoid(gate_inp .
-// x); hidden = hidden + y. Shapes: x [n, d], gate_w, up_w [f, d], down_w [d, f], gate_inp [d] or absent, hidden [n, d],
-// updated in place. quantize = 1: x and the product of the GLU are quantized as each weight's format wants. Order: that
-// of the ops; gate_inp by the float dot.
+// SHARED_EXPERT: y = LINEAR(GLU(LINEAR(x, gate_w), LINEAR(x, up_w)), down_w); with gate_inp, y = y * sigmoid(gate_inp .
+// x); then hidden = hidden + y, in place. quantize = 1: x and the product of the GLU are quantized as each weight's
+// format wants.
+// Shapes: x [n, d], gate_w, up_w [f, d], down_w [d, f], gate_inp [d] or absent, hidden [n, d].
+// Order: that of the ops; gate_inp by the float dot.
 #include <algorithm>
 
 #include "base/name_list.h"

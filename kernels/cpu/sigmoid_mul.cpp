@@ -1,4 +1,5 @@
-// SIGMOID_MUL: y = x * sigmoid(gate). Shapes: [n, d]. y may be x.
+// SIGMOID_MUL: y = x * sigmoid(gate). y may be x.
+// Shapes: x, gate, y [n, d].
 // Order: element by element.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"

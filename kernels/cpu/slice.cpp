@@ -1,5 +1,6 @@
 // SLICE: the columns [first, first + width) of each group of a row: y[t][g][i] = x[t][g][first + i].
-// Shapes: x [n, groups * group], y [n, groups * width]. Order: none.
+// Shapes: x [n, groups * group], y [n, groups * width].
+// Order: none.
 #include <algorithm>
 
 #include "kernels/common/operands.h"

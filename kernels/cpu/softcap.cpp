@@ -1,4 +1,5 @@
-// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp. Shapes: [n, d]. y may be x.
+// SOFTCAP: y = cap * tanh(x / cap), with 1 / cap by exact::rcp. y may be x.
+// Shapes: x, y [n, d].
 // Order: element by element.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"

@@ -1,12 +1,18 @@
 // SSM_DELTA_NET: the gated delta rule, head by head and token by token. x holds [q | k | v] of a token after the
-// convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. For v head h with its key head (tiled = 1: h mod
-// n_k_heads; 0: h / (n_v_heads / n_k_heads)):
-//   q = q / |q| / sqrt(k_dim), k = k / |k| with |.|^2 + eps;  g = exp(a[h] * softplus(alpha + dt[h]));  b =
-//   sigmoid(beta) S = g S;  u = (v - k S) b;  S = S + k u^T;  y = q S          S is [k_dim, v_dim], kept in state [s,
-//   n_v_heads, k_dim, v_dim]
-// Position 0 starts from S = 0. Tokens of one slot stand in ascending position. Shapes of the rest: beta, alpha [n,
-// n_v_heads], y [n, n_v_heads * v_dim]. Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim
-// rows ascending from 0; tokens in order (rule 8).
+// convolution: q, k [n_k_heads, k_dim], v [n_v_heads, v_dim]. v head h reads key head h mod n_k_heads (tiled = 1) or
+// h / (n_v_heads / n_k_heads) (tiled = 0). For each v head, with S its state [k_dim, v_dim]:
+//   q = q / |q| / sqrt(k_dim), k = k / |k|, where |.|^2 has eps added
+//   g = exp(a[h] * softplus(alpha + dt[h]))
+//   b = sigmoid(beta)
+//   S = g S
+//   u = (v - k S) b
+//   S = S + k u^T
+//   y = q S
+// Position 0 starts from S = 0. Tokens of one slot stand in ascending position.
+// Shapes: x [n, c], beta, alpha [n, n_v_heads], a, dt [n_v_heads], pos, slot [n],
+//   state [s, n_v_heads, k_dim, v_dim], updated in place; y [n, n_v_heads * v_dim].
+// Order: |.|^2 by the float dot; k S and q S: for each column fma over the k_dim rows ascending from 0; tokens in order
+//   (rule 8).
 #include <algorithm>
 
 #include "base/multiversion.h"

@@ -1,5 +1,6 @@
-// SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), the norm over groups of `group` (one v head). Shapes: x, z, y [n, d], w
-// [group]. Order: that of RMS_NORM, then one product. y may be x.
+// SSM_GATED_NORM: y = RMS_NORM(x, w) * silu(z), the norm over groups of `group` (one v head). y may be x.
+// Shapes: x, z, y [n, d], w [group].
+// Order: that of RMS_NORM, then one product.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,6 +1,8 @@
-// STATE_COPY: state[to[i]] = state[from[i]] for each pair: recurrent state of a slot into a checkpoint, or back; a KV
-// page onto another. Shapes: from, to [n], state [s, w], updated in place. No entry that is written may be named twice.
-// Bits are moved, not values: the words of a page may be f16 pairs or quantized blocks. Order: none.
+// STATE_COPY: state[to[i]] = state[from[i]] for each pair: the recurrent state of a slot into a checkpoint, or back; or
+// a KV page onto another. No entry that is written may be named twice. Bits are moved, not values: the words of a page
+// may be f16 pairs or quantized blocks.
+// Shapes: from, to [n], state [s, w], updated in place.
+// Order: none.
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,7 @@
-// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r], a word of the slot table, in place. Shapes: slots [s, fields]
-// u32, slot, value [n]. A slot or field outside the table is not written. Rows name distinct slots. Order: none.
+// STORE_REQUEST_STATE: slots[slot[r]][field] = value[r], a word of the slot table, in place. A slot or field outside
+// the table is not written. Rows name distinct slots.
+// Shapes: slots [s, fields] u32, slot [n], value [n].
+// Order: none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"

@@ -1,5 +1,6 @@
-// VERIFY_K: how many of k drafted tokens the target model would have picked greedily: accept_len[b] = length of the
-// longest prefix with draft[b][i] = ARGMAX(logits[b][i]). Shapes: draft [b, k], logits [b, k, v], accept_len [b].
+// VERIFY_K: how many of k drafted tokens the target model would have picked greedily: accept_len[b] is the length of
+// the longest prefix with draft[b][i] = ARGMAX(logits[b][i]).
+// Shapes: draft [b, k], logits [b, k, v], accept_len [b].
 // Order: none.
 #include "base/name_list.h"
 #include "kernels/common/operands.h"
