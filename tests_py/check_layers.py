@@ -11,6 +11,7 @@ import sys
 ALLOWED = {
     "base": [],
     "model": ["base"],
+    "jinja": ["base"],
     "tokenizer": ["base", "model"],
     "ir": ["base"],
     "kernel": ["base", "ir"],
@@ -21,7 +22,7 @@ ALLOWED = {
     "sched": ["base", "mem"],
     "executor": ["base", "model", "arch", "ir", "kernel", "mem", "ring", "lower"],
     "vulkan": ["base", "model", "executor"],
-    "engine": ["base", "model", "tokenizer", "mem", "sched", "executor", "vulkan"],
+    "engine": ["base", "model", "jinja", "tokenizer", "mem", "sched", "executor", "vulkan"],
     "server": ["base"],
     "client": ["base"],
     "tools": [
@@ -47,10 +48,10 @@ TESTS_ALSO = {
     "executor": {"kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
-    "fuzz": {"base", "model", "tokenizer", "ir", "kernel", "ring", "server"},
+    "fuzz": {"base", "model", "jinja", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
-BINDINGS_MAY_SEE = {"base", "model", "tokenizer", "tools"}
+BINDINGS_MAY_SEE = {"base", "model", "jinja", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}

@@ -1,6 +1,6 @@
-"""Writes tests_cpp/tokenizer/data/jinja_cases.jsonl: templates, contexts, and what Python's jinja2 makes of them.
+"""Writes tests_cpp/jinja/data/jinja_cases.jsonl: templates, contexts, and what Python's jinja2 makes of them.
 
-Usage: python tests_py/make_jinja_cases.py tests_cpp/tokenizer/data/jinja_cases.jsonl   (needs jinja2 3.1)
+Usage: python tests_py/make_jinja_cases.py tests_cpp/jinja/data/jinja_cases.jsonl   (needs jinja2 3.1)
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Writes cpp/tokenizer/jinja/unicode_tables.cpp from this Python's own str methods, so that both agree by construction.
+"""Writes cpp/jinja/unicode_tables.cpp from this Python's own str methods, so that both agree by construction.
 
-Usage: python tests_py/make_jinja_unicode.py cpp/tokenizer/jinja/unicode_tables.cpp
+Usage: python tests_py/make_jinja_unicode.py cpp/jinja/unicode_tables.cpp
 """
 
 import sys
@@ -72,7 +72,7 @@ def escaped(text: str) -> str:
 def main() -> None:
     out = [
         f"// Made by tests_py/make_jinja_unicode.py from Unicode {unicodedata.unidata_version}; do not edit.",
-        '#include "tokenizer/jinja/unicode_tables.h"',
+        '#include "jinja/unicode_tables.h"',
         "",
         "// clang-format off",
         "namespace zinc_rt::jinja::tables {",

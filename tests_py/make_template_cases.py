@@ -1,4 +1,4 @@
-"""Writes tests_cpp/tokenizer/data/template_cases.jsonl: conversations, and what Python's jinja2 renders for each template.
+"""Writes tests_cpp/jinja/data/template_cases.jsonl: conversations, and what Python's jinja2 renders for each template.
 
 Usage: python tests_py/make_template_cases.py DATA_FOLDER FIXTURE_TEMPLATES   (needs jinja2 3.1)
 First line: the conversations by name. Then a line a template: its name and the text (or error) by conversation.

@@ -36,7 +36,7 @@ def embedded_template(path):
 def all_templates():
     """Name to text: the repository's own, real models' where the fixtures are there. Of equal texts one stays."""
     paths = [*(ROOT / "tests_py/data/templates").glob("*.jinja"), *SHARED.glob("templates/*.jinja")]
-    paths += (ROOT / "tests_cpp/tokenizer/data/templates").glob("*.jinja")
+    paths += (ROOT / "tests_cpp/jinja/data/templates").glob("*.jinja")
     found = {path.name: path.read_text() for path in sorted(paths)}
     for path in [*sorted(SHARED.glob("models/*.gguf")), *sorted(SHARED.glob("vocab/*.gguf")), DEMO]:
         if path.is_file() and (source := embedded_template(path)) and source not in found.values():

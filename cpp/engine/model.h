@@ -10,7 +10,7 @@
 
 #include "engine/runner.h"
 #include "executor/executor.h"
-#include "tokenizer/chat_template.h"
+#include "jinja/chat_template.h"
 #include "tokenizer/tokenizer.h"
 #include "zinc_rt/engine.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/utf8.h"
 #include "bindings.h"
+#include "jinja/chat_template.h"
 #include "model/weights.h"
-#include "tokenizer/chat_template.h"
 #include "tokenizer/tokenizer.h"
 
 namespace zinc_rt::python {

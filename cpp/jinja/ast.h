@@ -1,0 +1,264 @@
+// The tree of a parsed template. The parser fills in the shape, the scope pass (scope.h) the slots of variables; after
+// that it is read only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jinja/call.h"
+#include "jinja/ops.h"
+#include "jinja/value.h"
+
+namespace zinc_rt::jinja {
+
+enum class ExprKind : std::uint8_t {
+  kConst,
+  kName,
+  kTuple,
+  kList,
+  kDict,
+  kConditional,
+  kLogic,
+  kNot,
+  kCompare,
+  kBinary,
+  kConcat,
+  kNegate,
+  kPlus,
+  kAttribute,
+  kItem,
+  kSlice,
+  kCall,
+  kFilter,
+  kTest,
+};
+
+struct Expr {
+  Expr(ExprKind k, int l) : kind(k), line(l) {}
+  virtual ~Expr() = default;
+  ExprKind kind;
+  std::uint16_t depth = 1;  // of the tree below, itself included
+  int line;
+};
+using ExprPtr = std::unique_ptr<Expr>;
+
+// Where a variable lies: `hops` functions outward, at `slot` of that function's activation.
+struct SlotRef {
+  int hops = 0;
+  int slot = -1;
+};
+
+struct ConstExpr : Expr {
+  ConstExpr(int line, Value v) : Expr(ExprKind::kConst, line), value(std::move(v)) {}
+  Value value;
+};
+
+struct NameExpr : Expr {
+  NameExpr(int line, Value n) : Expr(ExprKind::kName, line), name(std::move(n)) {}
+  Value name;
+  SlotRef ref;
+};
+
+// A tuple or list display, a concatenation with ~, or a chain of and / or.
+struct ItemsExpr : Expr {
+  using Expr::Expr;
+  std::vector<ExprPtr> items;
+  bool is_and = false;
+};
+
+struct DictExpr : Expr {
+  explicit DictExpr(int line) : Expr(ExprKind::kDict, line) {}
+  std::vector<std::pair<ExprPtr, ExprPtr>> items;
+};
+
+struct ConditionalExpr : Expr {
+  explicit ConditionalExpr(int line) : Expr(ExprKind::kConditional, line) {}
+  ExprPtr test, then, otherwise;  // otherwise may be null
+};
+
+// not, unary minus, unary plus
+struct UnaryExpr : Expr {
+  UnaryExpr(ExprKind kind, int line, ExprPtr o) : Expr(kind, line), operand(std::move(o)) {}
+  ExprPtr operand;
+};
+
+struct CompareExpr : Expr {
+  explicit CompareExpr(int line) : Expr(ExprKind::kCompare, line) {}
+  ExprPtr first;
+  std::vector<std::pair<CompareOp, ExprPtr>> rest;
+};
+
+// Left-associative operators of one precedence, flat so that a long chain is no deep tree.
+struct BinaryExpr : Expr {
+  explicit BinaryExpr(int line) : Expr(ExprKind::kBinary, line) {}
+  ExprPtr first;
+  std::vector<std::pair<BinaryOp, ExprPtr>> rest;
+};
+
+struct AttributeExpr : Expr {
+  AttributeExpr(int line, ExprPtr o, Value n)
+      : Expr(ExprKind::kAttribute, line), object(std::move(o)), name(std::move(n)) {}
+  ExprPtr object;
+  Value name;
+};
+
+struct ItemExpr : Expr {
+  ItemExpr(int line, ExprPtr o, ExprPtr k) : Expr(ExprKind::kItem, line), object(std::move(o)), key(std::move(k)) {}
+  ExprPtr object, key;
+};
+
+struct SliceExpr : Expr {
+  explicit SliceExpr(int line) : Expr(ExprKind::kSlice, line) {}
+  ExprPtr object, start, stop, step;  // each but object may be null
+};
+
+struct Arguments {
+  std::vector<ExprPtr> positional;
+  std::vector<std::pair<std::string, ExprPtr>> named;
+  ExprPtr star, double_star;
+};
+
+struct CallExpr : Expr {
+  CallExpr(int line, ExprPtr c) : Expr(ExprKind::kCall, line), callee(std::move(c)) {}
+  ExprPtr callee;
+  Arguments arguments;
+};
+
+// A filter or a test. A filter without operand works on the text of its block.
+struct ApplyExpr : Expr {
+  using Expr::Expr;
+  ExprPtr operand;
+  std::string name;
+  Arguments arguments;
+  const Builtin* function = nullptr;  // null: unknown, an error only when it is reached
+};
+
+// What stands left of an assignment.
+struct Target {
+  enum class Kind : std::uint8_t { kName, kNamespaceAttribute, kTuple };
+  Kind kind = Kind::kName;
+  int line = 0;
+  Value name;
+  Value attribute;
+  std::vector<Target> items;
+  SlotRef ref;
+};
+
+// How a variable starts when its scope is entered.
+struct SlotLoad {
+  enum class Kind : std::uint8_t { kContext, kAlias, kMissing };
+  Kind kind;
+  int slot;
+  SlotRef from;  // kAlias
+  Value name;    // kContext
+};
+struct Scope {
+  std::vector<SlotLoad> loads;
+  std::vector<int> slots;  // all that belong to the scope
+};
+
+enum class StmtKind : std::uint8_t {
+  kData,
+  kOutput,
+  kIf,
+  kFor,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kWith,
+  kScoped,
+  kGeneration,
+  kBreak,
+  kContinue,
+};
+
+struct Stmt {
+  Stmt(StmtKind k, int l) : kind(k), line(l) {}
+  virtual ~Stmt() = default;
+  StmtKind kind;
+  int line;
+};
+using StmtPtr = std::unique_ptr<Stmt>;
+using Body = std::vector<StmtPtr>;
+
+struct DataStmt : Stmt {
+  DataStmt(int line, std::string t) : Stmt(StmtKind::kData, line), text(std::move(t)) {}
+  std::string text;
+};
+
+struct OutputStmt : Stmt {
+  explicit OutputStmt(int line) : Stmt(StmtKind::kOutput, line) {}
+  std::vector<ExprPtr> items;
+};
+
+struct IfStmt : Stmt {
+  explicit IfStmt(int line) : Stmt(StmtKind::kIf, line) {}
+  std::vector<std::pair<ExprPtr, Body>> branches;
+  Body otherwise;
+};
+
+struct ForStmt : Stmt {
+  explicit ForStmt(int line) : Stmt(StmtKind::kFor, line) {}
+  Target target;
+  ExprPtr iterable;
+  ExprPtr test;  // may be null
+  bool recursive = false;
+  Body body, otherwise;
+  bool has_else = false;
+  Target test_target;  // the same names in the test's own scope
+  Scope scope, test_scope, else_scope;
+  int loop_slot = -1;  // -1: the body never looks at loop
+  int n_slots = 0;     // of its own activation, when recursive
+};
+
+struct SetStmt : Stmt {
+  explicit SetStmt(int line) : Stmt(StmtKind::kSet, line) {}
+  Target target;
+  ExprPtr value;
+};
+
+// set without a value, filter and with blocks, and plain scopes: a body with a scope of its own.
+struct BlockStmt : Stmt {
+  using Stmt::Stmt;
+  Target target;                                     // set
+  ExprPtr filter;                                    // set (may be null), filter
+  std::vector<std::pair<Target, ExprPtr>> bindings;  // with
+  Scope scope;
+  Body body;
+};
+
+struct MacroParameter {
+  Value name;
+  ExprPtr otherwise;  // the default, may be null
+  int slot = -1;
+};
+
+// A macro, a call block, or a generation block: a body with an activation of its own.
+struct MacroStmt : Stmt {
+  using Stmt::Stmt;
+  MacroProto proto;
+  Value name;
+  SlotRef ref;  // where the macro is stored
+  std::vector<MacroParameter> parameters;
+  int caller_slot = -1, kwargs_slot = -1, varargs_slot = -1;
+  ExprPtr call;  // a call block's
+  Scope scope;
+  int n_slots = 0;
+  Body body;
+};
+
+struct ParsedTemplate {
+  ConstantPool constants;
+  Body body;
+  Scope scope;
+  int n_slots = 0;
+};
+
+// Parser and scope pass in one.
+Result<std::unique_ptr<ParsedTemplate>> parse_template(std::string_view source);
+
+}  // namespace zinc_rt::jinja

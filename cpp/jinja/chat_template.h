@@ -1,0 +1,39 @@
+// Chat templates: a Jinja2 engine that renders byte for byte what Python's jinja2 does as Hugging Face transformers
+// sets it up (immutable sandbox, trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson without HTML
+// escapes). Not there: loading other templates, autoescape, urlize, random, lipsum; each is refused by name. Integers
+// have 64 bits. Errors: kInvalidArgument for a template or context that is wrong, raise_exception included; kExhausted
+// for a limit, kCancelled for limits.cancel. Thread rule: immutable after parse; render may run in many threads at
+// once.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "jinja/limits.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt {
+
+namespace jinja {
+struct ParsedTemplate;
+}
+
+class ChatTemplate {
+ public:
+  static Result<ChatTemplate> parse(std::string source);
+  ChatTemplate(ChatTemplate&&) noexcept;
+  ChatTemplate& operator=(ChatTemplate&&) noexcept;
+  ~ChatTemplate();
+
+  // context is an object: messages, tools, add_generation_prompt, bos_token and whatever else the template names.
+  // Its texts are moved out of it, so that they are in memory once.
+  Result<std::string> render(nlohmann::ordered_json context, const RenderLimits& limits = {}) const;
+
+ private:
+  explicit ChatTemplate(std::unique_ptr<jinja::ParsedTemplate> parsed);
+
+  std::unique_ptr<const jinja::ParsedTemplate> parsed_;
+};
+
+}  // namespace zinc_rt

@@ -1,0 +1,129 @@
+// Runs a parsed template. eval.cpp evaluates expressions, exec.cpp runs statements, invoke.cpp calls macros and loops.
+// Thread rule: one interpreter a render; the parsed template is shared and read only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "jinja/ast.h"
+#include "jinja/loop.h"
+#include "jinja/runtime.h"
+
+namespace zinc_rt::jinja {
+
+// The variables of one run of a function. `parent` is the run in which the function was defined.
+struct Activation {
+  std::vector<Value> slots;
+  Activation* parent = nullptr;
+  bool captured = false;  // a value refers to it, so it lives until the render ends
+};
+
+enum class Flow : std::uint8_t { kNext, kBreak, kContinue };
+
+class Interpreter final : public Runtime {
+ public:
+  Interpreter(const ParsedTemplate& parsed, const RenderLimits& limits) : Runtime(limits), parsed_(parsed) {}
+
+  Result<std::string> run(Value context);
+  int line() const { return line_; }
+
+  Result<Value> call(const Value& callee, Args& args) override;
+  Result<Value> call_loop(const LoopObject& loop, const Value& iterable) override;
+
+ private:
+  // exec.cpp
+  Result<Flow> exec(const Stmt& stmt);
+  Result<Flow> exec_body(const Body& body);
+  Result<Flow> exec_if(const IfStmt& stmt);
+  Result<Flow> exec_for(const ForStmt& stmt);
+  Result<Flow> exec_iterations(const ForStmt& stmt, const Value& iterable, std::int64_t depth);
+  Result<Flow> exec_else(const ForStmt& stmt);
+  Result<Flow> exec_block(const BlockStmt& stmt);
+  Status exec_output(const OutputStmt& stmt);
+  Status write(std::string_view text);
+  Status assign(const Target& target, const Value& value);
+  Status check_namespaces(const Target& target);
+  void enter_scope(const Scope& scope);
+  void leave_scope(const Scope& scope);
+  Value filtered(const ForStmt& stmt, const Value& iterable);
+
+  // eval.cpp
+  Result<Value> eval(const Expr& expr);
+  Result<Value> eval_name(const NameExpr& expr);
+  Result<Value> eval_items(const ItemsExpr& expr);
+  Result<Value> eval_dict(const DictExpr& expr);
+  Result<Value> eval_logic(const ItemsExpr& expr);
+  Result<Value> eval_conditional(const ConditionalExpr& expr);
+  Result<Value> eval_compare(const CompareExpr& expr);
+  Result<Value> eval_binary(const BinaryExpr& expr);
+  Result<Value> eval_concat(const ItemsExpr& expr);
+  Result<Value> eval_unary(const UnaryExpr& expr);
+  Result<Value> eval_slice(const SliceExpr& expr);
+  Result<Value> eval_call(const CallExpr& expr, const Value& caller);
+  Result<Value> eval_apply(const ApplyExpr& expr);
+  Result<Args> eval_arguments(const Arguments& arguments);
+  Status eval_starred(const Arguments& arguments, Args& out);
+
+  // invoke.cpp
+  Status exec_macro(const MacroStmt& stmt);
+  Status exec_call_block(const MacroStmt& stmt);
+  Status exec_generation(const MacroStmt& stmt);
+  Result<Value> call_macro(const MacroObject& macro, Args& args);
+  Status fill_parameters(const MacroStmt& stmt, Args& args, Activation& activation);
+  Status fill_defaults(const MacroStmt& stmt);
+  Result<Value> run_macro_body(const MacroStmt& stmt);
+  Value make_macro(const MacroStmt& stmt);
+  Activation* new_activation(int n_slots, Activation* parent);
+  void drop_activation(Activation* activation);
+
+  const Value& slot(const SlotRef& ref) const;
+  Value& slot(const SlotRef& ref);
+
+  // Collects what is written while it lives.
+  class Capture {
+   public:
+    explicit Capture(Interpreter& interpreter) : interpreter_(interpreter), outer_(interpreter.out_) {
+      interpreter.out_ = &text_;
+    }
+    ~Capture() {
+      interpreter_.out_ = outer_;
+      interpreter_.out_bytes_ -= text_.size();
+    }
+    Capture(const Capture&) = delete;
+    Capture& operator=(const Capture&) = delete;
+    // The text so far; what was counted for it is given back by the destructor.
+    std::string copy() const { return text_; }
+
+   private:
+    Interpreter& interpreter_;
+    std::string* outer_;
+    std::string text_;
+  };
+
+  // Runs code in another activation while it lives.
+  class Switch {
+   public:
+    Switch(Interpreter& interpreter, Activation* to) : interpreter_(interpreter), back_(interpreter.current_) {
+      interpreter.current_ = to;
+    }
+    ~Switch() { interpreter_.current_ = back_; }
+    Switch(const Switch&) = delete;
+    Switch& operator=(const Switch&) = delete;
+
+   private:
+    Interpreter& interpreter_;
+    Activation* back_;
+  };
+
+  const ParsedTemplate& parsed_;
+  Value context_;
+  std::vector<std::unique_ptr<Activation>> activations_;
+  Activation* current_ = nullptr;
+  std::string* out_ = nullptr;
+  std::size_t out_bytes_ = 0;  // in all buffers
+  Value block_text_;           // what a filter block or set block hands to its first filter
+  int line_ = 1;
+};
+
+}  // namespace zinc_rt::jinja

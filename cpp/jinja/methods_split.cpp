@@ -1,0 +1,290 @@
+// Methods of str that strip, split, join and replace.
+#include <algorithm>
+
+#include "jinja/call.h"
+#include "jinja/loop.h"
+#include "jinja/methods.h"
+#include "jinja/ops.h"
+#include "jinja/unicode.h"
+
+namespace zinc_rt::jinja {
+
+namespace {
+
+Value same_kind(Runtime& rt, const Value& self, std::string_view text) {
+  return rt.str(std::string(text), self.as<StrObject>().markup);
+}
+
+std::string_view strip_left(std::string_view text, const Value& chars) {
+  if (!chars.is_str()) return text.substr(leading_space(text));
+  while (!text.empty()) {
+    std::size_t size = char_at(text, 0).size;
+    if (chars.text().find(text.substr(0, size)) == std::string::npos) break;
+    text.remove_prefix(size);
+  }
+  return text;
+}
+
+std::string_view strip_right(std::string_view text, const Value& chars) {
+  if (!chars.is_str()) return text.substr(0, text.size() - trailing_space(text));
+  while (!text.empty()) {
+    std::size_t size = char_before(text, text.size()).size;
+    if (chars.text().find(text.substr(text.size() - size)) == std::string::npos) break;
+    text.remove_suffix(size);
+  }
+  return text;
+}
+
+template <bool left, bool right>
+Result<Value> strip(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("strip", args, {""}, 0));
+  if (!a[0].is_missing() && !a[0].is_none() && !a[0].is_str()) return raise("strip arg must be None or str");
+  std::uint64_t set = a[0].is_str() ? a[0].text().size() : 0;
+  if (rt.over(self.text().size() / 256 * (1 + set / 16))) return rt.limit_error();
+  std::string_view text = self.text();
+  if (left) text = strip_left(text, a[0]);
+  if (right) text = strip_right(text, a[0]);
+  if (text.size() == self.text().size()) return self;
+  return same_kind(rt, self, text);
+}
+
+// Collects pieces, from the right when `reversed`.
+struct Pieces {
+  Runtime& rt;
+  const Value& self;
+  std::vector<Value> items;
+
+  Status add(std::string_view text) {
+    if (rt.over()) return rt.limit_error();
+    items.push_back(same_kind(rt, self, text));
+    return {};
+  }
+};
+
+Status split_spaces(Pieces& out, std::string_view text, std::int64_t limit) {
+  text.remove_prefix(leading_space(text));
+  while (!text.empty()) {
+    if (limit-- == 0) return out.add(text);
+    std::size_t end = 0;
+    while (end < text.size()) {
+      Char c = char_at(text, end);
+      if (is_space(c.code)) break;
+      end += c.size;
+    }
+    ZRT_CHECK_OK(out.add(text.substr(0, end)));
+    text.remove_prefix(end);
+    text.remove_prefix(leading_space(text));
+  }
+  return {};
+}
+
+Status rsplit_spaces(Pieces& out, std::string_view text, std::int64_t limit) {
+  text.remove_suffix(trailing_space(text));
+  while (!text.empty()) {
+    if (limit-- == 0) return out.add(text);
+    std::size_t begin = text.size();
+    while (begin > 0) {
+      Char c = char_before(text, begin);
+      if (is_space(c.code)) break;
+      begin -= c.size;
+    }
+    ZRT_CHECK_OK(out.add(text.substr(begin)));
+    text = text.substr(0, begin);
+    text.remove_suffix(trailing_space(text));
+  }
+  return {};
+}
+
+Status split_text(Pieces& out, std::string_view text, std::string_view separator, std::int64_t limit) {
+  for (; limit != 0; --limit) {
+    std::size_t at = find_text(text, separator);
+    if (at == std::string::npos) break;
+    ZRT_CHECK_OK(out.add(text.substr(0, at)));
+    text.remove_prefix(at + separator.size());
+  }
+  return out.add(text);
+}
+
+Status rsplit_text(Pieces& out, std::string_view text, std::string_view separator, std::int64_t limit) {
+  for (; limit != 0; --limit) {
+    // Each search may copy the text, so it counts as work.
+    if (out.rt.over(text.size() / 256)) return out.rt.limit_error();
+    std::size_t at = rfind_text(text, separator);
+    if (at == std::string::npos) break;
+    ZRT_CHECK_OK(out.add(text.substr(at + separator.size())));
+    text = text.substr(0, at);
+  }
+  return out.add(text);
+}
+
+template <bool from_right>
+Result<Value> split(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("split", args, {"sep", "maxsplit"}, 0));
+  std::int64_t limit = -1;
+  if (!a[1].is_missing()) {
+    ZRT_TRY(limit, need_int("maxsplit", a[1]));
+  }
+  if (limit < 0) limit = -1;
+  if (rt.over(self.text().size() / 64)) return rt.limit_error();
+  Pieces out{rt, self, {}};
+  if (a[0].is_missing() || a[0].is_none()) {
+    ZRT_CHECK_OK(from_right ? rsplit_spaces(out, self.text(), limit) : split_spaces(out, self.text(), limit));
+  } else {
+    ZRT_TRY(std::string_view separator, need_str("the separator", a[0]));
+    if (separator.empty()) return raise("empty separator");
+    ZRT_CHECK_OK(from_right ? rsplit_text(out, self.text(), separator, limit)
+                            : split_text(out, self.text(), separator, limit));
+  }
+  if (from_right) std::reverse(out.items.begin(), out.items.end());
+  return rt.list(std::move(out.items));
+}
+
+bool is_line_end(std::uint32_t c) {
+  return (c >= 0x0a && c <= 0x0d) || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
+}
+
+Result<Value> splitlines(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("splitlines", args, {"keepends"}, 0));
+  ZRT_TRY(std::vector<std::string> lines, split_lines(rt, self.text(), truthy(a[0])));
+  std::vector<Value> items;
+  for (std::string& line : lines) {
+    items.push_back(rt.str(std::move(line), self.as<StrObject>().markup));
+    if (rt.over()) return rt.limit_error();
+  }
+  return rt.list(std::move(items));
+}
+
+template <bool last>
+Result<Value> partition(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("partition", args, {""}, 1));
+  ZRT_TRY(std::string_view separator, need_str("the separator", a[0]));
+  if (separator.empty()) return raise("empty separator");
+  std::string_view text = self.text();
+  std::size_t at = last ? rfind_text(text, separator) : find_text(text, separator);
+  if (at == std::string::npos) {
+    Value empty = same_kind(rt, self, "");
+    return last ? rt.tuple({empty, empty, self}) : rt.tuple({self, empty, empty});
+  }
+  return rt.tuple({same_kind(rt, self, text.substr(0, at)), same_kind(rt, self, separator),
+                   same_kind(rt, self, text.substr(at + separator.size()))});
+}
+
+Result<Value> join(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("join", args, {""}, 1));
+  if (!is_iterable(a[0])) return raise("can only join an iterable");
+  bool markup = self.as<StrObject>().markup;
+  std::string out;
+  Cursor cursor(a[0]);
+  Value item;
+  for (std::size_t i = 0;; ++i) {
+    ZRT_TRY(bool more, cursor.next(rt, item));
+    if (!more) break;
+    if (!item.is_str() && !markup)
+      return raise("sequence item {}: expected str instance, {} found", i, type_name(item));
+    if (markup) {
+      ZRT_TRY(item, escape_value(rt, item));
+    }
+    if (i > 0) out += self.text();
+    out += item.text();
+    ZRT_CHECK_OK(rt.reserve(out.size()));
+  }
+  return rt.str(std::move(out), markup);
+}
+
+Result<Value> replace(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind("replace", args, {"", "", ""}, 2));
+  ZRT_TRY(std::string_view old_text, need_str("replace() argument 1", a[0]));
+  ZRT_TRY(std::string_view new_text, need_str("replace() argument 2", a[1]));
+  std::int64_t limit = -1;
+  if (!a[2].is_missing()) {
+    ZRT_TRY(limit, need_int("replace() argument 3", a[2]));
+  }
+  std::string escaped;
+  if (self.as<StrObject>().markup && !a[1].as<StrObject>().markup) new_text = escaped = escape_html(new_text);
+  ZRT_TRY(std::string out, replace_text(rt, self.text(), old_text, new_text, limit));
+  return rt.str(std::move(out), self.as<StrObject>().markup);
+}
+
+template <bool suffix>
+Result<Value> remove_affix(Runtime& rt, const Value& self, Args& args) {
+  ZRT_TRY(auto a, bind(suffix ? "removesuffix" : "removeprefix", args, {""}, 1));
+  ZRT_TRY(std::string_view part, need_str("the argument", a[0]));
+  std::string_view text = self.text();
+  if (part.empty()) return self;
+  if (suffix && text.ends_with(part)) return same_kind(rt, self, text.substr(0, text.size() - part.size()));
+  if (!suffix && text.starts_with(part)) return same_kind(rt, self, text.substr(part.size()));
+  return self;
+}
+
+constexpr Builtin kSplitMethods[] = {
+    {"join", join},
+    {"lstrip", strip<true, false>},
+    {"partition", partition<false>},
+    {"removeprefix", remove_affix<false>},
+    {"removesuffix", remove_affix<true>},
+    {"replace", replace},
+    {"rpartition", partition<true>},
+    {"rsplit", split<true>},
+    {"rstrip", strip<false, true>},
+    {"split", split<false>},
+    {"splitlines", splitlines},
+    {"strip", strip<true, true>},
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text, bool keep_ends) {
+  std::vector<std::string> lines;
+  for (std::size_t pos = 0; pos < text.size();) {
+    std::size_t end = pos;
+    std::size_t mark = 0;
+    while (end < text.size()) {
+      Char c = char_at(text, end);
+      if (is_line_end(c.code)) {
+        mark = c.code == '\r' && end + 1 < text.size() && text[end + 1] == '\n' ? 2 : c.size;
+        break;
+      }
+      end += c.size;
+    }
+    if (rt.over(1 + (end - pos) / 64)) return rt.limit_error();
+    ZRT_CHECK_OK(rt.reserve(sizeof(std::string), lines.size()));
+    lines.emplace_back(text.substr(pos, end - pos + (keep_ends ? mark : 0)));
+    pos = end + mark;
+  }
+  return lines;
+}
+
+Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string_view old_text,
+                                 std::string_view new_text, std::int64_t limit) {
+  if (rt.over((text.size() + old_text.size()) / 64)) return rt.limit_error();
+  std::string out;
+  std::size_t pos = 0;
+  for (; limit != 0 && pos <= text.size(); --limit) {
+    if (old_text.empty()) {
+      // Between all characters, before the first and after the last.
+      out += new_text;
+      if (pos == text.size()) return out;
+      std::size_t size = char_at(text, pos).size;
+      out.append(text, pos, size);
+      pos += size;
+    } else {
+      std::size_t at = find_text(text, old_text, pos);
+      if (at == std::string::npos) break;
+      out.append(text, pos, at - pos);
+      out += new_text;
+      pos = at + old_text.size();
+    }
+    if (rt.over()) return rt.limit_error();
+    ZRT_CHECK_OK(rt.reserve(out.size()));
+  }
+  if (pos < text.size()) out.append(text, pos);
+  return out;
+}
+
+const Builtin* find_split_method(std::string_view name) {
+  auto at = std::lower_bound(std::begin(kSplitMethods), std::end(kSplitMethods), name,
+                             [](const Builtin& method, std::string_view wanted) { return method.name < wanted; });
+  return at != std::end(kSplitMethods) && at->name == name ? at : nullptr;
+}
+
+}  // namespace zinc_rt::jinja

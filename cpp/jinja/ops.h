@@ -1,0 +1,80 @@
+// Python's operations on values. Each fails as Python would, with a message of its own; none throws.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "jinja/runtime.h"
+
+namespace zinc_rt::jinja {
+
+enum class BinaryOp : std::uint8_t { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow };
+enum class CompareOp : std::uint8_t { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
+
+// text.cpp
+Status append_str(Runtime& rt, std::string& out, const Value& value);   // str(value)
+Status append_repr(Runtime& rt, std::string& out, const Value& value);  // repr(value)
+Result<std::string> to_str(Runtime& rt, const Value& value);
+Result<std::string> to_repr(Runtime& rt, const Value& value);
+std::string float_repr(double d);
+std::string repr_of(std::string_view text);  // repr of a str
+std::unexpected<Error> undefined_error(Runtime& rt, const Value& undefined);
+
+// compare.cpp
+bool truthy(const Value& value);
+Result<bool> equals(Runtime& rt, const Value& a, const Value& b);
+Result<bool> compare(Runtime& rt, CompareOp op, const Value& a, const Value& b);
+Result<bool> contains(Runtime& rt, const Value& container, const Value& item);
+Result<std::uint64_t> hash_of(Runtime& rt, const Value& value);
+// Stable; compares with < and fails as it does.
+Status sort_by_keys(Runtime& rt, std::vector<Value>& keys, std::vector<Value>& items, bool reverse);
+
+// dict.cpp
+const Value* dict_get(const DictObject& dict, std::string_view key);  // null when absent
+Result<const Value*> dict_find(Runtime& rt, const DictObject& dict, const Value& key);
+Status dict_set(Runtime& rt, DictObject& dict, const Value& key, Value value);
+Status dict_set(Runtime& rt, DictObject& dict, std::string_view key, Value value);
+// dict(source): a mapping or an iterable of pairs, put into target.
+Status dict_update(Runtime& rt, DictObject& target, const Value& source);
+
+// access.cpp
+Result<Value> get_attribute(Runtime& rt, const Value& object, const Value& name);  // object.name
+// getattr(object, name) without a look at items; missing when there is no such attribute.
+Result<Value> own_attribute(Runtime& rt, const Value& object, std::string_view name);
+Result<Value> get_item(Runtime& rt, const Value& object, const Value& key);  // object[key]
+Result<Value> get_slice(Runtime& rt, const Value& object, const Value& start, const Value& stop, const Value& step);
+Result<std::int64_t> length(Runtime& rt, const Value& value);
+bool has_length(const Value& value);
+bool is_iterable(const Value& value);
+Result<std::vector<Value>> to_vector(Runtime& rt, const Value& iterable);
+// As many items as there are targets, or an error that says how many there are.
+Result<std::vector<Value>> unpack(Runtime& rt, const Value& iterable, std::size_t n);
+
+// arithmetic.cpp
+Result<Value> binary(Runtime& rt, BinaryOp op, const Value& a, const Value& b);
+Result<Value> negate(Runtime& rt, const Value& value);
+Result<Value> plus(Runtime& rt, const Value& value);
+Result<Value> round_value(Runtime& rt, const Value& value, std::int64_t precision);
+// int(value) and float(value) of a str; nullopt when it is no number.
+std::optional<double> parse_float(std::string_view text);
+Result<std::optional<std::int64_t>> parse_int(std::string_view text, std::int64_t base);
+Result<std::int64_t> float_to_int(double d);
+
+// format.cpp
+Result<Value> percent_format(Runtime& rt, const Value& format, const Value& arguments);         // format % arguments
+Result<std::string> str_format(Runtime& rt, const std::string& format, const Args& arguments);  // format.format(...)
+
+// methods_split.cpp
+Result<std::vector<std::string>> split_lines(Runtime& rt, std::string_view text, bool keep_ends);
+// At most limit replacements, all when limit < 0.
+Result<std::string> replace_text(Runtime& rt, std::string_view text, std::string_view old_text,
+                                 std::string_view new_text, std::int64_t limit);
+
+// html.cpp
+std::string escape_html(std::string_view text);
+// markupsafe.escape: markup is returned as it is, anything else as escaped markup.
+Result<Value> escape_value(Runtime& rt, const Value& value);
+
+}  // namespace zinc_rt::jinja

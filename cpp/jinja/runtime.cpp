@@ -1,0 +1,148 @@
+#include "jinja/runtime.h"
+
+#include <ctime>
+
+#include <algorithm>
+
+namespace zinc_rt::jinja {
+
+namespace {
+
+// Steps between two looks at the clock.
+constexpr std::uint64_t kCheckInterval = 2048;
+
+// Processor time of this thread.
+std::chrono::nanoseconds thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+template <class T>
+T* make(Kind kind) {
+  T* object = new T;
+  object->kind = kind;
+  return object;
+}
+
+}  // namespace
+
+Runtime::Runtime(const RenderLimits& limits) : limits_(limits), stack_start_(stack_position()), start_(thread_time()) {
+  next_check_ = std::min(kCheckInterval, limits.max_steps);
+}
+
+bool Runtime::check_limits() {
+  if (!exceeded_.empty()) return true;
+  if (limits_.cancel.stop_requested()) {
+    exceeded_ = "the render was cancelled";
+    exceeded_code_ = StatusCode::kCancelled;
+    return true;
+  }
+  if (heap_.live_bytes() > limits_.max_value_bytes) {
+    exceeded_ = fmt::format("the template's values need more than {} bytes", limits_.max_value_bytes);
+    return true;
+  }
+  if (steps_ >= limits_.max_steps) {
+    exceeded_ = fmt::format("the template takes more than {} steps", limits_.max_steps);
+    return true;
+  }
+  if (thread_time() - start_ > std::chrono::milliseconds(limits_.max_time_ms)) {
+    exceeded_ = fmt::format("the template takes more than {} ms", limits_.max_time_ms);
+    return true;
+  }
+  next_check_ = std::min(steps_ + kCheckInterval, limits_.max_steps);
+  return false;
+}
+
+std::unexpected<Error> Runtime::limit_error() const {
+  return fail(exceeded_code_, "{}", exceeded_);
+}
+
+Status Runtime::reserve(std::uint64_t bytes, std::uint64_t count) {
+  std::uint64_t total = 0;
+  if (!__builtin_mul_overflow(bytes, count, &total) && total <= limits_.max_value_bytes &&
+      heap_.live_bytes() <= limits_.max_value_bytes - total) {
+    return {};
+  }
+  return fail(StatusCode::kExhausted, "{} x {} more bytes of values wanted, {} allowed in all", count, bytes,
+              limits_.max_value_bytes);
+}
+
+bool Runtime::too_deep() const {
+  std::uintptr_t here = stack_position();
+  std::uintptr_t used = here < stack_start_ ? stack_start_ - here : here - stack_start_;
+  return depth_ > limits_.max_depth || used > kMaxStackBytes;
+}
+
+std::unexpected<Error> Runtime::depth_error() const {
+  return fail(StatusCode::kExhausted, "calls or values are nested too deep (depth {}, {} allowed)", depth_,
+              limits_.max_depth);
+}
+
+Value Runtime::str(std::string text, bool markup) {
+  steps_ += text.size() / kBytesPerStep;
+  auto* object = make<StrObject>(Kind::kStr);
+  object->text = std::move(text);
+  object->markup = markup;
+  return heap_.adopt(object, sizeof(StrObject), object->text.capacity());
+}
+
+Value Runtime::list(std::vector<Value> items) {
+  auto* object = make<SeqObject>(Kind::kList);
+  object->items = std::move(items);
+  return heap_.adopt(object, sizeof(SeqObject), object->items.capacity() * sizeof(Value));
+}
+
+Value Runtime::tuple(std::vector<Value> items) {
+  auto* object = make<SeqObject>(Kind::kTuple);
+  object->items = std::move(items);
+  return heap_.adopt(object, sizeof(SeqObject), object->items.capacity() * sizeof(Value));
+}
+
+Value Runtime::dict() {
+  return heap_.adopt(make<DictObject>(Kind::kDict), sizeof(DictObject), 0);
+}
+
+Value Runtime::range(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  auto* object = make<RangeObject>(Kind::kRange);
+  object->start = start;
+  object->stop = stop;
+  object->step = step;
+  return heap_.adopt(object, sizeof(RangeObject), 0);
+}
+
+Value Runtime::undefined(std::string hint) {
+  auto* object = make<UndefinedObject>(Kind::kUndefined);
+  object->hint = std::move(hint);
+  return heap_.adopt(object, sizeof(UndefinedObject), object->hint.capacity());
+}
+
+Value Runtime::undefined_name(Value name) {
+  auto* object = make<UndefinedObject>(Kind::kUndefined);
+  object->name = std::move(name);
+  return heap_.adopt(object, sizeof(UndefinedObject), 0);
+}
+
+Value Runtime::undefined_member(const Value& owner, const Value& name) {
+  auto* object = make<UndefinedObject>(Kind::kUndefined);
+  object->owner = owner.is_none() ? std::string("None") : fmt::format("{} object", type_name(owner));
+  object->name = name;
+  return heap_.adopt(object, sizeof(UndefinedObject), object->owner.capacity());
+}
+
+Value Runtime::iterator(std::string_view type_name, NextFunction next, const Value& source) {
+  auto* object = make<IteratorObject>(Kind::kIterator);
+  object->type_name = type_name;
+  object->next = std::move(next);
+  if (source.is(Kind::kIterator)) object->depth = source.as<IteratorObject>().depth + 1;
+  return heap_.adopt(object, sizeof(IteratorObject), 128);
+}
+
+Value Runtime::method(Value self, const Builtin* method) {
+  auto* object = make<MethodObject>(Kind::kMethod);
+  object->self = std::move(self);
+  object->method = method;
+  return heap_.adopt(object, sizeof(MethodObject), 0);
+}
+
+}  // namespace zinc_rt::jinja

@@ -1,0 +1,25 @@
+// Walks over the tree in the order in which Jinja visits it.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "jinja/ast.h"
+
+namespace zinc_rt::jinja {
+
+using ExprVisit = std::function<void(const Expr&)>;
+// The direct children of an expression, in source order.
+void for_each_child(const Expr& expr, const ExprVisit& visit);
+
+// Which of the names a body loads before it stores them, inner scopes and macros included.
+using NameUses = std::set<std::string, std::less<>>;
+NameUses undeclared_names(const Body& body, std::initializer_list<std::string_view> names);
+
+// Whether the loop or anything in it assigns to the name.
+bool stores_name(const ForStmt& loop, std::string_view name);
+
+}  // namespace zinc_rt::jinja
