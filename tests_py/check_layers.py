@@ -31,6 +31,9 @@ ALLOWED = {
     ],
 }
 ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
+# A folder inside a module that is a library of its own: what it may include besides itself, and libraries that it may
+# not. Its tests, in the folder of that name in tests_cpp, are held to the same.
+LIBRARIES = {"server/transport": ({"base", "zinc_rt/status.h"}, {"nlohmann"})}
 # kernels/common: constants, structs and names of operands that host and device share; modules that fill or read them
 # may include it.
 MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower"}
@@ -54,18 +57,34 @@ TESTS_ALSO = {
 BINDINGS_MAY_SEE = {"base", "model", "jinja", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")
 OURS = {*ALLOWED, PUBLIC, "kernels", "tests_cpp"}
 SOURCES = {".h", ".cpp", ".cu"}
 
 
-def includes(path):
+def includes(path, pattern=INCLUDE):
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        if match := INCLUDE.match(line):
+        if match := pattern.match(line):
             yield number, match[1]
+
+
+def library_breach(parts, target):
+    """Why a file of the library in <parts> may not include the target; None if it may, or is of no such library."""
+    for library, (allowed, not_from) in LIBRARIES.items():
+        if parts[:-1] != tuple(library.split("/")):
+            continue
+        top = target.split("/")[0]
+        if target.startswith(library + "/") or target in allowed or top in allowed:
+            return None
+        if top in OURS or top in not_from:
+            return f"{library} may not include {target}"
+    return None
 
 
 def module_breach(parts, target):
     """Why a file of cpp/<parts> may not include the target; None if it may."""
+    if why := library_breach(parts, target):
+        return why
     module, to = parts[0], target.split("/")
     if module == "include":
         return None if to[0] == PUBLIC else "public headers include only public headers and the standard library"
@@ -108,6 +127,8 @@ def kernel_breach(parts, target):
 
 
 def tests_breach(parts, target):
+    if why := library_breach(parts, target):
+        return why
     module, to = parts[0], target.split("/")
     if to[0] == "tests_cpp":
         allowed = {module, "base", *ALLOWED.get(module, [])}  # helpers of the tests below
@@ -142,6 +163,9 @@ def breaches(root):
                     "includes name a path from the include root" if ".." in target.split("/") else check(parts, target)
                 )
                 if why:
+                    yield f"{path.relative_to(root)}:{number}: {why}"
+            for number, target in includes(path, SYSTEM_INCLUDE):
+                if why := library_breach(parts, target):
                     yield f"{path.relative_to(root)}:{number}: {why}"
 
 

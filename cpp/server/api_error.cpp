@@ -65,6 +65,7 @@ std::string error_json(const ApiError& e) {
 HttpResponse error_response(const ApiError& error) {
   HttpResponse response;
   response.status = error.status;
+  response.content_type = kJson;
   response.body = error_json(error);
   if (error.retry_after_s > 0 && (error.status == 429 || error.status == 503))
     response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", std::ceil(error.retry_after_s)));
@@ -73,6 +74,14 @@ HttpResponse error_response(const ApiError& error) {
   response.headers.insert(response.headers.end(), error.headers.begin(), error.headers.end());
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
+}
+
+HttpResponse refusal_of_transport(int status, const std::string& why) {
+  ApiError error;
+  error.status = status;
+  error.message = why;
+  if (status == 429 || status == 503) error.retry_after_s = 1;
+  return error_response(error);
 }
 
 }  // namespace zinc_rt::server

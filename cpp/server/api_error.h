@@ -6,10 +6,12 @@
 #include <expected>
 #include <string>
 
-#include "server/http.h"
+#include "server/transport/http.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::server {
+
+constexpr const char* kJson = "application/json";
 
 struct ApiError {
   int status = 400;
@@ -34,5 +36,7 @@ ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kReq
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
+// As TransportOptions::refusal wants it.
+HttpResponse refusal_of_transport(int status, const std::string& why);
 
 }  // namespace zinc_rt::server

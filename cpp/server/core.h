@@ -15,7 +15,7 @@
 #include "server/router.h"
 #include "server/state_store.h"
 #include "server/tenants.h"
-#include "server/transport.h"
+#include "server/transport/transport.h"
 #include "server/work_queue.h"
 
 namespace zinc_rt::server {

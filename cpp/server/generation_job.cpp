@@ -298,6 +298,7 @@ void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, co
     text.finish_reason = c.finish_reason;
     texts.push_back(std::move(text));
   }
+  whole_.content_type = kJson;
   whole_.body = whole_answer(call_.head, texts, names_, usage_json(usage, n_reasoning),
                              call_.call.wants_timings ? timings_json(timings) : std::string());
 }

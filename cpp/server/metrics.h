@@ -14,7 +14,7 @@
 #include <set>
 #include <string>
 
-#include "server/transport.h"
+#include "server/transport/transport.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::server {

@@ -6,7 +6,7 @@
 
 #include "base/json_text.h"
 #include "base/utf8.h"
-#include "server/http_head.h"
+#include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
 namespace {

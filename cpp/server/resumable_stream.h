@@ -12,7 +12,7 @@
 #include <string>
 
 #include "server/api_error.h"
-#include "server/http.h"
+#include "server/transport/http.h"
 
 namespace zinc_rt::server {
 

@@ -52,6 +52,7 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
   core.metrics.answered(status);
   HttpResponse response;
   response.status = status;
+  response.content_type = kJson;
   response.body = std::move(body);
   response.headers.emplace_back("x-request-id", exchange.id);
   exchange.connection->respond(std::move(response));
@@ -103,8 +104,6 @@ std::string_view name_in(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
-constexpr std::string_view kJson = "application/json";
-
 // A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
 // Origin, as a form, or, where it listens on loopback, by a name of its own that points here, under which a browser
 // would also let it read. With keys, such a page has none. `listens_on` is empty where any Host is answered.
@@ -122,8 +121,9 @@ std::string breach_of(const HttpRequest& request, bool is_open, const std::strin
         "127.0.0.1 and [::1]; for other names start it with --api-key, or with the --host that they stand for",
         host.substr(0, 100), listens_on);
   const auto type = request.header("content-type");
+  constexpr std::string_view kWanted = kJson;
   const bool is_json =
-      std::ranges::equal(type.substr(0, kJson.size()), kJson, {}, [](unsigned char c) { return std::tolower(c); });
+      std::ranges::equal(type.substr(0, kWanted.size()), kWanted, {}, [](unsigned char c) { return std::tolower(c); });
   if (request.method == "GET" || request.method == "HEAD" || type.empty() || is_json) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }
@@ -175,7 +175,11 @@ class ServerImpl final : public Server {
         return fail(StatusCode::kInvalidArgument, "{}", loaded.error().message);
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     auto transport = options.transport;
-    transport.loopback_only = core_.tenants.is_open_to_all() && !options.allow_anonymous;
+    transport.refusal = refusal_of_transport;
+    if (core_.tenants.is_open_to_all() && !options.allow_anonymous)
+      transport.why_loopback_only =
+          "and without keys everyone there would be an admin: give --api-key and --admin-key, or keys in --config; or "
+          "say --allow-anonymous";
     ZRT_TRY(core_.transport,
             Transport::listen(transport, [this](const HttpRequest& request) { return judge(request); }));
     watch_ = std::thread([this] {
@@ -224,6 +228,7 @@ class ServerImpl final : public Server {
       verdict.answer = refusal(core_, exchange->id, route.error());
     } else {
       if (exchange->caller.tenant) verdict.owner = exchange->caller.tenant->name;
+      verdict.owner_words = "this key's tenant";
       verdict.handle = [this, exchange, route = *route, for_browser](HttpRequest whole,
                                                                      std::shared_ptr<Connection> to) {
         for (const auto& [name, value] : for_browser) to->add_header(name, value);
@@ -281,7 +286,6 @@ class ServerImpl final : public Server {
     if (wanted.empty()) wanted = "authorization, content-type, x-request-id, traceparent, last-event-id";
     HttpResponse response;
     response.status = 204;
-    response.content_type.clear();
     response.headers = {{"Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE, OPTIONS"},
                         {"Access-Control-Allow-Headers", std::string(wanted)},
                         {"Access-Control-Max-Age", "600"}};

@@ -9,7 +9,7 @@
 
 #include "server/models.h"
 #include "server/tenants.h"
-#include "server/transport.h"
+#include "server/transport/transport.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::server {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "server/http_head.h"
 #include "server/openai_request.h"
 #include "server/reasoning.h"
+#include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
 namespace {

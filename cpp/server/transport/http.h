@@ -1,4 +1,4 @@
-// What the server's handlers see of HTTP: a request, and the connection that its answer goes to.
+// What handlers see of HTTP: a request, and the connection that its answer goes to.
 // Thread rule: HttpRequest and HttpResponse are plain values; a Connection may be used from any thread.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/byte_budget.h"
+#include "server/transport/byte_budget.h"
 
 namespace zinc_rt::server {
 
@@ -18,11 +18,11 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct HttpRequest {
   std::string method;     // as sent: GET, POST, ...
   std::string path;       // percent-decoded, without the query
-  std::string query;      // behind the '?', as sent
+  std::string query;      // what follows the '?', as sent
   Headers headers;        // names in lower case, in the order of the message
   std::string body;       // whole, transfer coding removed
   std::string address;    // of the peer, without its port
-  ByteBudget::Hold held;  // of the body's bytes and what is made of them, until the request has been handled
+  ByteBudget::Hold held;  // counts the body's bytes until the request has been handled
 
   // The first of that name (in lower case); empty when there is none.
   std::string_view header(std::string_view name) const;
@@ -30,10 +30,14 @@ struct HttpRequest {
 
 struct HttpResponse {
   int status = 200;
-  Headers headers;  // besides Content-Type, Content-Length, Connection and Date
-  std::string content_type = "application/json";
+  Headers headers;           // besides Content-Type, Content-Length, Connection and Date
+  std::string content_type;  // empty: there is no such header
   std::string body;
 };
+
+// Makes the answer to a request that is refused: its status, and what is wrong with it.
+using MakeRefusal = std::function<HttpResponse(int status, const std::string& why)>;
+HttpResponse plain_refusal(int status, const std::string& why);  // as plain text
 
 // The answer to one request, made once: respond(), or start_stream(), any number of write() and finish(). Dropping it
 // unanswered gives the client a 500. What is called after the client has left does nothing.
@@ -47,10 +51,10 @@ class Connection {
   // Status and headers now; the body follows in pieces. Server-sent events get a heartbeat comment when nothing was
   // written for a while.
   virtual void start_stream(HttpResponse head) = 0;
-  // False: the stream has not started, or so much waits to be sent, that nothing was taken; try again later. Never
+  // False: the stream has not started, or so much waits to be sent that nothing was taken; try again later. Never
   // blocks.
   virtual bool write(std::string_view piece) = 0;
-  // `last` is taken whatever waits.
+  // `last` is taken however much waits.
   virtual void finish(std::string_view last) = 0;
   // Ends the stream without its closing piece, so that the client sees that something is missing.
   virtual void abort() = 0;

@@ -1,10 +1,8 @@
-#include "server/answer.h"
+#include "server/transport/answer.h"
 
 #include <fmt/format.h>
 
 #include <ctime>
-
-#include "server/api_error.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -164,10 +162,7 @@ void Answer::drop() {
     is_started = is_started_;
   }
   if (is_started) return abort();
-  ApiError error;
-  error.status = 500;
-  error.message = "the request was dropped without an answer";
-  respond(error_response(error));
+  respond(options_.refusal(500, "the request was dropped without an answer"));
 }
 
 void Answer::beat(std::chrono::steady_clock::time_point before) {

@@ -7,11 +7,12 @@
 #include <mutex>
 #include <string>
 
-#include "server/http.h"
+#include "server/transport/http.h"
 
 namespace zinc_rt::server {
 
 struct AnswerOptions {
+  MakeRefusal refusal = plain_refusal;  // for a request that its handler drops without an answer
   std::size_t max_unsent_bytes = 0;
   bool is_head = false;      // the request was HEAD: no body
   bool keep_alive = false;   // what the client wants
@@ -39,12 +40,12 @@ class Answer final : public Connection {
     bool keep_alive = false;  // with is_over: another request may come
   };
   Taken take();
-  // The client has left. Nothing when the answer was complete.
+  // The client has left. Does nothing when the answer was complete.
   void set_gone();
-  // Puts in something that a client passes over, so that the network tells whether one is there: a heartbeat into a
-  // stream of events, an interim response before the answer. False: nothing can be put in here.
+  // Puts in something that a client ignores, so that the network tells whether the client is there: a heartbeat in a
+  // stream of events, an interim response before the answer. False: nothing can be put in at this point.
   bool probe();
-  // No handler will say more.
+  // Called when no handler will say more: an answer that has not begun becomes a refusal, a stream is aborted.
   void drop();
   // Puts in a heartbeat if this is a stream in which nothing happened since `before`.
   void beat(std::chrono::steady_clock::time_point before);

@@ -1,4 +1,4 @@
-#include "server/http_head.h"
+#include "server/transport/http_head.h"
 #include "base/utf8.h"
 
 #include <fmt/format.h>
@@ -47,7 +47,7 @@ std::string check_request_line(std::string_view line) {
   return {};
 }
 
-// Of these a second one could be what another program believes.
+// Headers that may be given once only: where there are two, another program on the way may have believed the other.
 constexpr std::string_view kOnce[] = {"host",
                                       "content-length",
                                       "transfer-encoding",
@@ -194,6 +194,14 @@ bool percent_decode(std::string_view text, std::string& out) {
 std::string_view HttpRequest::header(std::string_view name) const {
   const auto it = std::ranges::find(headers, name, [](const auto& h) -> std::string_view { return h.first; });
   return it == headers.end() ? std::string_view() : std::string_view(it->second);
+}
+
+HttpResponse plain_refusal(int status, const std::string& why) {
+  HttpResponse response;
+  response.status = status;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = why + "\n";
+  return response;
 }
 
 const char* reason_phrase(int status) {

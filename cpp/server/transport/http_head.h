@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/http.h"
+#include "server/transport/http.h"
 
 namespace zinc_rt::server {
 

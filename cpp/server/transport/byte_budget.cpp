@@ -1,4 +1,4 @@
-#include "server/byte_budget.h"
+#include "server/transport/byte_budget.h"
 
 #include <utility>
 

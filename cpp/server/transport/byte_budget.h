@@ -1,4 +1,4 @@
-// Bytes of unanswered requests that are in memory, in all and by whom: so many and no more, whoever sends them.
+// Bounds on the bytes that unanswered requests hold in memory: of all together, of each peer, of each owner.
 // Thread rule: any thread; one Hold by one thread at a time.
 #pragma once
 
@@ -14,8 +14,8 @@ class ByteBudget {
  public:
   struct Limits {
     std::size_t in_all = 0;
-    std::size_t per_address = 0;  // of a peer
-    std::size_t per_owner = 0;    // of a tenant; what has no owner yet counts for its address alone
+    std::size_t per_address = 0;  // of one peer
+    std::size_t per_owner = 0;    // of one owner; bytes without an owner count for their address alone
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
@@ -29,7 +29,7 @@ class ByteBudget {
     Hold(Hold&& other) noexcept { *this = std::move(other); }
     Hold& operator=(Hold&& other) noexcept;
 
-    // Holds n bytes from now on. Anything but kNo: the bound that is in the way, and it holds what it held.
+    // Holds n bytes from now on. Any result but kNo names the bound that is in the way; it then holds what it held.
     Full resize(std::size_t n);
     void release();
     std::size_t size() const { return size_; }
@@ -50,7 +50,7 @@ class ByteBudget {
   const Limits limits_;
   mutable std::mutex mutex_;
   std::size_t held_ = 0;
-  std::map<std::string, std::size_t> by_address_, by_owner_;  // of those that hold any
+  std::map<std::string, std::size_t> by_address_, by_owner_;  // only those that hold any
 };
 
 }  // namespace zinc_rt::server

@@ -1,0 +1,31 @@
+// The types of Boost.Asio that this library is built from: sockets, timers and coroutines whose executor is a strand, so
+// that what belongs to one connection never runs on two threads at once.
+#pragma once
+
+#include <boost/asio.hpp>
+#include <boost/asio/ssl.hpp>
+
+#include <chrono>
+
+namespace zinc_rt::server {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Tcp = asio::ip::tcp;
+using Clock = std::chrono::steady_clock;
+using Executor = asio::strand<asio::io_context::executor_type>;
+using Socket = asio::basic_stream_socket<Tcp, Executor>;
+using Timer = asio::basic_waitable_timer<Clock, asio::wait_traits<Clock>, Executor>;
+using TlsStream = asio::ssl::stream<Socket>;
+using Task = asio::awaitable<void, Executor>;
+template <class T>
+using TaskOf = asio::awaitable<T, Executor>;
+// Arguments of coroutines are named variables throughout: g++ 12 destroys some temporaries of a co_await expression
+// twice.
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
+
+inline Clock::duration seconds(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,55 @@
+#include "server/transport/request_parser.h"
+
+#include <boost/asio/buffer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace zinc_rt::server {
+
+HeadScan complaint(std::string text, int status) {
+  return {HeadScan::kBad, 0, status, std::move(text)};
+}
+
+HeadScan complaint_of(const boost::system::error_code& ec, const TransportOptions& options) {
+  if (ec == http::error::body_limit)
+    return complaint(fmt::format("the body has more than {} bytes", options.max_body_bytes), 413);
+  return complaint("the message breaks HTTP: " + ec.message());
+}
+
+bool expects(const Parser& parser) {
+  return parser.get().version() == 11 && !parser.get()[http::field::expect].empty();
+}
+
+HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request) {
+  parser.eager(true);
+  parser.header_limit(static_cast<std::uint32_t>(options.max_head_bytes));
+  parser.body_limit(options.max_body_bytes);
+  boost::system::error_code ec;
+  if (head.starts_with("\r\n")) head.remove_prefix(2);
+  parser.put(boost::asio::buffer(head), ec);
+  if (ec == http::error::need_more) ec = {};
+  if (!ec && !parser.is_header_done()) ec = http::error::bad_field;
+  if (ec) return complaint_of(ec, options);
+  auto& message = parser.get();
+  if (const auto expect = message[http::field::expect];
+      message.version() == 11 && !expect.empty() && !boost::beast::iequals(expect, "100-continue"))
+    return complaint("an Expect that is not \"100-continue\"", 417);
+  request.method = std::string(message.method_string());
+  const auto [host, target] = split_target(message.target());
+  if (!host.empty()) message.set(http::field::host, host);  // whatever Host says
+  const auto mark = target.find('?');
+  if (mark != std::string::npos) request.query = target.substr(mark + 1);
+  if (!percent_decode(std::string_view(target).substr(0, mark), request.path))
+    return complaint("the request target has a broken percent escape, or is not UTF-8");
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request.headers.emplace_back(std::move(name), std::string(field.value()));
+  }
+  return {};
+}
+
+}  // namespace zinc_rt::server

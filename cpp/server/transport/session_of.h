@@ -1,0 +1,112 @@
+// One connection, over TCP or TLS: a reader that fills `in_`, and a loop that takes requests from it and sends their
+// answers. Both run on the strand, and look at their conditions again after each wait.
+//
+// How a client leaves. A reset is seen at once in every phase. An orderly end of its side may mean that it has left or,
+// over plain TCP, that it has closed its sending half only: then what it sent is answered, and something small is sent
+// to see whether it still reads.
+// Thread rule: start, sweep, stop and quit from any thread; all else on the strand.
+#pragma once
+
+#include <optional>
+
+#include "server/transport/answer.h"
+#include "server/transport/request_parser.h"
+#include "server/transport/sessions.h"
+
+namespace zinc_rt::server {
+
+// How many bytes of a client may wait to be parsed.
+constexpr std::size_t kReadAhead = 64u << 10;
+
+template <class Stream>
+class SessionOf final : public Session, public std::enable_shared_from_this<SessionOf<Stream>> {
+ public:
+  template <class... Args>
+  SessionOf(std::shared_ptr<Sessions> shared, std::shared_ptr<asio::io_context> io, std::string address, Socket socket,
+            Args&... args)
+      : shared_(std::move(shared)),
+        io_(std::move(io)),
+        address_(std::move(address)),
+        executor_(socket.get_executor()),
+        stream_(std::move(socket), args...),
+        wake_(executor_),
+        space_(executor_),
+        in_held_(shared_->inputs, address_, {}) {}
+
+  void start() override {
+    asio::co_spawn(executor_, [self = this->shared_from_this()] { return self->run(); }, asio::detached);
+  }
+  void sweep(Clock::time_point now) override;
+  void stop() override {
+    asio::post(executor_, [self = this->shared_from_this()] { self->close(); });
+  }
+  void quit() override {
+    asio::post(executor_, [self = this->shared_from_this()] {
+      self->is_quitting_ = true;
+      self->wake_.cancel();
+    });
+  }
+
+ private:
+  static constexpr bool kIsTls = !std::is_same_v<Stream, Socket>;
+  Socket& socket() {
+    if constexpr (kIsTls)
+      return stream_.next_layer();
+    else
+      return stream_;
+  }
+
+  // session.cpp: the connection's life, and the reader.
+  Task run();
+  void close();
+  Task watch_for_reset();  // notices a reset whatever the reader waits for, such as room in `in_`
+  Task read_all();         // reads until the client closes, so that its leaving is noticed whatever goes on
+  error_code read_what_is_there();
+  Task say_goodbye();
+
+  // session_serve.cpp: requests and answers.
+  TaskOf<bool> serve_one();  // false: the connection ends
+  TaskOf<bool> serve(std::size_t head_size);
+  Task refuse(HeadScan bad);  // answers a message that is no request
+  std::shared_ptr<Answer> make_answer(const Parser& parser, bool may_go_on);
+  // Answers a request whose body nobody wants. A short body that is on its way is passed over, so that the connection
+  // can go on.
+  TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
+  // kBad in `bad`: what to answer instead. `owner`: HeadVerdict::owner_words.
+  Task read_body(Parser& parser, const std::string& owner, ByteBudget::Hold& held, HeadScan& bad);
+  HeadScan room_for(std::size_t n_bytes, const std::string& owner, ByteBudget::Hold& held) const;
+  TaskOf<bool> send();  // true: all of the answer went out, and another request may come
+
+  Task wait(Clock::time_point until = Clock::time_point::max()) {
+    wake_.expires_at(until);
+    co_await wake_.async_wait(kAwait);
+  }
+  void allow(double time_s) { deadline_ = Clock::now() + seconds(time_s); }
+  void consume(std::size_t n) {
+    in_.erase(0, n);
+    hold_input();
+    space_.cancel();
+  }
+  // False: there is no room for what came.
+  bool hold_input() {
+    const std::size_t n = in_.size() > TransportOptions::kFreeInput ? in_.size() : 0;
+    return in_held_.resize(n) == ByteBudget::Full::kNo;
+  }
+
+  const std::shared_ptr<Sessions> shared_;
+  const std::shared_ptr<asio::io_context> io_;
+  const std::string address_;
+  Executor executor_;
+  Stream stream_;
+  Timer wake_, space_;  // the loop waits on wake_; the reader on space_, while `in_` is full
+  std::string in_;
+  ByteBudget::Hold in_held_;
+  std::shared_ptr<Answer> answer_;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  std::uint64_t n_requests_ = 0;
+  // A client that is late in kRequest is told so; in the other phases it is cut off.
+  enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kLinger } phase_ = Phase::kIdle;
+  bool is_eof_ = false, is_closed_ = false, is_late_ = false, is_quitting_ = false, is_discarding_ = false;
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,54 @@
+// The connections that are open, and what they share.
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+#include "server/transport/asio_types.h"
+#include "server/transport/byte_budget.h"
+#include "server/transport/transport.h"
+
+namespace zinc_rt::server {
+
+// One connection. It keeps itself alive until it has ended.
+class Session {
+ public:
+  virtual ~Session() = default;
+  virtual void start() = 0;
+  virtual void sweep(Clock::time_point now) = 0;  // ends what is over its time; sends heartbeats
+  virtual void stop() = 0;                        // closes the socket now
+  virtual void quit() = 0;                        // takes no further request after the one under way
+};
+
+// Lives as long as any session.
+struct Sessions {
+  Sessions(const TransportOptions& options, Transport::Handler handler);
+
+  const TransportOptions options;
+  const Transport::Handler handler;
+  const std::shared_ptr<ByteBudget> bodies, inputs;
+  std::atomic<std::uint64_t> accepted{0}, refused{0}, requests{0}, bad_requests{0}, timed_out{0};
+  std::atomic<bool> is_draining{false};
+
+  std::mutex mutex;
+  std::condition_variable left;  // notified when a session has left
+  std::unordered_set<std::shared_ptr<Session>> open;
+  std::map<std::string, std::uint32_t> by_address;  // how many of them
+
+  // False: there is no room for another, of this address or at all.
+  bool enter(const std::shared_ptr<Session>& session, const std::string& address);
+  void leave(const std::shared_ptr<Session>& session, const std::string& address);
+};
+
+// A session on a socket that was accepted, with TLS where `tls` is not null. It shares ownership of the io_context,
+// since answers may outlive the transport and post to it.
+std::shared_ptr<Session> make_session(std::shared_ptr<Sessions> shared, std::shared_ptr<asio::io_context> io,
+                                      const std::string& address, Socket socket, asio::ssl::context* tls);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,75 @@
+// HTTP/1.1 over TCP, plain or TLS. A handler sees the head of each request and decides whether its body is read; the
+// whole request then goes to the function that the handler named, and the answer comes back through Connection. This
+// library knows of sockets and HTTP, and of nothing that is served: no models, tenants or JSON.
+// Thread rule: listen() starts I/O threads, which call the handler; it must not block. All members from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/transport/http.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::server {
+
+struct TransportOptions {
+  std::string host = "127.0.0.1";  // an address or a name; "::" and "0.0.0.0" are all addresses of this machine
+  std::uint16_t port = 8080;       // 0: any that is free
+  std::string why_loopback_only;   // not empty: a host that other machines can reach is refused, for this reason
+  std::string tls_cert, tls_key;   // PEM files; both or neither
+  std::size_t max_head_bytes = 32u << 10;
+  std::size_t max_body_bytes = 16u << 20;
+  std::size_t max_unsent_bytes = 256u << 10;  // of one answer; a stream takes no more until the client has read
+  std::uint32_t max_connections = 16384;
+  std::uint32_t max_connections_per_address = 8192;
+  // Seconds for the head, from its first byte or the start of the connection; for the body; between two requests; for
+  // the client to take what was sent; between two heartbeats of a stream.
+  double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
+  double body_stall_timeout_s = 10;  // seconds between two pieces of a body
+  // Bytes of bodies that are read or wait for a handler; a request beyond is refused.
+  ByteBudget::Limits bodies{256u << 20, 128u << 20, 64u << 20};
+  // Bytes that clients sent and that are not part of a request yet, beyond kFreeInput of each; a connection beyond the
+  // bound is closed.
+  static constexpr std::size_t kFreeInput = 4096;
+  ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
+  // The answers to what never reaches a handler, or what a handler leaves unanswered.
+  MakeRefusal refusal = plain_refusal;
+};
+
+// What becomes of a request, by its head: it is answered at once and its body is not read, or it is handled when it is
+// whole.
+struct HeadVerdict {
+  std::optional<HttpResponse> answer;
+  // Without `answer`: called once with the whole request.
+  std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
+  std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
+  std::string owner_words = "this request's owner";  // how an error names the owner to the client
+};
+
+struct TransportCounts {
+  std::uint64_t accepted = 0, refused = 0, requests = 0, bad_requests = 0, timed_out = 0;
+  std::uint32_t open = 0;
+  std::uint64_t held_bytes = 0;  // of bodies and inputs
+};
+
+class Transport {
+ public:
+  // The request has no body yet.
+  using Handler = std::function<HeadVerdict(const HttpRequest&)>;
+
+  // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable for a port that is taken.
+  static Result<std::unique_ptr<Transport>> listen(const TransportOptions& options, Handler handler);
+  virtual ~Transport() = default;  // as close()
+
+  virtual std::uint16_t port() const = 0;
+  virtual TransportCounts counts() const = 0;
+  // Takes no more connections, and no more requests on open ones, and waits until the answers under way have gone out.
+  // False: some had not when the time was over.
+  virtual bool drain(double timeout_s) = 0;
+  virtual void close() = 0;
+};
+
+}  // namespace zinc_rt::server
