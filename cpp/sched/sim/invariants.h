@@ -8,30 +8,29 @@
 //               lowered is reached by waiting)
 //   reserved    no tenant takes a page that is reserved for another
 //   slots       the slot table agrees with the requests in it: states, positions, counts
-//   plan        items are contiguous from what is done, under the caps, one a slot, decoding slots first
+//   plan        items are contiguous from what is done, under the caps, one for each slot, decoding slots first
 //   decode      every decoding slot that is neither held up by its sink nor out of tokens is in the plan
 //   fifo        first admissions of a tenant and class come in order of arrival. A sibling whose leader has not yet
 //               computed its prompt may be passed; a request that its own tenant's page quota holds up may not
 //   class       no first admission of a lower class while an interactive request could start and waits
 //   starvation  the head of a line (a tenant's requests of a class) that got no slot for `starvation`, while it waits
-//   and
-//               could start, is not overtaken by the first admission of a younger request, except of a more urgent
-//               class in an admission that preempted, or of a tenant that is owed a slot
-//   share       of two tenants whose heads of the same class could start and neither of which is owed a slot, the one
-//   of
-//               lower standing is admitted. So right after an admission the winner's standing, less the slot and pages
-//               that this admission gave it, is at most that of any tenant that goes on waiting
-//   turns       who yields a slot to a tenant that is owed one has had it for a turn, and its tenant had more than its
-//               share
+//               and could start, is not overtaken by the first admission of a younger request. Excepted are requests
+//               of a more urgent class in an admission that preempted, and those of a tenant that is owed a slot
+//   share       of two tenants whose heads of the same class could start, and neither of which is owed a slot, the one
+//               of lower standing is admitted. So right after an admission the winner's standing, less the slot and
+//               pages that this admission gave it, is at most that of any tenant that goes on waiting
+//   turns       a request that yields a slot to a tenant that is owed one has had it for a turn, and its tenant had
+//               more than its share
 //   bound       a tenant of which a request could start while none of that class or a less urgent one is in a slot
-//   waits
-//               no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three turns.
-//               Its part is its share of a slot, at most 1, and at most slots / lines of the level. Where pages cannot
-//               be short
+//               waits no longer than docs/tenancy.md says: turn_after, then a time in which its part adds up to three
+//               turns. Its part is its share of a slot, at most 1, and at most slots / lines of the level. Checked
+//               where pages cannot be short
 //   text        the tokens of a request are its own text's, in order, each once, whatever happened to it
 //   progress    while something can run something runs; a scenario ends
 //   end         when all requests have ended every slot is free and every page is free or cached; a flush frees the
-//   rest cache       PrefixCache::check internal    the scheduler counted no internal error
+//               rest
+//   cache       PrefixCache::check finds nothing
+//   internal    the scheduler counted no internal error
 // Thread rule: one thread.
 #pragma once
 

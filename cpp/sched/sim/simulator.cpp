@@ -1,11 +1,11 @@
 #include "sched/sim/simulator.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "sched/sim/expected.h"
 #include "sched/sim/mix.h"
 
 namespace zinc_rt::sched::sim {
@@ -55,7 +55,7 @@ class Simulation {
     while (!invariants_.violation() && turn()) {
     }
     if (!invariants_.violation()) end();
-    if (!invariants_.violation()) check_expected();
+    if (!invariants_.violation()) check_expected(scenario_, result_, invariants_);
     result_.violation = invariants_.violation();
     if (result_.violation) result_.violation->text += fmt::format(" (turn {}, {} us)", result_.counts.turns, now_);
     result_.end = now_;
@@ -306,38 +306,6 @@ class Simulation {
         invariants_.report("progress", fmt::format("request {} has not ended", outcome.name));
   }
 
-  void check_expected() {
-    const auto outcome_of = [&](std::uint32_t name) -> const Outcome* {
-      const auto it = std::ranges::find(result_.outcomes, name, &Outcome::name);
-      return it == result_.outcomes.end() ? nullptr : &*it;
-    };
-    const auto expect = [&](bool holds, const std::string& text) {
-      if (!holds) invariants_.report("expect", text);
-    };
-    for (const ExpectLine& e : scenario_.expected) {
-      if (e.what == What::kAdmitted) {
-        expect(e.requests == result_.admitted, fmt::format("admitted {}", fmt::join(result_.admitted, " ")));
-      } else if (e.what == What::kPreempted) {
-        expect(e.requests == result_.preempted, fmt::format("preempted {}", fmt::join(result_.preempted, " ")));
-      } else if (e.what == What::kCount) {
-        const std::uint64_t* count = count_named(result_.counts, e.counter);
-        expect(count != nullptr && *count == e.value,
-               count != nullptr ? fmt::format("{} is {}, {} expected", e.counter, *count, e.value)
-                                : fmt::format("there is no count \"{}\"", e.counter));
-      } else if (const Outcome* o = outcome_of(e.requests[0]); o == nullptr) {
-        expect(false, fmt::format("there is no request {}", e.requests[0]));
-      } else if (e.what == What::kFinish) {
-        expect(o->has_ended && o->reason == e.reason,
-               fmt::format("request {} ended with {}, {} expected", o->name,
-                           o->has_ended ? to_string(o->reason) : "nothing", to_string(e.reason)));
-      } else {
-        const std::uint32_t n = e.what == What::kTokens ? o->n_generated : o->cached_tokens;
-        expect(n == e.value, fmt::format("request {} has {} tokens {}, {} expected", o->name, n,
-                                         e.what == What::kTokens ? "generated" : "from the cache", e.value));
-      }
-    }
-  }
-
   const Scenario& scenario_;
   std::unordered_map<std::uint32_t, TenantId> ids_;  // by name
   TenantBook tenants_;
@@ -355,38 +323,7 @@ class Simulation {
   Micros now_ = 0;
 };
 
-struct NamedCount {
-  std::string_view name;
-  std::uint64_t SimCounts::* count;
-};
-constexpr NamedCount kCounts[] = {{"turns", &SimCounts::turns},
-                                  {"steps", &SimCounts::steps},
-                                  {"admissions", &SimCounts::admissions},
-                                  {"preemptions", &SimCounts::preemptions},
-                                  {"yields", &SimCounts::yields},
-                                  {"evictions", &SimCounts::evictions},
-                                  {"decode_tokens", &SimCounts::decode_tokens},
-                                  {"prefill_tokens", &SimCounts::prefill_tokens},
-                                  {"prompt_tokens", &SimCounts::prompt_tokens},
-                                  {"cached_tokens", &SimCounts::cached_tokens},
-                                  {"page_copies", &SimCounts::page_copies},
-                                  {"restores", &SimCounts::restores},
-                                  {"saves", &SimCounts::saves},
-                                  {"refused", &SimCounts::refused},
-                                  {"finished", &SimCounts::finished},
-                                  {"faults", &SimCounts::faults}};
-
 }  // namespace
-
-std::uint64_t* count_named(SimCounts& counts, std::string_view name) {
-  for (const NamedCount& one : kCounts)
-    if (one.name == name) return &(counts.*one.count);
-  return nullptr;
-}
-
-void add(SimCounts& to, const SimCounts& counts) {
-  for (const NamedCount& one : kCounts) to.*one.count += counts.*one.count;
-}
 
 SimResult simulate(const Scenario& scenario) {
   return Simulation(scenario).run();

@@ -1,165 +1,18 @@
-#include "sched/sim/scenario.h"
-
-#include <algorithm>
-#include <array>
-#include <charconv>
+// A scenario from its text.
 #include <set>
 
 #include "base/error.h"
-#include "sched/sim/mix.h"
+#include "sched/sim/scenario_fields.h"
 
 namespace zinc_rt::sched::sim {
 namespace {
 
 using Words = std::vector<std::string_view>;
 
-constexpr std::array<std::string_view, kQosCount> kQosNames = {"interactive", "standard", "batch"};
-constexpr std::array<std::string_view, 10> kActNames = {"submit", "cancel", "fail_sink", "block",     "unblock",
-                                                        "quota",  "flush",  "lease",     "end_lease", "cancel_all"};
-constexpr std::array<std::string_view, 6> kWhatNames = {"admitted", "preempted", "finish", "tokens", "cached", "count"};
-
 // Sizes that a scenario may have: what a simulation can hold, far above what one needs.
 constexpr std::uint32_t kMostSlots = 4096, kMostPages = 1u << 20, kMostContext = 1u << 20, kMostTenants = 4096;
 constexpr std::uint64_t kMostTableEntries = 1u << 24;  // slots x pages of a context
 constexpr Micros kLatest = Micros{1} << 50;
-
-// The fields of each kind of line, once for reading and printing.
-template <class Visit>
-void fields(Options& o, Visit&& visit) {
-  visit("slots", o.n_slots);
-  visit("pages", o.n_pages);
-  visit("context", o.max_context);
-  visit("chunk", o.chunk_cap);
-  visit("prefill_cap", o.prefill_cap);
-  visit("queue", o.queue_cap);
-  visit("prefix_cache", o.prefix_cache);
-  visit("recurrent", o.is_recurrent);
-  visit("checkpoints", o.n_checkpoints);
-  visit("rope", o.rope_limits);
-  visit("standard_gap", o.standard_gap);
-  visit("prefix_part", o.prefix_part);
-  visit("starvation", o.starvation);
-  visit("turn_after", o.turn_after);
-  visit("turn", o.turn);
-  visit("slow_sink", o.slow_sink_steps);
-  visit("fail_page", o.fail_page_take);
-}
-
-template <class Visit>
-void fields(StepCost& c, Visit&& visit) {
-  visit("base", c.base_us);
-  visit("token", c.token_us);
-  visit("context", c.context_us);
-  visit("jitter", c.jitter_percent);
-  visit("seed", c.seed);
-}
-
-template <class Visit>
-void fields(Quota& q, Visit&& visit) {
-  visit("slots", q.max_concurrent_slots);
-  visit("pages", q.max_kv_pages);
-  visit("reserved", q.reserved_kv_pages);
-  visit("context", q.max_context_tokens);
-  visit("decode", q.decode_tokens_per_s);
-  visit("prefill", q.prefill_tokens_per_s);
-  visit("weight", q.weight);
-  visit("qos", q.qos);
-  visit("isolation", q.isolation_group);
-}
-
-template <class Visit>
-void fields(SubmitLine& s, Visit&& visit) {
-  visit("qos", s.qos);
-  visit("prompt", s.n_prompt);
-  visit("group", s.group);
-  visit("shared", s.n_shared);
-  visit("seed", s.seed);
-  visit("max", s.max_tokens);
-  visit("stop", s.stop_after);
-  visit("deadline", s.deadline_us);
-  visit("after", s.after);
-}
-
-template <class Number>
-bool read(std::string_view text, Number& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size();
-}
-bool read(std::string_view text, std::uint32_t& out) {
-  if (text == "none") return out = kNone, true;
-  return read<std::uint32_t>(text, out);
-}
-bool read(std::string_view text, bool& out) {
-  out = text == "1";
-  return text == "1" || text == "0";
-}
-template <std::size_t N>
-bool read_name(std::string_view text, const std::array<std::string_view, N>& names, auto& out) {
-  const auto it = std::ranges::find(names, text);
-  if (it == names.end()) return false;
-  out = static_cast<std::remove_reference_t<decltype(out)>>(it - names.begin());
-  return true;
-}
-bool read(std::string_view text, Qos& out) {
-  return read_name(text, kQosNames, out);
-}
-// Numbers with / between.
-template <class Number>
-bool read(std::string_view text, std::vector<Number>& out) {
-  out.clear();
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('/', begin), text.size());
-    if (!read(text.substr(begin, end - begin), out.emplace_back())) return false;
-    begin = end + 1;
-  }
-  return !out.empty();
-}
-template <class Number, std::size_t N>
-bool read(std::string_view text, std::array<Number, N>& out) {
-  std::vector<Number> numbers;
-  if (!read(text, numbers) || numbers.size() != N) return false;
-  std::ranges::copy(numbers, out.begin());
-  return true;
-}
-
-template <class Number>
-std::string write(const Number& value) {
-  return fmt::format("{}", value);
-}
-std::string write(std::uint32_t value) {
-  return value == kNone ? "none" : fmt::format("{}", value);
-}
-std::string write(bool value) {
-  return value ? "1" : "0";
-}
-std::string write(Qos value) {
-  return std::string(kQosNames[static_cast<std::size_t>(value)]);
-}
-template <class Number>
-std::string write_list(const Number& values) {
-  std::string out;
-  for (const auto value : values) out += (out.empty() ? "" : "/") + write(value);
-  return out;
-}
-std::string write(const std::vector<std::uint32_t>& values) {
-  return write_list(values);
-}
-std::string write(const std::array<Micros, kQosCount>& values) {
-  return write_list(values);
-}
-
-// " name=value" for each field that is not the default's.
-template <class Fields>
-std::string write_fields(Fields value, Fields standard) {
-  std::vector<std::string> defaults;
-  fields(standard, [&](const char*, const auto& field) { defaults.push_back(write(field)); });
-  std::string out;
-  std::size_t i = 0;
-  fields(value, [&](const char* name, const auto& field) {
-    if (const auto text = write(field); text != defaults[i++]) out += fmt::format(" {}={}", name, text);
-  });
-  return out;
-}
 
 class Parser {
  public:
@@ -393,50 +246,10 @@ class Parser {
   std::size_t line_ = 0;
 };
 
-std::string print_event(const EventLine& e) {
-  const auto head =
-      fmt::format("{} {} {}", e.by_step ? "step" : "at", e.at, kActNames[static_cast<std::size_t>(e.act)]);
-  switch (e.act) {
-    case Act::kSubmit: return fmt::format("{} {} tenant={}{}", head, e.request, e.tenant, write_fields(e.submit, {}));
-    case Act::kQuota: return fmt::format("{} {}{}", head, e.tenant, write_fields(e.quota, {}));
-    case Act::kFlush: return fmt::format("{} {}", head, e.tenant);
-    case Act::kLease: return fmt::format("{} tokens={}", head, e.n_tokens);
-    case Act::kEndLease:
-    case Act::kCancelAll: return head;
-    default: return fmt::format("{} {}", head, e.request);
-  }
-}
-
-std::string print_expect(const ExpectLine& e) {
-  std::string out = fmt::format("expect {}", kWhatNames[static_cast<std::size_t>(e.what)]);
-  for (const auto request : e.requests) out += fmt::format(" {}", request);
-  if (e.what == What::kFinish) return out + fmt::format(" {}", to_string(e.reason));
-  if (e.what == What::kCount) return out + fmt::format(" {} {}", e.counter, e.value);
-  return e.what == What::kAdmitted || e.what == What::kPreempted ? out : out + fmt::format(" {}", e.value);
-}
-
 }  // namespace
 
 Result<Scenario> parse_scenario(std::string_view text) {
   return Parser().parse(text);
-}
-
-std::string print_scenario(const Scenario& s) {
-  std::string out;
-  const Scenario standard;
-  const auto line = [&](std::string text) { out += std::move(text) + "\n"; };
-  line("options" + write_fields(s.options, standard.options));
-  line("cost" + write_fields(s.cost, standard.cost));
-  for (const TenantLine& t : s.tenants) line(fmt::format("tenant {}{}", t.name, write_fields(t.quota, {})));
-  for (const auto step : s.faults) line(fmt::format("fault {}", step));
-  for (const EventLine& e : s.events) line(print_event(e));
-  for (const ExpectLine& e : s.expected) line(print_expect(e));
-  return out;
-}
-
-std::int32_t token_at(const SubmitLine& s, std::uint32_t position) {
-  const std::uint64_t text = position < s.n_shared ? s.group : mix(s.seed, 0x7e47);
-  return static_cast<std::int32_t>(1 + mix(text, position) % 30000);
 }
 
 }  // namespace zinc_rt::sched::sim
