@@ -44,6 +44,13 @@ bool is_final(const ApiError& error) {
 
 }  // namespace
 
+ApiError make_error(int status, std::string message) {
+  ApiError error;
+  error.status = status;
+  error.message = std::move(message);
+  return error;
+}
+
 ApiError to_api_error(const Error& error, ErrorSource source) {
   ApiError out;
   out.message = error.message;

@@ -24,6 +24,8 @@ struct ApiError {
   Headers headers;           // of the answer, besides those
 };
 
+ApiError make_error(int status, std::string message);
+
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
 

@@ -1,5 +1,6 @@
-// What outlives the process: who used how much, and the tenants and keys that were made at run time. SQLite in WAL
-// mode, so that what was committed survives a kill at any moment; one writer thread commits all that waits at once.
+// What outlives the process: how much each tenant used, and the tenants and keys that were made at run time. It is a
+// SQLite file in WAL mode, so that what was committed survives a kill at any moment. One writer thread commits all rows
+// that wait at once.
 // Thread rule: any thread; `committed` callbacks run on the writer thread and must not block.
 #pragma once
 
@@ -43,11 +44,11 @@ class StateStore {
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
   virtual ~StateStore() = default;  // as close()
 
-  // `committed` is called once it would survive a kill, or when the disk refused it, which is logged and is trouble()
-  // until it could be written; that is tried again every second.
+  // `committed` is called once the row would survive a kill, or when the disk has refused it. A refusal is logged and is
+  // trouble() until the row has been written; that is tried again every second.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
   // Why rows cannot be written now; empty: they can. A file that is removed or replaced while it is in use is noticed
-  // within kLook: what was removed is written anew, beside what took its place nothing is written.
+  // within kLook. A file that was removed is written anew; where another took its place, nothing is written.
   virtual std::string trouble() const = 0;
   static constexpr std::chrono::milliseconds kLook{500};
   // Commits all that was recorded; later calls do nothing. Errors: kUnavailable with the number of rows that could not

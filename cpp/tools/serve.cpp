@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "server/api_keys.h"
 #include "server/config.h"
 #include "server/tenants.h"
 #include "tools/command.h"

@@ -1,0 +1,116 @@
+#include "server/body_reader.h"
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::int64_t kMaxTokens = 1 << 24;
+constexpr std::size_t kMaxBias = 1024;
+
+void read_stop(BodyReader& r, Request& request) {
+  const Json* stop = r.fields().get("stop");
+  if (stop == nullptr) return;
+  const auto add = [&](const Json& one) {
+    if (one.is_string() && !one.get_ref<const std::string&>().empty())
+      request.stop.push_back(one.get<std::string>());
+    else
+      r.wrong("stop", show(one) + " is given, a text or a list of texts that are not empty wanted");
+  };
+  if (!stop->is_array()) return add(*stop);
+  if (stop->size() > 16) return r.wrong("stop", fmt::format("{} entries, at most 16 allowed", stop->size()));
+  for (const Json& one : *stop) add(one);
+}
+
+void read_bias(BodyReader& r, Request& request) {
+  const Json* bias = r.fields().get("logit_bias");
+  if (bias == nullptr) return;
+  if (!bias->is_object() || bias->size() > kMaxBias)
+    return r.wrong("logit_bias",
+                   fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), kMaxBias));
+  for (const auto& [key, value] : bias->items()) {
+    const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
+                       (key.size() == 1 || key[0] != '0');  // else "5" and "05" would be one token, given twice
+    if (!is_id) return r.wrong("logit_bias", fmt::format("{} is no token id", show(key)));
+    if (!value.is_number() || !(value >= -100 && value <= 100))
+      return r.wrong("logit_bias", fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
+    request.logit_bias[std::stoi(key)] = value.get<float>();
+  }
+}
+
+}  // namespace
+
+void read_common(BodyReader& r, GenerationCall& call, Request& q) {
+  r.into(q.model, r.string("model", 4096));
+  r.into(call.stream, r.boolean("stream"));
+  if (const Json* options = r.fields().get("stream_options")) {
+    if (!options->is_object()) return r.wrong("stream_options", show(*options) + " is given, an object wanted");
+    if (!call.stream) return r.wrong("stream_options", "only with \"stream\": true");
+    BodyReader inner(*options, "stream_options.");
+    inner.into(call.include_usage, inner.boolean("include_usage"));
+    inner.into(call.resumable, inner.boolean("resumable"));
+    inner.refuse("include_obfuscation", "chunks are not padded", {false});
+    if (const auto done = inner.finish(); !done) r.wrong(done.error());
+  }
+  r.into(q.temperature, r.number("temperature", 0, 2));
+  if (q.temperature > 0 && q.temperature < 1e-4f) q.temperature = 0;
+  r.into(q.top_p, r.number("top_p", 0, 1));
+  if (const auto k = r.integer("top_k", -1, INT32_MAX)) q.top_k = *k < 0 ? 0 : static_cast<std::uint32_t>(*k);
+  r.into(q.min_p, r.number("min_p", 0, 1));
+  r.into(q.typical_p, r.number("typical_p", 0, 1));
+  r.into(q.repetition_penalty, r.number("repetition_penalty", 0.01, 100));
+  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
+  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+  read_bias(r, q);
+  if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
+  r.into(q.n, r.integer("n", 1, 128));
+  read_stop(r, q);
+  if (auto ids = r.take(r.fields().get_ids("stop_token_ids", kMaxBias))) q.stop_token_ids = std::move(*ids);
+  r.into(q.include_stop_str_in_output, r.boolean("include_stop_str_in_output"));
+  r.into(q.ignore_eos, r.boolean("ignore_eos"));
+  r.into(q.skip_special_tokens, r.boolean("skip_special_tokens"));
+  r.into(q.min_tokens, r.integer("min_tokens", 0, kMaxTokens));
+  if (const auto n = r.integer("prompt_logprobs", 0, 20)) {
+    if (call.stream) r.wrong("prompt_logprobs", "it cannot be streamed");
+    q.prompt_logprobs = call.prompt_logprobs = static_cast<std::uint32_t>(*n);
+  }
+  if (const auto ms = r.number("deadline_ms", 0, 1e9)) q.deadline_ms = *ms;
+  r.into(q.cache_salt, r.string("cache_salt", 256));
+  r.into(call.return_token_ids, r.boolean("return_token_ids"));
+  r.into(call.wants_timings, r.boolean("timings"));
+  // flex asks for less than the tenant's class, priority for no more than it.
+  if (auto tier = r.take(r.fields().get_choice(
+          "service_tier", {"auto", "default", "flex", "priority", "interactive", "standard", "batch"}))) {
+    call.service_tier = *tier;
+    if (*tier == "flex")
+      q.qos = "batch";
+    else if (*tier == "priority")
+      q.qos = "interactive";
+    else if (*tier != "auto" && *tier != "default")
+      q.qos = *tier;
+  }
+  // Names for the caller's own books; they change nothing here.
+  for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
+}
+
+void read_max_tokens(BodyReader& r, Request& q, std::initializer_list<const char*> names, std::uint32_t absent,
+                     bool may_be_0) {
+  q.max_tokens = absent;
+  bool is_given = false;
+  for (const char* name : names) {
+    const auto n = r.integer(name, may_be_0 ? 0 : 1, kMaxTokens);
+    if (!n) continue;
+    if (is_given && q.max_tokens != *n) r.wrong(name, "another limit is given beside it");
+    q.max_tokens = static_cast<std::uint32_t>(*n);
+    is_given = true;
+  }
+  if (q.min_tokens > q.max_tokens)
+    r.wrong("min_tokens", fmt::format("{} is more than max_tokens {}", q.min_tokens, q.max_tokens));
+}
+
+void refuse_grammars(BodyReader& r) {
+  constexpr const char* kWhy = "output bound to a grammar or schema is not there yet";
+  for (const char* name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
+                           "grammar", "json_schema", "regex", "choice"})
+    r.refuse(name, kWhy);
+}
+
+}  // namespace zinc_rt::server

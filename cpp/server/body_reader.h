@@ -1,0 +1,93 @@
+// Reads the fields of a request's body, and those that all generating endpoints share.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/json_in.h"
+#include "server/openai_request.h"
+
+namespace zinc_rt::server {
+
+constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
+
+// Reads a body's fields one after another. The first complaint stays, and nothing is read after it.
+class BodyReader {
+ public:
+  explicit BodyReader(const Json& body, std::string prefix = {}) : fields_(body, std::move(prefix)) {}
+
+  bool is_good() const { return !error_; }
+  ApiError error() const { return *error_; }
+  Fields& fields() { return fields_; }
+
+  // The value, if the field is there and nothing was wrong so far.
+  template <class T>
+  std::optional<T> take(ApiResult<std::optional<T>> value) {
+    if (error_) return std::nullopt;
+    if (value) return std::move(*value);
+    error_ = std::move(value.error());
+    return std::nullopt;
+  }
+  std::optional<bool> boolean(const char* name) { return take(fields_.get_bool(name)); }
+  std::optional<double> number(const char* name, double low, double high) {
+    return take(fields_.get_number(name, low, high));
+  }
+  std::optional<std::int64_t> integer(const char* name, std::int64_t low, std::int64_t high) {
+    return take(fields_.get_int(name, low, high));
+  }
+  std::optional<std::string> string(const char* name, std::size_t max_bytes) {
+    return take(fields_.get_string(name, max_bytes));
+  }
+  template <class Out>
+  void into(Out& out, std::optional<double> value) {
+    if (value) out = static_cast<Out>(*value);
+  }
+  template <class Out>
+  void into(Out& out, std::optional<std::int64_t> value) {
+    if (value) out = static_cast<Out>(*value);
+  }
+  void into(bool& out, std::optional<bool> value) {
+    if (value) out = *value;
+  }
+  void into(std::string& out, std::optional<std::string> value) {
+    if (value) out = std::move(*value);
+  }
+  void wrong(const char* name, const std::string& what) {
+    if (!error_) error_ = fields_.wrong(name, what).error();
+  }
+  void wrong(const ApiError& error) {
+    if (!error_) error_ = error;
+  }
+  // A field of the API that this server has not; null and values that ask for nothing may be given.
+  void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
+    const Json* value = fields_.get(name);
+    if (value == nullptr) return;
+    for (const Json& good : harmless)
+      if (*value == good) return;
+    wrong(name, fmt::format("{} is not served: {}", show(*value), why));
+  }
+  ApiResult<void> finish() {
+    if (!error_)
+      if (const auto others = fields_.expect_no_others(); !others) error_ = others.error();
+    if (error_) return std::unexpected(*error_);
+    return {};
+  }
+
+ private:
+  Fields fields_;
+  std::optional<ApiError> error_;
+};
+
+// The fields that all generating endpoints have.
+void read_common(BodyReader& r, GenerationCall& call, Request& request);
+// The limit on generated tokens, by any of `names`; `absent` where none is given.
+void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
+                     bool may_be_0);
+void refuse_grammars(BodyReader& r);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,25 @@
+// A rate limit by a token bucket that a minute fills.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <chrono>
+
+namespace zinc_rt::server {
+
+// Fills by `per_minute` a minute, up to that amount. It may be overdrawn, by amounts that are known only afterwards.
+class MinuteBucket {
+ public:
+  using Clock = std::chrono::steady_clock;
+  void set_rate(double per_minute);
+  // Seconds until it holds `amount`; 0: it holds it now.
+  double wait_s(double amount, Clock::time_point now);
+  void take(double amount, Clock::time_point now);
+  double rate() const { return rate_; }
+  double level(Clock::time_point now);
+
+ private:
+  double rate_ = 0, level_ = 0;
+  Clock::time_point last_ = Clock::now();
+};
+
+}  // namespace zinc_rt::server

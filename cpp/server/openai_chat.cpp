@@ -1,0 +1,81 @@
+// The body of /v1/chat/completions.
+#include "base/error.h"
+#include "server/body_reader.h"
+#include "server/reasoning.h"
+
+namespace zinc_rt::server {
+
+ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults) {
+  GenerationCall call;
+  Request q = defaults;
+  BodyReader r(body);
+  read_common(r, call, q);
+  read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
+  bool leaves_open = false;
+  if (const Json* messages = r.fields().get("messages")) {
+    const auto read = read_messages(*messages);
+    if (read) {
+      q.messages = read->dump();
+      const Json& last = read->back();
+      leaves_open = last["role"] == "assistant" && leaves_reasoning_open(last["content"].get_ref<const std::string&>());
+    } else {
+      r.wrong(read.error());
+    }
+  } else {
+    r.wrong("messages", "it is missing");
+  }
+  const Json* tools = r.fields().get("tools");
+  if (tools != nullptr)
+    if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
+  const Json* choice = r.fields().get("tool_choice");
+  if (choice != nullptr && *choice != "auto" && *choice != "none")
+    r.wrong("tool_choice", show(*choice) + " is not served: calls cannot be forced yet; auto and none can be given");
+  if (tools != nullptr && !tools->empty() && (choice == nullptr || *choice != "none")) q.tools = tools->dump();
+  Json variables = Json::object();
+  if (const Json* extra = r.fields().get("chat_template_kwargs")) {
+    if (extra->is_object())
+      variables = *extra;
+    else
+      r.wrong("chat_template_kwargs", show(*extra) + " is given, an object wanted");
+  }
+  if (auto effort = r.take(
+          r.fields().get_choice("reasoning_effort", {"none", "minimal", "low", "medium", "high", "xhigh", "max"}))) {
+    if (*effort == "none") variables["enable_thinking"] = false;
+    variables["reasoning_effort"] = *effort;
+  }
+  if (!variables.empty()) q.chat_template_kwargs = variables.dump();
+  if (const auto add = r.boolean("add_generation_prompt")) q.add_generation_prompt = *add;
+  r.into(q.continue_final_message, r.boolean("continue_final_message"));
+  if (q.continue_final_message && q.add_generation_prompt.value_or(false))
+    r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
+  if (!q.add_generation_prompt.value_or(!q.continue_final_message)) call.prompt_opens_reasoning = leaves_open;
+  r.into(call.echo, r.boolean("echo"));
+  if (call.echo) r.wrong("echo", "true is not served for chats");
+  r.into(call.wants_logprobs, r.boolean("logprobs"));
+  const auto top = r.integer("top_logprobs", 0, 20);
+  if (top && *top > 0 && !call.wants_logprobs) r.wrong("top_logprobs", "only with \"logprobs\": true");
+  call.n_top = static_cast<std::uint32_t>(top.value_or(0));
+  if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
+  r.into(call.include_reasoning, r.boolean("include_reasoning"));
+  r.refuse("response_format", "output bound to a grammar or schema is not there yet", {Json{{"type", "text"}}});
+  refuse_grammars(r);
+  r.refuse("functions", "tools are what took their place");
+  r.refuse("function_call", "tool_choice is what took its place", {"none", "auto"});
+  r.refuse("parallel_tool_calls", "calls are not taken apart yet", {true});
+  r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});
+  r.refuse("audio", "the models here write text alone");
+  r.refuse("prediction", "speculation from a given text is not there yet");
+  r.refuse("web_search_options", "this server searches nothing");
+  r.refuse("moderation", "this server judges nothing");
+  r.refuse("store", "nothing that is said is kept", {false});
+  r.refuse("verbosity", "no model here has such a setting", {"medium"});
+  r.refuse("prompt_cache_retention", "prefixes are kept in memory while there is room", {"in_memory", "in-memory"});
+  r.refuse("prompt_cache_options", "prefixes are kept in memory while there is room");
+  if (const Json* metadata = r.fields().get("metadata"); metadata != nullptr && !metadata->is_object())
+    r.wrong("metadata", show(*metadata) + " is given, an object wanted");
+  ZRT_CHECK_OK(r.finish());
+  call.requests.push_back(std::move(q));
+  return call;
+}
+
+}  // namespace zinc_rt::server

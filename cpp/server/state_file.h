@@ -1,0 +1,60 @@
+// The SQLite file of a StateStore: opened, brought to this program's version, and watched, since it may be removed or
+// replaced while it is in use.
+// Thread rule: every member but lock() and `path` under lock(), if several threads use it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "server/sqlite_statement.h"
+
+namespace zinc_rt::server {
+
+class StateFile {
+ public:
+  ~StateFile();
+  // Opens the file, which has the schema then. `path` empty: in memory. Errors: kUnavailable, kCorrupt.
+  Status open(const std::string& path);
+  // What SQLite's check of all pages finds first; empty: nothing.
+  std::string damage() const;
+  // Looks whether the name still leads to the file that is open. Where the file was removed it is written anew, since
+  // it is still whole for who has it open. Errors: kUnavailable where another took its place, or writing failed. Takes
+  // the lock itself.
+  Status look();
+
+  std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
+  sqlite3* db() const { return db_; }
+  const std::string& path() const { return path_; }
+  // The error of a read that failed.
+  std::unexpected<Error> unreadable() const;
+
+  // Does all that `work` does, or nothing where it returns false. Takes the lock itself.
+  template <class Work>
+  Status in_transaction(const Work& work) {
+    const auto guard = lock();
+    if (execute("BEGIN IMMEDIATE") && work() && execute("COMMIT")) return {};
+    const std::string what = sqlite3_errmsg(db_);
+    execute("ROLLBACK");
+    return fail(StatusCode::kUnavailable, "[state] the change was not stored: {}", what);
+  }
+
+ private:
+  using FileId = std::pair<dev_t, ino_t>;
+  static std::optional<FileId> file_at(const std::string& path);
+  Status open_file();
+  bool execute(const char* sql) { return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK; }
+  bool add_times_of_keys();
+
+  std::string path_;
+  std::optional<FileId> file_;  // which file is open
+  sqlite3* db_ = nullptr;
+  std::mutex mutex_;
+};
+
+}  // namespace zinc_rt::server
