@@ -3,6 +3,7 @@ import pathlib
 
 import pytest
 
+import synth_gguf
 import tiny_model as tiny
 import zinc_rt
 from fixture_models import FIXTURES
@@ -39,3 +40,16 @@ def tiny_model(tmp_path_factory):
 def tiny_engine(tiny_model):
     with zinc_rt.Engine(tiny_model, max_slots=8) as engine:
         yield engine
+
+
+@pytest.fixture(scope="session")
+def hybrid_model(tmp_path_factory):
+    """Delta net beside attention: slots have state that is no KV."""
+    path = tmp_path_factory.mktemp("models") / "hybrid.gguf"
+    assert synth_gguf.main(["tiny-qwen35", "-o", str(path), "--types", "F16", "--width", "96"]) == 0
+    return path
+
+
+@pytest.fixture(params=["llama", "hybrid"])
+def any_model(request):
+    return request.getfixturevalue("tiny_model" if request.param == "llama" else "hybrid_model")

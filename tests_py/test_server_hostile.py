@@ -18,7 +18,7 @@ import pytest
 
 from hostile_clients import ADMIN, ATTACKS, GOOD, key_of
 from server_process import serving
-from test_server_tenants import hashed
+from server_tenants import hashed
 
 SECONDS = float(os.environ.get("ZRT_HOSTILE_S", 40))
 ALONE_SECONDS = 10

@@ -233,7 +233,7 @@ def drop(server, rng, key):
         else:
             time.sleep(rng.random() * 0.04)
         if rng.random() < 0.5:
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # a reset instead of an orderly end
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # makes it a reset
 
 
 def state_of(server):

@@ -1,40 +1,17 @@
 """Keys, quotas and the ledger of the server."""
 
 import concurrent.futures
-import contextlib
-import hashlib
 import http.client
 import json
 import pathlib
 import random
 import re
 import signal
-import sqlite3
-import threading
-import time
 
 import pytest
 
 from server_process import serving
-
-KEYS = {"alice": "key-of-alice", "bob": "key-of-bob", "gate": "key-of-the-gate"}
-ADMIN = "key-of-the-admin"
-
-
-def hashed(key):
-    return "sha256:" + hashlib.sha256(key.encode()).hexdigest()
-
-
-def config(path, model, more="", extra_tenants=""):
-    tenants = "".join(
-        f'[[tenants]]\nname = "{name}"\nkeys = ["{hashed(key)}"]\n{"proxy = true" if name == "gate" else ""}\n{more}\n'
-        for name, key in KEYS.items()
-    )
-    path.write_text(
-        f'admin_keys = ["{hashed(ADMIN)}"]\n[[models]]\npath = "{model}"\nid = "tiny"\nmax_slots = 8\n'
-        f"{tenants}{extra_tenants}"
-    )
-    return path
+from server_tenants import ADMIN, KEYS, ask, config, hashed, usage
 
 
 @pytest.fixture(scope="module")
@@ -43,25 +20,6 @@ def server(tiny_model, tmp_path_factory):
     with serving("--config", config(folder / "zinc.toml", tiny_model), state=folder / "state.db") as server:
         server.config = folder / "zinc.toml"
         yield server
-
-
-def ask(server, key, n_tokens=4, **more):
-    body = {"prompt": [5, 6, 7, 8], "max_tokens": n_tokens, "ignore_eos": True, **more}
-    headers = body.pop("headers", None)
-    return server.request("POST", "/v1/completions", body, key=key, headers=headers)
-
-
-def usage(server, tenant):
-    return server.request("GET", f"/v1/tenants/{tenant}/usage", key=ADMIN)[2]
-
-
-@pytest.mark.parametrize("path", ["/v1/models", "/v1/tenants", "/v1/tenants/alice/usage", "/metrics"])
-def test_without_a_key_nothing_is_told(server, path):
-    for key in (None, "wrong", KEYS["alice"] + "x", ""):
-        code, headers, answer = server.request("GET", path, key=key)
-        assert code == 401 and answer["error"]["code"] == "invalid_api_key"
-        assert headers["WWW-Authenticate"] == "Bearer"
-    assert server.request("GET", "/health")[0] == 200
 
 
 def test_a_tenant_sees_itself_alone(server):
@@ -131,81 +89,6 @@ def test_a_tenant_is_made_changed_and_removed(server):
 def test_a_name_that_is_no_path_is_refused(server, name):
     code, _, answer = server.request("POST", "/v1/tenants", {"id": name}, key=ADMIN)
     assert code == 400 and answer["error"]["param"] == "id"
-
-
-@pytest.mark.parametrize("form", ["Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}"])
-def test_the_word_before_a_key_is_of_any_case(server, form):
-    headers = {"Authorization": form.format(KEYS["alice"])}
-    assert server.request("GET", "/v1/tenants/me", headers=headers)[2]["id"] == "alice"
-
-
-def test_a_key_may_come_as_other_clients_send_it_but_not_two(server):
-    def who(**headers):
-        headers = {name.replace("_", "-"): value for name, value in headers.items()}
-        code, _, answer = server.request("GET", "/v1/tenants/me", headers=headers)
-        return answer["id"] if code == 200 else code
-
-    alice, bob = KEYS["alice"], KEYS["bob"]
-    assert who(api_key=alice) == who(x_api_key=alice) == who(Authorization="Basic eA==", api_key=alice) == "alice"
-    assert who(Authorization=f"Bearer {alice}", api_key=alice) == "alice"
-    assert who(Authorization=f"Bearer {alice}", api_key=bob) == who(api_key=alice, x_api_key=bob) == 400
-    assert who(Authorization="Bearer") == who(Authorization="Basic eA==") == who(api_key="x") == 401
-
-
-def test_keys_are_listed_and_revoked(tiny_model, tmp_path):
-    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
-    begin = int(time.time())
-
-    def listed(server, tenant="carol", key=ADMIN):
-        return server.request("GET", f"/v1/tenants/{tenant}/keys", key=key)[2]["data"]
-
-    with serving("--config", file, state=state) as server:
-        first = server.request("POST", "/v1/tenants", {"id": "carol"}, key=ADMIN)[2]["api_key"]
-        made = server.request("POST", "/v1/tenants/carol/keys", key=ADMIN)[2]
-        second = made["api_key"]
-        keys = listed(server)
-        assert [key["hash"] for key in keys] == [hashed(first)[:23], hashed(second)[:23]]
-        assert made["hash"] == keys[1]["hash"] and first not in json.dumps(keys)
-        assert all(begin <= key["created"] <= time.time() and not key["configured"] for key in keys)
-        assert listed(server, "me", first) == keys
-        assert server.request("GET", "/v1/tenants/carol/keys", key=KEYS["alice"])[0] == 403
-        path = f"/v1/tenants/carol/keys/{keys[0]['hash']}"
-        assert server.request("DELETE", path, key=first)[0] == 403
-        assert server.request("DELETE", path, {"x": 1}, key=ADMIN)[0] == 400
-        assert ask(server, first)[0] == 200
-        code, _, answer = server.request("DELETE", path, key=ADMIN)
-        assert code == 200 and answer == {"id": "carol", "hash": keys[0]["hash"], "revoked": True}
-        assert ask(server, first)[0] == 401 and ask(server, second)[0] == 200
-        assert server.request("DELETE", path, key=ADMIN)[0] == 404
-        for wrong in ("sha256:", "abc", "ABCDEF0123", "zzzzzzzz"):
-            assert server.request("DELETE", f"/v1/tenants/carol/keys/{wrong}", key=ADMIN)[0] == 400
-        # Those of the file are the file's to take away.
-        [alice] = listed(server, "alice")
-        assert alice["configured"] and alice["created"] is None and alice["hash"] == hashed(KEYS["alice"])[:23]
-        code, _, answer = server.request("DELETE", f"/v1/tenants/alice/keys/{alice['hash']}", key=ADMIN)
-        assert code == 409 and "configuration" in answer["error"]["message"]
-        assert ask(server, KEYS["alice"])[0] == 200
-        server.stop(signal.SIGKILL)
-    with serving("--config", file, state=state) as server:
-        assert ask(server, first)[0] == 401 and ask(server, second)[0] == 200
-        assert listed(server) == keys[1:]
-
-
-def test_keys_of_an_older_state_file_are_good(tiny_model, tmp_path):
-    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
-    with sqlite3.connect(state) as db:
-        db.execute("CREATE TABLE tenants (name TEXT PRIMARY KEY, settings TEXT NOT NULL) WITHOUT ROWID")
-        db.execute("CREATE TABLE keys (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL) WITHOUT ROWID")
-        db.execute("INSERT INTO tenants VALUES ('carol', '{}')")
-        db.execute("INSERT INTO keys VALUES (?, 'carol')", (hashed("old")[7:],))
-        db.execute("PRAGMA user_version = 1")
-    with serving("--config", file, state=state) as server:
-        assert ask(server, "old")[0] == 200
-        [old] = server.request("GET", "/v1/tenants/carol/keys", key=ADMIN)[2]["data"]
-        assert old["created"] is None and not old["configured"]
-        assert server.request("POST", "/v1/tenants/carol/keys", {}, key=ADMIN)[0] == 201
-        assert server.request("DELETE", f"/v1/tenants/carol/keys/{old['hash']}", key=ADMIN)[0] == 200
-        assert ask(server, "old")[0] == 401
 
 
 @pytest.mark.parametrize(
@@ -295,130 +178,6 @@ def test_a_proxy_speaks_for_others_and_nobody_else_does(server):
     assert ask(server, KEYS["bob"], headers={name: "alice"})[0] == 200
     assert usage(server, "alice")["requests"] == before + 1
     assert ask(server, KEYS["gate"], headers={name: "no good name"})[0] == 400
-
-
-def test_what_was_made_outlives_a_kill(tiny_model, tmp_path):
-    state, file = tmp_path / "state.db", config(tmp_path / "zinc.toml", tiny_model)
-    with serving("--config", file, state=state) as server:
-        key = server.request("POST", "/v1/tenants", {"id": "carol", "weight": 3}, key=ADMIN)[2]["api_key"]
-        assert ask(server, key)[0] == 200
-        server.stop(signal.SIGKILL)
-    with serving("--config", file, state=state) as server:
-        assert ask(server, key)[0] == 200
-        assert usage(server, "carol")["requests"] == 2
-        assert server.request("GET", "/v1/tenants/carol", key=ADMIN)[2]["settings"]["weight"] == 3
-
-
-def last_event(answer):
-    """The event of a stream that has its usage; None where the stream was cut off before it."""
-    events = [json.loads(e[6:]) for e in answer.decode().split("\n\n") if e.startswith("data: {")]
-    return next((e for e in events if e.get("usage")), None)
-
-
-def kill_somewhere(model, folder, seed):
-    """Kills a server under load; each answer that a client had must be in the ledger, to the token."""
-    rng = random.Random(seed)
-    state = folder / f"state{seed}.db"
-    had, over = [], threading.Event()
-    with serving(model, "--max-slots", 8, state=state) as server:
-
-        def work(i):
-            while not over.is_set():
-                try:
-                    stream = i % 2 == 0
-                    more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-                    code, _, answer = ask(server, None, 1 + i % 7, n=1 + i % 2, **more)
-                except OSError:
-                    return
-                except Exception:  # cut off in the middle of an answer
-                    if server.process.poll() is not None or over.is_set():
-                        return
-                    raise
-                if code != 200:
-                    continue
-                if stream:
-                    answer = last_event(answer)
-                    if answer is None:
-                        continue
-                had.append((answer["id"], answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
-
-        workers = [threading.Thread(target=work, args=(i,)) for i in range(6)]
-        for worker in workers:
-            worker.start()
-        time.sleep(rng.uniform(0.05, 0.6))
-        server.process.kill()
-        over.set()
-        for worker in workers:
-            worker.join(20)
-    with sqlite3.connect(state) as db:
-        rows = {row[0]: row[1:] for row in db.execute("SELECT id, prompt_tokens, completion_tokens FROM requests")}
-        sums = db.execute("SELECT SUM(requests), SUM(prompt_tokens), SUM(completion_tokens) FROM totals").fetchone()
-    for key, *tokens in had:
-        assert list(rows.get(key, ())) == tokens, key
-    if rows:
-        assert sums == (len(rows), sum(r[0] for r in rows.values()), sum(r[1] for r in rows.values()))
-    return len(had)
-
-
-def test_a_kill_loses_no_answered_token(tiny_model, tmp_path):
-    assert sum(kill_somewhere(tiny_model, tmp_path, seed) for seed in range(4)) > 0
-
-
-@pytest.mark.slow
-def test_a_kill_at_100_moments_loses_no_answered_token(tiny_model, tmp_path):
-    assert sum(kill_somewhere(tiny_model, tmp_path, seed) for seed in range(100, 200)) > 100
-
-
-def end_somewhere(model, folder, seed):
-    """SIGTERM under load: each answer that has begun is finished, and the ledger is the sum of them."""
-    rng = random.Random(seed)
-    state = folder / f"state{seed}.db"
-    had, cut, over = [], [], threading.Event()
-    with serving(model, "--max-slots", 4, state=state) as server:
-
-        def work(i):
-            while not over.is_set():
-                stream = i % 2 == 0
-                more = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
-                try:
-                    code, _, answer = ask(server, None, 5 + i * 7, **more)
-                except http.client.IncompleteRead:
-                    cut.append(i)
-                    return
-                except (OSError, http.client.HTTPException):  # before any of an answer came
-                    return
-                if code == 503:
-                    return
-                assert code == 200
-                if stream:
-                    if b"data: [DONE]" not in answer:
-                        cut.append(i)
-                        return
-                    answer = last_event(answer)
-                had.append((answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]))
-
-        workers = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-        for worker in workers:
-            worker.start()
-        time.sleep(rng.uniform(0.05, 0.6))
-        code = server.stop()
-        over.set()
-        for worker in workers:
-            worker.join(30)
-    assert code == 0 and not cut
-    with sqlite3.connect(state) as db:
-        sums = db.execute("SELECT SUM(requests), SUM(prompt_tokens), SUM(completion_tokens) FROM totals").fetchone()
-    assert [n or 0 for n in sums] == [len(had), sum(p for p, _ in had), sum(c for _, c in had)]
-    return len(had)
-
-
-def test_sigterm_cuts_no_answer_off(tiny_model, tmp_path):
-    assert sum(end_somewhere(tiny_model, tmp_path, seed) for seed in range(4)) > 0
-
-
-@pytest.mark.slow
-def test_sigterm_at_100_moments_cuts_no_answer_off(tiny_model, tmp_path):
-    assert sum(end_somewhere(tiny_model, tmp_path, seed) for seed in range(100, 200)) > 100
 
 
 def test_sighup_reads_tenants_and_keys_again(tiny_model, tmp_path):
@@ -522,30 +281,3 @@ def test_the_dashboard_asks_for_metrics_that_there_are(server):
     dashboard = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "grafana.json").read_text()
     asked = set(re.findall(r"\bzinc:\w+", dashboard))
     assert len(asked) > 12 and asked <= there, asked - there
-
-
-def test_rows_that_cannot_be_written_at_the_end_are_logged_and_an_error(tiny_model, tmp_path):
-    state, log = tmp_path / "state.db", tmp_path / "log"
-    with serving(tiny_model, state=state, log_path=log) as server:
-        holder = sqlite3.connect(state, isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        code, _, answer = server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})
-        assert code == 200
-        code, _, ready = server.request("GET", "/readyz")
-        assert code == 503 and "ledger" in json.dumps(ready)
-        assert server.stop() == 1
-        holder.close()
-    assert "1 requests are missing in the ledger" in log.read_text() and answer["id"] in log.read_text()
-
-
-def test_a_state_file_that_is_removed_comes_back_whole(tiny_model, tmp_path):
-    state = tmp_path / "state.db"
-    with serving(tiny_model, state=state) as server:
-        for _ in range(2):
-            assert server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
-            state.unlink()
-            server.wait(state.exists)
-        assert server.request("POST", "/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200
-        assert server.stop() == 0
-    with contextlib.closing(sqlite3.connect(state)) as db:
-        assert db.execute("SELECT SUM(requests) FROM totals").fetchone() == (3,)
