@@ -1,13 +1,14 @@
-// Who gets the next free slot (design 18.5). Requests are considered by their queues' heads, in this order:
+// Who gets the next free slot. A tenant's requests of a class form a queue; the heads of the queues are considered in
+// this order:
 //   1 those whose tenant and class got no slot for `starvation` or longer, the longest first: nobody starves
 //   2 interactive before the others
 //   3 those whose tenant is owed a slot (turns.cpp) and whose class got none for `turn_after`, the longest first
-//   4 the lowest standing of their tenant (dominant share, plus service ahead of the least served), over the weight of
-//     their class
+//   4 the lowest standing of their tenant (dominant share, plus service ahead of the least served), divided by the
+//     weight of their class
 //   5 arrival
-// Where the first of them finds no slot or no pages and may preempt nobody, those behind it wait too, so that large
-// requests are not overtaken for ever; only a more urgent one that preempts its way in goes past it, and one whose
-// turn it is.
+// Where the first of them finds no slot or no pages and may preempt nobody, all others wait too, so that large requests
+// are not overtaken for ever. Only two kinds may pass it: a more urgent request that preempts its way in, and a request
+// whose turn it is.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -47,7 +48,7 @@ bool Scheduler::comes_before(const Request& a, const Request& b, Micros now) con
   return a_standing != b_standing ? a_standing < b_standing : a.order < b.order;
 }
 
-// Of a queue; a sibling that waits for its leader's prompt does not hold up those behind it.
+// The head of a queue. A sibling that waits for its leader's prompt is passed over: it does not hold up later requests.
 Request* Scheduler::first_startable(Request& head, Micros now) const {
   Request* r = &head;
   while (r != nullptr && r->params.after != 0 && r->skipped_in != round_ && get(r->params.after) != nullptr &&
@@ -56,7 +57,7 @@ Request* Scheduler::first_startable(Request& head, Micros now) const {
   return r == nullptr || r->skipped_in == round_ || !may_start(*r, now) ? nullptr : r;
 }
 
-// `blocked`: one that found no room; those no more urgent wait behind it.
+// `blocked` is a request that found no room. Requests that are not more urgent wait for it.
 Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
   Request* best = nullptr;
   waiting_.for_each_head([&](Request& head) {
@@ -80,7 +81,8 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   ++n_running_;
   ++stats_.admissions;
   r.admitted_order = next_admission_++;
-  // What was preempted before or waited long runs for a while, so that it gets on; some slots stay open to the urgent.
+  // A request that was preempted before, or that waited long, is protected for a while so that it makes progress. Some
+  // slots stay open to urgent requests.
   constexpr std::uint32_t kQuantum = 32, kPreemptedOften = 2;
   const bool was_unlucky = r.n_preempted >= kPreemptedOften || r.waited >= options_.starvation;
   r.protected_until = 0;
@@ -102,7 +104,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   slot.stop_token_count =
       static_cast<std::uint32_t>(std::min<std::size_t>(r.params.stop_tokens.size(), kSlotStopTokens));
   std::copy_n(r.params.stop_tokens.begin(), slot.stop_token_count, slot.stop_token_ids);
-  // A request that was decoding goes on decoding when all but its last token is there.
+  // A request that was decoding goes on decoding if the cache holds all of its tokens but the last.
   move(r.slot, r.n_generated() > 0 && r.n_left() == 1 ? SlotState::kDecode : SlotState::kPrefill);
   Event e = event(EventKind::kAdmitted, r);
   e.is_first = !r.was_admitted;
@@ -118,7 +120,7 @@ void Scheduler::start(Request& r, bool is_turn, Micros now) {
   events_.push_back(e);
 }
 
-// Admits a request, if need be in place of others.
+// Admits a request, if necessary in place of others.
 Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_preempt, Micros now) {
   const bool is_turn = ground == Ground::kShare || is_owed(r, now);
   if (must_preempt && victim_for(r, ground, now) == nullptr) return Outcome::kBlocked;
@@ -132,7 +134,7 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_pre
     if (room == Bind::kDone) prefixes_.unpin(match_.node);
     if (room == Bind::kOverQuota) return Outcome::kSkipped;
     if (room == Bind::kNoPages && r.n_missing > victim_pages(r, ground, now))
-      return Outcome::kBlocked;  // none gives way in vain
+      return Outcome::kBlocked;  // nobody gives way for nothing
     Request* victim = victim_for(r, ground, now);
     if (victim == nullptr) return Outcome::kBlocked;
     preempt(*victim, ground == Ground::kShare, now);
@@ -147,11 +149,11 @@ void Scheduler::admit(Micros now) {
   ++round_;
   const Request* blocked = nullptr;
   while (Request* r = best_candidate(blocked, now)) {
-    // Past one that found no room only preemption leads.
+    // A request may pass one that found no room only by preempting.
     const bool must_preempt = slots_.n_free() == 0 || (blocked != nullptr && n_running_ + n_leases_ > 0);
     const Outcome outcome = try_admit(*r, Ground::kClass, must_preempt, now);
     if (outcome == Outcome::kAdmitted) continue;
-    // With nothing running, nothing will make room: its quota or the reservations of others changed since it came.
+    // Nothing runs, so nothing will make room: its quota or the reservations of others have changed since it arrived.
     const bool is_alone = outcome == Outcome::kBlocked ? n_running_ + n_leases_ == 0
                                                        : blocked == nullptr && tenants_[r->params.tenant].slots == 0;
     if (is_alone) {
@@ -159,7 +161,7 @@ void Scheduler::admit(Micros now) {
       continue;
     }
     r->skipped_in = round_;
-    if (outcome == Outcome::kBlocked) blocked = r;  // no less urgent than the one before
+    if (outcome == Outcome::kBlocked) blocked = r;  // at least as urgent as the one before
   }
   give_turns(now);
 }

@@ -1,6 +1,8 @@
-// What a step computes (design 18.7): every decoding slot, first and in full; then prefill chunks, the most urgent
-// class first, then the least served tenant, under the cap on tokens and the time that the most urgent decoding slot
+// What a step computes: every decoding slot first; then chunks of prompts, those of the most urgent class first and in
+// a
+// class those of the least served tenant, as far as the cap on tokens and the time that the most urgent decoding slot
 // allows.
+// How the numbers were chosen: docs/design/sched.md.
 #include <algorithm>
 #include <cmath>
 
@@ -9,21 +11,24 @@
 namespace zinc_rt::sched {
 namespace {
 
-// How long prompts may make a step in which nobody more urgent than they takes part, by the most urgent class that
-// decodes in it: at least so many us (batch: also while nobody decodes, since whoever comes next waits for the step),
-// and at least by such a part of what decoding alone takes. The second is what admitted prompts are promised of the
-// machine beside many decoding slots: half of it, or more. Beside few it is less, n / (n + 1) of it: most of their step
-// is reading the weights, and each feels the whole of what is added. Of standard streams the first is the gap that they
-// are promised (Options::standard_gap), less what an estimate may be wrong by.
+// How much longer prompts may make a step, where no more urgent class than theirs takes part in it. Both numbers are by
+// the most urgent class that decodes in the step, and the larger of the two holds:
+//   - a time in us. For batch it holds also while nobody decodes, since the next request has to wait for the step. For
+//     standard it is the gap that streams are promised (Options::standard_gap), less the error of an estimate.
+//   - a part of the time that decoding alone takes: what admitted prompts are promised of the machine beside many
+//     decoding slots, half of it or more. Beside n slots, where n is small, it is n / (n + 1) of that, since most of
+//     their step is reading the weights and each of them feels all of what is added.
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000, kOfGap = 0.85;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
-// By how much prompts may stretch a step in which a more urgent class decodes or computes its prompt; those of the
-// class next to it at least up to so many us (beside standard, its gap): what any prompts cost a step is shared by more
-// tokens.
+// How much longer prompts may make a step in which a more urgent class decodes or computes its prompt. For prompts of
+// the
+// class just below it a time in us holds if that is more (beside standard, its gap), since the fixed cost of having
+// prompts in a step is then shared by more tokens.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
-constexpr double kLate = 1.5;              // times what was expected: a step that says that the estimate is wrong
-constexpr std::uint32_t kLeastChunk = 32;  // unless somebody more urgent than batch decodes: weights are read for each
+// A step that takes so many times what was expected shows that the estimate is wrong.
+constexpr double kLate = 1.5;
+constexpr std::uint32_t kLeastChunk = 32;  // tokens, unless a class above batch decodes: each chunk reads all weights
 // Prompt tokens in a step with decoding slots more urgent than batch before any such step is known.
 constexpr std::uint32_t kFirstChunk = 8;
 constexpr Micros kSinkPoll = 10'000, kRetry = 1000;
@@ -56,8 +61,8 @@ void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
   if (options_.is_recurrent) save_state(r, r.n_done + n);
 }
 
-// A copy of the state after `at` tokens, where a page ends. While decoding one copy rolls along with the slot; those of
-// prompts stay with their prefixes.
+// Plans a copy of the recurrent state after `at` tokens, where a page ends. A decoding slot has one copy, which is
+// replaced as it goes on; copies made in prompts stay with their prefixes.
 void Scheduler::save_state(Request& r, std::uint32_t at) {
   if (at % mem::kPageTokens != 0) return;
   if (r.checkpoint == kNone) r.checkpoint = prefixes_.lend_checkpoint();
@@ -79,7 +84,7 @@ void Scheduler::plan_decodes(Micros now) {
       note_stall(*r);
       continue;
     }
-    grow(*r, r->n_done + 1, true, now);  // may preempt, also slots that were passed already
+    grow(*r, r->n_done + 1, true, now);  // may preempt slots, among them some that were planned already
   }
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
@@ -94,8 +99,8 @@ double Scheduler::prompt_budget(Qos decoding, std::uint32_t n_decode, double alo
   return std::max(budgets[index(decoding)], (1 + kStepGrowth[index(decoding)] * n / (n + 1)) * alone_us);
 }
 
-// After a step: how many prompt tokens the next may have beside slots that decode. Fewer than before only while steps
-// take longer than expected, not where a burst has just ended: the next one is taken at once.
+// After a step: how many prompt tokens the next one may have beside slots that decode. They become fewer only while
+// steps take longer than expected, and not when a burst of prompts has ended, so that the next burst is taken at once.
 void Scheduler::note_prompts(double step_us, double expected_us) {
   const std::uint32_t n_prompt = plan_.n_tokens - plan_.n_decode;
   if (n_prompt == 0 || plan_.n_decode == 0) return;
@@ -103,12 +108,13 @@ void Scheduler::note_prompts(double step_us, double expected_us) {
   prompt_cap_ = std::max(2 * n_prompt, prompt_cap_);
 }
 
-// Prompt tokens that a request may add to a step. Beside slots that decode there are at most twice as many as before: a
-// cost that is estimated wrongly shows before it does harm.
+// How many prompt tokens a request may add to a step. Beside slots that decode they are at most twice as many as
+// before,
+// so that a wrong estimate of their cost shows before it does harm.
 std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
-  StepSize all, decodes, urgent;                      // urgent: what would be there without this class
+  StepSize all, decodes, urgent;                      // urgent: the step without this class
   for (const PlanItem& item : plan_.items) {
     const Qos other = slot_requests_[item.slot]->params.qos;
     planned = std::min(planned, other);
@@ -124,7 +130,7 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   double budget = kStretch[index(planned)] * cost_.step_us(urgent);
   if (index(qos) == index(planned) + 1)
     budget = std::max(budget, qos == Qos::kStandard ? kStandardBesideInteractiveUs : prompt_budget(planned, 0, 0));
-  std::uint32_t least = 1;  // a prompt always gets on
+  std::uint32_t least = 1;  // every prompt makes progress
   if (qos <= planned) {
     budget = prompt_budget(decoding, plan_.n_decode, plan_.n_decode == 0 ? 0 : cost_.step_us(decodes));
     if (decoding == Qos::kBatch) least = kLeastChunk;
@@ -132,10 +138,10 @@ std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   return std::min(room, std::max(n_prompt == 0 ? least : 0, cost_.tokens_within(budget, all, r.n_done)));
 }
 
-// Where a chunk of at most n tokens ends. While its prompt is scored, logits are those of the text up to their token,
-// so a chunk stops where the encoding of longer texts begins. Models with recurrent state stop at the last page that
-// ends inside the text, and at the place where others branched off, and otherwise where pages end, since state can be
-// copied only there.
+// Where a chunk of at most n tokens ends. If the prompt is scored, each logit must be that of the text up to its token,
+// so a chunk stops where the position encoding of longer texts begins. With recurrent state a chunk stops at the last
+// page that ends inside the text, at the place where other requests branched off, and otherwise where a page ends,
+// since state can be copied only there.
 std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
   const auto total = static_cast<std::uint32_t>(r.tokens.size());
   std::uint32_t end = std::min(total, r.n_done + n);
@@ -154,7 +160,7 @@ void Scheduler::plan_prefills(Micros now) {
   prefilling_.clear();
   for (Request* r : slot_requests_) {
     if (r == nullptr || slots_[r->slot].state != SlotState::kPrefill) continue;
-    // Its sink can be full before it decodes: it was preempted, or its text is computed again.
+    // The sink of a request that does not decode yet may be full: it was preempted, or its text is computed again.
     if (is_throttled(*r, now))
       note_stall(*r);
     else
@@ -170,7 +176,9 @@ void Scheduler::plan_prefills(Micros now) {
     const std::uint32_t room = options_.chunk_cap - std::min(options_.chunk_cap, plan_.n_tokens);
     const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r)});
     if (allowed == 0) continue;
-    // Pages may have gone to decoding slots since it was admitted. It preempts for them only when nothing else runs.
+    // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
+    // else
+    // runs.
     const std::uint32_t wanted = chunk_end(r, allowed);
     const bool is_last_hope = plan_.items.empty() && i + 1 == prefilling_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
@@ -189,8 +197,8 @@ const StepPlan& Scheduler::plan(Micros now) {
   const bool has_preempted = stats_.preemptions > preemptions_planned_;
   preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;
-  // All that could run gave way, here or in admit, and who made it give way may be gone: admission must look again. Not
-  // at once: while throttled slots hold pages it may come to the same.
+  // All that could run gave way, here or in admit, and the request that it gave way to may be gone: admission must look
+  // again. It does so after a pause, since the result may be the same while throttled slots hold pages.
   if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)

@@ -8,13 +8,16 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kCounted = 16;        // steps whose mean a class keeps
-constexpr double kHalfLife = 4096;     // steps after which a class that was not seen counts half
-constexpr double kLongestOutlier = 8;  // times what was expected: a step that was descheduled teaches no more than this
-constexpr std::uint64_t kOutliersFrom = 8;  // steps
+constexpr double kCounted = 16;     // the mean of a class is over so many steps
+constexpr double kHalfLife = 4096;  // after so many steps a class that was not seen counts half
+// A step counts for at most so many times what was expected: the process may have been descheduled.
+constexpr double kLongestOutlier = 8;
+constexpr std::uint64_t kOutliersFrom = 8;  // outliers are cut from so many steps on
 constexpr std::uint32_t kMost = 1'000'000;
-// A subset of the terms, by bits (1: base, 2: tokens, 4: pairs), that explains the classes no worse than this part of a
-// later one stays: with steps of one size all fit alike, and then tokens are taken to cost.
+// Subsets of the terms are tried in this order, as bits (1: base, 2: tokens, 4: pairs). A later one is taken only if
+// its
+// error is less than this part of the best one before. Where all steps have one size, all subsets fit equally well, and
+// the cost is then taken to be that of tokens.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 
@@ -26,7 +29,7 @@ struct Sums {
   double yy = 0;
 };
 
-// The least squares with the terms of `subset` alone; nothing where they do not tell themselves apart.
+// The least squares with the terms of `subset` alone; nothing where the classes do not determine them.
 std::optional<Terms> solve(const Sums& sums, unsigned subset) {
   std::array<std::size_t, 3> at{};
   std::size_t n = 0;
@@ -38,7 +41,7 @@ std::optional<Terms> solve(const Sums& sums, unsigned subset) {
     b[i] = sums.xy[at[i]];
     for (std::size_t j = 0; j < n; ++j) a[i][j] = sums.xx[at[i]][at[j]];
   }
-  // Symmetric and positive: elimination needs no pivoting.
+  // The matrix is symmetric and positive, so elimination needs no pivoting.
   for (std::size_t i = 0; i < n; ++i) {
     if (a[i][i] <= 1e-6 * sums.xx[at[i]][at[i]]) return std::nullopt;
     for (std::size_t k = i + 1; k < n; ++k) {
@@ -65,7 +68,7 @@ double error_of(const Sums& sums, const Terms& c) {
   return error;
 }
 
-// 0 for less than 2, then one more for each doubling.
+// 0 below 2, then one more for each doubling.
 std::size_t doublings(double value, std::size_t n_classes) {
   const auto whole = static_cast<std::uint64_t>(std::max(1.0, value));
   return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(whole)) - 1, n_classes - 1);
@@ -91,7 +94,7 @@ void CostModel::fit() {
   Sums sums;
   for (const Class& c : classes_) {
     if (c.n == 0) continue;
-    // Relative errors: steps of 2 ms and of 200 ms count alike.
+    // Errors are relative, so that steps of 2 ms and of 200 ms count alike.
     const double weight = c.n * std::exp2(-static_cast<double>(n_observed_ - c.seen) / kHalfLife) / (c.us * c.us);
     const Terms x{1, c.tokens, c.pairs};
     for (std::size_t i = 0; i < 3; ++i) {

@@ -1,7 +1,9 @@
-// What a step costs, learned from steps: base + per_token * tokens + per_pair * pairs of a token and what it attends
-// to. Steps are put into classes by their number of tokens and how deep these lie; each class keeps a mean, so what is
-// known of long prompts outlasts minutes of plain decoding. The coefficients, none negative, are those with the least
-// squares of relative errors over the classes. Thread rule: the step thread.
+// What a step costs, learned from the steps that ran: base + per_token * tokens + per_pair * pairs, where a pair is a
+// token and a position that it attends to. Steps are put into classes by their number of tokens and the positions of
+// these in their texts. Each class keeps a mean, so that what is known of long prompts outlasts minutes of decoding.
+// The
+// coefficients, none of them negative, have the least squares of relative errors over the classes.
+// Thread rule: the step thread.
 #pragma once
 
 #include <array>
@@ -12,7 +14,7 @@ namespace zinc_rt::sched {
 
 struct StepSize {
   double tokens = 0;
-  double pairs = 0;  // of a token with itself or one before it
+  double pairs = 0;  // (token, itself or a token before it)
 
   void add(std::uint32_t begin, std::uint32_t n) {  // tokens [begin, begin + n) of a text
     tokens += n;
@@ -27,12 +29,12 @@ class CostModel {
   double step_us(const StepSize& size) const {
     return coefficients_[0] + coefficients_[1] * size.tokens + coefficients_[2] * size.pairs;
   }
-  // Tokens of a text, from `begin` on, that a step of `size` may take besides to end within us.
+  // How many tokens of a text, from `begin` on, a step of `size` may take in addition and still end within `us`.
   std::uint32_t tokens_within(double us, const StepSize& size, std::uint32_t begin) const;
 
  private:
   struct Class {
-    double n = 0;  // steps, up to as many as count
+    double n = 0;  // steps seen, up to the number that counts
     double tokens = 0, pairs = 0, us = 0;
     std::uint64_t seen = 0;
   };

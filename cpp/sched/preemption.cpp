@@ -1,5 +1,7 @@
-// Who gives way (design 18.5, 18.8), at step boundaries only. A preempted request goes back to its place in the queue
-// with its tokens; its pages stay in the prefix cache while nobody needs them, so that it goes on where it was.
+// Which requests give way to others; they do so between two steps only. A preempted request keeps its tokens and goes
+// back to its place in the queue. Its pages stay in the prefix cache while nobody needs them, so that it usually goes
+// on
+// where it was.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -17,8 +19,9 @@ bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
   return a.admitted_order > b.admitted_order;
 }
 
-// For a waiting request: an interactive one displaces any other class; a standard one displaces batch while its
-// tenant's standing is the lower, so that the two settle at their weights.
+// Who gives way to a waiting request. An interactive one displaces any other class. A standard one displaces batch
+// while
+// its tenant's standing is lower, so that the two settle at shares by their weights.
 Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros now) const {
   if (ground == Ground::kShare) return yielder_for(candidate, now);
   Request* victim = nullptr;
@@ -31,7 +34,7 @@ Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros n
   return mine < tenants_.standing(victim->params.tenant, victim->params.qos, now) ? victim : nullptr;
 }
 
-// The most pages that could come back if all those gave way.
+// How many pages could come back at most if all of these gave way.
 std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, Micros now) const {
   const auto gives_way = [&](const Request& r) {
     return ground == Ground::kShare ? may_yield(r, candidate, now)
@@ -43,8 +46,10 @@ std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, M
   return n;
 }
 
-// For a running request that needs a page: of those no more urgent than itself (its tenant's, when the tenant's quota
-// is the limit) the first to give way, which may be itself. Interactive requests yield to none but their own tenant.
+// Who gives way to a running request that needs a page: the first in order of giving way among those that are not more
+// urgent than it, which may be the request itself. Where the tenant's quota is the limit only that tenant's requests
+// are
+// considered. Interactive requests give way only to their own tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {
   Request* victim = slot_requests_[grower.slot];
   for (Request* r : slot_requests_) {

@@ -1,4 +1,4 @@
-// A request as the scheduler knows it: tokens, limits, and how far it is.
+// A request as the scheduler knows it: its tokens, its limits, and how far it has come.
 // Thread rule: the step thread.
 #pragma once
 
@@ -20,13 +20,13 @@ struct RequestParams {
   std::vector<std::int32_t> prompt;
   std::uint32_t max_tokens = 128;  // 0: it ends when its prompt is computed
   Sampling sampling;
-  std::vector<TokenBias> bias;            // of all its picks
+  std::vector<TokenBias> bias;            // added to the logits for every pick
   std::vector<std::int32_t> stop_tokens;  // picking one ends the request
-  std::uint32_t min_tokens = 0;           // stop tokens are banned from so many picks
-  bool scores_prompt = false;             // the logits of each prompt token are wanted once, but for the last one's
-  std::string cache_salt;                 // prefixes are shared within a salt
+  std::uint32_t min_tokens = 0;           // stop tokens are banned from the first so many picks
+  bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
+  std::string cache_salt;                 // prefixes are shared only between requests of one salt
   Micros deadline = kNever;
-  RequestId after = 0;     // not before this request has its prompt computed: its pages are then shared
+  RequestId after = 0;     // waits until this request's prompt is computed, to share its pages
   std::uint64_t user = 0;  // given back in events
 };
 
@@ -35,37 +35,37 @@ struct Request {
   RequestParams params;
   std::vector<std::int32_t> tokens;  // the prompt, then what was picked; capacity for all that may come
   std::uint32_t n_prompt = 0;
-  std::uint32_t n_limit = 0;  // tokens that it may come to
-  std::uint64_t order = 0;    // of arrival
-  std::uint32_t index = 0;    // in the table
+  std::uint32_t n_limit = 0;  // tokens that it may have in the end
+  std::uint64_t order = 0;    // in which it arrived
+  std::uint32_t index = 0;    // its place in the scheduler's table
 
   // waiting
   Request* previous = nullptr;
   Request* next = nullptr;
   bool is_waiting = false;
-  Micros queued_at = 0, waited = 0;  // since when, and in all before that
+  Micros queued_at = 0, waited = 0;  // waiting since when; and how long in all before
   std::uint64_t skipped_in = 0;      // the admission round that passed it over
   std::uint64_t failed_epoch = 0;    // when it last found no room, and why
   Bind failed_bind = Bind::kDone;
-  std::uint32_t n_missing = 0;  // pages, of kNoPages
+  std::uint32_t n_missing = 0;  // pages that were missing when it found no room
 
   // in a slot
   std::uint32_t slot = kNone;
   std::uint64_t admitted_order = 0;
-  std::uint64_t protected_until = 0;                       // step
-  Micros turn_ends = 0;                                    // from then on it may have to yield to who is owed a slot
-  std::uint32_t n_before_turn = 0;                         // tokens that it had when it got the slot
-  std::uint32_t n_done = 0;                                // tokens whose KV (and state) is there
-  std::uint32_t n_scored = 0;                              // prompt tokens whose logits were there, of scores_prompt
-  std::uint32_t n_charged = 0;                             // pages on the tenant's account
+  std::uint64_t protected_until = 0;                       // number of a step
+  Micros turn_ends = 0;                                    // from then on it may have to yield its slot
+  std::uint32_t n_before_turn = 0;                         // tokens that it had when it got its slot
+  std::uint32_t n_done = 0;                                // tokens whose KV (and recurrent state) is computed
+  std::uint32_t n_scored = 0;                              // prompt tokens whose logits were taken, for scores_prompt
+  std::uint32_t n_charged = 0;                             // pages that are charged to its tenant
   mem::PrefixCache::Node root = kNone, node = kNone;       // node: pinned; its path holds the first full pages' tokens
   bool copy_pending = false;                               // a page of the slot is filled by a copy that has not run
-  std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent: the recurrent state after so many pages
-  std::uint32_t snapshot_pages = 0;  // where a copy of the state is worth having: others branched off there
-  std::uint32_t n_stalled = 0;       // steps in slots that its full sink held it up, since it last was not
+  std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent by the cache: the recurrent state after so many pages
+  std::uint32_t snapshot_pages = 0;  // a copy of the state is wanted there, since others branched off
+  std::uint32_t n_stalled = 0;       // steps in a row in which its full sink held it up
 
-  std::uint32_t n_preempted = 0;    // by those more urgent, or for pages
-  std::uint32_t n_vain_turns = 0;   // in a row that ended before a token was picked
+  std::uint32_t n_preempted = 0;    // by more urgent requests, or for pages
+  std::uint32_t n_vain_turns = 0;   // turns in a row that ended before a token was picked
   std::uint32_t cached_tokens = 0;  // of the prompt, from the prefix cache at first admission
   bool was_admitted = false, prompt_done = false;
   bool has_cancel = false;
@@ -74,7 +74,7 @@ struct Request {
   std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
-  // Whether the logits of the i-th token are wanted besides those that it picks by.
+  // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
   bool bans_stops() const { return n_generated() < params.min_tokens; }
   bool picks() const { return n_limit > n_prompt; }

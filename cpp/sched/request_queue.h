@@ -11,7 +11,7 @@ namespace zinc_rt::sched {
 
 class RequestQueue {
  public:
-  void push(Request& request, Micros now);  // by its order of arrival
+  void push(Request& request, Micros now);  // takes its place by order of arrival
   void remove(Request& request, Micros now);
   std::uint32_t size() const { return size_; }
 

@@ -58,7 +58,7 @@ Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quo
   return {};
 }
 
-// As long as the queue takes to empty at the rate at which requests ended lately.
+// When to try again: the time that the queue takes to empty at the rate at which requests ended lately.
 double Scheduler::retry_after() const {
   const double seconds = finish_interval_us_ * 1e-6 * waiting_.size();
   return std::clamp(seconds, 1.0, 60.0);
@@ -212,7 +212,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
     Request& r = *slot_requests_[item.slot];
-    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // of the prompt's scores
+    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // while its prompt was scored
       row += item.samples ? 1 : 0;
       finish(r, Finish::kBadLogits, now);
     } else if (item.samples) {
@@ -236,7 +236,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
 }
 
 void Scheduler::fail_step(Micros now) {
-  // A slot whose copy was to run has nothing to go on from either.
+  // A slot whose page or state was to be filled by a copy in this step has nothing to go on from either.
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr) continue;

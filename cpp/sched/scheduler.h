@@ -1,14 +1,16 @@
-// The multitenant scheduler of one model (design 18): which request gets a slot and pages, and what each step computes.
-// It knows no model, no device and no clock; `now` is passed in. A step is five calls, three of them here:
+// The multitenant scheduler of one model: which request gets a slot and pages, and what each step computes. It knows no
+// model, no device and no clock; `now` is passed in. A step is five calls, three of which are of this class:
 //
-//   admit(now)           cancels, deadlines; waiting requests to slots, by class and share; preemption
-//   plan(now)            all decoding slots, then prefill chunks under the token and latency budgets
-//   (fill, execute)      the engine's
-//   commit(tokens, now)  positions, prefix cache, ends; or fail_step(now) after a device fault
+//   admit(now)           ends what was cancelled or is late; gives slots to waiting requests, by class and share;
+//   preempts
+//   plan(now)            chooses all decoding slots, then chunks of prompts, under the bounds on tokens and time
+//   (fill, execute)      done by the engine
+//   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
 //
-// Each leaves events. Bodies: scheduler.cpp (submit, commit, ends), admission.cpp, turns.cpp, batch_planner.cpp,
-// preemption.cpp, slot_pages.cpp.
-// Thread rule: one thread at a time. Nothing allocates from admit to commit while no request comes or goes.
+// Each of them leaves events. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp,
+// turns.cpp,
+// batch_planner.cpp, preemption.cpp and slot_pages.cpp.
+// Thread rule: one thread at a time. Nothing is allocated from admit to commit while no request arrives or ends.
 #pragma once
 
 #include <array>
@@ -30,26 +32,28 @@ struct Options {
   std::uint32_t model_id = 0;
   std::uint32_t n_slots = 64;
   std::uint32_t n_pages = 0;
-  std::uint32_t max_context = 0;           // tokens, a multiple of a page's
-  std::uint32_t chunk_cap = 256;           // query tokens a step; at least n_slots
-  std::uint32_t prefill_cap = UINT32_MAX;  // prompt tokens of a request a step
+  std::uint32_t max_context = 0;           // tokens, a multiple of kPageTokens
+  std::uint32_t chunk_cap = 256;           // tokens that a step may compute; at least n_slots
+  std::uint32_t prefill_cap = UINT32_MAX;  // prompt tokens of one request in a step
   std::uint32_t queue_cap = 1024;
   bool prefix_cache = true;
-  bool is_recurrent = false;  // slots have state besides pages; n_checkpoints copies of it can be kept
+  bool is_recurrent = false;  // slots have recurrent state besides pages; n_checkpoints copies of it can be kept
   std::uint32_t n_checkpoints = 0;
-  std::vector<std::uint32_t> rope_limits;  // texts of up to rope_limits[i] tokens have variant i of the encoding
+  // Texts of up to rope_limits[i] tokens use variant i of the position encoding.
+  std::vector<std::uint32_t> rope_limits;
   mem::SipKey hash_key;
-  // Between two tokens of a standard stream, as far as prompts are the cause: what they may fill steps up to. Streams
-  // whose steps alone take long wait for longer (batch_planner.cpp).
+  // The gap between two tokens of a standard stream up to which prompts may fill steps. Where decoding alone takes long
+  // the gap is longer (batch_planner.cpp).
   Micros standard_gap = 60'000;
-  double prefix_part = 0.2;        // of the pages: not given away by admission while requests run
-  Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next, whatever its class
-  // Turns (turns.cpp): by class, the wait after which a request whose tenant has less than its share may take a slot of
-  // one that has more; and for how long who got a slot keeps it.
+  double prefix_part = 0.2;        // the part of the pages that admission keeps for the prefix cache while requests run
+  Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next
+  // Turns (turns.cpp). turn_after, by class: the wait after which a request whose tenant has less than its share may
+  // take
+  // a slot of a tenant that has more. turn: how long a request keeps a slot before it may have to yield it.
   std::array<Micros, kQosCount> turn_after = {250'000, 1'000'000, 10'000'000};
   Micros turn = 2'000'000;
-  std::uint32_t slow_sink_steps = 500;  // that a full sink may hold its request up
-  std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is not given; 0: none
+  std::uint32_t slow_sink_steps = 500;  // for so many steps a full sink may hold its request up
+  std::uint64_t fail_page_take = 0;     // for simulations: the n-th page that is asked for is refused; 0: none is
 };
 
 // Whether a request could ever run. Errors: kInvalidArgument with both numbers.
@@ -59,7 +63,7 @@ Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quo
 struct PlanItem {
   std::uint32_t slot = 0;
   std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the slot's request
-  bool samples = false;            // the last of them is followed by a pick
+  bool samples = false;            // a token is picked after the last of them
   bool is_decode = false;
 };
 
@@ -67,7 +71,7 @@ struct PageMove {
   std::uint32_t slot = 0, from = 0, to = 0;
 };
 
-// Entries of recurrent state: slots first, then checkpoints.
+// A copy between entries of recurrent state; slots come first, then checkpoints.
 struct StateMove {
   std::uint32_t slot = 0, from = 0, to = 0;
 };
@@ -75,10 +79,10 @@ struct StateMove {
 struct StepPlan {
   std::vector<PlanItem> items;  // decoding slots first
   std::uint32_t n_tokens = 0, n_decode = 0, n_outputs = 0;
-  std::vector<PageMove> page_copies;  // before the step
-  std::vector<StateMove> restores;    // before the step
-  std::vector<StateMove> saves;       // after the step
-  Micros wake_at = kNever;            // with nothing to run: when to look again without being called
+  std::vector<PageMove> page_copies;  // done before the step
+  std::vector<StateMove> restores;    // done before the step
+  std::vector<StateMove> saves;       // done after the step
+  Micros wake_at = kNever;            // where there is nothing to run: when to look again unless something happens
   bool empty() const { return items.empty() && page_copies.empty() && restores.empty(); }
 };
 
@@ -88,25 +92,25 @@ struct Event {
   EventKind kind = EventKind::kToken;
   Finish reason = Finish::kStop;  // kFinished
   bool is_first = false;          // kAdmitted: for the first time; kToken: the first one
-  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: for such a one
-  std::uint32_t slot = 0;         // kFinished: kNone if it had none
+  bool is_turn = false;           // kAdmitted: its tenant was owed the slot; kPreempted: in favour of such a request
+  std::uint32_t slot = 0;         // kFinished: kNone if it had no slot
   TenantId tenant = 0;
   RequestId request = 0;
   std::uint64_t user = 0;
   std::int32_t token = 0;
   std::uint32_t n_generated = 0;
-  std::uint32_t output_row = 0;     // kToken: of the step
+  std::uint32_t output_row = 0;     // kToken: which output row of the step
   std::uint32_t cached_tokens = 0;  // kAdmitted
-  Micros waited = 0;                // kAdmitted: in all
+  Micros waited = 0;                // kAdmitted: how long it waited in all
 };
 
 struct Stats {
   std::uint64_t steps = 0, decode_tokens = 0, prefill_tokens = 0;
-  std::uint64_t generated_tokens = 0;  // those of prefills, which each prompt ends with, too
+  std::uint64_t generated_tokens = 0;  // including the first one, which the prompt's last chunk gives
   std::uint64_t admissions = 0, preemptions = 0, page_evictions = 0;
-  std::uint64_t turns = 0;  // of the preemptions: slots that went to a tenant that was owed one
+  std::uint64_t turns = 0;  // preemptions in which the slot went to a tenant that was owed one
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;  // of first admissions
-  std::uint64_t internal_errors = 0;                   // bugs of ours; 0
+  std::uint64_t internal_errors = 0;                   // bugs of this program; stays 0
 };
 
 class Scheduler {
@@ -118,7 +122,7 @@ class Scheduler {
   // Queues a request. Errors: kInvalidArgument for one that could never run, with both numbers; kExhausted with
   // retry_after_s when queue_cap requests wait.
   Result<RequestId> submit(RequestParams params, Micros now);
-  // Ends a request at the next admit; nothing when it has ended already.
+  // Ends a request at the next admit. Does nothing when it has ended already.
   void cancel(RequestId id, Finish reason = Finish::kCancelled);
   void cancel_all(Finish reason);
   // A slot whose sink is full is not decoded, and is cancelled after slow_sink_steps.
@@ -126,20 +130,21 @@ class Scheduler {
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
-  // tokens: one an output row, in the order of the items that sample. step_us: what the step took, if it ran.
+  // tokens: one for each output row, in the order of the items that sample. step_us: how long the step took, if it ran.
   void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
-  // The step's slots end with Finish::kFault; their uncommitted pages are not kept.
+  // The requests of the step end with Finish::kFault; pages that were not committed are not kept.
   void fail_step(Micros now);
 
   std::span<const Event> events() const { return events_; }
   void clear_events() { events_.clear(); }
 
-  // A slot and pages outside of any request, for diagnostics. Errors: kExhausted with both numbers.
+  // Takes a slot and pages that belong to no request, for diagnostics. Errors: kExhausted with both numbers.
   Result<std::uint32_t> lease(std::uint32_t n_tokens);
   void give_back_lease(std::uint32_t slot);
-  // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses; pages let go.
+  // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses. Returns how many pages that
+  // freed.
   std::uint32_t flush_prefixes(TenantId tenant);
-  // The same before another gets its id; what it shared with an isolation group stays.
+  // The same before another tenant gets this id. What it shared with an isolation group stays.
   void forget_tenant(TenantId tenant) { flush_owner(tenant), shares_.forget(tenant); }
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
@@ -167,20 +172,21 @@ class Scheduler {
   void move(std::uint32_t slot, SlotState to);
   Event event(EventKind kind, const Request& request) const;
   std::uint32_t variant_of(std::size_t n_tokens) const;
-  std::uint32_t variant_of(const Request& request) const;  // for the logits that it wants next
+  // The variant of the position encoding for the logits that it needs next.
+  std::uint32_t variant_of(const Request& request) const;
 
   // admission.cpp
   void apply_cancels(Micros now);
   Request* best_candidate(const Request* blocked, Micros now);
   bool comes_before(const Request& a, const Request& b, Micros now) const;
-  // How long its tenant's requests of its class have got no slot, since it waits.
+  // For how long its tenant's requests of its class have got no slot while it waited.
   Micros line_wait(const Request& request, Micros now) const {
     return now - std::max(request.queued_at, shares_.admitted_at(request.params.tenant, request.params.qos));
   }
   bool is_aged(const Request& request, Micros now) const { return line_wait(request, now) >= options_.starvation; }
   bool may_start(const Request& request, Micros now) const;
   Request* first_startable(Request& head, Micros now) const;
-  // What a request may take slots on: its class, or its tenant's share.
+  // On what grounds a request may take a slot: its class, or its tenant's share.
   enum class Ground : std::uint8_t { kClass, kShare };
   enum class Outcome : std::uint8_t { kAdmitted, kSkipped, kBlocked };
   Outcome try_admit(Request& request, Ground ground, bool must_preempt, Micros now);
@@ -240,7 +246,8 @@ class Scheduler {
   RequestQueue waiting_;
   Shares shares_;
   CostModel cost_;
-  std::uint32_t prompt_cap_ = 0;                    // prompt tokens beside decoding slots: twice what steps have had
+  // Prompt tokens beside decoding slots: twice as many as steps have had.
+  std::uint32_t prompt_cap_ = 0;
   std::vector<std::unique_ptr<Request>> requests_;  // by index; null: free
   std::vector<std::uint32_t> free_indices_;
   std::vector<Request*> slot_requests_;
@@ -251,12 +258,12 @@ class Scheduler {
     auto operator<=>(const Scope&) const = default;
   };
   std::map<Scope, mem::PrefixCache::Node> roots_;
-  std::size_t most_roots_ = 1024;     // past which the unused ones are looked for
+  std::size_t most_roots_ = 1024;     // beyond so many, unused roots are looked for
   std::vector<Request*> prefilling_;  // scratch of the planner
   std::vector<RequestId> cancelled_;
   std::vector<Event> events_;
   StepPlan plan_;
-  mem::PrefixCache::Match match_;  // of find_room, for bind
+  mem::PrefixCache::Match match_;  // what find_room found, for bind
   Stats stats_;
   std::uint32_t n_running_ = 0, n_protected_ = 0, n_deadlines_ = 0, n_leases_ = 0;
   std::uint64_t next_order_ = 1, next_generation_ = 1, next_admission_ = 1, round_ = 0, page_takes_ = 0;

@@ -8,7 +8,7 @@ namespace {
 constexpr double kTiny = 1e-9;
 constexpr std::array<Qos, kQosCount> kLevels = {Qos::kInteractive, Qos::kStandard, Qos::kBatch};
 
-// Requests that could get a slot more, as far as the tenant's own quota goes.
+// How many requests could get one more slot, as far as the tenant's own quota allows.
 std::uint32_t may_add(const Tenant& t, Micros now) {
   const bool is_held = t.pages >= t.quota.max_kv_pages || !t.prefill.has_any(now) || !t.decode.has_any(now);
   return is_held ? 0 : t.quota.max_concurrent_slots - std::min(t.quota.max_concurrent_slots, t.slots);
@@ -44,7 +44,7 @@ void Shares::settle(Micros now) {
     for (const Qos level : kLevels) {
       double& arrears = accounts_[t].arrears[index(level)];
       const std::uint32_t n = running(t, level);
-      // Who has nothing to run saves nothing up.
+      // A tenant that has nothing to run saves nothing up.
       const double most = n + waiting(t, level) > 0 ? most_arrears_ : 0;
       arrears = std::clamp(arrears + seconds * (share(t, level) - n), -most_arrears_, most);
     }
@@ -55,7 +55,7 @@ void Shares::share_out(const TenantBook& tenants, Micros now) {
   for (const Qos level : kLevels) share_out_level(level, tenants, now);
 }
 
-// Slots in proportion to weights; who asks for less than that leaves the rest to the others.
+// Divides slots in proportion to weights. What a tenant does not ask for is left to the others.
 void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
   claims_.clear();
   double left = 0, weights = 0;
@@ -63,7 +63,7 @@ void Shares::share_out_level(Qos level, const TenantBook& tenants, Micros now) {
     const std::uint32_t n_running = running(t, level), n_waiting = waiting(t, level);
     accounts_[t].share[index(level)] = 0;
     if (n_running + n_waiting == 0) continue;
-    std::size_t c = index(level);  // its most urgent
+    std::size_t c = index(level);  // the most urgent class of the level
     while (accounts_[t].lines[c].running + accounts_[t].lines[c].waiting == 0) ++c;
     const Tenant& tenant = tenants[t];
     const double wanted = n_running + std::min(n_waiting, may_add(tenant, now));

@@ -1,7 +1,8 @@
-// Each tenant's part of the slots, over time: what it should have of those that are in use (its share, by weight, up to
-// what it asks for), and how far it is behind that (its arrears, in slots x seconds). Both are kept by level: level q
-// looks at requests of class q and less urgent ones alone, and shares out the slots that these have, so that what a
-// more urgent class takes counts against nobody. Thread rule: the step thread. Allocates only when a tenant is new.
+// Each tenant's part of the slots, over time. Its share is what it should have of the slots that are in use, by weight
+// and up to what it asks for. Its arrears, in slots x seconds, are how far it is behind that. Both are kept by level:
+// level q looks only at requests of class q and less urgent ones and shares out the slots that these have, so that
+// slots of a more urgent class count against nobody.
+// Thread rule: the step thread. Allocates only when a tenant is new.
 #pragma once
 
 #include <array>
@@ -13,21 +14,23 @@ namespace zinc_rt::sched {
 
 class Shares {
  public:
-  // More than one slot for so long is neither owed nor to be made up: who ran alone does not pay for it for long.
+  // Arrears are bounded by one slot for so long, in both directions: a tenant that ran alone does not pay for it for
+  // long.
   explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
 
   void note_waiting(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].waiting += more; }
   void note_running(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].running += more; }
   void note_admitted(TenantId tenant, Qos qos, Micros now) { of(tenant).lines[index(qos)].admitted_at = now; }
-  // When the tenant's class last got a slot.
+  // When the tenant's requests of this class last got a slot.
   Micros admitted_at(TenantId tenant, Qos qos) const { return at(tenant).lines[index(qos)].admitted_at; }
 
-  // The time since the last call, on the shares that held.
+  // Adds the time since the last call, at the shares that held in it.
   void settle(Micros now);
-  // Shares from here on. Those whose quota lets no further request start ask for no more than they have.
+  // Computes the shares that hold from now on. A tenant whose quota lets no further request start asks for no more than
+  // it has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
-  // Nobody waits: nobody is owed anything.
+  // For when nobody waits: then nobody is owed anything.
   void rest() { is_contended_ = false; }
 
   double share(TenantId tenant, Qos level) const { return at(tenant).share[index(level)]; }
@@ -35,7 +38,7 @@ class Shares {
   std::uint32_t running(TenantId tenant, Qos level) const;
   std::uint32_t waiting(TenantId tenant, Qos level) const;
   bool is_contended() const { return is_contended_; }
-  // Has less than its share, now and over time; has more.
+  // Whether the tenant has less, or more, than its share, both now and over time.
   bool is_owed(TenantId tenant, Qos level) const;
   bool has_too_much(TenantId tenant, Qos level) const;
 
@@ -53,7 +56,7 @@ class Shares {
     double weight = 0, wanted = 0;
   };
   static std::size_t index(Qos qos) { return static_cast<std::size_t>(qos); }
-  // Of a tenant that never asked for anything: nothing.
+  // Null for a tenant that never asked for anything.
   const Account& at(TenantId tenant) const {
     static const Account none{};
     return tenant < accounts_.size() ? accounts_[tenant] : none;

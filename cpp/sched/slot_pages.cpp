@@ -1,4 +1,6 @@
-// A slot's pages: what it takes over from the prefix cache, what it takes from the pool, what it leaves behind.
+// A slot's pages: those that it shares with the prefix cache, those that it takes from the pool, and those that it
+// leaves
+// to the cache.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -8,7 +10,7 @@ namespace zinc_rt::sched {
 using mem::kPageTokens;
 using Node = mem::PrefixCache::Node;
 
-// Tenants of an isolation group are one owner.
+// Tenants of one isolation group count as one owner.
 std::uint64_t Scheduler::owner_of(TenantId tenant) const {
   const std::uint32_t group = tenants_[tenant].quota.isolation_group;
   return group == kNone ? tenant : std::uint64_t{group} | std::uint64_t{1} << 32;
@@ -24,7 +26,7 @@ Node Scheduler::root_of(const Request& r) {
   return root;
 }
 
-// Clients choose the salts, so scopes must not outlive what they hold.
+// Clients choose the salts, so a scope must not outlive the prefixes in it.
 void Scheduler::drop_unused_roots() {
   std::erase_if(roots_, [&](const auto& scope) {
     if (!prefixes_.is_unused(scope.second)) return false;
@@ -46,8 +48,8 @@ std::uint32_t Scheduler::flush_owner(std::uint64_t owner) {
   return n;
 }
 
-// Pages that the tenant could have now: free ones and those that only the cache refers to, less what is reserved for
-// others.
+// How many pages the tenant could have now: free ones and those that only the cache refers to, less those that are
+// reserved for others.
 std::uint64_t Scheduler::available_pages(TenantId tenant) const {
   const std::uint64_t there = std::uint64_t{pages_.n_free()} + prefixes_.n_evictable();
   if (tenants_.total_reserved() == 0) return there;
@@ -78,14 +80,15 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
   return true;
 }
 
-// Finds the request's prefix and pins it in match_, if there are pages for the rest of its tokens and one more.
+// Looks for pages for the request: its prefix, which is pinned in match_, and room for the rest of its tokens and one
+// more.
 Bind Scheduler::find_room(Request& r) {
   if (r.failed_epoch == tenants_.room_epoch()) return r.failed_bind;
   const auto known = static_cast<std::uint32_t>(r.tokens.size());
   r.root = root_of(r);
   match_ = {};
   match_.node = r.root;
-  // The last token is always computed, and a token whose score is missing: their logits are wanted.
+  // The last token is always computed, and so is a token whose score is missing, since their logits are wanted.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
   if (options_.prefix_cache) match_ = prefixes_.match(r.root, std::span(r.tokens).first(n_known_logits));
   if (options_.is_recurrent) {
@@ -129,7 +132,7 @@ void Scheduler::bind(Request& r) {
   if (options_.is_recurrent && match_.n_pages > 0)
     plan_.restores.push_back({r.slot, slots_.size() + prefixes_.checkpoint(r.node), r.slot});
   if (match_.partial_page == kNone) return;
-  // Somebody else may append to that page: this slot goes on in a copy.
+  // Another slot may append to that page, so this slot goes on in a copy.
   if (!pages_.add_ref(match_.partial_page)) return;
   const std::uint32_t page = take_page(r);
   if (page == kNone) {
@@ -144,7 +147,7 @@ void Scheduler::bind(Request& r) {
   r.n_done += match_.partial_tokens;
 }
 
-// After tokens [first, n_done): full pages go into the cache, so that others can share them while this request runs.
+// Called after tokens [first, n_done): full pages go into the cache, so that others share them while this request runs.
 void Scheduler::publish_pages(Request& r, std::uint32_t first) {
   const auto pages = slots_.pages(r.slot);
   for (std::uint32_t i = first / kPageTokens; i * kPageTokens < r.n_done; ++i)
@@ -170,8 +173,9 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
   if (r.n_done == r.n_prompt) publish_tail(r);
 }
 
-// The cache has the same tokens in another page: the slot goes on with that one, which it keeps there anyway, and lets
-// its own go. With both, a text that was computed again could need twice its pages and never get them.
+// The cache already has the same tokens in another page. The slot goes on with that page, which its path pins anyway,
+// and
+// frees its own. If it kept both, a text that is computed again could need twice its pages and never get them.
 void Scheduler::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
   std::uint32_t& mine = slots_.pages(r.slot)[index];
   if (!pages_.add_ref(page)) ++stats_.internal_errors;
@@ -183,7 +187,7 @@ void Scheduler::replace_page(Request& r, std::uint32_t index, std::uint32_t page
   tenants_.note_room();
 }
 
-// The page that is not full: what it holds now never changes, so others may copy it.
+// Gives the cache the last page, which is not full: what it holds now never changes, so others may copy it.
 void Scheduler::publish_tail(Request& r) {
   const std::uint32_t depth = prefixes_.depth(r.node), n = r.n_done - depth * kPageTokens;
   if (options_.is_recurrent || n == 0 || n >= kPageTokens || depth >= slots_[r.slot].page_count) return;
@@ -204,7 +208,7 @@ void Scheduler::drop_moves(Request& r) {
   r.copy_pending = false;
 }
 
-// Lets the pages go, to the cache what it holds and the rest to the pool.
+// Releases the slot's pages: those that the cache holds stay there, the rest go to the pool.
 void Scheduler::release_pages(Request& r, bool keep) {
   drop_moves(r);
   if (keep && options_.prefix_cache) publish_tail(r);
@@ -239,7 +243,8 @@ void Scheduler::release_slot(Request& r, bool keep) {
   r.protected_until = 0;
 }
 
-// A text that outgrew the range of its position encoding is computed again with the next one (Options::rope_limits).
+// A text that has outgrown the range of its position encoding is computed again with the next variant
+// (Options::rope_limits).
 void Scheduler::restart(Request& r) {
   release_pages(r, true);
   slots_.set_rope_variant(r.slot, variant_of(r));

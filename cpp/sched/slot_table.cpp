@@ -11,7 +11,8 @@ constexpr std::uint32_t bit(SlotState state) {
   return 1u << static_cast<std::uint32_t>(state);
 }
 
-// By state: those that may follow. A decoding slot goes back to PREFILL when its text must be computed again.
+// For each state, the states that may follow it. A decoding slot goes back to PREFILL when its text must be computed
+// again.
 constexpr std::uint32_t kFollowing[] = {
     bit(SlotState::kAdmitted),
     bit(SlotState::kPrefill) | bit(SlotState::kDecode) | bit(SlotState::kPreempted) | bit(SlotState::kDone),

@@ -1,5 +1,5 @@
-// The slot table (design 18.13): a flat array that a device can read where it lies, and beside it the page ids of all
-// slots. It is all that a step is made from: kernels see of a request what its slot says.
+// The slot table: a flat array that a device can read in place, and the page ids of all slots. A step is made from it
+// alone: all that kernels see of a request is in its slot.
 // Thread rule: written between steps by the step thread; read during a step.
 #pragma once
 
@@ -32,7 +32,7 @@ struct Slot {
   std::uint32_t speculative_len = 0;
   // KV
   std::uint32_t page_count = 0;
-  std::uint32_t prefix_match_pages = 0;  // the first of them came from the prefix cache
+  std::uint32_t prefix_match_pages = 0;  // so many of the first pages came from the prefix cache
   std::uint32_t rope_variant = 0;
   std::uint32_t priority = 0;  // Qos
   // sampling
@@ -51,7 +51,7 @@ struct Slot {
   std::uint32_t cancel_flag = 0;
   // more of sampling
   float typical_p = 1;
-  std::uint32_t min_tokens = 0;  // no stop token before so many; what is banned and biased lies with the request
+  std::uint32_t min_tokens = 0;  // no stop token before so many tokens; bans and biases are in the request
   std::uint32_t reserved[12] = {};
 
   void set_sampling(const Sampling& sampling);

@@ -1,4 +1,4 @@
-// What each tenant may use, uses and has used; engine-wide, so that quotas hold across models.
+// What each tenant may use, uses now and has used, over all models of an engine, so that quotas hold across models.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -10,8 +10,9 @@
 
 namespace zinc_rt::sched {
 
-// Tokens flow in at a rate, up to five seconds' worth; who has taken more than there was waits until it is made up
-// (design 18.6: soft caps, smoothed over a window).
+// A token bucket: tokens flow in at a rate, up to five seconds' worth. It may be overdrawn, and then holds its tenant
+// up
+// until the debt is made up, so that a rate is a soft cap, smoothed over a window.
 class TokenBucket {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -19,7 +20,7 @@ class TokenBucket {
   void set_rate(double tokens_per_s, Micros now);
   void take(double tokens, Micros now);
   bool has_any(Micros now) const { return level(now) > 0; }
-  // The part of the window that is used up: 0 at rest, 1 when empty, more in debt.
+  // The part of the window that is used up: 0 at rest, 1 when it is empty, more when it is in debt.
   double used(Micros now) const { return 1 - level(now) / (rate_ * kWindowSeconds); }
   // When has_any() will be true.
   Micros ready_at(Micros now) const;
@@ -34,11 +35,12 @@ class TokenBucket {
 struct Tenant {
   Quota quota;
   std::uint32_t slots = 0;    // in use now
-  std::uint32_t pages = 0;    // charged now: pages that its slots took, prefix hits not among them
+  std::uint32_t pages = 0;    // charged now: pages that its slots took from the pool, without prefix hits
   std::uint32_t waiting = 0;  // requests
   std::uint32_t pages_peak = 0;
   TokenBucket decode, prefill;
-  // Tokens served, prefill once and decode twice, over weight: the virtual counter of VTC (Sheng et al., OSDI 2024).
+  // Tokens served over weight, where a prompt's token counts once and a generated one twice: the virtual counter of VTC
+  // (Sheng et al., OSDI 2024).
   double service = 0;
   void charge_page() { pages_peak = std::max(pages_peak, ++pages); }
   bool is_active() const { return slots > 0 || waiting > 0; }
@@ -46,7 +48,7 @@ struct Tenant {
 
 class TenantBook {
  public:
-  TenantId add(const Quota& quota, Micros now);  // an id that was removed is given again
+  TenantId add(const Quota& quota, Micros now);  // may give an id that was removed
   // REQUIRES: nothing waits, runs or is cached for it.
   void remove(TenantId id);
   void set_quota(TenantId id, const Quota& quota, Micros now);
@@ -54,18 +56,21 @@ class TenantBook {
   const Tenant& operator[](TenantId id) const { return tenants_[id]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
 
-  // The largest part that a tenant uses of its slots, its pages and its decode window, over its weight (design 18.5).
+  // The dominant share (DRF): the largest of the parts that a tenant uses of its slots, its pages and its decode
+  // window,
+  // each by its quota; over its weight.
   double dominant_share(TenantId id, Micros now) const;
-  // What admission and preemption compare: the dominant share, plus what the tenant was served ahead of the least
-  // served active tenant, in parts of kServiceScale and up to kMostAhead of them: who was served while others asked for
-  // little is not behind them for long. Shares settle at once, service in the long run.
+  // What admission and preemption compare: the dominant share, plus the service that the tenant got ahead of the least
+  // served active tenant, in units of kServiceScale. That lead counts up to kMostAhead units, so that a tenant that was
+  // served while others asked for little does not stay behind them for long. The dominant share balances tenants at
+  // once, service in the long run.
   double standing(TenantId id, Qos qos, Micros now) const;
   void serve(TenantId id, Qos qos, std::uint32_t prefill_tokens, std::uint32_t decode_tokens, Micros now);
-  // A tenant that was idle starts level with the least served active one: nobody saves up.
+  // A tenant that was idle starts level with the least served active tenant, so that nobody saves up service.
   void note_arrival(TenantId id);
-  // Once a step: the least service among active tenants.
+  // Called once a step: finds the least service among active tenants.
   void refresh();
-  // Grows when pages come back, in any model, or a quota changes: what found no room before may find some.
+  // Grows when pages come back, in any model, or when a quota changes: a request that found no room may then find some.
   std::uint64_t room_epoch() const { return room_epoch_; }
   void note_room() { ++room_epoch_; }
   std::uint64_t total_reserved() const { return total_reserved_; }

@@ -1,13 +1,13 @@
-// Shares over time (docs/tenancy.md, "Turns"). Admission alone gives a slot to whom it is due when one is free; long
-// requests would keep theirs. So a tenant that has more slots than its share yields one, at a step boundary, to a
-// request that waits for longer than its class has to and whose tenant has less than its share. What bounds the
-// waiting:
-//   - a slot is kept for a turn, so that no time is lost in changing: as long as four times what it takes to compute
-//   what
-//     the cache did not hold, between `turn` and four times that. A turn in which no token was picked (pages were
-//     evicted, a recurrent state began far back) makes the next twice as long, so that every request gets on.
-//   - a tenant yields only what it has above its share, and never to itself
-//   - of those that are owed a slot the one whose tenant and class got none for longest is next: turns go round
+// Shares over time (docs/tenancy.md, "Turns"). Admission gives slots by share only when one is free, so long requests
+// would keep theirs. Therefore a tenant that has more slots than its share yields one, between two steps, to a request
+// that has waited longer than its class has to and whose tenant has less than its share. The rules:
+//   - A request keeps its slot for a turn, so that little time is lost in changing. A turn is four times as long as it
+//     takes to compute what the cache did not hold, and between `turn` and four times `turn`. A turn in which no token
+//     was picked (pages were evicted, or a recurrent state began far back) makes the request's next turn twice as long,
+//     so that every request makes progress.
+//   - A tenant yields only what it has above its share, and never to itself.
+//   - Of the requests that are owed a slot, the one whose tenant and class got none for longest is next, so turns go
+//     round.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -15,18 +15,17 @@
 namespace zinc_rt::sched {
 namespace {
 
-constexpr double kWorthwhile = 4;            // a turn, in times of what it costs to begin it
-constexpr std::uint32_t kMostVainTurns = 8;  // that double the next
+constexpr double kWorthwhile = 4;            // how many times longer a turn is than what it costs to begin it
+constexpr std::uint32_t kMostVainTurns = 8;  // so many vain turns in a row double the length of the next one
 
 }  // namespace
 
-// The classes that a request may take a slot from: its own and those less urgent. Batch that starves may take one from
-// standard too.
+// The most urgent class that a request may take a slot from: its own, or for a batch request that starves, standard.
 Qos Scheduler::level_of(const Request& r, Micros now) const {
   return r.params.qos == Qos::kBatch && is_aged(r, now) ? Qos::kStandard : r.params.qos;
 }
 
-// Whether its class got nothing for so long that its tenant's share comes before standing.
+// Whether its tenant's class has got no slot for so long that the tenant's share counts before its standing.
 bool Scheduler::is_owed(const Request& r, Micros now) const {
   return line_wait(r, now) >= options_.turn_after[static_cast<std::size_t>(r.params.qos)] &&
          shares_.is_owed(r.params.tenant, level_of(r, now));
@@ -47,7 +46,7 @@ bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now
          shares_.has_too_much(tenant, level);
 }
 
-// The least urgent, then of the tenant that is furthest ahead of its share, then the latest.
+// The order of yielding: the least urgent first, then the tenant that is furthest ahead of its share, then the latest.
 Request* Scheduler::yielder_for(const Request& candidate, Micros now) const {
   const Qos level = level_of(candidate, now);
   Request* yielder = nullptr;

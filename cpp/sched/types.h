@@ -1,4 +1,4 @@
-// The scheduler's words: ids, times, classes, quotas. Integers and plain values; no model, no device, no clock.
+// The types of the scheduler: ids, times, classes, quotas. All are plain values; none is of a model, device or clock.
 // Thread rule: plain values.
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr Micros kNever = INT64_MAX;
 enum class Qos : std::uint8_t { kInteractive, kStandard, kBatch };
 inline constexpr std::size_t kQosCount = 3;
 
-// A batch request counts four times, in shares and in service, against its tenant (design 18.5: slot weight 0.25).
+// A batch request counts four times against its tenant, in shares and in service.
 inline double qos_weight(Qos qos) {
   return qos == Qos::kBatch ? 0.25 : 1.0;
 }
@@ -31,7 +31,7 @@ struct Quota {
   std::uint32_t max_context_tokens = 128000;
   double decode_tokens_per_s = 1000;  // both rates are smoothed over kRateWindow
   double prefill_tokens_per_s = 100000;
-  double weight = 1;  // of its share against other tenants
+  double weight = 1;  // of its share, relative to other tenants
   Qos qos = Qos::kStandard;
   std::uint32_t isolation_group = kNone;  // tenants of one group share prefixes
 };

@@ -30,7 +30,7 @@ struct LoadResult {
   double first_p50_ms = 0, first_p99_ms = 0, gap_p50_ms = 0, gap_p99_ms = 0, interactive_gap_p99_ms = 0;
   double good_part = 0;  // of the requests: first token within kFirstMs
 };
-inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // design 18.5
+inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // what docs/tenancy.md calls good
 
 LoadResult run_load(const Load& load, const Machine& machine, const Options& options);
 
