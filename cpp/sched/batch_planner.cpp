@@ -1,6 +1,5 @@
 // What a step computes: every decoding slot first; then chunks of prompts, those of the most urgent class first and in
-// a
-// class those of the least served tenant, as far as the cap on tokens and the time that the most urgent decoding slot
+// a class those of the least served tenant, as far as the cap on tokens and the time that the most urgent decoding slot
 // allows.
 // How the numbers were chosen: docs/design/sched.md.
 #include <algorithm>
@@ -21,8 +20,7 @@ namespace {
 constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000, kOfGap = 0.85;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
 // How much longer prompts may make a step in which a more urgent class decodes or computes its prompt. For prompts of
-// the
-// class just below it a time in us holds if that is more (beside standard, its gap), since the fixed cost of having
+// the class just below it a time in us holds if that is more (beside standard, its gap), since the fixed cost of having
 // prompts in a step is then shared by more tokens.
 constexpr double kStretch[kQosCount] = {1.1, 2.0, 1.0};
 constexpr double kStandardBesideInteractiveUs = 20'000;
@@ -109,8 +107,7 @@ void Scheduler::note_prompts(double step_us, double expected_us) {
 }
 
 // How many prompt tokens a request may add to a step. Beside slots that decode they are at most twice as many as
-// before,
-// so that a wrong estimate of their cost shows before it does harm.
+// before, so that a wrong estimate of their cost shows before it does harm.
 std::uint32_t Scheduler::prefill_allowed(const Request& r) const {
   const Qos qos = r.params.qos;
   Qos decoding = Qos::kBatch, planned = Qos::kBatch;  // the most urgent
@@ -177,8 +174,7 @@ void Scheduler::plan_prefills(Micros now) {
     const std::uint32_t allowed = std::min({room, options_.prefill_cap, prefill_allowed(r)});
     if (allowed == 0) continue;
     // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
-    // else
-    // runs.
+    // else runs.
     const std::uint32_t wanted = chunk_end(r, allowed);
     const bool is_last_hope = plan_.items.empty() && i + 1 == prefilling_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;

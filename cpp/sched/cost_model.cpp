@@ -15,9 +15,8 @@ constexpr double kLongestOutlier = 8;
 constexpr std::uint64_t kOutliersFrom = 8;  // outliers are cut from so many steps on
 constexpr std::uint32_t kMost = 1'000'000;
 // Subsets of the terms are tried in this order, as bits (1: base, 2: tokens, 4: pairs). A later one is taken only if
-// its
-// error is less than this part of the best one before. Where all steps have one size, all subsets fit equally well, and
-// the cost is then taken to be that of tokens.
+// its error is less than this part of the best one before. Where all steps have one size, all subsets fit equally well,
+// and the cost is then taken to be that of tokens.
 constexpr unsigned kOrder[] = {0b010, 0b011, 0b001, 0b110, 0b100, 0b101, 0b111};
 constexpr double kBetter = 0.98;
 

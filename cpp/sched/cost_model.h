@@ -1,8 +1,7 @@
 // What a step costs, learned from the steps that ran: base + per_token * tokens + per_pair * pairs, where a pair is a
 // token and a position that it attends to. Steps are put into classes by their number of tokens and the positions of
 // these in their texts. Each class keeps a mean, so that what is known of long prompts outlasts minutes of decoding.
-// The
-// coefficients, none of them negative, have the least squares of relative errors over the classes.
+// The coefficients, none of them negative, have the least squares of relative errors over the classes.
 // Thread rule: the step thread.
 #pragma once
 

@@ -1,7 +1,6 @@
 // Which requests give way to others; they do so between two steps only. A preempted request keeps its tokens and goes
 // back to its place in the queue. Its pages stay in the prefix cache while nobody needs them, so that it usually goes
-// on
-// where it was.
+// on where it was.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -20,8 +19,7 @@ bool Scheduler::is_worse(const Request& a, const Request& b, Micros now) const {
 }
 
 // Who gives way to a waiting request. An interactive one displaces any other class. A standard one displaces batch
-// while
-// its tenant's standing is lower, so that the two settle at shares by their weights.
+// while its tenant's standing is lower, so that the two settle at shares by their weights.
 Request* Scheduler::victim_for(const Request& candidate, Ground ground, Micros now) const {
   if (ground == Ground::kShare) return yielder_for(candidate, now);
   Request* victim = nullptr;
@@ -48,8 +46,7 @@ std::uint64_t Scheduler::victim_pages(const Request& candidate, Ground ground, M
 
 // Who gives way to a running request that needs a page: the first in order of giving way among those that are not more
 // urgent than it, which may be the request itself. Where the tenant's quota is the limit only that tenant's requests
-// are
-// considered. Interactive requests give way only to their own tenant.
+// are considered. Interactive requests give way only to their own tenant.
 Request* Scheduler::victim_for_pages(const Request& grower, bool same_tenant, Micros now) const {
   Request* victim = slot_requests_[grower.slot];
   for (Request* r : slot_requests_) {

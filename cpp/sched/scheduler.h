@@ -8,8 +8,7 @@
 //   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
 //
 // Each of them leaves events. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp,
-// turns.cpp,
-// batch_planner.cpp, preemption.cpp and slot_pages.cpp.
+// turns.cpp, batch_planner.cpp, preemption.cpp and slot_pages.cpp.
 // Thread rule: one thread at a time. Nothing is allocated from admit to commit while no request arrives or ends.
 #pragma once
 
@@ -48,8 +47,7 @@ struct Options {
   double prefix_part = 0.2;        // the part of the pages that admission keeps for the prefix cache while requests run
   Micros starvation = 30'000'000;  // a tenant's class that got no slot for so long is next
   // Turns (turns.cpp). turn_after, by class: the wait after which a request whose tenant has less than its share may
-  // take
-  // a slot of a tenant that has more. turn: how long a request keeps a slot before it may have to yield it.
+  // take a slot of a tenant that has more. turn: how long a request keeps a slot before it may have to yield it.
   std::array<Micros, kQosCount> turn_after = {250'000, 1'000'000, 10'000'000};
   Micros turn = 2'000'000;
   std::uint32_t slow_sink_steps = 500;  // for so many steps a full sink may hold its request up

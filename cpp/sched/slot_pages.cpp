@@ -1,6 +1,5 @@
 // A slot's pages: those that it shares with the prefix cache, those that it takes from the pool, and those that it
-// leaves
-// to the cache.
+// leaves to the cache.
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -174,8 +173,7 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
 }
 
 // The cache already has the same tokens in another page. The slot goes on with that page, which its path pins anyway,
-// and
-// frees its own. If it kept both, a text that is computed again could need twice its pages and never get them.
+// and frees its own. If it kept both, a text that is computed again could need twice its pages and never get them.
 void Scheduler::replace_page(Request& r, std::uint32_t index, std::uint32_t page) {
   std::uint32_t& mine = slots_.pages(r.slot)[index];
   if (!pages_.add_ref(page)) ++stats_.internal_errors;

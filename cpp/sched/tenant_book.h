@@ -11,8 +11,7 @@
 namespace zinc_rt::sched {
 
 // A token bucket: tokens flow in at a rate, up to five seconds' worth. It may be overdrawn, and then holds its tenant
-// up
-// until the debt is made up, so that a rate is a soft cap, smoothed over a window.
+// up until the debt is made up, so that a rate is a soft cap, smoothed over a window.
 class TokenBucket {
  public:
   static constexpr double kWindowSeconds = 5;
@@ -57,8 +56,7 @@ class TenantBook {
   std::uint32_t size() const { return static_cast<std::uint32_t>(tenants_.size()); }
 
   // The dominant share (DRF): the largest of the parts that a tenant uses of its slots, its pages and its decode
-  // window,
-  // each by its quota; over its weight.
+  // window, each by its quota; over its weight.
   double dominant_share(TenantId id, Micros now) const;
   // What admission and preemption compare: the dominant share, plus the service that the tenant got ahead of the least
   // served active tenant, in units of kServiceScale. That lead counts up to kMostAhead units, so that a tenant that was
