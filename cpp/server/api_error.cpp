@@ -22,22 +22,22 @@ const char* type_of(int status) {
   }
 }
 
-// What an error of the engine is in HTTP, from a request and from the file of a model.
+// The HTTP status of an error of the engine, by where it comes from: a request, or the file of a model.
 struct StatusRow {
   StatusCode code;
   int request, model_file;
 };
 constexpr StatusRow kStatuses[] = {
     {StatusCode::kInvalidArgument, 400, 400},
-    {StatusCode::kNotFound, 404, 422},     // a part of what is there
-    {StatusCode::kExhausted, 400, 409},    // a limit of one request; memory that other models have
-    {StatusCode::kUnavailable, 503, 422},  // while models come and go; a format that is not supported
-    {StatusCode::kCorrupt, 500, 422},      // a file of ours; theirs
+    {StatusCode::kNotFound, 404, 422},     // model_file: a part of the file is missing
+    {StatusCode::kExhausted, 400, 409},    // a limit of one request; memory that other models use
+    {StatusCode::kUnavailable, 503, 422},  // models come and go; the format is not supported
+    {StatusCode::kCorrupt, 500, 422},      // a file of the server's; the client's
     {StatusCode::kInternal, 500, 500},
-    {StatusCode::kCancelled, 499, 499},  // nobody reads it: the client has left
+    {StatusCode::kCancelled, 499, 499},  // the client has left, so nobody reads this
 };
 
-// Those that OpenAI's clients send again unless they are told that it is of no use.
+// Statuses for which OpenAI's clients send the request again, unless they are told that it will fail again.
 bool is_final(const ApiError& error) {
   return error.is_final || error.status == 409 || error.status == 501;
 }

@@ -18,10 +18,10 @@ struct ApiError {
   std::string message;
   std::string param;         // the field at fault; empty: null
   std::string code;          // such as context_length_exceeded; empty: null
-  std::string allow;         // with 405: the methods that there are
+  std::string allow;         // with 405: the methods that the path has
   double retry_after_s = 0;  // with 429 and 503; 0: the client may not know when
-  bool is_final = false;     // the same request fails again: clients that would retry the status are told not to
-  Headers headers;           // of the answer, besides those
+  bool is_final = false;     // the same request would fail again: clients are told not to retry
+  Headers headers;           // more headers of the answer
 };
 
 ApiError make_error(int status, std::string message);
@@ -29,10 +29,10 @@ ApiError make_error(int status, std::string message);
 template <class T>
 using ApiResult = std::expected<T, ApiError>;
 
-// What an error of the engine came from: what a client asked of a model that is there, or the file of one to load.
+// What an error of the engine came from: a client's request to a model, or the file of a model to load.
 enum class ErrorSource : std::uint8_t { kRequest, kModelFile };
 
-// By the table in api_error.cpp; 503 only where trying again helps.
+// The table is in api_error.cpp. The status is 503 only where trying again helps.
 ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kRequest);
 
 // {"error": {"message", "type", "param", "code"}}

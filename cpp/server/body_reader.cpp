@@ -28,7 +28,7 @@ void read_bias(BodyReader& r, Request& request) {
                    fmt::format("{} is given, an object of at most {} token ids wanted", show(*bias), kMaxBias));
   for (const auto& [key, value] : bias->items()) {
     const bool is_id = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos &&
-                       (key.size() == 1 || key[0] != '0');  // else "5" and "05" would be one token, given twice
+                       (key.size() == 1 || key[0] != '0');  // else "5" and "05" would name one token twice
     if (!is_id) return r.wrong("logit_bias", fmt::format("{} is no token id", show(key)));
     if (!value.is_number() || !(value >= -100 && value <= 100))
       return r.wrong("logit_bias", fmt::format("{} for token {}, -100 to 100 allowed", show(value), key));
@@ -76,7 +76,7 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   r.into(q.cache_salt, r.string("cache_salt", 256));
   r.into(call.return_token_ids, r.boolean("return_token_ids"));
   r.into(call.wants_timings, r.boolean("timings"));
-  // flex asks for less than the tenant's class, priority for no more than it.
+  // flex asks for a lower class than the tenant's; priority asks for no more than the tenant's class allows.
   if (auto tier = r.take(r.fields().get_choice(
           "service_tier", {"auto", "default", "flex", "priority", "interactive", "standard", "batch"}))) {
     call.service_tier = *tier;
@@ -87,7 +87,7 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
     else if (*tier != "auto" && *tier != "default")
       q.qos = *tier;
   }
-  // Names for the caller's own books; they change nothing here.
+  // Names that the caller gives for its own records; they change nothing here.
   for (const char* name : {"user", "safety_identifier", "prompt_cache_key"}) static_cast<void>(r.string(name, 1024));
 }
 

@@ -25,7 +25,7 @@ class BodyReader {
   ApiError error() const { return *error_; }
   Fields& fields() { return fields_; }
 
-  // The value, if the field is there and nothing was wrong so far.
+  // The value, if the field is given and nothing was wrong so far.
   template <class T>
   std::optional<T> take(ApiResult<std::optional<T>> value) {
     if (error_) return std::nullopt;
@@ -63,7 +63,8 @@ class BodyReader {
   void wrong(const ApiError& error) {
     if (!error_) error_ = error;
   }
-  // A field of the API that this server has not; null and values that ask for nothing may be given.
+  // Refuses a field of the API that this server does not support, unless it is null or one of the `harmless` values,
+  // which ask for nothing.
   void refuse(const char* name, const char* why, std::initializer_list<Json> harmless = {}) {
     const Json* value = fields_.get(name);
     if (value == nullptr) return;

@@ -67,7 +67,7 @@ namespace {
 
 constexpr std::string_view kHashOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
-// A table whose keys are taken one by one; what is left over is an error.
+// A table whose keys are read one by one; a key that is left over is an error.
 class Table {
  public:
   Table(const toml::table& table, std::string at, Status& status)
@@ -88,7 +88,7 @@ class Table {
     if (!fits) return complain(*node, key, "its value is of the wrong kind, or out of range");
     out = static_cast<T>(*value);
   }
-  // With 0 of these nobody would be served.
+  // With 0 of these, no request could be served.
   template <class T>
   void take_count(const char* key, T& out) {
     take(key, out);
@@ -102,7 +102,7 @@ class Table {
     if (!status_) return;
     status_ = fail(StatusCode::kInvalidArgument, "line {}: {}{}: {}", node.source().begin.line, at_, key, what);
   }
-  // What was not taken so far, as the API would send it.
+  // The keys that were not read so far, as a body of the API would have them.
   Json take_rest() {
     Json out = Json::object();
     for (const auto& [name, value] : table_) {
@@ -125,7 +125,7 @@ class Table {
     const toml::node* node = table_.get(key);
     return node == nullptr ? otherwise : *node;
   }
-  // A list of strings; `refuse` says what is wanted of one that it does not take, else nothing.
+  // A list of strings. `refuse` returns what is wanted instead of a string that it does not accept, else nothing.
   template <class Refuse>
   void take_strings(const char* key, std::vector<std::string>& out, const Refuse& refuse) {
     const toml::node* node = get(key);
@@ -142,7 +142,7 @@ class Table {
   void take_strings(const char* key, std::vector<std::string>& out) {
     take_strings(key, out, [](std::string_view) { return std::string_view(); });
   }
-  // "sha256:" and 64 hex digits each.
+  // Each is "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out) {
     const std::size_t first = out.size();
     take_strings(key, out, [](std::string_view text) {
@@ -190,7 +190,7 @@ void read_server(Table& t, Config& config) {
   t.take_count("max_bodies_bytes_per_address", o.bodies.per_address);
   t.take_count("max_bodies_bytes_per_tenant", o.bodies.per_owner);
   for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
-    *most = std::max(*most, o.max_body_bytes);  // one request of each may always come
+    *most = std::max(*most, o.max_body_bytes);  // a single request of the largest size is always accepted
   t.take("allow_anonymous", config.options.allow_anonymous);
   t.take("state", config.options.state_path);
   t.take("drain_timeout_s", config.drain_timeout_s);

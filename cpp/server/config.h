@@ -15,8 +15,8 @@ struct Config {
   double drain_timeout_s = 30;
 };
 
-// Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for one that cannot be used: a
-// key that is not known, a value of the wrong kind, a secret that is not hashed.
+// Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for a key that is not known, a
+// value of the wrong type, or a secret that is not hashed.
 Result<Config> load_config(const std::string& path);
 
 // An example with every key, for --example-config.

@@ -12,8 +12,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. What is malformed is as if it
-// were not there, which is what the standard wants.
+// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. A malformed value is ignored,
+// as the standard demands.
 std::string traceparent_of(const HttpRequest& request) {
   const auto text = request.header("traceparent");
   const auto is_hex = [&](std::size_t at, std::size_t n) {
@@ -31,7 +31,7 @@ std::string traceparent_of(const HttpRequest& request) {
 
 using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&);
 
-// Prompts times n, as the engine's queue counts. Errors: 400 for more than can ever wait.
+// Prompts times n, as the engine's queue counts them. Errors: 400 for more than the queue can ever hold.
 ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedModel& model,
                                        const GenerationCall& call) {
   const std::uint64_t n_prompts = call.requests.size(), n = call.requests.front().n, n_choices = n_prompts * n;
@@ -45,16 +45,17 @@ ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedMo
   return std::unexpected(std::move(error));
 }
 
-// Bytes that one likely token takes in an answer, about, and those of a choice besides its text.
+// About how many bytes one likely token takes in an answer, and how many a choice takes besides its text.
 std::uint64_t bytes_of_logprob(Api api) {
   return api == Api::kChat ? 80 : 40;
 }
 
-// About what the answer may take, since it is held until its client has it. Errors: 400 for more than is allowed.
+// Checks about how many bytes the answer may have, since it is kept until the client has read it. Errors: 400 for more
+// than is allowed.
 ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel& model, std::uint64_t most) {
   std::uint64_t bytes = 0;
   for (const Request& request : call.requests) {
-    // A text has no more tokens than bytes, and more than the context are refused.
+    // A text has at most as many tokens as bytes, and a text longer than the context is refused elsewhere.
     const std::uint64_t n_bytes = request.prompt ? request.prompt->size() : 0;
     const std::uint64_t n_prompt =
         std::min<std::uint64_t>(model.max_context, request.token_ids ? request.token_ids->size() : n_bytes);
@@ -81,7 +82,7 @@ ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel&
   return std::unexpected(std::move(error));
 }
 
-// A template that writes the same prompt without them would have the model answer as if there were none.
+// Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Request& request) {
   if (!request.tools || core.models.reads_tools(model, request.chat_template_kwargs.value_or(""))) return {};
   return std::unexpected(tools_not_read(model));
@@ -104,24 +105,24 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   }
   ZRT_TRY(auto body, read_object(exchange.request));
   std::string().swap(exchange.request.body);
-  // Azure's paths name the model, whatever its body says.
+  // Azure's paths name the model, whatever the body says.
   if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
   Request defaults;
   defaults.temperature = 1;
-  // Without keys a request may ask for any class, and whoever does not ask is not in a hurry at others' expense.
+  // Without keys a request may ask for any class; a request that asks for none is a standard one.
   if (exchange.caller.is_admin) defaults.qos = "standard";
   JobCall call;
   ZRT_TRY(call.call, parse(body, defaults));
-  body = nullptr;  // texts may be long, and are in the call now
+  body = nullptr;  // frees its texts, which may be long and are in the call now
   ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
   ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   call.engine_model = model.engine_name;
   call.model_hold = model.hold;
   call.max_context = model.max_context;
-  call.endpoint = path;  // not what the client wrote, which may name a model
+  call.endpoint = path;  // not the path as written, which may name a model
   call.head.api = call.call.api;
-  call.head.id = prefix + new_id();  // the ledger's key: never what a client made up
+  call.head.id = prefix + new_id();  // the ledger's key, so it is never chosen by a client
   call.head.model = model.id;
   call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
   call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, core.engine.arithmetic());

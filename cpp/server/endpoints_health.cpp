@@ -16,18 +16,19 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr double kProbeMs = 2000;
-constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;  // steps that had ended before have been counted by then
+// By then the steps that ended before the probe have been counted.
+constexpr double kFirstMs = 1.5 * ServerCore::kWatchMs;
 
-// One token of one request through the engine; answers within kProbeMs whatever the engine does.
+// Sends a request for one token through the engine. Ends within kProbeMs whatever the engine does.
 class Probe final : public Sink {
  public:
   SinkResult push(const StreamEvent&) override { return SinkResult::kTaken; }
   void end(std::uint32_t) override {}
 };
 
-// Empty: a token came, or steps go on although none came, which `n_steps` then counts. Else what is wrong.
+// Returns what is wrong. Empty: a token came, or none came and yet steps go on; `n_steps` then says how many.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
-  const auto tenant = core.engine.tenant("(health)");  // no name that a tenant can have
+  const auto tenant = core.engine.tenant("(health)");  // not a name that a tenant can have
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
   Request request;
@@ -49,7 +50,7 @@ std::string probe(ServerCore& core, std::uint64_t& n_steps) {
   return status ? std::string() : status.error().message;
 }
 
-// Anyone may ask, and a probe takes seconds: all who ask while one runs get its answer.
+// Anyone may ask for a probe, and a probe takes seconds. All who ask while one runs get its answer.
 class SharedProbe {
  public:
   void ask(ServerCore& core, Exchange exchange) {
@@ -77,18 +78,18 @@ class SharedProbe {
   }
 
   std::mutex mutex_;
-  std::vector<Exchange> waiting_;  // for the probe that runs, if any
+  std::vector<Exchange> waiting_;  // those who wait for the probe that runs
 };
 
-// Models whose weights seem broken. The server is ready all the same: others may be good, and a prompt that makes one
-// overflow must not take it out of service.
+// Names models whose weights seem broken. The server is ready nevertheless: other models may be good, and a prompt that
+// makes a model's numbers overflow must not take the server out of service.
 std::string ready_json(ServerCore& core) {
   std::string ids;
   for (const auto& id : core.models.with_bad_logits()) ids += (ids.empty() ? "" : ",") + json_string(id);
   return ids.empty() ? R"({"status":"ok"})" : fmt::format(R"({{"status":"ok","models_with_bad_logits":[{}]}})", ids);
 }
 
-// Waits for the end of a step; where none ends, the last figures of the engine and how old they are.
+// Waits for the end of a step to read the engine's figures. Where none ends, it shows the last ones and their age.
 std::string scrape(ServerCore& core) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
@@ -116,7 +117,7 @@ ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
   return fmt::format(R"({{"tracing":true,"n_records":{}}})", n_records);
 }
 
-// The trace itself, for ui.perfetto.dev.
+// Answers with the trace itself, for ui.perfetto.dev.
 ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
   ZRT_CHECK_OK(expect_no_fields(exchange.request));
   char path[] = "/tmp/zinc_rt_trace_XXXXXX";
@@ -151,7 +152,7 @@ void add_health_routes(Router& router, ServerCore& core) {
   };
   router.add({"GET", "/readyz", Access::kOpen, true, ready});
   router.add({"GET", "/health", Access::kOpen, true, ready});
-  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // llama.cpp's
+  router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // as llama.cpp calls it
   router.add({"GET", "/ping", Access::kOpen, true, ready});
   router.add({"GET", "/health_generate", Access::kOpen, true,
               [&core, shared = std::make_shared<SharedProbe>()](Exchange& exchange) {

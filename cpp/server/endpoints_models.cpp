@@ -47,7 +47,7 @@ Json describe_model(const ServedModel& model) {
   return out;
 }
 
-// The prompt of a body: text as it is, or messages through the template.
+// The prompt of a body: its text, or its messages as the template writes them.
 ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fields, const ServedModel& model) {
   ZRT_TRY(auto prompt, fields.get_string("prompt", 64u << 20));
   ZRT_TRY(auto content, fields.get_string("content", 64u << 20));
@@ -117,7 +117,7 @@ ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
   return Json{{"prompt", *text}, {"content", *text}}.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// What clients that bring no tokenizer of their own ask for, such as lm-eval's.
+// For clients without a tokenizer of their own, such as lm-eval's.
 ApiResult<std::string> tokenizer_info(ServerCore& core, const Exchange&) {
   ZRT_TRY(const auto model, core.models.find(""));
   const auto card = Json::parse(model.card, nullptr, false);
@@ -138,7 +138,7 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
-// What llama.cpp's clients ask for before they begin: context, slots and template of the first model.
+// For llama.cpp's clients, which ask before they begin: context, slots and template of the first model.
 ApiResult<std::string> props(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto model, core.models.find(""));
   ZRT_TRY(const auto words, tokenizer_info(core, exchange));
@@ -209,7 +209,7 @@ std::function<void(Exchange&)> answering(ServerCore& core, Work work) {
   };
 }
 
-// On the slow queue: other requests do not wait for it.
+// Runs the handler on the slow queue, so that other requests do not wait for it.
 std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) {
     core.slow.post(

@@ -1,4 +1,4 @@
-// /v1/streams/{id}: clients that come back to a stream after their connection broke, or want no more of it.
+// /v1/streams/{id}: for clients that come back to a stream after their connection broke, or that want no more of it.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -21,7 +21,7 @@ ApiResult<std::shared_ptr<ResumableStream>> stream_of(ServerCore& core, const Ex
   return std::unexpected(std::move(error));
 }
 
-// The number of the last event that the client has: a browser says it by this header, others may by ?after=.
+// The number of the last event that the client has. Browsers send it in this header; others may send ?after=.
 ApiResult<std::uint64_t> seen_by(const HttpRequest& request) {
   auto text = request.header("last-event-id");
   if (text.empty() && request.query.starts_with("after=")) text = std::string_view(request.query).substr(6);
@@ -39,7 +39,7 @@ ApiResult<void> resume(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto seen, seen_by(exchange.request));
   if (exchange.request.method != "HEAD") {
     ZRT_CHECK_OK(stream->attach(exchange.connection, seen));
-  } else {  // asks whether there is one: its reader goes on
+  } else {  // asks only whether the stream exists, so its reader is not cut off
     HttpResponse head;
     head.content_type = "text/event-stream";
     exchange.connection->start_stream(std::move(head));

@@ -1,4 +1,4 @@
-// /v1/tenants: who may do what, and who used what.
+// /v1/tenants: what tenants may use, and what they used.
 #include <fmt/format.h>
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ ApiError refused(int status, std::string message) {
   return error;
 }
 
-// The tenant of the path, which is the caller's own, or anyone's for an admin.
+// The tenant that the path names. Callers may name only themselves; admins may name anyone.
 ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchange& exchange) {
   const auto& id = exchange.params.at("id");
   const bool is_own = exchange.caller.tenant && (id == "me" || exchange.caller.tenant->name == id);
@@ -26,7 +26,7 @@ ApiResult<std::shared_ptr<TenantEntry>> tenant_of(ServerCore& core, const Exchan
   return std::unexpected(refused(404, fmt::format("[tenants] there is no \"{}\"", id)));
 }
 
-// As the configuration file writes hashes, of which so much tells keys apart.
+// The beginning of a key's hash, as the configuration file writes it: long enough to tell keys apart.
 constexpr std::string_view kHashScheme = "sha256:";
 constexpr std::size_t kLeastDigits = 8, kShownDigits = 16;
 std::string shown_hash(const std::string& hash) {
@@ -62,7 +62,7 @@ Json ledger_json(const TenantLedger& l) {
               {"queue_ms", {{"p50", l.p50_queue_ms}, {"p99", l.p99_queue_ms}}}};
 }
 
-// Sums that the ledger has for good, and what the engine has counted since it started.
+// The ledger's sums, which are kept for ever, and what the engine has counted since it started.
 ApiResult<std::string> usage(ServerCore& core, const Exchange& exchange) {
   ZRT_TRY(const auto entry, tenant_of(core, exchange));
   const auto totals = core.store->totals(entry->name);
@@ -112,7 +112,7 @@ ApiResult<std::string> create(ServerCore& core, const Exchange& exchange) {
   body.erase("id");
   ZRT_TRY(const auto created, core.tenants.create(id, body));
   auto out = describe_tenant(*created.entry);
-  out["api_key"] = created.key;  // shown this once
+  out["api_key"] = created.key;  // shown only this once
   return out.dump();
 }
 

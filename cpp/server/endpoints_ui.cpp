@@ -7,8 +7,8 @@
 namespace zinc_rt::server {
 namespace {
 
-// Nothing from elsewhere and nothing inline: text of a model that got past the page's sanitizer runs no script and
-// reaches no other server.
+// Allows nothing from other servers and nothing inline, so that a model's text that got past the page's sanitizer
+// cannot run a script or reach another server.
 constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

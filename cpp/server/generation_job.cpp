@@ -17,7 +17,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 constexpr const char* kBadLogits = "bad_logits";  // as the engine's finish reason
 
-// What the engine complains about: the first field that its words name, else the prompt.
+// Which field the engine complains about: the first one that its message names, else the prompt.
 std::string field_of(std::string_view message, Api api) {
   std::string field = api == Api::kChat ? "messages" : api == Api::kText ? "prompt" : "token_ids";
   auto first = std::string_view::npos;
@@ -30,7 +30,8 @@ std::string field_of(std::string_view message, Api api) {
   return field;
 }
 
-// Both as OpenAI's API has it, whose words clients look for (LiteLLM falls back on a model with a longer context).
+// The code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer
+// context.
 ApiError context_error(ApiError error, std::uint32_t max_context) {
   error.code = "context_length_exceeded";
   error.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
@@ -38,7 +39,7 @@ ApiError context_error(ApiError error, std::uint32_t max_context) {
   return error;
 }
 
-// What the engine refused in a request.
+// The answer to a request that the engine refused.
 ApiError request_error(const Error& error, Api api, std::uint32_t max_context) {
   auto out = to_api_error(error);
   if (out.status != 400) return out;
@@ -48,7 +49,8 @@ ApiError request_error(const Error& error, Api api, std::uint32_t max_context) {
 
 }  // namespace
 
-// The engine's way to the job; the job keeps the handles, and the engine the sinks, until all choices have ended.
+// Passes the engine's events on to the job. Until all choices have ended, the job keeps the handles and the engine the
+// sinks.
 class GenerationJob::PromptSink final : public Sink {
  public:
   PromptSink(std::shared_ptr<GenerationJob> job, std::uint32_t prompt) : job_(std::move(job)), prompt_(prompt) {}
@@ -148,7 +150,7 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   Choice& choice = choices_[prompt * n_ + event.index];
   if (!choice.is_waiting) {
     if (event.is_token) {
-      // Since the step that made the last one; the first: since the request came.
+      // The time since the step that made the token before; for the first token, since the request came.
       if (choice.last_us == 0)
         series_.time_to_first_token->Observe(seconds_since(started_));
       else
@@ -213,7 +215,7 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
   if (--n_open_ == 0) conclude();
 }
 
-// All have ended. The ledger has the request before the client has the end of the answer.
+// Called when all choices have ended. The request is in the ledger before the client gets the end of the answer.
 void GenerationJob::conclude() {
   Usage usage;
   Timings timings;
@@ -234,7 +236,7 @@ void GenerationJob::conclude() {
   ApiError shown;
   if (error) {
     shown = request_error(*error, call_.call.api, call_.max_context);
-    shown.is_final = finish == kBadLogits;  // the same request fails again
+    shown.is_final = finish == kBadLogits;  // the same request would fail again
     if (shown.is_final)
       shown.code = kBadLogits;
     else
@@ -262,11 +264,11 @@ void GenerationJob::conclude() {
              usage.cached_tokens, usage.completion_tokens, finish, 1e3 * seconds_since(started_),
              call_.traceparent.empty() ? "" : ", traceparent ", call_.traceparent);
   call_.tenant->close_request(choices_.size(), usage.total_tokens);
-  handles_.clear();  // they hold the sinks, and those this
+  handles_.clear();  // they hold the sinks, which hold this job
   record(usage, finish);
 }
 
-// Puts together the answer that is not streamed.
+// Puts together an answer that is not streamed.
 void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, const Timings& timings) {
   std::vector<Completion> all;
   for (const auto& handle : handles_) {
@@ -288,7 +290,7 @@ void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, co
       text.text = echo_of(i / n_) + c.text;
     }
     if (call_.call.wants_logprobs) text.logprobs = &c.logprobs;
-    const auto& first = all[i - i % n_];  // of n choices it alone has the prompt's
+    const auto& first = all[i - i % n_];  // of n choices only the first has the prompt's logprobs
     if (call_.call.echo) text.echo_logprobs = &first.prompt_logprobs;
     if (call_.call.prompt_logprobs) {
       text.prompt_logprobs = &first.prompt_logprobs;

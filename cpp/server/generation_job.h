@@ -1,6 +1,6 @@
-// One API call that generates: its prompts as requests of the engine, their events as an answer, whole or streamed, and
-// its line in the ledger. Thread rule: start() once; the rest is called by the engine's drainer, the work queue and the
-// I/O threads.
+// One API call that generates. Its prompts become requests of the engine, their events become an answer, whole or
+// streamed, and the call gets its line in the ledger.
+// Thread rule: start() once; the rest is called by the engine's drainer, the work queue and the I/O threads.
 #pragma once
 
 #include <atomic>
@@ -20,47 +20,47 @@
 
 namespace zinc_rt::server {
 
-// What a job works with; all of it outlives every job.
+// What jobs work with. All of it outlives every job.
 struct JobServices {
   Engine& engine;
   StateStore& store;
   Metrics& metrics;
-  WorkQueue& ends;  // of answers: never behind the requests that come
+  WorkQueue& ends;  // ends answers, which thus never wait behind new requests
 };
 
 struct JobCall {
   GenerationCall call;
-  AnswerHead head;                         // model: as clients name it
-  std::string engine_model;                // as the engine names it
-  std::shared_ptr<const void> model_hold;  // ServedModel's, until all is submitted
+  AnswerHead head;                         // its model is named as clients name it
+  std::string engine_model;                // the model as the engine names it
+  std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
   std::string endpoint;
   std::uint32_t max_context = 0;
   bool prompt_opens_reasoning = false;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
   Headers headers;          // of the answer
-  std::string traceparent;  // of the caller, for the step timeline; empty: none
+  std::string traceparent;  // the caller's, for the step timeline; empty: none
   std::stop_token gone;     // the client has left
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
  public:
   GenerationJob(const JobServices& services, JobCall call);
-  // Submits all prompts; on an error nothing runs, the tenant's request is closed, and the connection
-  // has not been answered. On a work queue's thread.
+  // Submits all prompts. On an error nothing runs, the tenant's request is closed, and the connection has not been
+  // answered. Called on a thread of a work queue.
   ApiResult<void> start();
 
  private:
   class PromptSink;
-  // One of n completions of one prompt. While it runs the drainer's, then the work queue's.
+  // One of n completions of one prompt. While it runs only the drainer uses it, afterwards only the work queue.
   struct Choice {
     explicit Choice(bool begins_inside) : splitter(begins_inside) {}
     ReasoningSplitter splitter;
-    std::string waiting;  // an event that the connection had no room for
+    std::string waiting;  // an event for which the connection had no room
     bool is_waiting = false, has_begun = false;
     std::uint64_t last_us = 0;
     std::uint32_t n_reasoning = 0;   // tokens
-    std::uint32_t n_characters = 0;  // that were sent
+    std::uint32_t n_characters = 0;  // characters that were sent
   };
 
   ApiResult<void> submit_all();
@@ -77,18 +77,18 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
-  JobCall call_;  // a prompt that is not echoed leaves it for the engine
+  JobCall call_;  // the prompt is moved out of it to the engine, unless it is echoed
   const TokenNames names_;
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
   std::vector<Choice> choices_;  // prompt by prompt
   std::uint32_t n_ = 1;          // choices of each prompt
 
-  std::mutex mutex_;  // handles_ while they come, and the ends of choices
+  std::mutex mutex_;  // guards handles_ while requests are submitted, and the ends of choices
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
-  std::string last_events_;  // of the stream, once the ledger has it
+  std::string last_events_;  // the end of the stream, sent once the ledger has the request
   HttpResponse whole_;
 };
 

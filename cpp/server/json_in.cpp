@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 
-// Builds the value; stops at the first thing that JSON allows and we do not.
+// Builds the value. Stops at the first thing that JSON allows and this reader does not.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   Json value;
@@ -47,7 +47,7 @@ class Builder final : public nlohmann::json_sax<Json> {
       what.pop_back();
       what = fmt::format("the number {} is out of range", what.substr(kOverflow.size(), 40));
     }
-    std::string plain;  // it may quote bytes of a broken text
+    std::string plain;  // the message may quote bytes that are no UTF-8
     for (const char c : what.substr(0, 200))
       if (static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x7F) plain += c;
     complaint = fmt::format("byte {}: {}", at, plain);
@@ -75,7 +75,7 @@ class Builder final : public nlohmann::json_sax<Json> {
       into.push_back(Json(std::forward<T>(item)));
       return &into.back();
     }
-    // Known to be new: ordered_json would look through all keys again.
+    // The key is known to be new, so ordered_json need not look through all keys again.
     auto& object = into.get_ref<Json::object_t&>();
     object.Container::emplace_back(key_, Json(std::forward<T>(item)));
     return &object.back().second;
@@ -135,7 +135,7 @@ std::optional<std::int64_t> whole_number(const Json& value) {
 }
 
 std::string show(const Json& value) {
-  // Of configuration files: JSON has neither.
+  // Infinity and NaN come from configuration files; JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());
   std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";

@@ -42,7 +42,8 @@ prometheus::Counter& Metrics::counter(const char* name, const char* help, const 
   return family->Add(labels);
 }
 
-// A counter that is kept elsewhere, by one source or several; a source that begins anew counts from 0.
+// Adds what a counter that is kept elsewhere has grown by. It may have several sources; one that starts again counts
+// from 0.
 void Metrics::raise_to(const char* name, const char* help, const prometheus::Labels& labels, const std::string& source,
                        double value) {
   auto& c = counter(name, help, labels);
@@ -52,7 +53,8 @@ void Metrics::raise_to(const char* name, const char* help, const prometheus::Lab
   last = value;
 }
 
-// A gauge that the next update takes back: what it was about may be gone by then. Those of one set of labels add up.
+// Sets a gauge that the next update removes, since what it describes may be gone by then. Values of one set of labels
+// add up.
 void Metrics::show(const char* name, const char* help, const prometheus::Labels& labels, double value) {
   auto& g = gauge(name, help, labels);
   g.Increment(value);
@@ -164,7 +166,7 @@ std::string Metrics::scrape(const TransportCounts& transport, double engine_age_
   raise_to("zinc:http_timeouts_total", "connections that took too long", {}, "",
            static_cast<double>(transport.timed_out));
   auto families = registry_.Collect();
-  // The same histograms under vLLM's names and labels, all tenants together.
+  // The same histograms under vLLM's names and labels, for all tenants together.
   const std::map<std::string, std::string> kAlias{
       {"zinc:time_to_first_token_seconds", "vllm:time_to_first_token_seconds"},
       {"zinc:inter_token_latency_seconds", "vllm:inter_token_latency_seconds"},

@@ -1,5 +1,5 @@
-// What is counted and timed, as Prometheus reads it: under zinc: with a tenant label, and under vLLM's names for the
-// dashboards and gateways that know those.
+// Counts and times as Prometheus reads them: under names that begin with "zinc:", with a label for the tenant, and
+// under vLLM's names for the dashboards and gateways that know those.
 // Thread rule: any thread.
 #pragma once
 
@@ -23,7 +23,7 @@ class Metrics {
  public:
   explicit Metrics(std::string version);
 
-  // Of one tenant and model; valid as long as the Metrics.
+  // The figures of one tenant and model; valid as long as the Metrics.
   struct Series {
     prometheus::Histogram *time_to_first_token, *token_interval, *request_time, *queue_time;
     prometheus::Counter *prompt_tokens, *cached_tokens, *generated_tokens;
@@ -31,17 +31,17 @@ class Metrics {
   };
   Series& series(const std::string& tenant, const std::string& model);
   void finished(Series& series, const std::string& reason);
-  void answered(int status);             // an HTTP answer
-  void refused(const std::string& why);  // a request that was not taken: rate, queue, draining, invalid
+  void answered(int status);             // counts an HTTP answer
+  void refused(const std::string& why);  // counts a request that was not taken; why: rate, queue, draining, invalid
 
   struct TenantNow {
     std::string name, qos_class;
     TenantLedger ledger;
   };
-  // What the engine says now. `stats` is Engine::stats(); `ids` has the id of each model by the engine's name.
+  // Takes over what the engine counts. `stats` is Engine::stats(); `ids` maps the engine's names of models to ids.
   void update(const std::string& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
-  // The text that a scrape gets. engine_age_s: since the engine was last seen to give way between two steps.
+  // The text that Prometheus reads. engine_age_s: seconds since the engine was last seen between two steps.
   std::string scrape(const TransportCounts& transport, double engine_age_s);
 
  private:
@@ -59,8 +59,8 @@ class Metrics {
   std::map<std::string, prometheus::Family<prometheus::Gauge>*> gauges_;
   std::map<std::string, prometheus::Family<prometheus::Counter>*> counters_;
   std::map<std::string, prometheus::Family<prometheus::Histogram>*> histograms_;
-  std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // by the last update
-  std::map<std::pair<std::string, std::string>, double> sources_;  // by counter: what a source last said
+  std::set<std::pair<prometheus::Family<prometheus::Gauge>*, prometheus::Gauge*>> shown_;  // set by the last update
+  std::map<std::pair<std::string, std::string>, double> sources_;  // by counter: the last value of a source
 };
 
 }  // namespace zinc_rt::server

@@ -1,4 +1,4 @@
-// Which files the API may load as models: those in folders that were named for it.
+// Which files the API may load as models: those in folders that the server was given for it.
 // Thread rule: any thread.
 #pragma once
 
@@ -14,11 +14,11 @@ namespace zinc_rt::server {
 class ModelFolders {
  public:
   using Paths = std::vector<std::filesystem::path>;
-  // Behind all links. Errors: kNotFound for one that is no folder.
+  // The folders with all links resolved. Errors: kNotFound for a path that is not a folder.
   static Result<Paths> find(const std::vector<std::string>& folders);
-  void set(Paths folders);  // from now on these, which find() gave
-  // The file or folder itself, behind all links. Errors, of `path`: 400 for what can be no model, 403 outside of the
-  // folders or not readable, 404 for what is not there.
+  void set(Paths folders);  // uses these from now on; find() gave them
+  // The file or folder with all links resolved. Errors: 400 for a path that cannot be a model, 403 for one outside of
+  // the folders or not readable, 404 for one that does not exist.
   ApiResult<std::string> resolve(const std::string& path) const;
 
  private:
@@ -28,7 +28,7 @@ class ModelFolders {
   Paths folders_;
 };
 
-// Those that the files lie in, by their own names and behind links.
+// The folders that the files are in, both as named and with links resolved.
 std::vector<std::string> folders_of(const std::vector<std::string>& paths);
 
 }  // namespace zinc_rt::server

@@ -26,7 +26,7 @@ bool is_good_model_id(std::string_view id) {
 
 namespace {
 
-// What a template is asked with.
+// The messages that a template is tried with.
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
@@ -35,7 +35,7 @@ std::string served_id(const ModelSpec& spec) {
   return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
 }
 
-// The same for two specs that give the same model: with the file's size and time, since a file may be replaced.
+// Equal for two specs that give the same model. It has the file's size and time, since a file may be replaced.
 std::string source_of(const ModelSpec& spec) {
   std::error_code ignored;
   const auto size = std::filesystem::file_size(spec.path, ignored);
@@ -64,14 +64,14 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   return model;
 }
 
-// The id, and when that was used before with a number, so that counters of two models are never taken for one's.
+// The id, with a number if it was used before, so that the counters of two models are never mixed up.
 std::string Models::new_engine_name(const std::string& id) {
   const std::lock_guard lock(mutex_);
   const auto n = ++n_loads_[id];
   return n == 1 ? id : fmt::format("{}#{}", id, n);
 }
 
-// The engine's new model of that id, which nobody is sent to yet.
+// Loads the model into the engine; no request finds it yet.
 ApiResult<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, bool is_configured) {
   const auto name = new_engine_name(id);
   if (const auto status = engine_.add_model(spec.path, name, spec.options); !status) {
@@ -112,12 +112,12 @@ ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
 Status Models::remove(ServedModel& model) {
   const std::weak_ptr held = model.hold;
   model.hold.reset();
-  // From finding a model to submitting to it takes as long as tokenizing a prompt.
+  // Requests that have found the model are about to submit to it. That takes as long as tokenizing a prompt.
   while (!held.expired()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return engine_.remove_model(model.engine_name);  // waits until its requests have ended
 }
 
-// The new one takes over before the former goes, so that no request finds none.
+// The new model takes over before the former one goes, so that every request finds one.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
   auto model = open(spec, id, true);
   if (!model) return std::unexpected(std::move(model.error()));
@@ -125,7 +125,7 @@ ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
     const std::lock_guard lock(mutex_);
     forget_template(id);
     const auto former = std::ranges::find(models_, id, &ServedModel::id);
-    if (former == models_.end()) {  // unloaded meanwhile
+    if (former == models_.end()) {  // it was unloaded meanwhile
       models_.push_back(std::move(*model));
       return {};
     }
@@ -163,7 +163,7 @@ ApiResult<void> Models::unload(const std::string& id) {
   {
     const std::lock_guard lock(mutex_);
     const auto it = std::ranges::find(models_, model->engine_name, &ServedModel::engine_name);
-    if (it == models_.end()) return std::unexpected(not_found(id));  // by another, meanwhile
+    if (it == models_.end()) return std::unexpected(not_found(id));  // another thread removed it meanwhile
     if (models_.size() == 1) {
       ApiError error;
       error.param = "id";

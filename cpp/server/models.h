@@ -14,7 +14,7 @@
 
 namespace zinc_rt::server {
 
-constexpr std::uint32_t kQueueCap = 16384;  // of a model of this server, unless its options say another
+constexpr std::uint32_t kQueueCap = 16384;  // the queue of a model, unless its options say otherwise
 
 struct ModelSpec {
   std::string path;
@@ -27,11 +27,12 @@ struct ServedModel {
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
   std::uint32_t queue_cap = 0;     // choices that may wait
-  std::string source;              // what it was loaded from: file, time of change, options
-  bool is_configured = false;      // by the configuration or the command line, not through the API
+  std::string source;              // what it was loaded from: the file, its time of change, the options
+  bool is_configured = false;      // loaded by the configuration or the command line, not through the API
   std::string card, plan;          // Engine::model_card and memory_plan
-  std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, as of the last look
-  // Shared by all whom find() gave the model: the engine keeps it until none is left, so that they may submit to it.
+  std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, at the last update
+  // Shared by all to whom find() gave the model. The model is not removed until none of them is left, so that they can
+  // still submit to it.
   std::shared_ptr<const void> hold;
 };
 
@@ -42,24 +43,24 @@ class Models {
  public:
   explicit Models(Engine engine) : engine_(std::move(engine)) {}
 
-  // What the engine has loaded already under `engine_name`.
+  // Adds a model that the engine has loaded already, under `engine_name`.
   void add_loaded(const ModelSpec& spec, const std::string& engine_name);
-  // Loads it, which takes its time. Errors: the engine's; 409 for an id that is taken.
+  // Loads a model, which may take minutes. Errors: the engine's; 409 for an id that is taken.
   ApiResult<void> load(const ModelSpec& spec, bool is_configured = false);
-  // Makes the configured models those of `specs`; errors are logged. One thread at a time.
+  // Loads and removes configured models until they are those of `specs`. Errors are logged. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
-  // No request finds it from then on; those that have found it, and those under way, end first. Errors: 404; 400 for
-  // the only model.
+  // Removes a model: no request finds it from now on, and requests that have found it or are under way end first.
+  // Errors: 404; 400 for the only model.
   ApiResult<void> unload(const std::string& id);
-  // By id or by the engine's name; empty: the first. Errors: 404 with the ids that there are.
+  // A model by its id or the engine's name; empty: the first one. Errors: 404 with the ids that exist.
   ApiResult<ServedModel> find(const std::string& name) const;
-  std::vector<ServedModel> list() const;  // to look at: they hold nothing
+  std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
   // Whether the model's template opens the reasoning itself when it asks for an answer.
   bool prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs);
 
-  // Whether its template writes other text where there are tools; true where it writes none at all.
+  // Whether its template writes another text when there are tools; also true for a template that writes no text at all.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
-  // What the engine counts; of a name that is not there: nothing.
+  // Takes over the engine's count. Does nothing for a name that is not there.
   void note_bad_logits(const std::string& engine_name, std::uint64_t n);
   std::vector<std::string> with_bad_logits() const;  // ids
 
@@ -70,7 +71,7 @@ class Models {
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;
-  // From the engine, once no copy of `model`, which has left models_, is there but this one.
+  // Removes the model from the engine, once no other copy of it is left. REQUIRES: it is no longer in models_.
   Status remove(ServedModel& model);
   ApiError not_found(const std::string& name) const;  // REQUIRES: mutex_
 
@@ -78,7 +79,8 @@ class Models {
   mutable std::mutex mutex_;
   std::vector<ServedModel> models_;
   std::map<std::string, std::uint32_t> n_loads_;  // by id
-  // By id and the request's template variables, which come from clients: so many are kept.
+  // What is known of templates, by id and the request's template variables. These come from clients, so only so many
+  // are kept.
   using Known = std::map<std::pair<std::string, std::string>, bool>;
   static constexpr std::size_t kMostKnown = 1024;
   template <class Find>

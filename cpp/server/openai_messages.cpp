@@ -17,7 +17,7 @@ std::unexpected<ApiError> wrong_at(const std::string& param, const std::string& 
   return std::unexpected(std::move(error));
 }
 
-// Names of functions go into prompts and logs. Else what is wrong.
+// What is wrong with the name of a function, since names go into prompts and logs; empty: nothing.
 std::string_view complaint_about_name(const Json& name) {
   constexpr std::string_view kWanted = "a text of 1 to 256 bytes without control characters wanted";
   if (!name.is_string()) return kWanted;
@@ -25,7 +25,7 @@ std::string_view complaint_about_name(const Json& name) {
   return text.empty() || text.size() > 256 || has_control_characters(text) ? kWanted : std::string_view();
 }
 
-// One of the calls that an assistant's message made.
+// Checks one of the calls of an assistant's message.
 ApiResult<void> check_call(const Json& call, const std::string& at) {
   if (!call.is_object()) return wrong_at(at, show(call) + " is given, an object with a function wanted");
   Fields fields(call, at + ".");
@@ -43,7 +43,7 @@ ApiResult<void> check_call(const Json& call, const std::string& at) {
   return {};
 }
 
-// Text of a content: a string, or parts of type text.
+// The text of a `content`: a string, or parts of type text.
 ApiResult<std::string> read_content(const Json& content, const std::string& at) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) return wrong_at(at, show(content) + " is given, a text or a list of parts wanted");
@@ -84,7 +84,7 @@ ApiResult<Json> read_messages(const Json& messages) {
     if (content != nullptr) {
       ZRT_TRY(one["content"], read_content(*content, at + ".content"));
     } else if (*role == "assistant" && calls != nullptr) {
-      one["content"] = "";  // templates put texts together without asking whether there is one
+      one["content"] = "";  // templates use the text without asking whether there is one
     } else {
       return wrong_at(at + ".content", "it is missing");
     }
@@ -92,7 +92,7 @@ ApiResult<Json> read_messages(const Json& messages) {
       for (std::size_t k = 0; k < calls->size(); ++k)
         ZRT_CHECK_OK(check_call((*calls)[k], fmt::format("{}.tool_calls[{}]", at, k)));
       one["tool_calls"] = *calls;
-      // The API has arguments as JSON in a string, templates write them as JSON themselves.
+      // In the API, arguments are a string of JSON; templates write JSON themselves, so they are given the value.
       for (Json& call : one["tool_calls"]) {
         const auto arguments = call["function"].find("arguments");
         if (arguments == call["function"].end() || !arguments->is_string()) continue;

@@ -80,7 +80,7 @@ void put_ids(std::string& out, const std::vector<std::int32_t>& ids) {
   out += ']';
 }
 
-// The choice's object, in a stream with `delta` in place of `message`.
+// The object of a choice; in a stream it has `delta` in place of `message`.
 void put_choice(std::string& out, Api api, const ChoiceText& c, const TokenNames& names, bool is_stream) {
   fmt::format_to(Out(out), R"({{"index":{},)", c.index);
   if (api == Api::kChat) {

@@ -1,4 +1,4 @@
-// What the OpenAI API and /generate answer, written as text: whole, or as server-sent events.
+// The answers of the OpenAI API and of /generate as text: whole, or as server-sent events.
 // Thread rule: pure functions; TokenNames as Engine.
 #pragma once
 
@@ -12,14 +12,14 @@
 
 namespace zinc_rt::server {
 
-// What all parts of an answer share.
+// The fields that all parts of an answer share.
 struct AnswerHead {
   Api api = Api::kChat;
   std::string id, model, fingerprint, service_tier;
   std::int64_t created_s = 0;
 };
 
-// Tokens as the API shows them: text, or "bytes:\xNN" for part of a character, and their bytes.
+// Tokens as the API shows them: their text, or "bytes:\xNN" for a part of a character; and their bytes.
 class TokenNames {
  public:
   TokenNames(const Engine& engine, std::string model) : engine_(engine), model_(std::move(model)) {}
@@ -31,18 +31,18 @@ class TokenNames {
   std::string model_;
 };
 
-// One choice, or what a stream adds to it.
+// A choice, or what one event of a stream adds to it.
 struct ChoiceText {
   std::uint32_t index = 0;
   std::string text, reasoning;
   const std::vector<TokenLogprob>* logprobs = nullptr;         // null: not asked for
-  const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // of the prompt, before those
-  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // of the prompt, in a field of their own
-  std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many of `top` are shown
-  std::uint32_t text_offset = 0;                               // characters before it, for completions
+  const std::vector<TokenLogprob>* echo_logprobs = nullptr;    // the prompt's, shown before those
+  const std::vector<TokenLogprob>* prompt_logprobs = nullptr;  // the prompt's, in a field of their own
+  std::uint32_t n_top = 0, n_prompt_top = 0;                   // how many entries of `top` are shown
+  std::uint32_t text_offset = 0;                               // for completions: how many characters come before it
   const std::vector<std::int32_t>* token_ids = nullptr;        // null: not asked for
-  std::string finish_reason;                                   // empty: it goes on
-  bool has_role = false;                                       // the first of a chat's stream
+  std::string finish_reason;                                   // empty: it has not ended
+  bool has_role = false;                                       // for the first event of a chat's stream
 };
 
 // {"prompt_tokens", "completion_tokens", "total_tokens", ..._details}

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::string_view kOpen = "<think>", kClose = "</think>", kSpaces = " \t\r\n";
 
-// Length of the longest end of `text` that `tag` begins with.
+// The length of the longest suffix of `text` that is a prefix of `tag`.
 std::size_t overlap(std::string_view text, std::string_view tag) {
   for (std::size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n)
     if (tag.starts_with(text.substr(text.size() - n))) return n;

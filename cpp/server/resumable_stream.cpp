@@ -7,7 +7,7 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr std::string_view kEnd = "\n\n";  // of an event
+constexpr std::string_view kEnd = "\n\n";  // ends an event
 
 }  // namespace
 
@@ -33,13 +33,14 @@ void ResumableStream::start_stream(HttpResponse head) {
     is_started_ = true;
     head_ = std::move(head);
     client = client_;
-    shelf_.add(shared_from_this());  // before the client knows its name
+    shelf_.add(shared_from_this());  // added before the client learns its name
     client->start_stream(head_);
   }
   watch(client);
 }
 
-// Asks to be told when this client leaves. Without the mutex: it may have left, and then this is told at once.
+// Asks to be called when this client leaves. REQUIRES: the mutex is not held, since a client that has left already
+// calls back at once.
 void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
   client->on_gone([weak = weak_from_this(), client = client.get()] {
     if (const auto self = weak.lock()) self->client_left(client);
@@ -47,7 +48,7 @@ void ResumableStream::watch(const std::shared_ptr<Connection>& client) {
 }
 
 void ResumableStream::client_left(const Connection* client) {
-  std::shared_ptr<Connection> last;  // let go without the mutex
+  std::shared_ptr<Connection> last;  // destroyed without the mutex held
   const std::lock_guard lock(mutex_);
   if (client_.get() != client) return;
   last.swap(client_);
@@ -70,7 +71,7 @@ void ResumableStream::keep(std::string_view events) {
   }
 }
 
-// To the client, as much as it takes; all the rest of a stream that has ended.
+// Sends events to the client, as many as it takes; of a stream that has ended, all the rest.
 void ResumableStream::send() {
   if (client_ == nullptr) return;
   for (; next_sent_ < first_ + events_.size(); ++next_sent_) {
@@ -168,7 +169,7 @@ bool ResumableStream::sweep(std::chrono::steady_clock::time_point now) {
     if (is_over_) return now - over_since_ < kWindow;
     if (client_ != nullptr || now - alone_since_ < kWindow) return true;
   }
-  discard();  // the job ends, and finish() or abort() is called
+  discard();  // the job ends, and then calls finish() or abort()
   return true;
 }
 

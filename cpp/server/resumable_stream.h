@@ -1,5 +1,5 @@
-// Streams that outlive their connection for a while: each event has a number, the last ones are kept, and a client that
-// was cut off comes back with the number of the last event that it has.
+// Streams that outlive their connection for a while. Each event has a number and the last events are kept. A client
+// that was cut off comes back with the number of the last event that it has.
 // Thread rule: any thread.
 #pragma once
 
@@ -18,30 +18,32 @@ namespace zinc_rt::server {
 
 class StreamShelf;
 
-// What a job writes to in place of the client's connection. Without a client it takes events until kMostKept bytes
-// wait, then none, as a slow reader does.
+// A job writes to it in place of the client's connection. Without a client it takes events until kMostKept bytes wait,
+// and then none, like a slow reader.
 class ResumableStream final : public Connection, public std::enable_shared_from_this<ResumableStream> {
  public:
-  static constexpr std::size_t kMostKept = 1u << 20;     // bytes of events, sent or not
-  static constexpr std::size_t kMostUnsent = 64u << 10;  // of these with a client there: beyond, it is a slow reader
-  static constexpr std::chrono::seconds kWindow{30};  // without a client, before it is given up; and kept after its end
+  static constexpr std::size_t kMostKept = 1u << 20;  // bytes of events, sent or not
+  // Bytes that a connected client may lag behind before it counts as slow.
+  static constexpr std::size_t kMostUnsent = 64u << 10;
+  // Given up after so long without a client; kept so long after its end.
+  static constexpr std::chrono::seconds kWindow{30};
 
   ResumableStream(StreamShelf& shelf, std::string id, std::string owner, std::shared_ptr<Connection> client);
 
   void add_header(std::string name, std::string value) override;
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
-  bool write(std::string_view piece) override;  // whole events
+  bool write(std::string_view piece) override;  // piece: whole events
   void finish(std::string_view last) override;
   void abort() override;
-  void on_gone(std::function<void()> left) override;  // called when the window has passed, or for discard()
+  void on_gone(std::function<void()> left) override;  // called when kWindow has passed, or by discard()
 
-  // The client comes back, having seen the events up to number `seen`; one that is still connected is cut off. Errors:
-  // 410 when some of those behind it are not kept any more, 400 when there is no such event yet.
+  // The client comes back, having seen the events up to number `seen`. A client that is still connected is cut off.
+  // Errors: 410 when some of the events after it are no longer kept, 400 when there is no such event yet.
   ApiResult<void> attach(std::shared_ptr<Connection> client, std::uint64_t seen);
   // The client wants no more of it.
   void discard();
-  // Sends what waits. False: it may be forgotten.
+  // Sends what waits. False: the stream may be forgotten.
   bool sweep(std::chrono::steady_clock::time_point now);
 
   const std::string& id() const { return id_; }
@@ -71,9 +73,9 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
 class StreamShelf {
  public:
   void add(const std::shared_ptr<ResumableStream>& stream);
-  // Null for what is not there, or another's.
+  // Null if there is no such stream, or it is another tenant's.
   std::shared_ptr<ResumableStream> find(const std::string& id, const std::string& owner);
-  // Now and then.
+  // Called now and then: sends what waits, and forgets streams that are over.
   void sweep(std::chrono::steady_clock::time_point now);
   std::size_t size();
 

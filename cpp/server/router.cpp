@@ -72,7 +72,7 @@ void Router::add(Route route) {
 }
 
 ApiResult<const Route*> Router::find(const HttpRequest& request, std::map<std::string, std::string>& params) const {
-  // Azure's name for the same paths.
+  // Azure's names of the same paths.
   constexpr std::string_view kAzure = "/openai", kAzureV1 = "/openai/v1/";
   const auto path = std::string_view(request.path).substr(request.path.starts_with(kAzureV1) ? kAzure.size() : 0);
   std::string methods;

@@ -1,4 +1,4 @@
-// Method and path to the function that answers.
+// Finds the function that answers a method and path.
 // Thread rule: filled before use; then any thread.
 #pragma once
 
@@ -17,21 +17,21 @@ namespace zinc_rt::server {
 struct Exchange {
   HttpRequest request;
   std::shared_ptr<Connection> connection;
-  Caller caller;                              // of kKey and kAdmin routes
-  std::stop_source gone;                      // asked to stop when the client leaves before its answer is complete
-  std::map<std::string, std::string> params;  // of the path's {names}
-  std::string id;                             // of x-request-id: the client's own, or one of ours
+  Caller caller;                              // known for routes of kKey and kAdmin
+  std::stop_source gone;                      // stop is requested when the client leaves before its answer is complete
+  std::map<std::string, std::string> params;  // values of the path's {names}
+  std::string id;                             // for x-request-id: the client's, or one made here
 };
 
 enum class Access : std::uint8_t {
-  kOpen,   // anyone
-  kKey,    // a tenant's key; an admin's too
-  kAdmin,  // an admin's key
+  kOpen,   // no key is needed
+  kKey,    // a tenant's or an admin's key
+  kAdmin,  // an admin's key only
 };
 
 struct Route {
   const char* method;
-  std::string path;  // "/v1/tenants/{id}"; a last "{name*}" takes the slashes too
+  std::string path;  // such as "/v1/tenants/{id}"; a last "{name*}" matches slashes too
   Access access;
   bool is_quick;  // answered on the I/O thread: must not block
   std::function<void(Exchange&)> handle;
@@ -40,7 +40,8 @@ struct Route {
 class Router {
  public:
   void add(Route route);
-  // The route; its params. Errors: 404, 405, and 501 for what other servers have and this one has not yet.
+  // The route of a request; fills in `params`. Errors: 404, 405, and 501 for paths that other servers have and this one
+  // does not have yet.
   ApiResult<const Route*> find(const HttpRequest& request, std::map<std::string, std::string>& params) const;
 
  private:

@@ -71,7 +71,7 @@ HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiE
 
 namespace {
 
-// That the API may load from.
+// The folders that the API may load models from.
 Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, const ServerOptions& options) {
   if (options.model_dirs) return ModelFolders::find(*options.model_dirs);
   std::vector<std::string> paths;
@@ -79,7 +79,7 @@ Result<ModelFolders::Paths> model_folders(const std::vector<ModelSpec>& models, 
   return ModelFolders::find(folders_of(paths));
 }
 
-// The client's own id, where it is one that can go into headers and logs.
+// The client's own id of the request, if it may stand in headers and logs, else a new one.
 std::string id_of(const HttpRequest& request) {
   const auto given = request.header("x-request-id");
   const bool is_good = !given.empty() && given.size() <= 128 && std::ranges::all_of(given, [](unsigned char c) {
@@ -104,9 +104,10 @@ std::string_view name_in(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
-// A server without keys trusts whoever reaches it, so what a page of another site makes a browser send must not: by its
-// Origin, as a form, or, where it listens on loopback, by a name of its own that points here, under which a browser
-// would also let it read. With keys, such a page has none. `listens_on` is empty where any Host is answered.
+// A server without keys trusts whoever reaches it, so requests that a page of another site makes a browser send must be
+// refused. They are known by their Origin, by being a form, or, where the server listens on loopback, by a Host that is
+// another site's name for this address, under which the browser would let the page read the answer too. With keys there
+// is no such danger, since the page has none. `listens_on` is empty where any Host is answered.
 std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
   const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
   const auto host = request.header("host");
@@ -151,12 +152,12 @@ class ServerImpl final : public Server {
     }
     watch_wake_.notify_all();
     if (watch_.joinable()) watch_.join();
-    core_.engine.close();  // ends what is under way; the answers are made by the work queues
+    core_.engine.close();  // ends what is under way; the work queues then make the answers
     core_.slow.stop();
     core_.probes.stop();
     core_.work.stop();
     core_.ends.stop();
-    auto closed = core_.store->close();  // after the last line of the ledger, and the answers that wait for it
+    auto closed = core_.store->close();  // comes after the ledger's last line and the answers that wait for it
     if (core_.transport) core_.transport->drain(1);
     core_.transport.reset();
     return closed;
@@ -192,7 +193,7 @@ class ServerImpl final : public Server {
   std::uint16_t port() const override { return core_.transport->port(); }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
-    ZRT_TRY(auto folders, model_folders(models, options));  // what is wrong changes nothing
+    ZRT_TRY(auto folders, model_folders(models, options));  // an error changes nothing
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     core_.model_folders.set(std::move(folders));
     core_.max_answer_bytes = options.max_answer_bytes;
@@ -210,7 +211,7 @@ class ServerImpl final : public Server {
   }
 
  private:
-  // On an I/O thread: who calls, and for what, is known by the head; nobody else's body is read.
+  // Runs on an I/O thread. The head tells who calls and for what, so the body of a request that is refused is not read.
   HeadVerdict judge(const HttpRequest& request) {
     auto exchange = std::make_shared<Exchange>();
     exchange->id = id_of(request);
@@ -242,7 +243,7 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
-  // Fills in the caller and the path's params. Errors: whatever is wrong with the request but its body.
+  // Finds the route; fills in the caller and the path's params. Errors: all that can be wrong apart from the body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
     if (auto breach = breach_of(request, core_.tenants.is_open_to_all(), listens_on_, is_allowed_origin);
         !breach.empty()) {
@@ -279,10 +280,10 @@ class ServerImpl final : public Server {
     return std::ranges::any_of(cors_origins_, [&](const auto& one) { return one == "*" || one == origin; });
   }
 
-  // A browser asks whether a page of another site may send a request.
+  // The answer to a browser that asks whether a page of another site may send a request.
   HttpResponse preflight(const HttpRequest& request) {
     core_.metrics.answered(204);
-    auto wanted = request.header("access-control-request-headers");  // clients bring many of their own
+    auto wanted = request.header("access-control-request-headers");  // clients send many headers of their own
     if (wanted.empty()) wanted = "authorization, content-type, x-request-id, traceparent, last-event-id";
     HttpResponse response;
     response.status = 204;
@@ -292,7 +293,7 @@ class ServerImpl final : public Server {
     return response;
   }
 
-  // Sees whether the engine's steps end, and end well.
+  // Watches whether the engine's steps end, and end without errors.
   void watch() {
     constexpr std::uint64_t kMostFailures = 3;
     std::unique_lock lock(watch_mutex_);
@@ -319,7 +320,7 @@ class ServerImpl final : public Server {
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false;
-  std::string listens_on_;  // where that is loopback
+  std::string listens_on_;  // the host, where that is a loopback address
   std::vector<std::string> cors_origins_;
   std::thread watch_;
 };

@@ -19,33 +19,35 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
-  bool allow_anonymous = false;  // without any key, listen where other machines reach it
-  // Folders from which the API may load models; absent: those of the models at the start. None: it may not.
+  bool allow_anonymous = false;  // listen where other machines reach it although there are no keys
+  // Folders from which the API may load models. Absent: the folders of the models at the start. Empty list: none.
   std::optional<std::vector<std::string>> model_dirs;
-  std::uint64_t max_answer_bytes = 64 << 20;  // about so many may one answer take
-  // Sites whose pages may call this server from a browser, as "https://chat.example"; "*": any.
+  std::uint64_t max_answer_bytes = 64 << 20;  // about how large one answer may be
+  // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
 };
 
 class Server {
  public:
-  // `models`: the first is the one that the engine has loaded; the others are loaded now. Errors: those of Transport,
+  // The first of `models` is the one that the engine has loaded; the others are loaded now. Errors: those of Transport,
   // StateStore and the engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // as close()
-  // Ends what is under way. Errors: of StateStore::close(). Later calls do nothing.
+  // Ends what is under way. Errors: those of StateStore::close(). Later calls do nothing.
   virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
   virtual bool has_keys() const = 0;
-  // A configuration that was read again: tenants, keys and limits at once; models soon, on a thread of the server's.
-  // Those that are new are loaded, those that are gone or whose file or options have changed end when their requests
-  // have. Models that were loaded by the API stay. What goes wrong with a model is logged, and the former one stays.
+  // Takes over a configuration that was read again: tenants, keys and limits at once, models soon, on a thread of the
+  // server. New models are loaded. Models that are gone from it, or whose file or options have changed, are removed
+  // when their requests have ended. Models that were loaded by the API stay. If a model cannot be loaded, that is
+  // logged and the former one stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
-  // Takes no more requests, and waits until those that there are have been answered. False: not all by then.
+  // Takes no more requests, and waits until those under way have been answered. False: some had not when the time was
+  // over.
   virtual bool drain(double timeout_s) = 0;
-  // The device fails every step: the process should end, so that its supervisor starts it anew.
+  // True when the device fails every step: the process should end, so that its supervisor starts it again.
   virtual bool is_failed() const = 0;
 };
 

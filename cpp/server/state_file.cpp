@@ -96,7 +96,7 @@ Status StateFile::look() {
   if (!Statement(db_, "VACUUM INTO ?").bind(part).run())
     return fail(StatusCode::kUnavailable, "[state] {} was removed while the server ran, and cannot be written anew: {}",
                 path_, sqlite3_errmsg(db_));
-  // The log beside the former file is not of the new one.
+  // The log files beside the former file do not belong to the new one.
   sqlite3_close_v2(std::exchange(db_, nullptr));
   for (const char* ending : {"-wal", "-shm"}) std::filesystem::remove(path_ + ending, failure);
   std::filesystem::rename(part, path_, failure);

@@ -176,7 +176,7 @@ class Store final : public StateStore {
     for (const UsageRow& row : rows) log().error("[state] missing in the ledger: {}", to_text(row));
   }
 
-  // Says once when trouble begins, and when it ends.
+  // Logs once when trouble begins, and once when it ends.
   void note(const Status& status, std::size_t n_rows) {
     const std::lock_guard lock(trouble_mutex_);
     if (status && !trouble_.empty()) log().info("the ledger can be written again, {} requests were waiting", n_rows);
@@ -187,7 +187,7 @@ class Store final : public StateStore {
   Status write(const std::vector<UsageRow>& rows) {
     return file_.in_transaction([&] {
       if (utc_day(std::time(nullptr)) != forgotten_day_) forget_old();
-      // A row that is there was committed by a try that seemed to fail.
+      // A row that exists already was committed by an earlier try that seemed to fail.
       Statement request(file_.db(), "INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
       Statement total(
           file_.db(),
@@ -213,7 +213,7 @@ class Store final : public StateStore {
   bool is_stopped_ = false;
   mutable std::mutex trouble_mutex_;
   std::string trouble_;
-  std::size_t n_missing_ = 0;  // once the writer has ended
+  std::size_t n_missing_ = 0;  // known once the writer has ended
   std::thread writer_;
 };
 

@@ -46,7 +46,7 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
           found = &key;
     if (found == nullptr) return std::unexpected(std::move(refused));
     if (found->tenant.empty()) return Caller{nullptr, true};
-    entry = tenants_.at(found->tenant);  // keys go with their tenants
+    entry = tenants_.at(found->tenant);  // found, since a tenant's keys are removed with it
   }
   const auto id = request.header("x-gateway-inference-fairness-id");
   if (id.empty() || !entry->settings().is_proxy) return Caller{std::move(entry), false};
@@ -55,7 +55,7 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
   return Caller{std::move(*tenant), false};
 }
 
-// A known tenant of that name, else one of its own with the proxy's limits.
+// The tenant of that name, if there is one; else a tenant that is made for this caller, with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))

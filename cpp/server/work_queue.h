@@ -1,7 +1,7 @@
-// A few threads that run what may block: parsing, templates, tokenization, submitting, loading of models. They take
-// turns between those on whose behalf the tasks are, so that nobody's wait behind all of somebody else's; the tasks of
-// one owner run in order of arrival.
-// Thread rule: any thread. A task that throws is logged; what it held is let go.
+// A few threads that run tasks which may block: parsing, templates, tokenization, submitting, loading of models. The
+// owners of tasks take turns, so that the tasks of one owner do not wait behind all those of another. The tasks of one
+// owner start in order of arrival.
+// Thread rule: any thread. A task that throws is logged and destroyed.
 #pragma once
 
 #include <condition_variable>
@@ -24,7 +24,7 @@ class WorkQueue {
  public:
   using Task = std::function<void()>;
 
-  // most_of_owner: tasks of one owner that may run at once; fewer than the threads keep some for others.
+  // most_of_owner: how many tasks of one owner may run at once. Fewer than n_threads leaves threads for other owners.
   WorkQueue(int n_threads, int most_of_owner) : most_of_owner_(most_of_owner) {
     for (int i = 0; i < n_threads; ++i)
       threads_.emplace_back([this] {
@@ -40,12 +40,12 @@ class WorkQueue {
     {
       const std::lock_guard lock(mutex_);
       Owner& mine = owners_[owner];
-      if (mine.tasks.empty() && mine.n_running == 0) mine.turn = ++last_turn_;  // behind those who wait already
+      if (mine.tasks.empty() && mine.n_running == 0) mine.turn = ++last_turn_;  // after the owners that wait already
       mine.tasks.push_back(std::move(task));
     }
     there_.notify_one();
   }
-  // Runs what was posted, then ends the threads. Not from a task.
+  // Runs all posted tasks, then ends the threads. Must not be called from a task.
   void stop() {
     {
       const std::lock_guard lock(mutex_);
@@ -60,11 +60,11 @@ class WorkQueue {
   struct Owner {
     std::deque<Task> tasks;
     int n_running = 0;
-    std::uint64_t turn = 0;  // the least is next
+    std::uint64_t turn = 0;  // the owner with the least is next
   };
   using Owners = std::map<std::string, Owner>;
 
-  // REQUIRES: mutex_. end(): nothing may run now.
+  // The owner whose task is next; end(): no task may run now. REQUIRES: mutex_.
   Owners::iterator next() {
     auto best = owners_.end();
     for (auto it = owners_.begin(); it != owners_.end(); ++it) {
@@ -102,7 +102,7 @@ class WorkQueue {
   const int most_of_owner_;
   std::mutex mutex_;
   std::condition_variable there_;
-  Owners owners_;  // of those with tasks, waiting or under way
+  Owners owners_;  // owners that have tasks, waiting or running
   std::uint64_t last_turn_ = 0;
   std::vector<std::thread> threads_;
   bool is_stopped_ = false;
