@@ -37,7 +37,7 @@ struct HttpResponse {
 
 // Makes the answer to a request that is refused: its status, and what is wrong with it.
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& why)>;
-HttpResponse plain_refusal(int status, const std::string& why);  // as plain text
+HttpResponse plain_refusal(int status, const std::string& why);  // as plain text; 429 and 503 with Retry-After
 
 // The answer to one request, made once: respond(), or start_stream(), any number of write() and finish(). Dropping it
 // unanswered gives the client a 500. What is called after the client has left does nothing.

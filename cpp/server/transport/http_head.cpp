@@ -201,6 +201,7 @@ HttpResponse plain_refusal(int status, const std::string& why) {
   response.status = status;
   response.content_type = "text/plain; charset=utf-8";
   response.body = why + "\n";
+  if (status == 429 || status == 503) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 

@@ -138,7 +138,7 @@ TEST(Transport, AShortBodyThatIsNotWantedIsPassedOver) {
   EXPECT_EQ(server.requests[0].body, "ok");
 }
 
-TEST(Transport, BodiesOfATenantAreBounded) {
+TEST(Transport, BodiesOfAnOwnerAreBounded) {
   TransportOptions options;
   options.bodies = {1000, 1000, 100};
   Listening server(options);
