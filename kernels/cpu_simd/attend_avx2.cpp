@@ -2,7 +2,7 @@
 // serve code that is not.
 #include "kernels/cpu_simd/lanes_avx2.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes come first.
+// The lanes header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/attend_body.h"
 
 namespace zinc_rt::cpu_simd {

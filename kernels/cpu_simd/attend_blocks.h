@@ -1,9 +1,10 @@
-// Attention of many rows (query tokens of one slot and heads of one kv head) on 16 lanes: the rows are the lanes, 16 of
-// them a block. So the 16 partial sums of a score are 16 registers, which the tree adds without a shuffle; softmax
-// meets no other lane either; and a key, broadcast, serves a block. q is transposed for it, once a tile.
+// Attention of many rows on 16 lanes. A row is a query token of one slot with a head of one kv head; a lane holds a
+// row, and 16 rows are a block. The 16 partial sums of a score are then 16 registers, which the tree adds without a
+// shuffle; softmax stays within a lane too; and one broadcast of a key serves a whole block. q is transposed for this
+// once a tile.
 //
-// Lanes without a row, and rows that do not see a chunk, are computed with the others of their block; nobody reads what
-// comes of them.
+// Lanes without a row, and rows that do not see a chunk, are computed with the others of their block. Their results are
+// not read.
 #pragma once
 
 #include <utility>
@@ -13,27 +14,27 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Rows from which on a block, its lanes without a row included, is faster than a row at a time.
+// From so many rows on a block is faster than one row at a time, even if it has lanes without a row.
 constexpr std::uint32_t kLeastForBlocks = 15;
 constexpr std::uint32_t kBlocks = kRows / kLanes;
-// Blocks whose scores are made at once: a key is broadcast once for them, where a sum a block each would keep the loads
-// busier than the multiply-adds. With AVX2 the registers hold the sums of one.
+// How many blocks compute their scores at once. They share the broadcast of a key; with one block at a time the loads
+// would be busier than the multiply-adds. With AVX2 the registers hold the sums of one block only.
 constexpr std::uint32_t kBlocksAtOnce = kParts == 1 ? 3 : 1;
-// Keys that n blocks meet at once. With AVX2 the sums of 6 fit into the registers too; that is slower, since every
-// partial sum is written once.
+// How many keys n blocks take at once. With AVX2 the sums of 6 keys would fit into the registers, but that is slower,
+// since every partial sum is written to memory once.
 constexpr std::uint32_t keys_at_once(std::uint32_t n) {
   return kParts == 1 && n == 1 ? 8 : 4;
 }
-// Rows that a value meets at once, and their sums.
+// How many rows take a value at once, and their sums.
 constexpr std::uint32_t kRowsAtOnce = 6;
 constexpr int kValueSums = kParts == 1 ? 24 : 6;
 
-// The order in which lanes come to be added by the tree of kernels/common/fold.h with no more than four sums waiting:
-// after the i-th, the last two are added as often as i ends in ones.
+// The order of lanes in which the tree of kernels/common/fold.h keeps at most four sums waiting: after lane i of this
+// order the last two sums are added, once for each 1 at the end of i in binary.
 constexpr std::uint32_t kFoldOrder[kLanes] = {0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15};
 constexpr int kFoldLevels = 5;
 
-// f.operator()<size>(begin) for the pieces of n, at most 16, each of up to kMost.
+// Cuts n (at most 16) into pieces of up to kMost and calls f.operator()<size>(begin) for each.
 template <std::uint32_t kMost, class F>
 ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   for (std::uint32_t begin = 0; begin < n;) {
@@ -64,7 +65,7 @@ ZRT_SIMD void in_pieces(std::uint32_t n, F&& f) {
   }
 }
 
-// f.operator()<n>(), n from 1 to kBlocksAtOnce.
+// Calls f.operator()<n>(), for n from 1 to kBlocksAtOnce.
 template <class F>
 ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
   if constexpr (kBlocksAtOnce >= 3)
@@ -74,8 +75,8 @@ ZRT_SIMD void in_blocks(std::uint32_t n, F&& f) {
   f.template operator()<1>();
 }
 
-// scores[b][j][lane] = dot of a lane's row of q[b] [dim][lanes] with key j, for kN blocks and kKeys keys. Not inlined,
-// like add_rows: the registers are for its sums.
+// scores[b][j][lane] = dot of the lane's row in q[b] [dim][lanes] with key j, for kN blocks and kKeys keys. This
+// function and add_rows are not inlined, so that all registers are free for their sums.
 template <std::uint32_t kN, std::uint32_t kKeys>
 __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch, const float* k, std::uint64_t k_pitch,
                                           std::uint64_t dim, float* scores) {
@@ -119,7 +120,8 @@ __attribute__((noinline)) void block_dots(const float* q, std::uint64_t q_pitch,
   }
 }
 
-// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows, which lie `width` apart. begins: from o = 0 on.
+// o[r] = fma(p[j][r], v_j, o[r]) for n tokens from v on, in kN rows that are `width` floats apart. begins: o starts at
+// 0.
 template <std::uint32_t kN, int kColumns>
 ZRT_SIMD void add_block_columns(const float* p, const float* v, std::uint64_t pitch, std::uint64_t n, bool begins,
                                 float* o, std::uint64_t width) {
@@ -149,7 +151,7 @@ __attribute__((noinline)) void add_rows(const float* p, const float* v, std::uin
     for (; at < width; at += kLanes) add_block_columns<kN, 1>(p, v + at, pitch, n, begins, o + at, width);
 }
 
-// Parts of quads, quad i of them four floats of row 4 i.
+// A register is quads: quad i is four floats of row 4 i.
 typedef float Four __attribute__((vector_size(16)));
 ZRT_SIMD Four load_four(const float* p) {
   Four x;
@@ -169,7 +171,7 @@ ZRT_SIMD auto load_quads(const float* const* from, std::uint64_t at) {
   else
     return join(load_quads<kQuads / 2>(from, at), load_quads<kQuads / 2>(from + 2 * kQuads, at));
 }
-// (a0, b0, a1, b1) of each quad where kHalf is 0, (a2, b2, a3, b3) where it is 2; kPairs: by twos.
+// Gives (a0, b0, a1, b1) of each quad where kHalf is 0, (a2, b2, a3, b3) where it is 2; with kPairs it moves pairs.
 template <int kHalf, bool kPairs>
 ZRT_SIMD auto zip_quads(auto a, auto b) {
   constexpr int kN = sizeof(a) / sizeof(float);
@@ -180,7 +182,7 @@ ZRT_SIMD auto zip_quads(auto a, auto b) {
   }(std::make_integer_sequence<int, kN>());
 }
 
-// to[i][lane] = from[lane][i] for i < dim and the lanes of a block.
+// Transposes: to[i][lane] = from[lane][i] for i < dim and the lanes of a block.
 __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t dim, float* to) {
   for (std::uint32_t lane = 0; lane < kLanes; lane += kPartLanes) {
     const float* const* rows = from + lane;
@@ -201,16 +203,16 @@ __attribute__((noinline)) void transpose(const float* const* from, std::uint64_t
   }
 }
 
-// What rows see of a chunk: [lo, hi) is what one of them sees, [all_lo, all_hi) what all do, empty if nothing. Rows
-// [begin, end) of the block see something.
+// Which positions of a chunk the rows of a block see: at least one row sees those in [lo, hi), all rows see those in
+// [all_lo, all_hi), which may be empty. Rows [begin, end) of the block see any.
 struct Seen {
   std::uint32_t begin, end, lo, hi, all_lo, all_hi;
 };
 
-// The rows of a tile; those of a chunk are from its start.
+// The rows of a tile. Positions of a chunk count from its start.
 struct Rows {
   std::uint32_t begin[kRows], end[kRows];  // positions that a row sees
-  std::uint32_t lo[kRows], hi[kRows];      // those of the chunk; lo = hi: none
+  std::uint32_t lo[kRows], hi[kRows];      // positions of the chunk that it sees; lo = hi: none
   float max[kRows], sum[kRows], total_max[kRows], total_sum[kRows];
 };
 
@@ -232,7 +234,7 @@ ZRT_SIMD Seen seen_by(const Rows& rows, std::uint32_t first, std::uint32_t n) {
   return seen;
 }
 
-// Scores [kChunk][lanes] of a block to exponentials, in place; max and sum of each row.
+// Turns the scores [kChunk][lanes] of a block into exponentials, in place; gives the maximum and sum of each row.
 __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                             const std::uint32_t* row_hi, float scale, float softcap, float* row_max,
                                             float* row_sum) {
@@ -244,7 +246,7 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
     bounds[1][r] = static_cast<float>(is_row ? row_hi[r] : seen.hi);
   }
   const Floats lo = load(bounds[0]), hi = load(bounds[1]);
-  Floats top = minus_inf, depth = minus_inf;  // of the positions that all see: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over positions that all rows see: the largest -s
   for (std::uint32_t j = seen.lo; j < seen.hi; ++j) {
     Floats s = load(scores + j * kLanes) * splat(scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -279,7 +281,8 @@ __attribute__((noinline)) void soften_block(float* scores, const Seen& seen, con
   store(row_sum, waiting[kFoldLevels - 1]);
 }
 
-// Tokens of the page at `page` into the rows of a block: pieces take their common tokens at once, other ones alone.
+// Adds the values of a page to the rows of a block: the rows of a piece take the tokens that all of them see together,
+// and the others one by one.
 ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std::uint32_t* row_lo,
                                 const std::uint32_t* row_hi, WidePage v, std::uint32_t page, float* o,
                                 std::uint32_t width) {
@@ -290,7 +293,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
       add_rows<1>(scores + (page + begin) * kLanes + r, v.values + begin * v.pitch, v.pitch, end - begin, false,
                   o + r * width, width);
   };
-  const bool begins = page == seen.lo / kPage * kPage;  // nothing is in o
+  const bool begins = page == seen.lo / kPage * kPage;  // o has no value yet
   if (page >= seen.all_lo && page + kPage <= seen.all_hi) {
     in_pieces<kRowsAtOnce>(
         seen.end - seen.begin, [&]<std::uint32_t kN>(std::uint32_t at) __attribute__((always_inline)) {
@@ -316,7 +319,7 @@ ZRT_SIMD void add_page_to_block(const float* scores, const Seen& seen, const std
   });
 }
 
-// The chunk's maximum, sum and o of the rows that see it, from `at` on, into their totals.
+// Merges the chunk's maximum, sum and o of the rows that see it, from row `at` on, into their totals.
 __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std::uint32_t n, std::uint32_t at,
                                            const float* o, float* totals, std::uint32_t width) {
   const Floats m = load(rows.max + first), total = load(rows.total_max + first), both = max(m, total);
@@ -342,7 +345,7 @@ __attribute__((noinline)) void merge_block(Rows& rows, std::uint32_t first, std:
   }
 }
 
-// Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
+// Computes tokens [begin, end) of the tile, which are of one slot, for heads [h_begin, h_end): at most kRows rows.
 void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                    std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -395,7 +398,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       page + kPage < hi ? prefetch(k, at + page + kPage, least(hi - page - kPage, kPage))
                         : prefetch(v, at + lo, least(hi, first_page + kPage) - lo);
       for (std::uint32_t b = 0; b < n_blocks;) {
-        // Blocks side by side that see the page.
+        // Takes neighbouring blocks that see the page together.
         if (seen[b].lo >= page + kPage || seen[b].hi <= page) {
           ++b;
           continue;
@@ -420,7 +423,7 @@ void attend_blocks(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32
       if (seen[b].lo < seen[b].hi)
         soften_block(scores + b * kLanes * kChunk, seen[b], rows.lo + b * kLanes, rows.hi + b * kLanes, c.scale,
                      c.softcap, rows.max + b * kLanes, rows.sum + b * kLanes);
-    // Rows that see the first chunk begin with it.
+    // For the rows that see the first chunk, it is the beginning of their totals.
     float* chunk_o = at <= first ? totals : o;
     for (std::uint32_t page = first_page; page < hi; page += kPage) {
       const WidePage values = widen(v, at + page, least(hi - page, kPage), wide);

@@ -1,11 +1,11 @@
-// Attention over pages on 16 lanes, included by one file an instruction set after its lanes header: of few rows here,
-// of many in attend_blocks.h. The order is that of kernels/cpu/flash_attn.cpp; what is shared is the work around it: a
-// page of K or V is widened once for all query heads of the kv head and all query tokens of the slot ("rows"), and a
-// sum stays in registers while it runs.
+// Attention over pages on 16 lanes, for few rows; attend_blocks.h is for many. A row is a query token with a query
+// head. Each instruction set has one file that includes this after its lanes header. The order of sums is that of
+// kernels/cpu/flash_attn.cpp. The work around them is shared: a page of K or V is widened to floats once for all query
+// heads of the kv head and all query tokens of the slot, and a sum stays in registers while it runs.
 //
-// A row's sums never meet another row's. Widths are padded to 16 in scratch memory: K with +0 and q with -0, whose
-// product -0 leaves every lane as it is; V with +0 in lanes that nobody reads. A masked score is set to minus infinity,
-// so that its exponential adds +0 to a sum that is never -0; masked V are not touched.
+// The sums of rows are independent. Widths are padded to 16 in scratch memory: K with +0 and q with -0, whose product
+// -0 leaves every lane as it is; V with +0, in lanes that are not read. A masked score is set to minus infinity, so
+// that its exponential adds +0 to a sum that is never -0. Masked V are not read.
 #pragma once
 
 #include "kernels/cpu_simd/attend_blocks.h"
@@ -14,25 +14,25 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// Rows that take a page's keys or values at once, so that these are loaded, and widened, once for them.
+// How many rows take a page's keys or values at once, so that these are loaded and widened once for all of them.
 constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
-// What is read so many positions later is asked for: far enough for memory to answer.
+// How many positions ahead memory is prefetched: far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
 constexpr std::uint64_t kLine = 64;  // bytes
-// How many columns of n sums each, 1, 2 or 4, a loop takes at once: what 16 registers hold beside one operand of every
-// row and one of the page, where 16 lanes are two of them.
+// How many columns (1, 2 or 4) of n sums each a loop takes at once: as many as 16 registers hold beside one operand of
+// each row and one of the page, where 16 lanes take two registers.
 constexpr int attend_columns(int n) {
   const int columns = (kParts == 1 ? 16 : 6) / n;
   return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
 }
 
-// scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, n 8 or 16. Not inlined, like add_columns:
-// the registers are for its sums; and given numbers, not a structure, which would be written and read again by the
-// call.
+// scores[q][0..n) = dots of kQ rows of q with the first n tokens of a page, where n is 8 or 16. This function and
+// add_columns are not inlined, so that all registers are free for their sums. They take numbers and not a structure,
+// which a call would write to memory and read again.
 template <int kQ, class T>
 __attribute__((noinline)) void page_dots(const float* const* q, const T* k, std::uint64_t pitch, std::int64_t ahead,
                                          std::uint64_t width, std::uint64_t n, float* const* scores) {
-  constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;  // of keys, at once
+  constexpr int kPairs = attend_columns(2 * kQ), kKeys = 2 * kPairs;  // pairs of keys, and keys, that are taken at once
   for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
   for (std::uint64_t group = 0; group < width; group += 256) {
     const std::uint64_t end = width - group < 256 ? width - group : 256;
@@ -98,7 +98,7 @@ __attribute__((noinline)) void add_columns(const float* const* p, const T* v, st
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c) store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), acc[r][c]);
 }
-// Tokens [begin, end) of a page.
+// Which tokens of a page: [begin, end).
 template <int kN, class T>
 ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t width, std::uint32_t begin,
                          std::uint32_t end, float* const* o) {
@@ -113,24 +113,24 @@ ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t 
     for (; at < width; at += kLanes) add_columns<kN, 1>(weights, from, v.pitch, v.ahead, end - begin, o, at);
 }
 
-// One query token and head.
+// A row: one query token and head.
 struct Row {
   std::uint32_t begin, end;  // positions that it sees
-  std::uint32_t lo, hi;      // those of the chunk, from its start
+  std::uint32_t lo, hi;      // positions of the chunk that it sees, counted from its start
   const float* q;
-  float *scores, *o, *total;  // o: where this chunk's is made
+  float *scores, *o, *total;  // o: this chunk's sum of values
   float max, sum, total_max, total_sum;
   float* y;
 };
 
-// Scores to exponentials, in place; max and sum of the row.
+// Turns scores into exponentials, in place; gives the maximum and sum of the row.
 __attribute__((noinline)) void soften(Row& row, float scale, float softcap) {
   const Floats minus_inf = splat(-__builtin_inff());
   const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
   float* scores = row.scores;
   const auto is_whole = [&](std::uint32_t page)
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // of whole pages: the largest -s
+  Floats top = minus_inf, depth = minus_inf;  // over whole pages: the largest -s
   for (std::uint32_t j = begin; j < hi; j += kPage) {
     Floats s = load(scores + j) * splat(scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
@@ -172,7 +172,8 @@ ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width
   if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
-// Rows in pieces of up to kN: take their common tokens at once, and their other ones alone.
+// Adds a page's values to rows in pieces of up to kN: the rows of a piece take the tokens that all of them see
+// together, and the others one by one.
 template <int kN, class T>
 ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, std::uint32_t page) {
   const float* p[kN];
@@ -197,7 +198,8 @@ ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, 
       if (end < hi[r]) add_values<1>(p + r, v, width, most(end, lo[r]), hi[r], o + r);
 }
 
-// The chunk that `n` rows have seen into their totals, of as many rows at once as two factors each fill the lanes.
+// Merges the chunk of `n` rows into their totals. It takes so many rows at once that their factors, two each, fill the
+// lanes.
 __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uint32_t width) {
   constexpr std::uint32_t kAtOnce = kLanes / 2;
   for (; n > 0; rows += least(n, kAtOnce), n -= least(n, kAtOnce)) {
@@ -227,14 +229,14 @@ ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
 
-// f(piece) for the rows in pieces of up to kTogether: f.operator()<size>(rows of the piece).
+// Cuts the rows into pieces of up to kTogether and calls f.operator()<size>(rows of the piece) for each.
 template <class F>
 ZRT_SIMD void together(Row* const* rows, std::uint32_t n, F&& f) {
   in_pieces<kTogether>(n, [&]<std::uint32_t kN>(std::uint32_t r)
                               __attribute__((always_inline)) { f.template operator()<kN>(rows + r); });
 }
 
-// f(page) with the page of a cache that holds position `at`.
+// Calls f(page) with the page of a cache that holds position `at`.
 template <class F>
 ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, const std::byte* ahead, float* wide,
                         F&& f) {
@@ -244,14 +246,14 @@ ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, c
   f(widen(cache, at, n, wide));
 }
 
-// One chunk from position `at`, which `n` rows see. Positions up to `last` will be read.
+// Computes the chunk that begins at position `at`, which `n` rows see. Positions up to `last` will be read later.
 void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
                   std::uint32_t last, float scale, float softcap, float* wide) {
   const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
   std::uint32_t lo = kChunk, hi = 0;
   for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
   const std::uint32_t begin = lo / kPage * kPage, end = (hi + kPage - 1) / kPage * kPage;
-  // kAhead later the same cache is read, or the other one from position `then` on.
+  // What is read kAhead positions later is in the same cache, or in the other one from position `then` on.
   const auto later = [&](const Cache& same, std::uint32_t page, const Cache& other, std::uint32_t then,
                          std::uint32_t other_end) __attribute__((always_inline)) -> const std::byte* {
     page += kAhead;
@@ -284,7 +286,7 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
-// Tokens [begin, end) of the tile, which are of one slot, and heads [h_begin, h_end): at most kRows together.
+// Computes tokens [begin, end) of the tile, which are of one slot, for heads [h_begin, h_end): at most kRows rows.
 void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                  std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -296,7 +298,8 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
     return memory;
   };
   float* wide = take(kPage * most(k_width, v_width));
-  // Each kind of row lies together: rows of a power of two bytes, one of every kind, would share few cache sets.
+  // Rows of one kind lie together. If rows of all kinds alternated, at distances of a power of two bytes, they would
+  // fall into few sets of the cache.
   const std::uint32_t n_rows = (end - begin) * (h_end - h_begin);
   float *all_q = take(n_rows * k_width), *all_scores = take(n_rows * kChunk), *all_totals = take(n_rows * v_width),
         *all_o = take(n_rows * v_width);
@@ -338,7 +341,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       row.hi = least(row.end, at + kChunk) - at;
       seeing[n_seeing++] = &row;
     }
-    if (tile.records != nullptr) {  // the rows are heads of one token, which sees all of these chunks
+    if (tile.records != nullptr) {  // all rows are heads of one token, which sees all of these chunks
       const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
       for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }

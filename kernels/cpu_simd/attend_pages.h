@@ -1,5 +1,5 @@
-// What attention of few rows (attend_body.h) and of many (attend_blocks.h) share: K and V of one slot and kv head, a
-// page of it as floats. Included after a lanes header.
+// What attention of few rows (attend_body.h) and of many (attend_blocks.h) share: reading K and V of one slot and kv
+// head, a page at a time, as floats. Included after a lanes header.
 #pragma once
 
 #include "kernels/cpu/ops.h"
@@ -47,10 +47,10 @@ template <class T>
 struct Page {
   const T* values;
   std::uint64_t pitch;
-  std::int64_t ahead = 0;  // bytes from a value to the one that is asked for when it is read
+  std::int64_t ahead = 0;  // bytes from a value that is read to the one that is prefetched meanwhile
 };
 using WidePage = Page<float>;
-// A page of halves is read in place where no row ends inside of 16 of them.
+// A page of f16 values is read in place where the length of its rows is a multiple of 16.
 using Half = std::uint16_t;
 ZRT_SIMD Part load_part(const Half* p) {
   return load_part_f16(p);
@@ -80,7 +80,7 @@ ZRT_SIMD void widen_q8_0(const std::byte* from, float* to, std::uint32_t n) {
 ZRT_SIMD const std::byte* page_at(const Cache& cache, std::uint32_t at) {
   return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch + cache.head;
 }
-// Pages lie apart, so that nothing but this brings the next one in time.
+// Prefetches a page. The processor's own prefetching does not find the next page, since pages are not neighbours.
 ZRT_SIMD void prefetch(const Cache& cache, const std::byte* from, std::uint32_t n) {
   const std::uint64_t bytes = bytes_of(cache.kv, cache.dim);
   for (std::uint32_t j = 0; j < n; ++j, from += cache.cell)
@@ -95,13 +95,14 @@ ZRT_SIMD bool has_halves(const Cache& cache) {
 ZRT_SIMD bool has_floats(const Cache& cache) {
   return cache.kv == DType::kF32 && cache.dim % kLanes == 0;
 }
-// The page that holds position `at`, where it lies; what is at `ahead` is asked for, if not null.
+// The page that holds position `at`, in place. Prefetches the memory at `ahead`, if that is not null.
 template <class T>
 ZRT_SIMD Page<T> in_place(const Cache& cache, std::uint32_t at, const std::byte* ahead) {
   const std::byte* from = page_at(cache, at);
   return {reinterpret_cast<const T*>(from), cache.cell / sizeof(T), ahead == nullptr ? 0 : ahead - from};
 }
-// Into the second cache: tokens lie a power of two apart as a rule, so that the first one has few places for them.
+// Prefetches into the second-level cache: tokens are usually a power of two apart, so the first level has few sets for
+// them.
 template <class T>
 ZRT_SIMD void ask_for(const T* p, std::int64_t ahead) {
   __builtin_prefetch(reinterpret_cast<const std::byte*>(p) + ahead, 0, 2);

@@ -1,6 +1,6 @@
-// Dots of codes for AVX2, and with AVX-VNNI where the unit is compiled for it: 4 codes a lane with 4 activations that
-// all lanes share. linear_body.h is written in these names; dots_avx512.h has the same. Included by one unit that is
-// compiled for the instruction set: all is static.
+// Dots of codes for AVX2, and for AVX-VNNI where the unit is compiled for it: each lane multiplies 4 codes by 4
+// activations that all lanes share. linear_body.h is written in these names; dots_avx512.h and dots_neon.h have the
+// same ones. Everything is static, since the unit that includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx2.h"
@@ -8,8 +8,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 4;      // rows of x that meet a vector of codes
-constexpr int kWideTile = 0;  // the registers hold the sums of no more panels than one
+constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
+constexpr int kWideTile = 0;  // none: the registers hold the sums of one panel only
 constexpr bool kHasWordPairs = false;
 
 // 32 bytes, or sums of their products.
@@ -19,7 +19,7 @@ ZRT_SIMD Bytes every_four(const std::int8_t* x) {
   std::memcpy(&word, x, sizeof(word));
   return _mm256_set1_epi32(word);
 }
-// Before what follows: GCC would keep all products for one expression at the end, and spill them.
+// Forces the products to be computed here: GCC would keep them all for one expression at the end, and spill them.
 ZRT_SIMD void compute_now(Bytes& a, Bytes& b) {
   asm("" : "+x"(a), "+x"(b));
 }
@@ -51,7 +51,7 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
 // Products of 8-bit codes are added in pairs of 16 bits, which hold kSteps of them; scales multiply the pairs when they
 // are added to 32 bits, so a scale is a pair of 16-bit numbers.
 constexpr bool kScalesArePairs = true, kTakesSignedCodes = true, kSumsStartAnywhere = false;
-// A power of two, at most the `words` that share a scale.
+// kSteps is a power of two, at most the number of `words` that share a scale.
 constexpr int steps_of(int largest_code, bool is_signed, int words) {
   int steps = 1;
   while (!is_signed && 2 * steps <= words && 2 * steps * 2 * 127 * largest_code <= 32767) steps *= 2;
@@ -78,7 +78,7 @@ ZRT_SIMD Ints add_dot_pairs(const Ints& sum, const Ints& a, const Ints& b) {
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
-  int n;  // products since the sum was last passed on; known to the compiler at each use
+  int n;  // products since the sum was last passed on; a compile-time constant at each use
   bool is_started = false;
   // Where kSumsStartAnywhere: the sum that the first products are added to.
   ZRT_MEMBER void start(const Ints& at) {

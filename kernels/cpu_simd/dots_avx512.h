@@ -1,5 +1,5 @@
-// Dots of codes for AVX-512 VNNI: the names of dots_avx2.h. Exact in 32 bits; codes are unsigned. Included by one unit
-// that is compiled for the instruction set: all is static.
+// Dots of codes for AVX-512 VNNI, under the names of dots_avx2.h. Sums are exact in 32 bits; codes are unsigned.
+// Everything is static, since the unit that includes this is compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_avx512.h"
@@ -7,8 +7,9 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 8;      // rows of x that meet a vector of codes
-constexpr int kWideTile = 6;  // rows of x that meet the vectors of two panels: 12 sums, of which each load serves two
+constexpr int kTile = 8;  // rows of x that are multiplied by a vector of codes at once
+// Rows of x that are multiplied by the vectors of two panels: 12 sums, and each load serves two products.
+constexpr int kWideTile = 6;
 constexpr bool kHasWordPairs = false;
 
 // 64 bytes, or sums of their products.
@@ -44,7 +45,7 @@ ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
 template <int kSteps, bool kSigned>
 struct Sum {
   Ints sums;
-  int n;  // products since the sum was last passed on; known to the compiler at each use
+  int n;  // products since the sum was last passed on; a compile-time constant at each use
   bool is_started = false;
   // The sum that the first products are added to.
   ZRT_MEMBER void start(const Ints& at) {

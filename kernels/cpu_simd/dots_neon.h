@@ -1,6 +1,6 @@
-// Dots of codes for NEON, and with the dot product of bytes where the unit is compiled for it: the names of
-// dots_avx2.h. Codes and activations are signed bytes. Included by one unit that is compiled for the instruction set:
-// all is static.
+// Dots of codes for NEON, and for the dot product of bytes where the unit is compiled for it, under the names of
+// dots_avx2.h. Codes and activations are signed bytes. Everything is static, since the unit that includes this is
+// compiled for its instruction set.
 #pragma once
 
 #include "kernels/cpu_simd/lanes_neon.h"
@@ -8,8 +8,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 4;      // rows of x that meet a vector of codes
-constexpr int kWideTile = 0;  // the registers hold the sums of no more panels than one
+constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
+constexpr int kWideTile = 0;  // none: the registers hold the sums of one panel only
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr bool kHasWordPairs = true;
 #else
@@ -65,7 +65,7 @@ ZRT_SIMD void add_to(Ints& sum, const Ints& x) {
 template <int kSteps, bool>
 struct Sum {
   Ints sums;
-  int n;  // products since the sum was last passed on; known to the compiler at each use
+  int n;  // products since the sum was last passed on; a compile-time constant at each use
   // Adds codes . x[0..4); what is full is passed on to `total`.
   template <class AddTo>
   __attribute__((always_inline)) void add(const Ints& codes, const std::int8_t* x, AddTo&& total) {
@@ -85,7 +85,7 @@ struct Sum {
 // values of two rows of W and of two rows of x. The words come in order, interleaved.
 template <int kSteps, int kRows>
 struct PairSum {
-  Ints sums[2];  // of rows 4 i and 4 i + 1 of W, and of rows 4 i + 2 and 4 i + 3
+  Ints sums[2];  // sums of rows 4 i and 4 i + 1 of W; and of rows 4 i + 2 and 4 i + 3
   // Makes of two words a register of rows 4 i and 4 i + 1 and one of rows 4 i + 2 and 4 i + 3, for each i.
   ZRT_SIMD void interleave(std::int32_t* even, std::int32_t* odd) {
     const Ints a = load_ints(even), b = load_ints(odd);

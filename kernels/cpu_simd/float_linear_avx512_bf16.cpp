@@ -1,19 +1,19 @@
 // LINEAR on F16 and BF16 weights in arithmetic `fast` (docs/arithmetic.md): W and x are rounded to bf16, a lane adds
 // the products of two neighbours in k at once, and 16 lanes are folded once for kGroup values of k. This order is the
-// same for every row of x, whatever others there are. BF16 weights are read where they lie. F32 weights, and F16
-// weights with few rows of x, go by the exact unit and have its bits.
+// same for every row of x, however many rows there are. BF16 weights are read in place. F32 weights, and F16 weights
+// with few rows of x, are multiplied by the exact unit and have its bits.
 #include "kernels/cpu_simd/lanes_avx512.h"
 #include "kernels/cpu_simd/units.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestF16 = 12;  // rows of x that repay the rounding of f16 weights
+constexpr std::uint32_t kFewestF16 = 12;  // from so many rows of x on, rounding f16 weights pays
 constexpr std::uint32_t kGroup = 2048;    // values of k: 8 rows of W stay in the first cache
-constexpr std::uint32_t kTokens = 48;     // rows of x that meet a group before the next one
-constexpr std::uint32_t kTileRows = 8;    // of W
-constexpr std::uint32_t kTileX = 3;       // rows of x: what the registers hold
-constexpr std::uint32_t kStep = 32;       // values of k a register
+constexpr std::uint32_t kTokens = 48;     // rows of x that take a group before the next one is read
+constexpr std::uint32_t kTileRows = 8;    // rows of W in a tile
+constexpr std::uint32_t kTileX = 3;       // rows of x in a tile: as many as the registers hold
+constexpr std::uint32_t kStep = 32;       // values of k in a register
 
 using Bf16 = std::uint16_t;
 
@@ -24,7 +24,7 @@ ZRT_SIMD void store_rounded(Bf16* to, __m512 low, __m512 high) {
   _mm512_storeu_si512(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
 }
 
-// n values rounded to bf16, filled up with zeros to whole registers.
+// Rounds n values to bf16 and fills the last register with zeros.
 __attribute__((noinline)) void round_f32(const float* from, std::uint32_t n, Bf16* to) {
   std::uint32_t i = 0;
   for (; i + kStep <= n; i += kStep) store_rounded(to + i, _mm512_loadu_ps(from + i), _mm512_loadu_ps(from + i + 16));
@@ -59,7 +59,8 @@ struct Rows {
   std::uint64_t pitch;
 };
 
-// sums[r][j] += the group's dot of weight row j and row r of x. Not inlined: the registers are for its sums.
+// sums[r][j] += the group's dot of weight row j and row r of x. Not inlined, so that all registers are free for its
+// sums.
 template <int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, Rows x, float (*sums)[kTileRows]) {
   const Bf16* row[kTileRows];
@@ -98,8 +99,8 @@ ZRT_SIMD void add_tile(const WeightGroup& w, Rows x, std::uint32_t n, float (*su
   }
 }
 
-// Adds the group at k of rows [m, m + n_rows) of W, n_rows <= 8, to y of n rows of x from `first` on; the last row of W
-// stands in for those that are not there. The first group begins with the bias.
+// Adds the group at k of rows [m, m + n_rows) of W, where n_rows <= 8, to y of n rows of x from `first` on. The last
+// row of W takes the place of rows that do not exist. The first group starts from the bias.
 void add_group(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows, std::uint32_t k, Rows x,
                std::uint32_t first, std::uint32_t n) {
   Bf16 rounded[kTileRows][kGroup];

@@ -1,7 +1,7 @@
-// LINEAR on float weights and float activations on 16 lanes, included by one file an instruction set after its lanes
-// header. The order is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows and up to three rows of x meet
-// in a group of 256 values of k, so that each load serves several sums and eight sums are folded at once. Lanes past
-// the end of k take +0 * -0, which leaves them as they are.
+// LINEAR on float weights and float activations on 16 lanes. Each instruction set has one file that includes this after
+// its lanes header. The order of sums is that of kernels/cpu/quant/{f32,f16,bf16}.cpp. Eight weight rows are multiplied
+// by up to three rows of x in a group of 256 values of k, so that each load serves several sums, and eight sums are
+// folded at once. Lanes past the end of k add +0 * -0, which leaves them as they are.
 #pragma once
 
 #include "kernels/cpu/ops.h"
@@ -10,10 +10,10 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kGroup = 256;
-constexpr std::uint32_t kTileRows = 8;  // of W
-constexpr std::uint32_t kTileX = 3;     // rows of x: what the registers hold
-constexpr std::uint32_t kDirect = 12;   // rows of x up to which f32 weights are read where they lie
-constexpr std::uint32_t kTokens = 64;   // that sweep over a group before the next one
+constexpr std::uint32_t kTileRows = 8;  // rows of W in a tile
+constexpr std::uint32_t kTileX = 3;     // rows of x in a tile: as many as the registers hold
+constexpr std::uint32_t kDirect = 12;   // up to so many rows of x, f32 weights are read in place
+constexpr std::uint32_t kTokens = 64;   // rows of x that take a group before the next one is read
 
 struct WeightF32 {
   static constexpr std::uint32_t kBytes = 4;
@@ -28,7 +28,7 @@ struct WeightBF16 {
   ZRT_SIMD Part load(const std::byte* p) { return load_part_bf16(p); }
 };
 
-// n <= 256 values of k.
+// A part of a row: n <= 256 values of k.
 struct WeightGroup {
   const std::byte* row[kTileRows];
   std::uint32_t n;
@@ -41,11 +41,11 @@ ZRT_SIMD const float* row_of(const XGroup& x, std::uint64_t r) {
   return reinterpret_cast<const float*>(x.first + r * x.pitch);
 }
 
-// y[r][j] = y[r][j] + v of weight row j and x row r; w.n is a multiple of 16. Not inlined: the registers are for its
-// sums.
+// y[r][j] = y[r][j] + v of weight row j and x row r; w.n is a multiple of 16. Not inlined, so that all registers are
+// free for its sums.
 template <class W, int kX>
 __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*y)[kTileRows]) {
-  constexpr int kPairs = columns_of(2 * kX, kSums);  // of weight rows j and j + 4, at once
+  constexpr int kPairs = columns_of(2 * kX, kSums);  // pairs of weight rows j and j + 4 that are taken at once
   const std::uint64_t n = w.n;
   const float* from[kX];
   for (int r = 0; r < kX; ++r) from[r] = row_of(x, static_cast<std::uint64_t>(r));
@@ -75,7 +75,7 @@ __attribute__((noinline)) void add_dots(const WeightGroup& w, XGroup x, float (*
   for (int r = 0; r < kX; ++r) add_folds(pairs[r], y[r]);
 }
 
-// Up to kTileX rows of x.
+// The same for up to kTileX rows of x.
 template <class W>
 ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   switch (n) {
@@ -85,8 +85,9 @@ ZRT_SIMD void add_tile(const WeightGroup& w, XGroup x, std::uint32_t n, float (*
   }
 }
 
-// A group as floats, filled up to a multiple of 16 values. Its rows lie side by side: f32 rows of a power of two bytes
-// share few cache sets, so that many sweeps over them repay the copy. 16-bit weights are widened as fast as read.
+// A group as floats, padded to a multiple of 16 values, with its rows next to each other. In place, f32 rows at
+// distances of a power of two bytes would fall into few sets of the cache, so the copy pays where many rows of x take
+// it. 16-bit weights are widened as fast as they are read.
 struct WideGroup {
   alignas(64) float w[kTileRows][kGroup];
   alignas(64) float x[kTileX][kGroup];
@@ -115,7 +116,7 @@ ZRT_SIMD XGroup fill_up(const XGroup& from, std::uint32_t rows, std::uint32_t n,
   return {reinterpret_cast<const std::byte*>(to.x), sizeof(to.x[0])};
 }
 
-// y[t] for n <= kTokens rows of x.
+// Adds the group to y of n <= kTokens rows of x.
 template <class W>
 ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (*y)[kTileRows]) {
   const bool is_full = w.n % kLanes == 0;
@@ -131,7 +132,7 @@ ZRT_SIMD void add_group(const WeightGroup& w, XGroup x, std::uint32_t n, float (
   }
 }
 
-// Rows [m, m + n_rows) of W, n_rows <= 8: the last one stands in for those that are not there.
+// Rows [m, m + n_rows) of W, where n_rows <= 8. The last row takes the place of rows that do not exist.
 template <class W>
 void row_tile(const cpu::LinearArgs& a, std::uint32_t m, std::uint32_t n_rows) {
   const auto* w = static_cast<const std::byte*>(a.w);

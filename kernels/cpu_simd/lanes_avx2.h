@@ -14,7 +14,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kSums = 4;  // Floats that a loop may sum in at once: with the operands, what the registers hold
+// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+constexpr int kSums = 4;
 
 struct Floats {  // lanes 0 to 7, 8 to 15
   __m256 lo, hi;
@@ -124,7 +125,7 @@ ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
   const __m128i bytes = _mm_loadu_si128(static_cast<const __m128i*>(p));
   return {_mm256_cvtepu8_epi32(bytes), _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8))};
 }
-// 16 bytes of integers that a signed byte holds.
+// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
   const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
@@ -164,7 +165,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm256_slli_epi32(a.lo, bits), _mm256_slli_epi32(a.hi, bits)};
 }
-// By as many bits as b's lane says, 0 to 31.
+// Shifts each lane by as many bits as b's lane says, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm256_sllv_epi32(a.lo, b.lo), _mm256_sllv_epi32(a.hi, b.hi)};
 }
@@ -178,7 +179,7 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm256_shuffle_epi8(table, codes.lo), _mm256_shuffle_epi8(table, codes.hi)};
 }
-// 16 x i16: the sums of two neighbours each.
+// From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));

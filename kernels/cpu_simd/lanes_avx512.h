@@ -13,7 +13,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kSums = 16;  // Floats that a loop may sum in at once: with the operands, what the registers hold
+// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+constexpr int kSums = 16;
 
 struct Floats {
   __m512 v;
@@ -110,7 +111,7 @@ ZRT_SIMD Ints load_u16(const void* p) {  // 16 x u16, widened
 ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
   return {_mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(p)))};
 }
-// 16 bytes of integers that a signed byte holds.
+// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
@@ -148,7 +149,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return {_mm512_slli_epi32(a.v, static_cast<unsigned>(bits))};
 }
-// By as many bits as b's lane says, 0 to 31.
+// Shifts each lane by as many bits as b's lane says, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm512_sllv_epi32(a.v, b.v)};
 }
@@ -161,7 +162,7 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm512_shuffle_epi8(table, codes.v)};
 }
-// 16 x i16: the sums of two neighbours each.
+// From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);
   _mm_storeu_si128(static_cast<__m128i*>(to), _mm_hadd_epi16(_mm_loadu_si128(at), _mm_loadu_si128(at + 1)));

@@ -1,5 +1,5 @@
-// The functions of kernels/common/exact_math.h on 16 lanes: the same operations in the same order, a branch as a
-// selection. Included after a lanes header. F is Floats, or several of them where a caller has several to do.
+// The functions of kernels/common/exact_math.h on 16 lanes: the same operations in the same order, with a selection in
+// place of a branch. Included after a lanes header. F is Floats, or several of them (lanes_several.h).
 #pragma once
 
 #include "kernels/cpu_simd/lanes_several.h"
@@ -43,7 +43,7 @@ ZRT_SIMD Floats rsqrt(Floats x) {
   return r;
 }
 
-// Of e^x = (1 + t) 2^n: t, and n shifted: n as a float plus 12582912.
+// The parts of e^x = (1 + t) 2^n: t, and n as the float n + 12582912.
 template <class F>
 ZRT_SIMD F exp_part(const F& x, F& shifted) {
   const F round = splat(12582912.0f);
@@ -79,7 +79,7 @@ ZRT_SIMD Floats exp(Floats x) {
   const Floats bounded = select_gt(x, splat(88.72283f), splat(__builtin_inff()), scale2(p, exp_power(shifted)));
   return select_ge(splat(-104.0f), x, splat(0.0f), bounded);
 }
-// exp where x is in [-87, 0] or NaN: the same operations, without what other x need.
+// exp for x in [-87, 0] or NaN: the same operations without those that only other x need.
 ZRT_SIMD Floats exp_near(const Floats& x) {
   Floats shifted;
   const Floats t = exp_part(x, shifted);

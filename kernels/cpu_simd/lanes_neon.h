@@ -12,7 +12,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kSums = 4;  // Floats that a loop may sum in at once: with the operands, what the registers hold
+// How many Floats a loop may sum into at once, beside operands, without running out of registers.
+constexpr int kSums = 4;
 
 struct Floats {  // lanes 4 i to 4 i + 3
   float32x4_t q[4];
@@ -150,7 +151,7 @@ ZRT_SIMD Ints load_u8(const void* p) {  // 16 x u8, widened
   return {as_s32(vmovl_u16(vget_low_u16(low))), as_s32(vmovl_high_u16(low)), as_s32(vmovl_u16(vget_low_u16(high))),
           as_s32(vmovl_high_u16(high))};
 }
-// 16 bytes of integers that a signed byte holds.
+// Narrows to 16 bytes. REQUIRES: each lane fits a signed byte.
 ZRT_SIMD void store_i8(void* p, const Ints& a) {
   const auto two = [](int32x4_t low, int32x4_t high)
                        __attribute__((always_inline)) { return vmovn_high_s32(vmovn_s32(low), high); };
@@ -190,7 +191,7 @@ ZRT_SIMD Ints shift_right_signed(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], vdupq_n_s32(bits)); });
 }
-// By as many bits as b's lane says, 0 to 31.
+// Shifts each lane by as many bits as b's lane says, 0 to 31.
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], b.q[i]); });
 }
@@ -203,7 +204,7 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const int8x16_t table = vld1q_s8(values);
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
 }
-// 16 x i16: the sums of two neighbours each.
+// From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const std::int16_t*>(from);
   vst1q_s16(static_cast<std::int16_t*>(to), vpaddq_s16(vld1q_s16(at), vld1q_s16(at + 8)));

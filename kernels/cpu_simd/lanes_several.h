@@ -1,6 +1,6 @@
-// Several vectors at once under the names of one: each operation is done on all before the next. A function whose
-// operations wait for each other is too long for a processor to see the next call's, so it is given several vectors.
-// Included after a lanes header; functions of lanes_math.h take these like Floats.
+// Several vectors that are used like one: each operation is done on all of them before the next. In a function whose
+// operations depend on each other, a processor cannot look ahead to the next call; with several vectors it has work
+// meanwhile. Included after a lanes header; functions of lanes_math.h take these in place of Floats.
 #pragma once
 
 namespace zinc_rt::cpu_simd {

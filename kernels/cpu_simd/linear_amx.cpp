@@ -1,12 +1,12 @@
-// LINEAR of K-quants with the tile registers of AMX, for kFewestRows rows of x or more; all else takes the dot products
-// of AVX-512. Products and integer sums are those of the reference in another order, which is exact; float operations
-// are done by AVX-512 in the reference's order, a lane a row of W (docs/arithmetic.md, rule 3).
+// LINEAR of K-quants with the tile registers of AMX, for kFewestRows rows of x or more. Everything else is computed by
+// the dot products of AVX-512. Integer sums are exact, so their order does not matter; float operations are done by
+// AVX-512 in the reference's order, with a row of W in each lane (docs/arithmetic.md, rule 3).
 //
-// code * scale of a K-quant is a whole number of at most 13 bits. It is cut into 64 high + low, two bytes, so that two
-// tile products hold a group's whole sum: no sub-block's sum is scaled on its own.
+// code * scale of a K-quant is an integer of at most 13 bits. It is split into two bytes, 64 * high + low, so that two
+// tile products give the whole sum of a group and no sub-block's sum has to be scaled on its own.
 #include "base/processors.h"
 #include "kernels/cpu_simd/dots_avx512.h"
-// The vectors come first.
+// The dots header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tiles_amx.h"
 #include "kernels/cpu_simd/units.h"
@@ -14,13 +14,13 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for making a group ready
-constexpr std::uint32_t kSweep = 256;      // rows of x that meet a group before it is made ready again
-constexpr std::uint32_t kPanels = 4;       // that the rows of x are laid side by side for
+constexpr std::uint32_t kFewestRows = 32;  // with fewer, preparing a group costs more than it gains
+constexpr std::uint32_t kSweep = 256;      // rows of x that take a group before it must be prepared again
+constexpr std::uint32_t kPanels = 4;       // panels for which the rows of x are laid side by side once
 
 using TileSums = std::int32_t[kTileRows][16];
 
-// A group, made ready: signed bytes of words, and what the epilogue multiplies with.
+// A prepared group: words of signed bytes, and the factors of the epilogue.
 template <class Format>
 struct Unpacked {
   using F = Format;
@@ -63,8 +63,8 @@ struct Unpacked {
   ZRT_SIMD Ints multiply_16(const Ints& a, const Ints& b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
 };
 
-// The rows of x that meet a group, n of them, side by side for all panels: tiles of rows that lie a pitch apart would
-// come from the second cache again and again.
+// The n rows of x that take a group, laid side by side once for all panels. In place, rows are a pitch apart, and their
+// tiles would be fetched from the second-level cache again and again.
 template <class F>
 struct Rows : RowTiles {
   alignas(64) std::int8_t qs[kSweep][kGroupValues];
@@ -81,7 +81,7 @@ struct Rows : RowTiles {
   }
 };
 
-// High and low sums of a group, of a tile of rows of x.
+// The high and low sums of a group for a tile of rows of x.
 struct GroupSums {
   TileSums high, low;
 };
@@ -103,7 +103,8 @@ ZRT_SIMD void finish(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_
   store(acc, fma(v, splat(rows.ds[row]), load(acc)));
 }
 
-// The products of a tile of rows, of which AVX-512 has the tile before in the meantime. kC: the first of two sums.
+// Starts the products of a tile of rows; AVX-512 works on the tile before meanwhile. kC: the first of two tiles of
+// sums.
 template <class F, int kC>
 ZRT_SIMD void step(const Unpacked<F>& group, const Rows<F>& rows, std::uint32_t tile, GroupSums* sums,
                    float (*acc)[16]) {
@@ -141,7 +142,7 @@ void sweep(const Unpacked<F>& group, const Rows<F>& rows, float (*acc)[16]) {
   }
 }
 
-// At most kSweep rows of x on at most kPanels panels.
+// Multiplies at most kSweep rows of x by at most kPanels panels.
 template <class F>
 void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
                 std::uint32_t n_panels) {

@@ -1,12 +1,12 @@
 // LINEAR in arithmetic `fast` (docs/arithmetic.md) with AMX's products of bf16, for rows of x that were rounded to bf16
-// once for all workgroups (round_x), kFewestRows of them or more: weights of all types but F32. All else goes the way
-// of the exact sets, or of AVX-512 BF16.
+// once for all workgroups (round_x), if there are kFewestRows of them or more, and for weights of all types but F32.
+// Everything else is computed by the exact sets or by AVX-512 BF16.
 //
-// Groups of panels are widened to bf16 once for all rows of x of a sweep and stay in the second cache. 32 rows of x
-// meet two panels at a time: four tiles of sums, for which each loaded tile serves two products.
+// Groups of panels are widened to bf16 once for all rows of x of a sweep and stay in the second-level cache. 32 rows of
+// x are multiplied by two panels at a time: four tiles of sums, where each loaded tile serves two products.
 #include "base/processors.h"
 #include "kernels/cpu_simd/dots_avx512.h"
-// The vectors come first.
+// The dots header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tiles_amx.h"
 #include "kernels/cpu_simd/units.h"
@@ -14,16 +14,16 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kFewestRows = 32;  // fewer do not pay for widening W
-constexpr std::uint32_t kSweep = 512;      // rows of x that meet values of W before they are widened again
-constexpr std::uint32_t kPanels = 4;       // whose sums lie side by side, so that y is stored in long rows
-constexpr std::uint32_t kManyRows = 128;   // of x, whose y no cache would keep until it is read
-constexpr std::uint32_t kStep = 32;        // values of k a tile
-constexpr std::uint32_t kGroups = 4;       // that are widened at once
+constexpr std::uint32_t kFewestRows = 32;  // with fewer, widening W costs more than it gains
+constexpr std::uint32_t kSweep = 512;      // rows of x that take values of W before these must be widened again
+constexpr std::uint32_t kPanels = 4;       // panels whose sums lie side by side, so that y is stored in long rows
+constexpr std::uint32_t kManyRows = 128;   // from so many rows of x on, no cache keeps y until it is read
+constexpr std::uint32_t kStep = 32;        // values of k in a tile
+constexpr std::uint32_t kGroups = 4;       // groups that are widened at once
 constexpr std::uint32_t kGroupSteps = kGroupValues / kStep, kSteps = kGroups * kGroupSteps;
 
 using Bf16 = std::uint16_t;
-// kStep values of k of 16 rows of W: a row of the tile has two values of k of each.
+// A tile: kStep values of k of 16 rows of W. A row of the tile has two values of k of each row of W.
 using WeightTile = Bf16[kStep / 2][2 * kLanes];
 using SumTile = float[kTileRows][16];
 
@@ -33,16 +33,16 @@ ZRT_SIMD __m512i round_both(const Floats& low, const Floats& high) {
 
 // ---- quantized weights ----
 
-// Codes become floats by their place among the bits of a large one, from which a multiply-add takes it off again:
-// 128 + code for codes below 128, 2^15 + 128 + code for signed ones.
+// A code becomes a float by being placed among the bits of a large float, 128 + code for codes below 128 and
+// 2^15 + 128 + code for signed ones; the multiply-add that scales it subtracts the large float again.
 template <class F>
 struct Places {
   static constexpr float kBase = F::kSigned ? 32768.0f : 128.0f;
-  static constexpr int kByte = F::kSigned ? 1 : 2;  // of the float that holds the code
+  static constexpr int kByte = F::kSigned ? 1 : 2;  // which byte of the float holds the code
   static constexpr __mmask64 kMask = 0x1111111111111111u << kByte;
   static_assert(F::kSigned || F::kLargest < 128);
 
-  // What a float of pair `pair` of a word, of rows 8 * half on, has in that byte: lanes of a row are neighbours.
+  // The indices of the codes for pair `pair` of each word, for rows from 8 * half on; lanes of one row are neighbours.
   struct Order {
     alignas(64) std::uint8_t from[64];
   };
@@ -60,7 +60,7 @@ struct Places {
   }
 };
 
-// A number of each row as it is wanted for pairs of values: rows 0 to 7, then 8 to 15, twice each.
+// Spreads a number of each row over pairs of values: rows 0 to 7, then 8 to 15, each number twice.
 struct Twice {
   Floats half[2];
 };
@@ -70,7 +70,7 @@ ZRT_SIMD Twice twice(const Floats& rows) {
            {_mm512_permutexvar_ps(_mm512_or_si512(low, _mm512_set1_epi32(8)), rows.v)}}};
 }
 
-// The values of 32 or 16 of k are code * scale + begin.
+// Widens 32 or 16 values of k: value = code * scale + begin.
 struct Line {
   Twice scale, begin;
 };
@@ -112,7 +112,7 @@ void widen(const Group& group, WeightTile* to) {
 
 // ---- F16 and BF16 weights ----
 
-// Rows of words to columns.
+// Transposes 16 rows of words.
 ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
   __m512i two[16], four[16];
 #pragma GCC unroll 8
@@ -120,7 +120,7 @@ ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
     two[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
     two[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
   }
-  // A quarter of four[4 q + c]: a column of rows 4 q to 4 q + 3.
+  // A quarter of four[4 q + c] is a column of rows 4 q to 4 q + 3.
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     four[i] = _mm512_unpacklo_epi64(two[i], two[i + 2]);
@@ -143,7 +143,7 @@ ZRT_SIMD void transpose(const __m512i (&rows)[16], void* to) {
   }
 }
 
-// kStep values, of which the first n are there and the others zeros.
+// kStep values, of which the first n are read and the others are zeros.
 template <bool kIsF16>
 ZRT_SIMD __m512i load_some(const std::uint16_t* from, std::uint32_t n) {
   const __m512i halves = n >= kStep ? _mm512_loadu_si512(from) : _mm512_maskz_loadu_epi16((1u << n) - 1, from);
@@ -152,7 +152,8 @@ ZRT_SIMD __m512i load_some(const std::uint16_t* from, std::uint32_t n) {
                     {_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1))});
 }
 
-// The group of a panel of rows as they lie in a matrix; the last row stands in for those that are not there.
+// Widens a group of a panel whose rows lie as in a plain matrix. The last row takes the place of rows that do not
+// exist.
 template <bool kIsF16>
 void widen_rows(const cpu::LinearArgs& a, const PanelRows& rows, std::uint32_t g, WeightTile* to) {
   const auto* w = static_cast<const std::uint16_t*>(a.w) + g * kGroupValues;
@@ -169,33 +170,35 @@ void widen_rows(const cpu::LinearArgs& a, const PanelRows& rows, std::uint32_t g
 
 // ---- products ----
 
-// A tile of rows of x from a step on.
+// Loads a tile of rows of x, from a step of k on.
 struct XTile {
   const Bf16* at;
   std::uint64_t pitch;  // bytes
 };
 
-// The sums of a tile of rows of x. Tiles are no power of two apart: a tile is loaded while stores of the one before,
-// of which the processor first compares the place in a page, are on their way.
+// The sums of a tile of rows of x. Tiles are not a power of two bytes apart: a tile is loaded while stores to the one
+// before it are still pending, and the processor takes addresses with equal low bits for the same.
 struct Sums {
   alignas(64) SumTile of[kPanels];
   float unused[kTileRows];
 };
 
-// Whether y is written past the caches: many whole lines, pages apart, which would each be read first.
+// Whether y is written past the caches: it is many whole cache lines in different pages, each of which would be read
+// before it is written.
 bool streams(const cpu::LinearArgs& a) {
   return a.n >= kManyRows && reinterpret_cast<std::uintptr_t>(a.y) % kVectorPitch == 0 &&
          a.y_pitch * sizeof(float) % kVectorPitch == 0;
 }
-// store_rows for a panel whose rows are all wanted.
+// store_rows for a panel all of whose rows are wanted.
 ZRT_SIMD void stream_row(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, const float* sums) {
   const Floats v = load(sums);
   _mm512_stream_ps(a.y + t * a.y_pitch + panel, a.bias != nullptr ? (v + load(a.bias + panel)).v : v.v);
 }
 
-// What a block of rows will be written to. Its lines are asked for while the products are made: they lie pages apart.
+// Where the sums of a block of rows will be written. Its cache lines, which are in different pages, are prefetched
+// while the products are computed.
 struct Output {
-  float* at;  // null: they are not written yet, or streamed
+  float* at;  // null: nothing is written yet, or y is streamed
   std::uint64_t pitch;
   ZRT_MEMBER void ask_for(std::uint32_t row) const {
     if (at == nullptr) return;
@@ -205,7 +208,7 @@ struct Output {
   }
 };
 
-// The sums of kX tiles of rows of x by kW panels, of n_steps tiles of k. Where the sums begin, they are zero before.
+// Adds n_steps tiles of k to the sums of kX tiles of rows of x by kW panels. The first step starts from zero.
 template <int kX, int kW>
 ZRT_SIMD void multiply(const XTile (&x)[2], const WeightTile (*w)[kSteps], std::uint32_t n_steps, bool begins,
                        Sums* sums, std::uint32_t panel, const Output& y) {
@@ -234,7 +237,7 @@ ZRT_SIMD void multiply(const XTile (&x)[2], const WeightTile (*w)[kSteps], std::
   each([&](auto i, auto j) ZRT_INLINE_LAMBDA { store_tile<2 * i + j>(sums[i].of[panel + j], kVectorPitch); });
 }
 
-// At most kSweep rows of x on at most kPanels panels.
+// Multiplies at most kSweep rows of x by at most kPanels panels.
 struct Block {
   const cpu::LinearArgs& a;
   const PanelRows* panels;
@@ -242,7 +245,7 @@ struct Block {
   RowTiles rows;
   bool is_streamed;
 
-  // kX tiles of rows from `tile` on, values of k from `k` on.
+  // Takes kX tiles of rows from `tile` on, and values of k from `k` on.
   template <int kX>
   void multiply_tiles(std::uint32_t tile, std::uint32_t k, std::uint32_t n_steps, const WeightTile (*w)[kSteps],
                       Sums* sums) const {
@@ -288,7 +291,7 @@ struct Block {
       for (std::uint32_t p = 0; p < n_panels; ++p)
         for (std::uint32_t s = 0; s < n_steps; s += kGroupSteps)
           widen_group(panels[p], (k + s * kStep) / kGroupValues, w[p] + s);
-      // Sums that are complete at once need no more memory than those of two tiles.
+      // Sums that are complete after one step need memory for two tiles only.
       const auto sums_of = [&](std::uint32_t tile) { return sums + (a.k <= kValues ? 0 : tile); };
       std::uint32_t tile = 0;
       for (; tile + 2 <= rows.count(); tile += 2) multiply_tiles<2>(tile, k, n_steps, w, sums_of(tile));
@@ -304,7 +307,7 @@ void run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Widen
       a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
         Block{a, panels, n_panels, first, {n}, is_streamed}.run(widen_group);
       });
-  if (is_streamed) _mm_sfence();  // before another thread is told that y is there
+  if (is_streamed) _mm_sfence();  // before another thread learns that y is written
 }
 
 // ---- rows of x ----

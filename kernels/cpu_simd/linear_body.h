@@ -1,7 +1,7 @@
 // LINEAR on quantized weights for one instruction set: included by linear_<isa>.cpp after its dots_<isa>.h, which names
-// the vectors. One tile of code serves one activation row and many: kTile rows of x meet 16 rows of W at a time. Few
-// tiles read their codes straight from the panel; more sweep over a group that is unpacked once, where there are
-// registers for it in wide tiles: kWideTile rows of x and two panels.
+// the vectors. The same code serves one row of x and many: kTile rows of x are multiplied by 16 rows of W at a time.
+// For few tiles, codes are read straight from the panel. For more, a group is unpacked once and all rows of x take it,
+// in wide tiles (kWideTile rows of x and two panels) where there are registers for that.
 //
 // The bits are those of kernels/cpu/quant: integer dots are exact in any order, and each lane does the format's float
 // operations in the reference's order (docs/arithmetic.md, rule 3).
@@ -13,19 +13,19 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 template <int kSteps, int kRows>
-struct PairSum;  // of sets with kHasWordPairs
+struct PairSum;  // defined by sets with kHasWordPairs
 
-// Rows of x that sweep over a group before it is unpacked again, in whole tiles.
+// How many rows of x take a group before it must be unpacked again; a multiple of the tiles.
 constexpr std::uint32_t kTileRows = kWideTile != 0 ? kWideTile : kTile;
 constexpr std::uint32_t kTokens = kWideTile != 0 ? 96 : 64;
 static_assert(kTokens % kTileRows == 0);
-// That the numbers of a group's activations are made for once; one makes them as it goes.
+// For how many panels at once the numbers of a group's activations are computed; a single row computes them on the way.
 constexpr std::uint32_t kPanels = kWideTile != 0 ? 4 : 1;
-// Tiles of rows of x up to which a group is read from its panel for each of them.
+// Up to so many tiles of rows of x, each of them reads the group from its panel.
 template <class F>
 constexpr std::uint32_t kFewTiles = kWideTile != 0 || !F::kIsK ? 2 : 1;
-constexpr std::uint32_t kFewestPlain = 3;  // rows of x from which interleaving a plain matrix on the way pays
-constexpr std::uint64_t kAhead = 2;        // groups that are asked for before they are needed
+constexpr std::uint32_t kFewestPlain = 3;  // from so many rows of x on, interleaving a plain matrix on the way pays
+constexpr std::uint64_t kAhead = 2;        // how many groups ahead memory is prefetched
 
 // A word of kP panels.
 template <int kP>
@@ -33,7 +33,7 @@ struct Codes {
   Ints of[kP];
 };
 
-// A group as it lies in a panel.
+// A group in place in its panel.
 template <class Format>
 struct Packed : Group {
   using F = Format;
@@ -51,7 +51,7 @@ struct Packed : Group {
   ZRT_MEMBER Floats d(int, int s) const { return F::d(*this, s); }
   ZRT_MEMBER Floats m(int, int s) const { return F::m(*this, s); }
   ZRT_MEMBER Ints scale(int, int j) const { return as_scale(F::sc(*this, j)); }
-  // Numbers 2 p and 2 p + 1 as pairs of 16 bits: what the sums of the activations are multiplied with.
+  // Numbers 2 p and 2 p + 1 as pairs of 16 bits, by which the sums of the activations are multiplied.
   ZRT_MEMBER Ints sum_factors(int, int p) const {
     if constexpr (F::kHasMin)
       return as_pairs(F::min(*this, 2 * p), F::min(*this, 2 * p + 1));
@@ -63,8 +63,8 @@ struct Packed : Group {
   ZRT_SIMD Ints as_scale(const Ints& sc) { return kScalesArePairs ? as_pairs(sc, sc) : sc; }
 };
 
-// The groups of kPanelsAtOnce panels whose codes and scales are ready for use. They are kept in plain memory and read
-// by whole vectors: a copy of a struct of vectors would go by halves, whose reload waits for both.
+// The unpacked groups of kPanelsAtOnce panels. They are kept in plain memory and read by whole vectors: the compiler
+// would copy a struct of vectors in halves, and reading a vector that was written in halves is slow.
 template <class Format, int kPanelsAtOnce>
 struct Unpacked {
   using F = Format;
@@ -111,8 +111,8 @@ struct Unpacked {
   ZRT_MEMBER Ints sum_factors(int p, int i) const { return load_ints(panels[p].factors[i]); }
 };
 
-// The sums of kT rows of x over the words that a Source gives. add(w, codes, x, total): x(t) are the 32 values of row t
-// that the 8 words meet; total(p, t, sum) takes what is full.
+// The sums of kT rows of x over the words that a Source gives. add(w, codes, x, total): x(t) gives the 32 values of row
+// t for the 8 words; total(p, t, sum) is called with sums that are full.
 template <class Source, int kT>
 struct Sums {
   using F = typename Source::F;
@@ -145,14 +145,14 @@ struct Sums<Source, kT> {
   }
 };
 
-// fn(p, t) for kP panels and kT rows.
+// Calls fn(p, t) for kP panels and kT rows.
 template <int kP, int kT, class Fn>
 ZRT_SIMD void each_sum(Fn&& fn) {
   repeat<kP>([&](auto p) ZRT_INLINE_LAMBDA { repeat<kT>([&](auto t) ZRT_INLINE_LAMBDA { fn(p, t); }); });
 }
 
-// kT rows of x, of q8a32, on one group of 32-blocks; x[t] at the group, numbers[t] its numbers. acc: 16 floats a row,
-// kTokens rows a panel.
+// Multiplies kT rows of x, in q8a32, by one group of 32-blocks. x[t] points at the group in row t, numbers[t] at its
+// numbers. acc has 16 floats for each row and kTokens rows for each panel.
 template <class Source, int kT>
 ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, const Numbers* numbers, float (*acc)[16]) {
   using F = typename Source::F;
@@ -198,18 +198,18 @@ ZRT_SIMD void tile_small(const Source& group, const ActBlockQ8A32* const* x, con
   });
 }
 
-// kT rows of x, of q8a256, on one group of a K-quant.
+// Multiplies kT rows of x, in q8a256, by one group of a K-quant.
 template <class Source, int kT>
 ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, const Numbers* numbers,
                          float (*acc)[16]) {
   using F = typename Source::F;
   constexpr int kP = Source::kP;
-  constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // scales of 32 values
+  constexpr int kOffset = kOffsetOf<F>, kParts = 32 / F::kSub;  // how many scales 32 values have
   Ints isum[kP][kT];
   each_sum<kP, kT>([&](auto p, auto t) ZRT_INLINE_LAMBDA { isum[p][t] = splat(0); });
   for (int s = 0; s < 8; ++s) {
     Sums<Source, kT> sums;
-    // Formats with two scales give the words in order, so that a sum never holds codes of both.
+    // Formats with two scales give their words in order, so that a sum never mixes codes of both.
     group.each_word(s, [&](auto w, const Codes<kP>& codes) ZRT_INLINE_LAMBDA {
       sums.add(
           w, codes, [&](int t) ZRT_INLINE_LAMBDA { return x[t]->qs + 32 * s; },
@@ -240,7 +240,7 @@ ZRT_SIMD void tile_super(const Source& group, const ActBlockQ8A256* const* x, co
   });
 }
 
-// n rows of x in tiles; x at the group in the first of them, x_pitch bytes a row.
+// Takes n rows of x in tiles. x points at the group in the first row; rows are x_pitch bytes apart.
 template <class Source>
 ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pitch, std::uint32_t n,
                     const Numbers* numbers, float (*acc)[16]) {
@@ -258,7 +258,8 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
       tile_small<Source, n_rows>(group, rows, numbers + t, acc + t);
     t += n_rows;
   };
-  // Few sizes: each is code of its own for every format. The last wide tile ends in rows that nobody reads.
+  // There are few sizes of tiles, since each is code of its own for every format. The last wide tile may include rows
+  // whose sums are not read.
   if constexpr (Source::kP > 1) {
     while (t < n) tile(std::integral_constant<int, kWideTile>{});
   } else {
@@ -268,7 +269,7 @@ ZRT_SIMD void tiles(const Source& group, const std::byte* x, std::uint64_t x_pit
   }
 }
 
-// At most kTokens rows of x on at most kPanels panels.
+// Multiplies at most kTokens rows of x by at most kPanels panels.
 template <class F>
 void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
                 int n_panels) {
@@ -298,15 +299,15 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
         tiles(unpacked, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
       }
   }
-  // Few rows of x wait for memory: a panel is read to its end, and across the pages at which the processor's own
-  // look-ahead ends. A panel without another beside it goes the same way.
+  // With few rows of x, memory is the limit: a panel is read to its end, with prefetching across the pages at which the
+  // processor's own prefetching stops. A panel without a neighbour is read the same way.
   for (int p = n_unpacked; p < n_panels; ++p)
     for (std::uint32_t g = 0; g < n_groups; ++g) {
       const Packed<F> group{groups.at(panels[p], g)};
       groups.ask_for(panels[p], g + kAhead);
       tiles(group, x + g * x_group, a.x_pitch, n, numbers, acc[p]);
     }
-  // Row by row: panels lie side by side in y, its rows pages apart.
+  // Row by row, since panels are neighbours in y and its rows are in different pages.
   for (std::uint32_t t = 0; t < n; ++t)
     for (int p = 0; p < n_panels; ++p)
       store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
@@ -315,7 +316,7 @@ void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, s
 template <class F>
 bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   Groups groups(a);
-  // Sweeps of like length, none of which unpacks for a few rows.
+  // Sweeps have about the same length, so that none unpacks a group for a few rows only.
   const std::uint32_t n_sweeps = (a.n + kTokens - 1) / kTokens;
   const std::uint32_t n_tiles = (a.n + kTileRows - 1) / kTileRows;
   const std::uint32_t sweep = (n_tiles + n_sweeps - 1) / n_sweeps * kTileRows;

@@ -1,5 +1,5 @@
 #include "kernels/cpu_simd/dots_neon.h"
-// The vectors first: the body is written in their names.
+// The dots header comes first: the body is written in its names.
 #include "kernels/cpu_simd/linear_body.h"
 #include "kernels/cpu_simd/units.h"
 

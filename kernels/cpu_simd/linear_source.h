@@ -1,5 +1,5 @@
-// What the tiles of LINEAR read: groups of row panels, also of plain matrices, and the activations that meet them; and
-// where their sums go. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
+// What the tiles of LINEAR read, which is groups of row panels (also of plain matrices) and activations; and where
+// their sums go. Included by linear_body.h and linear_amx.cpp after a dots_<isa>.h.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -17,12 +17,12 @@ template <class F>
 using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;
 
 template <class F>
-constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;  // codes are read as unsigned, 128 more
+constexpr bool kShifted = F::kSigned && !kTakesSignedCodes;  // codes are read as unsigned numbers that are 128 larger
 template <class F>
 constexpr int kOffsetOf = kShifted<F> ? 128 : F::kOffset;
 
-// What the tiles want of a row's group beside its values: K-quants: the sums of kSub values, pairs of 16 bits; else of
-// each block the sum as a float, for the minimum, or times -kOffsetOf.
+// The numbers that the tiles need of a group of a row of x, beside its values. For K-quants: the sums of kSub values,
+// as pairs of 16 bits. For others: of each block the sum as a float, for the minimum, or that times -kOffsetOf.
 struct alignas(32) Numbers {
   std::int32_t of[8];
 };
@@ -40,7 +40,7 @@ ZRT_SIMD void prepare(const ActOf<F>* x, int n_blocks, Numbers& to) {
     for (int s = 0; s < n_blocks; ++s) to.of[s] = number_of<F>(x[s]);
 }
 
-// Adds the bias and stores rows [begin, end) of a panel whose first is `panel`.
+// Adds the bias and stores rows [begin, end) of the panel whose first row is `panel`.
 void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, std::uint32_t begin, std::uint32_t end,
                 const float* acc) {
   float* y = a.y + t * a.y_pitch + panel;
@@ -49,18 +49,18 @@ void store_rows(const cpu::LinearArgs& a, std::uint32_t t, std::uint32_t panel, 
     y[m - panel] = a.bias != nullptr ? acc[m - panel] + a.bias[m] : acc[m - panel];
 }
 
-// Rows [begin, end) of W, of the panel that begins with row `first`.
+// Which rows of W: [begin, end), in the panel that begins with row `first`.
 struct PanelRows {
   std::uint32_t first, begin, end;
 };
 
-// The groups of W, of which the panels are read or made on the way.
+// The groups of W. Panels are read in place, or interleaved on the way from a plain matrix.
 struct Groups {
   explicit Groups(const cpu::LinearArgs& args)
       : a(args), w_row(row_bytes(a.w_dtype, a.k)), w_group(row_bytes(a.w_dtype, kGroupValues)) {}
   const cpu::LinearArgs& a;
   const std::uint64_t w_row, w_group;
-  alignas(64) std::byte interleaved[kLargestGroup];  // where W is plain
+  alignas(64) std::byte interleaved[kLargestGroup];  // used where W is a plain matrix
 
   ZRT_MEMBER Group at(const PanelRows& rows, std::uint32_t g) {
     const std::uint32_t left = (a.k - g * kGroupValues) / 32;
@@ -70,7 +70,7 @@ struct Groups {
     interleave(rows, w + g * w_group, n_blocks);
     return {interleaved, n_blocks};
   }
-  // Asks for memory that is to be read soon; g may be past the end.
+  // Prefetches memory that is to be read soon; g may be past the end.
   ZRT_MEMBER void ask_for(const PanelRows& rows, std::uint32_t g) const {
     if (!a.packed) return;
     const auto* at = static_cast<const std::byte*>(a.w) + rows.first * w_row + g * w_group * cpu::kPanelRows;
@@ -84,7 +84,7 @@ struct Groups {
   }
 };
 
-// fn(panels, n) for the panels of rows [begin, end), at most kMost at a time.
+// Calls fn(panels, n) for the panels of rows [begin, end), at most kMost at a time.
 template <std::uint32_t kMost, class Fn>
 void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
   for (std::uint32_t m = begin; m < end;) {
@@ -100,7 +100,7 @@ void for_panels(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end
   }
 }
 
-// fn(F()) of the format that rows of this type have; false for others.
+// Calls fn(F()) with the format of this type; false for types that have none.
 template <class Fn>
 bool with_format(DType dtype, Fn&& fn) {
   switch (dtype) {

@@ -29,7 +29,7 @@ template <int... kAt, class Fn>
 ZRT_SIMD void repeat_each(std::integer_sequence<int, kAt...>, Fn&& fn) {
   (fn(std::integral_constant<int, kAt>{}), ...);
 }
-// fn(0) to fn(n - 1), each with a constant the compiler knows.
+// Calls fn(0) to fn(n - 1), each with a compile-time constant.
 template <int kN, class Fn>
 ZRT_SIMD void repeat(Fn&& fn) {
   repeat_each(std::make_integer_sequence<int, kN>{}, fn);
@@ -48,7 +48,7 @@ ZRT_SIMD Ints low_nibbles(const Ints& bytes) {
 ZRT_SIMD Ints high_nibbles(const Ints& bytes) {
   return shift_right(bytes, 4) & every_byte(15);
 }
-// Blocks of 32 values whose byte i holds values i and i + 16: word i's low nibbles are word i of the values.
+// For blocks of 32 values whose byte i holds values i and i + 16: the low nibbles of word i are word i of the values.
 template <class Fn>
 ZRT_SIMD void each_nibble_word(const std::byte* qs, Fn&& fn) {
   repeat<4>([&](auto i) ZRT_INLINE_LAMBDA {

@@ -1,5 +1,5 @@
-// The rate that no tile of LINEAR can pass: its multiply-adds of bytes with nothing around them. Included by
-// peak_<isa>.cpp after its dots_<isa>.h.
+// Measures an upper bound for the speed of LINEAR's tiles: their multiply-adds of bytes, with no other work. Included
+// by peak_<isa>.cpp after its dots_<isa>.h.
 #pragma once
 
 #include <utility>
@@ -7,7 +7,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// The same bytes, but not for the compiler.
+// Returns the same bytes, in a way that the compiler cannot see through.
 ZRT_SIMD Bytes others(Bytes codes) {
   asm("" : "+v"(codes));
   return codes;
@@ -17,7 +17,7 @@ ZRT_SIMD void want(Bytes sum) {
   asm volatile("" : : "v"(sum));
 }
 
-// A sum a chain: together they hide the latency, and fit into the registers.
+// Each sum is a chain of dependent operations. So many chains hide the latency and fit into the registers.
 template <int... kChain>
 ZRT_SIMD std::uint64_t int8_products(std::uint64_t rounds, std::integer_sequence<int, kChain...> chains) {
   static constexpr std::int8_t kOnes[4] = {1, 1, 1, 1};

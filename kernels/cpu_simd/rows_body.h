@@ -1,5 +1,5 @@
-// RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes, included by one file an instruction set after its lanes
-// header. The orders are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
+// RMS_NORM, QUANTIZE, ROPE and GLU of one row on 16 lanes. Each instruction set has one file that includes this after
+// its lanes header. The orders of sums are those of kernels/cpu/{rms_norm,quantize,rope,glu}.cpp.
 #pragma once
 
 #include "kernels/common/act_q8.h"
@@ -10,7 +10,7 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// The first n < 16 floats; the rest is `fill`.
+// Loads the first n < 16 floats; the other lanes are `fill`.
 ZRT_SIMD Floats load_some(const float* p, std::uint32_t n, float fill) {
   float lane[kLanes];
   for (std::uint32_t l = 0; l < kLanes; ++l) lane[l] = l < n ? p[l] : fill;
@@ -22,7 +22,7 @@ ZRT_SIMD void store_some(float* p, std::uint32_t n, Floats x) {
   std::memcpy(p, lane, n * sizeof(float));
 }
 
-// The float dot of x with itself. Lanes past the end take +0 * -0, which leaves them as they are.
+// The float dot of x with itself. Lanes past the end add +0 * -0, which leaves them as they are.
 ZRT_SIMD float sum_of_squares(const float* x, std::uint32_t n) {
   float acc = 0.0f;
   for (std::uint32_t first = 0; first < n; first += 256) {
@@ -53,8 +53,8 @@ void rms_norm(const float* x, const float* w, float* y, std::uint32_t d, std::ui
   }
 }
 
-// What quantizes a block: q = round(x * inverse), and its d. NaN and infinities are found by their bits, which are
-// larger than those of every number.
+// The numbers that quantize a block: q = round(x * inverse), and its d. NaN and infinities are found by their bits,
+// which are larger than those of every finite number.
 struct Scale {
   float inverse, d;
 };
@@ -65,7 +65,7 @@ ZRT_SIMD std::int32_t largest_bits(const float* x) {
   for (int i = kLanes; i < kBlock; i += kLanes) largest = max(largest, as_ints(load(x + i)) & mask);
   return reduce_max(largest);
 }
-// The scales of 16 blocks, by the bits of their largest magnitudes.
+// The scales of 16 blocks, from the bits of their largest magnitudes.
 ZRT_SIMD void find_scales(const std::int32_t* largest, Scale* scale) {
   float amax[kLanes], inverse[kLanes], d[kLanes];
   std::memcpy(amax, largest, sizeof(amax));
@@ -153,7 +153,7 @@ void rope(const float* x, const float* table_row, float* y, std::uint32_t d, std
   }
 }
 
-// Vectors that GLU takes at once: a single one's operations wait for each other.
+// How many vectors GLU takes at once, since the operations on a single one depend on each other.
 constexpr int kGluVectors = 4 / kParts;
 template <bool kIsGelu>
 ZRT_SIMD void glu_lanes(const float* gate, const float* up, float* y, std::uint32_t n) {

@@ -1,7 +1,7 @@
 // The row functions for NEON. Everything but the table is static, as in the other sets' units.
 #include "kernels/cpu_simd/lanes_neon.h"
 #include "kernels/cpu_simd/units.h"
-// The lanes come first.
+// The lanes header comes first: what follows is written in its names.
 #include "kernels/cpu_simd/rows_body.h"
 #include "kernels/cpu_simd/ssm_body.h"
 

@@ -1,4 +1,5 @@
-// What every unit compiled for an instruction set has: functions of its own, in place at each call, and 16 lanes.
+// For every unit that is compiled for an instruction set: macros that make functions static and inlined, and the number
+// of lanes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kLanes = 16;
 
-// How many columns of n sums each, 1 to 4, a loop takes at once where `sums` fit into the registers.
+// How many columns (1 to 4) of n sums each a loop takes at once, where `sums` fit into the registers.
 constexpr int columns_of(int n, int sums) {
   return sums / n < 1 ? 1 : sums / n > 4 ? 4 : sums / n;
 }

@@ -1,4 +1,4 @@
-// What tile_instructions.h, the true one and that of the tests, is asked with.
+// The types that both versions of tile_instructions.h take: the true one and that of the tests.
 #pragma once
 
 #include <cstdint>

@@ -8,10 +8,10 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr std::uint32_t kTileRows = 16;  // of x, a tile
+constexpr std::uint32_t kTileRows = 16;  // rows of x in a tile
 constexpr std::uint64_t kVectorPitch = 64;
 
-// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W: all of them whole.
+// Tiles 0 to 3 hold sums, 4 and 5 rows of x, 6 and 7 values of W. All are of full size.
 constexpr TileConfig whole_tiles() {
   TileConfig config;
   for (int i = 0; i < 8; ++i) config.set(i, kTileRows, 64);
@@ -19,23 +19,23 @@ constexpr TileConfig whole_tiles() {
 }
 constexpr TileConfig kWholeTiles = whole_tiles();
 
-// n rows of x in tiles, n >= kTileRows.
+// Cuts n >= kTileRows rows of x into tiles.
 struct RowTiles {
   std::uint32_t n;
   ZRT_MEMBER std::uint32_t count() const { return (n + kTileRows - 1) / kTileRows; }
-  // The last tile begins so that it ends with row n; its first rows are also the tile's before.
+  // The last tile ends with row n, so its first rows may belong to the tile before it as well.
   ZRT_MEMBER std::uint32_t first_of(std::uint32_t tile) const {
     return n - tile * kTileRows < kTileRows ? n - kTileRows : tile * kTileRows;
   }
 };
 
-// With tiles configured: of sweeps over at most kRows rows of x, all panels of rows [begin, end) of W, at most kPanels
-// at once. fn(the first row of x, how many, panels, how many).
+// Configures the tiles, cuts the rows of x into sweeps of at most kRows and the panels of rows [begin, end) of W into
+// groups of at most kPanels, and calls fn(the first row of x, how many, panels, how many) for each combination.
 template <std::uint32_t kRows, std::uint32_t kPanels, class Fn>
 void for_sweeps(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Fn&& fn) {
   configure_tiles(kWholeTiles);
   for (std::uint32_t first = 0; first < a.n;) {
-    // What is left is not cut so that fewer than a tile's rows remain.
+    // The rest is not cut in such a way that fewer rows than a tile remain.
     const std::uint32_t left = a.n - first, n = left <= kRows ? left : left < kRows + kTileRows ? kRows / 2 : kRows;
     for_panels<kPanels>(a, begin, end,
                         [&](const PanelRows* panels, std::uint32_t n_panels) { fn(first, n, panels, n_panels); });
@@ -44,8 +44,8 @@ void for_sweeps(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end
   release_tiles();
 }
 
-// Tries one product, a tile of ones by one of minus ones: product() adds tile 4 times tile 6 to tile 0. Where the
-// system or a hypervisor refuses, it ends the process.
+// Tries one product of a tile of ones by a tile of minus ones: product() adds tile 4 times tile 6 to tile 0. Where the
+// system or a hypervisor refuses the instructions, the process ends.
 template <class Sum, class Value, class Product>
 bool multiplies_ones(Value one, Value minus_one, Product&& product) {
   constexpr std::uint32_t kValues = kVectorPitch / sizeof(Value);

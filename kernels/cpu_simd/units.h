@@ -1,4 +1,4 @@
-// What each instruction set's unit offers; cpp/ring/cpu/kernel_sets.cpp makes the kernel sets of it.
+// What the units of each instruction set offer; cpp/ring/cpu/kernel_sets.cpp composes the kernel sets of them.
 // Thread rule: pure functions. A unit's functions may be called only where its has_<isa>() is true.
 #pragma once
 
@@ -6,37 +6,38 @@
 
 namespace zinc_rt::cpu_simd {
 
-// AVX2, FMA and F16C, and the system saves their registers.
+// Whether there are AVX2, FMA and F16C, and the system saves their registers.
 bool has_avx2();
-// These and the dot product of bytes on 256 bits.
+// Whether there are these and the dot product of bytes on 256 bits.
 bool has_avx_vnni();
-// AVX-512 F, BW, VL, DQ and VNNI.
+// Whether there are AVX-512 F, BW, VL, DQ and VNNI.
 bool has_avx512_vnni();
-// That and the products of bf16.
+// Whether there are these and the products of bf16.
 bool has_avx512_bf16();
-// AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the tile registers: tried in another
-// process at each call.
+// Whether there are AVX-512 VNNI and AMX's products of bytes, and the system lets this process use the tile registers.
+// Each call tries the instructions in another process.
 bool has_amx_int8();
-// AVX-512 BF16, VBMI and AMX's products of bf16, likewise.
+// The same for AVX-512 BF16, VBMI and AMX's products of bf16.
 bool has_amx_bf16();
-// 64-bit ARM: the vectors that each has; the dot product of bytes; that and the matrix product of bytes.
+// On 64-bit ARM: vectors, which every processor has; the dot product of bytes; that and the matrix product of bytes.
 bool has_neon();
 bool has_neon_dotprod();
 bool has_neon_i8mm();
 
-// KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. False, and nothing done, for what the
-// reference does as well: float activations (see float_linear), and plain matrices of fewer than 3 rows of x.
+// KernelSet::linear_rows: rows [begin, end) of args.w times all rows of args.x. They return false, having done nothing,
+// where the reference is as fast: for float activations (see float_linear), and for plain matrices with fewer than 3
+// rows of x.
 bool linear_rows_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_avx512_vnni(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// Of arithmetic `fast`: rows of x that round_x_amx_bf16 made; others as linear_rows_amx_int8.
+// For arithmetic `fast`: rows of x that round_x_amx_bf16 made; others are computed as by linear_rows_amx_int8.
 bool linear_rows_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_dotprod(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 
-// KernelSet::attend. Those of AVX-512 are for the processors of avx512_vnni.
+// KernelSet::attend. The AVX-512 version is for the processors of avx512_vnni.
 void attend_avx2(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
 void attend_neon(const cpu::AttendTile& tile);
@@ -45,12 +46,12 @@ void attend_neon(const cpu::AttendTile& tile);
 void float_linear_avx2(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_avx512(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 void float_linear_neon(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`: bf16 weights, and f16 weights with many rows of
-// x; all else goes by float_linear_avx512.
+// RowKernels::float_linear, rounds_x and round_x of arithmetic `fast`, for bf16 weights and for f16 weights with many
+// rows of x. Everything else is computed by float_linear_avx512.
 void float_linear_avx512_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_avx512_bf16(DType w, DType x, std::uint32_t n);
 void round_x_avx512_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
-// And these for products by AMX: many rows of x that were rounded beforehand; others as above.
+// The same for products by AMX, for many rows of x that were rounded beforehand; others as above.
 void float_linear_amx_bf16(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end);
 bool rounds_x_amx_bf16(DType w, DType x, std::uint32_t n);
 void round_x_amx_bf16(const void* x, DType x_dtype, void* y, std::uint32_t k);
@@ -62,6 +63,6 @@ std::uint64_t int8_products_avx512_vnni(std::uint64_t rounds);
 
 // KernelSet::rows.
 extern const cpu::RowKernels kRowsAvx2, kRowsAvx512, kRowsNeon;
-extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // of arithmetic `fast`
+extern const cpu::RowKernels kRowsAvx512Bf16, kRowsAmxBf16;  // for arithmetic `fast`
 
 }  // namespace zinc_rt::cpu_simd

@@ -30,14 +30,14 @@ inline bool has_panels(DType dtype) {
   return !panel_fields(dtype).empty();
 }
 
-// The rows of a matrix of `rows` that lie in panels.
+// How many rows of a matrix with `rows` rows lie in panels.
 constexpr std::uint32_t rows_in_panels(std::uint32_t rows) {
   return rows / kPanelRows * kPanelRows;
 }
 
-// One group of n_blocks blocks a row: rows[r] points at the first block of row r's group, null: zeros.
+// Interleaves one group, n_blocks blocks of each row: rows[r] points at the first block of row r; null: zeros.
 void pack_group(DType dtype, const std::byte* const* rows, std::uint32_t n_blocks, std::byte* to);
-// A whole matrix [rows, k] as in a file; `to` holds as many bytes and does not overlap.
+// Interleaves a whole matrix [rows, k] as it is in a file. `to` has as many bytes and does not overlap it.
 void pack_matrix(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* from, std::byte* to);
 // One row of a packed matrix as floats.
 void dequantize_packed_row(DType dtype, std::uint32_t rows, std::uint32_t k, const std::byte* matrix, std::uint32_t row,

@@ -1,4 +1,4 @@
-// The table of weight formats: one row a format, one file a row (q4_k.cpp holds the row of q4_k).
+// The table of weight formats. Each format is a row of it, in a file of its own (q4_k.cpp holds the row of q4_k).
 // All functions are pure and thread safe. k counts elements and is a multiple of the format's block_elems.
 #pragma once
 
@@ -11,8 +11,9 @@ namespace zinc_rt::cpu {
 
 struct QuantFormat {
   DType dtype;
-  DType
-      act;  // what QUANTIZE makes for it: kQ8A256 (K-quants), kQ8A32 (32-blocks), kF32 (float weights: no quantization)
+  // The activation type that QUANTIZE makes for it: kQ8A256 for K-quants, kQ8A32 for 32-blocks; kF32 for float weights,
+  // where x is not quantized.
+  DType act;
   // y[0..k) = the row's values as float.
   void (*dequantize_row)(const void* row, float* y, std::int64_t k);
   // Dot of a weight row with an activation row of type `act`, in the order of docs/arithmetic.md (rules 3 and 4).

@@ -1,4 +1,4 @@
-// The walks over K that all formats of a kind share (docs/arithmetic.md, rules 3 and 4). Everything here is inlined
+// The loops over k that all formats of a kind share (docs/arithmetic.md, rules 3 and 4). Everything here is inlined
 // into the format's ZRT_MULTIVERSION function, so that it is compiled for that function's instruction set.
 #pragma once
 
@@ -11,7 +11,8 @@
 
 #define ZRT_INLINE static inline __attribute__((always_inline))
 
-// Keeps a loop of 16 a loop: GCC otherwise writes it out before its vectorizer sees it, and then finds no vectors.
+// Keeps a loop of 16 rolled: GCC otherwise unrolls it completely before its vectorizer sees it, and then does not
+// vectorize it.
 #if defined(__GNUC__) && !defined(__clang__)
 #define ZRT_ROLLED _Pragma("GCC unroll 1")
 #else
