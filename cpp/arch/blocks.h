@@ -10,12 +10,13 @@ namespace zinc_rt::arch {
 
 // The residual stream, from the token ids: act.hidden. The table is model.embed_table.
 BufferId embed_tokens(Builder& b, float scale);
-// Norm, head (the embedding table where the file has no output matrix), logits times a scale, and sampling.
+// The final norm, the head (the embedding table where the file has no output matrix), the scale of logits, and
+// sampling.
 void output_head(Builder& b, BufferId hidden, float logit_scale = 1.0f);
 
 // RMS_NORM over whole rows with the layer's tensor `tensor`.weight.
 BufferId row_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor);
-// The same over each head, where the layer has the tensor; else x.
+// The same over each head, if the layer has the tensor; else returns x.
 BufferId head_norm(Builder& b, std::string_view name, BufferId x, std::string_view tensor, std::uint32_t head_dim);
 // LINEAR with `tensor`.weight [n_out, width of x] and, where the layer has it, `tensor`.bias.
 BufferId project(Builder& b, std::string_view name, std::string_view weight_name, BufferId x, std::string_view tensor,
@@ -27,26 +28,26 @@ struct AttentionShape {
   std::uint32_t window = 0;
   float softcap = 0;
 };
-// The layer's shape as the config has it, with 1 / sqrt(head_dim) where it gives no scale.
+// The layer's shape by the config, with 1 / sqrt(head_dim) where the config gives no scale.
 AttentionShape attention_shape(const ModelConfig& config, std::uint32_t layer);
 
 struct Rope {
-  BufferId table, positions;  // no table: positions are not encoded
+  BufferId table, positions;  // without a table positions are not encoded
   std::uint32_t n_rot;
   bool neox;
 };
-// Of a family with one table, const.rope.
+// For a family with one table, const.rope.
 Rope config_rope(Builder& b, bool neox);
 BufferId rotate(Builder& b, std::string_view name, BufferId x, const Rope& rope, std::uint32_t head_dim);
 
 struct Qkv {
   BufferId q, k, v;
 };
-// From attn_q, attn_k and attn_v, or from the rows of a fused attn_qkv.
+// q, k and v by attn_q, attn_k and attn_v, or by the rows of a fused attn_qkv.
 Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& shape);
 // RoPE, cache and attention: [tokens, n_heads * v_head_dim].
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& shape, const Rope& rope);
-// All of self-attention, with per-head norms of q and k where the layer has them: [tokens, model_dim].
+// The whole of self-attention, with norms of each head of q and k if the layer has them: [tokens, model_dim].
 BufferId self_attention(Builder& b, BufferId x, const AttentionShape& shape, const Rope& rope);
 
 // down(act(gate(x)) * up(x)); gate and up may be the halves of one ffn_up.

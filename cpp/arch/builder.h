@@ -1,6 +1,7 @@
 // Writes graphs the way a paper writes layers: each call adds one node, its output buffer and the barrier after it.
-// Mistakes (a missing tensor, a wrong shape) are remembered; finish() returns the first, so that family files stay free
-// of checks. Thread rule: one thread.
+// Mistakes (a missing tensor, a wrong shape) are remembered and finish() returns the first one, so that family files
+// need no checks.
+// Thread rule: one thread.
 #pragma once
 
 #include <string>
@@ -14,7 +15,7 @@ namespace zinc_rt::arch {
 
 using ir::BufferId;
 
-inline constexpr std::uint32_t kPageTokens = 16;  // of a KV page
+inline constexpr std::uint32_t kPageTokens = 16;  // tokens of a KV page
 
 class Builder {
  public:
@@ -26,7 +27,7 @@ class Builder {
   // Rows [first, first + n) of a matrix (or of each matrix of a stack) with n_rows rows: `dims` are those of the view.
   BufferId weight_rows(std::string name, const std::string& tensor, std::uint64_t first, std::uint64_t n_rows,
                        std::initializer_list<std::uint64_t> dims);
-  // For tensors that the host reads (divisors of frequencies): an error where it has another type.
+  // For tensors that the host reads (divisors of frequencies); another type is an error.
   void optional_f32(std::string name, const std::string& tensor, std::initializer_list<std::uint64_t> dims);
   bool has_tensor(const std::string& tensor) const { return weights_.find(tensor) != nullptr; }
   BufferId constant(std::string name, std::initializer_list<ir::Dim> dims);
@@ -82,7 +83,7 @@ class Builder {
     BufferId ids = ir::kNoBuffer, weights = ir::kNoBuffer;
   };
   Routing moe_gate_topk(BufferId x, BufferId gate_w, std::uint32_t n_used, bool renormalize, float scale);
-  // rows: of x a token; 1, or one a choice.
+  // rows: how many rows of x a token has; 1, or one for each choice.
   BufferId moe_linear(std::string name, BufferId x, BufferId w, BufferId ids, std::uint32_t rows);
   BufferId moe_glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
   BufferId moe_sum(std::string name, BufferId y, const Routing& routing, BufferId expert_scale);
@@ -99,7 +100,8 @@ class Builder {
                          BufferId state, const DeltaNet& shape);
   BufferId ssm_gated_norm(std::string name, BufferId x, BufferId z, BufferId w, float eps, std::uint32_t group);
   BufferId softcap(std::string name, BufferId x, float cap);
-  // From the hidden state to tokens: gathers the output rows, norm, head, sampling, output ring. Logits are out.logits.
+  // From the hidden state to tokens: gathers the output rows, then norm, head, sampling and output ring. The logits are
+  // the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
 
   std::uint32_t width(BufferId buffer) const;  // the contiguous extent
@@ -109,14 +111,14 @@ class Builder {
   // Rows of a RoPE table with variants.
   BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
 
-  // What a family cannot run; finish() gives the first such mistake.
+  // Reports what a family cannot run; finish() returns the first such mistake.
   void refuse(std::string message);
 
   const ModelConfig& config() const { return config_; }
   const GraphOptions& options() const { return options_; }
 
-  // The graph, or the first mistake. Tensors of the file that no node uses are an error, but for those in `ignored`
-  // (prefixes).
+  // Returns the graph, or the first mistake. Tensors of the file that no node uses are an error, except those whose
+  // names begin with an entry of `ignored`.
   Result<ir::Graph> finish(const std::vector<std::string>& ignored = {});
 
  private:

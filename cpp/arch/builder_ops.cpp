@@ -1,4 +1,4 @@
-// The nodes that Builder writes, one function an op.
+// The nodes that Builder writes, one function for each op.
 #include "arch/builder.h"
 #include "ir/op_rules.h"
 

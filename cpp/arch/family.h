@@ -1,4 +1,4 @@
-// A model family: from a config to the IR. One file a family; CMake writes the list of them from the file names.
+// A model family: makes the IR of a config. Each family has a file; CMake writes the list of them from the file names.
 // Thread rule: the functions are pure.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace zinc_rt::arch {
 
-// What an engine adds to a model's shape.
+// The sizes that an engine adds to a model's shape.
 struct GraphOptions {
   ir::Stage stage = ir::Stage::kPrefill;
   std::uint32_t max_slots = 1;
-  std::uint32_t state_entries = 1;   // of recurrent state: max_slots, then checkpoints
+  std::uint32_t state_entries = 1;   // entries of recurrent state: max_slots, then checkpoints
   std::uint32_t max_context = 0;     // tokens a slot can hold, a multiple of the page
   std::uint32_t n_pages = 0;         // of the KV pool
   std::uint32_t history_tokens = 0;  // extent of request.history
@@ -44,14 +44,14 @@ struct Family {
   // The graph of a stage. Errors name the tensor or key.
   Result<ir::Graph> (*build)(const ModelConfig& config, const Weights& weights, const GraphOptions& options);
   std::vector<RopeTable> (*rope_tables)(const ModelConfig& config, const Weights& weights);
-  // The variant for the logits of the last of n_tokens, below the tables' number of them; null: there is one. All keys
-  // that a token sees are of its variant, so a text that grows past a change is run again from its start: logits then
-  // depend on the text alone.
+  // The variant for the logits of the last of n_tokens tokens, less than the tables' number of variants; null: there is
+  // only one. All keys that a token sees must be of its variant, so a text that grows past a change is computed again
+  // from its start: logits then depend on the text alone.
   std::uint32_t (*rope_variant)(const ModelConfig& config, const Weights& weights, std::uint64_t n_tokens) = nullptr;
 };
 
 std::span<const Family* const> families();
-// kUnavailable with the list of supported ones.
+// Errors: kUnavailable with the list of supported ones.
 Result<const Family*> find_family(std::string_view architecture);
 
 }  // namespace zinc_rt::arch

@@ -1,4 +1,4 @@
-// The three kinds of memory that a tier may have (the memory plan and the rings name them alike).
+// The kinds of memory that a tier may have. The memory plan and the rings use the same names.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace zinc_rt {
 
 enum class Heap : std::uint8_t {
-  kDeviceLocal,  // the device's own; the host may not see it
-  kBar,          // the device's own, seen by the host: small things that both touch each step
-  kHostVisible,  // the host's, seen by the device: staging, step descriptors
+  kDeviceLocal,  // the device's own; the host cannot access it
+  kBar,          // the device's own, accessible to the host: for small data that both use in each step
+  kHostVisible,  // the host's, accessible to the device: staging, step descriptors
 };
 std::string_view to_string(Heap heap);
 

@@ -12,10 +12,10 @@ namespace zinc_rt {
 
 class LatencySketch {
  public:
-  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; what lies beyond counts as these
+  static constexpr double kMinMs = 1e-3, kMaxMs = 3.6e6;  // 1 us to 1 h; values beyond count as these
   static constexpr double kRelativeError = 1.0 / 64;
 
-  void record(double ms);  // anything but a number counts as kMinMs
+  void record(double ms);  // NaN counts as kMinMs
   void merge(const LatencySketch& other);
   // The value of rank ceil(p * count), 1 at least; the first and the last rank are exact. 0 when empty.
   double quantile(double p) const;
@@ -26,7 +26,8 @@ class LatencySketch {
   double max_ms() const { return max_; }
 
  private:
-  // The bits of a positive double, seen as an integer, grow with it: exponent and upper mantissa are the bucket.
+  // The bits of a positive double, read as an integer, are ordered as the double is: the exponent and the upper bits of
+  // the mantissa give the bucket.
   static constexpr int kShift = 52 - 5;
   static constexpr std::uint64_t kFirst = std::bit_cast<std::uint64_t>(kMinMs) >> kShift;
   static constexpr std::size_t kBuckets = (std::bit_cast<std::uint64_t>(kMaxMs) >> kShift) - kFirst + 1;

@@ -14,8 +14,8 @@
 namespace zinc_rt {
 namespace {
 
-// The message with its control characters escaped: what clients say goes into it, and none of it may look like a line
-// of its own.
+// The message with its control characters escaped: it may contain texts of clients, and none of these may look like a
+// line of the log.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {

@@ -1,4 +1,4 @@
-// The log: spdlog on stderr, level by ZINC_RT_LOG. Never on a thread that runs kernels.
+// The log: spdlog on stderr, with the level that ZINC_RT_LOG gives. Threads that run kernels must not log.
 #pragma once
 
 #include <spdlog/spdlog.h>

@@ -14,7 +14,7 @@
 namespace zinc_rt {
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  // O_NONBLOCK: a fifo would be waited for until somebody writes. It changes nothing for files.
+  // O_NONBLOCK: opening a fifo would otherwise wait until somebody writes to it. It changes nothing for files.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const auto code = errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable;

@@ -27,8 +27,8 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-// Takes the whole pages of `bytes`, a part of a MappedFile, out of this process's memory; what is read again comes from
-// the file again.
+// Releases the memory of the whole pages in `bytes`, which is a part of a MappedFile. Reading them again reads the file
+// again.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace zinc_rt

@@ -1,4 +1,4 @@
-// A list of names that is asked for places by name, while compiling: constexpr NameList kSymbols{"dim:n", "dim:d"};
+// A list of names that gives the index of a name at compile time: constexpr NameList kSymbols{"dim:n", "dim:d"};
 // values[kSymbols["dim:d"]]. A name that is not in the list does not compile.
 // Thread rule: immutable.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace zinc_rt {
 
-// Not constexpr, so that a constant expression that comes here is an error.
+// Not constexpr, so that a constant expression that reaches it does not compile.
 inline std::size_t name_is_not_in_the_list() {
   return 0;
 }

@@ -1,5 +1,6 @@
-// Every environment variable of the project: the only place that reads the environment. `zinc-rt tiers --env` prints
-// the table. Thread rule: reads only; the process must not change its environment meanwhile.
+// The environment variables of the project. No other file reads the environment. `zinc-rt tiers --env` prints the
+// table.
+// Thread rule: reads only; the process must not change its environment meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace zinc_rt::options {
 
 struct Variable {
   std::string_view name;
-  std::string_view fallback;  // what holds when it is not set
+  std::string_view fallback;  // its value when it is not set
   std::string_view help;
 };
 std::span<const Variable> variables();
@@ -22,7 +23,7 @@ std::span<const Variable> variables();
 // The value, or the fallback of the table. REQUIRES: the table has the name.
 std::string get(std::string_view name);
 bool is_set(std::string_view name);
-// Where files of the program's own go that outlive it; empty: the user has no such place.
+// The folder for files of the program that outlive it; empty: the user has none.
 std::string state_folder();
 // The value as a number in [low, high]. Errors: kInvalidArgument with name, value and range.
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);

@@ -18,13 +18,13 @@
 namespace zinc_rt {
 namespace {
 
-// What a rename would replace by a file.
+// Whether a path is something that a rename would replace by a plain file.
 bool is_written_directly(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode);
 }
 
-// The descriptor of this process that a path names, -1: none.
+// The descriptor of this process that a path names; -1: it names none.
 int descriptor_of(std::filesystem::path path) {
   constexpr int kMaxLinks = 40;
   const auto own = "/proc/" + std::to_string(::getpid()) + "/fd";
@@ -42,9 +42,9 @@ int descriptor_of(std::filesystem::path path) {
   return -1;
 }
 
-// Through links, also to a target that is not there yet.
+// Follows links, also to a target that does not exist yet.
 std::string target_of(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as Linux has it
+  constexpr int kMaxLinks = 40;  // as in Linux
   std::filesystem::path target = path;
   std::error_code ignored;
   for (int i = 0; i < kMaxLinks && std::filesystem::is_symlink(target, ignored); ++i)
@@ -56,7 +56,7 @@ std::string target_of(const std::string& path) {
 
 Result<OutputFile> OutputFile::create(std::string path) {
   OutputFile file;
-  // Opened anew it would begin at its first byte, over what is there.
+  // Opening it again would write from its first byte, over what is there.
   if (const int fd = descriptor_of(path); fd >= 0) {
     file.fd_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (file.fd_ < 0)

@@ -1,6 +1,7 @@
-// A file that appears whole or not at all: written under another name beside its place, then renamed. Of a link, its
-// target; devices, pipes and the like are written as they are, and so is what a descriptor of this process
-// (/dev/stdout, /dev/fd/3) stands for, from where it is. Thread rule: one thread at a time.
+// A file that appears whole or not at all: it is written under another name in the same folder, then renamed. Where the
+// path is a link, this holds for its target. Devices and pipes are written directly, and so is a path that stands for a
+// descriptor of this process (/dev/stdout, /dev/fd/3), from its current position.
+// Thread rule: one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +19,13 @@ class OutputFile {
   static Result<OutputFile> create(std::string path);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&& other) noexcept;
-  ~OutputFile();  // takes away what was not committed
+  ~OutputFile();  // removes what was not committed
 
-  // Errors of the system come from any of these, with the path; after one, only destruction is left.
+  // Each of these may return an error of the system, with the path. After an error the object can only be destroyed.
   Status write(std::span<const std::byte> bytes);
   Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
   Status pad_to(std::uint64_t alignment);  // zeros up to a multiple
-  Status commit();                         // to disk, then to its name; replaces a file of that name
+  Status commit();                         // writes to disk, then renames; replaces a file of that name
   std::uint64_t n_bytes() const { return n_bytes_; }
 
  private:

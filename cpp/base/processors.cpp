@@ -19,7 +19,7 @@
 namespace zinc_rt {
 namespace {
 
-// The mask of any machine: the kernel refuses one that is shorter than its own.
+// A mask large enough for any machine: the kernel refuses one that is shorter than its own.
 std::vector<int> affinity() {
   std::vector<int> ids;
   for (int n = 1024; n <= 1 << 20; n *= 4) {
@@ -37,7 +37,7 @@ std::vector<int> affinity() {
 }
 
 int count_cores(const std::vector<int>& ids, const std::string& root) {
-  std::set<std::string> cores;  // by the list of their processors
+  std::set<std::string> cores;  // each named by the list of its processors
   for (const int id : ids) {
     std::ifstream file(fmt::format("{}/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", root, id));
     std::string siblings;
@@ -47,14 +47,14 @@ int count_cores(const std::vector<int>& ids, const std::string& root) {
   return static_cast<int>(cores.size());
 }
 
-// 0: not a number, or no limit ("max", -1).
+// Returns 0 for a text that is not a number or means no limit ("max", -1).
 double to_number(const std::string& text) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? static_cast<double>(value) : 0;
 }
 
-// quota / period, of one folder of a cgroup; none where there is no limit or no file.
+// quota / period of one folder of a cgroup; nothing where there is no limit or no file.
 std::optional<double> quota_of(const std::string& folder, bool v2) {
   std::string quota, period;
   if (v2) {
@@ -69,8 +69,8 @@ std::optional<double> quota_of(const std::string& folder, bool v2) {
 }
 
 // A line of /proc/self/cgroup is "id:controllers:path"; id 0 without controllers is v2. In a container the path may be
-// the host's, of which only the end, as the root of the mount, is to be seen: so each folder above it is asked, and
-// those that are not there say nothing.
+// the host's, where only its end is visible, as the root of the mount. So each folder above it is looked at, and those
+// that do not exist are passed over.
 std::optional<double> find_quota(const std::string& root) {
   std::optional<double> least;
   std::ifstream file(root + "/proc/self/cgroup");
@@ -120,7 +120,7 @@ Processors find_processors(const std::string& root) {
 }
 
 bool survives(bool (*test)()) {
-  // Like fork, but its end sends no signal that the program around us might wait for.
+  // Like fork, but the end of the process sends no signal, which the surrounding program might wait for.
   const auto child = static_cast<pid_t>(syscall(SYS_clone, 0, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return false;
   if (child == 0) {

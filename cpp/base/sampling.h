@@ -12,7 +12,7 @@ struct TokenBias {
   float bias = 0;
 };
 
-// In place of a token where the largest logit of a row is no finite number.
+// Stands for the token of a row whose largest logit is not finite.
 inline constexpr std::int32_t kNoToken = -1;
 
 struct Sampling {

@@ -15,7 +15,7 @@
 namespace zinc_rt {
 namespace {
 
-// Longer than the gaps between the ranges of a step, far shorter than a time slice of another process.
+// How long a thread spins: longer than the gaps between the ranges of a step, far shorter than a time slice.
 constexpr double kSpinMicros = 20;
 
 inline void pause_once() {
@@ -26,8 +26,8 @@ inline void pause_once() {
 #endif
 }
 
-// Turns of spin_while in kSpinMicros. A pause is some 10 to 150 cycles, by processor. The fastest of several tries is
-// one in which no other thread ran.
+// How many turns of spin_while take kSpinMicros. A pause is about 10 to 150 cycles, depending on the processor. Of
+// several measurements the fastest is taken, since no other thread ran during it.
 int calibrated_spins() {
   using Clock = std::chrono::steady_clock;
   constexpr int kTurns = 200;
@@ -41,7 +41,7 @@ int calibrated_spins() {
   return static_cast<int>(kSpinMicros * kTurns / std::max(least, 0.1));
 }
 
-// Spins; false when `value` is still `old` after that.
+// Spins while `value` is `old`. False: it still was at the end.
 bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int n_spins) {
   for (int i = 0; i < n_spins; ++i) {
     if (value.load(std::memory_order_acquire) != old) return true;
@@ -52,7 +52,7 @@ bool spin_while(const std::atomic<std::uint32_t>& value, std::uint32_t old, int 
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4 && std::atomic<std::uint32_t>::is_always_lock_free);
 
-// Returns when woken, at once when `value` is not `old`, and sometimes without a reason.
+// Sleeps until woken. Returns at once when `value` is not `old`, and may return without a reason.
 void sleep_while(std::atomic<std::uint32_t>& value, std::uint32_t old) {
   syscall(SYS_futex, &value, FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
 }
@@ -64,7 +64,7 @@ void wake(std::atomic<std::uint32_t>& value, int n) {
 }  // namespace
 
 ThreadPool::ThreadPool(int n_threads) : blocks_(new Block[static_cast<std::size_t>(std::max(n_threads, 1))]) {
-  // Who spins on a processor that another thread of the range needs keeps it from its end.
+  // A thread that spins on a processor that another thread of the range needs would delay the end of the range.
   static const int n_spins = calibrated_spins();
   if (n_threads <= find_processors().n_usable()) n_spins_ = n_spins;
   workers_.reserve(static_cast<std::size_t>(std::max(n_threads - 1, 0)));
@@ -82,7 +82,7 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-// Calls the body for what is unclaimed of a block; returns how often. Once it holds a claim the range stays the same.
+// Claims indices of a block and calls the body for them; returns how many. While it holds a claim the range cannot end.
 std::uint64_t ThreadPool::take_block(int block, int worker) {
   auto& unclaimed = blocks_[static_cast<std::size_t>(block)].unclaimed;
   std::uint64_t done = 0, end = 0;
@@ -100,7 +100,7 @@ void ThreadPool::take_items(int worker) {
   std::uint64_t done = 0;
   for (int i = 0; i < n; ++i) done += take_block(worker + i < n ? worker + i : worker + i - n, worker);
   if (done == 0) return;
-  const auto range = range_;  // not the caller's to change before what follows
+  const auto range = range_;  // the caller cannot change it before unfinished_ is decreased below
   if (unfinished_.fetch_sub(done, std::memory_order_acq_rel) != done) return;
   ended_.store(range, std::memory_order_seq_cst);
   if (caller_sleeps_.load(std::memory_order_seq_cst)) wake(ended_, 1);
@@ -120,7 +120,7 @@ void ThreadPool::run(std::uint64_t n, Call call, void* context) {
   for (std::uint64_t b = 0; b < n_blocks_; ++b)
     blocks_[b].unclaimed.store(block_begin(b + 1) - block_begin(b), std::memory_order_release);
   epoch_.store(range_, std::memory_order_seq_cst);
-  // Either a worker that goes to sleep is counted here, or the kernel shows it the new epoch.
+  // A worker that is about to sleep is either counted here already, or the kernel shows it the new epoch.
   if (const auto asleep = n_asleep_.load(std::memory_order_seq_cst); asleep > 0)
     wake(epoch_, static_cast<int>(std::min<std::uint64_t>(asleep, n - 1)));
   take_items(0);
@@ -135,7 +135,7 @@ void ThreadPool::wait_for_end() {
   caller_sleeps_.store(false, std::memory_order_relaxed);
 }
 
-// Returns the epoch that comes after one that was seen.
+// Waits for an epoch other than the one that was seen, and returns it.
 std::uint32_t ThreadPool::wait_for_range(std::uint32_t seen) {
   if (!spin_while(epoch_, seen, n_spins_)) {
     n_asleep_.fetch_add(1, std::memory_order_seq_cst);

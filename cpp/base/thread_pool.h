@@ -22,7 +22,7 @@ class ThreadPool {
   int n_threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // Calls body(index, worker) once for each index in [0, n), worker in [0, n_threads); returns when all calls have.
-  // A worker begins with a block of its own, the same for the same n, and goes on with what others have left.
+  // A worker begins with a block of its own, the same one for the same n, and then takes what is left of other blocks.
   template <class Body>
   void parallel_for(std::uint64_t n, Body&& body) {
     run(
@@ -34,11 +34,11 @@ class ThreadPool {
   }
 
  private:
-  // Two lines of 64 bytes: processors fetch them in pairs.
+  // Two cache lines of 64 bytes, since processors fetch them in pairs.
   static constexpr std::size_t kLine = 128;
   using Call = void (*)(void* context, std::uint64_t index, int worker);
   struct alignas(kLine) Block {
-    std::atomic<std::uint64_t> unclaimed{0};  // its last indices
+    std::atomic<std::uint64_t> unclaimed{0};  // how many of its last indices nobody has claimed
   };
 
   void run(std::uint64_t n, Call call, void* context);
@@ -53,11 +53,11 @@ class ThreadPool {
   }
 
   std::vector<std::thread> workers_;
-  std::unique_ptr<Block[]> blocks_;  // one a thread
+  std::unique_ptr<Block[]> blocks_;  // one for each thread
   int n_spins_ = 0;
 
-  // Written by the caller. What is not atomic is written while nothing is unfinished, and read by those who hold a
-  // claim of the range.
+  // Written by the caller. What is not atomic is written while nothing is unfinished, and is read only by threads that
+  // hold a claim of the range.
   alignas(kLine) std::atomic<std::uint32_t> epoch_{0};  // grows with each range, and at the end
   std::atomic<bool> stop_{false};
   std::uint32_t range_ = 0;  // the epoch of the range, before the epoch says so
@@ -65,17 +65,18 @@ class ThreadPool {
   Call call_ = nullptr;
   void* context_ = nullptr;
 
-  // Written by workers that go to sleep, or wake.
+  // Written by workers that go to sleep or wake up.
   alignas(kLine) std::atomic<std::uint32_t> n_asleep_{0};
 
-  // Indices whose calls have not returned. A range is over when this is 0, so a worker that was not scheduled in time
-  // holds nobody up: it finds nothing to claim. Who brings it to 0 tells the caller which range has ended.
+  // How many indices have calls that have not returned. The range is over when this is 0, so a worker that was not
+  // scheduled in time delays nobody: it finds nothing to claim. The thread that brings it to 0 tells the caller which
+  // range has ended.
   alignas(kLine) std::atomic<std::uint64_t> unfinished_{0};
   std::atomic<std::uint32_t> ended_{0};
   std::atomic<bool> caller_sleeps_{false};
 };
 
-// Threads for heavy work, by what this process may use (base/processors.h).
+// The number of threads for heavy work, by the processors that this process may use (base/processors.h).
 int usable_threads();
 
 }  // namespace zinc_rt

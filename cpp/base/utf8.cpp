@@ -25,7 +25,7 @@ constexpr Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
-// Length of the prefix of `text` that is a well-formed sequence or the start of one; `whole` says which. At least 1.
+// The length, at least 1, of the prefix of `text` that is a well-formed sequence (then `whole`) or the start of one.
 std::size_t sequence_prefix(std::string_view text, bool& whole) {
   const Lead lead = lead_of(static_cast<std::uint8_t>(text[0]));
   whole = lead.n_bytes == 1;

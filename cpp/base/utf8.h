@@ -21,7 +21,8 @@ inline bool is_utf8(std::string_view text) {
   return utf8_valid_prefix(text) == text.size();
 }
 
-// Whether a line that shows the text could look like two: C0, DEL, C1, or Unicode's separators of lines.
+// Whether the text, shown in a line, could make it look like two lines: it has a character of C0 or C1, DEL, or one of
+// Unicode's line separators.
 bool has_control_characters(std::string_view utf8);
 
 // The code point of a well-formed sequence. REQUIRES: utf8_sequence_bytes(sequence) == sequence.size().

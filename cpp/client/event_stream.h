@@ -1,4 +1,4 @@
-// Server-sent events: the data of each, out of pieces that end anywhere.
+// Reads server-sent events from pieces that may end anywhere, and gives the data of each event.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -9,8 +9,8 @@ namespace zinc_rt::client {
 
 class EventStream {
  public:
-  // Calls on_data(std::string_view) for each event that ends in this piece; lines of other fields and comments are
-  // skipped. on_data gives whether to go on.
+  // Calls on_data(std::string_view) for each event that ends in this piece. Lines of other fields and comments are
+  // skipped. on_data returns whether to go on.
   template <class OnData>
   bool push(std::string_view piece, OnData&& on_data) {
     for (const char c : piece) {
@@ -28,7 +28,7 @@ class EventStream {
   }
 
  private:
-  // True: an event with data has ended.
+  // Returns true when an event with data has ended.
   bool end_line();
 
   std::string line_, data_;

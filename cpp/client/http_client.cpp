@@ -31,9 +31,9 @@ using Task = asio::awaitable<void, Executor>;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<Executor>{});
 
 constexpr std::uint32_t kMaxHead = 64u << 10;
-constexpr std::size_t kMaxIdle = 1024;  // connections that are kept
+constexpr std::size_t kMaxIdle = 1024;  // how many connections are kept for later calls
 
-// A connection. All of it, and all below, is the I/O thread's.
+// A connection. It and everything below belongs to the I/O thread.
 template <class Stream>
 struct Link {
   template <class... Args>
@@ -45,7 +45,7 @@ struct Link {
     else
       return stream.next_layer();
   }
-  // Nothing has come and nobody has left since the last answer.
+  // Whether no byte has come since the last answer and the server has not closed the connection.
   bool is_quiet() {
     char byte;
     return ::recv(socket().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
@@ -213,7 +213,7 @@ class ClientOf final : public HttpClient {
     auto& link = *state->link;
     const std::string message = head(state->call) + state->call.body;
     const auto bytes = asio::buffer(message);
-    // A server may answer before it has read all, and close: what it says is read in any case.
+    // A server may answer and close before it has read the whole request, so its answer is read in any case.
     const auto [unsent, n_sent] = co_await asio::async_write(link.stream, bytes, kAwait);
     http::response_parser<http::string_body> parser;
     parser.header_limit(kMaxHead);

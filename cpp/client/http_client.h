@@ -1,4 +1,4 @@
-// HTTP/1.1 as a client: many calls at once to one server, whose answers come in pieces.
+// An HTTP/1.1 client: many calls at once to one server, with answers that come in pieces.
 // Thread rule: an HttpClient and its calls may be used from any thread; events come on the client's own thread, one at
 // a time, and must not block for long, nor destroy the client.
 #pragma once
@@ -20,9 +20,9 @@ struct Url {
   bool is_tls = false;
   std::string host;  // without brackets
   std::uint16_t port = 80;
-  std::string path;  // empty, or from its '/' on, without one at the end
+  std::string path;  // empty, or beginning with '/' and not ending with it
 
-  std::string authority() const;  // as a Host header has it
+  std::string authority() const;  // as in a Host header
 };
 // Errors: kInvalidArgument, naming what is wrong. User names, queries and fragments are refused.
 Result<Url> parse_url(std::string_view text);
@@ -34,27 +34,27 @@ struct HttpCall {
   std::string target;  // path and query
   Headers headers;     // besides Host and Content-Length
   std::string body;
-  double timeout_s = 60;  // from start() to the end of the answer
+  double timeout_s = 60;  // seconds from start() to the end of the answer
 };
 
 struct HttpEnd {
   enum Kind : std::uint8_t {
     kWhole,
-    kCancelled,   // by cancel(), or by an event
-    kNoConnect,   // nobody answers there
+    kCancelled,   // by cancel(), or by a callback
+    kNoConnect,   // no connection could be made
     kTimeout,     // timeout_s went by
-    kIncomplete,  // the connection ended within the answer, or what came is no HTTP
+    kIncomplete,  // the connection ended within the answer, or the answer is not HTTP
   } kind = kWhole;
-  std::string error;  // in words; empty with kWhole and kCancelled
+  std::string error;  // what went wrong; empty with kWhole and kCancelled
 };
 
 struct HttpEvents {
   std::function<void(int status, const Headers& headers)> on_head;
   std::function<bool(std::string_view piece)> on_body;  // false: hang up
-  std::function<void(const HttpEnd& end)> on_end;       // last, once
+  std::function<void(const HttpEnd& end)> on_end;       // called last, once
 };
 
-// A call under way.
+// A call that is under way.
 class HttpHandle {
  public:
   virtual ~HttpHandle() = default;
@@ -78,7 +78,7 @@ struct HttpAnswer {
   Headers headers;
   std::string body;
 };
-// The usual words for a status: "Bad Gateway". Empty: it is none that is known.
+// The usual words for a status, such as "Bad Gateway"; empty: the status is not known.
 std::string_view words_of_status(int status);
 
 // Waits for the whole answer. Errors: kUnavailable, for every end but kWhole.

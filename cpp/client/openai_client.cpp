@@ -28,7 +28,8 @@ std::uint32_t count_of(const Json& object, const char* key) {
   return it != object.end() && it->is_number_unsigned() ? it->get<std::uint32_t>() : 0;
 }
 
-// The message of OpenAI's error object, of the likes that others send, or the beginning of the body.
+// The message of an error answer: that of OpenAI's error object, or of similar objects that other servers send, or the
+// beginning of the body.
 std::string error_words(const std::string& body) {
   const auto json = Json::parse(body, nullptr, false);
   if (json.is_object()) {
@@ -42,7 +43,7 @@ std::string error_words(const std::string& body) {
   return body.substr(0, 300);
 }
 
-// Why an answer of a status other than 200 is none: proxies and redirects often have no words, or HTML.
+// What to say about an answer with a status other than 200: proxies and redirects often send no text, or HTML.
 std::string refusal_words(int status, const Headers& headers, const std::string& body) {
   auto out = fmt::format("status {}", status);
   if (const auto usual = words_of_status(status); !usual.empty()) out += fmt::format(" {}", usual);
@@ -59,7 +60,7 @@ struct Answer {
   EventStream stream;
   bool is_stream = false, is_done = false;
   Headers headers;
-  std::string body;  // of what is no stream
+  std::string body;  // the body of an answer that is not a stream
 
   void take_head(int status, const Headers& got) {
     end.status = status;

@@ -1,4 +1,4 @@
-// OpenAI's API as a client of any server that speaks it: streamed answers, and the server's own words for errors.
+// A client of OpenAI's API, for any server that speaks it: streamed answers, and errors in the server's own words.
 // Thread rule: as http_client.h; events come on the HttpClient's thread.
 #pragma once
 
@@ -12,10 +12,10 @@ namespace zinc_rt::client {
 using Json = nlohmann::ordered_json;
 
 struct ApiServer {
-  Url url;          // what comes before /v1
+  Url url;          // the part before /v1
   std::string key;  // empty: none
 };
-// Takes http://host:port with or without /v1 behind it.
+// Takes http://host:port with or without /v1 after it.
 Result<ApiServer> api_server(std::string_view url, std::string key);
 
 struct ApiUsage {
@@ -28,7 +28,7 @@ struct ApiPiece {
 };
 
 struct ApiEnd {
-  HttpEnd::Kind kind = HttpEnd::kWhole;  // of the HTTP message
+  HttpEnd::Kind kind = HttpEnd::kWhole;  // how the HTTP message ended
   int status = 0;                        // 0: no answer came
   std::string error;                     // empty: all of the answer came
   double retry_after_s = 0;
@@ -37,7 +37,7 @@ struct ApiEnd {
 };
 
 struct ApiEvents {
-  std::function<bool(const ApiPiece& piece)> on_piece;  // of any choice; false: hang up
+  std::function<bool(const ApiPiece& piece)> on_piece;  // for any choice; return false to hang up
   std::function<void(const ApiEnd& end)> on_end;        // last, once
 };
 

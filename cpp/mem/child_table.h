@@ -1,5 +1,5 @@
-// From a hash to the ids that have it: open addressing, linear probing, at most half full. An id that goes is followed
-// by those behind it, so there are no tombstones and a table does not slow down with age.
+// A hash table from hashes to the ids that have them: open addressing with linear probing, at most half full. When an
+// id is removed, the ids behind it move up, so there are no tombstones and the table does not become slower with age.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -19,26 +19,26 @@ class ChildTable {
 
   std::uint32_t size() const { return size_; }
 
-  // The id with this hash of which is_it(id) holds; kNone: there is none.
+  // The id with this hash for which is_it(id) is true; kNone: there is none.
   template <class Predicate>
   std::uint32_t find(std::uint32_t hash, Predicate&& is_it) const {
     for (std::size_t i = hash & mask_; entries_[i].id != kNone; i = (i + 1) & mask_)
       if (entries_[i].hash == hash && is_it(entries_[i].id)) return entries_[i].id;
     return kNone;
   }
-  // REQUIRES: fewer than n_ids are in.
+  // REQUIRES: the table has fewer than n_ids ids.
   void insert(std::uint32_t hash, std::uint32_t id) {
     std::size_t i = hash & mask_;
     while (entries_[i].id != kNone) i = (i + 1) & mask_;
     entries_[i] = {hash, id};
     ++size_;
   }
-  // REQUIRES: it is in, with this hash.
+  // REQUIRES: the table has the id, with this hash.
   void erase(std::uint32_t hash, std::uint32_t id) {
     std::size_t hole = hash & mask_;
     while (entries_[hole].id != id) hole = (hole + 1) & mask_;
     for (std::size_t i = (hole + 1) & mask_; entries_[i].id != kNone; i = (i + 1) & mask_) {
-      // What lies at i may move to the hole unless its home lies behind the hole.
+      // The entry at i may move to the hole unless its home is behind the hole.
       const std::size_t from_home = (i - entries_[i].hash) & mask_;
       if (from_home < ((i - hole) & mask_)) continue;
       entries_[hole] = entries_[i];

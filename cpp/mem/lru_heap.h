@@ -1,4 +1,4 @@
-// Ids by the time of their last use, the oldest on top: a binary heap that knows where each id stands.
+// Ids by the time of their last use, the oldest on top: a binary heap that knows the position of each id.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -36,7 +36,7 @@ class LruHeap {
       sink(place, last);
   }
 
-  // For tests: no entry is older than the one above it, and every id stands where it is said to.
+  // For tests: no entry is older than the one above it, and the position of every id is right.
   bool is_sound() const {
     std::uint32_t n_placed = 0;
     for (const std::uint32_t place : places_) n_placed += place != kNone;
@@ -75,7 +75,7 @@ class LruHeap {
   }
 
   std::vector<Entry> entries_;         // a binary heap
-  std::vector<std::uint32_t> places_;  // where an id stands in it; kNone: not in it
+  std::vector<std::uint32_t> places_;  // the position of an id in it; kNone: it is not there
 };
 
 }  // namespace zinc_rt::mem

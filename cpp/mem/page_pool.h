@@ -1,5 +1,5 @@
-// KV pages: which are free, who refers to the others. A page holds the K and V of all attention layers for kPageTokens
-// tokens; this class counts references and allocates no device memory.
+// KV pages: which are free, and how many references the others have. A page holds the K and V of all attention layers
+// for kPageTokens tokens; this class counts references and allocates no device memory.
 // Thread rule: one thread at a time. Nothing allocates after construction.
 #pragma once
 
@@ -18,7 +18,7 @@ inline std::uint32_t pages_for(std::uint64_t n_tokens) {
   return static_cast<std::uint32_t>((n_tokens + kPageTokens - 1) / kPageTokens);
 }
 
-// One page's row of the table that a device can mirror.
+// The entry of a page in the table, which a device can mirror.
 struct PageMeta {
   std::uint32_t ref_count = 0;       // 0: free; slots that list the page, plus 1 if the prefix cache holds it
   std::uint32_t owner_slot = kNone;  // the slot that writes it; kNone: free, or shared, and nobody writes
@@ -35,11 +35,12 @@ class PagePool {
   const PageMeta& meta(std::uint32_t page) const { return metas_[page]; }
   std::span<const PageMeta> metas() const { return metas_; }
 
-  // A free page with one reference, lower ids first in a new pool, else the one freed last; kNone when there is none.
+  // Takes a free page and gives it one reference; kNone when there is none. A new pool gives lower ids first, later the
+  // page that was freed last.
   std::uint32_t take(std::uint32_t owner_slot, std::uint32_t tenant_id);
-  // One reference more. Errors: kInternal for a page that is free or does not exist.
+  // Adds a reference. Errors: kInternal for a page that is free or does not exist.
   Status add_ref(std::uint32_t page);
-  // One reference less; the page is free when none is left. Errors: kInternal as above.
+  // Removes a reference; the page is free when none is left. Errors: kInternal as above.
   Status release(std::uint32_t page);
   void set_owner(std::uint32_t page, std::uint32_t slot) { metas_[page].owner_slot = slot; }
   void set_token_count(std::uint32_t page, std::uint32_t n) { metas_[page].token_count = n; }

@@ -91,7 +91,7 @@ PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> t
   }
   use(match.node);
   if (match.state_node != kNone) checkpoints_[checkpoint(match.state_node)].used_at = ++clock_;
-  // At most 15 are shared: a child with all 16 would have been found.
+  // At most 15 tokens match: a child with all 16 would have been found.
   if (const Shared best = best_child(match.node, tokens); best.node != kNone) {
     use(best.node);
     match.partial_page = best.node;
@@ -204,7 +204,7 @@ PrefixCache::Node PrefixCache::extend(Node parent, std::span<const std::int32_t>
   return grow(page, tokens, hash);
 }
 
-// `tokens` take the place of the node's tokens, which they begin with. What extend gives.
+// Replaces the node's tokens by `tokens`, which begin with them. Returns what extend returns.
 PrefixCache::Node PrefixCache::grow(Node node, Tokens tokens, std::uint32_t hash) {
   Entry& entry = nodes_[node];
   if (tokens.size() > entry.n_tokens) {
@@ -239,7 +239,7 @@ bool PrefixCache::evict_one() {
   return false;
 }
 
-// Children before their parents; a node is looked at again when its last child has been.
+// Visits children before their parents: a node is looked at again when its last child is gone.
 std::uint32_t PrefixCache::flush(Node root) {
   const std::uint32_t n_before = n_nodes_;
   Node node = root;

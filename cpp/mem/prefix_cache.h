@@ -1,16 +1,16 @@
-// The prefix cache: which pages hold the KV of which token prefixes. A radix tree a scope, one node a page: a node is
-// the 16 tokens of its page after the tokens of its ancestors. Scopes (a tenant or an isolation group, and a variant of
-// the position encoding) never see each other's nodes.
+// The prefix cache: which pages hold the KV of which token prefixes. Each scope has a radix tree with a node for each
+// page: a node stands for the 16 tokens of its page after the tokens of its ancestors. A scope is a tenant or an
+// isolation group with a variant of the position encoding; scopes never see each other's nodes.
 //
-// Children are found by SipHash-2-4 of (parent, tokens) under a key drawn at random for each process, and are compared
-// token by token, so a collision costs a look and never gives another prefix's pages. A leaf may be partial: fewer than
-// 16 tokens, of a page that its owner may still append to; what lies before those tokens never changes.
+// Children are found by SipHash-2-4 of (parent, tokens) under a key that is random for each process, and are compared
+// token by token, so a collision costs a comparison and never gives the pages of another prefix. A leaf may be partial:
+// it has fewer than 16 tokens, of a page that its owner may still append to; the tokens that it has never change.
 //
-// A page is in at most one node, so a node's id is its page, and roots are numbered behind the pages.
+// A page is in at most one node, so a node's id is that of its page; roots are numbered after the pages.
 //
-// Eviction: a leaf that nobody pins, least recently used first. A node counts as used when it, or a node below it, is
-// matched, extended to or unpinned. Only the lowest node is stamped: when its turn comes as the oldest leaf, its parent
-// is older than all other leaves too, or has a newer stamp of its own.
+// Eviction takes leaves that nobody pins, the least recently used first. A node counts as used when it, or a node below
+// it, is matched, extended to or unpinned. Only the lowest node of these gets the time: when it has become the oldest
+// leaf and is evicted, its parent is older than all other leaves too, or has a newer time of its own.
 // Thread rule: one thread at a time. Nothing allocates after construction, except in add_scope.
 #pragma once
 
@@ -36,39 +36,41 @@ class PrefixCache {
     std::uint32_t n_pages = 0;      // its depth: full pages that match
     Node state_node = kNone;        // the deepest of root..node with a checkpoint; kNone: none has one
     std::uint32_t state_pages = 0;  // its depth
-    // A page whose first partial_tokens tokens (1 to 15) match what follows, for a copy. It stays in the cache until
-    // the next call that evicts or flushes.
+    // A page whose first partial_tokens tokens (1 to 15) match what follows; the caller may copy it. It stays in the
+    // cache until the next call that evicts or flushes.
     std::uint32_t partial_page = kNone;
     std::uint32_t partial_tokens = 0;
   };
 
-  // n_checkpoints: ids [0, n) of copies of recurrent state that nodes may hold. hash_mask: the bits of the hash that
-  // are used; tests make collisions by it. The pool must outlive the cache.
+  // n_checkpoints: nodes may hold copies of recurrent state, with ids [0, n_checkpoints). hash_mask: the bits of the
+  // hash that are used; tests use it to make collisions. The pool must outlive the cache.
   PrefixCache(PagePool& pool, SipKey key, std::uint32_t n_checkpoints = 0, std::uint32_t hash_mask = 0xFFFFFFFFu);
 
-  // A new empty tree; its root. Roots are never evicted. Scopes are reused after drop_scope.
+  // Makes an empty tree and returns its root. Roots are never evicted. After drop_scope a root may be given out again.
   Node add_scope();
-  // flush, then the root may be given out again. REQUIRES: no node of it is pinned.
+  // Flushes the scope and frees its root. REQUIRES: no node of it is pinned.
   void drop_scope(Node root);
 
   // Whether a scope holds nothing and nobody has pinned its root.
   bool is_unused(Node root) const { return nodes_[root].first_child == kNone && nodes_[root].locks == 0; }
 
-  // The longest match of a prefix of `tokens`. Counts as a use of the nodes on the way, of the partial page and of the
-  // checkpoint that it names. Of the children that may match partly, the kPartialLooks used last are looked at.
+  // The longest match of a prefix of `tokens`. This counts as a use of the nodes on the way, of the partial page and of
+  // the checkpoint that it names. Of the children that may match in part, only the kPartialLooks that were used last
+  // are compared.
   Match match(Node root, std::span<const std::int32_t> tokens);
   static constexpr std::uint32_t kPartialLooks = 32;
 
-  // A pinned node and its ancestors are not evicted. Pins count. To move a pin down, pin the child before unpinning its
-  // parent: that touches no other ancestor. Unpinning counts as a use. REQUIRES of unpin: the node is pinned.
+  // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before
+  // unpinning its parent: then no other ancestor is visited. Unpinning counts as a use. REQUIRES of unpin: the node is
+  // pinned.
   void pin(Node node);
   void unpin(Node node);
 
-  // The child of `parent` with these tokens (1 to 16), made with `page` unless there is one; the cache then holds a
-  // reference to the page. A partial leaf with the same page that `tokens` continues is grown in place, or removed if
-  // a full child with all 16 tokens is there already. With fewer than 16 tokens, gives `parent` (partial leaves are
-  // never parents), and makes nothing if a child that was used lately begins with them.
-  // kNone, and nothing changes: no tokens or too many; a page that is free, or that another node holds.
+  // Returns the child of `parent` with these 1 to 16 tokens. If there is none it is made with `page`, to which the
+  // cache then holds a reference. A partial leaf of the same page that `tokens` continue is extended in place, or
+  // removed if there is a full child with all 16 tokens already. With fewer than 16 tokens the result is `parent`,
+  // since partial leaves are never parents, and nothing is made if a recently used child begins with them. Returns
+  // kNone, and changes nothing, for no tokens or too many, and for a page that is free or in another node.
   Node extend(Node parent, std::span<const std::int32_t> tokens, std::uint32_t page);
 
   Node parent(Node node) const { return nodes_[node].parent; }
@@ -77,26 +79,26 @@ class PrefixCache {
   // The pages from the root to `node`, in order, into `out` (depth(node) entries).
   void path(Node node, std::span<std::uint32_t> out) const;
 
-  // Removes leaves, least recently used first, until a page has become free: one that a slot lists too leaves the tree
-  // and stays with the slot. False when no leaf is left.
+  // Removes leaves, the least recently used first, until a page has become free. A page that a slot lists too leaves
+  // the tree and stays with the slot. False when no leaf is left.
   bool evict_one();
-  // Nodes that evict_one, again and again, would remove: those that are not pinned nor above something pinned. As many
-  // pages become free, except for those that a slot lists without a pin on their node.
+  // How many nodes repeated calls of evict_one would remove: those that are neither pinned nor above a pinned one. As
+  // many pages would become free, except those that a slot lists without a pin on their node.
   std::uint32_t n_evictable() const { return n_nodes_ - n_locked_; }
   std::uint32_t n_nodes() const { return n_nodes_; }  // pages in the tree
-  // Removes all that is not pinned (nor above something pinned) from a scope; how many pages it let go.
+  // Removes all nodes of a scope that are neither pinned nor above a pinned one; returns how many pages that released.
   std::uint32_t flush(Node root);
 
-  // Checkpoints: a free id, or the least recently used one taken from its node; kNone: the cache has none, or all are
-  // lent. A lent id belongs to the caller until attach or give_back. One that match has just named is the last to be
-  // taken, yet it can be: read it before lending as many as there are.
+  // Lends the id of a checkpoint: a free one, or the least recently used one, which is taken from its node. kNone: the
+  // cache has none, or all are lent. A lent id belongs to the caller until attach or give_back. A checkpoint that match
+  // has just named is taken last, but it may be taken: use it before all others are lent.
   std::uint32_t lend_checkpoint();
   void give_back_checkpoint(std::uint32_t id);  // REQUIRES: lent
-  // The node holds it from now on; if it has one already, the new one is given back. REQUIRES: lent.
+  // The node holds the checkpoint from now on; if it has one already, the new one is given back. REQUIRES: lent.
   void attach_checkpoint(Node node, std::uint32_t id);
   std::uint32_t checkpoint(Node node) const { return nodes_[node].checkpoint; }  // kNone: none
 
-  // For tests and simulators: every link, count and reference agrees; a sentence that says what does not, or empty.
+  // For tests and simulators: checks every link, count and reference. Returns what is wrong, in words; empty: nothing.
   std::string check() const;
 
  private:
@@ -106,9 +108,9 @@ class PrefixCache {
     std::array<std::int32_t, kPageTokens> tokens{};
     std::uint32_t n_tokens = 0;
     Node parent = kNone;                                       // kNone: a root, or not in a tree
-    Node first_child = kNone, next = kNone, previous = kNone;  // siblings: the one used last comes first
+    Node first_child = kNone, next = kNone, previous = kNone;  // siblings, the one that was used last first
     std::uint32_t depth = 0;
-    std::uint32_t hash = 0;  // of a full node
+    std::uint32_t hash = 0;  // for a full node
     std::uint32_t pins = 0;
     std::uint32_t locks = 0;  // pins, and children with locks
     std::uint32_t checkpoint = kNone;
@@ -133,18 +135,18 @@ class PrefixCache {
   Tokens tokens(Node node) const { return Tokens(nodes_[node].tokens).first(nodes_[node].n_tokens); }
   std::uint32_t hash(Node parent, Tokens tokens) const;
   Node find(Node parent, Tokens tokens, std::uint32_t hash) const;
-  // The child that begins with most of `tokens`, of the kPartialLooks used last.
+  // Of the kPartialLooks children that were used last, the one that begins with most of `tokens`.
   Shared best_child(Node parent, Tokens tokens) const;
 
   void link_first(Node node);
   void unlink(Node node);
   void move_to_front(Node node);
   void use(Node node);
-  void settle(Node node);  // puts it into the heap or takes it out, as is_evictable says
+  void settle(Node node);  // puts it into the heap or takes it out, by is_evictable
   void lock(Node node);
   void unlock(Node node);
   Node grow(Node node, Tokens tokens, std::uint32_t hash);
-  // A leaf without locks leaves the tree; whether its page is free now.
+  // Removes a leaf without locks from the tree; returns whether its page is free now.
   bool remove(Node node);
   void free_checkpoint(std::uint32_t id);
   std::string check_node(Node node) const;
@@ -153,10 +155,10 @@ class PrefixCache {
   PagePool& pool_;
   SipKey key_;
   std::uint32_t hash_mask_;
-  std::vector<Entry> nodes_;  // one a page, then roots
+  std::vector<Entry> nodes_;  // one for each page, then roots
   std::vector<Node> free_roots_;
   ChildTable full_nodes_;
-  LruHeap leaves_;                            // evictable ones
+  LruHeap leaves_;                            // those that can be evicted
   std::uint32_t n_nodes_ = 0, n_locked_ = 0;  // both without roots
   std::uint64_t clock_ = 0;                   // counts uses
   std::vector<Checkpoint> checkpoints_;

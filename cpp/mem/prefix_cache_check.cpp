@@ -1,11 +1,11 @@
-// PrefixCache::check, apart from the rest since only tests and simulators call it.
+// PrefixCache::check, in a file of its own since only tests and simulators call it.
 #include <fmt/format.h>
 
 #include "mem/prefix_cache.h"
 
 namespace zinc_rt::mem {
 
-// What is wrong with a node of a tree or a root, its children's links among it.
+// What is wrong with a root or a node of a tree, including the links of its children.
 std::string PrefixCache::check_node(Node node) const {
   const Entry& entry = nodes_[node];
   std::uint32_t n_locked_children = 0, n_children = 0;
@@ -81,7 +81,7 @@ std::string PrefixCache::check() const {
     n_locked += nodes_[node].locks > 0;
     n_evictable_leaves += is_evictable(node);
   }
-  // Each node in a tree is some node's child, once, and a level deeper: so all hang from roots.
+  // Each node of a tree is the child of exactly one node, a level deeper, so all nodes are below roots.
   if (n_in_tree != n_nodes_ || n_linked != n_nodes_)
     return fmt::format("{} nodes counted, {} in trees, {} linked", n_nodes_, n_in_tree, n_linked);
   if (n_locked != n_locked_) return fmt::format("{} locked nodes counted, {} there", n_locked_, n_locked);

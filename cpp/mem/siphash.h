@@ -1,4 +1,4 @@
-// SipHash-2-4 (Aumasson and Bernstein): a keyed hash whose collisions nobody without the key can make.
+// SipHash-2-4 (Aumasson and Bernstein): a keyed hash for which nobody can make collisions without the key.
 // Thread rule: pure function.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Each key is a row of a table: field, key, least and largest value, what an absent key means. Values that depend on
-// other values follow in derive_*.
+// Each key is a row of a table: the field, the key, its least and largest value, and the value if the key is absent.
+// Values that depend on other values are computed by the functions derive_*.
 #include "model/config.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ constexpr NumberRow kNumbers[] = {
     {&ModelConfig::final_logit_softcap, ".final_logit_softcapping", 0, 1e6, 0},
 };
 
-// One entry a layer; the file holds an array, MTP blocks included, or one number for all layers.
+// One entry for each layer. The file holds an array, which includes MTP blocks, or one number for all layers.
 struct LayerRow {
   std::vector<std::uint32_t> ModelConfig::* field;
   std::string_view key;
@@ -184,7 +184,7 @@ class ConfigReader {
     return {};
   }
 
-  // One flag a layer, from an array or from a period: every period-th layer is not flagged.
+  // One flag for each layer, from an array or from a period: every period-th layer is not flagged.
   Status read_flags(std::vector<bool>& flags, std::string_view key) {
     const auto* value = metadata_.find(full(key));
     if (value == nullptr) return {};

@@ -23,36 +23,36 @@ struct ModelConfig {
   std::uint32_t quantization_version = 0;
 
   // Sizes.
-  std::uint32_t n_layers = 0;      // that are run
+  std::uint32_t n_layers = 0;      // layers that are run
   std::uint32_t n_mtp_layers = 0;  // multi-token prediction blocks after them in the file, not run
   std::uint32_t model_dim = 0;
   std::uint32_t vocab_size = 0;
   std::uint32_t context_length = 0;
 
-  // Attention. Vectors have one entry a layer. n_kv_heads is that of the first layer that has any: layers without
-  // attention may say 0.
+  // Attention. Vectors have one entry for each layer. n_kv_heads is that of the first layer that has any, since the
+  // file may give 0 for layers without attention.
   std::uint32_t n_heads = 0;
   std::uint32_t n_kv_heads = 0;
   std::vector<std::uint32_t> n_kv_heads_per_layer;
   std::uint32_t head_dim = 0;
   std::uint32_t v_head_dim = 0;
-  std::uint32_t sliding_window = 0;    // tokens a query sees, itself included; 0: all
-  std::vector<bool> is_sliding;        // which layers the window holds for; empty: the file does not say
-  std::uint32_t sliding_head_dim = 0;  // of these layers; head_dim where the file has none
+  std::uint32_t sliding_window = 0;    // how many tokens a query sees, including itself; 0: all
+  std::vector<bool> is_sliding;        // which layers have the window; empty: the file does not say
+  std::uint32_t sliding_head_dim = 0;  // for these layers; head_dim where the file gives none
   std::uint32_t sliding_v_head_dim = 0;
-  std::uint32_t n_shared_kv_layers = 0;  // last layers that read an earlier layer's K and V
+  std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers read an earlier layer's K and V
   double attention_scale = 0;            // 0: 1 / sqrt(head_dim)
   double attention_softcap = 0;          // 0: none
 
   // Rotary positions.
   std::uint32_t rope_dim = 0;  // leading elements of a head that are rotated; even, at most head_dim
   double rope_theta = 0;
-  std::uint32_t sliding_rope_dim = 0;  // of sliding layers; their head_dim where the file has none
+  std::uint32_t sliding_rope_dim = 0;  // for sliding layers; their head_dim where the file gives none
   double sliding_rope_theta = 0;
   std::string rope_scaling_type;  // none, linear, yarn or longrope
   double rope_scaling_factor = 1;
   std::uint32_t rope_original_context = 0;
-  double rope_attn_factor = 0;  // factor on cos and sin; 0: the file has none
+  double rope_attn_factor = 0;  // factor for cos and sin; 0: the file gives none
   double rope_yarn_beta_fast = 32, rope_yarn_beta_slow = 1;
 
   // Feed-forward. ffn_dim is that of the first layer that has one (0: the model has experts only).

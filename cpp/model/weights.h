@@ -1,5 +1,5 @@
 // The tensors and the metadata of an open model, by name: a GGUF file, or an MLC folder read as if it were one. Owns
-// the memory of the tensors: a mapping, whose data stays in the file until it is touched, or what a reader made of it.
+// the memory of the tensors: a mapping, where data stays in the file until it is read, or what a reader made of it.
 // Thread rule: immutable after open; spans live as long as the object (a move keeps them).
 #pragma once
 
@@ -32,7 +32,7 @@ struct Tensor {
 
 class Weights {
  public:
-  // What a reader of a format hands over: metadata by the keys of GGUF, tensors by the names and shapes of GGUF.
+  // What the reader of a format provides: metadata under the keys of GGUF, tensors under the names and shapes of GGUF.
   struct Source {
     std::string path;
     std::uint64_t file_bytes = 0;  // of all files
@@ -45,7 +45,7 @@ class Weights {
 
   // `path` is a GGUF file (of a split model the first) or an MLC folder.
   static Result<Weights> open(const std::string& path);
-  // What open() would give as metadata(); touches no tensor.
+  // The metadata() that open() would give; reads no tensor.
   static Result<gguf::Metadata> open_metadata(const std::string& path);
   explicit Weights(Source source);
   explicit Weights(gguf::GgufFile file);
@@ -61,7 +61,7 @@ class Weights {
   // The tensor, if it is there with just these dimensions (trailing ones may be left out).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
 
-  // The tensor's bytes were copied: pages that a file can give again leave this process's memory.
+  // Call it when the tensor's bytes were copied: releases the memory of pages that can be read from the file again.
   void release(const Tensor& tensor) const;
 
   std::uint64_t total_bytes() const;

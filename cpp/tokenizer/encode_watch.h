@@ -1,4 +1,4 @@
-// Looks at the limits of one encode call as it goes.
+// Checks the limits of one encode call while it runs.
 // Thread rule: belongs to one call.
 #pragma once
 
@@ -11,8 +11,7 @@ class EncodeWatch {
   // The limits outlive the watch.
   explicit EncodeWatch(const EncodeLimits& limits) : limits_(limits) {}
 
-  // After `bytes` more of the text were worked on, with n_tokens in all: whether the call is to end. Once it is, it
-  // stays so.
+  // Called after `bytes` more of the text, with n_tokens in all: whether the call has to end. Once true it stays true.
   bool over(std::size_t bytes, std::size_t n_tokens) {
     since_look_ += bytes;
     if (since_look_ >= kBytesBetweenLooks) {

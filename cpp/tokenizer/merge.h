@@ -1,5 +1,6 @@
-// The one merge loop that BPE and SPM share: of all neighbouring pairs that a model can join, the best goes first, the
-// leftmost of equals, until none is left. O(n log n) in the symbols; merge_text.h makes that linear for long texts.
+// The merge loop that BPE and SPM share: of all neighbouring pairs that a model can join, the best one is joined first,
+// the leftmost of equals, until no pair is left. It takes O(n log n) for n symbols; merge_text.h makes that linear for
+// long texts.
 #pragma once
 
 #include <algorithm>
@@ -9,25 +10,26 @@
 
 namespace zinc_rt {
 
-// A stretch of a piece's text. The chain of live symbols is linked by prev and next (-1 at the ends).
+// A symbol: a part of a piece's text. The chain of live symbols is linked by prev and next (-1 at the ends).
 struct Symbol {
   std::uint32_t begin = 0;
   std::uint32_t bytes = 0;  // 0: joined to the symbol on its left
-  std::int32_t id = -1;     // what the model calls this text; -1 when it has no name for it
+  std::int32_t id = -1;     // the model's id for this text; -1: it has none
   std::int32_t prev = -1;
   std::int32_t next = -1;
 };
 
-// What joining two symbols gives. A smaller priority goes first.
+// The result of joining two symbols. A smaller priority is joined first.
 struct Merge {
   std::uint32_t priority = 0;  // below MergeOrder::kNone
   std::int32_t id = -1;
 };
 
-// One number a place, and where the first of the smallest is: a tree in which each number is the least of eight below.
+// A number for each place, and the place of the first smallest one: a tree in which each number is the least of the
+// eight below it.
 class MergeOrder {
  public:
-  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // nothing to be found here
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};  // nothing can be joined at this place
 
   // n places, all kNone.
   void reset(std::size_t n) {
@@ -85,12 +87,12 @@ class MergeOrder {
   std::vector<std::size_t> levels_;    // where each begins
 };
 
-// Memory of the loop, kept between pieces. Belongs to one thread.
+// The memory of the loop, kept between pieces. Belongs to one thread.
 struct MergeScratch {
   std::vector<Symbol> symbols;
-  std::vector<std::int32_t> joined;  // what each symbol and its right neighbour give
-  MergeOrder order;                  // the priority of that
-  std::uint64_t n_joins = 0;         // pairs looked at, of all calls: what the work is counted by
+  std::vector<std::int32_t> joined;  // the result of joining each symbol with its right neighbour
+  MergeOrder order;                  // the priority of that result
+  std::uint64_t n_joins = 0;         // pairs that were looked at in all calls: a measure of the work
 
   // Starts a chain; symbols are then added in the order of the text.
   void clear() { symbols.clear(); }

@@ -1,11 +1,11 @@
-// Merging a text of any length in time linear in it, with the result of merging it whole.
+// Merges a text of any length in linear time, with the same result as merging it as a whole.
 //
-// What makes that possible: a row of symbols is the result for its text if and only if each symbol is the result for
-// its own text and each two neighbours are the result for theirs. (Merging picks the best pair by rank, then from the
-// left. Within a stretch that no merge has crossed yet the picks are those of the stretch alone, in the same order; so
-// the first merge that crosses between two symbols would cross between them when they stand alone too.) So text is
-// merged window by window, each from where the last one was sure of, and only the seam is checked. Where a seam does
-// not hold, the window begins further left.
+// This is possible because a row of symbols is the result for its text if and only if each symbol is the result for its
+// own text and each two neighbours are the result for theirs. (Merging picks the best pair by rank, then from the left.
+// Within a part of the text whose borders no merge has crossed yet, the picks are those for the part alone, in the same
+// order. So the first merge that crosses between two symbols would cross between them also if they stood alone.)
+// Therefore text is merged window by window, where each window begins at the end of the symbols that are certain, and
+// only the seam between two windows is checked. Where the check fails, the window begins further left.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,12 @@ struct MergeTextScratch {
   std::vector<Merged> done;
 };
 
-inline constexpr std::size_t kMergeWindow = 256;  // bytes; also what is merged at once
-inline constexpr std::size_t kMergeMargin = 32;   // symbols that end so near to a window's end are not taken from it
+inline constexpr std::size_t kMergeWindow = 256;  // bytes; also the length up to which a text is merged at once
+// Bytes; symbols that end so near to the end of a window are not certain.
+inline constexpr std::size_t kMergeMargin = 32;
 
-// The result is in scratch.done, true; false: stop(bytes since it was last asked, symbols so far) said so.
+// Returns true with the result in scratch.done; false: stop(bytes since the last call of it, symbols so far) returned
+// true.
 // first_symbol(text, at) gives the Merged of the first symbol at a place; join as for merge_symbols, on positions in
 // `text`. REQUIRES: fewer than 2^31 bytes.
 template <class FirstSymbol, class Join, class Stop>
@@ -67,7 +69,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     return true;
   }
 
-  Merged good_left, good_right;  // the last seam that was found to hold
+  Merged good_left, good_right;  // the last seam that passed the check
   const auto holds = [&](const Merged& left, const Merged& right) {
     if (left.id >= 0 && right.id >= 0 && left.id == good_left.id && right.id == good_right.id) return true;
     merge_from(left.begin, right.begin + right.bytes);
@@ -77,9 +79,9 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
     if (good) good_left = left, good_right = right;
     return good;
   };
-  // The window before: a text that repeats itself gives the same again.
+  // The window before this one: a text that repeats itself gives the same result again.
   std::string_view last_window;
-  std::size_t last_begin = 0, last_end = 0;  // what it gave, in done
+  std::size_t last_begin = 0, last_end = 0;  // its result, as a range of done
 
   std::size_t window = kMergeWindow, back = kMergeMargin;
   std::uint32_t at = 0;
@@ -102,7 +104,7 @@ bool merge_text(std::string_view text, MergeTextScratch& scratch, const FirstSym
       std::size_t keep = begin;
       while (keep > 0 && at - done[keep - 1].begin <= back) --keep;
       keep = keep == begin ? begin - 1 : keep;
-      // What is merged again grows with what had to be given back, so that all of it stays linear.
+      // The part that is merged again grows with the part that was given up, so that the total stays linear.
       window = std::max(window, 2 * static_cast<std::size_t>(at - done[keep].begin));
       back *= 2;
       at = done[keep].begin;

@@ -1,4 +1,4 @@
-// What each value of tokenizer.ggml.pre means, one table row a name.
+// What each value of tokenizer.ggml.pre means: a table with a row for each name.
 // Thread rule: constant data.
 #pragma once
 

@@ -49,14 +49,14 @@ const SpecialTokens::Entry* SpecialTokens::longest_at(std::string_view text, boo
   return longest;
 }
 
-// Of matches that may be in each other's way, those that stand. `reach`: where the last of them ends, with the white
-// space that it may swallow.
+// Of matches that overlap, chooses those that count. `reach`: where the last of them ends, including the white space
+// that it may swallow.
 std::vector<SpecialTokens::Taken> SpecialTokens::choose(std::string_view text, bool parse_special,
                                                         const std::vector<Match>& group, std::size_t reach) const {
   const std::size_t base = group.front().begin;
   std::vector<bool> covered(reach - base);
-  // By length, the longest first. One match a position: a shorter one is looked for only when the longer one is in the
-  // way of another.
+  // By length, the longest first. There is one match for each position: a shorter one is looked for only when the
+  // longer one overlaps another match.
   std::map<std::size_t, std::vector<Match>, std::greater<>> waiting;
   for (const Match& match : group) waiting[entries_[match.entry].text.size()].push_back(match);
   std::vector<Taken> taken;

@@ -18,7 +18,7 @@ bool is_marker(TokenType type) {
   return type == TokenType::kControl || type == TokenType::kUnknown;
 }
 
-// One run of single spaces where `text` has more, none at its ends.
+// Replaces runs of spaces in `text` by single ones, and removes those at its ends.
 std::string collapse_spaces(std::string_view text) {
   std::string out;
   for (const char c : text) {

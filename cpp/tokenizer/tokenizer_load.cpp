@@ -1,4 +1,4 @@
-// Tokenizer::from_metadata: which keys say what.
+// Tokenizer::from_metadata: reads the keys of a file.
 #include <algorithm>
 #include <cctype>
 
@@ -98,7 +98,7 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
   return entries;
 }
 
-// Bytes that no encoding leaves out.
+// Bytes that an encoding always keeps.
 std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
   std::bitset<256> out;
   for (unsigned value = 0; value < 256; ++value) {

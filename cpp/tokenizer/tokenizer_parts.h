@@ -38,7 +38,7 @@ struct Tokenizer::Parts {
   std::optional<Spm> spm;                    // kLlama
 
   std::size_t max_token_bytes = 4;   // the most bytes of text that one token stands for
-  std::bitset<256> always_in_token;  // bytes that no encoding leaves out, wherever they stand
+  std::bitset<256> always_in_token;  // bytes that an encoding always keeps, wherever they stand
 
   std::string bytes;                     // what each token adds to decoded text, back to back
   std::vector<std::uint64_t> byte_ends;  // one more than there are tokens

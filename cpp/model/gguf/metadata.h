@@ -33,7 +33,7 @@ enum class ValueType : std::uint32_t {
 };
 std::string_view to_string(ValueType type);
 
-// A name from a file, for a message: in quotes, bytes outside printable ASCII as \xNN, cut after 80 bytes.
+// A name from a file, as messages show it: in quotes, with bytes outside printable ASCII as \xNN, cut after 80 bytes.
 std::string quoted(std::string_view name);
 
 // A scalar, or an array of scalars of one type. Integers of all widths are held as i64 (u64 as u64), floats as double;

@@ -33,7 +33,7 @@ bool parse_shard_name(std::string_view path, ShardName& out) {
   return parse_digits(tail.substr(1, 5), out.number) && parse_digits(tail.substr(10, 5), out.count);
 }
 
-// What a file says about the split it belongs to; count is 1 for a file of its own.
+// What a file says about the split that it belongs to; count is 1 for a file that is not split.
 struct Split {
   std::int64_t no = 0;
   std::int64_t count = 1;
@@ -50,7 +50,7 @@ Result<Split> split_of(const Metadata& metadata) {
 
 // Checks that the file at `path` is the first of its split, by its name and by its keys.
 Result<ShardName> first_shard_name(const std::string& path, const Split& split) {
-  constexpr std::int64_t kMaxShards = 99999;  // what the five digits of the name can say
+  constexpr std::int64_t kMaxShards = 99999;  // the most that five digits can hold
   if (split.count > kMaxShards)
     return fail(StatusCode::kCorrupt, "[gguf] {}: key \"split.count\": {}, at most {} allowed", path, split.count,
                 kMaxShards);

@@ -25,7 +25,7 @@ constexpr PreRow kRows[] = {
     {"llama-v3", kLlama3, false, true, true},  {"tekken", kTekken, false, true, true},
 };
 
-// What the steps of a pre_tokenizer add up to.
+// The combined effect of the steps of a pre_tokenizer.
 struct Steps {
   std::string regex;
   bool digits_alone = false, bytes = false, own_regex = false;

@@ -38,7 +38,7 @@ constexpr ElementType kFloats[] = {ElementType::kF16, ElementType::kF32, Element
 constexpr ElementType kWords[] = {ElementType::kU32};
 constexpr ElementType kScales[] = {ElementType::kF16};
 
-// Memory of all tensors of a folder.
+// The memory of all tensors of a folder.
 class Memory {
  public:
   static Result<std::shared_ptr<Memory>> allocate(std::uint64_t n_bytes) {
@@ -59,7 +59,7 @@ class Memory {
   std::byte* data_ = nullptr;
 };
 
-// A parameter where its records lie.
+// A parameter and its records.
 struct Found {
   const Param* param = nullptr;
   const Record* weight = nullptr;  // plain, or q_weight
@@ -102,7 +102,7 @@ class Reader {
                   kIndexNames[1]);
     ZRT_TRY(const std::string text, read_text(place_));
     ZRT_TRY(index_, parse_index(text, place_));
-    ZRT_CHECK_OK(match());  // before the shards: a wrong index is told without hashing gigabytes
+    ZRT_CHECK_OK(match());  // before the shards are read: a wrong index is reported without hashing gigabytes
     ZRT_CHECK_OK(open_shards());
     ZRT_CHECK_OK(check_hashes());
     ZRT_CHECK_OK(fill(source));
@@ -216,7 +216,7 @@ class Reader {
     }
   }
 
-  // Lays out all tensors, then repacks them, a parameter a task.
+  // Lays out all tensors, then repacks them; each parameter is a task.
   Status fill(Weights::Source& source) {
     std::vector<std::uint64_t> offsets;
     std::vector<std::size_t> first_piece;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::uint64_t kShardBytes = std::uint64_t{32}
-                                      << 20;  // as MLC cuts them; a larger parameter has its own shard
+                                      << 20;  // as MLC cuts them; a larger parameter has a shard of its own
 
 // Collects parameters into shards and the index.
 class ShardWriter {
@@ -83,7 +83,7 @@ class ShardWriter {
   std::uint64_t n_records_ = 0, n_bytes_ = 0;
 };
 
-// The folder while it is written; taken away unless it is kept.
+// The folder while it is written; it is removed unless it is kept.
 class PartFolder {
  public:
   explicit PartFolder(std::string path) : path_(std::move(path)) {}
@@ -111,7 +111,7 @@ class Writer {
   Writer(const Weights& weights, const WriteOptions& options) : weights_(weights), options_(options) {}
 
   Result<Written> run(std::string folder) {
-    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // what is put behind it is of its name
+    while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();  // so that a suffix becomes part of its name
     ZRT_TRY(config_, config_of(weights_));
     ZRT_TRY(const TokenizerTexts tokenizer, export_tokenizer(weights_.metadata()));
     for (const auto id : {tokenizer.eos_id, tokenizer.eot_id})
@@ -155,7 +155,7 @@ class Writer {
  private:
   // Each tensor has its place, of its shape.
   Status check_tensors() const {
-    std::unordered_set<std::string_view> known;  // those that the config says in numbers
+    std::unordered_set<std::string_view> known;  // those that the config holds as numbers
     if (config_.rope_scaling == RopeScaling::kLlama3) known = {"rope_freqs.weight"};
     if (config_.rope_scaling == RopeScaling::kLongrope)
       known = {"rope_factors_long.weight", "rope_factors_short.weight"};
@@ -206,7 +206,7 @@ class Writer {
     for (const Piece& piece : param.pieces) {
       const Tensor& tensor = *weights_.find(piece.tensor);
       std::atomic<bool> is_finite = true;
-      constexpr std::uint64_t kRows = 64;  // a task
+      constexpr std::uint64_t kRows = 64;  // rows in a task
       pool_.parallel_for((piece.n_rows + kRows - 1) / kRows, [&](std::uint64_t task, int) {
         std::vector<float> values(param.n_columns);
         for (std::uint64_t row = task * kRows; row < std::min(piece.n_rows, (task + 1) * kRows); ++row) {
