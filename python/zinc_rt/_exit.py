@@ -17,7 +17,7 @@ def _end():
 
 
 def install(engine_class) -> None:
-    """Engines that are still open when the interpreter ends are closed; daemon threads that wait for them stay away."""
+    """When the interpreter ends, closes engines that are still open and keeps daemon threads that wait for them out."""
     make = engine_class.__init__
 
     @functools.wraps(make)

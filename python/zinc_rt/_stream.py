@@ -4,7 +4,7 @@ import asyncio
 
 
 async def _readable(stream) -> bool:
-    """Waits until the stream has something to give. False: this loop or system cannot wait for descriptors."""
+    """Waits until the stream has an event. False: this loop or system cannot wait for descriptors."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     fd = stream.fileno()
@@ -50,7 +50,7 @@ async def astream(session, *args, **kwargs):
 
 
 async def agenerate(session, *args, **kwargs):
-    """Generates and gives the whole Completion. Cancelling the task cancels the request."""
+    """Generates and returns the whole Completion. Cancelling the task cancels the request."""
     with session.stream(*args, **kwargs) as stream:
         async for _ in stream:
             pass

@@ -1,4 +1,4 @@
-"""A client of `zinc-rt serve` for asyncio, of the standard library alone.
+"""A client of `zinc-rt serve` for asyncio. It needs only the standard library.
 
 >>> async with zinc_rt.AsyncClient("http://127.0.0.1:8080") as client:
 ...     answer = await client.chat([{"role": "user", "content": "hello"}], max_tokens=20)
@@ -6,8 +6,8 @@
 ...         async for piece in stream:
 ...             print(piece.text, end="")
 
-Parameters are the server's fields (docs/server.md); what is not given is the server's default. Errors are those of
-zinc_rt.errors, in the server's words.
+Parameters are the server's fields (docs/server.md). A field that is not given has the server's default. Errors are
+those of zinc_rt.errors, in the server's words.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from . import errors
-
-_MAX_HEAD = 1 << 20  # bytes of a head, or of a line of a stream
+from ._http import MAX_HEAD, Connection
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class ApiUsage:
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
-    cached_tokens: int  # of prompt_tokens, those that came from the prefix cache
+    cached_tokens: int  # how many of prompt_tokens came from the prefix cache
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class ApiChoice:
 
     text: str
     finish_reason: str  # stop, length, deadline, client_too_slow, cancelled
-    reasoning: str = ""  # what stood between <think> and </think>
+    reasoning: str = ""  # the text between <think> and </think>
     token_ids: list[int] = field(default_factory=list)  # with return_token_ids
     logprobs: dict[str, Any] | None = None  # as OpenAI's API has them
 
@@ -58,7 +57,7 @@ class ApiAnswer:
 
     @property
     def text(self) -> str:
-        """Of the first choice."""
+        """The text of the first choice."""
         return self.choices[0].text
 
 
@@ -72,71 +71,6 @@ class ApiPiece:
     finish_reason: str | None = None  # in the choice's last piece
     token_ids: list[int] = field(default_factory=list)
     logprobs: dict[str, Any] | None = None
-
-
-class _Connection:
-    """One connection, with one request at a time. Each wait for bytes is bounded by `timeout`."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float, place: str):
-        self.reader, self.writer, self.timeout, self.place = reader, writer, timeout, place
-        self.status, self.headers, self.is_whole = 0, {}, False
-
-    @property
-    def is_reusable(self) -> bool:
-        return self.is_whole and self.headers.get("connection", "").lower() != "close" and self.is_quiet
-
-    @property
-    def is_quiet(self) -> bool:
-        return not (self.writer.is_closing() or self.reader.at_eof())
-
-    def close(self) -> None:
-        self.writer.close()
-
-    def cut_off(self, why: object) -> NoReturn:
-        raise errors.Unavailable(f"[http] {self.place}: the answer is cut off: {why}") from None
-
-    async def wait(self, read):
-        try:
-            return await asyncio.wait_for(read, self.timeout)
-        except asyncio.TimeoutError:
-            raise errors.Unavailable(f"[http] {self.place}: nothing came for {self.timeout:g} s") from None
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            self.cut_off(error)
-
-    async def send(self, message: bytes) -> None:
-        """Sends a request and reads the answer's head."""
-        self.is_whole = False
-        self.writer.write(message)
-        head = (await self.wait(self.reader.readuntil(b"\r\n\r\n"))).decode("latin-1").split("\r\n")
-        version_status = head[0].split(" ")
-        if not version_status[0].startswith("HTTP/1.") or not version_status[1:2] or not version_status[1].isdigit():
-            self.cut_off(f"{head[0][:80]!r} is no HTTP")
-        self.status = int(version_status[1])
-        lines = (line.partition(":") for line in head[1:] if line)
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in lines}
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            while size := await self._chunk_size():
-                yield (await self.wait(self.reader.readexactly(size + 2)))[:-2]
-            await self.wait(self.reader.readuntil(b"\r\n"))
-        elif "content-length" in self.headers:
-            yield await self.wait(self.reader.readexactly(int(self.headers["content-length"])))
-        else:
-            while piece := await self.wait(self.reader.read(1 << 16)):
-                yield piece
-        self.is_whole = True
-
-    async def _chunk_size(self) -> int:
-        line = await self.wait(self.reader.readuntil(b"\r\n"))
-        try:
-            return int(line.split(b";")[0], 16)
-        except ValueError:
-            self.cut_off(f"{line[:80]!r} is no chunk size")
-
-    async def body(self) -> bytes:
-        return b"".join([piece async for piece in self.pieces()])
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
@@ -196,7 +130,7 @@ class ApiStream:
 
     def __init__(self, client: AsyncClient, path: str, body: dict[str, Any]):
         self._client, self._path, self._body = client, path, body
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
         self._pieces: AsyncIterator[ApiPiece] | None = None
         self.id: str | None = None  # from the first piece on
         self.usage: ApiUsage | None = None  # after the end
@@ -277,7 +211,7 @@ class AsyncClient:
                 raise errors.InvalidArgument("[url] the API key has characters that no header may have")
             self._head += f"Authorization: Bearer {api_key}\r\n"
         self._timeout = timeout
-        self._idle: list[_Connection] = []
+        self._idle: list[Connection] = []
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -347,7 +281,7 @@ class AsyncClient:
             _raise_for(connection.status, connection.headers, answer)
         return json.loads(answer)
 
-    async def _send(self, method: str, path: str, body: dict[str, Any] | None) -> _Connection:
+    async def _send(self, method: str, path: str, body: dict[str, Any] | None) -> Connection:
         data = b"" if body is None else json.dumps(body).encode()
         length = f"Content-Length: {len(data)}\r\n" if body is not None else ""
         message = f"{method} {self._base}{path} HTTP/1.1\r\n{self._head}{length}\r\n".encode() + data
@@ -359,23 +293,23 @@ class AsyncClient:
             raise
         return connection
 
-    async def _connect(self) -> _Connection:
+    async def _connect(self) -> Connection:
         while self._idle:
             connection = self._idle.pop()
             if connection.is_quiet:
                 return connection
             connection.close()
         place = f"{self._host}:{self._port}"
-        opening = asyncio.open_connection(self._host, self._port, ssl=self._ssl, limit=_MAX_HEAD)
+        opening = asyncio.open_connection(self._host, self._port, ssl=self._ssl, limit=MAX_HEAD)
         try:
             reader, writer = await asyncio.wait_for(opening, self._timeout)
         except asyncio.TimeoutError:
             raise errors.Unavailable(f"[http] {place}: no connection in {self._timeout:g} s") from None
         except OSError as error:
             raise errors.Unavailable(f"[http] {place}: {error}") from error
-        return _Connection(reader, writer, self._timeout, place)
+        return Connection(reader, writer, self._timeout, place)
 
-    def _take_back(self, connection: _Connection) -> None:
+    def _take_back(self, connection: Connection) -> None:
         if connection.is_reusable:
             self._idle.append(connection)
         else:

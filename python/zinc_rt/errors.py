@@ -1,4 +1,4 @@
-"""One exception class a kind of error. The message begins with its place and gives the numbers that disagree."""
+"""One exception class for each kind of error. A message begins with its place and gives the numbers that disagree."""
 
 
 class ZincError(Exception):

@@ -6,8 +6,8 @@
 from dataclasses import asdict, dataclass
 
 
-# The fields are those of zinc_rt/ledger.h: the extension makes the ledger from all of its own by name, so that a field
-# which one side lacks is an error of every call.
+# The fields are those of zinc_rt/ledger.h. The extension passes all of them by name, so a field that one side lacks is
+# an error in every call.
 @dataclass(frozen=True)
 class TenantLedger:
     """What a tenant has used, and how long it waited.

@@ -1,4 +1,4 @@
-// What the binding files share.
+// What the files of the Python extension share.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -19,7 +19,7 @@ namespace py = pybind11;
 // Raises the class of zinc_rt.errors that belongs to the error's code.
 [[noreturn]] void raise(const Error& error);
 
-// The value, or the exception.
+// Returns the value, or raises the exception.
 template <class T>
 T unwrap(Result<T>&& result) {
   if (!result) raise(result.error());
@@ -35,7 +35,8 @@ auto without_gil(Call&& call) {
   return unwrap(std::move(result));
 }
 
-// The last handle of an engine joins its threads, which may take a step: Python goes on meanwhile.
+// The last handle of an engine joins its threads, which may take as long as a step. It releases the GIL, so that Python
+// goes on meanwhile.
 struct DeleteWithoutGil {
   template <class T>
   void operator()(T* object) const {
@@ -46,7 +47,7 @@ struct DeleteWithoutGil {
 template <class T>
 using Held = std::unique_ptr<T, DeleteWithoutGil>;
 
-// How long a call that waits may keep Ctrl-C waiting.
+// A call that waits looks for Ctrl-C so often.
 inline constexpr double kSignalPollMs = 100;
 inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
@@ -55,7 +56,7 @@ inline void check_signals() {
 py::object from_json(const std::string& text);  // json.loads
 std::string to_json(const py::handle& value);   // json.dumps
 
-// Takes keyword arguments one by one into fields; None leaves the default.
+// Reads keyword arguments one by one into fields; None leaves the default.
 class Keywords {
  public:
   explicit Keywords(const py::kwargs& kwargs) : kwargs_(kwargs) {}
@@ -64,8 +65,8 @@ class Keywords {
   void take(const char* name, T& field) {
     if (const auto value = find(name); !value.is_none()) field = value.cast<T>();
   }
-  py::object find(const char* name);  // None: not given
-  void check_all_taken() const;       // TypeError that names one which nobody took
+  py::object find(const char* name);  // None: it is not given
+  void check_all_taken() const;       // raises TypeError that names an argument which was not read
 
  private:
   const py::kwargs& kwargs_;
@@ -76,7 +77,7 @@ class Keywords {
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs);
 
-// __reduce__ of classes that hold native state.
+// __reduce__ of classes that hold native state: they cannot be pickled.
 template <class Class>
 void forbid_pickle(Class& cls) {
   cls.def("__reduce__", [](const py::object& self) -> py::object {

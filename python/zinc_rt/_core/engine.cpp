@@ -65,7 +65,7 @@ bool drain(Engine& self, std::optional<double> timeout_s) {
   }
 }
 
-// The JSON of a model, which must be there.
+// The JSON of a model; raises if there is no such model.
 template <class Call>
 py::object describe(const Engine& self, const std::optional<std::string>& model, Call&& call) {
   if (const auto names = self.models(); model && std::ranges::find(names, *model) == names.end())

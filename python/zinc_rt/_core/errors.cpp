@@ -1,4 +1,4 @@
-// The one place where errors become exceptions.
+// Turns errors into exceptions; no other file does.
 #include "bindings.h"
 
 namespace zinc_rt::python {
@@ -16,7 +16,7 @@ void raise(const Error& error) {
     case StatusCode::kInternal: break;
   }
   const py::object type = py::module_::import("zinc_rt.errors").attr(name);
-  // Messages quote bytes of files and clients, which need not be UTF-8.
+  // Messages quote bytes of files and clients, which may not be UTF-8.
   const py::object message = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(error.message.data(), static_cast<Py_ssize_t>(error.message.size()), "replace"));
   const py::object exception =

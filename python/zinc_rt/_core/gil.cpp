@@ -14,7 +14,7 @@ struct Returns {
   std::condition_variable none;
   int n_under_way = 0;
   bool is_over = false;
-  std::thread::id last;  // who ends the interpreter
+  std::thread::id last;  // the thread that ends the interpreter
 };
 Returns& returns() {
   static auto* const returns = new Returns;  // threads use it to the very end

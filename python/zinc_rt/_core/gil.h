@@ -1,4 +1,4 @@
-// How calls let go of the GIL, and what becomes of them when the interpreter ends.
+// How calls release the GIL, and what happens to them when the interpreter ends.
 // Thread rule: any thread.
 #pragma once
 
@@ -6,9 +6,9 @@
 
 namespace zinc_rt::python {
 
-// Lets go of the GIL while it lives. REQUIRES: the GIL. From end_waits() on, other threads than the one that called it
-// do not come back from here: while the interpreter ends it unwinds the stack of each thread that asks for the GIL, and
-// C++ takes that for an error and aborts the process.
+// Releases the GIL while the object lives. REQUIRES: the GIL. After end_waits(), only the thread that called it returns
+// from here; others wait for ever. Otherwise the ending interpreter would unwind the stack of each thread that asks for
+// the GIL, which C++ treats as an error and aborts the process.
 class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
@@ -20,8 +20,9 @@ class WithoutGil {
   PyThreadState* const state_;
 };
 
-// The interpreter is about to end: waits for the threads that are on their way back to Python, and keeps later ones.
-// REQUIRES: the GIL, and the thread that ends the interpreter.
+// Called when the interpreter is about to end: waits for the threads that are on their way back to Python, and stops
+// later ones.
+// REQUIRES: the GIL; called by the thread that ends the interpreter.
 void end_waits();
 
 }  // namespace zinc_rt::python

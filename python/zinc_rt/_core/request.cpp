@@ -1,4 +1,4 @@
-// Requests from keyword arguments, and the values that come back.
+// Requests from keyword arguments, and the values that calls return.
 #include "zinc_rt/request.h"
 
 #include <pybind11/stl.h>

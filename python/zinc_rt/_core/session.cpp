@@ -1,4 +1,4 @@
-// Sessions and generations under way. Waits let go of the GIL and come back now and then for Ctrl-C.
+// Sessions and running generations. Waits release the GIL and return from time to time to look for Ctrl-C.
 #include "zinc_rt/session.h"
 
 #include <pybind11/stl.h>
@@ -12,8 +12,8 @@
 namespace zinc_rt::python {
 namespace {
 
-// Calls into Python on threads of the engine's. The interpreter's end waits for those under way, as it does for
-// Python's own threads; later ones are not made.
+// Calls into Python on threads of the engine. The interpreter's end waits for calls that are running, as it does for
+// Python's own threads; no call is made after it.
 class Calls {
  public:
   bool enter() {
@@ -25,7 +25,7 @@ class Calls {
     const std::lock_guard lock(mutex_);
     if (--n_ == 0) none_.notify_all();
   }
-  bool end(double timeout_ms) {  // whether none is under way
+  bool end(double timeout_ms) {  // returns whether no call is running
     std::unique_lock lock(mutex_);
     is_over_ = true;
     return none_.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), [&] { return n_ == 0; });
@@ -55,7 +55,7 @@ void in_python(F&& f) {
 
 struct Taken {
   std::optional<StreamEvent> event;
-  bool is_there = true;  // false: not within the time
+  bool is_there = true;  // false: the time was over first
 };
 
 Result<Taken> take(Stream& stream, double timeout_ms) {
@@ -84,7 +84,7 @@ StreamEvent next_event(Stream& stream) {
 Completion generate(const Session& self, const py::object& prompt, const py::object& messages,
                     const py::object& token_ids, const py::kwargs& kwargs) {
   auto stream = open_stream(self, prompt, messages, token_ids, kwargs);
-  // Takes events for a while without the GIL; whether they have ended.
+  // Takes events for a while without the GIL; returns whether they have ended.
   const auto drain = [&]() -> Result<bool> {
     using Clock = std::chrono::steady_clock;
     const auto until = Clock::now() + std::chrono::duration<double, std::milli>(kSignalPollMs);
@@ -99,7 +99,7 @@ Completion generate(const Session& self, const py::object& prompt, const py::obj
   return stream.completion();
 }
 
-// The function is let go with the GIL held, wherever that happens.
+// The function object is released with the GIL held, on whatever thread that happens.
 std::function<void(const StreamEvent&)> python_callback(py::function function) {
   const std::shared_ptr<py::function> shared(new py::function(std::move(function)),
                                              [](py::function* f) { in_python([&] { delete f; }); });

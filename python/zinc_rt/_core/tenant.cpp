@@ -8,7 +8,7 @@
 namespace zinc_rt::python {
 namespace {
 
-// The dataclass of zinc_rt/ledger.py, which has just these fields.
+// Makes the dataclass of zinc_rt/ledger.py, which has exactly these fields.
 py::object to_python(const TenantLedger& l) {
   py::dict fields;
   fields["tokens_prompted"] = l.tokens_prompted;
