@@ -9,8 +9,7 @@
 //   32     buffer records, 36 bytes each: name offset, name bytes, tensor offset, tensor bytes (u32 each),
 //          class u8, dtype u8, rank u8, dim kinds u8 (2 bits an extent, outermost lowest), 4 x extent u32
 //   ...    node records, 172 bytes each: op u16, stage u8, inplace u8, layer i32, n_inputs u8, n_outputs u8, 2 zero
-//   bytes,
-//          inputs 16 x i32, outputs 16 x i32, attrs 8 x u32
+//          bytes, inputs 16 x i32, outputs 16 x i32, attrs 8 x u32
 //   ...    strings
 #pragma once
 

@@ -1,5 +1,5 @@
-// KV_WRITE_BATCHED: stores each token's rows of K and V in its cell of the paged cache: page = page_table[slot][pos /
-// 16], cell = pos % 16. A page begins `pitch` bytes after the one before it, since a page holds all layers.
+// KV_WRITE_BATCHED: stores each token's rows of K and V in its cell of the paged cache, which is cell pos % 16 of page
+// page_table[slot][pos / 16]. A page begins `pitch` bytes after the one before it, since a page holds all layers.
 // Shapes: k [n, nk], v [n, nv], pos [n], slot [n], page_table [s, m]; kv_k [pages, 16, nk], kv_v [pages, 16, nv] in
 //   f32, f16 or q8_0.
 // Types: f16 rounds to nearest even. q8_0 takes blocks of 32 with d = f16(amax / 127) and q = round(x / d) held to

@@ -3,8 +3,8 @@
 //   neox = 0: pairs (2i, 2i + 1)
 //   (a, b) -> (a c - b s, a s + b c)
 // A position outside the table gives NaN.
-// Shapes: x [n, d], pos [n], table [p, n_rot] = n_rot/2 pairs (cos, sin) a position, made on the host in double; y [n,
-//   d].
+// Shapes: x [n, d], pos [n], table [p, n_rot], which is n_rot/2 pairs (cos, sin) for each position, made on the host in
+//   double; y [n, d].
 // Order: a*c rounded, then fma(-b, s, a*c); a*s rounded, then fma(b, c, a*s).
 #include <cmath>
 

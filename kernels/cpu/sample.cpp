@@ -1,15 +1,15 @@
-// SAMPLE: draws one token for each row of logits. Shapes: logits [n, v]; params [n, 16 words], a SampleParams a row;
-// history [h], the tokens of all rows so far; bias [b, 2], pairs (token id, float) of all rows; token [n].
+// SAMPLE: draws one token for each row of logits.
+// Shapes: logits [n, v]; params [n, 16 words], a SampleParams for each row; history [h], the tokens of all rows so far;
+//   bias [b, 2], pairs (token id, float) of all rows; token [n].
 //
-// For a row, l is its logits and i counts candidates from 0:
+// The steps for a row, where l is its logits and i counts candidates from 0:
 //   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
 //   2 Penalties, once for each token that the history holds.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
 //     Presence, then count * frequency, are subtracted for generated tokens.
-//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit, ties to the lower
-//   id,
-//     and nothing of what follows. Else l = l * (1/temperature), and tokens become candidates in the order
-//     (l descending, id ascending).
+//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit is taken, on a tie the
+//     lower id, and steps 4 and 5 are left out.
+//     Else l = l * (1/temperature), and tokens become candidates in the order (l descending, id ascending).
 //   4 Cuts, one after another:
 //     top_k keeps the first k candidates.
 //     p_i = exp(l_i - l_0), so p_0 = 1.

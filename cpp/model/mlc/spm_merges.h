@@ -1,8 +1,7 @@
 // SentencePiece scores and the ranked merges of tokenizer.json: two ways to say in which order neighbours are joined.
 //
 // By merges, the pair with the best rank goes first. By scores, a pair may be joined when the text of both is a token,
-// and the token with the highest score goes first, the leftmost of equals. Both give the same tokens for every text
-// when
+// and the token with the highest score goes first, the leftmost of equals. Both give the same tokens for every text if
 //   - each way to split a token into two tokens is a merge, and
 //   - the merges to one token stand together in the ranks, no other token's between them.
 // Converters from SentencePiece write merges of this kind, with one exception: vocabularies have runs of one character
