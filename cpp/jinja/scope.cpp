@@ -1,8 +1,8 @@
-// Decides which variable a name means. Jinja does so before it runs a template, from the places where the template loads
-// and stores the name, and so does this pass:
+// Decides which variable a name means. Jinja does so before it runs a template, from the places where the template
+// loads and stores the name, and so does this pass:
 //  - A loop, macro, call, filter, set or with block opens a scope; if does not.
-//  - A name that a scope stores is that scope's own. It starts as a copy of the enclosing scope's variable of that name,
-//    or missing when there is none.
+//  - A name that a scope stores is that scope's own. It starts as a copy of the enclosing scope's variable of that
+//    name, or missing when there is none.
 //  - A name that a scope only loads is the enclosing scope's if one has it, else it is looked up in the context once,
 //    when the scope is entered.
 //  - A name stored in a branch of an if only starts as the enclosing scope's or the context's.

@@ -44,8 +44,8 @@ class StateStore {
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
   virtual ~StateStore() = default;  // as close()
 
-  // `committed` is called once the row would survive a kill, or when the disk has refused it. A refusal is logged and is
-  // trouble() until the row has been written; that is tried again every second.
+  // `committed` is called once the row would survive a kill, or when the disk has refused it. A refusal is logged and
+  // is trouble() until the row has been written; that is tried again every second.
   virtual void record(UsageRow row, std::function<void()> committed) = 0;
   // Why rows cannot be written now; empty: they can. A file that is removed or replaced while it is in use is noticed
   // within kLook. A file that was removed is written anew; where another took its place, nothing is written.

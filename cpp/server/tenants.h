@@ -29,8 +29,8 @@ class TenantRegistry {
   // Without any key, every caller is the tenant "default", and an admin.
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
-  // Takes the whole configuration; called again on reload. Tenants that are no longer in it lose their keys. Errors: one
-  // key for two tenants, and a reload that leaves no key at all.
+  // Takes the whole configuration; called again on reload. Tenants that are no longer in it lose their keys. Errors:
+  // one key for two tenants, and a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
   // Whose key a request has (api_keys.h). Errors: 401; 400 for two keys.
   ApiResult<Caller> authenticate(const HttpRequest& request);

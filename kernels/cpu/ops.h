@@ -42,8 +42,8 @@ static inline __attribute__((always_inline)) float conv_channel(const ConvStep& 
   return acc;
 }
 
-// The row functions for which a kernel set may have bodies of its own, with the same bits. The functions below that take
-// a `set` run the reference where it is null.
+// The row functions for which a kernel set may have bodies of its own, with the same bits. The functions below that
+// take a `set` run the reference where it is null.
 struct RowKernels {
   void (*rms_norm)(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps);
   void (*quantize)(const float* x, void* y, std::uint32_t k, DType act);
@@ -54,9 +54,9 @@ struct RowKernels {
   void (*conv_step)(const ConvStep& step);
   // linear_rows for w in f32, f16 or bf16 and x in f32, or in bf16 where rounds_x says so.
   void (*float_linear)(const LinearArgs& args, std::uint32_t begin, std::uint32_t end);
-  // For arithmetic `fast`, null elsewhere. rounds_x: whether linear_rows wants n rows of x, which have type `x`, rounded
-  // to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line with
-  // zeros.
+  // For arithmetic `fast`, null elsewhere. rounds_x: whether linear_rows wants n rows of x, which have type `x`,
+  // rounded to bf16 for weights of type `w`. round_x rounds one row, once for all calls, and fills the last cache line
+  // with zeros.
   bool (*rounds_x)(DType w, DType x, std::uint32_t n) = nullptr;
   void (*round_x)(const void* x, DType x_dtype, void* y, std::uint32_t k) = nullptr;
 };
@@ -90,9 +90,9 @@ inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t 
          pos % 16 * cell_bytes;
 }
 
-// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, each x_pitch bytes after the one before it. x_dtype is
-// the activation type of w_dtype, or f32, or bf16 where the set's rounds_x says so. scratch holds k floats; bias may be
-// null.
+// linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, each x_pitch bytes after the one before it. x_dtype
+// is the activation type of w_dtype, or f32, or bf16 where the set's rounds_x says so. scratch holds k floats; bias may
+// be null.
 struct LinearArgs {
   const void* w;
   DType w_dtype;
@@ -182,8 +182,8 @@ void attend(const AttendTile& tile);
 inline std::uint64_t attend_record_floats(std::uint64_t v_head_dim) {
   return (v_head_dim + 15) / 16 * 16 + 16;
 }
-// Scratch memory enough for any kernel set: a page of K or V, and for each row its query, the scores of a chunk, and two
-// rows of values.
+// Scratch memory enough for any kernel set: a page of K or V, and for each row its query, the scores of a chunk, and
+// two rows of values.
 inline std::uint64_t attend_scratch_floats(std::uint64_t head_dim, std::uint64_t v_head_dim) {
   const std::uint64_t k = (head_dim + 15) / 16 * 16, v = (v_head_dim + 15) / 16 * 16;
   return 16 * (k > v ? k : v) + kAttendRows * (k + kAttendChunk + 2 * v);

@@ -7,8 +7,8 @@
 //   2 Penalties, once for each token that the history holds.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
 //     Presence, then count * frequency, are subtracted for generated tokens.
-//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit is taken, on a tie the
-//     lower id, and steps 4 and 5 are left out.
+//   3 Temperature 0, or below 2^-20, where it comes to the same: the token with the largest logit is taken, on a tie
+//     the lower id, and steps 4 and 5 are left out.
 //     Else l = l * (1/temperature), and tokens become candidates in the order (l descending, id ascending).
 //   4 Cuts, one after another:
 //     top_k keeps the first k candidates.

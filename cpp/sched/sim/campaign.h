@@ -1,4 +1,4 @@
-// Random scenarios one after the other, until there were enough steps or one fails.
+// Runs random scenarios one after another until there were enough steps or one has failed.
 // Thread rule: one thread.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace zinc_rt::sched::sim {
 
 struct CampaignOptions {
-  std::uint64_t seed = 1;  // the first; then seed + 1, ...
+  std::uint64_t seed = 1;  // of the first scenario; the next ones have seed + 1, ...
   std::uint64_t n_steps = 1'000'000;
   RandomOptions random;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // steps
@@ -21,7 +21,7 @@ struct CampaignResult {
   std::uint64_t n_scenarios = 0;
   double bound_used = 0;  // the largest SimResult::bound_used
   std::uint64_t failed_seed = 0;
-  std::optional<Violation> violation;  // of failed_seed's scenario
+  std::optional<Violation> violation;  // in the scenario of failed_seed
 };
 
 CampaignResult run_campaign(const CampaignOptions& options);

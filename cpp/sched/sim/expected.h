@@ -1,4 +1,4 @@
-// What a scenario expects of its run.
+// Compares a run with what its scenario expects.
 // Thread rule: one thread.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace zinc_rt::sched::sim {
 
-// Reports what the result does not hold of the scenario's expectations (rule "expect").
+// Reports each expectation of the scenario that the result does not meet (rule "expect").
 void check_expected(const Scenario& scenario, SimResult& result, Invariants& invariants);
 
 }  // namespace zinc_rt::sched::sim

@@ -10,7 +10,7 @@ using mem::kPageTokens;
 
 namespace {
 
-// A longer queue is walked now and then only.
+// A longer queue is checked only now and then.
 constexpr std::uint32_t kShortQueue = 256, kLookEvery = 32;
 
 }  // namespace
@@ -40,7 +40,7 @@ bool Invariants::may_start(const Request& r, Micros now) const {
          t.decode.has_any(now) && !is_held_by_leader(r);
 }
 
-// Without looking into the prefix cache, which may spare it some pages.
+// It does not look into the prefix cache, which may save the request some pages.
 bool Invariants::may_be_over_quota(const Request& r) const {
   const Tenant& t = tenants_[r.params.tenant];
   const auto n = std::min<std::size_t>(r.tokens.size() + 1, r.n_limit);
@@ -111,7 +111,7 @@ void Invariants::after_plan(const StepPlan& plan) {
            fmt::format("{} tokens, {} decoding, {} outputs; the plan says {}, {}, {}, the cap {}", n_tokens, n_decode,
                        n_outputs, plan.n_tokens, plan.n_decode, plan.n_outputs, s_.options().chunk_cap));
   for (const auto& [slot, id] : decoding_) {
-    while (next < plan.n_decode && plan.items[next].slot < slot) ++next;  // both in order of slots
+    while (next < plan.n_decode && plan.items[next].slot < slot) ++next;  // both are in the order of slots
     const Request* r = s_.in_slot(slot);
     if (r != nullptr && r->id == id && (next >= plan.n_decode || plan.items[next].slot != slot))
       report("decode", fmt::format("slot {} decodes and is not in the plan of {} slots", slot, plan.n_decode));
@@ -176,8 +176,8 @@ void Invariants::check_tenants() {
         t.pages > std::max(t.quota.max_kv_pages, last_pages_[id]))
       report("quota", fmt::format("tenant {} has {} slots and {} pages, its quota is {} and {}", id, t.slots, t.pages,
                                   t.quota.max_concurrent_slots, t.quota.max_kv_pages));
-    // Pages that it took beyond its reservation left the others theirs. A page of a slot that is in the cache as a
-    // partial leaf counts as evictable and is not: one a slot at most.
+    // If it took pages beyond its reservation, the reservations of others must still be there. A slot's page that is in
+    // the cache as a partial leaf counts as evictable and is not; each slot has at most one.
     const bool took_floating = t.pages > last_pages_[id] && t.pages > t.quota.reserved_kv_pages;
     const std::uint64_t there = std::uint64_t{s_.pages().n_free()} + s_.prefixes().n_evictable() + s_.n_running();
     if (took_floating && checks_reserved && leases.empty() && tenants_.reserved_but_unused(id) > there)

@@ -56,17 +56,17 @@ class Invariants {
   void after_admit(Micros now);
   void after_plan(const StepPlan& plan);
   void after_step();
-  // With nothing under way. is_flushed: all prefixes have been flushed.
+  // Called when nothing is under way. is_flushed: all prefixes have been flushed.
   void at_end(bool is_flushed);
   void check_cache();
 
-  void report(std::string_view rule, std::string text);  // the first one stays
+  void report(std::string_view rule, std::string text);  // the first report is kept
   const std::optional<Violation>& violation() const { return violation_; }
 
-  std::vector<std::uint32_t> leases;  // slots that a diagnosis has, without a request
-  bool checks_reserved = true;        // not once reservations changed or the pool cannot hold them
-  double bound_used = 0;              // the largest part of the bound on waiting that somebody waited, past turn_after
-  bool checks_bound = false;          // of waiting for a turn: where pages cannot be short
+  std::vector<std::uint32_t> leases;  // slots that diagnoses have taken, without a request
+  bool checks_reserved = true;        // false once reservations have changed or the pool cannot hold them
+  double bound_used = 0;              // the largest part of the bound on waiting (rule bound) that a request has waited
+  bool checks_bound = false;          // whether rule bound is checked: only where pages cannot be short
 
  private:
   struct Waiting {
@@ -75,13 +75,13 @@ class Invariants {
     Qos qos = Qos::kStandard;
     std::uint64_t order = 0;
     bool is_held = false;  // by its leader
-    bool is_head = false;  // of those of its queue that are not held
+    bool is_head = false;  // the first in its queue that is not held
     bool is_aged = false;
-    bool is_admitted = false;  // in this admit
+    bool is_admitted = false;  // admitted in this call of admit
   };
   struct Line {
     Micros admitted_at = INT64_MIN / 2;
-    // Waiting without a slot: since when, what of a slot it has been owed in us, and its share lately.
+    // For a line that waits without a slot: since when, how much of a slot it is owed in us, and its latest share.
     Micros since = kNever;
     double owed_us = 0, share = 0;
   };
@@ -108,8 +108,8 @@ class Invariants {
   const Scheduler& s_;
   const TenantBook& tenants_;
   std::optional<Violation> violation_;
-  bool looks_at_queue_ = true;                           // this turn
-  std::uint64_t n_turns_ = 0;                            // with a long queue
+  bool looks_at_queue_ = true;                           // whether the queue is checked in this turn
+  std::uint64_t n_turns_ = 0;                            // turns with a long queue
   std::vector<std::array<Line, kQosCount>> lines_;       // by tenant
   std::vector<std::array<bool, kQosCount>> line_waits_;  // scratch, by tenant
   std::vector<Micros> slot_since_;                       // by slot: when it was taken

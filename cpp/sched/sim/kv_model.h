@@ -1,6 +1,6 @@
-// What the simulated device holds: for each entry of each page the hash of the text up to there, for each slot and
+// The memory of the simulated device: for each entry of each page the hash of the text up to it, and for each slot and
 // checkpoint the hash of the text that its recurrent state has seen. An item of a step may run only where its whole
-// context is really there: that is KV isolation and the correctness of the prefix cache, page copies and checkpoints.
+// context is really in memory. That checks the isolation of KV, the prefix cache, page copies and checkpoints.
 // Hashes begin with the owner of the prefixes and the variant of the position encoding, so that nothing is shared
 // across them.
 // Thread rule: one thread.
@@ -19,10 +19,10 @@ class KvModel {
 
   void copy_page(const PageMove& move);
   void copy_state(const StateMove& move);
-  // Runs an item in the slot's pages. What is wrong, or empty.
+  // Runs an item in the slot's pages. Returns what is wrong; empty: nothing.
   std::string run(const PlanItem& item, const Request& request, std::span<const std::uint32_t> pages,
                   std::uint64_t owner, std::uint32_t variant);
-  // A step that failed may have written anything where it was to write.
+  // For a step that failed: it may have written anything to the places where it was to write.
   void spoil(const PlanItem& item, std::span<const std::uint32_t> pages);
   void spoil_page(std::uint32_t page);
   void spoil_state(std::uint32_t entry) { states_[entry] = kSpoilt; }
@@ -41,7 +41,7 @@ class KvModel {
 
   static constexpr std::uint64_t kSpoilt = 0;
   bool is_recurrent_;
-  std::vector<std::uint64_t> entries_;  // by page and place
+  std::vector<std::uint64_t> entries_;  // by page and position in it
   std::vector<std::uint64_t> states_;   // slots, then checkpoints
   std::vector<Chain> chains_;           // by slot
 };

@@ -1,5 +1,6 @@
-// What clients see of a machine under a load, by its cost of a step alone: no model, no noise, no network. For limits
-// (first tokens, gaps between tokens) against what the machine gets done.
+// What clients see of a machine under a load, computed from the cost of its steps alone: no model, no noise, no
+// network. It serves to compare limits (time to the first token, gaps between tokens) with the throughput that they
+// leave.
 // Thread rule: one thread.
 #pragma once
 
@@ -10,32 +11,32 @@
 namespace zinc_rt::sched::sim {
 
 struct Machine {
-  double base_us = 0, decode_us = 0;          // a step, a decoding slot of it
+  double base_us = 0, decode_us = 0;          // a step; and each decoding slot in it
   double prompt_us = 0, prompt_token_us = 0;  // what any prompts add to a step, and each token of them
 };
 
 struct Load {
   std::string name;
-  std::uint32_t n_clients = 0;          // closed loop: each asks again when its answer has ended
-  std::uint32_t n_requests = 0;         // of all of them
-  double rate = 0;                      // instead: requests a second at random moments
-  std::uint32_t prompt[2] = {32, 256};  // tokens, from and to
+  std::uint32_t n_clients = 0;          // each asks again when its answer has ended (a closed loop)
+  std::uint32_t n_requests = 0;         // of all clients together
+  double rate = 0;                      // in place of clients: requests a second, at random moments
+  std::uint32_t prompt[2] = {32, 256};  // tokens, from and up to
   std::uint32_t output[2] = {32, 256};
   bool with_interactive = false;  // a stream that does not end
 };
 
 struct LoadResult {
-  double seconds = 0, tokens_per_s = 0, requests_per_s = 0;  // tokens: prompts' and answers'
+  double seconds = 0, tokens_per_s = 0, requests_per_s = 0;  // tokens of prompts and answers
   double generated_per_s = 0;
   double first_p50_ms = 0, first_p99_ms = 0, gap_p50_ms = 0, gap_p99_ms = 0, interactive_gap_p99_ms = 0;
-  double good_part = 0;  // of the requests: first token within kFirstMs
+  double good_part = 0;  // the part of the requests that had their first token within kFirstMs
 };
 inline constexpr double kFirstMs = 500, kInteractiveGapMs = 30;  // what docs/tenancy.md calls good
 
 LoadResult run_load(const Load& load, const Machine& machine, const Options& options);
 
-// The most requests a second, of a load with a rate, of which a part of `good` or more is good while the interactive
-// stream's p99 gap stays within kInteractiveGapMs; 0: of none.
+// The highest rate, in requests a second, at which at least the part `good` of the requests is good and the interactive
+// stream's p99 gap stays within kInteractiveGapMs; 0: there is none.
 double goodput(Load load, const Machine& machine, const Options& options, double good);
 
 }  // namespace zinc_rt::sched::sim

@@ -62,7 +62,7 @@ EventLine draw_submit(Draw& d, const Scenario& s, std::uint32_t name) {
   return e;
 }
 
-// Something other than a request, about one of the first n_requests.
+// An event other than a submit, about one of the first n_requests.
 EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool with_faults) {
   EventLine e;
   e.request = d.below(std::max(1u, n_requests));
@@ -77,8 +77,8 @@ EventLine draw_other(Draw& d, const Scenario& s, std::uint32_t n_requests, bool 
   return e;
 }
 
-// More tenants than slots or a few less, requests of any length up to many turns, every class and weight, and pages for
-// all: who waits, waits for a slot.
+// About as many tenants as slots or more, requests of any length up to many turns, of every class and weight, and pages
+// for all, so that whoever waits waits for a slot.
 Scenario share_scenario(std::uint64_t seed) {
   Draw d(mix(seed, 0x5ba2e));
   Scenario s;
@@ -98,7 +98,7 @@ Scenario share_scenario(std::uint64_t seed) {
   o.starvation = o.turn * d.between(4, 40);
   const std::uint32_t n_tenants = d.between(2, 9), percent_long = d.below(101);
   constexpr std::array<double, 5> kWeights = {0.25, 0.5, 1, 2, 5};
-  constexpr std::array<std::uint32_t, 3> kClasses = {1, 2, kQosCount};  // how many of them there are
+  constexpr std::array<std::uint32_t, 3> kClasses = {1, 2, kQosCount};  // how many classes take part
   const std::uint32_t n_classes = kClasses[d.below(3)];
   for (std::uint32_t name = 0; name < n_tenants; ++name) {
     Quota q;
@@ -137,7 +137,7 @@ Scenario random_scenario(std::uint64_t seed, const RandomOptions& options) {
   s.cost.seed = seed;
   const std::uint32_t n_tenants = d.between(1, 5);
   for (std::uint32_t name = 0; name < n_tenants; ++name) s.tenants.push_back({name, draw_quota(d, s.options)});
-  // Together reservations leave something, as the engine sees to; one that is changed later need not.
+  // The reservations together leave some pages, as the engine demands. Reservations that are changed later need not.
   for (auto& t : s.tenants) t.quota.reserved_kv_pages = std::min(t.quota.reserved_kv_pages, s.options.n_pages / 8);
 
   const std::uint32_t n_requests = d.between(3, 40), percent_other = options.with_faults ? 40 : 8;

@@ -1,5 +1,5 @@
 // A scenario of the scheduler simulator: options, tenants, timed events and what is expected, as plain data and as
-// text. The text has one item a line, `#` begins a comment:
+// text. The text has one item on each line; `#` begins a comment:
 //
 //   options slots=4 pages=32 context=256 chunk=64        fields that are not named keep their defaults
 //   cost base=1000 token=10 context=0 jitter=0 seed=1     what a step takes, in us; jitter in percent
@@ -24,7 +24,8 @@
 namespace zinc_rt::sched::sim {
 
 struct StepCost {
-  double base_us = 1000, token_us = 10, context_us = 0;  // a step, a token of it, a token of its slots' contexts
+  // For a step, for each token in it, for each token of its slots' contexts.
+  double base_us = 1000, token_us = 10, context_us = 0;
   std::uint32_t jitter_percent = 0;
   std::uint64_t seed = 1;
 };
@@ -34,8 +35,8 @@ struct TenantLine {
   Quota quota;
 };
 
-// Requests with the same group have the first n_shared tokens in common; those of equal group, n_shared and seed have
-// the same text for ever, so that one's answer is a prefix of another's prompt.
+// Requests of the same group have the first n_shared tokens in common. Requests of equal group, n_shared and seed have
+// the same text, prompt and answer alike, so that the answer of one may be a prefix of another's prompt.
 struct SubmitLine {
   Qos qos = Qos::kStandard;
   std::uint32_t n_prompt = 1, group = 0, n_shared = 0;
@@ -63,7 +64,7 @@ struct EventLine {
   bool by_step = false;
   std::int64_t at = 0;  // us, or the turn's index
   Act act = Act::kSubmit;
-  std::uint32_t request = 0;  // a name; of one that does not exist: nothing happens
+  std::uint32_t request = 0;  // a name; an event for a request that does not exist does nothing
   std::uint32_t tenant = 0;
   std::uint32_t n_tokens = 16;  // kLease
   SubmitLine submit;

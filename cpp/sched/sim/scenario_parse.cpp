@@ -1,4 +1,4 @@
-// A scenario from its text.
+// Reads a scenario from its text.
 #include <set>
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-// Sizes that a scenario may have: what a simulation can hold, far above what one needs.
+// The largest sizes of a scenario: what a simulation can hold, far above what one needs.
 constexpr std::uint32_t kMostSlots = 4096, kMostPages = 1u << 20, kMostContext = 1u << 20, kMostTenants = 4096;
 constexpr std::uint64_t kMostTableEntries = 1u << 24;  // slots x pages of a context
 constexpr Micros kLatest = Micros{1} << 50;
@@ -51,7 +51,7 @@ class Parser {
     return {};
   }
 
-  // name=value from word `first` on.
+  // Reads name=value from word `first` on.
   template <class Fields>
   Status assign(std::size_t first, Fields& out) const {
     for (std::size_t i = first; i < words_.size(); ++i) {
@@ -228,7 +228,7 @@ class Parser {
     return {};
   }
 
-  // What can be known only when all lines are read.
+  // Checks what can be known only when all lines are read.
   Status check_events() {
     for (std::size_t i = 0; i < s_.events.size(); ++i) {
       const EventLine& e = s_.events[i];

@@ -1,11 +1,11 @@
-// A scenario as text, and the text of its requests.
+// Writes a scenario as text; and the tokens of its requests.
 #include "sched/sim/mix.h"
 #include "sched/sim/scenario_fields.h"
 
 namespace zinc_rt::sched::sim {
 namespace {
 
-// " name=value" for each field that is not the default's.
+// Writes " name=value" for each field that differs from its default.
 template <class Fields>
 std::string write_fields(Fields value, Fields standard) {
   std::vector<std::string> defaults;

@@ -30,7 +30,7 @@ class Shrinker {
     return true;
   }
 
-  // Halves, then quarters, down to one by one.
+  // Removes halves, then quarters, and so on down to single items.
   template <class List>
   bool remove_parts(List&& list_of) {
     bool did = false;
@@ -65,7 +65,7 @@ class Shrinker {
     return did;
   }
 
-  // One number after the other to its default, and where it matters to half of what it is.
+  // Sets one number after another to its default, or where that does not fail in the same way, to half of its value.
   template <class Field>
   bool set(Field&& field, const std::remove_cvref_t<decltype(field(std::declval<Scenario&>()))>& value) {
     if (field(best_) == value) return false;

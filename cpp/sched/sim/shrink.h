@@ -1,4 +1,4 @@
-// A smaller scenario that fails in the same way: delta debugging over events, faults, tenants and numbers.
+// Finds a smaller scenario that fails in the same way, by delta debugging over events, faults, tenants and numbers.
 // Thread rule: plain functions.
 #pragma once
 

@@ -12,9 +12,9 @@ namespace zinc_rt::sched::sim {
 namespace {
 
 constexpr std::uint64_t kCacheCheckEvery = 64;  // turns
-constexpr std::uint64_t kLeaseTurns = 200;      // that a diagnosis takes at most
-// Turns a token of a scenario's requests may cost before it counts as one that never ends: throttled and held up
-// requests poll, preempted ones compute again.
+constexpr std::uint64_t kLeaseTurns = 200;      // turns that a diagnosis takes at most
+// How many turns for each token of its requests a scenario may take before it counts as endless: throttled and held-up
+// requests poll, and preempted ones are computed again.
 constexpr std::uint64_t kTurnsPerToken = 64, kTurnsAtLeast = 100'000;
 
 struct Live {
@@ -70,7 +70,7 @@ class Simulation {
     return tenants_;
   }
 
-  // Events whose time or turn has come.
+  // Applies the events whose time or turn has come.
   void take_events() {
     for (; next_time_ < by_time_.size() && by_time_[next_time_]->at <= now_; ++next_time_) apply(*by_time_[next_time_]);
     const auto turn = static_cast<std::int64_t>(result_.counts.turns);
@@ -98,7 +98,7 @@ class Simulation {
         return;
       case Act::kQuota: {
         Quota quota = e.quota;
-        quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;  // prefixes stay where they are
+        quota.isolation_group = tenants_[ids_.at(e.tenant)].quota.isolation_group;  // prefixes stay in their scope
         return tenants_.set_quota(ids_.at(e.tenant), quota, now_);
       }
       case Act::kFlush: scheduler_.flush_prefixes(ids_.at(e.tenant)); return;
@@ -106,7 +106,7 @@ class Simulation {
         if (const auto slot = scheduler_.lease(e.n_tokens)) {
           invariants_.leases.push_back(*slot);
           leases_end_ = result_.counts.turns + kLeaseTurns;
-          // A diagnosis writes what it likes into its pages.
+          // A diagnosis may write anything into its pages.
           for (const auto page : scheduler_.slots().pages(*slot)) kv_.spoil_page(page);
         }
         return;
@@ -145,7 +145,7 @@ class Simulation {
     result_.outcomes.push_back(outcome);
   }
 
-  // One turn of the engine; false when all is done.
+  // One turn of the engine. Returns false when all is done.
   bool turn() {
     take_events();
     if (result_.counts.turns >= leases_end_)
@@ -170,17 +170,17 @@ class Simulation {
     return has_work || sleep(wake_at);
   }
 
-  // Until something happens; false when all is done.
+  // Moves the time on until something happens. Returns false when all is done.
   bool sleep(Micros wake_at) {
     const Micros next_event = next_time_ < by_time_.size() ? by_time_[next_time_]->at : kNever;
     const bool is_idle = scheduler_.is_idle();
     if (is_idle && next_event == kNever) {
       if (next_step_ >= by_step_.size()) return false;
-      return ++now_, true;  // turns go by until the events by step have come
+      return ++now_, true;  // turns pass until the events by step have come
     }
     const Micros until = is_idle ? next_event : std::min(wake_at, next_event);
     if (until == kNever && next_step_ < by_step_.size()) return ++now_, true;
-    if (until == kNever && !invariants_.leases.empty()) {  // that is what they wait for
+    if (until == kNever && !invariants_.leases.empty()) {  // requests wait for the leased slots
       while (!invariants_.leases.empty()) end_lease();
       return ++now_, true;
     }
@@ -247,7 +247,7 @@ class Simulation {
     return n == s.stop_after ? kStopToken : token_at(s, r.n_prompt + n - 1);
   }
 
-  // Events, as the engine's listener gets them.
+  // Takes the scheduler's events, as the engine does.
   void take_results() {
     for (const Event& e : scheduler_.events()) {
       const Live& live = live_[e.user];

@@ -1,6 +1,6 @@
 // Runs a scenario: drives the scheduler as engine/runner.cpp does, with simulated time, a simulated device (kv_model.h)
 // and all invariants after every step.
-// Thread rule: one thread; each simulator has a world of its own.
+// Thread rule: one thread; simulators share nothing.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace zinc_rt::sched::sim {
 
-// What `expect count` can name.
+// The counts that `expect count` can name.
 struct SimCounts {
-  std::uint64_t turns = 0;  // admit and plan
-  std::uint64_t steps = 0;  // with something to compute, those that failed among them
+  std::uint64_t turns = 0;  // calls of admit and plan
+  std::uint64_t steps = 0;  // turns with something to compute, including those that failed
   std::uint64_t admissions = 0, preemptions = 0, yields = 0, evictions = 0, decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, page_copies = 0, restores = 0, saves = 0;
   std::uint64_t refused = 0, finished = 0, faults = 0;
@@ -35,12 +35,12 @@ struct SimResult {
   SimCounts counts;
   Micros end = 0;
   double bound_used = 0;                           // Invariants::bound_used
-  std::vector<Outcome> outcomes;                   // by order of the submits
+  std::vector<Outcome> outcomes;                   // in the order of the submits
   std::vector<std::uint32_t> admitted, preempted;  // names, in order: first admissions, preemptions
-  std::vector<double> service;                     // by tenant: what the book says at the end
+  std::vector<double> service;                     // by tenant: the book's service at the end
 };
 
-// Runs it to its end, then checks what it expects (rule "expect").
+// Runs a scenario to its end, then checks its expectations.
 SimResult simulate(const Scenario& scenario);
 
 }  // namespace zinc_rt::sched::sim

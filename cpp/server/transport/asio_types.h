@@ -1,5 +1,5 @@
-// The types of Boost.Asio that this library is built from: sockets, timers and coroutines whose executor is a strand, so
-// that what belongs to one connection never runs on two threads at once.
+// The types of Boost.Asio that this library is built from: sockets, timers and coroutines whose executor is a strand,
+// so that what belongs to one connection never runs on two threads at once.
 #pragma once
 
 #include <boost/asio.hpp>
