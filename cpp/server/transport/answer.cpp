@@ -8,7 +8,7 @@ namespace zinc_rt::server {
 namespace {
 
 constexpr std::string_view kHeartbeat = ": heartbeat\n\n";
-// Clients wait for the final response behind any number of these (RFC 9110, section 15.2).
+// Clients ignore any number of these before the final response (RFC 9110, section 15.2).
 constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string http_date() {
@@ -84,7 +84,7 @@ bool Answer::write(std::string_view piece) {
     const std::lock_guard lock(mutex_);
     if (!is_started_) return false;
     if (!is_stream_ || is_over_ || is_gone_ || piece.empty()) return true;
-    // A piece larger than the bound goes when nothing else waits.
+    // A piece that is larger than the bound is taken when nothing else waits.
     if (!out_.empty() && out_.size() + piece.size() > options_.max_unsent_bytes) return false;
     put_piece(piece);
     last_write_ = std::chrono::steady_clock::now();
@@ -146,7 +146,7 @@ void Answer::set_gone() {
 
 bool Answer::probe() {
   const std::lock_guard lock(mutex_);
-  if (is_over_) return true;  // its last bytes are the probe
+  if (is_over_) return true;  // its last bytes serve as the probe
   if (is_started_ ? !has_events_ : options_.is_http_1_0) return false;
   if (is_started_)
     put_piece(kHeartbeat);

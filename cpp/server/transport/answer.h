@@ -1,4 +1,4 @@
-// One answer on its way out: bytes that handlers put in from any thread, and the I/O thread takes out.
+// One answer on its way to the client: handlers put bytes in from any thread, and the I/O thread takes them out.
 // Thread rule: any thread.
 #pragma once
 
@@ -33,7 +33,7 @@ class Answer final : public Connection {
   void abort() override;
   void on_gone(std::function<void()> left) override;
 
-  // For the I/O side.
+  // The members below are for the I/O thread.
   struct Taken {
     std::string bytes;
     bool is_over = false;     // nothing follows

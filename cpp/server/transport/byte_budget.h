@@ -19,7 +19,7 @@ class ByteBudget {
   };
   enum class Full : unsigned char { kNo, kInAll, kAddress, kOwner };
 
-  // What one request or connection holds; given back with it.
+  // The bytes that one request or connection holds; they are given back when it is destroyed.
   class Hold {
    public:
     Hold() = default;

@@ -24,7 +24,7 @@ struct HttpRequest {
   std::string address;    // of the peer, without its port
   ByteBudget::Hold held;  // counts the body's bytes until the request has been handled
 
-  // The first of that name (in lower case); empty when there is none.
+  // The first header of that name (in lower case); empty when there is none.
   std::string_view header(std::string_view name) const;
 };
 
@@ -39,12 +39,12 @@ struct HttpResponse {
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& why)>;
 HttpResponse plain_refusal(int status, const std::string& why);  // as plain text; 429 and 503 with Retry-After
 
-// The answer to one request, made once: respond(), or start_stream(), any number of write() and finish(). Dropping it
-// unanswered gives the client a 500. What is called after the client has left does nothing.
+// The answer to one request. It is made once: by respond(), or by start_stream(), any number of write(), and finish().
+// If all owners drop it unanswered the client gets a 500. Calls after the client has left do nothing.
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Sent with whatever the answer becomes. Before it has begun.
+  // Adds a header to the answer, whatever that becomes. REQUIRES: the answer has not begun.
   virtual void add_header(std::string name, std::string value) = 0;
   virtual void respond(HttpResponse response) = 0;
 

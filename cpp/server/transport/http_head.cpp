@@ -31,7 +31,7 @@ HeadScan bad(std::string complaint, int status = 400) {
   return {HeadScan::kBad, 0, status, std::move(complaint)};
 }
 
-// method SP target SP HTTP/1.x; empty: good
+// Checks "method SP target SP HTTP/1.x"; empty: it is good.
 std::string check_request_line(std::string_view line) {
   const auto first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || first == last) return "the request line is not \"METHOD target HTTP/1.1\"";
@@ -63,14 +63,14 @@ constexpr std::string_view kOnce[] = {"host",
 struct Seen {
   std::size_t n_headers = 0;
   std::array<bool, std::size(kOnce)> once{};
-  int status = 400;  // of the complaint
+  int status = 400;  // goes with the complaint
 
   bool has(std::string_view name) const {
     return once[static_cast<std::size_t>(std::ranges::find(kOnce, name) - std::begin(kOnce))];
   }
 };
 
-// A name or an address in brackets, and maybe a port.
+// Whether it is a name, or an address in brackets, with or without a port.
 bool is_host(std::string_view host) {
   const auto are_all = [](std::string_view text, std::string_view marks) {
     return std::ranges::all_of(text, [&](unsigned char c) {
@@ -122,7 +122,7 @@ std::string check_header_line(std::string_view line, Seen& seen) {
 
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
   std::size_t at = 0;
-  if (bytes.starts_with("\r\n")) at = 2;  // left over behind an earlier body by some clients
+  if (bytes.starts_with("\r\n")) at = 2;  // some clients send an empty line after a body
   Seen seen;
   std::string_view request_line;
   for (bool is_first = true;; is_first = false) {

@@ -1,5 +1,6 @@
-// The head of an HTTP/1.x message, checked byte by byte before a parser sees it: what two programs could read in two
-// ways is refused (RFC 9112, sections 2.2, 3, 5 and 6). Thread rule: pure functions.
+// Checks the head of an HTTP/1.x message byte by byte before a parser sees it. What two programs could read in two ways
+// is refused (RFC 9112, sections 2.2, 3, 5 and 6).
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,13 @@ struct HeadScan {
   std::string complaint;  // kBad: what is wrong, and the limit if one was passed
 };
 
-// `bytes`: all that came of this message so far; said to be bad as soon as no continuation could make it good.
+// `bytes` is all that has come of this message so far. The result is kBad as soon as no continuation could make it
+// good.
 HeadScan scan_head(std::string_view bytes, std::size_t max_bytes);
 
-// A request target: a path with its query, behind the host that it is for where it is a whole address (RFC 9112 3.2.2).
+// A request target: a path with its query, and the host if the target is a whole address (RFC 9112, section 3.2.2).
 struct Target {
-  std::string host, path;  // path empty: neither
+  std::string host, path;  // path empty: the target is neither a path nor an address
 };
 Target split_target(std::string_view target);
 

@@ -15,7 +15,7 @@ namespace zinc_rt::server {
 
 namespace http = boost::beast::http;
 
-// A body that grows as its bytes come: what a head says of its length is the client's word alone.
+// A body that grows as its bytes come: nothing is reserved for the length that the head claims.
 struct GrowingBody {
   using value_type = std::string;
   class reader {

@@ -59,8 +59,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // session.cpp: the connection's life, and the reader.
   Task run();
   void close();
-  Task watch_for_reset();  // notices a reset whatever the reader waits for, such as room in `in_`
-  Task read_all();         // reads until the client closes, so that its leaving is noticed whatever goes on
+  Task watch_for_reset();  // notices a reset also while the reader waits for room in `in_`
+  Task read_all();         // reads until the client closes, so that its leaving is noticed at any time
   error_code read_what_is_there();
   Task say_goodbye();
 

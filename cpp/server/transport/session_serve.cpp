@@ -41,7 +41,8 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
-    // Bytes without a line feed change nothing, but for the first ones, which may be of another protocol.
+    // Bytes without a line feed cannot complete anything. The first ones are looked at, since they may be of another
+    // protocol.
     const bool is_new = in_.size() > n_scanned && (n_scanned == 0 || in_.find('\n', n_scanned) != std::string::npos ||
                                                    in_.size() > o.max_head_bytes);
     n_scanned = in_.size();
@@ -96,12 +97,12 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   answer_ = make_answer(parser, true);
   phase_ = Phase::kAnswer;
   deadline_ = Clock::time_point::max();
-  // When the handler and all that it gave the connection to have let it go, the answer is as it is.
+  // The answer is dropped when the handler, and all to whom it gave the connection, have released it.
   verdict.handle(std::move(request),
                  std::shared_ptr<Connection>(answer_.get(), [answer = answer_](Connection*) { answer->drop(); }));
   verdict.handle = nullptr;
   const bool goes_on = co_await send();
-  answer_->set_gone();  // nothing, where the answer went out whole
+  answer_->set_gone();  // does nothing if the whole answer went out
   answer_ = nullptr;
   co_return goes_on;
 }
@@ -186,7 +187,8 @@ Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, Byte
       n = parser.put(asio::buffer(in_), ec);
       consume(n);
       if (ec == http::error::need_more) ec = {};
-      if (!ec && n == 0 && in_.size() >= kReadAhead) ec = http::error::bad_chunk;  // a chunk's head as long as that
+      // The head of a chunk is never so long.
+      if (!ec && n == 0 && in_.size() >= kReadAhead) ec = http::error::bad_chunk;
       if (ec) bad = complaint_of(ec, o);
       if (!ec) bad = room_for(parser.get().body().size(), owner, held);
       if (bad.state == HeadScan::kBad) co_return;
@@ -205,7 +207,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, Byte
 template <class Stream>
 TaskOf<bool> SessionOf<Stream>::send() {
   bool has_sent = false;
-  std::optional<Clock::time_point> probe_at;  // once the client closed its side; max(): it was probed
+  std::optional<Clock::time_point> probe_at;  // set once the client has closed its side; max(): it was probed
   for (;;) {
     if (is_closed_) co_return false;
     auto taken = answer_->take();

@@ -1,4 +1,4 @@
-// The connections that are open, and what they share.
+// The open connections, and what they share.
 // Thread rule: any thread.
 #pragma once
 
@@ -39,7 +39,7 @@ struct Sessions {
   std::mutex mutex;
   std::condition_variable left;  // notified when a session has left
   std::unordered_set<std::shared_ptr<Session>> open;
-  std::map<std::string, std::uint32_t> by_address;  // how many of them
+  std::map<std::string, std::uint32_t> by_address;  // how many sessions each has
 
   // False: there is no room for another, of this address or at all.
   bool enter(const std::shared_ptr<Session>& session, const std::string& address);

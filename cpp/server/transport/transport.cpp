@@ -104,7 +104,7 @@ class TransportImpl final : public Transport {
     io_->stop();
     for (auto& thread : threads_) thread.join();
     threads_.clear();
-    // What the closing of sockets ended and has not run yet: it holds sessions, and those the io_context.
+    // Runs what the closing of sockets has made ready: these handlers own sessions, and sessions own the io_context.
     io_->restart();
     io_->poll();
   }
@@ -115,7 +115,7 @@ class TransportImpl final : public Transport {
       Socket socket(asio::make_strand(*io_));
       auto [ec] = co_await acceptor_.async_accept(socket, kAwait);
       if (!acceptor_.is_open()) co_return;
-      if (ec) {  // no descriptor left, above all: those that are there go on, and some will end
+      if (ec) {  // mostly no descriptor is left; open connections go on, and some will end
         log().warn("a connection could not be taken: {}", ec.message());
         Timer pause(acceptor_.get_executor(), std::chrono::milliseconds(50));
         co_await pause.async_wait(kAwait);
@@ -145,7 +145,7 @@ class TransportImpl final : public Transport {
   }
 
   const std::shared_ptr<Sessions> shared_;
-  // Answers may outlive the transport, and post to it.
+  // Shared, since answers may outlive the transport and post to it.
   const std::shared_ptr<asio::io_context> io_ = std::make_shared<asio::io_context>(kIoThreads);
   asio::basic_socket_acceptor<Tcp, Executor> acceptor_;
   Timer sweeper_;
