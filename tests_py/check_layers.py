@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The architecture as a check: which folder may include which. Prints the breaches and exits 1 if there are any.
 
-ALLOWED is the whole table, lowest module first. A tier may know its own folder and kernels, never another tier.
+ALLOWED is the whole table, lowest module first. A tier is a folder of ring/, an executor one of executor/: each may
+know its own folder, never another one of its kind. A tier may also know its kernels.
 """
 
 import pathlib
@@ -20,9 +21,8 @@ ALLOWED = {
     "ring": ["base", "ir", "kernel"],
     "lower": ["base", "ir", "kernel", "mem", "ring"],
     "sched": ["base", "mem"],
-    "executor": ["base", "model", "arch", "ir", "kernel", "mem", "ring", "lower"],
-    "vulkan": ["base", "model", "executor"],
-    "engine": ["base", "model", "jinja", "tokenizer", "mem", "sched", "executor", "vulkan"],
+    "executor": ["base", "model", "arch", "mem"],
+    "engine": ["base", "model", "jinja", "tokenizer", "mem", "sched", "executor"],
     "server": ["base"],
     "client": ["base"],
     "tools": [
@@ -30,7 +30,11 @@ ALLOWED = {
         *("server", "client"),
     ],
 }
-ONLY = {("vulkan", "executor"): {"executor/executor.h", "executor/step.h"}}
+ONLY = {("engine", "executor"): {"executor/executor.h", "executor/step.h"}}
+# What a folder of a module may include besides.
+FOLDER_ALSO = {("executor", "ring"): {"ir", "kernel", "ring", "lower"}}
+# Modules whose folders are of one kind, and what these are called.
+FOLDERS_OF = {"ring": "tier", "executor": "executor"}
 # A folder inside a module that is a library of its own: what it may include besides itself, and libraries that it may
 # not. Its tests, in the folder of that name in tests_cpp, are held to the same.
 LIBRARIES = {"server/transport": ({"base", "zinc_rt/status.h"}, {"nlohmann"})}
@@ -48,7 +52,8 @@ TESTS_ALSO = {
     "ir": {"executor"},
     "arch": {"executor"},
     "lower": {"executor"},
-    "executor": {"kernels"},
+    "executor": {"kernels", *FOLDER_ALSO["executor", "ring"]},
+    "peer": {"base", "model", "arch", "mem", "executor"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
     "fuzz": {"base", "model", "jinja", "tokenizer", "ir", "kernel", "ring", "server"},
@@ -100,15 +105,18 @@ def module_breach(parts, target):
             else f"{module} may not include kernels/{to[1]}"
         )
     if to[0] in (PUBLIC, module):
-        if module == "ring" and len(parts) > 2 and len(to) > 2 and to[0] == "ring" and to[1] not in (parts[1], "amd"):
-            return f"tier {parts[1]} may not include tier {to[1]}"
+        what = FOLDERS_OF.get(module) if to[0] == module and len(to) > 2 else None
+        if what and len(parts) > 2 and to[1] != parts[1]:
+            return f"{what} {parts[1]} may not include {what} {to[1]}"
         if parts[2:3] == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
             return f"the plans of tier {parts[1]} need no device: they may not include what does"
-        if module == "ring" and len(parts) == 2 and len(to) > 2 and to[0] == "ring":
-            return "what all tiers share may not include a tier"
+        if what and len(parts) == 2:
+            return f"what all folders of {module} share may not include one of them"
         return None
     if to[0] not in OURS:
         return None  # a library's header
+    if to[0] in FOLDER_ALSO.get(tuple(parts[:2]), ()):
+        return None
     if to[0] not in ALLOWED.get(module, []):
         return f"{module} may not include {to[0]}"
     only = ONLY.get((module, to[0]))

@@ -217,6 +217,8 @@ def test_tiers():
     out = json.loads(zinc("tiers", "--json").stdout)
     names = {t["name"] for t in out["tiers"]}
     assert {"t_cpu", "null"} <= names <= {"t_cuda", "t_cpu", "null"}  # t_cuda: where a CUDA compiler was
+    assert [e["name"] for e in out["executors"]] == ["ring"]
+    assert {t["executor"] for t in out["tiers"]} == {"ring"}
     has_gpu = any(t["name"] == "t_cuda" and t["available"] for t in out["tiers"])
     assert out["chosen"] == ("t_cuda" if has_gpu else "t_cpu")
     threads = out["threads"]

@@ -116,7 +116,7 @@ std::string make_model_card(const Executor& executor, const Tokenizer& tokenizer
   return card.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string make_plan_json(const mem::MemoryPlan& plan, const ExecutorInfo& info) {
+std::string make_plan_json(const MemoryPlan& plan, const ExecutorInfo& info) {
   Json regions = Json::array();
   for (const auto& region : plan.regions)
     regions.push_back({{"name", region.name},

@@ -12,6 +12,6 @@ namespace zinc_rt {
 // Family, sizes, formats, bytes a token reads of the weights, KV bytes a token.
 std::string make_model_card(const Executor& executor, const Tokenizer& tokenizer);
 // Regions with heap and bytes; totals. The sum of the regions that are not mapped is what the tier allocates.
-std::string make_plan_json(const mem::MemoryPlan& plan, const ExecutorInfo& info);
+std::string make_plan_json(const MemoryPlan& plan, const ExecutorInfo& info);
 
 }  // namespace zinc_rt

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "executor/memory_plan.h"
 #include "executor/step.h"
-#include "mem/plan.h"
 #include "model/config.h"
 #include "model/weights.h"
 #include "zinc_rt/status.h"
@@ -37,11 +37,10 @@ struct ExecutorOptions {
 };
 
 struct ExecutorInfo {
-  std::string family;       // of the model, for people: "Qwen 3"
-  std::string tier;         // "t_cpu"
-  std::string tier_reason;  // why this one
-  std::string device;       // of the ring, for people
-  std::string arithmetic;   // "fast" where the tier has kernels for it here and was asked for it, else "exact"
+  std::string family;      // of the model, for people: "Qwen 3"
+  std::string tier;        // "t_cpu"
+  std::string device;      // of the ring, for people
+  std::string arithmetic;  // "fast" where the tier has kernels for it here and was asked for it, else "exact"
   std::string activations, fusion;
   std::string kv_dtype;  // "f16"
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
@@ -62,7 +61,7 @@ class Executor {
   virtual const ExecutorInfo& info() const = 0;
   virtual const ModelConfig& config() const = 0;
   virtual const Weights& weights() const = 0;
-  virtual const mem::MemoryPlan& plan() const = 0;
+  virtual const MemoryPlan& plan() const = 0;
   virtual std::uint64_t allocated_bytes() const = 0;  // what the tier really holds; equals plan().allocated_bytes()
 
   // Runs a step and sets `output`; allocates nothing once input and output have grown to their size. Errors:

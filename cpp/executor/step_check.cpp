@@ -1,8 +1,8 @@
-// What a step may not be. All of it is asked before anything is written or run.
+#include "executor/step_check.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "executor/ring_executor.h"
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
@@ -14,21 +14,26 @@ std::unexpected<Error> refuse(const std::string& message) {
 
 }  // namespace
 
-Status RingExecutor::check(const StepInput& input) {
+StepCheck::StepCheck(const Limits& limits) : limits_(limits), slot_seen_(limits.sizes.max_slots) {
+  named_.reserve(2 * std::size_t{limits.sizes.max_tokens});
+}
+
+Status StepCheck::check(const StepInput& input) {
   ZRT_CHECK_OK(check_tokens(input));
   ZRT_CHECK_OK(check_slots(input));
   return check_outputs(input);
 }
 
-Status RingExecutor::check_tokens(const StepInput& input) const {
+Status StepCheck::check_tokens(const StepInput& input) const {
   const std::size_t n = input.token_ids.size();
-  if (n == 0 || n > info_.chunk_cap)
-    return refuse(fmt::format("a step of {} tokens, 1 to {} allowed", n, info_.chunk_cap));
+  if (n == 0 || n > limits_.sizes.max_tokens)
+    return refuse(fmt::format("a step of {} tokens, 1 to {} allowed", n, limits_.sizes.max_tokens));
   if (input.positions.size() != n || input.slots.size() != n)
     return refuse(
         fmt::format("{} tokens with {} positions and {} slots", n, input.positions.size(), input.slots.size()));
   const std::size_t n_tables = input.page_tables.counts.size();
-  if (n_tables > info_.max_slots) return refuse(fmt::format("{} page tables, {} slots", n_tables, info_.max_slots));
+  if (n_tables > limits_.sizes.max_slots)
+    return refuse(fmt::format("{} page tables, {} slots", n_tables, limits_.sizes.max_slots));
   if (n_tables * input.page_tables.width > input.page_tables.ids.size())
     return refuse(fmt::format("{} page tables of {} pages in a memory of {}", n_tables, input.page_tables.width,
                               input.page_tables.ids.size()));
@@ -36,10 +41,10 @@ Status RingExecutor::check_tokens(const StepInput& input) const {
     return refuse(fmt::format("{} RoPE variants for {} slots", input.rope_variants.size(), n_tables));
   for (std::size_t i = 0; i < n; ++i) {
     const auto id = input.token_ids[i], position = input.positions[i], slot = input.slots[i];
-    if (id < 0 || static_cast<std::uint32_t>(id) >= prepared_.config.vocab_size)
-      return refuse(fmt::format("token id {} at index {}, the vocabulary has {}", id, i, prepared_.config.vocab_size));
-    if (position < 0 || static_cast<std::uint32_t>(position) >= info_.max_context)
-      return refuse(fmt::format("position {} at index {}, the context has {}", position, i, info_.max_context));
+    if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.vocab_size)
+      return refuse(fmt::format("token id {} at index {}, the vocabulary has {}", id, i, limits_.vocab_size));
+    if (position < 0 || static_cast<std::uint32_t>(position) >= limits_.sizes.max_context)
+      return refuse(fmt::format("position {} at index {}, the context has {}", position, i, limits_.sizes.max_context));
     if (slot < 0 || static_cast<std::size_t>(slot) >= n_tables)
       return refuse(fmt::format("slot {} at index {}, {} have page tables", slot, i, n_tables));
   }
@@ -48,7 +53,7 @@ Status RingExecutor::check_tokens(const StepInput& input) const {
 
 // Each slot's tokens stand together and ascend, since recurrent state is updated in their order; the last one then says
 // how many pages are read.
-Status RingExecutor::check_slots(const StepInput& input) {
+Status StepCheck::check_slots(const StepInput& input) {
   ++n_checks_;
   for (std::size_t i = 0; i < input.slots.size();) {
     const auto slot = static_cast<std::size_t>(input.slots[i]);
@@ -63,7 +68,7 @@ Status RingExecutor::check_slots(const StepInput& input) {
   return {};
 }
 
-Status RingExecutor::check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const {
+Status StepCheck::check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const {
   const PageTables& tables = input.page_tables;
   const std::uint32_t n_needed = last_position / mem::kPageTokens + 1;
   if (tables.counts[slot] > tables.width)
@@ -73,38 +78,63 @@ Status RingExecutor::check_slot(const StepInput& input, std::size_t slot, std::u
         fmt::format("position {} lies past the {} pages of slot {}", last_position, tables.counts[slot], slot));
   const auto pages = tables.ids.subspan(slot * tables.width, n_needed);
   std::uint32_t n_outside = 0;  // counted without a branch: this runs for each page of each slot
-  for (const auto page : pages) n_outside += page >= info_.n_pages;
+  for (const auto page : pages) n_outside += page >= limits_.n_pages;
   if (n_outside > 0)
-    return refuse(fmt::format("page {} of {} in slot {}", *std::ranges::max_element(pages), info_.n_pages, slot));
-  if (!input.rope_variants.empty() && input.rope_variants[slot] >= n_rope_variants_)
-    return refuse(fmt::format("RoPE variant {} of {}", input.rope_variants[slot], n_rope_variants_));
+    return refuse(fmt::format("page {} of {} in slot {}", *std::ranges::max_element(pages), limits_.n_pages, slot));
+  if (!input.rope_variants.empty() && input.rope_variants[slot] >= limits_.n_rope_variants)
+    return refuse(fmt::format("RoPE variant {} of {}", input.rope_variants[slot], limits_.n_rope_variants));
   return {};
 }
 
-Status RingExecutor::check_outputs(const StepInput& input) const {
+Status StepCheck::check_outputs(const StepInput& input) const {
   std::size_t group_history = 0, group_bias = 0;  // of the output rows that run together
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
     const OutputRow& row = input.outputs[i];
-    if (i % prepared_.limits.max_outputs == 0) group_history = group_bias = 0;
+    if (i % limits_.sizes.max_outputs == 0) group_history = group_bias = 0;
     group_history += row.history.size();
-    if (group_history > prepared_.graph_options.history_tokens)
+    if (group_history > limits_.sizes.history_tokens)
       return refuse(fmt::format("histories of {} tokens in one group of output rows, {} fit", group_history,
-                                prepared_.graph_options.history_tokens));
+                                limits_.sizes.history_tokens));
     if (row.bias.size() + row.banned.size() > kMaxBias)
       return refuse(fmt::format("{} biased and {} banned tokens in an output row, {} in all allowed", row.bias.size(),
                                 row.banned.size(), kMaxBias));
     if (row.token_index >= input.token_ids.size())
       return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
     group_bias += row.bias.size() + row.banned.size();
-    if (group_bias > prepared_.graph_options.bias_entries)
+    if (group_bias > limits_.sizes.bias_entries)
       return refuse(fmt::format("{} biased and banned tokens in one group of output rows, {} fit", group_bias,
-                                prepared_.graph_options.bias_entries));
+                                limits_.sizes.bias_entries));
     if (row.n_prompt > row.history.size())
       return refuse(fmt::format("{} prompt tokens in a history of {}", row.n_prompt, row.history.size()));
-    if (row.history.size() > info_.max_context)
-      return refuse(fmt::format("a history of {} tokens, {} allowed", row.history.size(), info_.max_context));
+    if (row.history.size() > limits_.sizes.max_context)
+      return refuse(fmt::format("a history of {} tokens, {} allowed", row.history.size(), limits_.sizes.max_context));
   }
   return {};
+}
+
+template <class Copy>
+Status StepCheck::check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what) {
+  if (copies.size() > limits_.sizes.max_tokens)
+    return refuse(fmt::format("{} copies of a {} at once, {} allowed", copies.size(), what, limits_.sizes.max_tokens));
+  named_.clear();
+  for (const Copy& copy : copies)
+    for (const auto entry : {copy.from, copy.to}) {
+      if (entry >= n_entries) return refuse(fmt::format("{} {} of {}", what, entry, n_entries));
+      named_.push_back(entry);
+    }
+  std::ranges::sort(named_);
+  for (const Copy& copy : copies)
+    if (std::ranges::equal_range(named_, copy.to).size() > 1)
+      return refuse(fmt::format("{} {} is written and named again", what, copy.to));
+  return {};
+}
+
+Status StepCheck::check(std::span<const StateCopy> copies) {
+  return check_copies(copies, limits_.sizes.state_entries, "state entry");
+}
+
+Status StepCheck::check(std::span<const PageCopy> copies) {
+  return check_copies(copies, limits_.n_pages, "page");
 }
 
 }  // namespace zinc_rt

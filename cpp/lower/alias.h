@@ -8,7 +8,7 @@
 
 #include "ir/graph.h"
 #include "lower/join.h"
-#include "mem/plan.h"
+#include "mem/placement.h"
 
 namespace zinc_rt::lower {
 

@@ -1,6 +1,9 @@
 #include "ring/registry.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <vector>
 
 #include "base/error.h"
 
@@ -48,46 +51,16 @@ std::span<const Tier* const> tiers() {
   return sorted;
 }
 
-std::span<const std::string_view> known_tier_names() {
-  static constexpr std::string_view kNames[] = {"t1", "t2", "t_cpu", "t_metal", "t_intel", "t_cuda", "null"};
-  return kNames;
-}
-
-Result<TierChoice> pick_tier(std::string_view wanted) {
-  TierChoice choice;
-  if (wanted == "auto") {
-    for (const Tier* tier : tiers()) {
-      if (tier->priority < 0) continue;
-      const auto reason = tier->unavailable_reason();
-      if (!reason.empty()) {
-        choice.rejected.push_back(fmt::format("{}: {}", tier->name, reason));
-      } else if (choice.tier == nullptr) {
-        choice.tier = tier;
-      }
-    }
-    for (const auto name : known_tier_names())
-      if (std::ranges::none_of(tiers(), [&](const Tier* tier) { return tier->name == name; }))
-        choice.rejected.push_back(fmt::format("{}: not in this build", name));
-    if (choice.tier == nullptr)
-      return fail(StatusCode::kUnavailable, "[tier] no tier can run here: {}", fmt::join(choice.rejected, "; "));
-    choice.why = fmt::format("best of the tiers that can run here: {}", choice.tier->description);
-    return choice;
-  }
+Result<const Tier*> find_tier(std::string_view name) {
+  std::vector<std::string_view> names;
   for (const Tier* tier : tiers()) {
-    if (tier->name != wanted) continue;
+    names.push_back(tier->name);
+    if (tier->name != name) continue;
     if (const auto reason = tier->unavailable_reason(); !reason.empty())
-      return fail(StatusCode::kUnavailable, "[tier] {} was asked for but cannot run here: {}", wanted, reason);
-    choice.tier = tier;
-    choice.why = "asked for by name";
-    return choice;
+      return fail(StatusCode::kUnavailable, "[ring] tier {} cannot run here: {}", name, reason);
+    return tier;
   }
-  std::vector<std::string_view> built;
-  for (const Tier* tier : tiers()) built.push_back(tier->name);
-  if (std::ranges::find(known_tier_names(), wanted) != known_tier_names().end())
-    return fail(StatusCode::kUnavailable, "[tier] {} was asked for but this build does not have it; it has: auto, {}",
-                wanted, fmt::join(built, ", "));
-  return fail(StatusCode::kInvalidArgument, "[tier] unknown tier \"{}\"; one of: auto, {}", wanted,
-              fmt::join(known_tier_names(), ", "));
+  return fail(StatusCode::kInvalidArgument, "[ring] no tier \"{}\"; there are: {}", name, fmt::join(names, ", "));
 }
 
 }  // namespace zinc_rt::ring

@@ -1,10 +1,8 @@
-// The tiers that were built in, and the choice among them.
+// The tiers that were built in. Thread rule: any thread.
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "ring/tier.h"
 
@@ -13,17 +11,8 @@ namespace zinc_rt::ring {
 // All tiers of this build, highest priority first. The list is written by CMake from the folders of ring/.
 std::span<const Tier* const> tiers();
 
-// Names of the design that this build may lack; a forced one gives an error that says so.
-std::span<const std::string_view> known_tier_names();
-
-struct TierChoice {
-  const Tier* tier = nullptr;
-  std::string why;                    // why this one
-  std::vector<std::string> rejected;  // "t1: no /dev/kfd ..." for each better or other tier
-};
-
-// "auto" picks the available tier of the highest priority; a name forces that tier, and one that cannot run here is an
-// error with the fix, never another tier.
-Result<TierChoice> pick_tier(std::string_view wanted);
+// The tier of that name. Errors: kUnavailable where it cannot run here, with the fix; kInvalidArgument for a name that
+// no tier of this build has. The choice among the tiers of all executors is executor/registry.h's.
+Result<const Tier*> find_tier(std::string_view name);
 
 }  // namespace zinc_rt::ring

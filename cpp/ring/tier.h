@@ -16,9 +16,6 @@ struct RingOptions {
   bool fast = false;        // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
-// Activations of tens of MB for 8B models; longer chunks gain nothing on T-CPU, and a step is the unit of latency.
-constexpr std::uint32_t kDefaultChunk = 256;
-
 struct Tier {
   std::string name;         // as in ZINC_RT_TIER: "t_cpu"
   std::string description;  // one line for people
@@ -28,7 +25,7 @@ struct Tier {
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
   // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
   std::string (*details)() = nullptr;
-  std::uint32_t chunk_cap = kDefaultChunk;  // most query tokens a step, where nobody asks for another number
+  std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
 };
 
 }  // namespace zinc_rt::ring

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "executor/ring_executor.h"
+#include "executor/ring/prepare.h"
 #include "ir/text.h"
 #include "tools/command.h"
 

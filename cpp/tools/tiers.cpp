@@ -6,7 +6,7 @@
 
 #include "base/options.h"
 #include "base/processors.h"
-#include "ring/registry.h"
+#include "executor/registry.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -28,20 +28,25 @@ int print_env(bool json) {
 }
 
 int print_tiers(bool json) {
-  const auto choice = ring::pick_tier(options::get("ZINC_RT_TIER"));
-  auto list = nlohmann::ordered_json::array();
-  for (const auto* tier : ring::tiers()) {
-    const auto reason = tier->unavailable_reason();
+  const auto choice = pick_tier(options::get("ZINC_RT_TIER"));
+  auto list = nlohmann::ordered_json::array(), executors = nlohmann::ordered_json::array();
+  for (const auto& [executor, tier] : executor_tiers()) {
+    const auto reason = tier.unavailable_reason();
     if (!json)
-      fmt::print("{:10} {:12} {}{}\n", tier->name, reason.empty() ? "available" : "absent", tier->description,
-                 reason.empty() ? "" : ": " + reason);
-    const auto details = reason.empty() && tier->details != nullptr ? tier->details() : std::string();
+      fmt::print("{:10} {:12} {:10} {}{}\n", tier.name, reason.empty() ? "available" : "absent", executor->name,
+                 tier.description, reason.empty() ? "" : ": " + reason);
+    const auto details = reason.empty() && tier.details != nullptr ? tier.details() : std::string();
     if (!json && !details.empty()) fmt::print("{:10} {}\n", "", details);
-    list.push_back({{"name", tier->name},
+    list.push_back({{"name", tier.name},
+                    {"executor", executor->name},
                     {"available", reason.empty()},
                     {"reason", reason},
-                    {"description", tier->description},
+                    {"description", tier.description},
                     {"details", details}});
+  }
+  for (const ExecutorKind* kind : executor_kinds()) {
+    if (!json) fmt::print("executor {}: {}\n", kind->name, kind->description);
+    executors.push_back({{"name", kind->name}, {"description", kind->description}});
   }
   if (!choice) return report(choice.error());
   const auto processors = find_processors();
@@ -52,14 +57,15 @@ int print_tiers(bool json) {
                                           {"quota", nullptr}};
     if (processors.quota) threads["quota"] = *processors.quota;
     fmt::print("{}\n", nlohmann::ordered_json{{"tiers", list},
-                                              {"chosen", choice->tier->name},
+                                              {"executors", executors},
+                                              {"chosen", choice->entry.tier.name},
                                               {"why", choice->why},
                                               {"rejected", choice->rejected},
                                               {"threads", threads}}
                            .dump());
     return kDone;
   }
-  fmt::print("chosen: {} ({})\n", choice->tier->name, choice->why);
+  fmt::print("chosen: {} ({})\n", choice->entry.tier.name, choice->why);
   for (const auto& line : choice->rejected) fmt::print("  not {}\n", line);
   fmt::print("t_cpu takes {}\n", processors.explain());
   return kDone;
@@ -72,7 +78,8 @@ void add_tiers(CLI::App& app, int& exit) {
     bool env = false, json = false;
   };
   auto o = std::make_shared<Options>();
-  auto& command = *app.add_subcommand("tiers", "the hardware tiers of this build and machine");
+  auto& command =
+      *app.add_subcommand("tiers", "the hardware tiers of this build and machine, and the executors that run them");
   command.footer("Example: zinc-rt tiers --env");
   command.add_flag("--env", o->env, "list the environment variables instead");
   command.add_flag("--json", o->json, "as JSON");

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "arch/rope.h"
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/verify.h"
 

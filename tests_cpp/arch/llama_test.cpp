@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "arch/builder.h"
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/verify.h"
 

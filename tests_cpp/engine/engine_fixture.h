@@ -35,7 +35,7 @@ class ProbeExecutor final : public Executor {
   const ExecutorInfo& info() const override { return inner_->info(); }
   const ModelConfig& config() const override { return inner_->config(); }
   const Weights& weights() const override { return inner_->weights(); }
-  const mem::MemoryPlan& plan() const override { return inner_->plan(); }
+  const MemoryPlan& plan() const override { return inner_->plan(); }
   std::uint64_t allocated_bytes() const override { return inner_->allocated_bytes(); }
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return inner_->rope_variant(n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override { return inner_->hidden(input, layer); }

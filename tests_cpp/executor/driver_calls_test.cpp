@@ -14,7 +14,7 @@ class DriverCalls : public ::testing::Test {
  protected:
   void SetUp() override {
     ZRT_NEED_FIXTURES();
-    if (!ring::pick_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
+    if (!ring::find_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
     calls = find_count<CallCount>("cuda_sim_calls");
     launches = find_count<LaunchCount>("cuda_sim_launches");
     if (calls == nullptr || launches == nullptr) GTEST_SKIP() << "NVIDIA's driver counts neither calls nor launches";

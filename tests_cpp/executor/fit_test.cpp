@@ -1,6 +1,6 @@
 // Which experts and how many KV pages a device of a given size gets, to the byte, and what is said when nothing fits.
 // No device is touched.
-#include "executor/fit.h"
+#include "executor/ring/fit.h"
 
 #include <gmock/gmock.h>
 
@@ -72,7 +72,7 @@ TEST(FitDevice, ExpertsGoLayerByLayerToTheByte) {
         return p->layout.places.at(std::string(name) + "[" + std::to_string(layer) + "]");
       };
       for (const auto* name : {"model.moe.gate_weight", "model.moe.up_weight", "model.moe.down_weight"}) {
-        const mem::Region* region = p->layout.plan.find(at(name).region);
+        const MemoryRegion* region = p->layout.plan.find(at(name).region);
         ASSERT_NE(region, nullptr);
         EXPECT_EQ(region->heap, layer + n_host >= n_layers ? Heap::kHostVisible : Heap::kDeviceLocal);
       }

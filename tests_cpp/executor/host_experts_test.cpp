@@ -17,12 +17,12 @@ class HostExperts : public ::testing::Test {
  protected:
   void SetUp() override {
     ZRT_NEED_FIXTURES();
-    const auto tier = ring::pick_tier("t_cuda");
+    const auto tier = ring::find_tier("t_cuda");
     if (!tier) GTEST_SKIP() << "no tier t_cuda here";
     void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     if (driver == nullptr || ::dlsym(driver, "cuda_sim_calls") == nullptr)
       GTEST_SKIP() << "NVIDIA's driver has the memory that it has";
-    const auto ring = tier->tier->make_ring({});
+    const auto ring = (*tier)->make_ring({});
     ASSERT_TRUE(ring);
     const auto memory = (*ring)->device_memory();
     ASSERT_TRUE(memory && *memory);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 
 namespace zinc_rt {
 

@@ -155,7 +155,7 @@ class TierAttention : public TierGraphTest {
   }
   void expect_same(const ir::Graph& graph, std::uint32_t n, const Memory& given,
                    std::initializer_list<const char*> wanted) {
-    auto expected = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, wanted),
+    auto expected = run_graph(**ring::find_tier("t_cpu"), graph, n, given, wanted),
          got = run_graph(*GetParam(), graph, n, given, wanted);
     for (const auto* name : wanted) {
       const auto& buffer = graph.buffer(graph.find(name));
@@ -232,7 +232,7 @@ class TierAttention : public TierGraphTest {
   std::array<std::vector<std::byte>, 2> fast_values(const Attention& s, const StepTokens& step, const Memory& given) {
     const auto n = static_cast<std::uint32_t>(step.pos.size());
     const auto graph = attention_graph(s, n_slots_of(step.slots), false, std::nullopt);
-    return {run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.y"})["act.y"],
+    return {run_graph(**ring::find_tier("t_cpu"), graph, n, given, {"act.y"})["act.y"],
             run_graph(*GetParam(), graph, n, given, {"act.y"}, true)["act.y"]};
   }
   void expect_close_step(const Attention& s, const StepTokens& step) {

@@ -83,7 +83,7 @@ TEST_P(TierExperts, OfARouterHaveTheBitsOfTCpu) {
       }
       const Memory given{{"act.x", bytes_of(std::vector<float>{1.0f, -1.0f, 0.5f})}, {"model.w", bytes_of(w)}};
       const auto graph = router_graph(c.e, c.n_used, kind % 2 == 0, kind < 3 ? 1.0f : 2.5f);
-      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, kTokens, given, {"act.ids", "act.weights"});
+      const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kTokens, given, {"act.ids", "act.weights"});
       const auto got = run_graph(*GetParam(), graph, kTokens, given, {"act.ids", "act.weights"});
       ASSERT_EQ(got.at("act.ids"), wanted.at("act.ids")) << c.n_used << " of " << c.e << ", kind " << kind;
       ASSERT_EQ(n_different_numbers(got.at("act.weights"), wanted.at("act.weights")), 0u)
@@ -107,7 +107,7 @@ TEST_P(TierExperts, ChoicesMeetTheirExpert) {
                          {"model.w", bytes_of(normal_floats(c.e, rng))},
                          {"model.experts", experts}};
       const auto graph = router_graph(c.e, c.n_used, true, 1.0f, true);
-      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.ids", "act.y"});
+      const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, {"act.ids", "act.y"});
       const auto got = run_graph(*GetParam(), graph, n, given, {"act.ids", "act.y"});
       for (const char* name : {"act.ids", "act.y"})
         ASSERT_EQ(got.at(name), wanted.at(name)) << name << ": " << c.n_used << " of " << c.e << ", " << n << " tokens";
@@ -188,7 +188,7 @@ TEST_P(TierExperts, ChoicesAreSummedByTheNormBehindThem) {
           return run_graph(tier, graph, n, given,
                            {is_down ? "act.hidden" : "act.z", "act.hidden", "act.q", "act.k", "act.v"});
         };
-        const auto wanted = run(*ring::pick_tier("t_cpu")->tier), got = run(*GetParam());
+        const auto wanted = run(**ring::find_tier("t_cpu")), got = run(*GetParam());
         for (const auto& [name, bytes] : wanted)
           ASSERT_EQ(n_different(got.at(name), bytes), 0u)
               << name << " of " << n << " x " << c.d << ", " << c.k << " choices" << (is_down ? ", down" : "");
@@ -242,7 +242,7 @@ TEST_P(TierExperts, RowsAreQuantizedByWhatMakesThem) {
                              {"model.norm", bytes_of(normal_floats(d, rng))},
                              {"model.w", w}};
           const auto graph = quantized_graph(source, w_type, d);
-          const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, {"act.a", "act.h", "act.y"});
+          const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, {"act.a", "act.h", "act.y"});
           const auto got = run_graph(*GetParam(), graph, n, given, {"act.a", "act.h", "act.y"});
           for (const char* name : {"act.a", "act.h", "act.y"})
             ASSERT_EQ(n_different(got.at(name), wanted.at(name)), 0u)

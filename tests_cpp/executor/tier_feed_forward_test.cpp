@@ -85,7 +85,7 @@ class TierFeedForward : public TierGraphTest {
  protected:
   void compare(const ir::Graph& graph, std::uint32_t n, const Memory& given) {
     const auto outputs = {"act.gate", "act.up", "act.glu", "act.hidden"};
-    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, n, given, outputs),
+    auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, outputs),
          got = run_graph(*GetParam(), graph, n, given, outputs);
     for (const auto* name : outputs) EXPECT_EQ(n_different_numbers(wanted[name], got[name]), 0u) << name;
   }

@@ -151,7 +151,7 @@ class TierProducts : public TierGraphTest {
            {}};
     const Memory given{{"act.x", bytes_of(c.x)}, {"model.w", c.w}};
     const auto graph = product_graph(dtype, s);
-    c.wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, {"act.y"})["act.y"];
+    c.wanted = run_graph(**ring::find_tier("t_cpu"), graph, s.n, given, {"act.y"})["act.y"];
     auto got = run_graph(*GetParam(), graph, s.n, given, {"act.y", "act.again"}, fast);
     EXPECT_EQ(n_different(got["act.y"], got["act.again"]), 0u) << "of the same rows once more";
     c.got = std::move(got["act.y"]);
@@ -204,7 +204,7 @@ class TierProducts : public TierGraphTest {
                        {"model.w", random_blocks(dtype, s, rng_)}};
     const auto graph = sum_graph(dtype, s, act);
     const auto outputs = {"act.x", "act.y", "act.hidden"};
-    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, outputs),
+    auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, s.n, given, outputs),
          got = run_graph(*GetParam(), graph, s.n, given, outputs);
     for (const auto* name : outputs) EXPECT_EQ(n_different(wanted[name], got[name]), 0u) << name;
   }
@@ -212,7 +212,7 @@ class TierProducts : public TierGraphTest {
   void compare_normed(const DType (&dtypes)[3], const Shape& s) {
     SCOPED_TRACE(testing::Message() << to_string(dtypes[0]) << " " << to_string(dtypes[1]) << " "
                                     << to_string(dtypes[2]) << " " << testing::PrintToString(s));
-    const ring::Tier& cpu = *ring::pick_tier("t_cpu")->tier;
+    const ring::Tier& cpu = **ring::find_tier("t_cpu");
     Memory given{{"act.x", bytes_of(random_rows(s, rng_))}, {"model.norm", bytes_of(random_rows({1, s.k, 1}, rng_))}};
     for (int i = 0; i < 3; ++i) given["model.w" + std::to_string(i)] = random_blocks(dtypes[i], s, rng_);
     const auto graph = norm_graph(dtypes, s);
@@ -238,7 +238,7 @@ class TierProducts : public TierGraphTest {
       given["model.w" + std::to_string(i)] = random_blocks(dtypes[i], {s.n_experts * s.m, s.k, 1}, rng_);
     const auto graph = experts_graph(dtypes, s);
     const auto outputs = {"act.y0", "act.y1"};
-    auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, s.n, given, outputs),
+    auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, s.n, given, outputs),
          got = run_graph(*GetParam(), graph, s.n, given, outputs);
     for (const auto* name : outputs) EXPECT_EQ(n_different_numbers(wanted[name], got[name]), 0u) << name;
   }
@@ -468,7 +468,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, TierProducts, ::testing::ValuesIn(other_tiers())
                          [](const auto& info) { return info.param->name; });
 std::vector<const ring::Tier*> tiers_with_t_cpu() {
   auto tiers = other_tiers();
-  tiers.push_back(ring::pick_tier("t_cpu")->tier);
+  tiers.push_back(*ring::find_tier("t_cpu"));
   return tiers;
 }
 INSTANTIATE_TEST_SUITE_P(Tiers, FastTierProducts, ::testing::ValuesIn(tiers_with_t_cpu()),

@@ -76,7 +76,7 @@ TEST_P(TierSampling, DrawsTheTokensOfTCpu) {
                          {"act.history", bytes_of(history)},
                          {"act.bias", bytes_of(bias)}};
       const auto graph = sampling_graph(v);
-      const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, kRows, given, {"act.token"});
+      const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kRows, given, {"act.token"});
       const auto got = run_graph(*GetParam(), graph, kRows, given, {"act.token"});
       ASSERT_EQ(got.at("act.token"), wanted.at("act.token")) << v << " candidates, kind " << kind;
     }
@@ -93,7 +93,7 @@ TEST_P(TierSampling, DrawsTheTokensOfTCpuOfALargeVocabulary) {
   for (const std::uint32_t row : {0u, 1u, 3u, 6u}) params.push_back(params_of(row, kV, rng));
   const Memory given{{"act.logits", bytes_of(logits)}, {"act.params", bytes_of(params)}};
   const auto graph = sampling_graph(kV);
-  const auto wanted = run_graph(*ring::pick_tier("t_cpu")->tier, graph, kRows, given, {"act.token"});
+  const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kRows, given, {"act.token"});
   const auto got = run_graph(*GetParam(), graph, kRows, given, {"act.token"});
   ASSERT_EQ(got.at("act.token"), wanted.at("act.token"));
 }

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/serialize.h"
 #include "ir/verify.h"

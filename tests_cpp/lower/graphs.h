@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 
 namespace zinc_rt {
 

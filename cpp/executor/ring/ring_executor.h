@@ -3,7 +3,8 @@
 #pragma once
 
 #include "executor/executor.h"
-#include "executor/prepare.h"
+#include "executor/ring/prepare.h"
+#include "executor/step_check.h"
 #include "kernels/common/sample_params.h"
 #include "lower/lower.h"
 #include "ring/registry.h"
@@ -12,13 +13,14 @@ namespace zinc_rt {
 
 class RingExecutor final : public Executor {
  public:
+  // options.tier: a tier of the ring registry, by its name.
   static Result<std::unique_ptr<RingExecutor>> open(const std::string& path, const ExecutorOptions& options);
   ~RingExecutor() override;
 
   const ExecutorInfo& info() const override { return info_; }
   const ModelConfig& config() const override { return prepared_.config; }
   const Weights& weights() const override { return *prepared_.weights; }
-  const mem::MemoryPlan& plan() const override { return prepared_.layout.plan; }
+  const MemoryPlan& plan() const override { return prepared_.layout.plan; }
   std::uint64_t allocated_bytes() const override { return ring_->stats().allocated_bytes; }
   Status step(const StepInput& input, StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override;
@@ -41,13 +43,7 @@ class RingExecutor final : public Executor {
   // The host's view of a buffer by its name.
   Result<std::span<std::byte>> host_view(const std::string& name) const;
   Status bind_views();
-  std::vector<std::uint32_t> rope_limits() const;
 
-  Status check(const StepInput& input);
-  Status check_tokens(const StepInput& input) const;
-  Status check_slots(const StepInput& input);
-  Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
-  Status check_outputs(const StepInput& input) const;
   void fill_body(const StepInput& input);
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
@@ -56,8 +52,7 @@ class RingExecutor final : public Executor {
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   template <class Copy>
-  Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,
-                      std::string_view what);
+  Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
   // Where the host writes and reads each step; bound once, since a view lives as long as its buffer object.
   struct Views {
@@ -77,12 +72,9 @@ class RingExecutor final : public Executor {
   std::unordered_map<std::string, lower::Location> weight_locations_;  // by buffer name
   ring::PacketBatch prefill_, decode_, state_copy_, page_copy_;
   Views views_;
+  StepCheck check_;
   std::uint32_t n_rope_variants_ = 1;
   std::uint32_t drained_ = 0;  // entries of the output ring that were read
-  // Scratch of a call: in which check each slot was last seen, and the checks so far; entries that copies name.
-  std::vector<std::uint64_t> slot_seen_;
-  std::uint64_t n_checks_ = 0;
-  std::vector<std::uint32_t> named_;
 };
 
 }  // namespace zinc_rt

@@ -1,36 +1,9 @@
-#include "mem/plan.h"
+#include "mem/placement.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace zinc_rt::mem {
-
-std::uint64_t MemoryPlan::allocated_bytes() const {
-  std::uint64_t total = 0;
-  for (const Region& region : regions)
-    if (!region.mapped) total += region.bytes;
-  return total;
-}
-
-std::uint64_t MemoryPlan::mapped_bytes() const {
-  std::uint64_t total = 0;
-  for (const Region& region : regions)
-    if (region.mapped) total += region.bytes;
-  return total;
-}
-
-std::uint64_t MemoryPlan::bytes(Heap heap) const {
-  std::uint64_t total = 0;
-  for (const Region& region : regions)
-    if (!region.mapped && region.heap == heap) total += region.bytes;
-  return total;
-}
-
-const Region* MemoryPlan::find(std::string_view name) const {
-  for (const Region& region : regions)
-    if (region.name == name) return &region;
-  return nullptr;
-}
 
 Placement place(const std::vector<Interval>& intervals, std::uint64_t alignment) {
   std::vector<std::size_t> order(intervals.size());

@@ -10,7 +10,8 @@
 
 #include "arch/family.h"
 #include "executor/executor.h"
-#include "executor/layout.h"
+#include "executor/ring/layout.h"
+#include "executor/sizes.h"
 #include "ir/graph.h"
 #include "lower/join.h"
 
@@ -22,6 +23,7 @@ struct Prepared {
   std::unique_ptr<Weights> weights;
   ModelConfig config;
   const arch::Family* family = nullptr;
+  Sizes sizes;
   arch::GraphOptions graph_options;
   lower::StepLimits limits;
   ir::Graph prefill, decode;          // as the family wrote them

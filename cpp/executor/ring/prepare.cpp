@@ -1,62 +1,27 @@
-#include "executor/prepare.h"
+#include "executor/ring/prepare.h"
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/machine_memory.h"
-#include "executor/fit.h"
+#include "executor/ring/fit.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
-#include "mem/page_pool.h"
-#include "ring/tier.h"
 
 namespace zinc_rt {
 namespace {
 
-constexpr std::uint32_t kDefaultContext = 32768;
-constexpr std::uint32_t kMaxOutputs = 64;
-constexpr std::uint32_t kMaxSlots = 4096;
-constexpr std::uint32_t kMaxCheckpoints = 1u << 16;
-
-// By default the cache is no coarser than the rest of the arithmetic: f32 where nothing else is rounded below f32, else
-// f16.
-Result<DType> parse_kv_dtype(std::string_view text, const ExecutorOptions& options, const Weights& weights) {
-  if (text.empty()) {
-    const auto& formats = weights.bytes_by_dtype();
-    const bool is_f32 = formats.size() == 1 && formats[0].first == DType::kF32;
-    return is_f32 || options.activations == "f32" ? DType::kF32 : DType::kF16;
-  }
-  const auto dtype = parse_dtype(text);
-  if (dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kQ8_0) return *dtype;
-  return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of f16, f32, q8_0", text);
-}
-
-Status choose_sizes(const ExecutorOptions& options, const ModelConfig& config, Prepared& p) {
+Status bind_sizes(const ExecutorOptions& options, Prepared& p) {
+  ZRT_TRY(p.sizes, choose_sizes(options, p.config));
+  p.limits = {p.sizes.max_tokens, p.sizes.max_outputs};
   auto& g = p.graph_options;
-  if (options.max_slots < 1 || options.max_slots > kMaxSlots)
-    return fail(StatusCode::kInvalidArgument, "[executor] max_slots {} is not from 1 to {}", options.max_slots,
-                kMaxSlots);
-  g.max_slots = options.max_slots;
-  if (options.state_checkpoints > kMaxCheckpoints)
-    return fail(StatusCode::kInvalidArgument, "[executor] state_checkpoints {} exceeds {}", options.state_checkpoints,
-                kMaxCheckpoints);
-  g.state_entries = options.max_slots + options.state_checkpoints;
-  const std::uint32_t context =
-      options.max_context > 0 ? options.max_context : std::min(config.context_length, kDefaultContext);
-  if (context > config.context_length)
-    return fail(StatusCode::kInvalidArgument, "[executor] max_context {} exceeds the model's context of {} tokens",
-                context, config.context_length);
-  g.max_context = mem::pages_for(context) * mem::kPageTokens;
-  if (std::uint64_t{g.max_slots} * g.max_context > UINT32_MAX)
-    return fail(StatusCode::kInvalidArgument, "[executor] {} slots of {} tokens exceed {} tokens in all", g.max_slots,
-                g.max_context, UINT32_MAX);
-  g.history_tokens = g.max_slots * g.max_context;
-  g.bias_entries = g.max_slots * kMaxBias;
-  const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : ring::kDefaultChunk;
-  p.limits.max_tokens = std::max(std::min(chunk, g.max_context), g.max_slots);  // all slots can decode in one step
-  p.limits.max_outputs = std::max(std::min(p.limits.max_tokens, kMaxOutputs), g.max_slots);
-  g.ring_entries = 2 * p.limits.max_outputs + 1;
-  ZRT_TRY(g.kv_dtype, parse_kv_dtype(options.kv_dtype, options, *p.weights));
+  g.max_slots = p.sizes.max_slots;
+  g.state_entries = p.sizes.state_entries;
+  g.max_context = p.sizes.max_context;
+  g.history_tokens = p.sizes.history_tokens;
+  g.bias_entries = p.sizes.bias_entries;
+  g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
+  ZRT_TRY(g.kv_dtype, choose_kv_dtype(options, *p.weights));
   return {};
 }
 
@@ -159,7 +124,7 @@ Status bind_pages(Prepared& p, std::uint32_t n_pages) {
 
 Status shape(Prepared& p, const ExecutorOptions& options, const Target& target) {
   p.layout = {};
-  ZRT_CHECK_OK(choose_sizes(options, p.config, p));
+  ZRT_CHECK_OK(bind_sizes(options, p));
   p.graph_options.n_pages = 1;
   ZRT_CHECK_OK(build_graphs(options, target, p));
   p.layout = make_layout(p.run_graphs(), {.limits = p.limits,
@@ -177,7 +142,8 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(shape(p, options, target));
-  Fit fit{options.kv_pages > 0 ? options.kv_pages : default_pages(p, machine_memory_bytes())};
+  Fit fit{options.kv_pages > 0 ? options.kv_pages
+                               : default_pages(p.sizes, p.layout.page_bytes, machine_memory_bytes())};
   if (target.budget != nullptr) {
     ZRT_TRY(fit, fit_device(p, options, target));
   }

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 #include "kernels/common/sample_params.h"
 #include "mem/page_pool.h"
 
@@ -111,7 +111,7 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
 
 Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
-  ZRT_CHECK_OK(check(input));
+  ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
   // One token a slot: the decode graph. Its bits are those of the prefill graph.
   bool one_each = true;
@@ -133,24 +133,9 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   return {};
 }
 
-// Pairs run in any order, so what is written may be named but once.
 template <class Copy>
-Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies, std::uint32_t n_entries,
-                                  std::string_view what) {
-  if (copies.size() > prepared_.limits.max_tokens)
-    return fail(StatusCode::kInvalidArgument, "[executor] {} copies of a {} at once, {} allowed", copies.size(), what,
-                prepared_.limits.max_tokens);
-  named_.clear();
-  for (const Copy& copy : copies)
-    for (const auto entry : {copy.from, copy.to}) {
-      if (entry >= n_entries)
-        return fail(StatusCode::kInvalidArgument, "[executor] {} {} of {}", what, entry, n_entries);
-      named_.push_back(entry);
-    }
-  std::ranges::sort(named_);
-  for (const Copy& copy : copies)
-    if (std::ranges::equal_range(named_, copy.to).size() > 1)
-      return fail(StatusCode::kInvalidArgument, "[executor] {} {} is written and named again", what, copy.to);
+Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies) {
+  ZRT_CHECK_OK(check_.check(copies));
   if (copies.empty() || batch.packets.empty()) return {};
   for (std::size_t i = 0; i < copies.size(); ++i) {
     views_.copy_from[i] = static_cast<std::int32_t>(copies[i].from);
@@ -161,15 +146,15 @@ Status RingExecutor::copy_entries(const ring::PacketBatch& batch, std::span<cons
 }
 
 Status RingExecutor::copy_state(std::span<const StateCopy> copies) {
-  return copy_entries(state_copy_, copies, prepared_.graph_options.state_entries, "state entry");
+  return copy_entries(state_copy_, copies);
 }
 
 Status RingExecutor::copy_pages(std::span<const PageCopy> copies) {
-  return copy_entries(page_copy_, copies, info_.n_pages, "page");
+  return copy_entries(page_copy_, copies);
 }
 
 Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int layer) {
-  ZRT_CHECK_OK(check(input));
+  ZRT_CHECK_OK(check_.check(input));
   if (layer < -1 || layer >= static_cast<int>(prepared_.config.n_layers))
     return fail(StatusCode::kInvalidArgument, "[executor] layer {} is not from -1 to {}", layer,
                 prepared_.config.n_layers - 1);

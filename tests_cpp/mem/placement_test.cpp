@@ -1,5 +1,5 @@
-// Placement and plan totals.
-#include "mem/plan.h"
+// Buffers that share memory never overlap while both are alive.
+#include "mem/placement.h"
 
 #include <gtest/gtest.h>
 
@@ -44,21 +44,6 @@ TEST(Place, IntervalsThatDoNotMeetShare) {
   const auto placed = place({{0, 1, 100}, {2, 3, 100}, {4, 5, 60}, {1, 2, 10}}, 64);
   EXPECT_EQ(placed.offsets, (std::vector<std::uint64_t>{0, 0, 0, 128}));
   EXPECT_EQ(placed.total_bytes, 192u);
-}
-
-TEST(Plan, Totals) {
-  MemoryPlan plan;
-  plan.regions = {{"a", Heap::kDeviceLocal, 100, false, ""},
-                  {"b", Heap::kBar, 20, false, ""},
-                  {"c", Heap::kHostVisible, 7, false, ""},
-                  {"w", Heap::kHostVisible, 1000, true, ""}};
-  EXPECT_EQ(plan.allocated_bytes(), 127u);
-  EXPECT_EQ(plan.mapped_bytes(), 1000u);
-  EXPECT_EQ(plan.bytes(Heap::kDeviceLocal), 100u);
-  EXPECT_EQ(plan.bytes(Heap::kBar), 20u);
-  EXPECT_EQ(plan.bytes(Heap::kHostVisible), 7u);
-  EXPECT_EQ(plan.find("b")->bytes, 20u);
-  EXPECT_EQ(plan.find("z"), nullptr);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "executor/ring_executor.h"
+#include "executor/ring/ring_executor.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,8 +6,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/machine_memory.h"
-#include "executor/fit.h"
+#include "executor/ring/fit.h"
 #include "executor/rope_table.h"
+#include "executor/rope_variants.h"
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
@@ -48,23 +49,19 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
 
 }  // namespace
 
-Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
-  ZRT_TRY(auto executor, RingExecutor::open(path, options));
-  return std::unique_ptr<Executor>(std::move(executor));
-}
-
 RingExecutor::~RingExecutor() {
   ring_.reset();
 }  // before the mapping that it may read from
 
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
-  ZRT_TRY(const auto choice, ring::pick_tier(wanted.tier));
+  ZRT_TRY(const ring::Tier* tier, ring::find_tier(wanted.tier));
   ExecutorOptions options = wanted;
-  if (options.chunk_cap == 0) options.chunk_cap = choice.tier->chunk_cap;
+  if (options.chunk_cap == 0) options.chunk_cap = tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_,
-          choice.tier->make_ring({options.threads, options.cpu_kernels, options.repack && options.activations == "int8",
-                                  options.arithmetic == "fast"}));
+  ZRT_TRY(executor->ring_, tier->make_ring({.threads = options.threads,
+                                            .cpu_kernels = options.cpu_kernels,
+                                            .repack = options.repack && options.activations == "int8",
+                                            .fast = options.arithmetic == "fast"}));
   // A tier that computes in host memory says so by taking an import.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
@@ -81,25 +78,23 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
   ZRT_TRY(executor->prepared_, prepare(path, options, {mapped, memory ? &budget : nullptr, executor->ring_->joins()}));
   const auto& p = executor->prepared_;
-  executor->info_ = {std::string(p.family->name),
-                     choice.tier->name,
-                     choice.why,
-                     executor->ring_->describe(),
-                     executor->ring_->is_fast() ? "fast" : "exact",
-                     options.activations,
-                     options.fusion,
-                     std::string(to_string(p.graph_options.kv_dtype)),
-                     p.graph_options.max_slots,
-                     p.graph_options.max_context,
-                     p.graph_options.n_pages,
-                     p.limits.max_tokens,
-                     p.layout.page_bytes,
-                     p.layout.page_bytes / mem::kPageTokens,
-                     options.state_checkpoints,
-                     0,
-                     {},
-                     p.layout.n_host_expert_layers,
-                     p.layout.host_expert_bytes};
+  executor->info_ = {.family = std::string(p.family->name),
+                     .tier = tier->name,
+                     .device = executor->ring_->describe(),
+                     .arithmetic = executor->ring_->is_fast() ? "fast" : "exact",
+                     .activations = options.activations,
+                     .fusion = options.fusion,
+                     .kv_dtype = std::string(to_string(p.graph_options.kv_dtype)),
+                     .max_slots = p.sizes.max_slots,
+                     .max_context = p.sizes.max_context,
+                     .n_pages = p.graph_options.n_pages,
+                     .chunk_cap = p.sizes.max_tokens,
+                     .page_bytes = p.layout.page_bytes,
+                     .kv_bytes_per_token = p.layout.page_bytes / mem::kPageTokens,
+                     .n_state_checkpoints = options.state_checkpoints,
+                     .rope_limits = rope_limits(*p.family, p.config, *p.weights, p.sizes.max_context),
+                     .n_host_expert_layers = p.layout.n_host_expert_layers,
+                     .host_expert_bytes = p.layout.host_expert_bytes};
   for (const ir::Buffer& buffer : p.state_copy.buffers())
     if (buffer.buffer_class == ir::BufferClass::kState)
       executor->info_.state_bytes_per_slot += p.layout.places.at(buffer.name).pitch;
@@ -113,17 +108,16 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ZRT_CHECK_OK(executor->fill_constants());
   ZRT_CHECK_OK(executor->lower_graphs());
   ZRT_CHECK_OK(executor->bind_views());
-  executor->info_.rope_limits = executor->rope_limits();
-  executor->slot_seen_.resize(p.graph_options.max_slots);
-  executor->named_.reserve(2 * std::size_t{p.limits.max_tokens});
-  log().info("{}: {} ({}); {} slots, context {}, {} pages of {} bytes", p.config.name, choice.tier->name, choice.why,
-             p.graph_options.max_slots, p.graph_options.max_context, p.graph_options.n_pages, p.layout.page_bytes);
+  executor->check_ = StepCheck({.sizes = p.sizes,
+                                .n_pages = p.graph_options.n_pages,
+                                .vocab_size = p.config.vocab_size,
+                                .n_rope_variants = executor->n_rope_variants_});
   return executor;
 }
 
 // All before the first byte of a weight is read, so that what does not fit is known at once.
 Status RingExecutor::allocate_regions() {
-  for (const mem::Region& region : prepared_.layout.plan.regions) {
+  for (const MemoryRegion& region : prepared_.layout.plan.regions) {
     if (region.mapped) continue;
     ZRT_TRY(regions_[region.name], ring_->alloc_bo(region.bytes, region.heap));
   }
@@ -240,22 +234,7 @@ Status RingExecutor::bind_views() {
 }
 
 std::uint32_t RingExecutor::rope_variant(std::uint64_t n_tokens) const {
-  const auto choose = prepared_.family->rope_variant;
-  return choose == nullptr ? 0 : choose(prepared_.config, *prepared_.weights, n_tokens);
-}
-
-// Longer texts never have a lower variant, so each change is found by halving.
-std::vector<std::uint32_t> RingExecutor::rope_limits() const {
-  std::vector<std::uint32_t> limits;
-  for (std::uint32_t variant = 0; variant < rope_variant(info_.max_context); ++variant) {
-    std::uint32_t within = 0, beyond = info_.max_context;
-    while (beyond - within > 1) {
-      const std::uint32_t middle = within + (beyond - within) / 2;
-      (rope_variant(middle) <= variant ? within : beyond) = middle;
-    }
-    limits.push_back(within);
-  }
-  return limits;
+  return zinc_rt::rope_variant(*prepared_.family, prepared_.config, *prepared_.weights, n_tokens);
 }
 
 }  // namespace zinc_rt

@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "executor/memory_plan.h"
 #include "ir/graph.h"
 #include "lower/alias.h"
-#include "mem/plan.h"
 
 namespace zinc_rt {
 
@@ -21,7 +21,7 @@ struct Place {
 };
 
 struct Layout {
-  mem::MemoryPlan plan;
+  MemoryPlan plan;
   std::unordered_map<std::string, Place>
       places;  // by buffer name; activations are not here, each stage has its own map
   std::vector<lower::ActivationMap> activations;  // one a graph, in one arena

@@ -1,4 +1,4 @@
-#include "executor/fit.h"
+#include "executor/ring/fit.h"
 
 #include <fmt/ranges.h>
 
@@ -106,12 +106,6 @@ std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const
 
 }  // namespace
 
-std::uint32_t default_pages(const Prepared& p, std::uint64_t memory) {
-  const auto pages = std::min(one_context(p) * p.graph_options.max_slots,
-                              memory / 4 / std::max<std::uint64_t>(p.layout.page_bytes, 1));
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(pages, one_context(p), 1u << 26));
-}
-
 Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target& target) {
   const DeviceBudget& budget = *target.budget;
   Fit fit;
@@ -134,8 +128,9 @@ Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target
   const Need need = need_of(p, options, layout);
   fit.n_pages = options.kv_pages;
   if (fit.n_pages == 0)
-    fit.n_pages = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-        default_pages(p, budget.total), (budget.free - need.fixed) / std::max<std::uint64_t>(need.page, 1)));
+    fit.n_pages = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(default_pages(p.sizes, p.layout.page_bytes, budget.total),
+                                (budget.free - need.fixed) / std::max<std::uint64_t>(need.page, 1)));
   return fit;
 }
 

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "executor/executor.h"
-#include "executor/prepare.h"
+#include "executor/ring/prepare.h"
 
 namespace zinc_rt {
 
@@ -22,9 +22,6 @@ struct Fit {
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;
 };
-
-// Pages of a cache whose size nobody gave: max_slots full contexts, at most a quarter of `memory`, at least a context.
-std::uint32_t default_pages(const Prepared& prepared, std::uint64_t memory);
 
 // Where all does not fit, KV pages that nobody asked for give way first, down to one context; then experts, a layer
 // after another from the last one on. REQUIRES: `prepared` was shaped for `options`. Errors: kExhausted with what the

@@ -1,4 +1,4 @@
-#include "executor/layout.h"
+#include "executor/ring/layout.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 #include <set>
+
+#include "mem/placement.h"
 
 namespace zinc_rt {
 namespace {

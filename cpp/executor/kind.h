@@ -1,0 +1,31 @@
+// What an executor tells about itself. The folder of an executor defines one constant of this type in its kind.cpp.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/executor.h"
+
+namespace zinc_rt {
+
+// A tier on which an executor runs models: for the executor of rings each ring, for others mostly one.
+struct ExecutorTier {
+  std::string name;         // as in ZINC_RT_TIER; no two executors have one of the same name
+  std::string description;  // one line for people
+  int priority = 0;         // `auto` takes the highest that is available; negative: only when forced
+  // Empty when the tier can run here, else why not and what to do about it.
+  std::string (*unavailable_reason)();
+  // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
+  std::string (*details)() = nullptr;
+};
+
+struct ExecutorKind {
+  std::string name;         // "ring"
+  std::string description;  // one line for people
+  std::vector<ExecutorTier> (*tiers)();
+  // Opens a model on the tier that options.tier names; it is one of tiers() and available. Errors as open_executor.
+  Result<std::unique_ptr<Executor>> (*open)(const std::string& path, const ExecutorOptions& options);
+};
+
+}  // namespace zinc_rt

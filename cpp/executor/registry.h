@@ -1,0 +1,38 @@
+// The executors that were built in, their tiers, and the choice among these.
+// Thread rule: any thread.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/kind.h"
+
+namespace zinc_rt {
+
+// All executors of this build. CMake writes the list from the folders of executor/.
+std::span<const ExecutorKind* const> executor_kinds();
+
+struct TierEntry {
+  const ExecutorKind* executor = nullptr;
+  ExecutorTier tier;
+};
+// The tiers of all executors, highest priority first.
+std::vector<TierEntry> executor_tiers();
+
+// The tiers of this build, and those that other builds have or that are planned: naming one of these gives an error
+// that says so.
+std::vector<std::string> known_tier_names();
+
+struct TierChoice {
+  TierEntry entry;
+  std::string why;                    // why this one
+  std::vector<std::string> rejected;  // "t1: not in this build": why each of the others was not taken
+};
+
+// "auto" picks the available tier of the highest priority. A name forces that tier; where it cannot run, the answer is
+// an error with the fix and never another tier. Errors: kUnavailable, kInvalidArgument for a name that nobody knows.
+Result<TierChoice> pick_tier(std::string_view wanted);
+
+}  // namespace zinc_rt

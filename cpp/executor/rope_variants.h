@@ -1,0 +1,20 @@
+// Which variant of the RoPE tables a text of a given length uses (arch::Family::rope_variant).
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "arch/family.h"
+
+namespace zinc_rt {
+
+// As Executor::rope_variant.
+std::uint32_t rope_variant(const arch::Family& family, const ModelConfig& config, const Weights& weights,
+                           std::uint64_t n_tokens);
+
+// As ExecutorInfo::rope_limits, for texts of up to max_context tokens.
+std::vector<std::uint32_t> rope_limits(const arch::Family& family, const ModelConfig& config, const Weights& weights,
+                                       std::uint32_t max_context);
+
+}  // namespace zinc_rt

@@ -1,0 +1,37 @@
+// How large the steps and the caches of an open model are, as options ask for them. Integers only.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "executor/executor.h"
+
+namespace zinc_rt {
+
+// The longest step where neither the options nor the tier name one. Longer chunks gain nothing on T-CPU, a step is the
+// unit of latency, and activations of 8B models stay at tens of MB.
+inline constexpr std::uint32_t kDefaultChunk = 256;
+
+struct Sizes {
+  std::uint32_t max_slots = 0;
+  std::uint32_t state_entries = 0;   // of recurrent state: max_slots, then checkpoints
+  std::uint32_t max_context = 0;     // tokens that a slot can hold, whole pages
+  std::uint32_t max_tokens = 0;      // query tokens of a step; at least max_slots, so that all slots decode in one
+  std::uint32_t max_outputs = 0;     // output rows that run together; a step with more runs them in groups
+  std::uint32_t history_tokens = 0;  // that the histories of one such group have together
+  std::uint32_t bias_entries = 0;    // that the biased and banned tokens of one such group are together
+};
+
+// Errors: kInvalidArgument for an option outside its limits, with both numbers.
+Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& config);
+
+// The type of the KV cache. Where nobody names one it is no coarser than the rest of the arithmetic: f32 where nothing
+// else is rounded below f32, else f16. Errors: kInvalidArgument for a type that no cache may have.
+Result<DType> choose_kv_dtype(const ExecutorOptions& options, const Weights& weights);
+
+// Pages of a cache whose size nobody gave: max_slots full contexts, at most a quarter of `memory` bytes, at least one
+// context. `page_bytes`: K and V of all layers for the tokens of a page.
+std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory);
+
+}  // namespace zinc_rt

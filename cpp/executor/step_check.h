@@ -1,0 +1,47 @@
+// Whether a step or a set of copies is within the limits of an open model. All of it is asked before anything is
+// written or run. Every executor uses this, so that all refuse the same inputs in the same words.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "executor/sizes.h"
+#include "executor/step.h"
+
+namespace zinc_rt {
+
+class StepCheck {
+ public:
+  struct Limits {
+    Sizes sizes;
+    std::uint32_t n_pages = 0, vocab_size = 0;
+    std::uint32_t n_rope_variants = 1;
+  };
+  StepCheck() = default;  // allows nothing
+  explicit StepCheck(const Limits& limits);
+
+  // Errors of all: kInvalidArgument with both numbers. A check that refuses nothing allocates nothing.
+  Status check(const StepInput& input);
+  // Pairs run in any order, so an entry that is written may be named but once.
+  Status check(std::span<const StateCopy> copies);
+  Status check(std::span<const PageCopy> copies);
+
+ private:
+  Status check_tokens(const StepInput& input) const;
+  Status check_slots(const StepInput& input);
+  Status check_slot(const StepInput& input, std::size_t slot, std::uint32_t last_position) const;
+  Status check_outputs(const StepInput& input) const;
+  template <class Copy>
+  Status check_copies(std::span<const Copy> copies, std::uint32_t n_entries, std::string_view what);
+
+  Limits limits_;
+  // Scratch of a call: in which check each slot was last seen, and the checks so far; the entries that copies name.
+  std::vector<std::uint64_t> slot_seen_;
+  std::uint64_t n_checks_ = 0;
+  std::vector<std::uint32_t> named_;
+};
+
+}  // namespace zinc_rt

@@ -1,0 +1,66 @@
+// The tiers of all executors, and the choice among them.
+#include "executor/registry.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace zinc_rt {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool is_built(std::string_view name) {
+  return std::ranges::any_of(executor_tiers(), [&](const TierEntry& entry) { return entry.tier.name == name; });
+}
+
+TEST(Registry, AutoPicksTheBestAndSaysWhyNotTheOthers) {
+  const auto choice = pick_tier("auto");
+  ASSERT_TRUE(choice);
+  const auto& best = choice->entry.tier;
+  EXPECT_GE(best.priority, 0);
+  for (const TierEntry& entry : executor_tiers())
+    EXPECT_TRUE(entry.tier.priority <= best.priority || !entry.tier.unavailable_reason().empty()) << entry.tier.name;
+  EXPECT_FALSE(choice->why.empty());
+  for (const auto& name : known_tier_names()) {
+    const bool is_rejected =
+        std::ranges::any_of(choice->rejected, [&](const std::string& line) { return line.starts_with(name + ": "); });
+    EXPECT_TRUE(is_built(name) || is_rejected) << name;
+  }
+}
+
+TEST(Registry, ForcedTiersAreThemselvesOrAnError) {
+  for (const auto& name : known_tier_names()) {
+    const auto choice = pick_tier(name);
+    if (choice) {
+      EXPECT_EQ(choice->entry.tier.name, name);
+      continue;
+    }
+    EXPECT_EQ(choice.error().code, StatusCode::kUnavailable);
+    EXPECT_THAT(choice.error().message, HasSubstr(name));
+  }
+  const auto cpu = pick_tier("t_cpu");
+  ASSERT_TRUE(cpu);
+  EXPECT_EQ(cpu->entry.executor->name, "ring");
+  if (is_built("t_metal")) return;
+  EXPECT_THAT(pick_tier("t_metal").error().message, HasSubstr("it has: auto, "));
+}
+
+TEST(Registry, UnknownNamesListTheKnown) {
+  for (const auto* name : {"t3", "", "AUTO", "t_cpu "}) {
+    const auto choice = pick_tier(name);
+    ASSERT_FALSE(choice);
+    EXPECT_EQ(choice.error().code, StatusCode::kInvalidArgument);
+    for (const auto& known : known_tier_names()) EXPECT_THAT(choice.error().message, HasSubstr(known));
+  }
+}
+
+TEST(Registry, NoTwoTiersHaveOneName) {
+  auto names = known_tier_names();
+  std::ranges::sort(names);
+  EXPECT_TRUE(std::ranges::adjacent_find(names) == names.end());
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"t_cpu", "null"}));
+}
+
+}  // namespace
+}  // namespace zinc_rt
