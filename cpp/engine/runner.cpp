@@ -58,20 +58,21 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
       input_.positions.push_back(static_cast<std::int32_t>(i));
       input_.slots.push_back(static_cast<std::int32_t>(item.slot));
     }
-    if (!item.samples) continue;
-    OutputRow row;
-    row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - 1);
-    row.position = item.begin + item.n;
-    row.sampling = slots[item.slot].sampling();
-    if (row.sampling.has_penalties()) {
-      row.history = request.tokens;
-      row.n_prompt = request.n_prompt;
+    for (std::uint32_t left = item.n_picks; left > 0; --left) {
+      OutputRow row;
+      row.token_index = static_cast<std::uint32_t>(input_.token_ids.size() - left);
+      row.position = item.begin + item.n - left + 1;
+      row.sampling = slots[item.slot].sampling();
+      if (row.sampling.has_penalties()) {
+        row.history = std::span(request.tokens).first(row.position);
+        row.n_prompt = request.n_prompt;
+      }
+      row.bias = request.params.bias;
+      if (request.bans_stops(row.position)) row.banned = request.params.stop_tokens;
+      row.wants_logits = listener.wants_logits(request.params.user);
+      input_.outputs.push_back(row);
+      row_users_.push_back(request.params.user);
     }
-    row.bias = request.params.bias;
-    if (request.bans_stops()) row.banned = request.params.stop_tokens;
-    row.wants_logits = listener.wants_logits(request.params.user);
-    input_.outputs.push_back(row);
-    row_users_.push_back(request.params.user);
   }
   n_picks_ = row_users_.size();
   fill_scores(plan);

@@ -10,12 +10,12 @@
 
 namespace zinc_rt {
 
-// A row of the step whose logits are wanted.
+// A token of the step after which one is picked. A slot may have several: to verify drafts, one after each of them.
 struct OutputRow {
   std::uint32_t token_index = 0;  // in StepInput::token_ids
   std::uint32_t position = 0;     // of the token to come
   Sampling sampling;
-  std::span<const std::int32_t> history;  // the row's tokens so far, prompt first; needed by penalties only
+  std::span<const std::int32_t> history;  // the tokens up to the row's, prompt first; needed by penalties only
   std::uint32_t n_prompt = 0;             // of them
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
   std::span<const std::int32_t> banned;   // never picked; where all are, there is none
@@ -70,7 +70,8 @@ struct PageCopy {
 
 // To be used again, too.
 struct StepOutput {
-  std::vector<std::int32_t> tokens;  // one an output row, or kNoToken
+  // The pick of each row of StepInput::outputs, in their order, or kNoToken. A slot has as many as it has output rows.
+  std::vector<std::int32_t> tokens;
 };
 
 }  // namespace zinc_rt

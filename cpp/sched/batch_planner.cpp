@@ -51,11 +51,11 @@ bool Scheduler::is_throttled(const Request& r, Micros now) {
 }
 
 void Scheduler::add_item(Request& r, std::uint32_t n, bool is_decode) {
-  const bool samples = n == r.n_left() && r.picks();
-  plan_.items.push_back({r.slot, r.n_done, n, samples, is_decode});
+  const std::uint32_t n_picks = n == r.n_left() && r.picks() ? 1 : 0;
+  plan_.items.push_back({r.slot, r.n_done, n, n_picks, is_decode});
   plan_.n_tokens += n;
   plan_.n_decode += is_decode ? 1 : 0;
-  plan_.n_outputs += samples ? 1 : 0;
+  plan_.n_outputs += n_picks;
   if (options_.is_recurrent) save_state(r, r.n_done + n);
 }
 

@@ -76,7 +76,8 @@ struct Request {
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
   // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.
   bool wants_score(std::uint32_t i) const { return params.scores_prompt && i >= n_scored && i + 1 < n_prompt; }
-  bool bans_stops() const { return n_generated() < params.min_tokens; }
+  // Whether a stop token may not be picked as the text's token at this position.
+  bool bans_stops(std::uint32_t position) const { return position - n_prompt < params.min_tokens; }
   bool picks() const { return n_limit > n_prompt; }
   Micros waited_at(Micros now) const { return waited + (is_waiting ? now - queued_at : 0); }
 };

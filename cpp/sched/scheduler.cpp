@@ -182,8 +182,12 @@ void Scheduler::commit_item(const PlanItem& item, Micros now) {
   (item.is_decode ? stats_.decode_tokens : stats_.prefill_tokens) += item.n;
 }
 
-void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
-  if (token == kNoToken) return finish(r, Finish::kBadLogits, now);
+bool Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, Micros now) {
+  const auto end = [&](Finish reason) {
+    finish(r, reason, now);
+    return false;
+  };
+  if (token == kNoToken) return end(Finish::kBadLogits);
   r.tokens.push_back(token);
   ++stats_.generated_tokens;
   Slot& slot = slots_[r.slot];
@@ -194,10 +198,11 @@ void Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, 
   e.output_row = row;
   e.is_first = e.n_generated == 1;
   events_.push_back(e);
-  if (std::ranges::find(r.params.stop_tokens, token) != r.params.stop_tokens.end())
-    return finish(r, Finish::kStop, now);
-  if (r.tokens.size() >= r.n_limit) return finish(r, Finish::kLength, now);
-  if (variant_of(r) != slot.rope_variant) restart(r);
+  if (std::ranges::find(r.params.stop_tokens, token) != r.params.stop_tokens.end()) return end(Finish::kStop);
+  if (r.tokens.size() >= r.n_limit) return end(Finish::kLength);
+  if (variant_of(r) == slot.rope_variant) return true;
+  restart(r);
+  return false;
 }
 
 void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
@@ -213,17 +218,17 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   for (const PlanItem& item : plan_.items) {
     Request& r = *slot_requests_[item.slot];
     if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // while its prompt was scored
-      row += item.samples ? 1 : 0;
       finish(r, Finish::kBadLogits, now);
-    } else if (item.samples) {
+    } else if (item.n_picks > 0) {
       r.prompt_done = true;
-      accept_token(r, tokens[row], row, now);
-      ++row;
+      for (std::uint32_t i = 0; i < item.n_picks; ++i)
+        if (!accept_token(r, tokens[row + i], row + i, now)) break;
     } else if (r.n_left() == 0) {
       finish(r, Finish::kLength, now);
     } else if (variant_of(r) != slots_[item.slot].rope_variant) {
       restart(r);
     }
+    row += item.n_picks;
   }
   if (plan_.n_tokens > 0) {
     ++stats_.steps;

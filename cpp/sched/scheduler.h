@@ -61,7 +61,7 @@ Status check_request(std::uint64_t n_prompt, std::uint64_t max_tokens, const Quo
 struct PlanItem {
   std::uint32_t slot = 0;
   std::uint32_t begin = 0, n = 0;  // tokens [begin, begin + n) of the slot's request
-  bool samples = false;            // a token is picked after the last of them
+  std::uint32_t n_picks = 0;       // picks: one after each of the last n_picks tokens
   bool is_decode = false;
 };
 
@@ -76,7 +76,8 @@ struct StateMove {
 
 struct StepPlan {
   std::vector<PlanItem> items;  // decoding slots first
-  std::uint32_t n_tokens = 0, n_decode = 0, n_outputs = 0;
+  std::uint32_t n_tokens = 0, n_decode = 0;
+  std::uint32_t n_outputs = 0;        // picks of all items; a slot may have several
   std::vector<PageMove> page_copies;  // done before the step
   std::vector<StateMove> restores;    // done before the step
   std::vector<StateMove> saves;       // done after the step
@@ -128,7 +129,8 @@ class Scheduler {
 
   void admit(Micros now);
   const StepPlan& plan(Micros now);
-  // tokens: one for each output row, in the order of the items that sample. step_us: how long the step took, if it ran.
+  // tokens: the picks, in the order of the items, an item's n_picks together. They are appended to the slot's request
+  // until one of them ends it. step_us: how long the step took, if it ran.
   void commit(std::span<const std::int32_t> tokens, Micros now, double step_us);
   // The requests of the step end with Finish::kFault; pages that were not committed are not kept.
   void fail_step(Micros now);
@@ -166,7 +168,8 @@ class Scheduler {
   Request* get(RequestId id) const;
   void finish(Request& request, Finish reason, Micros now);
   void commit_item(const PlanItem& item, Micros now);
-  void accept_token(Request& request, std::int32_t token, std::uint32_t row, Micros now);
+  // False: the request has ended, or starts again from its first token.
+  bool accept_token(Request& request, std::int32_t token, std::uint32_t row, Micros now);
   void move(std::uint32_t slot, SlotState to);
   Event event(EventKind kind, const Request& request) const;
   std::uint32_t variant_of(std::size_t n_tokens) const;

@@ -89,9 +89,9 @@ void Invariants::after_plan(const StepPlan& plan) {
     if (r == nullptr) return report("plan", fmt::format("slot {} is planned and has no request", item.slot));
     n_tokens += item.n;
     n_decode += item.is_decode;
-    n_outputs += item.samples;
-    const bool is_whole = item.begin == r->n_done && item.n > 0 && item.samples == (item.n == r->n_left()) &&
-                          (item.is_decode ? item.n == 1 && item.samples : item.n <= s_.options().prefill_cap);
+    n_outputs += item.n_picks;
+    const bool is_whole = item.begin == r->n_done && item.n > 0 && item.n_picks == (item.n == r->n_left() ? 1u : 0u) &&
+                          (item.is_decode ? item.n == 1 && item.n_picks == 1 : item.n <= s_.options().prefill_cap);
     if (!is_whole || item.n > r->n_left())
       return report("plan", fmt::format("slot {}: tokens {} to {} planned, {} of {} are done", item.slot, item.begin,
                                         item.begin + item.n, r->n_done, r->tokens.size()));

@@ -224,7 +224,7 @@ class Simulation {
       if (auto wrong = kv_.run(item, r, scheduler_.slots().pages(item.slot), owner_of(r), slot.rope_variant);
           !wrong.empty())
         return invariants_.report("content", fmt::format("request {}, slot {}: {}", name_of(r), item.slot, wrong));
-      if (item.samples) tokens_.push_back(next_token(r));
+      for (std::uint32_t i = 0; i < item.n_picks; ++i) tokens_.push_back(next_token(r));
     }
     for (const StateMove& move : plan.saves) kv_.copy_state(move);
     scheduler_.commit(tokens_, now_, us);

@@ -1,0 +1,72 @@
+// A slot may pick after several of its tokens in one step, as the verification of drafts will: each pick is that of
+// decoding token by token, as far as the tokens before it are the same.
+#include <gtest/gtest.h>
+
+#include "model_fixture.h"
+
+namespace zinc_rt {
+namespace {
+
+constexpr std::size_t kPrompt = 9, kDrafts = 4;
+
+class Picks : public ::testing::TestWithParam<std::string> {};
+
+// Tokens after a prompt, decoded one a step in a slot.
+std::vector<std::int32_t> decode(Executor& executor, std::vector<std::int32_t> ids, std::size_t n, std::size_t slot,
+                                 std::uint32_t first_page) {
+  Outcome outcome;
+  TestStep prefill;
+  append(prefill, ids, 0, ids.size(), slot, pages_from(first_page), false);
+  step(executor, std::move(prefill), outcome);
+  while (outcome.tokens.size() < n) {
+    ids.push_back(outcome.tokens.back());
+    TestStep one;
+    append(one, ids, ids.size() - 1, 1, slot, pages_from(first_page), false);
+    step(executor, std::move(one), outcome);
+  }
+  return outcome.tokens;
+}
+
+TEST_P(Picks, SeveralOfASlotBesideOneThatDecodes) {
+  ZRT_NEED_FIXTURES();
+  const auto executor = open(GetParam());
+  ASSERT_NE(executor, nullptr);
+  auto ids = prompt(kPrompt);
+  const auto other = prompt(7, 2);
+  const auto alone = decode(*executor, ids, kDrafts + 1, 0, 0);
+  const auto alone_other = decode(*executor, other, 2, 1, 8);
+
+  // Once more from the start, with the tokens that decoding found as drafts; in the second round the last one is wrong.
+  for (const bool is_wrong : {false, true}) {
+    Outcome first;
+    TestStep prefill;
+    append(prefill, ids, 0, ids.size(), 0, pages_from(0), false);
+    append(prefill, other, 0, other.size(), 1, pages_from(8), false);
+    step(*executor, std::move(prefill), first);
+    ASSERT_EQ(first.tokens, (std::vector<std::int32_t>{alone[0], alone_other[0]}));
+    auto drafted = ids;
+    drafted.insert(drafted.end(), alone.begin(), alone.begin() + kDrafts);
+    if (is_wrong) drafted.back() = (drafted.back() + 1) % 300;
+    auto after = other;
+    after.push_back(alone_other[0]);
+    TestStep verify;
+    append(verify, drafted, kPrompt, kDrafts, 0, pages_from(0));
+    append(verify, after, other.size(), 1, 1, pages_from(8));
+    Outcome picks;
+    step(*executor, std::move(verify), picks);
+    ASSERT_EQ(picks.tokens.size(), kDrafts + 1);
+    const std::size_t n_same = is_wrong ? kDrafts - 1 : kDrafts;
+    for (std::size_t i = 0; i < n_same; ++i) EXPECT_EQ(picks.tokens[i], alone[i + 1]) << i;
+    EXPECT_EQ(picks.tokens[kDrafts], alone_other[1]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Picks, ::testing::Values("llama_spm-f32", "qwen35-f32", "llama_k-Q4_K_M"),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace zinc_rt
