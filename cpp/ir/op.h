@@ -50,7 +50,7 @@ namespace zinc_rt::ir {
   X(SLICE, "data")                           \
   X(MOE_LINEAR, "moe")                       \
   X(MOE_SUM, "moe")                          \
-  X(STATE_COPY, "ssm")
+  X(COPY_ROWS, "data")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

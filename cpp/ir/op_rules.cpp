@@ -90,7 +90,7 @@ constexpr Row kRows[] = {
     {Op::SLICE, "x:f32[n,groups*group] -> y:f32[n,groups*width] ; groups:u32 group:u32 first:u32 width:u32"},
     {Op::MOE_LINEAR, "x:A[n,rows*d] !w:W[e,f,d] ids:i32[n,k] -> y:f32[n,k*f] ; rows:u32"},
     {Op::MOE_SUM, "y:f32[n,k*d] ids:i32[n,k] weights:f32[n,k] expert_scale?:f32[e] -> z:f32[n,d]"},
-    {Op::STATE_COPY, "from:i32[n] to:i32[n] state:f32[s,w] -> next=state"},
+    {Op::COPY_ROWS, "from:i32[n] to:i32[n] rows:f32[s,w] -> next=rows"},
 };
 static_assert(std::size(kRows) == kOpCount);
 

@@ -68,7 +68,7 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(SLICE, Slice, x, y)                                                                                           \
   X(MOE_LINEAR, MoeLinear, x, w, ids, y)                                                                          \
   X(MOE_SUM, MoeSum, y, ids, weights, expert_scale, z)                                                            \
-  X(STATE_COPY, StateCopy, from, to, state, next)
+  X(COPY_ROWS, CopyRows, from, to, rows, next)
 
 namespace zinc_rt::operand {
 

@@ -64,7 +64,7 @@ TEST(Elementwise, SliceTakesColumnsOfEachGroup) {
   }
 }
 
-TEST(Elementwise, StateCopyMovesWholeEntries) {
+TEST(Elementwise, CopyRowsMovesWholeRows) {
   Random random(3);
   for (const std::uint32_t w : {1u, 65536u, 65537u}) {
     const auto state = random.normal(5 * std::size_t{w});
@@ -73,7 +73,7 @@ TEST(Elementwise, StateCopyMovesWholeEntries) {
     std::copy_n(entry(state, 0), w, entry(expected, 3));
     std::copy_n(entry(state, 0), w, entry(expected, 4));
     std::copy_n(entry(state, 2), w, entry(expected, 1));
-    const Case c{Op::STATE_COPY,
+    const Case c{Op::COPY_ROWS,
                  {i32({kTokens}, {0, 0, 2}), i32({kTokens}, {3, 4, 1}), f32({5, w}, state)},
                  {update(2)},
                  {},

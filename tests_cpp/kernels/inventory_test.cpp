@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -59,6 +60,28 @@ TEST(Inventory, AttentionOfOneTokenAndOfManyHasTheSameSymbols) {
 
 TEST(Inventory, HostOnlyOpsAreNamed) {
   for (const Op op : all_ops()) EXPECT_EQ(ir::is_host_only(op), op == Op::BARRIER);
+}
+
+// What nothing emits is marked as coming in docs/ir.md, and nothing else is.
+TEST(Inventory, OpsThatNothingEmitsAreMarkedAsComing) {
+  std::string emitters;
+  for (const char* folder : {"arch", "lower", "executor"})
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(ZRT_SOURCE_DIR "/cpp/" + std::string(folder)))
+      if (entry.is_regular_file()) {
+        std::ifstream source(entry.path());
+        emitters.append(std::istreambuf_iterator<char>(source), {});
+      }
+  std::ifstream file(ZRT_SOURCE_DIR "/docs/ir.md");
+  std::set<std::string> coming;
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("| `") && line.find("**coming**") != std::string::npos)
+      coming.insert(line.substr(3, line.find('`', 3) - 3));
+  std::set<std::string> unused;
+  for (const Op op : all_ops())
+    if (!std::regex_search(emitters, std::regex("\\b" + std::string(to_string(op)) + "\\b")))
+      unused.insert(std::string(to_string(op)));
+  EXPECT_EQ(unused, coming);
 }
 
 // "a  b\|c" -> "a b|c"

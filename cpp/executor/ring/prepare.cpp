@@ -40,7 +40,7 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   return low;
 }
 
-// A STATE_COPY of a buffer [entries, width], the pairs in request.copy_from and copy_to.
+// A COPY_ROWS of a buffer [entries, width], the pairs in request.copy_from and copy_to.
 void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim entries, std::uint32_t width) {
   const auto declare = [&](std::string buffer_name, ir::BufferClass buffer_class, DType type,
                            std::initializer_list<ir::Dim> dims) {
@@ -55,7 +55,7 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
   const auto to = declare("request.copy_to", ir::BufferClass::kRequest, DType::kI32, {ir::kTokens});
   const auto id = declare(name, ir::BufferClass::kState, dtype, {entries, width});
   ir::Node node;
-  node.op = ir::Op::STATE_COPY;
+  node.op = ir::Op::COPY_ROWS;
   node.inplace = true;
   node.n_inputs = 3;
   node.n_outputs = 1;

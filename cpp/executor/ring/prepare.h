@@ -28,8 +28,8 @@ struct Prepared {
   lower::StepLimits limits;
   ir::Graph prefill, decode;          // as the family wrote them
   ir::Graph prefill_low, decode_low;  // fused and quantized
-  ir::Graph state_copy;               // a STATE_COPY for each recurrent state; no nodes where the model has none
-  ir::Graph page_copy;                // a STATE_COPY over whole KV pages; no nodes where the model has none
+  ir::Graph state_copy;               // a COPY_ROWS for each recurrent state; no nodes where the model has none
+  ir::Graph page_copy;                // a COPY_ROWS over whole KV pages; no nodes where the model has none
   std::vector<std::vector<lower::JoinedNodes>> joins;  // what the tier may join in each of run_graphs
   Layout layout;
 

@@ -37,7 +37,7 @@ inline constexpr NameList kGlu{"dim:f"};
 inline constexpr NameList kGatherRows{"dim:d", "dim:n"};
 inline constexpr NameList kMoeLinear{"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
 inline constexpr NameList kMoeSum{"dim:d", "dim:k", "dim:e"};
-inline constexpr NameList kStateCopy{"dim:w"};
+inline constexpr NameList kCopyRows{"dim:w"};
 
 // LINEAR and LM_HEAD have the same: columns and rows of the matrix, and types.
 static_assert(kLinear["dim:k"] == kLmHead["dim:d"] && kLinear["dim:m"] == kLmHead["dim:v"] &&

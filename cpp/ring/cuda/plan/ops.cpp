@@ -154,9 +154,9 @@ void slice(Planner& p, const OpCall& c) {
   p.launch("slice", "slice", c.rows(), ceil_div(std::uint64_t{push.groups} * push.width, 1024), 1, kThreads, 0,
            p.args_of_op(c));
 }
-void state_copy(Planner& p, const OpCall& c) {
-  p.launch("state_copy", "state_copy", c.rows(),
-           std::min(ceil_div(c.symbols[op_symbols::kStateCopy["dim:w"]], 4096), 64u), 1, kThreads, 0, p.args_of_op(c));
+void copy_rows(Planner& p, const OpCall& c) {
+  p.launch("copy_rows", "copy_rows", c.rows(), std::min(ceil_div(c.symbols[op_symbols::kCopyRows["dim:w"]], 4096), 64u),
+           1, kThreads, 0, p.args_of_op(c));
 }
 
 template <class Operand>
@@ -252,7 +252,7 @@ const std::vector<CudaOp>& cuda_ops() {
       {Op::SLICE, "n", {}, Keys::kNone, slice},
       {Op::MOE_LINEAR, "n", op_symbols::kMoeLinear, Keys::kWeights, experts},
       {Op::MOE_SUM, "n", op_symbols::kMoeSum, Keys::kNone, plan_moe_sum},
-      {Op::STATE_COPY, "n", op_symbols::kStateCopy, Keys::kNone, state_copy},
+      {Op::COPY_ROWS, "n", op_symbols::kCopyRows, Keys::kNone, copy_rows},
   };
   return ops;
 }
