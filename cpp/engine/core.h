@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "engine/generation.h"
+#include "engine/generation_table.h"
 #include "engine/model.h"
 #include "engine/output_ring.h"
 #include "engine/tenant_state.h"
@@ -116,7 +117,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   mutable Turn turn_;
   sched::TenantBook book_;
   mem::SipKey key_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by generation
+  GenerationTable generations_;  // with the schedulers of all models, by `user`
+  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
   std::unique_ptr<ThreadPool> row_threads_;  // share out what requests want of logits: the next step waits for it
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
   Timeline timeline_;

@@ -9,20 +9,20 @@
 namespace zinc_rt {
 
 void EngineCore::handle(const OutputEvent& event) {
-  auto& g = *reinterpret_cast<Generation*>(event.request_handle);
+  Generation& g = *event.generation;
   switch (event.kind) {
     case OutputKind::kAdmitted:
-      g.on_admitted(event.generated_pos == 0, static_cast<double>(event.value) * 1e-3, event.token_id);
+      g.on_admitted(event.is_first, static_cast<double>(event.waited_us) * 1e-3, event.cached_tokens);
       break;
     case OutputKind::kPreempted: g.on_preempted(); break;
     case OutputKind::kToken: {
-      const std::unique_ptr<TokenDetails> details(reinterpret_cast<TokenDetails*>(event.payload));
-      g.on_token(static_cast<std::int32_t>(event.token_id), static_cast<sched::Micros>(event.time_us), details.get());
+      const std::unique_ptr<TokenDetails> details(event.details);
+      g.on_token(event.token_id, event.time_us, details.get());
       break;
     }
-    case OutputKind::kFinished: g.on_finished(static_cast<sched::Finish>(event.reason)); break;
+    case OutputKind::kFinished: g.on_finished(event.reason); break;
     case OutputKind::kRefused: {
-      const std::unique_ptr<Error> error(reinterpret_cast<Error*>(event.payload));
+      const std::unique_ptr<Error> error(event.error);
       --g.model().n_queued;
       g.fail_with(*error);
       break;

@@ -68,7 +68,6 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
     p.stop_tokens.insert(p.stop_tokens.end(), model_->end_tokens().begin(), model_->end_tokens().end());
   if (request_.deadline_ms > 0)
     p.deadline = started_ + static_cast<sched::Micros>(std::min(1e15, 1000 * request_.deadline_ms));
-  p.user = reinterpret_cast<std::uint64_t>(this);
   return p;
 }
 

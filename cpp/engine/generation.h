@@ -53,7 +53,7 @@ class Generation {
   Model& model() const { return *model_; }
   TenantState& tenant() const { return *tenant_; }
   RequestName name() const { return {request_.request_id, request_.traceparent}; }
-  // For the scheduler; `user` is the generation's address.
+  // For the scheduler. The step thread sets `user` (engine/generation_table.h).
   sched::RequestParams params(std::span<const std::int32_t> prompt, sched::Qos qos, std::uint32_t session) const;
 
   // Client.

@@ -1,5 +1,5 @@
 // What the step loop has to say to those who read: tokens, preemptions, ends. One ring for all tenants; the reader
-// fans out by request_handle. A push writes one cache line, the event's own, and a pop reads it: `sequence` in it says
+// fans out by generation. A push writes one cache line, the event's own, and a pop reads it: `sequence` in it says
 // that it is there. The kernel is entered only to wake a reader that sleeps.
 // Thread rule: one producer thread (push, wait_for_space) and one consumer thread (pop, wait_pop); close, is_closed and
 // size from any.
@@ -12,32 +12,33 @@
 #include <type_traits>
 #include <vector>
 
+#include "sched/types.h"
+#include "zinc_rt/status.h"
+
 namespace zinc_rt {
 
 enum class OutputKind : std::uint8_t { kAdmitted, kToken, kPreempted, kFinished, kRefused };
 
+class Generation;
+struct TokenDetails;
+
 struct alignas(64) OutputEvent {
-  std::uint32_t slot_id = 0;
-  std::uint32_t tenant_id = 0;
-  std::uint32_t token_id = 0;       // of kToken; of kAdmitted: prompt tokens that were cached
-  std::uint32_t generated_pos = 0;  // in the request's generation, from 0
+  std::int32_t token_id = 0;        // kToken
+  std::uint32_t cached_tokens = 0;  // kAdmitted: prompt tokens that were cached
   OutputKind kind = OutputKind::kToken;
-  std::uint8_t eot_flag = 0;         // 1: the token ends the text
-  std::uint16_t logprob_count = 0;   // 0: no payload
-  std::uint32_t reason = 0;          // of kFinished: an id of the finish reason
-  std::uint64_t request_handle = 0;  // whom it is for
-  std::uint64_t time_us = 0;         // when the step that made it ended
-  std::uint64_t payload = 0;         // an address on the heap that the event owns once pushed; 0: none
-  std::uint64_t value = 0;           // of kAdmitted: microseconds waited
-  std::uint64_t sequence = 0;        // set by push: 1 for the ring's first event, then one more each
+  bool is_first = false;                        // kAdmitted: for the first time
+  sched::Finish reason = sched::Finish::kStop;  // kFinished
+  Generation* generation = nullptr;             // whom it is for
+  std::int64_t time_us = 0;                     // when the step that made it ended
+  std::int64_t waited_us = 0;                   // kAdmitted
+  // On the heap; the event owns them once it is pushed, and who pops it owns them then. Null: none.
+  TokenDetails* details = nullptr;  // kToken
+  Error* error = nullptr;           // kRefused
+  std::uint64_t sequence = 0;       // set by push: 1 for the ring's first event, then one more each
 };
+// The producer writes an event while the consumer may read its sequence: it has a cache line of its own.
 static_assert(sizeof(OutputEvent) == 64 && std::is_trivially_copyable_v<OutputEvent>);
-static_assert(offsetof(OutputEvent, slot_id) == 0 && offsetof(OutputEvent, tenant_id) == 4);
-static_assert(offsetof(OutputEvent, token_id) == 8 && offsetof(OutputEvent, generated_pos) == 12);
-static_assert(offsetof(OutputEvent, kind) == 16 && offsetof(OutputEvent, eot_flag) == 17);
-static_assert(offsetof(OutputEvent, logprob_count) == 18 && offsetof(OutputEvent, reason) == 20);
-static_assert(offsetof(OutputEvent, request_handle) == 24 && offsetof(OutputEvent, time_us) == 32);
-static_assert(offsetof(OutputEvent, payload) == 40 && offsetof(OutputEvent, sequence) == 56);
+static_assert(offsetof(OutputEvent, sequence) % sizeof(std::uint64_t) == 0);
 
 class OutputRing {
  public:

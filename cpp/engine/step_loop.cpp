@@ -27,6 +27,7 @@ void EngineCore::apply(Command& command, sched::Micros now) {
     return;
   }
   if (const auto leader = std::move(g.leader)) g.pending.after = leader->id;
+  const auto user = g.pending.user = generations_.add(g);
   Result<sched::RequestId> id =
       is_loaded ? g.model().runner().scheduler().submit(std::move(g.pending), now)
                 : fail(StatusCode::kUnavailable, "[engine] model \"{}\" was removed", g.model().name());
@@ -35,29 +36,29 @@ void EngineCore::apply(Command& command, sched::Micros now) {
     if (timeline_.is_on()) timeline_.name_request(g.model().runner().scheduler().options().model_id, *id, g.name());
     return;
   }
+  generations_.remove(user);
   OutputEvent event;
   event.kind = OutputKind::kRefused;
-  event.request_handle = reinterpret_cast<std::uint64_t>(&g);
-  event.payload = reinterpret_cast<std::uint64_t>(new Error(std::move(id.error())));
+  event.generation = &g;
+  event.error = new Error(std::move(id.error()));
   push_output(event);
 }
 
 bool EngineCore::wants_logits(std::uint64_t user) const {
-  return reinterpret_cast<const Generation*>(user)->wants_row();
+  return generations_[user].wants_row();
 }
 
 bool EngineCore::is_held_up(std::uint64_t user) const {
-  return reinterpret_cast<const Generation*>(user)->is_held_up();
+  return generations_[user].is_held_up();
 }
 
 void EngineCore::on_logits(std::span<const LogitsRow> rows) {
   row_details_.resize(rows.size());
-  row_threads_->parallel_for(rows.size(), [&](std::uint64_t i, int) {
-    row_details_[i] = reinterpret_cast<const Generation*>(rows[i].user)->make_details(rows[i]);
-  });
+  row_threads_->parallel_for(
+      rows.size(), [&](std::uint64_t i, int) { row_details_[i] = generations_[rows[i].user].make_details(rows[i]); });
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].is_prompt)
-      reinterpret_cast<Generation*>(rows[i].user)->add_prompt_logprob(std::move(row_details_[i]->logprob));
+      generations_[rows[i].user].add_prompt_logprob(std::move(row_details_[i]->logprob));
     else
       details_[rows[i].user] = std::move(row_details_[i]);
   }
@@ -65,36 +66,34 @@ void EngineCore::on_logits(std::span<const LogitsRow> rows) {
 }
 
 void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
-  auto& g = *reinterpret_cast<Generation*>(e.user);
+  Generation& g = generations_[e.user];
   OutputEvent out;
-  out.slot_id = e.slot;
-  out.tenant_id = e.tenant;
-  out.request_handle = e.user;
-  out.time_us = static_cast<std::uint64_t>(now);
+  out.generation = &g;
+  out.time_us = now;
   switch (e.kind) {
     case sched::EventKind::kAdmitted:
       out.kind = OutputKind::kAdmitted;
-      out.generated_pos = e.is_first ? 0 : 1;
-      out.token_id = e.cached_tokens;
-      out.value = static_cast<std::uint64_t>(e.waited);
+      out.is_first = e.is_first;
+      out.cached_tokens = e.cached_tokens;
+      out.waited_us = e.waited;
       if (e.is_first) --g.model().n_queued;
       g.was_admitted = true;
       break;
     case sched::EventKind::kPreempted: out.kind = OutputKind::kPreempted; break;
     case sched::EventKind::kToken:
       out.kind = OutputKind::kToken;
-      out.token_id = static_cast<std::uint32_t>(e.token);
-      out.generated_pos = e.n_generated - 1;
+      out.token_id = e.token;
       if (details_.empty()) break;
       if (const auto it = details_.find(e.user); it != details_.end()) {
-        out.payload = reinterpret_cast<std::uint64_t>(it->second.release());
+        out.details = it->second.release();
         details_.erase(it);
       }
       break;
     case sched::EventKind::kFinished:
       out.kind = OutputKind::kFinished;
-      out.reason = static_cast<std::uint32_t>(e.reason);
+      out.reason = e.reason;
       details_.erase(e.user);  // of a step that failed after its logits were there
+      generations_.remove(e.user);
       if (!g.was_admitted) --g.model().n_queued;
       break;
   }

@@ -15,18 +15,18 @@ using namespace std::chrono_literals;
 
 OutputEvent numbered(std::uint32_t i) {
   OutputEvent event;
-  event.token_id = i;
-  event.generated_pos = ~i;
-  event.request_handle = std::uint64_t{i} * 3;
-  event.time_us = std::uint64_t{i} << 20;
+  event.token_id = static_cast<std::int32_t>(i);
+  event.cached_tokens = ~i;
+  event.waited_us = std::int64_t{i} * 3;
+  event.time_us = std::int64_t{i} << 20;
   return event;
 }
 
 void expect_numbered(const OutputEvent& event, std::uint32_t i) {
-  ASSERT_EQ(event.token_id, i);
-  ASSERT_EQ(event.generated_pos, ~i);
-  ASSERT_EQ(event.request_handle, std::uint64_t{i} * 3);
-  ASSERT_EQ(event.time_us, std::uint64_t{i} << 20);
+  ASSERT_EQ(event.token_id, static_cast<std::int32_t>(i));
+  ASSERT_EQ(event.cached_tokens, ~i);
+  ASSERT_EQ(event.waited_us, std::int64_t{i} * 3);
+  ASSERT_EQ(event.time_us, std::int64_t{i} << 20);
   ASSERT_EQ(event.sequence, std::uint64_t{i} + 1);
 }
 
@@ -38,26 +38,24 @@ TEST(OutputRing, CapacityIsAPowerOfTwo) {
 
 TEST(OutputRing, AllFieldsPass) {
   OutputRing ring(4);
+  Error error;
   OutputEvent in;
-  in.slot_id = 1;
-  in.tenant_id = 2;
-  in.token_id = 3;
-  in.generated_pos = 4;
-  in.kind = OutputKind::kFinished;
-  in.eot_flag = 1;
-  in.logprob_count = 5;
-  in.reason = 6;
-  in.request_handle = 7;
-  in.time_us = 8;
-  in.payload = 9;
+  in.token_id = 1;
+  in.cached_tokens = 2;
+  in.kind = OutputKind::kRefused;
+  in.is_first = true;
+  in.reason = sched::Finish::kFault;
+  in.time_us = 3;
+  in.waited_us = 4;
+  in.error = &error;
   ASSERT_TRUE(ring.push(in));
   OutputEvent out;
   ASSERT_TRUE(ring.pop(out));
   EXPECT_EQ(out.sequence, 1u);
   out.sequence = in.sequence;
   const auto fields = [](const OutputEvent& e) {
-    return std::tuple(e.slot_id, e.tenant_id, e.token_id, e.generated_pos, e.kind, e.eot_flag, e.logprob_count,
-                      e.reason, e.request_handle, e.time_us, e.payload, e.value, e.sequence);
+    return std::tuple(e.token_id, e.cached_tokens, e.kind, e.is_first, e.reason, e.generation, e.time_us, e.waited_us,
+                      e.details, e.error, e.sequence);
   };
   EXPECT_EQ(fields(out), fields(in));
 }
@@ -135,7 +133,7 @@ TEST(OutputRing, CloseWakesASleeperAndLeavesEventsToPop) {
   EXPECT_FALSE(other.wait_pop(event));
 }
 
-// A million events through small and large rings; payloads on the heap change hands, so a torn or doubled event is a
+// A million events through small and large rings; errors on the heap change hands, so a torn or doubled event is a
 // wrong number, a double free or a race report.
 TEST(OutputRing, TwoThreadsAMillionEvents) {
   constexpr std::pair<std::uint32_t, std::uint32_t> kRuns[] = {{4, 50'000}, {1024, 950'000}};
@@ -144,7 +142,7 @@ TEST(OutputRing, TwoThreadsAMillionEvents) {
     std::jthread producer([&ring, n_events] {
       for (std::uint32_t i = 0; i < n_events; ++i) {
         OutputEvent event = numbered(i);
-        if (i % 16 == 0) event.payload = reinterpret_cast<std::uintptr_t>(std::make_unique<std::uint32_t>(i).release());
+        if (i % 16 == 0) event.error = std::make_unique<Error>(StatusCode::kInternal, std::to_string(i), 0).release();
         while (!ring.push(event)) std::this_thread::yield();
       }
       ring.close();
@@ -153,10 +151,10 @@ TEST(OutputRing, TwoThreadsAMillionEvents) {
     std::uint32_t n = 0;
     for (; ring.wait_pop(event); ++n) {
       expect_numbered(event, n);
-      const std::unique_ptr<std::uint32_t> payload(reinterpret_cast<std::uint32_t*>(event.payload));
-      ASSERT_EQ(payload != nullptr, n % 16 == 0);
-      if (payload) {
-        ASSERT_EQ(*payload, n);
+      const std::unique_ptr<Error> error(event.error);
+      ASSERT_EQ(error != nullptr, n % 16 == 0);
+      if (error) {
+        ASSERT_EQ(error->message, std::to_string(n));
       }
     }
     EXPECT_EQ(n, n_events);

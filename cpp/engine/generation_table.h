@@ -1,0 +1,38 @@
+// The generations that are with a scheduler, by the number that the scheduler gives back as `user`. A number is used
+// again once its generation has ended.
+// Thread rule: add and remove are the step thread's; operator[] also of its helpers during a step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace zinc_rt {
+
+class Generation;
+
+class GenerationTable {
+ public:
+  std::uint64_t add(Generation& generation) {
+    if (free_.empty()) {
+      entries_.push_back(&generation);
+      return entries_.size() - 1;
+    }
+    const std::uint64_t user = free_.back();
+    free_.pop_back();
+    entries_[user] = &generation;
+    return user;
+  }
+  void remove(std::uint64_t user) {
+    entries_[user] = nullptr;
+    free_.push_back(user);
+  }
+  // REQUIRES: added and not removed.
+  Generation& operator[](std::uint64_t user) const { return *entries_[user]; }
+
+ private:
+  std::vector<Generation*> entries_;
+  std::vector<std::uint64_t> free_;
+};
+
+}  // namespace zinc_rt
