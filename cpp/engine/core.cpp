@@ -1,6 +1,5 @@
 #include "engine/core.h"
 
-#include <nlohmann/json.hpp>
 #include <random>
 
 #include "base/error.h"
@@ -89,54 +88,6 @@ bool EngineCore::drain(double timeout_ms) {
   std::unique_lock lock(inbox_mutex_);
   return went_idle_.wait_for(lock, std::chrono::duration<double, std::milli>(std::max(0.0, timeout_ms)),
                              [&] { return n_open_.load() == 0; });
-}
-
-std::string EngineCore::stats() {
-  using Json = nlohmann::ordered_json;
-  Json models = Json::array(), total = Json::object();
-  float largest = 0;
-  const Turn::Guard guard(turn_);
-  for (const auto& model : models_) {
-    if (!model->is_loaded()) continue;
-    const sched::Scheduler& s = model->runner().scheduler();
-    const sched::Stats& stats = s.stats();
-    const std::uint32_t cached = s.prefixes().n_evictable();
-    largest = std::max(largest, model->largest_prefill_difference.load());
-    models.push_back({{"name", model->name()},
-                      {"tier", model->info().tier},
-                      {"steps", stats.steps},
-                      {"step_tokens", stats.decode_tokens + stats.prefill_tokens},
-                      {"decode_tokens", stats.decode_tokens},
-                      {"prefill_tokens", stats.prefill_tokens},
-                      {"generated_tokens", stats.generated_tokens},
-                      {"running", s.n_running()},
-                      {"waiting", s.n_waiting()},
-                      {"slots", s.slots().size()},
-                      {"slots_free", s.slots().n_free()},
-                      {"pages", s.pages().n_pages()},
-                      {"pages_free", s.pages().n_free() + cached},
-                      {"pages_cached", cached},
-                      {"page_evictions", stats.page_evictions},
-                      {"admissions", stats.admissions},
-                      {"preemptions", stats.preemptions},
-                      {"prompt_tokens", stats.prompt_tokens},
-                      {"cached_tokens", stats.cached_tokens},
-                      {"internal_errors", stats.internal_errors},
-                      {"failed_steps", model->runner().failed_steps()},
-                      {"bad_logits", model->runner().bad_logits()},
-                      {"failed_steps_in_a_row", model->runner().failed_in_a_row()},
-                      {"allocated_bytes", model->allocated_bytes()}});
-  }
-  // The first model gives the words; numbers are sums over all.
-  for (const auto& model : models)
-    for (const auto& [key, value] : model.items())
-      if (value.is_number()) total[key] = total.value(key, std::uint64_t{0}) + value.get<std::uint64_t>();
-  total["tier"] = models.empty() ? "" : models[0]["tier"].get<std::string>();
-  const double prompts = total.value("prompt_tokens", 0.0);
-  total["prefix_hit_rate"] = prompts > 0 ? total.value("cached_tokens", 0.0) / prompts : 0.0;
-  total["largest_prefill_difference"] = largest;
-  total["models"] = std::move(models);
-  return total.dump();
 }
 
 }  // namespace zinc_rt

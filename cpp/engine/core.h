@@ -55,7 +55,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
   Status check_loaded(const Model& model) const;  // with the turn: open, and not removed
-  std::string stats();
+  EngineStats stats();                            // stats.cpp
   Timeline& timeline() { return timeline_; }
 
   // StepListener

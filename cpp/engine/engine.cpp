@@ -41,19 +41,19 @@ std::string Engine::tier() const {
 std::string Engine::arithmetic() const {
   return core_->find_model({})->info().arithmetic;
 }
-std::string Engine::model_card(const std::string& model) const {
-  const auto found = core_->find_model(model);
-  return found ? found->card() : "{}";
+Result<ModelCard> Engine::model_card(const std::string& model) const {
+  ZRT_TRY(const auto found, core_->known_model(model));
+  return found->card();
 }
-std::string Engine::memory_plan(const std::string& model) const {
-  const auto found = core_->find_model(model);
-  return found ? found->plan() : "{}";
+Result<ModelMemory> Engine::memory_plan(const std::string& model) const {
+  ZRT_TRY(const auto found, core_->known_model(model));
+  return found->memory();
 }
 std::string Engine::chat_template(const std::string& model) const {
   const auto found = core_->find_model(model);
   return found ? found->template_text() : std::string();
 }
-std::string Engine::stats() const {
+EngineStats Engine::stats() const {
   return core_->stats();
 }
 Status Engine::start_trace(std::uint32_t n_records) {

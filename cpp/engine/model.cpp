@@ -101,7 +101,7 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
         "[chat_template] the model file has none (key tokenizer.chat_template); give a prompt instead", 0};
   }
   model->card_ = make_model_card(*executor, *model->tokenizer_);
-  model->plan_ = make_plan_json(executor->plan(), model->info_);
+  model->memory_ = make_model_memory(executor->plan(), model->info_);
   model->allocated_bytes_ = executor->allocated_bytes();
   model->executor_ = std::move(executor);
   return model;

@@ -50,8 +50,8 @@ class Model {
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // all that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
   int n_threads() const { return n_threads_; }  // that its work on the host may keep busy
-  const std::string& card() const { return card_; }
-  const std::string& plan() const { return plan_; }
+  const ModelCard& card() const { return card_; }
+  const ModelMemory& memory() const { return memory_; }
   const std::string& template_text() const { return template_text_; }
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }
   ModelRunner& runner() { return *runner_; }
@@ -72,7 +72,9 @@ class Model {
   std::optional<ChatTemplate> template_;
   Error template_error_;
   std::vector<std::int32_t> end_tokens_;
-  std::string card_, plan_, template_text_;
+  ModelCard card_;
+  ModelMemory memory_;
+  std::string template_text_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
   int n_threads_ = 1;
   std::uint64_t allocated_bytes_ = 0;

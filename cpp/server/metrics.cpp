@@ -3,7 +3,6 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace zinc_rt::server {
 namespace {
@@ -108,39 +107,38 @@ void Metrics::refused(const std::string& why) {
   counter("zinc:admission_rejections_total", "requests that were not taken, by why", {{"reason", why}}).Increment();
 }
 
-void Metrics::update(const std::string& stats_text, const std::map<std::string, std::string>& ids,
+void Metrics::update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
                      const std::vector<TenantNow>& tenants) {
-  const auto stats = nlohmann::json::parse(stats_text, nullptr, false);
   const std::lock_guard lock(mutex_);
   for (const auto& [family, gauge] : shown_) family->Remove(gauge);
   shown_.clear();
-  for (const auto& m : stats.value("models", nlohmann::json::array())) {
-    const auto name = m.value("name", "");
+  for (const ModelStats& m : stats.models) {
+    const auto& name = m.name;
     const auto known = ids.find(name);
     const std::string id = known == ids.end() ? name : known->second;
     const prometheus::Labels labels{{"model_name", id}, {"engine", "0"}};
-    const auto of = [&](const char* key) { return m.value(key, 0.0); };
-    const double used = of("pages") > 0 ? 1 - of("pages_free") / of("pages") : 0;
-    show("vllm:num_requests_running", "requests with a slot", labels, of("running"));
-    show("vllm:num_requests_waiting", "requests that wait for a slot", labels, of("waiting"));
+    const auto number = [](std::uint64_t n) { return static_cast<double>(n); };
+    const double used = m.pages > 0 ? 1 - number(m.pages_free) / number(m.pages) : 0;
+    show("vllm:num_requests_running", "requests with a slot", labels, number(m.running));
+    show("vllm:num_requests_waiting", "requests that wait for a slot", labels, number(m.waiting));
     show("vllm:kv_cache_usage_perc", "share of the KV pages that is in use, 0 to 1", labels, used);
-    raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, name, of("preemptions"));
-    raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, name, of("prompt_tokens"));
-    raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, name, of("generated_tokens"));
+    raise_to("vllm:num_preemptions_total", "requests that gave way to others", labels, name, number(m.preemptions));
+    raise_to("vllm:prompt_tokens_total", "tokens of prompts", labels, name, number(m.prompt_tokens));
+    raise_to("vllm:generation_tokens_total", "tokens that were generated", labels, name, number(m.generated_tokens));
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
-             of("prompt_tokens"));
-    raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, of("cached_tokens"));
+             number(m.prompt_tokens));
+    raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
     auto info = labels;
     info["block_size"] = "16";
-    info["num_gpu_blocks"] = std::to_string(static_cast<std::uint64_t>(of("pages")));
+    info["num_gpu_blocks"] = std::to_string(m.pages);
     show("vllm:cache_config_info", "the KV cache", info, 1);
     const prometheus::Labels ours{{"model_name", id}};
-    show("zinc:kv_pages_free", "KV pages that nobody uses", ours, of("pages_free"));
-    show("zinc:kv_pages_cached", "KV pages that hold prefixes alone", ours, of("pages_cached"));
-    show("zinc:slots_free", "slots that nobody uses", ours, of("slots_free"));
-    raise_to("zinc:engine_steps_total", "steps of the engine", ours, name, of("steps"));
-    raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, name, of("page_evictions"));
-    show("zinc:allocated_bytes", "memory that the model has asked for", ours, of("allocated_bytes"));
+    show("zinc:kv_pages_free", "KV pages that nobody uses", ours, number(m.pages_free));
+    show("zinc:kv_pages_cached", "KV pages that hold prefixes alone", ours, number(m.pages_cached));
+    show("zinc:slots_free", "slots that nobody uses", ours, number(m.slots_free));
+    raise_to("zinc:engine_steps_total", "steps of the engine", ours, name, number(m.steps));
+    raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, name, number(m.page_evictions));
+    show("zinc:allocated_bytes", "memory that the model has asked for", ours, number(m.allocated_bytes));
   }
   for (const auto& t : tenants) {
     const prometheus::Labels labels{{"tenant", label_of(t.name)}, {"qos", t.qos_class}};

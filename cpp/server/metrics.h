@@ -38,8 +38,8 @@ class Metrics {
     std::string name, qos_class;
     TenantLedger ledger;
   };
-  // Takes over what the engine counts. `stats` is Engine::stats(); `ids` maps the engine's names of models to ids.
-  void update(const std::string& stats, const std::map<std::string, std::string>& ids,
+  // Takes over what the engine counts. `ids` maps the engine's names of models to ids.
+  void update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
   // The text that Prometheus reads. engine_age_s: seconds since the engine was last seen between two steps.
   std::string scrape(const TransportCounts& transport, double engine_age_s);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/log.h"
@@ -57,10 +56,11 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   model.is_configured = is_configured;
   model.queue_cap = spec.options.queue_cap;
   model.created_s = static_cast<std::int64_t>(std::time(nullptr));
-  model.card = engine_.model_card(engine_name);
-  model.plan = engine_.memory_plan(engine_name);
-  const auto plan = nlohmann::json::parse(model.plan, nullptr, false);
-  if (plan.is_object()) model.max_context = plan.value("max_context", 0u);
+  if (const auto card = engine_.model_card(engine_name)) model.card = to_json(*card);
+  if (const auto plan = engine_.memory_plan(engine_name)) {
+    model.plan = to_json(*plan);
+    model.max_context = plan->max_context;
+  }
   return model;
 }
 

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -299,18 +298,16 @@ class ServerImpl final : public Server {
     std::unique_lock lock(watch_mutex_);
     while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(ServerCore::kWatchMs), [&] { return is_stopped_; })) {
       lock.unlock();
-      const auto stats = nlohmann::json::parse(core_.engine.stats(), nullptr, false);  // waits for the step
+      const auto stats = core_.engine.stats();  // waits for the step
       core_.last_alive_ms = steady_ms();
       core_.streams.sweep(std::chrono::steady_clock::now());
-      std::uint64_t n_steps = 0;
-      for (const auto& model : stats.value("models", nlohmann::json::array())) {
-        n_steps += model.value("steps", std::uint64_t{0});
-        core_.models.note_bad_logits(model.value("name", ""), model.value("bad_logits", std::uint64_t{0}));
-        if (model.value("failed_steps_in_a_row", std::uint64_t{0}) >= kMostFailures && !core_.is_failed.exchange(true))
-          log().error("model {}: {} steps in a row failed; the server is of no use any more", model.value("name", ""),
-                      model.value("failed_steps_in_a_row", std::uint64_t{0}));
+      for (const auto& model : stats.models) {
+        core_.models.note_bad_logits(model.name, model.bad_logits);
+        if (model.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
+          log().error("model {}: {} steps in a row failed; the server is of no use any more", model.name,
+                      model.failed_steps_in_a_row);
       }
-      core_.n_steps = n_steps;
+      core_.n_steps = stats.total.steps;
       lock.lock();
     }
   }

@@ -108,7 +108,7 @@ class Load {
     return run;
   }
 
-  std::uint64_t n_steps() const { return nlohmann::json::parse(engine_.stats())["steps"].get<std::uint64_t>(); }
+  std::uint64_t n_steps() const { return engine_.stats().total.steps; }
   const Engine& engine() const { return engine_; }
 
  private:
@@ -195,8 +195,8 @@ Result<BenchResult> measure_engine(BenchOptions& o) {
   size_engine(o);
   ZRT_TRY(auto load, Load::open(o));
   BenchResult result;
-  result.card = nlohmann::ordered_json::parse(load.engine().model_card());
-  result.plan = nlohmann::ordered_json::parse(load.engine().memory_plan());
+  result.card = nlohmann::ordered_json::parse(to_json(*load.engine().model_card()));
+  result.plan = nlohmann::ordered_json::parse(to_json(*load.engine().memory_plan()));
   result.kernels = o.model.engine.cpu_kernels;
   if (result.kernels.empty()) result.kernels = options::get("ZINC_RT_CPU_KERNELS");
   result.n_threads = o.model.engine.threads;

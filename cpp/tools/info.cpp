@@ -24,11 +24,12 @@ void add_info(CLI::App& app, int& exit) {
       exit = report(engine.error());
       return;
     }
+    const auto json = to_json(*engine->model_card());
     if (o->json) {
-      fmt::print("{}\n", engine->model_card());
+      fmt::print("{}\n", json);
       return;
     }
-    const auto card = nlohmann::ordered_json::parse(engine->model_card());
+    const auto card = nlohmann::ordered_json::parse(json);
     for (const auto& [key, value] : card.items())
       fmt::print("{:28} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
   });

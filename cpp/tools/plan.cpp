@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "tools/command.h"
 
@@ -24,17 +23,16 @@ void add_plan(CLI::App& app, int& exit) {
       exit = report(engine.error());
       return;
     }
+    const auto plan = *engine->memory_plan();
     if (o->json) {
-      fmt::print("{}\n", engine->memory_plan());
+      fmt::print("{}\n", to_json(plan));
       return;
     }
-    const auto plan = nlohmann::ordered_json::parse(engine->memory_plan());
-    for (const auto& region : plan["regions"])
-      fmt::print("{:28} {:13} {:>14} bytes{}  {}\n", region["name"].get<std::string>(),
-                 region["heap"].get<std::string>(), region["bytes"].get<std::uint64_t>(),
-                 region["mapped"].get<bool>() ? " mapped" : "       ", region["note"].get<std::string>());
-    fmt::print("{:28} {:13} {:>14} bytes\n", "allocated", "", plan["allocated_bytes"].get<std::uint64_t>());
-    fmt::print("{:28} {:13} {:>14} bytes mapped\n", "used in the file", "", plan["mapped_bytes"].get<std::uint64_t>());
+    for (const auto& region : plan.regions)
+      fmt::print("{:28} {:13} {:>14} bytes{}  {}\n", region.name, region.heap, region.bytes,
+                 region.mapped ? " mapped" : "       ", region.note);
+    fmt::print("{:28} {:13} {:>14} bytes\n", "allocated", "", plan.allocated_bytes);
+    fmt::print("{:28} {:13} {:>14} bytes mapped\n", "used in the file", "", plan.mapped_bytes);
   });
 }
 

@@ -114,7 +114,7 @@ struct TestEngine {
   Session session(const std::string& name = "alice", const std::optional<TenantQuota>& quota = {}) const {
     return *tenant(name, quota).session();
   }
-  nlohmann::json stats() const { return nlohmann::json::parse(core->stats()); }
+  nlohmann::json stats() const { return nlohmann::json::parse(to_json(core->stats())); }
   std::uint64_t stat(const char* key) const { return stats()[key].get<std::uint64_t>(); }
 };
 

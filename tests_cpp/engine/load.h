@@ -117,7 +117,7 @@ class Clients {
   // Ends the load and expects of the engine what holds after any.
   void stop(std::uint64_t drain_ms) {
     join();
-    EXPECT_TRUE(engine_.core->drain(drain_ms)) << engine_.core->stats();
+    EXPECT_TRUE(engine_.core->drain(drain_ms)) << to_json(engine_.core->stats());
     EXPECT_EQ(load_.wrong, 0u);
     EXPECT_GT(load_.length, 0u);
     expect_all_free(engine_);

@@ -36,7 +36,7 @@ TEST(Soak, RandomLoadLeavesNothingBehind) {
     if (now >= warm_up && warm_mib == 0) warm_mib = resident_mib();
     if (load.n_done() != last_done) last_done = load.n_done(), last_progress = Clock::now();
     if (seconds_since(last_progress) > 60) {
-      ADD_FAILURE() << "no request ended for 60 s: " << engine.core->stats();
+      ADD_FAILURE() << "no request ended for 60 s: " << to_json(engine.core->stats());
       std::_Exit(1);  // its clients would never be joined
     }
     if (now < next_line) continue;

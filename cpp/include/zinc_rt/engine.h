@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "zinc_rt/model_card.h"
+#include "zinc_rt/stats.h"
 #include "zinc_rt/status.h"
 #include "zinc_rt/tenant.h"
 
@@ -60,12 +62,12 @@ class Engine {
 
   std::string tier() const;        // "t_cpu"
   std::string arithmetic() const;  // what is active: "exact", or "fast" where it was asked for and there
-  // JSON. Here and below `model` is a name, empty for the first model; "{}" for a name that does not exist.
-  std::string model_card(const std::string& model = {}) const;
-  std::string memory_plan(const std::string& model = {}) const;
+  // Here and below `model` is a name, empty for the first model. Errors: kNotFound for a name that does not exist.
+  Result<ModelCard> model_card(const std::string& model = {}) const;
+  Result<ModelMemory> memory_plan(const std::string& model = {}) const;
   // The template of chats as the model file has it; empty: none.
   std::string chat_template(const std::string& model = {}) const;
-  std::string stats() const;  // JSON: steps, slots, pages, queues, prefix cache, in all and by model
+  EngineStats stats() const;  // steps, slots, pages, queues, prefix cache, in all and by model; waits for a step
 
   // Records what the step thread does, up to n_records spans, until stop_trace writes it as Chrome trace JSON, which
   // ui.perfetto.dev shows.

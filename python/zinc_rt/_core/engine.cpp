@@ -65,14 +65,6 @@ bool drain(Engine& self, std::optional<double> timeout_s) {
   }
 }
 
-// The JSON of a model; raises if there is no such model.
-template <class Call>
-py::object describe(const Engine& self, const std::optional<std::string>& model, Call&& call) {
-  if (const auto names = self.models(); model && std::ranges::find(names, *model) == names.end())
-    raise({StatusCode::kNotFound, "[engine] no model \"" + *model + "\" is loaded", 0});
-  return from_json(call(model.value_or("")));
-}
-
 py::array_t<float> logits(const Engine& self, const std::vector<std::int32_t>& ids, const std::string& which,
                           std::optional<std::uint32_t> chunk, const std::optional<std::string>& model) {
   if (which != "all" && which != "last")
@@ -139,18 +131,18 @@ void bind_engine(py::module_& m) {
       .def(
           "model_card",
           [](const Engine& self, const std::optional<std::string>& model) {
-            return describe(self, model, [&](const std::string& name) { return self.model_card(name); });
+            return from_json(to_json(unwrap(self.model_card(model.value_or("")))));
           },
           model_arg)
       .def(
           "memory_plan",
           [](const Engine& self, const std::optional<std::string>& model) {
-            return describe(self, model, [&](const std::string& name) { return self.memory_plan(name); });
+            return from_json(to_json(unwrap(self.memory_plan(model.value_or("")))));
           },
           model_arg)
       .def("stats",
            [](const Engine& self) {
-             return from_json(without_gil([&]() -> Result<std::string> { return self.stats(); }));
+             return from_json(to_json(without_gil([&]() -> Result<EngineStats> { return self.stats(); })));
            })
       .def(
           "tokenize",

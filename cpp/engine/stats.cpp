@@ -1,0 +1,84 @@
+// What the engine tells of its models, between two steps.
+#include <algorithm>
+
+#include "engine/core.h"
+
+namespace zinc_rt {
+namespace {
+
+ModelStats stats_of(Model& model) {
+  const sched::Scheduler& s = model.runner().scheduler();
+  const sched::Stats& stats = s.stats();
+  const std::uint32_t cached = s.prefixes().n_evictable();
+  return {.name = model.name(),
+          .tier = model.info().tier,
+          .steps = stats.steps,
+          .step_tokens = stats.decode_tokens + stats.prefill_tokens,
+          .decode_tokens = stats.decode_tokens,
+          .prefill_tokens = stats.prefill_tokens,
+          .generated_tokens = stats.generated_tokens,
+          .running = s.n_running(),
+          .waiting = s.n_waiting(),
+          .slots = s.slots().size(),
+          .slots_free = s.slots().n_free(),
+          .pages = s.pages().n_pages(),
+          .pages_free = s.pages().n_free() + cached,
+          .pages_cached = cached,
+          .page_evictions = stats.page_evictions,
+          .admissions = stats.admissions,
+          .preemptions = stats.preemptions,
+          .prompt_tokens = stats.prompt_tokens,
+          .cached_tokens = stats.cached_tokens,
+          .internal_errors = stats.internal_errors,
+          .failed_steps = model.runner().failed_steps(),
+          .bad_logits = model.runner().bad_logits(),
+          .failed_steps_in_a_row = model.runner().failed_in_a_row(),
+          .allocated_bytes = model.allocated_bytes()};
+}
+
+// All but the words.
+void add(ModelStats& total, const ModelStats& one) {
+  total.steps += one.steps;
+  total.step_tokens += one.step_tokens;
+  total.decode_tokens += one.decode_tokens;
+  total.prefill_tokens += one.prefill_tokens;
+  total.generated_tokens += one.generated_tokens;
+  total.running += one.running;
+  total.waiting += one.waiting;
+  total.slots += one.slots;
+  total.slots_free += one.slots_free;
+  total.pages += one.pages;
+  total.pages_free += one.pages_free;
+  total.pages_cached += one.pages_cached;
+  total.page_evictions += one.page_evictions;
+  total.admissions += one.admissions;
+  total.preemptions += one.preemptions;
+  total.prompt_tokens += one.prompt_tokens;
+  total.cached_tokens += one.cached_tokens;
+  total.internal_errors += one.internal_errors;
+  total.failed_steps += one.failed_steps;
+  total.bad_logits += one.bad_logits;
+  total.failed_steps_in_a_row += one.failed_steps_in_a_row;
+  total.allocated_bytes += one.allocated_bytes;
+}
+
+}  // namespace
+
+EngineStats EngineCore::stats() {
+  EngineStats stats;
+  const Turn::Guard guard(turn_);
+  for (const auto& model : models_) {
+    if (!model->is_loaded()) continue;
+    stats.models.push_back(stats_of(*model));
+    add(stats.total, stats.models.back());
+    stats.largest_prefill_difference =
+        std::max(stats.largest_prefill_difference, model->largest_prefill_difference.load());
+  }
+  ModelStats& total = stats.total;
+  if (!stats.models.empty()) total.tier = stats.models[0].tier;
+  if (total.prompt_tokens > 0)
+    stats.prefix_hit_rate = static_cast<double>(total.cached_tokens) / static_cast<double>(total.prompt_tokens);
+  return stats;
+}
+
+}  // namespace zinc_rt

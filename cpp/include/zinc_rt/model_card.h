@@ -1,0 +1,78 @@
+// What a model is and what memory it takes.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace zinc_rt {
+
+// Numbers that only some families have are 0 for the others.
+struct ModelCard {
+  struct TokenizerCard {
+    std::string model, pre;
+    std::uint64_t n_vocab = 0;
+    std::optional<std::int32_t> bos_token_id, eos_token_id, pad_token_id;
+  };
+  struct RopeScaling {
+    std::string type;  // linear, yarn or longrope
+    double factor = 1;
+    std::uint32_t original_context = 0;
+  };
+  struct Ssm {  // of recurrent layers
+    std::uint32_t k_heads = 0, v_heads = 0, k_dim = 0, inner_dim = 0, conv_width = 0;
+  };
+
+  std::string name, family, architecture, size_label;
+  std::uint64_t n_parameters = 0;
+  std::uint64_t n_active_parameters = 0;  // that a token meets
+  std::uint32_t n_layers = 0, model_dim = 0, ffn_dim = 0, n_heads = 0, n_kv_heads = 0, head_dim = 0;
+  std::uint32_t vocab_size = 0, context_length = 0;
+  double rope_theta = 0, norm_eps = 0;
+  bool tied_embeddings = false;
+  TokenizerCard tokenizer;
+  std::string file;
+  std::uint64_t file_bytes = 0, weight_bytes = 0;
+  std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
+  std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
+  // What it runs on, and how.
+  std::string tier, device, arithmetic, activations, kv_dtype, fusion;
+
+  std::uint32_t sliding_window = 0;
+  std::uint64_t n_sliding_layers = 0;
+  std::uint32_t n_shared_kv_layers = 0;
+  std::optional<RopeScaling> rope_scaling;
+  std::uint32_t n_experts = 0, n_experts_used = 0, expert_ffn_dim = 0, shared_expert_ffn_dim = 0;
+  std::uint64_t n_recurrent_layers = 0;
+  std::optional<Ssm> ssm;
+  std::uint32_t n_mtp_layers_not_run = 0, per_layer_embedding_dim = 0;
+  double final_logit_softcap = 0;
+  std::uint64_t state_bytes_per_slot = 0;
+  std::uint32_t n_host_expert_layers = 0;
+  std::uint64_t host_expert_bytes = 0;
+};
+
+// The memory of a model, region by region. The sum of the regions that are not mapped is what its tier allocates.
+struct ModelMemory {
+  struct Region {
+    std::string name, heap;  // "kv_pages", "device_local"
+    std::uint64_t bytes = 0;
+    bool mapped = false;  // used where the model file is mapped: nothing is allocated for it
+    std::string note;     // how the size comes about
+  };
+  std::string tier;
+  std::uint32_t max_slots = 0, max_context = 0, chunk_cap = 0, kv_pages = 0;
+  std::uint64_t kv_page_bytes = 0;
+  std::vector<Region> regions;
+  std::vector<std::pair<std::string, std::uint64_t>> allocated_bytes_by_heap;
+  std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
+};
+
+// One object each. Numbers of families that the model is not of are left out.
+std::string to_json(const ModelCard& card);
+std::string to_json(const ModelMemory& memory);
+
+}  // namespace zinc_rt
