@@ -43,6 +43,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
                                                           const std::string& system, std::uint32_t session,
                                                           std::shared_ptr<Sink> sink);
+
+  // tenants.cpp
   Result<std::shared_ptr<TenantState>> tenant(const std::string& name, const std::optional<TenantQuota>& quota);
   Status remove_tenant(const std::string& name);
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
@@ -94,6 +96,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
+
+  // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
   void reuse_free_tenants();

@@ -1,66 +1,14 @@
 #include "engine/model.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/options.h"
 #include "base/thread_pool.h"
 #include "engine/card.h"
+#include "engine/options.h"
 
 namespace zinc_rt {
-namespace {
-
-// Stands behind the last message's content in the rendered text, and ends the prompt.
-constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
-
-// 0: what the process may use.
-Result<int> chosen_threads(const EngineOptions& options) {
-  ZRT_TRY(const auto threads, options::get_int("ZINC_RT_CPU_WORKERS", 0, 1024));
-  if (options.threads < 0 || options.threads > 1024)
-    return fail(StatusCode::kInvalidArgument, "[engine] threads is {}, 0 to 1024 allowed", options.threads);
-  return options.threads > 0 ? options.threads : static_cast<int>(threads);
-}
-
-Result<ExecutorOptions> executor_options(const EngineOptions& options) {
-  ExecutorOptions out;
-  out.tier = options.tier.empty() || options.tier == "auto" ? options::get("ZINC_RT_TIER") : options.tier;
-  out.max_slots = options.max_slots;
-  out.kv_pages = options.kv_pages;
-  out.max_context = options.max_context;
-  out.kv_dtype = options.kv_dtype;
-  out.activations = options.activations;
-  out.arithmetic = options.arithmetic.empty() ? options::get("ZINC_RT_ARITH") : options.arithmetic;
-  if (out.arithmetic != "exact" && out.arithmetic != "fast")
-    return fail(StatusCode::kInvalidArgument, "[engine] arithmetic \"{}\" is not one of exact, fast", out.arithmetic);
-  out.mmap = options.mmap;
-  out.repack = options.repack;
-  out.state_checkpoints = 2 * options.max_slots;
-  out.on_progress = options.on_progress;
-  out.fusion = options.fusion.empty() ? options::get("ZINC_RT_FUSION") : options.fusion;
-  ZRT_TRY(out.threads, chosen_threads(options));
-  ZRT_TRY(const auto chunk, options::get_int("ZINC_RT_CHUNK_CAP", 0, 1 << 20));
-  out.chunk_cap = options.chunk_cap > 0 ? options.chunk_cap : static_cast<std::uint32_t>(chunk);
-  out.cpu_kernels = options.cpu_kernels.empty() ? options::get("ZINC_RT_CPU_KERNELS") : options.cpu_kernels;
-  return out;
-}
-
-Result<PrefillMode> parse_prefill_mode() {
-  const auto text = options::get("ZINC_RT_BATCHED_PREFILL");
-  if (text == "1") return PrefillMode::kBatched;
-  if (text == "0") return PrefillMode::kTokenByToken;
-  if (text == "validate") return PrefillMode::kValidate;
-  return fail(StatusCode::kInvalidArgument, "[options] ZINC_RT_BATCHED_PREFILL={} is not one of 1, 0, validate", text);
-}
-
-bool begins_with_system(const nlohmann::ordered_json& messages) {
-  if (messages.empty() || !messages[0].is_object()) return false;
-  const auto role = messages[0].find("role");
-  return role != messages[0].end() && *role == "system";
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(const auto wanted, executor_options(options));
@@ -129,56 +77,6 @@ void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants,
 void Model::unload() {
   runner_.reset();
   executor_.reset();
-}
-
-Result<std::string> Model::render(const RenderInput& input) const {
-  if (!template_) return std::unexpected(template_error_);
-  using Json = nlohmann::ordered_json;
-  Json context = Json::object();
-  const auto add = [&](const char* name, std::string_view text, Json::value_t type) -> Result<Json> {
-    auto value = Json::parse(text, nullptr, false);
-    if (value.is_discarded() || value.type() != type)
-      return fail(StatusCode::kInvalidArgument, "[chat_template] {} is not a JSON {}", name,
-                  type == Json::value_t::array ? "list" : "object");
-    return value;
-  };
-  if (!input.extra.empty()) {
-    ZRT_TRY(context, add("extra", input.extra, Json::value_t::object));
-  }
-  ZRT_TRY(context["messages"], add("messages", input.messages, Json::value_t::array));
-  auto& list = context["messages"];
-  if (!input.system.empty() && !begins_with_system(list))
-    list.insert(list.begin(), Json{{"role", "system"}, {"content", input.system}});
-  if (input.continue_final_message) {
-    if (list.empty() || !list.back().is_object() || !list.back().contains("content") ||
-        !list.back()["content"].is_string())
-      return fail(StatusCode::kInvalidArgument,
-                  "[request] continue_final_message wants a last message whose content is a text");
-    list.back()["content"].get_ref<std::string&>() += kEndMark;
-  }
-  if (!input.tools.empty()) {
-    ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
-  }
-  // As transformers calls its templates: these are there, as none, when they are not given.
-  for (const char* name : {"tools", "documents"})
-    if (!context.contains(name)) context[name] = nullptr;
-  context["add_generation_prompt"] = input.add_generation_prompt;
-  const auto text = [&](std::optional<std::int32_t> id) {
-    return id ? std::string(tokenizer_->token_text(*id)) : std::string();
-  };
-  if (!context.contains("bos_token")) context["bos_token"] = text(tokenizer_->bos_id());
-  if (!context.contains("eos_token")) context["eos_token"] = text(tokenizer_->eos_id());
-  RenderLimits limits;
-  limits.cancel = input.cancel;
-  ZRT_TRY(auto rendered, template_->render(std::move(context), limits));
-  if (!input.continue_final_message) return rendered;
-  const auto end = rendered.rfind(kEndMark);
-  if (end == std::string::npos)
-    return fail(StatusCode::kInvalidArgument,
-                "[request] continue_final_message: the chat template does not write the last message's content as it "
-                "is");
-  rendered.resize(end);
-  return rendered;
 }
 
 }  // namespace zinc_rt

@@ -1,0 +1,15 @@
+// What EngineOptions and the environment variables ask for together: an option that is given goes before its variable.
+// Thread rule: pure functions of the options and the environment.
+#pragma once
+
+#include "engine/model.h"
+#include "executor/executor.h"
+
+namespace zinc_rt {
+
+// Worker threads; 0: what the process may use. Errors: kInvalidArgument, as below, for what is out of its limits.
+Result<int> chosen_threads(const EngineOptions& options);
+Result<ExecutorOptions> executor_options(const EngineOptions& options);
+Result<PrefillMode> parse_prefill_mode();  // ZINC_RT_BATCHED_PREFILL
+
+}  // namespace zinc_rt

@@ -1,0 +1,162 @@
+// The tenants of an engine: their quotas, what is reserved for them, and their ledgers.
+#include "base/error.h"
+#include "engine/clock.h"
+#include "engine/core.h"
+
+namespace zinc_rt {
+
+Result<sched::Qos> parse_qos(const std::string& name) {
+  if (name == "interactive") return sched::Qos::kInteractive;
+  if (name == "standard") return sched::Qos::kStandard;
+  if (name == "batch") return sched::Qos::kBatch;
+  return fail(StatusCode::kInvalidArgument, "[quota] qos_class \"{}\" is not one of interactive, standard, batch",
+              name);
+}
+
+Status check_quota(const TenantQuota& q) {
+  ZRT_TRY([[maybe_unused]] const auto qos, parse_qos(q.qos_class));
+  constexpr double kMostTokens = 1e12, kMostWeight = 1e6;
+  for (const double rate : {q.decode_tokens_per_s, q.prefill_tokens_per_s})
+    if (!(rate > 0 && rate <= kMostTokens))
+      return fail(StatusCode::kInvalidArgument, "[quota] a rate of {} tokens/s, more than 0 and at most {} allowed",
+                  rate, kMostTokens);
+  if (!(q.weight >= 1 / kMostWeight && q.weight <= kMostWeight))
+    return fail(StatusCode::kInvalidArgument, "[quota] weight {}, {} to {} allowed", q.weight, 1 / kMostWeight,
+                kMostWeight);
+  if (q.max_concurrent_slots == 0 || q.max_kv_pages == 0 || q.max_context_tokens == 0)
+    return fail(StatusCode::kInvalidArgument,
+                "[quota] {} slots, {} pages, {} context tokens; at least 1 of each wanted", q.max_concurrent_slots,
+                q.max_kv_pages, q.max_context_tokens);
+  if (q.reserved_kv_pages > q.max_kv_pages)
+    return fail(StatusCode::kInvalidArgument, "[quota] {} pages reserved, {} allowed in all (max_kv_pages)",
+                q.reserved_kv_pages, q.max_kv_pages);
+  return {};
+}
+
+// REQUIRES: names_mutex_, and a checked quota.
+sched::Quota EngineCore::to_sched(const TenantQuota& q) {
+  sched::Quota out;
+  out.max_concurrent_slots = q.max_concurrent_slots;
+  out.max_kv_pages = q.max_kv_pages;
+  out.reserved_kv_pages = q.reserved_kv_pages;
+  out.max_context_tokens = q.max_context_tokens;
+  out.decode_tokens_per_s = q.decode_tokens_per_s;
+  out.prefill_tokens_per_s = q.prefill_tokens_per_s;
+  out.weight = q.weight;
+  out.qos = *parse_qos(q.qos_class);
+  if (!q.isolation_group.empty())
+    out.isolation_group =
+        groups_.try_emplace(q.isolation_group, static_cast<std::uint32_t>(groups_.size())).first->second;
+  return out;
+}
+
+Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
+                                                        const std::optional<TenantQuota>& quota) {
+  if (name.empty() || name.size() > 256)
+    return fail(StatusCode::kInvalidArgument, "[tenant] a name of {} bytes, 1 to 256 allowed", name.size());
+  ZRT_CHECK_OK(check_open());
+  if (quota) ZRT_CHECK_OK(check_quota(*quota));
+  std::shared_ptr<TenantState> state;
+  {
+    const std::lock_guard lock(names_mutex_);
+    if (const auto it = tenants_.find(name); it != tenants_.end()) state = it->second;
+  }
+  if (!state) {
+    const Turn::Guard guard(turn_);
+    const std::lock_guard lock(names_mutex_);
+    if (const auto it = tenants_.find(name); it != tenants_.end()) {
+      state = it->second;
+    } else {
+      const TenantQuota first = quota.value_or(TenantQuota{});
+      reuse_free_tenants();
+      ZRT_CHECK_OK(check_reserved(0, first.reserved_kv_pages));
+      const auto id = book_.add(to_sched(first), now_us());
+      timeline_.name_tenant(id, name);
+      poke();
+      return tenants_[name] = std::make_shared<TenantState>(name, id, first, free_tenants_);
+    }
+  }
+  if (quota) ZRT_CHECK_OK(set_quota(*state, *quota));
+  return state;
+}
+
+// What runs or waits for the tenant goes on, and the handles of it stay good.
+Status EngineCore::remove_tenant(const std::string& name) {
+  const Turn::Guard guard(turn_);
+  const std::lock_guard lock(names_mutex_);
+  const auto it = tenants_.find(name);
+  if (it == tenants_.end()) return fail(StatusCode::kNotFound, "[tenant] there is no \"{}\"", name);
+  TenantState& tenant = *it->second;
+  {
+    const std::lock_guard tenant_lock(tenant.mutex);
+    tenant.quota.reserved_kv_pages = 0;
+    book_.set_quota(tenant.id, to_sched(tenant.quota), now_us());
+  }
+  tenants_.erase(it);
+  poke();
+  return {};
+}
+
+// REQUIRES: the turn. The next tenant that gets an id must find nothing of the former: no request, no cached prefix.
+// Not while steps are traced, whose records would show under the next one's name.
+void EngineCore::reuse_free_tenants() {
+  if (timeline_.is_on()) return;
+  for (const auto id : free_tenants_->take()) {
+    for (const auto& model : models_)
+      if (model->is_loaded()) model->runner().scheduler().forget_tenant(id);
+    book_.remove(id);
+  }
+}
+
+// REQUIRES: the turn and names_mutex_. Whether every model has the pages that are reserved in all when one tenant has
+// `now` for `before`.
+Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
+  const std::uint64_t reserved = book_.total_reserved() - before + now;
+  for (const auto& model : models_) {
+    if (!model->is_loaded()) continue;
+    const auto& o = model->runner().scheduler().options();
+    const auto most = static_cast<std::uint64_t>((1 - o.prefix_part) * o.n_pages);
+    if (reserved > most)
+      return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
+                  model->name(), most);
+  }
+  return {};
+}
+
+Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
+  ZRT_CHECK_OK(check_open());
+  ZRT_CHECK_OK(check_quota(quota));
+  const Turn::Guard guard(turn_);
+  const std::lock_guard lock(names_mutex_);
+  ZRT_CHECK_OK(check_reserved(book_[tenant.id].quota.reserved_kv_pages, quota.reserved_kv_pages));
+  book_.set_quota(tenant.id, to_sched(quota), now_us());
+  {
+    const std::lock_guard tenant_lock(tenant.mutex);
+    tenant.quota = quota;
+  }
+  poke();
+  return {};
+}
+
+TenantLedger EngineCore::ledger(const TenantState& tenant) {
+  TenantUsage usage;
+  {
+    const Turn::Guard guard(turn_);
+    const sched::Tenant& t = book_[tenant.id];
+    usage = {t.slots, t.waiting, t.pages, t.pages_peak, t.service};
+  }
+  const std::lock_guard lock(tenant.mutex);
+  return tenant.accounting.ledger(usage);
+}
+
+Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
+  ZRT_CHECK_OK(check_open());
+  const Turn::Guard guard(turn_);
+  std::uint32_t n = 0;
+  for (const auto& model : models_)
+    if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
+  poke();
+  return n;
+}
+
+}  // namespace zinc_rt
