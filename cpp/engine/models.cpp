@@ -1,4 +1,4 @@
-// The models of an engine: adding, finding, removing (design 18.12).
+// The models of an engine: adding, finding, removing.
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -149,9 +149,17 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     }
     if (trace_.is_on()) {
       const auto us = [](sched::Micros from, sched::Micros to) { return static_cast<std::uint32_t>(to - from); };
-      trace_.step({scheduler_.stats().steps, static_cast<std::uint64_t>(begin), us(begin, admitted),
-                   us(admitted, planned), us(planned, filled), us(filled, executed), us(executed, now_us()), n_decode,
-                   n_prefill, scheduler_.n_waiting(), scheduler_.pages().n_pages() - scheduler_.pages().n_free()});
+      trace_.step({.index = scheduler_.stats().steps,
+                   .begin_us = static_cast<std::uint64_t>(begin),
+                   .admit_us = us(begin, admitted),
+                   .plan_us = us(admitted, planned),
+                   .fill_us = us(planned, filled),
+                   .execute_us = us(filled, executed),
+                   .commit_us = us(executed, now_us()),
+                   .n_decode = n_decode,
+                   .n_prefill = n_prefill,
+                   .n_waiting = scheduler_.n_waiting(),
+                   .pages_used = scheduler_.pages().n_pages() - scheduler_.pages().n_free()});
     }
   }
   report(listener);
@@ -194,8 +202,12 @@ void ModelRunner::fill_leased(std::uint32_t slot, std::span<const std::int32_t> 
 Status ModelRunner::run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                         std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits) {
   fill_leased(slot, ids, begin, n, rope_variant);
-  for (const std::uint32_t row : rows)
-    leased_input_.outputs.push_back({row, static_cast<std::uint32_t>(begin + row + 1), {}, {}, 0, {}, {}});
+  for (const std::uint32_t row : rows) {
+    OutputRow output;
+    output.token_index = row;
+    output.position = static_cast<std::uint32_t>(begin + row + 1);
+    leased_input_.outputs.push_back(output);
+  }
   leased_input_.on_logits = on_logits;
   StepOutput output;
   return executor_.step(leased_input_, output);

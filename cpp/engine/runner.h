@@ -1,4 +1,4 @@
-// Runs one model's steps: admit, plan, fill, execute, commit (design 18.4). The scheduler decides, the executor
+// Runs one model's steps: admit, plan, fill, execute, commit. The scheduler decides, the executor
 // computes, this joins them. Thread rule: whoever holds the engine's turn.
 #pragma once
 

@@ -49,22 +49,22 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
     };
     for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
     for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
-    views_.sampling[i] = {static_cast<std::uint32_t>(s.seed),
-                          static_cast<std::uint32_t>(s.seed >> 32),
-                          row.position,
-                          s.temperature,
-                          s.top_k,
-                          s.top_p,
-                          s.min_p,
-                          s.repetition_penalty,
-                          s.presence_penalty,
-                          s.frequency_penalty,
-                          static_cast<std::uint32_t>(history_end),
-                          row.n_prompt,
-                          static_cast<std::uint32_t>(row.history.size()),
-                          s.typical_p,
-                          static_cast<std::uint32_t>(bias_end),
-                          static_cast<std::uint32_t>(row.bias.size() + row.banned.size())};
+    views_.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
+                          .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
+                          .position = row.position,
+                          .temperature = s.temperature,
+                          .top_k = s.top_k,
+                          .top_p = s.top_p,
+                          .min_p = s.min_p,
+                          .repetition_penalty = s.repetition_penalty,
+                          .presence_penalty = s.presence_penalty,
+                          .frequency_penalty = s.frequency_penalty,
+                          .history_begin = static_cast<std::uint32_t>(history_end),
+                          .n_prompt = row.n_prompt,
+                          .n_history = static_cast<std::uint32_t>(row.history.size()),
+                          .typical_p = s.typical_p,
+                          .bias_begin = static_cast<std::uint32_t>(bias_end),
+                          .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size())};
     history_end += row.history.size();
     bias_end += row.bias.size() + row.banned.size();
   }

@@ -7,16 +7,16 @@
 namespace zinc_rt::ring {
 
 extern const Tier kTier_t_cpu;
-const Tier kTier_t_cpu{"t_cpu",
-                       "host processor",
-                       0,
-                       [] { return std::string(); },
-                       [](const RingOptions& options) -> Result<std::unique_ptr<Ring>> {
+const Tier kTier_t_cpu{.name = "t_cpu",
+                       .description = "host processor",
+                       .priority = 0,
+                       .unavailable_reason = [] { return std::string(); },
+                       .make_ring = [](const RingOptions& options) -> Result<std::unique_ptr<Ring>> {
                          ZRT_TRY(const auto* set, find_kernel_set(options.cpu_kernels));
                          const auto* fast = options.fast ? fast_form_of(*set) : nullptr;
                          return std::make_unique<CpuRing>(options.threads, fast != nullptr ? *fast : *set,
                                                           options.repack && set->reads_panels, fast != nullptr);
                        },
-                       describe_kernel_sets};
+                       .details = describe_kernel_sets};
 
 }  // namespace zinc_rt::ring

@@ -70,7 +70,11 @@ class NullRing final : public Ring {
 }  // namespace
 
 extern const Tier kTier_null;
-const Tier kTier_null{"null", "computes nothing, for measuring the rest", -1, [] { return std::string(); },
-                      [](const RingOptions&) -> Result<std::unique_ptr<Ring>> { return std::make_unique<NullRing>(); }};
+const Tier kTier_null{
+    .name = "null",
+    .description = "computes nothing, for measuring the rest",
+    .priority = -1,
+    .unavailable_reason = [] { return std::string(); },
+    .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> { return std::make_unique<NullRing>(); }};
 
 }  // namespace zinc_rt::ring
