@@ -1,4 +1,5 @@
-// Runs a model's steps. The engine knows this and step.h; how it is done lies in ring_executor.
+// Runs the steps of a model. The engine knows this file and step.h alone. Each folder of executor/ is one way to do it
+// (kind.h); ring/ is the one that lowers a graph for a tier.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -21,36 +22,37 @@ struct ExecutorOptions {
   std::uint32_t max_slots = 16;
   std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
-  std::string kv_dtype = "f16";         // f16, f32 or q8_0
+  std::string kv_dtype = "f16";         // f16, f32 or q8_0; empty: choose_kv_dtype (sizes.h)
   int threads = 0;                      // T-CPU; 0: what the process may use
   std::string cpu_kernels;              // T-CPU; ring/tier.h
   std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
-  std::string activations =
-      "int8";  // int8, or f32: no activation is quantized (a debugging mode of the reference kernels)
+  // int8, or f32: no activation is quantized (a debugging mode of the reference kernels).
+  std::string activations = "int8";
   std::string arithmetic = "exact";  // or fast: a tier may sum up in any order and round to 16 bits, where it gains
   std::uint32_t chunk_cap = 0;       // most query tokens a step; 0: the tier's default
   std::string fusion = "1";          // lower::parse_fusion
   bool aliasing = true;              // activations share memory where they can
   bool repack = true;                // weights in the form that the tier's kernels like best, where it has one
-  bool mmap = true;  // else use weights where the file is mapped, on tiers that can; false: copy them to buffer objects
+  // Where weights are not repacked: true uses them in the mapped file, on tiers that can; false copies them.
+  bool mmap = true;
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 
 struct ExecutorInfo {
   std::string family;      // of the model, for people: "Qwen 3"
   std::string tier;        // "t_cpu"
-  std::string device;      // of the ring, for people
-  std::string arithmetic;  // "fast" where the tier has kernels for it here and was asked for it, else "exact"
+  std::string device;      // for people
+  std::string arithmetic;  // "fast" where it was asked for and the tier has kernels for it here, else "exact"
   std::string activations, fusion;
   std::string kv_dtype;  // "f16"
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;
   std::uint64_t state_bytes_per_slot = 0;  // recurrent state; 0: the model has none
-  // Where the RoPE variant changes, ascending: texts of up to rope_limits[i] tokens use variant i, longer ones than the
-  // last the next variant. Empty: one variant for all that fits the context.
+  // Where the RoPE variant changes, ascending: texts of up to rope_limits[i] tokens use variant i, and texts longer
+  // than the last limit use the variant after it. Empty: all texts that fit the context use one variant.
   std::vector<std::uint32_t> rope_limits;
-  // Layers whose experts lie in host memory because the device's own is too small, and their bytes; 0: none.
+  // Layers whose experts lie in host memory because the memory of the device is too small, and their bytes; 0: none.
   std::uint32_t n_host_expert_layers = 0;
   std::uint64_t host_expert_bytes = 0;
 };
@@ -62,26 +64,28 @@ class Executor {
   virtual const ModelConfig& config() const = 0;
   virtual const Weights& weights() const = 0;
   virtual const MemoryPlan& plan() const = 0;
-  virtual std::uint64_t allocated_bytes() const = 0;  // what the tier really holds; equals plan().allocated_bytes()
+  virtual std::uint64_t allocated_bytes() const = 0;  // held by the tier; equals plan().allocated_bytes()
 
-  // Runs a step and sets `output`; allocates nothing once input and output have grown to their size. Errors:
-  // kInvalidArgument for an input outside the limits of info(), with both numbers; nothing has run then.
+  // Runs a step and sets `output`. A slot may have several output rows and thus several picks. Nothing is allocated
+  // once input and output have grown to their size. Errors: kInvalidArgument for an input outside the limits of info(),
+  // with both numbers; nothing has run then (step_check.h).
   virtual Status step(const StepInput& input, StepOutput& output) = 0;
-  // Saves slots' recurrent state in checkpoints, or puts it back; all pairs at once, after the step before and before
-  // the step after. Nothing to do for models without such state. Errors: kInvalidArgument for an entry that does not
-  // exist or an entry that is written and named again.
+  // Copies the recurrent state of slots to checkpoints, or back. All pairs are copied at once, between two steps.
+  // Models without such state have nothing to copy. Errors: kInvalidArgument for an entry that does not exist, and for
+  // one that is written and named again.
   virtual Status copy_state(std::span<const StateCopy> copies) = 0;
-  // Copies KV pages whole, all pairs at once, after the step before and before the step after. Nothing to do for models
-  // without such pages. Errors: kInvalidArgument for a page that does not exist or is written and named again.
+  // Copies whole KV pages. All pairs are copied at once, between two steps. Errors: kInvalidArgument for a page that
+  // does not exist, and for one that is written and named again.
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
-  // The variant of the RoPE tables for the last of n_tokens (StepInput::rope_variants).
+  // The variant of the RoPE tables for a text of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
-  // Runs the layers up to and with `layer` (-1: the embedding alone) and gives the residual stream, [n tokens,
-  // model_dim].
+  // Runs the layers up to and including `layer` (-1: the embedding alone) and returns the residual stream, [n tokens,
+  // model_dim]. Errors: also kUnavailable for an executor that has none.
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
 };
 
-// Opens a model file on a tier. Errors name the file, tensor, key or tier; kExhausted says what would fit.
+// Opens a model file on the tier that options.tier names, by the executor that has it (registry.h). Errors name the
+// file, tensor, key or tier; kExhausted says what would fit.
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options);
 
 }  // namespace zinc_rt

@@ -9,14 +9,14 @@
 
 namespace zinc_rt {
 
-// A tier on which an executor runs models: for the executor of rings each ring, for others mostly one.
+// A tier on which an executor runs models. The executor of rings has one for each ring; others mostly have one.
 struct ExecutorTier {
   std::string name;         // as in ZINC_RT_TIER; no two executors have one of the same name
   std::string description;  // one line for people
   int priority = 0;         // `auto` takes the highest that is available; negative: only when forced
   // Empty when the tier can run here, else why not and what to do about it.
   std::string (*unavailable_reason)();
-  // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
+  // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
 };
 

@@ -16,7 +16,7 @@ struct MemoryRegion {
   Heap heap = Heap::kDeviceLocal;
   std::uint64_t bytes = 0;
   bool mapped = false;  // used where the model file is mapped: nothing is allocated for it
-  std::string note;     // how the size comes about, for people
+  std::string note;     // what the size is made of, for people
 };
 
 struct MemoryPlan {
@@ -24,7 +24,7 @@ struct MemoryPlan {
 
   std::uint64_t allocated_bytes() const;  // of the regions that are allocated
   std::uint64_t mapped_bytes() const;
-  std::uint64_t bytes(Heap heap) const;  // allocated in this heap
+  std::uint64_t bytes(Heap heap) const;  // allocated in one heap
   const MemoryRegion* find(std::string_view name) const;
 };
 

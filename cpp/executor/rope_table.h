@@ -1,4 +1,5 @@
-// RoPE angles of all positions, computed once on the host in double (docs/arithmetic.md, rule 6).
+// The RoPE angles of all positions, computed once on the host in double (docs/arithmetic.md, rule 6). Thread rule: a
+// pure function.
 #pragma once
 
 #include <span>
@@ -7,8 +8,8 @@
 
 namespace zinc_rt {
 
-// For each variant v: out[v * n_positions + p][2i], [2i + 1] = magnitude * cos, sin(p * inverse_frequencies[i]); out
-// holds n_variants * n_positions * n_rot floats.
+// Row v * n_positions + p of `out` is position p of variant v: its elements 2i and 2i + 1 are the cosine and the sine
+// of p * inverse_frequencies[i], times the magnitude. `out` holds n_variants * n_positions * n_rot floats.
 void fill_rope_table(const arch::RopeTable& table, std::uint32_t n_positions, std::span<float> out);
 
 }  // namespace zinc_rt

@@ -9,8 +9,8 @@
 
 namespace zinc_rt {
 
-// The longest step where neither the options nor the tier name one. Longer chunks gain nothing on T-CPU, a step is the
-// unit of latency, and activations of 8B models stay at tens of MB.
+// The most query tokens of a step where neither the options nor the tier name a number. Longer steps gain nothing on
+// T-CPU and make everybody wait longer; with this number the activations of 8B models take tens of MB.
 inline constexpr std::uint32_t kDefaultChunk = 256;
 
 struct Sizes {
@@ -19,8 +19,8 @@ struct Sizes {
   std::uint32_t max_context = 0;     // tokens that a slot can hold, whole pages
   std::uint32_t max_tokens = 0;      // query tokens of a step; at least max_slots, so that all slots decode in one
   std::uint32_t max_outputs = 0;     // output rows that run together; a step with more runs them in groups
-  std::uint32_t history_tokens = 0;  // that the histories of one such group have together
-  std::uint32_t bias_entries = 0;    // that the biased and banned tokens of one such group are together
+  std::uint32_t history_tokens = 0;  // of all histories in one such group
+  std::uint32_t bias_entries = 0;    // biased and banned tokens of one such group
 };
 
 // Errors: kInvalidArgument for an option outside its limits, with both numbers.

@@ -1,4 +1,5 @@
-// One step of a model: what goes in and what comes out. Integers and floats only; no tier, no graph.
+// One step of a model: what goes in and what comes out. These are integers and floats; no tier and no graph is named.
+// Thread rule: plain values.
 #pragma once
 
 #include <cstdint>
@@ -13,41 +14,43 @@ namespace zinc_rt {
 // A token of the step after which one is picked. A slot may have several: to verify drafts, one after each of them.
 struct OutputRow {
   std::uint32_t token_index = 0;  // in StepInput::token_ids
-  std::uint32_t position = 0;     // of the token to come
+  std::uint32_t position = 0;     // of the token that is picked
   Sampling sampling;
   std::span<const std::int32_t> history;  // the tokens up to the row's, prompt first; needed by penalties only
-  std::uint32_t n_prompt = 0;             // of them
+  std::uint32_t n_prompt = 0;             // how many of them are the prompt
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
-  std::span<const std::int32_t> banned;   // never picked; where all are, there is none
-  bool wants_logits = true;               // on_logits gets the row; to bring it to the host costs a step time on a GPU
+  std::span<const std::int32_t> banned;   // never picked; kNoToken where all are banned
+  bool wants_logits = true;               // on_logits gets the row; on a GPU it costs time to bring it to the host
 };
-// Entries of bias and banned together that a row may have.
+// The most entries that bias and banned of a row may have together.
 inline constexpr std::uint32_t kMaxBias = 2048;
 
-// The pages of all slots as a device reads them: slot s has the counts[s] pages from ids[s * width]. The memory is the
-// caller's and must live during the call.
+// The pages of all slots as a device reads them: slot s has counts[s] pages, from ids[s * width] on. The caller owns
+// the memory, which must live during the call.
 struct PageTables {
   std::span<const std::uint32_t> ids;
   std::uint32_t width = 0;
-  std::span<const std::uint32_t> counts;  // one a slot; rows of slots without tokens in the step are not read
+  std::span<const std::uint32_t> counts;  // by slot; those without tokens in the step are not read
 };
 
-// Made to be used again: a step fills it, clear() empties it, and once its vectors have grown nothing is allocated.
+// The input of a step. It is used again and again: clear() empties it, and once its vectors have grown nothing is
+// allocated.
 struct StepInput {
-  // One entry a query token. Tokens of one slot stand together in ascending position.
+  // These three have one entry for each query token. The tokens of one slot stand together, in ascending positions.
   std::vector<std::int32_t> token_ids;
   std::vector<std::int32_t> positions;
   std::vector<std::int32_t> slots;
-  // They must cover the positions of the step; pages past a slot's last position are not read.
+  // They must cover the positions of the step. Pages after the last position of a slot are not read.
   PageTables page_tables;
-  // By slot, from Executor::rope_variant: the same for all tokens that the slot holds; empty: all 0. The caller's too.
+  // By slot, from Executor::rope_variant; all tokens that a slot holds have the same one. Empty: all are 0. The caller
+  // owns this memory, too.
   std::span<const std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
-  // Called with runs of the rows that want logits, in order: the index of the first row and their logits, row after
-  // row. The memory is valid during the call. Set once by those who want logits; clear() keeps it.
+  // Called with consecutive rows that want logits, in order: the index of the first row, and the logits of all of them,
+  // row after row. The memory is valid during the call. It is set once by who wants logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
-  // Takes out the tokens, the output rows and the views.
+  // Removes the tokens, the output rows and the views.
   void clear() {
     token_ids.clear();
     positions.clear();
@@ -58,17 +61,18 @@ struct StepInput {
   }
 };
 
-// Recurrent state from one entry to another: entries below max_slots are the slots', the rest are checkpoints.
+// Copies recurrent state from one entry to another. Entries below max_slots belong to the slots, the others are
+// checkpoints.
 struct StateCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// A whole KV page, K and V of all layers, onto another.
+// Copies a whole KV page, K and V of all layers, onto another.
 struct PageCopy {
   std::uint32_t from = 0, to = 0;
 };
 
-// To be used again, too.
+// The output of a step; it is used again, too.
 struct StepOutput {
   // The pick of each row of StepInput::outputs, in their order, or kNoToken. A slot has as many as it has output rows.
   std::vector<std::int32_t> tokens;

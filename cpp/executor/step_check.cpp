@@ -51,8 +51,8 @@ Status StepCheck::check_tokens(const StepInput& input) const {
   return {};
 }
 
-// Each slot's tokens stand together and ascend, since recurrent state is updated in their order; the last one then says
-// how many pages are read.
+// The tokens of a slot stand together and ascend, since recurrent state is updated in their order. The last one then
+// says how many pages are read.
 Status StepCheck::check_slots(const StepInput& input) {
   ++n_checks_;
   for (std::size_t i = 0; i < input.slots.size();) {

@@ -1,5 +1,5 @@
-// Whether a step or a set of copies is within the limits of an open model. All of it is asked before anything is
-// written or run. Every executor uses this, so that all refuse the same inputs in the same words.
+// Checks that a step or a set of copies is within the limits of an open model, before anything is written or run. Every
+// executor uses this, so that all refuse the same inputs in the same words.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -25,7 +25,7 @@ class StepCheck {
 
   // Errors of all: kInvalidArgument with both numbers. A check that refuses nothing allocates nothing.
   Status check(const StepInput& input);
-  // Pairs run in any order, so an entry that is written may be named but once.
+  // The pairs run in any order, so an entry that is written may be named only once.
   Status check(std::span<const StateCopy> copies);
   Status check(std::span<const PageCopy> copies);
 

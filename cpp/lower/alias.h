@@ -1,4 +1,4 @@
-// Where each activation lies in one arena: two that are never alive at once may share memory.
+// Chooses where each activation lies in one arena. Two activations that are never alive at once may share memory.
 // Thread rule: pure function.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace zinc_rt::lower {
 
 inline constexpr std::uint64_t kArenaAlignment = 64;
 
-// The largest step that the engine will run: what the open extents may become.
+// The largest step that the engine will run: the most that the open extents may become.
 struct StepLimits {
   std::uint32_t max_tokens = 0;
   std::uint32_t max_outputs = 0;
@@ -26,14 +26,14 @@ struct ActivationMap {
   std::vector<std::uint64_t> offsets;  // one a buffer of the graph; meaningful for activations that some node uses
   std::uint64_t arena_bytes = 0;
 };
-// aliasing = false gives each its own place, for diffing. A value that the output part of the graph reads
-// (ring/packet.h, body_end) and the body wrote stays to the end, since the output part may run several times. What
-// `joins` keep stays until the node that they say.
+// Without `aliasing` each activation has memory of its own, so that values can be compared after a step. A value that
+// the body wrote and the output part reads (ring/packet.h, body_end) lives to the end, since the output part may run
+// several times. A value that one of `joins` keeps lives up to the node that the join names.
 ActivationMap map_activations(const ir::Graph& graph, const StepLimits& limits, bool aliasing = true,
                               std::span<const JoinedNodes> joins = {});
 
-// Index of the first node of the output part: the first that makes rows of kOutputs; the number of nodes when there is
-// none.
+// The index of the first node of the output part, which is the first that makes rows of kOutputs; without one, the
+// number of nodes.
 std::size_t output_part_begin(const ir::Graph& graph);
 
 }  // namespace zinc_rt::lower

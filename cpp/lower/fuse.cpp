@@ -14,7 +14,7 @@ using ir::BufferId;
 using ir::Node;
 using ir::Op;
 
-// The node list under rewriting. Removed nodes stay as holes until the end, so indexes hold.
+// The list of nodes while it is rewritten. Removed nodes stay as holes until the end, so that indexes stay valid.
 class Fuser {
  public:
   explicit Fuser(const ir::Graph& graph)
@@ -60,7 +60,7 @@ class Fuser {
       const auto k_at = producer(write.k, Op::ROPE, i);
       if (!k_at || uses(write.k) != 1) continue;
       const auto k_rope = of<operand::Rope>(*k_at);
-      // A table with variants is read at other rows than the cache is written at.
+      // With variants, ROPE reads the table at other rows than those at which the cache is written.
       if (k_rope.pos != write.pos) continue;
       std::optional<std::size_t> q_at;
       for (std::size_t j = 0; j < i; ++j)
@@ -102,8 +102,8 @@ class Fuser {
     }
   }
 
-  // Gate and up projections in one node where they read the same type of rows; and, where a step has a token a slot,
-  // the down projection with its sum and residual add, which then needs no rows for the experts' outputs.
+  // Fuses gate and up projections where they read the same type of rows. Where a step has one token a slot, it also
+  // fuses the down projection with its sum and residual add, which then needs no memory for the outputs of the experts.
   void fuse_moe() {
     for (std::size_t i = 0; i + 1 < nodes_.size(); ++i) {
       if (!are(i, {Op::MOE_LINEAR, Op::MOE_LINEAR})) continue;
@@ -147,7 +147,7 @@ class Fuser {
       Node fused = make<operand::ResidualRmsNorm>(
           nodes_[i + 1], {.residual = add.x, .x = add.y, .w = norm.w, .y = norm.y, .sum = add.z});
       fused.inplace = true;
-      fused.layer = nodes_[i].layer;  // the residual stream of a layer is complete at the layer's end
+      fused.layer = nodes_[i].layer;  // the residual stream of a layer is complete at its end
       replace(fused, i, {i, i + 1});
     }
   }
@@ -166,20 +166,20 @@ class Fuser {
   typename Names::template Of<BufferId> of(std::size_t i) const {
     return ir::operands_of<Names>(nodes_[i]);
   }
-  // Whether the nodes from i on are of these ops, none removed.
+  // Whether the nodes from i on have these ops and none of them was removed.
   bool are(std::size_t i, std::initializer_list<Op> ops) const {
     return std::ranges::all_of(ops, [&](Op op) {
       const std::size_t at = i++;
       return !removed_[at] && nodes_[at].op == op;
     });
   }
-  // An RMS_NORM over whole rows with a weight.
+  // Whether node i is an RMS_NORM over whole rows with a weight.
   bool is_row_norm(std::size_t i) const {
     if (!are(i, {Op::RMS_NORM}) || nodes_[i].inplace) return false;
     const auto norm = of<operand::RmsNorm>(i);
     return norm.w != ir::kNoBuffer && ir::attr_u32(nodes_[i], "group") == columns(norm.x);
   }
-  // The next n nodes are LINEARs of what the norm at i makes, and nobody else reads it.
+  // Whether the next n nodes are LINEARs of what the norm at i makes, and nobody else reads that.
   bool feeds_only(std::size_t i, std::size_t n) const {
     const BufferId h = of<operand::RmsNorm>(i).y;
     for (std::size_t j = i + 1; j <= i + n; ++j)
@@ -198,7 +198,7 @@ class Fuser {
         return nodes_[i].op == op ? std::optional(i) : std::nullopt;
     return std::nullopt;
   }
-  // The per-head norm before a ROPE, if it feeds nothing else.
+  // The per-head norm before a ROPE, where nothing else reads it.
   std::optional<std::size_t> head_norm(const Node& rope) const {
     const BufferId rotated = ir::operands_of<operand::Rope>(rope).x;
     const auto norm = producer(rotated, Op::RMS_NORM, nodes_.size());

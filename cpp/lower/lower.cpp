@@ -11,7 +11,7 @@
 namespace zinc_rt::lower {
 namespace {
 
-// One node with what is known of it.
+// One node, and what is known of it while it is lowered.
 struct Site {
   const ir::Graph& graph;
   const ir::Node& node;
@@ -41,7 +41,7 @@ ir::BufferId operand(const Site& site, std::size_t i) {
   return i < site.node.n_inputs ? site.node.inputs[i] : site.node.outputs[i - site.node.n_inputs];
 }
 
-// A dimension of the rule, or an attribute, by name.
+// The value of a dimension of the rule, or of an attribute, by its name.
 Result<ir::Dim> variable(const Site& site, std::string_view name) {
   if (const ir::Dim* dim = site.dims.find(name)) return *dim;
   for (const auto& attr : site.rule.attrs)
@@ -49,7 +49,7 @@ Result<ir::Dim> variable(const Site& site, std::string_view name) {
   return fail(StatusCode::kInternal, "[lower] {} has no variable {}", to_string(site.node.op), name);
 }
 
-// A dimension that only absent operands have.
+// Whether only absent operands have this dimension.
 bool is_unbound(const Site& site, std::string_view name) {
   if (site.dims.find(name) != nullptr) return false;
   return std::ranges::any_of(site.rule.inputs, [&](const ir::OperandRule& operand) {
@@ -142,7 +142,7 @@ Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const 
     const ir::Node& node = nodes[i];
     packet_of[i] = static_cast<std::uint32_t>(batch.packets.size());
     if (i == output_begin) batch.body_end = packet_of[i];
-    if (node.op == ir::Op::BARRIER) continue;  // what it orders the edges do
+    if (node.op == ir::Op::BARRIER) continue;  // edges order what it orders
     ZRT_TRY(auto dims, ir::match(graph, node));
     Site site{graph, node, ir::rule(node.op), std::move(dims), {}};
     for (const auto list : {node.ins(), node.outs()})

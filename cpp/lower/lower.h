@@ -1,4 +1,4 @@
-// A verified graph to a PacketBatch: picks each node's kernel, bakes its shapes into it, binds its buffers.
+// Makes a PacketBatch of a verified graph: picks the kernel of each node, bakes the shapes into it, binds its buffers.
 // Thread rule: one thread; calls the ring's load_kernel.
 #pragma once
 
@@ -10,18 +10,18 @@
 
 namespace zinc_rt::lower {
 
-// Where a buffer of the graph lies. pitch: bytes from one entry of its outermost dimension to the next.
+// Where a buffer of the graph lies. `pitch`: the bytes from one entry of its outermost dimension to the next.
 struct Location {
   ring::Binding binding;
   std::uint64_t pitch = 0;
 };
 using Locate = std::function<Result<Location>(ir::BufferId)>;
 
-// Kernels that were specialized before, by their bytes: stages of one model share them.
+// The kernels that were specialized so far, by their bytes: the stages of one model share them.
 using KernelCache = std::map<std::vector<std::byte>, ring::Kernel>;
 
-// With values, edges and what matches the ring's patterns. Errors: kUnavailable when the tier has no kernel for an (op,
-// type), naming both.
+// The batch has its values, its edges, and the packets that match patterns of the ring. Errors: kUnavailable when the
+// tier has no kernel for an (op, type), naming both.
 Result<ring::PacketBatch> lower(const ir::Graph& graph, ring::Ring& ring, const Locate& locate, KernelCache& cache);
 
 }  // namespace zinc_rt::lower

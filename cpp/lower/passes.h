@@ -1,6 +1,6 @@
-// Graph to graph. Each pass keeps the bits: a fused node means its unfused nodes in order, and QUANTIZE is the rounding
-// that an integer dot's input has anyway (docs/arithmetic.md, rule 3). All take and give graphs with a BARRIER after
-// every node. Thread rule: pure functions.
+// Passes that rewrite a graph. Each keeps the bits: a fused node means its unfused nodes in their order, and QUANTIZE
+// is the rounding that the input of an integer dot has anyway (docs/arithmetic.md, rule 3). All take and return graphs
+// with a BARRIER after every node. Thread rule: pure functions.
 #pragma once
 
 #include <string>
@@ -24,9 +24,8 @@ std::string to_string(const FusionOptions& options);
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 
-// Gives each node whose weights want quantized activations a QUANTIZE, behind the node that writes the rows; nodes that
-// read the same rows share it.
-// Nodes that quantize within (attribute `quantize`) are told to.
+// Puts a QUANTIZE before each node whose weights want quantized activations, right after the node that writes the rows;
+// nodes that read the same rows share it. Nodes that quantize by themselves have their attribute `quantize` set.
 // Errors: kUnavailable for a node whose weights want different types.
 Result<ir::Graph> quantize_activations(const ir::Graph& graph);
 

@@ -12,12 +12,12 @@
 namespace zinc_rt::lower {
 namespace {
 
-// The place of x, the rows that products read: the first input of every op that takes them quantized.
+// The index of x, the rows that a product reads: it is the first input of every op that takes them quantized.
 constexpr std::size_t kX = operand::Linear::x;
 static_assert(kX == operand::LmHead::x && kX == operand::MoeLinear::x && kX == operand::MoeGateUp::x &&
               kX == operand::MoeDownAcc::x && kX == operand::MoeGateTopk::x);
 
-// What a node wants x to be: f32, or the activation type of its weights. Nodes that do not take quantized input: f32.
+// The type that a node wants x to have: the activation type of its weights, or f32 where it takes no quantized input.
 Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
   const auto& rule = ir::rule(node.op);
   if (rule.key_input < 0 || (rule.inputs[kX].dtypes >> static_cast<unsigned>(DType::kQ8A32) & 1u) == 0)
@@ -40,8 +40,9 @@ Result<DType> wanted_type(const ir::Graph& graph, const ir::Node& node) {
 Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
   std::list<ir::Node> nodes;
   std::vector<ir::Buffer> added;
-  std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last ones
-  std::map<std::pair<ir::BufferId, DType>, ir::BufferId> made;    // valid until the source is written again
+  std::map<ir::BufferId, std::list<ir::Node>::iterator> writers;  // the last node that wrote each buffer
+  std::map<std::pair<ir::BufferId, DType>, ir::BufferId>
+      made;  // the quantized rows of a buffer, until it is written again
   std::map<ir::BufferId, int> versions;
   for (ir::Node node : compute_nodes(graph)) {
     const auto& attrs = ir::rule(node.op).attrs;
@@ -60,7 +61,7 @@ Result<ir::Graph> quantize_activations(const ir::Graph& graph) {
         buffer.buffer_class = ir::BufferClass::kActivation;
         buffer.dtype = wanted;
         added.push_back(std::move(buffer));
-        // Behind what writes the rows, so that a tier may do both at once.
+        // It comes right after the node that writes the rows, so that a tier may carry out both as one.
         const auto writer = writers.find(source);
         const bool is_written = writer != writers.end();
         ir::Node quantize;

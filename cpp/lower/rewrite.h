@@ -1,4 +1,4 @@
-// What the passes share: nodes without barriers in, a graph with a barrier after each out.
+// What the passes share: they work on nodes without barriers, and make a graph with a barrier after each node.
 #pragma once
 
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace zinc_rt::lower {
 
-// The nodes of a graph, barriers left out.
+// The nodes of a graph without its barriers.
 std::vector<ir::Node> compute_nodes(const ir::Graph& graph);
 
-// A graph of these nodes over the buffers of `source` (whose ids they use) and `added` ones, which follow in order.
+// A graph of these nodes. Their ids are those of the buffers of `source`, followed by the `added` ones in order.
 // Buffers that no node uses are left out.
 ir::Graph rebuild(const ir::Graph& source, const std::vector<ir::Buffer>& added, const std::vector<ir::Node>& nodes);
 

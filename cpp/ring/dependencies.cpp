@@ -1,4 +1,5 @@
-// What packets wait for: values by the memory that they lie in, edges where packets touch the same bytes.
+// Finds what packets wait for. Values are told apart by the memory that they lie in; two packets have an edge where
+// they access the same bytes.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -9,10 +10,10 @@
 namespace zinc_rt::ring {
 namespace {
 
-// The bytes of a buffer object, cut where accesses begin and end.
+// The bytes of each buffer object, in segments that begin and end where an access does.
 class Accesses {
  public:
-  // The edges that packet `to` gets by reading or writing the bytes of `at`.
+  // Adds the edges that packet `to` gets by reading or writing the bytes of `at`.
   void add(std::uint32_t to, const Binding& at, bool writes, std::vector<Edge>& edges) {
     auto& segments = objects_[at.bo];
     split(segments, at.offset);
@@ -20,7 +21,7 @@ class Accesses {
     std::uint64_t begin = at.offset;
     const std::uint64_t end = at.offset + at.bytes;
     for (auto it = segments.lower_bound(begin); begin < end;) {
-      if (it == segments.end() || it->first > begin)  // bytes that nobody has touched
+      if (it == segments.end() || it->first > begin)  // no packet has accessed these bytes
         it = segments.emplace_hint(it, begin, Segment{it == segments.end() ? end : std::min(end, it->first), {}, {}});
       Segment& segment = it->second;
       const auto wait_for = [&](std::uint32_t from) {
@@ -43,7 +44,7 @@ class Accesses {
   struct Segment {
     std::uint64_t end;
     std::optional<std::uint32_t> writer;
-    std::vector<std::uint32_t> readers;  // since it was written
+    std::vector<std::uint32_t> readers;  // since the last write
   };
   using Segments = std::map<std::uint64_t, Segment>;  // by the first byte
 

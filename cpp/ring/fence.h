@@ -1,4 +1,5 @@
-// A point in a ring's work. Fences of one ring retire in the order of their numbers.
+// A point in the work of a ring. A fence is retired once all work up to it is done; the fences of one ring retire in
+// the order of their numbers.
 #pragma once
 
 #include <cstdint>

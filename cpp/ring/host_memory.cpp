@@ -14,8 +14,8 @@ void HostMemory::Unmap::operator()(std::byte* memory) const {
 // Pages come zeroed from the kernel and count as resident only once touched.
 Result<Buffer> HostMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[ring] a buffer object of 0 bytes");
-  // Pages that are only reserved are not counted by the kernel, so a plan that cannot fit is refused here and not when
-  // it is used.
+  // The kernel does not count pages that are only reserved. A plan that cannot fit is therefore refused here, before it
+  // is used.
   const std::uint64_t machine = machine_memory_bytes();
   if (bytes > machine || allocated_ > machine - bytes)
     return fail(StatusCode::kExhausted, "[ring] cannot allocate {} bytes, {} in use of the machine's {}", bytes,
@@ -57,7 +57,7 @@ void HostMemory::mark_packed(const Buffer& buffer) {
   Object& object = objects_[buffer.id - 1];
   if (object.packed) return;
   object.packed = true;
-  // Advice only: where the kernel has none to give, small pages serve as well.
+  // This is advice: where the kernel has no large pages, small ones do as well.
   if (object.owned) ::madvise(object.data, object.bytes, MADV_HUGEPAGE);
 }
 

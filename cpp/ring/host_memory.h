@@ -19,19 +19,20 @@ class HostMemory {
   void free(const Buffer& buffer);
   Result<std::span<std::byte>> map(const Buffer& buffer) const;
 
-  // Whether a binding lies in its buffer, or is absent; else `refuse` says why not: kInvalidArgument.
+  // Whether a binding lies in its buffer object or is absent. Where it is neither, refuse() makes the error:
+  // kInvalidArgument.
   bool holds(const Binding& binding) const {
     if (binding.bo == 0) return true;
     const Object* object = find(binding.bo);
     return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
   }
   std::unexpected<Error> refuse(const Binding& binding) const;
-  // The object's quantized matrices lie in row panels (kernels/cpu/quant/panels.h); it is written once and read often,
-  // so large pages are asked for.
+  // Notes that the quantized matrices of the object lie in row panels (kernels/cpu/quant/panels.h). Such an object is
+  // written once and read often, so large pages are asked for.
   void mark_packed(const Buffer& buffer);
-  // Of a binding that it holds.
+  // Whether the object of a valid binding is one of those.
   bool is_packed(const Binding& binding) const { return binding.bo != 0 && objects_[binding.bo - 1].packed; }
-  // The address of a binding that it holds; null for an absent one.
+  // The address of a valid binding; null for an absent one.
   void* address(const Binding& binding) const {
     return binding.bo == 0 ? nullptr : objects_[binding.bo - 1].data + binding.offset;
   }
@@ -55,8 +56,8 @@ class HostMemory {
     return id - 1 < objects_.size() && objects_[id - 1].data != nullptr ? &objects_[id - 1] : nullptr;
   }
 
-  // By id - 1, so that the bindings of a submission are resolved by an index each. A freed object stays as an empty
-  // one: its id is not given out again.
+  // Indexed by id - 1, so that each binding of a submission is resolved by one index. A freed object stays as an empty
+  // entry, and its id is not given out again.
   std::vector<Object> objects_;
   std::uint64_t allocated_ = 0, imported_ = 0;
 };

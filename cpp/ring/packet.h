@@ -1,6 +1,6 @@
-// What a ring is given to do: dispatches over buffer objects, built once per (model, stage), with what each reads,
-// writes and waits for, plus the few numbers that change from step to step. Tier-neutral; a tier turns it into its own
-// packets. Thread rule: immutable after lowering; the ring only reads it.
+// The work that a ring is given: dispatches over buffer objects, with what each of them reads, writes and waits for. A
+// batch is built once for a model and stage; StepDims holds the few numbers that change from step to step. It names no
+// tier: each tier makes its own packets of it. Thread rule: immutable after lowering; the ring only reads it.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct Kernel {          // from Ring::load_kernel
   std::uint32_t id = 0;  // 0 = none
 };
 
-// What one packet writes and others read: memory from a write to the next. A buffer that is updated in place is a value
-// before and another one behind.
+// What one packet writes and others read: the content of memory from one write to the next. A buffer that is updated
+// in place holds one value before the update and another one after it.
 using ValueId = std::uint32_t;
 inline constexpr ValueId kNoValue = UINT32_MAX;
 
@@ -65,21 +65,22 @@ struct Value {
   std::uint32_t last_use = 0;  // the last packet that reads it, or that writes it where none does
 };
 
-// Packet `to` waits for packet `from`: both touch these bytes, and one of them writes them.
+// Packet `to` waits for packet `from`: both access these bytes, and at least one of them writes them.
 struct Edge {
   std::uint32_t from = 0, to = 0;
   std::uint32_t bo = 0;
   std::uint64_t offset = 0, bytes = 0;
 };
 
-// `count` packets from `first` on match a pattern of the tier's (Ring::joins), which may carry them out as one, or the
-// first `least` of them or more. What the pattern keeps shares no memory with what they write.
+// The `count` packets from `first` on match a pattern of the tier (Ring::joins). The tier may carry out all of them as
+// one, or any number of the first ones that is at least `least`. What the pattern keeps shares no memory with what
+// these packets write.
 struct Joined {
   std::uint32_t pattern = 0, first = 0, least = 0, count = 0;
 };
 
-// Names the content of a batch for as long as the process runs: a copy, which may be changed, has a name of its own, so
-// what a ring keeps for a batch (plans, graphs) it finds without looking at the content again.
+// Identifies the content of a batch for as long as the process runs. A copy may be changed, so it has an identity of
+// its own. By the identity a ring finds what it keeps for a batch (plans, graphs) without comparing the content.
 class BatchId {
  public:
   BatchId() : value_(next()) {}
@@ -107,29 +108,30 @@ struct PacketBatch {
   std::vector<Binding> bindings;
   std::vector<std::byte> push;
   std::vector<Value> values;
-  std::vector<Edge> edges;     // by `to`; what follows from others is left out
+  std::vector<Edge> edges;     // by `to`; an edge that follows from others is left out
   std::vector<Joined> joined;  // by `first`, then by the order of the patterns
-  // Where a prefix may end: layer_end[i] = packets up to the end of layer i; body_end = packets before the output rows
-  // are gathered. A step may run [0, body_end) once and [body_end, end) several times for groups of output rows.
+  // Where a run may end: layer_end[i] is the number of packets up to the end of layer i, body_end that of the packets
+  // before the output rows are gathered. A step may run [0, body_end) once and [body_end, end) several times, for
+  // groups of output rows.
   std::vector<std::uint32_t> layer_end;
   std::uint32_t body_end = 0;
 };
 
-// A part of a batch with its numbers: what Ring::submit takes.
+// A part of a batch and the numbers of the step: what Ring::submit takes.
 struct Submission {
   const PacketBatch* batch = nullptr;  // must live until the fence is waited for
   std::uint32_t first = 0, count = 0;  // packets
   StepDims dims;
 };
 
-// Fills in what follows from packets and bindings: values and edges.
+// Fills in the values and the edges, which follow from packets and bindings.
 void find_dependencies(PacketBatch& batch);
 
-// Packets in front of which a tier that orders packets by barriers has one: [i] is whether packet i waits for one since
-// the barrier before. Parts that are submitted on their own (body_end) begin behind one.
+// For tiers that order packets by barriers: [i] tells whether a barrier stands before packet i, since it waits for a
+// packet after the barrier before. A part that is submitted on its own (body_end) begins after a barrier.
 std::vector<bool> barriers(const PacketBatch& batch);
 
-// Whether the numbers of a submission lie within its batch; kInvalidArgument if not. Every tier asks this first.
+// Checks that the numbers of a submission lie within its batch. Every tier asks this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
 
 }  // namespace zinc_rt::ring

@@ -23,8 +23,8 @@ struct WeightMatrix {
   std::span<const std::byte> data;
 };
 
-// Memory of a device's own, in bytes. free: for buffer objects of kDeviceLocal and kBar, what the ring needs beside
-// them taken off.
+// The memory of a device that has its own, in bytes. `free` is what buffer objects of kDeviceLocal and kBar may take;
+// what the ring itself needs is taken off.
 struct DeviceMemory {
   std::uint64_t free = 0, total = 0;
 };
@@ -40,48 +40,51 @@ class Ring {
  public:
   virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
 
-  // Queues the packets in order and returns at once. Packets without an edge between them may run in any order or side
-  // by side.
+  // Queues the packets in order and returns at once. Packets without an edge between them may run in any order, or at
+  // the same time.
   // Errors: kInvalidArgument when the submission names packets, buffers or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
-  // Blocks until the fence has retired; the error of a submission is given to its wait.
+  // Blocks until the fence has retired. Errors: what went wrong in its submission.
   virtual Status wait(Fence fence) = 0;
   // The host's view of a buffer object, the same until it is freed. Errors: kUnavailable for a heap that the host
   // cannot see.
   virtual Result<std::span<std::byte>> map(const Buffer& buffer) = 0;
   // Zeroed memory, aligned to 256 bytes. Errors: kExhausted with both numbers.
   virtual Result<Buffer> alloc_bo(std::uint64_t bytes, Heap heap) = 0;
-  // To and from buffer objects of any heap, also those that map does not show; nothing that uses them may be in flight.
-  // What read gives is valid until the next call of read or submit. Errors: kInvalidArgument when it does not fit.
+  // Copy to and from a buffer object of any heap, also of those that map does not show. Nothing that uses the object
+  // may be in flight. What read gives is valid until the next call of read or submit. Errors: kInvalidArgument when the
+  // range does not lie in the object.
   virtual Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> data);
   virtual Result<std::span<const std::byte>> read(const Buffer& from, std::uint64_t offset, std::uint64_t bytes);
   virtual void free_bo(const Buffer& buffer) = 0;
-  // Empty on tiers whose buffer objects lie in the host's memory, where pages are taken as they are written.
+  // The memory of the device; empty on tiers whose buffer objects lie in host memory, where a page is taken once it is
+  // written.
   virtual Result<std::optional<DeviceMemory>> device_memory() const { return std::nullopt; }
-  // Memory of the device for what kernels leave to each other within one op: the bytes that the packets take in steps
-  // of up to `most`, and the buffer object of kDeviceLocal for them, which is freed after the last submission. A ring
-  // that was given none, or less than a submission takes, allocates it then. REQUIRES: the batch's kernels are loaded;
-  // its bindings need not exist.
+  // Scratch: device memory for what the kernels of one op hand to each other. scratch_bytes says how much the packets
+  // take in steps of up to `most`; use_scratch gives the ring a buffer object of kDeviceLocal, which is freed after the
+  // last submission. A ring that was given none, or less than a submission takes, allocates what is missing then.
+  // REQUIRES: the kernels of the batch are loaded; its bindings need not exist.
   virtual std::uint64_t scratch_bytes(const PacketBatch&, StepDims) const { return 0; }
   virtual Status use_scratch(const Buffer&) { return {}; }
-  // Takes a specialized .zrt file (kernel/zrt_file.h) of the tier's target. Errors: kCorrupt, kUnavailable for another
-  // target.
+  // Loads a specialized .zrt file (kernel/zrt_file.h) for the target of the tier. Errors: kCorrupt, kUnavailable for
+  // another target.
   virtual Result<Kernel> load_kernel(std::span<const std::byte> zrt) = 0;
 
-  // Optional: uses host memory where it lies as a read-only buffer object, for tiers that compute on host memory. The
-  // memory must outlive the buffer. Errors: kUnavailable on tiers with memory of their own, whose caller then allocates
+  // Optional, for tiers that compute in host memory: makes a read-only buffer object of memory where it lies. The
+  // memory must outlive the object. Errors: kUnavailable on tiers with memory of their own; the caller then allocates
   // and copies.
   virtual Result<Buffer> import_host(std::span<const std::byte> memory);
 
-  // Whether this tier's kernels want weights in a form of its own, which upload writes; import_host gives plain ones.
+  // Whether the kernels of this tier want weights in a form of their own. upload writes that form; import_host gives
+  // weights as they are.
   virtual bool repacks_weights() const { return false; }
-  // Writes a matrix to a buffer object, in the form that the kernels read; it takes row_bytes * rows bytes in any form.
-  // Matrices of one buffer object all come this way. Errors: kInvalidArgument when it does not fit.
+  // Writes a matrix to a buffer object in the form that the kernels read. It takes row_bytes * rows bytes in any form.
+  // All matrices of one buffer object are written by upload, or none. Errors: kInvalidArgument when it does not fit.
   virtual Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix);
 
   virtual const kernel::KernelTable& kernels() const = 0;
-  // Patterns of packets that this tier may carry out as one (lower/join.h says how they are written), the one that it
-  // tries first in front. Lowering finds them and keeps alive what they need (PacketBatch::joined).
+  // Patterns of packets that this tier may carry out as one, in the order in which it tries them; lower/join.h says how
+  // they are written. Lowering finds them and keeps alive what they need (PacketBatch::joined).
   virtual std::span<const std::string_view> joins() const { return {}; }
   virtual RingStats stats() const = 0;
   virtual std::string describe() const = 0;  // device and kernel set, for people

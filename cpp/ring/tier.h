@@ -1,4 +1,4 @@
-// What a tier tells about itself. A tier's folder defines one constant of this type in its tier.cpp.
+// What a tier tells about itself. The folder of a tier defines one constant of this type in its tier.cpp.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Tier {
   // Empty when the tier can run here, else why not and what to do about it.
   std::string (*unavailable_reason)();
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
-  // What was found on this machine and what is chosen of it, one line for people; null: nothing to tell.
+  // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
 };

@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-// What the plan takes of the device: `fixed` and some pages.
+// What the plan takes of the device: a fixed part and some pages.
 struct Need {
   std::uint64_t fixed = 0, page = 0, least_pages = 0;
   std::uint64_t bytes() const { return fixed + page * least_pages; }
@@ -21,7 +21,7 @@ std::uint64_t one_context(const Prepared& p) {
   return p.graph_options.max_context / mem::kPageTokens;
 }
 
-// With one page, and the experts of layers from `first_host_layer` on in host memory.
+// The layout with one page, and with the experts of the layers from `first_host_layer` on in host memory.
 Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
                  std::uint64_t scratch_bytes) {
   return make_layout(p.run_graphs(), {.limits = p.limits,
@@ -44,15 +44,15 @@ bool would_fit(Prepared& p, const ExecutorOptions& options, const Target& target
   return scratch && need_of(p, options, layout_of(p, options, 0, *scratch)).bytes() <= target.budget->free;
 }
 
-// The largest number in [1, below) of which `fits` holds, as for all smaller ones; 0: none.
+// The largest number in [1, below) that `fits`; 0: none does. REQUIRES: what fits a number fits all smaller ones.
 template <class Fits>
 std::uint32_t largest(std::uint32_t below, const Fits& fits) {
   const auto numbers = std::views::iota(std::uint32_t{1}, std::max(below, 1u));
   return static_cast<std::uint32_t>(std::ranges::partition_point(numbers, fits) - numbers.begin());
 }
 
-// The longest context with which these options would fit, up to that of `most_pages`, with pages for one context at
-// least; 0: none.
+// The longest context with which these options would fit, up to that of `most_pages` and with pages for at least one
+// context; 0: none does.
 std::uint32_t longest_context(Prepared& p, ExecutorOptions options, const Target& target, std::uint32_t most_pages) {
   options.kv_pages = 0;
   return mem::kPageTokens * largest(most_pages + 1, [&](std::uint32_t n_pages) {
@@ -71,7 +71,7 @@ std::uint32_t most_slots(Prepared& p, ExecutorOptions options, const Target& tar
   });
 }
 
-// Which value of an option would make the plan fit, or else of two.
+// Says which value of one option would make the plan fit, or else which values of two.
 std::string what_fits(Prepared& p, const ExecutorOptions& options, const Target& target, const Need& need) {
   if (const std::uint64_t free = target.budget->free; options.kv_pages > 0 && need.fixed + need.page <= free)
     return fmt::format("kv_pages up to {} would fit", (free - need.fixed) / need.page);
@@ -115,7 +115,7 @@ Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target
   };
   if (const auto least = need_of(p, options, layout_of(p, options, 0, fit.scratch_bytes)); least.bytes() > budget.free)
     return refuse(p, options, target, least);
-  // Layers on the device: more take more.
+  // With more layers on the device the plan takes more of it.
   const std::uint32_t on_device = largest(p.config.n_layers + 1, fits);
   fit.first_host_layer = on_device == p.config.n_layers ? kNoHostLayer : on_device;
   const auto layout = layout_of(p, options, fit.first_host_layer, fit.scratch_bytes);

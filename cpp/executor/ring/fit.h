@@ -1,4 +1,4 @@
-// What of a plan goes to a device with memory of its own: how many KV pages, and from which layer on the experts lie
+// Fits a plan to a device with memory of its own: how many KV pages there are, and from which layer on the experts lie
 // in host memory. Integers only; nothing is allocated. Thread rule: pure functions.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace zinc_rt {
 
-// What there is, in bytes.
+// The memory that there is, in bytes.
 struct DeviceBudget {
   std::uint64_t free = 0, total = 0;  // of the device, for regions of kDeviceLocal and kBar
   std::uint64_t host = 0;             // of the host, for experts
@@ -23,10 +23,10 @@ struct Fit {
   std::uint64_t scratch_bytes = 0;
 };
 
-// Where all does not fit, KV pages that nobody asked for give way first, down to one context; then experts, a layer
-// after another from the last one on. REQUIRES: `prepared` was shaped for `options`. Errors: kExhausted with what the
-// plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared` has other shapes then.
-// REQUIRES: target.budget.
+// Where not everything fits, KV pages that nobody asked for give way first, down to one context; then the experts,
+// layer by layer from the last one on. REQUIRES: target.budget, and that `prepared` was shaped for `options`. Errors:
+// kExhausted with what the plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared`
+// has other shapes then.
 Result<Fit> fit_device(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

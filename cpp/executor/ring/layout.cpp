@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 
-// Appends a buffer to a region that grows, once a name.
+// Appends a buffer to a region, which grows. A name that was appended before is left as it is.
 void append(Layout& layout, std::uint64_t& size, const std::string& region, const ir::Buffer& buffer,
             const lower::StepLimits& limits) {
   const std::uint64_t bytes = lower::buffer_bytes(buffer, limits);

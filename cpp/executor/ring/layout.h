@@ -1,4 +1,4 @@
-// From the graphs of a model to a memory map: which region holds each buffer, at which offset. Integers only.
+// Makes a memory map of the graphs of a model: which region holds each buffer, at which offset. Integers only.
 // Thread rule: pure functions.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace zinc_rt {
 
-// A buffer's place: an offset in a region of the plan, and the bytes from one entry of its outermost dimension to the
-// next.
+// Where a buffer lies: a region of the plan and an offset in it. `pitch` is the bytes from one entry of its outermost
+// dimension to the next.
 struct Place {
   std::string region;
   std::uint64_t offset = 0, bytes = 0, pitch = 0;
@@ -31,10 +31,10 @@ struct Layout {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// A buffer [pages, words of a page] that sees the KV pages whole, where the others have their part of each.
+// A buffer [pages, words of a page] that covers whole KV pages. The other buffers of pages cover a part of each page.
 inline constexpr std::string_view kWholePages = "state.kv_pages";
 
-// Whether a state buffer lies in KV pages; the others have an entry a slot.
+// Whether a state buffer lies in KV pages. The other state buffers have one entry for each slot.
 inline bool is_paged(const ir::Buffer& buffer) {
   return buffer.name.starts_with("state.kv_");
 }
@@ -42,7 +42,7 @@ inline bool is_paged(const ir::Buffer& buffer) {
 // "model.attn.q_weight[3]" -> "attn.q_weight": tensors of one class lie in one region.
 std::string weight_class(const std::string& buffer_name);
 
-// As first_host_layer: the experts of no layer.
+// The value of first_host_layer where all experts lie on the device.
 inline constexpr std::uint32_t kNoHostLayer = UINT32_MAX;
 
 struct LayoutOptions {
@@ -50,11 +50,11 @@ struct LayoutOptions {
   std::uint32_t n_pages = 0;
   bool aliasing = true;
   bool weights_mapped = true;
-  // Experts' matrices of this layer and those after it go to regions of kHostVisible. Of weights that are mapped none
-  // do.
+  // The matrices of experts of this layer and of those after it go to regions of kHostVisible. Mapped weights stay
+  // where they are.
   std::uint32_t first_host_layer = kNoHostLayer;
   std::uint64_t scratch_bytes = 0;  // Ring::scratch_bytes
-  // What the tier's patterns match in each graph; empty: nothing.
+  // What the patterns of the tier match in each graph; empty: nothing.
   std::span<const std::vector<lower::JoinedNodes>> joins = {};
 };
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options);

@@ -40,7 +40,7 @@ Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& opt
   return low;
 }
 
-// A COPY_ROWS of a buffer [entries, width], the pairs in request.copy_from and copy_to.
+// Adds a COPY_ROWS over a buffer [entries, width]; the pairs are in request.copy_from and request.copy_to.
 void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim entries, std::uint32_t width) {
   const auto declare = [&](std::string buffer_name, ir::BufferClass buffer_class, DType type,
                            std::initializer_list<ir::Dim> dims) {
@@ -64,7 +64,7 @@ void add_copy(ir::Graph& graph, const std::string& name, DType dtype, ir::Dim en
   graph.add_node(node);
 }
 
-// Checkpoints are further entries of the state buffers themselves, so that a copy is a packet like any other.
+// Checkpoints are further entries of the state buffers, so that copying them takes a packet like any other.
 ir::Graph state_copy_graph(const ir::Graph& model) {
   ir::Graph graph("state_copy", ir::Stage::kBoth);
   for (const ir::Buffer& state : model.buffers()) {
@@ -76,7 +76,7 @@ ir::Graph state_copy_graph(const ir::Graph& model) {
   return graph;
 }
 
-// All layers at once: the bytes of a page seen as one row of f32 words, whatever types K and V have.
+// Copies all layers at once: the bytes of a page are one row of f32 words, whatever types K and V have.
 ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   ir::Graph graph("page_copy", ir::Stage::kBoth);
   if (page_bytes > 0)
@@ -84,7 +84,7 @@ ir::Graph page_copy_graph(std::uint32_t n_pages, std::uint64_t page_bytes) {
   return graph;
 }
 
-// With one KV page and no copy of pages: their number is bound once it is known.
+// The graphs have one KV page and no copy of pages; bind_pages sets the number once it is known.
 Status build_graphs(const ExecutorOptions& options, const Target& target, Prepared& p) {
   const ir::TensorLookup tensors = [&](std::string_view name) -> std::optional<ir::TensorSpec> {
     const Tensor* tensor = p.weights->find(name);
@@ -110,7 +110,7 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   return {};
 }
 
-// The number of KV pages, which no kernel asks for.
+// Sets the number of KV pages in the graphs. No kernel depends on it.
 Status bind_pages(Prepared& p, std::uint32_t n_pages) {
   p.graph_options.n_pages = n_pages;
   for (ir::Graph* graph : {&p.prefill, &p.decode, &p.prefill_low, &p.decode_low})

@@ -1,4 +1,4 @@
-// What the arch and lowering make of a model before any device is touched; `zinc-rt plan` and `zinc-rt ir` show it.
+// What arch and lowering make of a model before any device is touched. `zinc-rt plan` and `zinc-rt ir` show it.
 // Thread rule: plain values.
 #pragma once
 
@@ -33,20 +33,20 @@ struct Prepared {
   std::vector<std::vector<lower::JoinedNodes>> joins;  // what the tier may join in each of run_graphs
   Layout layout;
 
-  // Those that run, in the order of Layout::activations.
+  // The graphs that run, in the order of Layout::activations.
   std::vector<const ir::Graph*> run_graphs() const { return {&prefill_low, &decode_low, &state_copy, &page_copy}; }
 };
 
-// What a tier tells of itself before its memory is laid out.
+// What has to be known of a tier before its memory is laid out.
 struct Target {
-  bool maps_weights = true;                   // it uses the mapped file
-  const DeviceBudget* budget = nullptr;       // null: the device's memory is the host's
+  bool maps_weights = true;                   // it uses weights in the mapped file
+  const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory
   std::span<const std::string_view> joins{};  // ring::Ring::joins
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 
-// The sizes, graphs and layout of an open model (weights, config and family are there) for other options, with one KV
-// page and no copy of pages.
+// Makes the sizes, graphs and layout of an open model anew for other options, with one KV page and without the copy of
+// pages. REQUIRES: weights, config and family.
 Status shape(Prepared& prepared, const ExecutorOptions& options, const Target& target);
 
 }  // namespace zinc_rt

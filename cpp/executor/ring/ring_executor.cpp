@@ -14,7 +14,7 @@
 namespace zinc_rt {
 namespace {
 
-// Where a weight's rows lie in its tensor, in bytes.
+// Where the rows of a weight lie in its tensor, in bytes.
 struct WeightView {
   explicit WeightView(const ir::Buffer& buffer) : rank(buffer.rank) {
     rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
@@ -29,11 +29,11 @@ struct WeightView {
   std::size_t rank;
   std::uint32_t k;
   std::uint64_t row, rows, n_matrices = 1;
-  std::uint64_t matrix, pitch;  // of the view's part of a matrix; from one matrix to the next
+  std::uint64_t matrix, pitch;  // the part of a matrix that the view has; from one matrix to the next
   std::uint64_t offset, span;
 };
 
-// Before anything is allocated: each buffer is its own, wherever it will lie.
+// The scratch that a ring needs, asked before anything is allocated: each buffer counts as an object of its own.
 Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   std::uint64_t bytes = 0;
   lower::KernelCache cache;
@@ -51,7 +51,7 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
 
 RingExecutor::~RingExecutor() {
   ring_.reset();
-}  // before the mapping that it may read from
+}  // first, since it may read from the mapped file
 
 Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path, const ExecutorOptions& wanted) {
   ZRT_TRY(const ring::Tier* tier, ring::find_tier(wanted.tier));
@@ -62,7 +62,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == "int8",
                                             .fast = options.arithmetic == "fast"}));
-  // A tier that computes in host memory says so by taking an import.
+  // A tier that computes in host memory accepts an import; others refuse it.
   static constexpr std::byte kProbe[1]{};
   bool mapped = options.mmap && !executor->ring_->repacks_weights();
   if (mapped) {
@@ -73,7 +73,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ZRT_TRY(const auto memory, executor->ring_->device_memory());
   DeviceBudget budget;
   if (memory)
-    // Experts in host memory cannot be paged out: an eighth of it is left to all else.
+    // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
   ZRT_TRY(executor->prepared_, prepare(path, options, {mapped, memory ? &budget : nullptr, executor->ring_->joins()}));
@@ -115,7 +115,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   return executor;
 }
 
-// All before the first byte of a weight is read, so that what does not fit is known at once.
+// All regions are allocated before the first byte of a weight is read, so that it is known at once if they do not fit.
 Status RingExecutor::allocate_regions() {
   for (const MemoryRegion& region : prepared_.layout.plan.regions) {
     if (region.mapped) continue;

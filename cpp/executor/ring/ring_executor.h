@@ -1,5 +1,5 @@
-// The executor over a ring: builds and lowers one graph a stage when it is opened; a step then only fills the step
-// descriptor and submits.
+// The executor over a ring. It builds and lowers one graph for each stage when it is opened; a step then only fills the
+// step descriptor and submits. Thread rule: as Executor.
 #pragma once
 
 #include "executor/executor.h"
@@ -47,14 +47,14 @@ class RingExecutor final : public Executor {
   void fill_body(const StepInput& input);
   void fill_outputs(const StepInput& input, std::size_t first, std::size_t count);
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
-  // Of a region of the plan; valid until the next step.
+  // Floats of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 
-  // Where the host writes and reads each step; bound once, since a view lives as long as its buffer object.
+  // Where the host writes and reads in each step. They are bound once, since a view lives as long as its buffer object.
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: the graph takes positions

@@ -1,5 +1,5 @@
-// A step over the ring: fills the step descriptor, submits, drains what came out. Nothing here allocates once the
-// caller's input and output have grown, except hidden().
+// A step over the ring: it fills the step descriptor, submits, and reads what came out. Nothing here but hidden()
+// allocates once the input and output of the caller have grown.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -26,7 +26,7 @@ void RingExecutor::fill_body(const StepInput& input) {
     }
   const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
-    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the slot's last position reads the most pages
+    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     const auto n_pages = static_cast<std::size_t>(input.positions[i]) / mem::kPageTokens + 1;
     std::memcpy(views_.page_table + slot * width, input.page_tables.ids.data() + slot * input.page_tables.width,
@@ -113,7 +113,7 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
-  // One token a slot: the decode graph. Its bits are those of the prefill graph.
+  // Where each slot has one token, the decode graph runs. It gives the bits of the prefill graph.
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
   const auto& batch = one_each ? decode_ : prefill_;

@@ -16,8 +16,8 @@ namespace zinc_rt::ring {
 
 class CpuRing final : public Ring {
  public:
-  // repack: quantized weights are uploaded as row panels, which the set must read. is_fast: the set has kernels of
-  // arithmetic `fast`.
+  // repack: quantized weights are uploaded as row panels; the kernel set must be able to read these. is_fast: the set
+  // has kernels of arithmetic `fast`.
   CpuRing(int threads, const cpu::KernelSet& set, bool repack, bool is_fast = false);
   ~CpuRing() override;
 
@@ -41,7 +41,8 @@ class CpuRing final : public Ring {
     std::vector<std::uint32_t> symbols;
     std::uint32_t push_bytes = 0, lds_bytes = 0, n_bindings = 0;
   };
-  // Memory without contents, aligned to 64 bytes, which only grows; what is never used takes no physical memory.
+  // Memory aligned to 64 bytes. It only grows, and growing loses the contents; what is never used takes no physical
+  // memory.
   class Scratch {
    public:
     void reserve(std::uint64_t bytes);
@@ -56,7 +57,7 @@ class CpuRing final : public Ring {
     std::vector<const LoadedKernel*> kernels;  // one a dispatch
     std::vector<void*> addresses;              // one a binding of the dispatches
     std::vector<std::uint32_t> packed;         // CpuArgs::packed of each dispatch
-    std::uint32_t lds_bytes = 0;               // the most that one of them wants
+    std::uint32_t lds_bytes = 0;               // the most that one dispatch wants
     std::uint64_t fence = 0;
     Work* next = nullptr;  // in the queue, or among the spare ones
   };
@@ -77,8 +78,8 @@ class CpuRing final : public Ring {
 
   mutable std::mutex mutex_;
   std::condition_variable submitted_, retired_;
-  // Work is used again, with the capacity of its vectors: once as many as were ever in flight are there, a submission
-  // allocates nothing.
+  // Work objects are used again and keep the capacity of their vectors. Once there are as many as were ever in flight,
+  // a submission allocates nothing.
   std::deque<Work> works_;
   Work *first_ = nullptr, *last_ = nullptr;  // the queue
   Work* spare_ = nullptr;

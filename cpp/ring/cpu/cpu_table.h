@@ -8,8 +8,8 @@ namespace zinc_rt::ring {
 
 kernel::KernelTable make_cpu_table();
 
-// The kernel that a file names; kNotFound, or kCorrupt when its symbols, buffers or push constants are not
-// those of the kernel of this build.
+// The kernel that a file names. Errors: kNotFound; kCorrupt when its symbols, buffers or push constants are not those
+// of the kernel of this build.
 Result<const cpu::CpuKernel*> find_cpu_kernel(const kernel::ZrtFile& file);
 
 }  // namespace zinc_rt::ring

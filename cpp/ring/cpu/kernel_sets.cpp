@@ -10,7 +10,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// A set's form for arithmetic `fast`.
+// A form of a set for arithmetic `fast`.
 struct FastForm {
   cpu::KernelSet set = {};
   bool (*runs_here)() = nullptr;
