@@ -1,5 +1,5 @@
-// A tenant's ledger as it grows.
-// Thread rule: the owner's lock.
+// The ledger of a tenant, as it grows.
+// Thread rule: under the lock of its owner.
 #pragma once
 
 #include "base/latency_sketch.h"
@@ -9,7 +9,7 @@ namespace zinc_rt {
 
 enum class RequestEnd : std::uint8_t { kFinished, kCancelled, kFailed, kTooSlow };
 
-// What a tenant holds at the moment, as the scheduler knows it.
+// What a tenant holds now, by the scheduler.
 struct TenantUsage {
   std::uint32_t slots = 0;
   std::uint32_t waiting = 0;
@@ -19,10 +19,10 @@ struct TenantUsage {
 
 class Accounting {
  public:
-  void queued(double ms) { queue_ms_.record(ms); }  // once a request, when it gets its first slot
+  void queued(double ms) { queue_ms_.record(ms); }  // once for each request, when it gets its first slot
   void admitted(std::uint32_t prompt_tokens);
-  void readmitted() { ++ledger_.slots_admitted; }  // a slot again after a preemption; its prompt is charged already
-  // Of a request's prompt; once a request that may look into the prefix cache, with 0 tokens where it had none.
+  void readmitted() { ++ledger_.slots_admitted; }  // after a preemption; its prompt was charged before
+  // Tokens of a prompt that were cached. Called once for each request that may use the prefix cache, also with 0.
   void cached(std::uint32_t tokens, std::uint32_t prompt_tokens);
   void rejected() { ++ledger_.requests_rejected; }
   void first_token(double ms);
@@ -31,7 +31,7 @@ class Accounting {
   void finished(RequestEnd kind);
   TenantLedger ledger(const TenantUsage& usage) const;
 
-  // To be merged over tenants.
+  // For merging over tenants.
   const LatencySketch& ttft_ms() const { return ttft_ms_; }
   const LatencySketch& decode_ms() const { return decode_ms_; }
   const LatencySketch& queue_ms() const { return queue_ms_; }
@@ -39,7 +39,7 @@ class Accounting {
  private:
   TenantLedger ledger_;
   LatencySketch ttft_ms_, decode_ms_, queue_ms_;
-  double recent_cached_ = 0, recent_prompted_ = 0;  // sums that forget: each request counts 63/64 of the next
+  double recent_cached_ = 0, recent_prompted_ = 0;  // sums over requests; each counts 63/64 of the one after it
 };
 
 }  // namespace zinc_rt

@@ -11,8 +11,8 @@ bool is_mtp(const Tensor& tensor, const ModelConfig& c) {
   return false;
 }
 
-// Parameters and bytes. A token reads every matrix once, but one row of embedding tables, those of the experts it is
-// sent to, and nothing of the blocks that are not run.
+// Counts parameters and bytes. A token reads every matrix once, with these exceptions: of embedding tables it reads one
+// row, of experts those that it is sent to, and of blocks that are not run nothing.
 void count_weights(const Weights& weights, const ModelConfig& c, ModelCard& card) {
   for (const Tensor& tensor : weights.all()) {
     const std::uint64_t n = tensor.n_elements();

@@ -1,4 +1,4 @@
-// What a model and its memory look like, of an executor that is open.
+// The model card and the memory of an open executor.
 // Thread rule: pure functions.
 #pragma once
 

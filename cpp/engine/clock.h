@@ -1,4 +1,4 @@
-// The engine's clock: microseconds that only grow.
+// The clock of the engine: microseconds that only grow.
 // Thread rule: any thread.
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace zinc_rt {
 namespace {
 
-// To wake more costs more than they take off a step's 64 rows.
+// Waking more threads costs more than they save for the 64 rows of a step.
 constexpr int kMostRowThreads = 16;
 
 std::uint64_t random_word() {
@@ -28,7 +28,8 @@ Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, co
 }
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model) {
-  // A sink may own the last handle, and one of the engine's threads let go of it, which cannot wait for itself.
+  // A sink may own the last handle. Then one of the engine's own threads destroys the core, and it cannot wait for
+  // itself.
   const auto destroy = [](EngineCore* core) {
     const auto here = std::this_thread::get_id();
     if (core->steps_.get_id() == here || core->drainer_.get_id() == here)

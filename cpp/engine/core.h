@@ -27,14 +27,14 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   ~EngineCore() override;
 
   // models.cpp
-  Result<std::shared_ptr<Model>> model(const std::string& name) const;  // empty: the first; kUnavailable once closed
+  Result<std::shared_ptr<Model>> model(const std::string& name) const;  // empty: the first. kUnavailable once closed
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options);
   Status remove_model(const std::string& name);
   std::vector<std::string> model_names() const;
 
-  // diagnostics.cpp: in a leased slot, in turn with the steps
+  // diagnostics.cpp: run in a leased slot, by turns with the steps
   Result<std::vector<float>> logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                     std::uint32_t chunk);
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer);
@@ -56,7 +56,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-  Status check_loaded(const Model& model) const;  // with the turn: open, and not removed
+  Status check_loaded(const Model& model) const;  // REQUIRES: the turn. Errors: closed, or the model was removed
   EngineStats stats();                            // stats.cpp
   Timeline& timeline() { return timeline_; }
 
@@ -74,7 +74,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   };
   EngineCore();
   Status join(std::shared_ptr<Model> model, std::string name);
-  void post(std::vector<Command> commands);  // the step thread sees all of them at once
+  void post(std::vector<Command> commands);  // the step thread gets all of them at the same time
 
   // step_loop.cpp
   void run_steps();
@@ -83,14 +83,14 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   Model* next_model();
   void push_output(const OutputEvent& event);
   bool wait_for_work(sched::Micros wake_at);
-  void poke();  // the step thread looks again: something became free
+  void poke();  // makes the step thread look again, since something became free
 
   // drainer.cpp
   void run_drainer();
   void handle(const OutputEvent& event);
   void retry_held();
   void settle(Generation& generation);
-  void forget(Generation& generation);  // nobody but its readers knows it any more
+  void forget(Generation& generation);  // from here on only its readers have it
 
   // submit.cpp
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
@@ -112,7 +112,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   class Lease;
 
   mutable std::mutex names_mutex_;
-  std::vector<std::shared_ptr<Model>> models_;  // written with both the turn and names_mutex_
+  std::vector<std::shared_ptr<Model>> models_;  // written under both the turn and names_mutex_
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
   const std::shared_ptr<FreeTenants> free_tenants_ = std::make_shared<FreeTenants>();
   std::map<std::string, std::uint32_t> groups_;
@@ -121,9 +121,9 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   mutable Turn turn_;
   sched::TenantBook book_;
   mem::SipKey key_;
-  GenerationTable generations_;  // with the schedulers of all models, by `user`
+  GenerationTable generations_;                                               // that the schedulers of all models have
   std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
-  std::unique_ptr<ThreadPool> row_threads_;  // share out what requests want of logits: the next step waits for it
+  std::unique_ptr<ThreadPool> row_threads_;  // make log-probabilities together, since the next step waits for them
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
   Timeline timeline_;
 
@@ -136,7 +136,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   std::atomic<bool> is_closed_{false}, is_draining_{false};
 
   OutputRing output_{4096};
-  std::vector<Generation*> held_;  // the drainer's
+  std::vector<Generation*> held_;  // whose sinks had no room; the drainer's
   std::thread steps_, drainer_;
 };
 

@@ -1,4 +1,4 @@
-// The JSON of what the engine tells of itself: model cards, memory, statistics.
+// The JSON of model cards, memory plans and statistics.
 #include <nlohmann/json.hpp>
 
 #include "zinc_rt/model_card.h"
@@ -19,7 +19,7 @@ Json object_of(const std::vector<std::pair<std::string, std::uint64_t>>& numbers
   return json;
 }
 
-// What only some families have; keys that say nothing of this model are left out.
+// Adds what only some families have. Keys that say nothing about this model are left out.
 void add_family_keys(Json& json, const ModelCard& card) {
   const auto add = [&](const char* key, auto value) {
     if (value != 0) json[key] = value;
@@ -52,7 +52,7 @@ void add_family_keys(Json& json, const ModelCard& card) {
   add("host_expert_bytes", card.host_expert_bytes);
 }
 
-// The numbers of a model, by their names in JSON.
+// The counters of a model and their names in JSON.
 struct Counter {
   const char* name;
   std::uint64_t ModelStats::* value;

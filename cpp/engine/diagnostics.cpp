@@ -1,5 +1,5 @@
-// Logits and hidden states of a text, outside of any request: in a leased slot, step by step in turn with the engine's
-// own steps.
+// Logits and hidden states of a text outside of any request. They are computed in a leased slot, step by step, by turns
+// with the steps of requests.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -10,7 +10,7 @@
 
 namespace zinc_rt {
 
-// A slot and pages for as long as it lives.
+// Holds a slot and its pages for as long as it lives.
 class EngineCore::Lease {
  public:
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
@@ -100,8 +100,8 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   return out;
 }
 
-// Both ways of prefill in pages of their own; in `exact` arithmetic the logits of the last prompt token must have the
-// same bits.
+// Runs both ways of prefill in pages of their own. In `exact` arithmetic the logits of the last prompt token must have
+// the same bits.
 Status EngineCore::validate_prefill(Model& model, std::span<const std::int32_t> prompt) {
   ZRT_TRY(const auto batched, logits(model, prompt, LogitsRows::kLast, 0));
   ZRT_TRY(const auto single, logits(model, prompt, LogitsRows::kLast, 1));

@@ -1,5 +1,5 @@
-// The drainer thread: output events to text, stop strings and sinks. It never blocks on a sink; what one has no room
-// for is offered again until it has, and the step thread is told to hold that request up meanwhile.
+// The drainer thread turns output events into text, looks for stop strings, and feeds the sinks. It never blocks on a
+// sink: what a sink has no room for is offered again until it has, and meanwhile the step thread holds that request up.
 #include <algorithm>
 #include <chrono>
 
@@ -31,7 +31,7 @@ void EngineCore::handle(const OutputEvent& event) {
   settle(g);
 }
 
-// After something happened to it.
+// Called after something happened to a generation.
 void EngineCore::settle(Generation& g) {
   if (const auto reason = g.take_end()) post({{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
@@ -75,7 +75,7 @@ void EngineCore::run_drainer() {
     if (!any && output_.is_closed()) break;
     if (!any) std::this_thread::sleep_for(kRetry);
   }
-  // Closed while readers are behind: they get what is in the completion.
+  // The engine was closed while readers are behind. They find the rest in the completion.
   while (output_.pop(event)) handle(event);
   while (!held_.empty()) {
     Generation& g = *held_.back();

@@ -1,4 +1,4 @@
-// The public handles: each call goes to EngineCore or Generation.
+// The public handles. Each call goes to EngineCore or Generation.
 #include "zinc_rt/engine.h"
 
 #include <algorithm>
@@ -147,7 +147,7 @@ Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sin
 }
 
 Result<Stream> Session::stream(const Request& request) const {
-  // Room for all events: each token, the text held back to the end, and preemptions, which are few.
+  // Room for all events: one for each token, one for the text held back to the end, and some for preemptions.
   const std::size_t all = (std::size_t{request.max_tokens} + 64) * std::max(1u, request.n);
   auto queue = std::make_shared<QueueSink>(request.stream_capacity > 0 ? request.stream_capacity : all, request.n);
   ZRT_TRY(auto handle, submit(request, queue));
@@ -206,7 +206,7 @@ Stream::Stream(RequestHandle handle, std::shared_ptr<QueueSink> queue)
     : handle_(std::move(handle)), queue_(std::move(queue)) {}
 
 Stream::~Stream() {
-  if (queue_) handle_.cancel();  // nothing happens to what has ended
+  if (queue_) handle_.cancel();  // does nothing where it has ended
 }
 
 Stream& Stream::operator=(Stream&& other) noexcept {

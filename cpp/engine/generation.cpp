@@ -98,7 +98,7 @@ void Generation::offer_held() {
     SinkResult result = SinkResult::kFailed;
     try {
       result = sink_->push(held_.front());
-    } catch (...) {  // a client's sink; nothing of it may reach the other streams
+    } catch (...) {  // of a client's sink: the other streams must not notice
     }
     if (result == SinkResult::kFailed) {
       sink_failed_ = true;
@@ -140,14 +140,14 @@ void Generation::on_preempted() {
 }
 
 void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDetails* details) {
-  if (has_text_end_) return;  // made before the step thread heard of the end
+  if (has_text_end_) return;  // a token that was made before the step thread knew of the end
   StreamEvent event;
   event.token_id = token;
   event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
   if (!is_end) event.text = detokenizer_.push(token);
-  if (!is_end && completion_.token_ids.size() >= request_.min_tokens)  // which this thread alone writes
+  if (!is_end && completion_.token_ids.size() >= request_.min_tokens)  // this thread alone writes it
     event.text = stops_.push(event.text);
   if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
   {
@@ -195,8 +195,8 @@ void Generation::on_finished(sched::Finish finish) {
   retry();
 }
 
-// A reader who is behind still gets all events of a request that ended by itself; one who left, or was too slow, does
-// not, and the completion has them.
+// A reader who is behind still gets all events of a request that ended by itself. One who left or was too slow does
+// not; the completion has them.
 void Generation::retry() {
   using sched::Finish;
   offer_held();
@@ -207,7 +207,7 @@ void Generation::retry() {
 
 void Generation::end() {
   using sched::Finish;
-  if (sink_failed_) finish_ = Finish::kSinkFailed;  // also where all tokens were made before the reader left
+  if (sink_failed_) finish_ = Finish::kSinkFailed;  // even where all tokens were made before
   const bool has_stopped = !sink_failed_ && (stops_.stopped() || finish_ == Finish::kStop);
   const bool is_cancel = finish_ == Finish::kCancelled || finish_ == Finish::kDeadline;
   {

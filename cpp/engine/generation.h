@@ -1,7 +1,7 @@
 // One completion under way, from the checked request to its last event. The step thread makes its tokens, the drainer
-// turns them into text, stops and events, the client reads.
-// Thread rule: make() and the client's calls from any thread; on_* the drainer's alone; is_held_up(), wants_row() and
-// add_prompt_logprob() from the step thread; make_details() from its helpers, too.
+// makes text and events of them and looks for stop strings, and the client reads.
+// Thread rule: the calls below "Client" and check() and take_prompt() from any thread; those below "Drainer" from the
+// drainer alone; those below "Step thread" from that thread, make_details() also from its helpers.
 #pragma once
 
 #include <atomic>
@@ -24,13 +24,13 @@ namespace zinc_rt {
 
 class EngineCore;
 
-// What a token carries besides its id, when the request asked for it.
+// What a request may ask for beside the id of each token.
 struct TokenDetails {
   std::uint64_t logits_hash = 0;
   TokenLogprob logprob;
 };
 
-// The most tokens that a prompt may have, and what says so, in words.
+// The most tokens that a prompt may have, and the limit that says so, in words.
 struct PromptRoom {
   std::uint64_t tokens = 0;
   std::string bound;
@@ -39,14 +39,15 @@ struct PromptRoom {
 class Generation {
  public:
   // generation_request.cpp
-  // The prompt's ids; what they are made of is gone from the request then. Errors: those of the template and the
-  // tokenizer, kInvalidArgument also for a text that has more tokens than there is room, kCancelled.
+  // The token ids of the prompt. The text or messages that they are made of are removed from the request. Errors: those
+  // of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is room for;
+  // kCancelled.
   static Result<std::vector<std::int32_t>> take_prompt(const Model& model, Request& request, const std::string& system,
                                                        const PromptRoom& room);
-  // Every number that a client gives, checked once.
+  // Checks every number that a client gives.
   static Status check(const Request& request, const Model& model);
 
-  // `index`: which of the request's n.
+  // `index`: which of the n choices of the request this is.
   Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
              std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
 
@@ -60,15 +61,15 @@ class Generation {
   void cancel();
   bool is_done() const;
   Status wait() const;
-  bool wait_for(double timeout_ms) const;  // for the end, and for the sink's reader
+  bool wait_for(double timeout_ms) const;  // for the end, and until the reader of the sink has all events
   Status error() const;
   Completion completion() const;
 
   // Step thread.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
-  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads at once may
-  // The prompt's tokens from the second on, in order, before the request's first token or end.
+  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
+  // For the tokens of the prompt from the second on, in order, before the first token or the end of the request.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
   // Drainer.
@@ -76,20 +77,20 @@ class Generation {
   void on_token(std::int32_t token, sched::Micros time, const TokenDetails* details);
   void on_preempted();
   void on_finished(sched::Finish reason);
-  // Whether events wait for room in the sink, or for the end behind them; then retry() now and again.
+  // Whether events, or the end after them, wait for room in the sink. Then retry() is called now and again.
   bool is_waiting() const { return !held_.empty() || has_finish_; }
   void retry();
-  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // nobody reads any more
-  void fail_with(Error error);                                              // ends it before it reached the scheduler
-  // What the scheduler should be told: the text has ended, or its sink failed. Once.
+  void abandon() { is_abandoned_.store(true, std::memory_order_relaxed); }  // its reader has left
+  void fail_with(Error error);                                              // before the scheduler has it
+  // What the scheduler has to be told: the text has ended, or the sink failed. It is given once.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: how to tell it of a cancel, and what keeps this alive until its last event.
+  // Set by the core: how to tell it of a cancellation, and what keeps this object alive until its last event.
   std::function<void()> on_cancel;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;             // the step thread's
   bool was_admitted = false;           // the step thread's
-  std::shared_ptr<Generation> leader;  // whose prompt this one shares; until the step thread has read its id
+  std::shared_ptr<Generation> leader;  // whose prompt this one shares; reset once the step thread has read its id
   sched::RequestParams pending;        // until the step thread takes it
 
  private:
@@ -107,7 +108,7 @@ class Generation {
   sched::Micros started_, last_;
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
-  std::vector<TokenLogprob> prompt_logprobs_;  // the step thread's until it says that the prompt is done
+  std::vector<TokenLogprob> prompt_logprobs_;  // the step thread's, until it reports that the prompt is done
   // the drainer's
   Detokenizer detokenizer_;
   StopMatcher stops_;

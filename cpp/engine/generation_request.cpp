@@ -1,4 +1,4 @@
-// What a generation checks and makes of its request before it exists: every number, and the prompt's tokens.
+// What is done with a request before there is a generation: every number is checked, and the prompt becomes tokens.
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -30,7 +30,7 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
 }
 
-// The text of the messages, which are gone from the request then.
+// Renders the messages to text and removes them from the request.
 Result<std::string> render(const Model& model, Request& request, const std::string& system) {
   using Json = nlohmann::ordered_json;
   if (request.chat_template_kwargs) {
@@ -53,8 +53,8 @@ Result<std::string> render(const Model& model, Request& request, const std::stri
   return text;
 }
 
-// Encodes what may have at most room.tokens. A text that cannot be so short is not encoded at all. One that is up to
-// twice too long is, for the caller can then say how long it is.
+// Encodes a text that may have at most room.tokens. A text that cannot be so short is not encoded at all. One that is
+// up to twice too long is encoded, so that the caller can say how long it is.
 Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_view text, bool add_special,
                                                 const PromptRoom& room, const std::stop_token& cancel) {
   const auto refuse_length = [&](std::size_t least) {

@@ -1,6 +1,6 @@
 // The generations that are with a scheduler, by the number that the scheduler gives back as `user`. A number is used
 // again once its generation has ended.
-// Thread rule: add and remove are the step thread's; operator[] also of its helpers during a step.
+// Thread rule: the step thread; operator[] during a step also from its helpers.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class GenerationTable {
     entries_[user] = nullptr;
     free_.push_back(user);
   }
-  // REQUIRES: added and not removed.
+  // REQUIRES: `user` was added and not removed.
   Generation& operator[](std::uint64_t user) const { return *entries_[user]; }
 
  private:

@@ -26,7 +26,7 @@ void for_groups(std::span<const float> logits, Body&& body) {
   body(rest.data(), kLanes);
 }
 
-// NaNs are not seen.
+// NaNs are ignored.
 float max_of(std::span<const float> logits) {
   std::array<float, kLanes> best;
   best.fill(-kInfinity);

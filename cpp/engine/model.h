@@ -1,5 +1,5 @@
 // A loaded model: its executor, tokenizer, chat template, and the runner of its steps.
-// Thread rule: what is const may be called from any thread. runner() belongs to whoever holds the engine's turn
+// Thread rule: const functions may be called from any thread. runner() belongs to whoever holds the engine's turn
 // (engine/turn.h).
 #pragma once
 
@@ -25,21 +25,22 @@ struct RenderInput {
   std::string_view extra = {};
   bool add_generation_prompt = true;
   bool continue_final_message = false;
-  std::string_view system = {};  // put before messages that begin with none of role system; empty: nothing is
+  std::string_view system = {};  // put before messages that do not begin with role system; empty: nothing is put
   std::stop_token cancel = {};
 };
 
 class Model {
  public:
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
-  // Of an executor that is there already (tests bring their own). The model owns it.
+  // Makes a model of an executor that is open already, as tests do. The model owns it.
   static Result<std::shared_ptr<Model>> make(std::unique_ptr<Executor> executor, const EngineOptions& options);
 
-  // Once, before it is used: its name in the engine, and the tenants and hash key that it shares with other models.
+  // Called once before the model is used: its name in the engine, and the tenants and the hash key that all models
+  // share.
   void join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key, Timeline& timeline);
-  // Frees the executor and the runner; what describes the model stays. REQUIRES: nothing runs.
+  // Frees the executor and the runner. What describes the model stays. REQUIRES: nothing runs.
   void unload();
-  bool is_loaded() const { return runner_ != nullptr; }  // with the turn
+  bool is_loaded() const { return runner_ != nullptr; }  // REQUIRES: the turn
 
   Result<std::string> render(const RenderInput& input) const;
 
@@ -47,9 +48,9 @@ class Model {
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
-  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // all that end a generation
+  const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // those that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
-  int n_threads() const { return n_threads_; }  // that its work on the host may keep busy
+  int n_threads() const { return n_threads_; }  // that its work on the host may use
   const ModelCard& card() const { return card_; }
   const ModelMemory& memory() const { return memory_; }
   const std::string& template_text() const { return template_text_; }

@@ -1,4 +1,4 @@
-// The models of an engine: adding, finding, removing.
+// The models of an engine: they are added, found and removed.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
   if (name.empty() || name.size() > 256)
     return fail(StatusCode::kInvalidArgument, "[engine] a model name of {} bytes, 1 to 256 allowed", name.size());
   ZRT_CHECK_OK(check_open());
-  std::string oldest;  // idle, and for the longest time
+  std::string oldest;  // the one that has been idle longest
   std::size_t limit = 0, loaded = 0;
   {
     const std::lock_guard lock(names_mutex_);
@@ -98,8 +98,8 @@ Status EngineCore::remove_model(const std::string& name) {
       went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
     }
     const Turn::Guard guard(turn_);
-    // One that was checked before is_closing may have reached the scheduler meanwhile; what comes from here on is
-    // refused by the step thread.
+    // A request that was checked before is_closing was set may have reached the scheduler meanwhile. The step thread
+    // refuses those that come from here on.
     if (model->n_open.load() > 0) continue;
     const std::lock_guard lock(names_mutex_);
     std::erase(models_, model);

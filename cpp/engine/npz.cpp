@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little);
 
 using Bytes = std::span<const std::byte>;
 
-// REQUIRES: the bytes are there.
+// REQUIRES: the bytes lie in the file.
 template <class T>
 T read(Bytes bytes, std::size_t at) {
   T value;
@@ -133,7 +133,7 @@ Result<Npz::Npy> Npz::member(const std::string& name) const {
     while (!shape.empty() && (shape[0] == ',' || shape[0] == ' ')) shape.remove_prefix(1);
   }
   out.data = npy.subspan(start + header_bytes);
-  // Every type that is read has a last digit that is its size.
+  // The last digit of every type that is read is its size in bytes.
   const std::uint64_t width = out.type.empty() ? 0 : static_cast<std::uint64_t>(out.type.back() - '0');
   if (width <= 8 && out.data.size() / std::max<std::uint64_t>(width, 1) < out.n_values)
     return broken(fmt::format("needs {} values of {} bytes, {} bytes there", out.n_values, width, out.data.size()));

@@ -22,12 +22,13 @@ struct NpyArray {
 
 class Npz {
  public:
-  // kNotFound without the file, kCorrupt when it is no such archive.
+  // Errors: kNotFound when there is no such file, kCorrupt when it is no such archive.
   static Result<Npz> open(const std::string& path);
 
   bool contains(const std::string& name) const { return members_.contains(name); }
-  // kNotFound with the names that there are; kInvalidArgument for a compressed member, another type (floats: float16,
-  // float32, float64, rounded to float; integers: int32, int64) or Fortran order; kCorrupt for a broken member.
+  // Errors: kNotFound with the names that there are; kInvalidArgument for a compressed member, another type (floats:
+  // float16, float32, float64, rounded to float; integers: int32, int64) or Fortran order; kCorrupt for a broken
+  // member.
   Result<NpyArray<float>> floats(const std::string& name) const;
   Result<NpyArray<std::int64_t>> integers(const std::string& name) const;
 

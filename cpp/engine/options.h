@@ -1,4 +1,5 @@
-// What EngineOptions and the environment variables ask for together: an option that is given goes before its variable.
+// What EngineOptions and the environment variables ask for together: an option that is given
+// takes precedence over its variable.
 // Thread rule: pure functions of the options and the environment.
 #pragma once
 
@@ -7,7 +8,8 @@
 
 namespace zinc_rt {
 
-// Worker threads; 0: what the process may use. Errors: kInvalidArgument, as below, for what is out of its limits.
+// The number of worker threads; 0: what the process may use. Errors of all: kInvalidArgument for a value out of its
+// limits.
 Result<int> chosen_threads(const EngineOptions& options);
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
 Result<PrefillMode> parse_prefill_mode();  // ZINC_RT_BATCHED_PREFILL

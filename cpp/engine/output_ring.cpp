@@ -21,11 +21,11 @@ bool OutputRing::push(const OutputEvent& event) {
   if (is_closed() || !has_space()) return false;
   const std::uint64_t tail = tail_.load(std::memory_order_relaxed);
   OutputEvent& cell = cells_[tail & mask_];
-  // All but the sequence, which the consumer may be reading.
+  // Everything but the sequence, which the consumer may be reading.
   std::memcpy(static_cast<void*>(&cell), &event, offsetof(OutputEvent, sequence));
   tail_.store(tail + 1, std::memory_order_relaxed);
   // This store and the load in wake(), and the store and the load of wait_pop(), are sequentially consistent: at least
-  // one side sees what the other wrote, so no event is slept over.
+  // one side sees what the other wrote, so the consumer never sleeps while an event waits.
   std::atomic_ref(cell.sequence).store(tail + 1, std::memory_order_seq_cst);
   wake();
   return true;
@@ -63,7 +63,7 @@ bool OutputRing::pop(OutputEvent& event) {
 
 bool OutputRing::wait_pop(OutputEvent& event) {
   while (!pop(event)) {
-    if (is_closed()) return pop(event);  // what came between the two looks
+    if (is_closed()) return pop(event);  // an event that came between the two checks
     asleep_.store(1, std::memory_order_seq_cst);
     if (has_event() || closed_.load(std::memory_order_seq_cst)) {
       asleep_.store(0, std::memory_order_seq_cst);

@@ -12,7 +12,7 @@ QueueSink::~QueueSink() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-// The descriptor is readable while there is something to take.
+// Keeps the descriptor readable while there is something to take.
 void QueueSink::signal() {
   there_.notify_all();
   if (fd_ >= 0) ::eventfd_write(fd_, 1);
@@ -68,8 +68,8 @@ int QueueSink::readable_fd() {
 
 namespace {
 
-// What the sink and its thread share. The thread outlives the sink while a call is under way: the sink is let go by the
-// drainer, which must not wait for it.
+// What the sink and its thread share. The thread may outlive the sink while a call is under way, since the drainer
+// releases the sink and must not wait for the thread.
 struct Callbacks {
   std::function<void(const StreamEvent&)> callback;
   std::size_t capacity;
@@ -84,7 +84,7 @@ struct Callbacks {
     caller = std::this_thread::get_id();
     for (;;) {
       there.wait(lock, [&] { return stop || !events.empty(); });
-      if (events.empty()) return;  // what is queued is still delivered
+      if (events.empty()) return;  // queued events are still delivered
       const StreamEvent event = std::move(events.front());
       events.pop_front();
       is_calling = true;

@@ -13,15 +13,15 @@ namespace zinc_rt {
 
 class QueueSink final : public Sink {
  public:
-  // capacity in events; n_generations ends are awaited.
+  // capacity: in events. The stream is over after n_generations ends.
   QueueSink(std::size_t capacity, std::uint32_t n_generations) : capacity_(capacity), n_open_(n_generations) {}
   ~QueueSink() override;
 
   SinkResult push(const StreamEvent& event) override;
   void end(std::uint32_t index) override;
 
-  // The next event; nothing once all have ended and been taken. With timeout_ms >= 0, gives up then and sets is_there
-  // to false.
+  // Waits for the next event; nothing once all generations have ended and all events were taken. With timeout_ms >= 0
+  // it gives up after that time and sets is_there to false.
   std::optional<StreamEvent> pop(double timeout_ms, bool& is_there);
   bool is_over() const;
   int readable_fd();

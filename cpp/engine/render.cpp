@@ -1,4 +1,4 @@
-// A model's chat template, applied to messages.
+// Applies the chat template of a model to messages.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -8,7 +8,7 @@
 namespace zinc_rt {
 namespace {
 
-// Stands behind the last message's content in the rendered text, and ends the prompt.
+// Appended to the content of the last message, so that the prompt can be cut off where it stands in the rendered text.
 constexpr std::string_view kEndMark = "<zinc-rt: the prompt ends here>";
 
 bool begins_with_system(const nlohmann::ordered_json& messages) {
@@ -47,7 +47,7 @@ Result<std::string> Model::render(const RenderInput& input) const {
   if (!input.tools.empty()) {
     ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
   }
-  // As transformers calls its templates: these are there, as none, when they are not given.
+  // transformers gives its templates these variables as none where the caller has not set them.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
   context["add_generation_prompt"] = input.add_generation_prompt;

@@ -40,7 +40,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
   leased_variants_.resize(n_slots);
 }
 
-// From the slots that the plan names to the step's flat lists.
+// Copies what the plan names from the slots to the flat lists of the step.
 void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
   const auto& slots = scheduler_.slots();
   listener_ = &listener;
@@ -78,7 +78,7 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
   fill_scores(plan);
 }
 
-// Rows that pick nothing: their tokens are thrown away.
+// Adds rows for the scores of prompts. What they pick is thrown away.
 void ModelRunner::fill_scores(const sched::StepPlan& plan) {
   score_tokens_.clear();
   score_requests_.clear();
@@ -99,7 +99,7 @@ void ModelRunner::fill_scores(const sched::StepPlan& plan) {
   }
 }
 
-// A prompt that cannot be scored ends as a pick that cannot be made does.
+// A request whose prompt cannot be scored ends like one for which no token can be picked.
 void ModelRunner::end_bad_scores() {
   for (std::size_t i = 0; i < score_requests_.size(); ++i)
     if (output_.tokens[n_picks_ + i] == kNoToken) scheduler_.cancel(score_requests_[i], sched::Finish::kBadLogits);
@@ -128,7 +128,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   const auto admitted = now_us();
   const sched::StepPlan& plan = scheduler_.plan(admitted);
   Turn result{!plan.empty(), plan.wake_at};
-  report(listener);  // who came and went is not kept waiting by the step
+  report(listener);  // before the step, so that admissions and ends do not wait for it
   const auto planned = now_us();
   if (result.ran) {
     const auto n_decode = plan.n_decode, n_prefill = plan.n_tokens - plan.n_decode;

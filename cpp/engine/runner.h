@@ -1,5 +1,5 @@
-// Runs one model's steps: admit, plan, fill, execute, commit. The scheduler decides, the executor
-// computes, this joins them. Thread rule: whoever holds the engine's turn.
+// Runs the steps of one model: admit, plan, fill, execute, commit. The scheduler decides, the executor computes, and
+// the runner connects them. Thread rule: whoever holds the turn of the engine.
 #pragma once
 
 #include <functional>
@@ -14,20 +14,20 @@ namespace zinc_rt {
 // A row of logits that a request wants.
 struct LogitsRow {
   std::uint64_t user = 0;
-  std::int32_t token = 0;           // that was picked; of a prompt that is scored: that the row foretells
-  bool is_prompt = false;           // of a prompt that is scored
+  std::int32_t token = 0;           // the pick; for a prompt that is scored, the token that came next
+  bool is_prompt = false;           // the row belongs to a prompt that is scored
   std::span<const float> logits{};  // valid during the call
 };
 
-// What the engine keeps by a request's `user` value while it is with the scheduler.
+// What the runner asks and tells the engine about a request, which `user` stands for (sched/request.h).
 class StepListener {
  public:
   virtual ~StepListener() = default;
   // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
   virtual bool wants_logits(std::uint64_t user) const = 0;
-  // Rows of the step under way. Those of a prompt come in order, that of its second token first.
+  // Rows of the present step. Those of a prompt come in order, beginning with the one that predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
-  // Whether the request's sink is full.
+  // Whether the sink of the request is full.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
@@ -45,20 +45,20 @@ class ModelRunner {
     sched::Micros wake_at = sched::kNever;  // when to come again if nothing else happens
   };
   Turn turn(StepListener& listener);
-  // Ends all requests, without a step.
+  // Ends all requests without a step.
   void end_all(StepListener& listener, sched::Finish reason);
 
-  // Tokens [begin, begin + n) of `ids` in a leased slot, for diagnostics; `rows`: indices of [0, n) whose logits are
-  // wanted.
+  // For diagnostics: runs the tokens [begin, begin + n) of `ids` in a leased slot. `rows`: those of [0, n) whose logits
+  // are wanted.
   using OnLogits = std::function<void(std::uint32_t first_row, std::span<const float> logits)>;
   Status run(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
              std::uint32_t rope_variant, std::span<const std::uint32_t> rows, const OnLogits& on_logits);
   Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::uint32_t rope_variant, int layer);
 
-  double busy_us() const { return busy_us_; }  // spent in steps, for turns between models
+  double busy_us() const { return busy_us_; }  // spent in steps; models take turns by it
   void set_busy_us(double us) { busy_us_ = us; }
-  // Steps that the device failed; in a row: since the last one that it did not.
+  // Steps that failed on the device; in a row: since the last one that did not.
   std::uint64_t failed_steps() const { return failed_steps_; }
   std::uint64_t failed_in_a_row() const { return failed_in_a_row_; }
   // Requests that ended because a row of logits had no finite maximum.
@@ -80,8 +80,8 @@ class ModelRunner {
   StepOutput output_;
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
-  std::vector<std::uint64_t> row_users_;    // by output row: those that pick, then those of prompts to be scored
-  std::vector<std::int32_t> score_tokens_;  // by row of the latter
+  std::vector<std::uint64_t> row_users_;  // by output row: first those that pick, then those of prompts that are scored
+  std::vector<std::int32_t> score_tokens_;  // by row of prompts that are scored
   std::vector<sched::RequestId> score_requests_;
   std::size_t n_picks_ = 0;
   std::vector<LogitsRow> logits_rows_;

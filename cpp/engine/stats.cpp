@@ -1,4 +1,4 @@
-// What the engine tells of its models, between two steps.
+// The statistics of the models, taken between two steps.
 #include <algorithm>
 
 #include "engine/core.h"
@@ -36,7 +36,7 @@ ModelStats stats_of(Model& model) {
           .allocated_bytes = model.allocated_bytes()};
 }
 
-// All but the words.
+// Adds all numbers; the names stay.
 void add(ModelStats& total, const ModelStats& one) {
   total.steps += one.steps;
   total.step_tokens += one.step_tokens;

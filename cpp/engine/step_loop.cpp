@@ -1,4 +1,5 @@
-// The step thread: commands of clients, then a turn of the model that was served least; sleeps when there is nothing.
+// The step thread: it takes the commands of clients, then runs a turn of the model that was served least. It sleeps
+// when there is nothing to do.
 #include <algorithm>
 
 #include "base/error.h"
@@ -20,7 +21,7 @@ void EngineCore::take_commands() {
 
 void EngineCore::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
-  // The model may have been removed since: between the check of a request and here, or after the request had ended.
+  // The model may have been removed meanwhile, after the request was checked or after it had ended.
   const bool is_loaded = g.model().is_loaded();
   if (command.kind == Command::kEnd) {
     if (is_loaded) g.model().runner().scheduler().cancel(g.id, command.reason);
@@ -92,7 +93,7 @@ void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
     case sched::EventKind::kFinished:
       out.kind = OutputKind::kFinished;
       out.reason = e.reason;
-      details_.erase(e.user);  // of a step that failed after its logits were there
+      details_.erase(e.user);  // left from a step that failed after it had given logits
       generations_.remove(e.user);
       if (!g.was_admitted) --g.model().n_queued;
       break;
@@ -100,12 +101,12 @@ void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
   push_output(out);
 }
 
-// The drainer never waits for a sink, so a full ring empties soon.
+// A full ring has room soon, since the drainer never waits for a sink.
 void EngineCore::push_output(const OutputEvent& event) {
   while (!output_.push(event)) output_.wait_for_space(std::chrono::milliseconds(100));
 }
 
-// By the time that each has used; one that was idle starts level with the others.
+// Chooses by the time that each model has used. A model that was idle starts level with the others.
 Model* EngineCore::next_model() {
   Model* next = nullptr;
   double least = -1;
@@ -149,7 +150,7 @@ void EngineCore::run_steps() {
         const auto result = model->runner().turn(*this);
         ran = result.ran;
         wake_at = result.wake_at;
-        // One that has nothing to run now does not hold up the others.
+        // A model that has nothing to run now does not hold up the others.
         for (const auto& other : models_) {
           if (ran || other.get() == model || other->runner().scheduler().is_idle()) continue;
           const auto again = other->runner().turn(*this);

@@ -10,22 +10,22 @@ namespace zinc_rt {
 
 class StopMatcher {
  public:
-  // include: the stop string that was found belongs to the text; of several at one place the shortest.
+  // include: a stop string that is found belongs to the text. Of several that begin at one place the shortest counts.
   explicit StopMatcher(std::vector<std::string> stops, bool include = false);
-  // The text that is sure to stand before any stop string, and with `include` the stop string. Once one was found,
-  // stopped() holds and nothing more comes.
+  // Returns the text that certainly stands before any stop string; with `include` also the stop string. Once one was
+  // found, stopped() is true and no more text is returned.
   std::string push(const std::string& text);
-  std::string finish();  // what was held back, when no stop string came
+  std::string finish();  // the text that was held back, where no stop string came
   bool stopped() const { return stopped_; }
 
  private:
   struct Stop {
     std::string text;
-    // borders[n]: of its first n bytes, the longest shorter beginning that they also end with.
+    // borders[n]: the length of the longest proper prefix of the first n bytes that is also their suffix.
     std::vector<std::uint32_t> borders;
     std::size_t n_matched = 0;  // bytes of it that the text so far ends with
   };
-  // Goes on through `text`; where the first occurrence ends in it, npos for none.
+  // Advances through `text`. Returns where the first occurrence ends in it; npos: there is none.
   static std::size_t find(Stop& stop, const std::string& text);
 
   std::vector<Stop> stops_;

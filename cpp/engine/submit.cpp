@@ -1,4 +1,4 @@
-// A request's way in: checks on the client's thread, then the inbox.
+// How a request comes in: it is checked on the thread of the client, then put into the inbox.
 #include <algorithm>
 #include <iterator>
 #include <random>
@@ -9,8 +9,8 @@
 
 namespace zinc_rt {
 
-// What is left to generate where as much is wanted as fits: at least 1, so that a prompt that is too long is refused by
-// its own numbers.
+// The tokens that may be generated where as many are wanted as fit. At least 1, so that the error of a prompt that is
+// too long names the length of the prompt.
 std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt) {
   std::uint64_t context = model.info().max_context;
   {
@@ -22,7 +22,7 @@ std::uint32_t EngineCore::room_for(const Model& model, const TenantState& tenant
   return context > n_prompt ? static_cast<std::uint32_t>(context - n_prompt) : 1;
 }
 
-// What check_request() would refuse by length alone.
+// The longest prompt that check_request() does not refuse for its length.
 PromptRoom EngineCore::prompt_room(const Model& model, const TenantState& tenant, bool generates) {
   const std::uint64_t next = generates ? 1 : 0;
   PromptRoom room{model.info().max_context - next, fmt::format("context of model \"{}\"", model.name())};
@@ -47,7 +47,7 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   sched::Options options;
   options.max_context = model.info().max_context;
   options.n_pages = model.info().n_pages;
-  // Reservations may change before it runs; the scheduler looks again.
+  // Reservations may change before the request runs, so the scheduler checks again.
   ZRT_CHECK_OK(sched::check_request(n_prompt, request.max_tokens, quota, options, 0));
   const std::uint32_t queued = model.n_queued.load();
   if (queued + request.n <= model.options().queue_cap) return {};
@@ -119,7 +119,7 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     g->self = g;
     commands.push_back({Command::kSubmit, g, {}});
   }
-  post(std::move(commands));  // at once: a leader must be there when its followers come
+  post(std::move(commands));  // all together: a leader must be there when its followers come
   return generations;
 }
 
@@ -134,7 +134,7 @@ void EngineCore::post(std::vector<Command> commands) {
   if (!is_stopped) return;
   for (Command& command : commands) {
     if (command.kind != Command::kSubmit) continue;
-    // Closed between the check and here: neither thread knows of it.
+    // The engine was closed after the check, so neither of its threads will see the generation.
     command.generation->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
     --command.generation->model().n_queued;
     forget(*command.generation);

@@ -1,4 +1,4 @@
-// A tenant as the engine's threads share it.
+// A tenant, as the threads of the engine share it.
 // Thread rule: `mutex` guards what follows it; name and id never change. FreeTenants: any thread.
 #pragma once
 
@@ -34,7 +34,7 @@ class FreeTenants {
 struct TenantState {
   TenantState(std::string name, sched::TenantId id, const TenantQuota& quota, std::shared_ptr<FreeTenants> free)
       : name(std::move(name)), id(id), quota(quota), free_(std::move(free)) {}
-  // On whatever thread lets go of it last, the drainer's too: it waits for nothing.
+  // Runs on whatever thread releases the tenant last, which may be the drainer: it waits for nothing.
   ~TenantState() { free_->add(id); }
   TenantState(const TenantState&) = delete;
   TenantState& operator=(const TenantState&) = delete;
@@ -49,7 +49,7 @@ struct TenantState {
   const std::shared_ptr<FreeTenants> free_;  // it may outlive the engine
 };
 
-// Errors: kInvalidArgument for a quota that cannot be.
+// Errors: kInvalidArgument for a number out of its limits, with both.
 Status check_quota(const TenantQuota& quota);
 Result<sched::Qos> parse_qos(const std::string& name);
 

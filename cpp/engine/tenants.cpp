@@ -80,7 +80,7 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
   return state;
 }
 
-// What runs or waits for the tenant goes on, and the handles of it stay good.
+// Requests of the tenant that run or wait go on, and its handles stay valid.
 Status EngineCore::remove_tenant(const std::string& name) {
   const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
@@ -97,8 +97,9 @@ Status EngineCore::remove_tenant(const std::string& name) {
   return {};
 }
 
-// REQUIRES: the turn. The next tenant that gets an id must find nothing of the former: no request, no cached prefix.
-// Not while steps are traced, whose records would show under the next one's name.
+// Frees the ids of tenants that nobody knows any more. The next tenant that gets an id must find nothing of the former
+// one: no request, no cached prefix. While steps are traced no id is freed, since its records would show under the name
+// of the next tenant. REQUIRES: the turn.
 void EngineCore::reuse_free_tenants() {
   if (timeline_.is_on()) return;
   for (const auto id : free_tenants_->take()) {
@@ -108,8 +109,8 @@ void EngineCore::reuse_free_tenants() {
   }
 }
 
-// REQUIRES: the turn and names_mutex_. Whether every model has the pages that are reserved in all when one tenant has
-// `now` for `before`.
+// Checks that every model has enough pages for all reservations, when one tenant reserves `now` in place of `before`.
+// REQUIRES: the turn and names_mutex_.
 Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
   const std::uint64_t reserved = book_.total_reserved() - before + now;
   for (const auto& model : models_) {

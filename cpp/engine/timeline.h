@@ -31,7 +31,8 @@ struct StepSpan {
   std::uint32_t n_waiting = 0, pages_used = 0;
 };
 
-// What a request did from begin to end: in a slot, or waiting for its first (kWaiting) or next one (kPreempted).
+// What a request did from begin to end: it ran in a slot, or waited for its first one (kWaiting) or its next one
+// (kPreempted).
 enum class RequestState : std::uint8_t { kWaiting, kPrefill, kDecode, kPreempted };
 struct RequestSpan {
   std::uint64_t request = 0;
@@ -52,7 +53,7 @@ struct RequestInstant {
   std::uint32_t model = 0;
 };
 
-// What people call those that records number.
+// The names of what records have by number.
 struct RequestName {
   std::string request_id, traceparent;  // as the request has them; empty: none
   bool empty() const { return request_id.empty() && traceparent.empty(); }
@@ -81,7 +82,7 @@ class Timeline {
   }
 
   void name_tenant(std::uint32_t tenant, std::string_view name);  // tenants without a name show by number
-  // While recording; of so many requests as there may be records, the latest keep their names.
+  // Has an effect while recording. As many requests as there may be records keep their names, the latest ones.
   void name_request(std::uint32_t model, std::uint64_t request, RequestName name);
   std::uint64_t n_records() const;  // held
   std::uint64_t n_dropped() const;  // overwritten by newer ones since start

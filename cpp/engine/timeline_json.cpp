@@ -56,7 +56,7 @@ std::uint64_t begin_of(const Timeline::Record& record) {
   return std::get<RequestInstant>(record).at_us;
 }
 
-// A clock that ran backwards gives spans of no length.
+// A clock that ran backwards gives spans of length 0.
 std::uint64_t duration(const RequestSpan& span) {
   return span.end_us > span.begin_us ? span.end_us - span.begin_us : 0;
 }

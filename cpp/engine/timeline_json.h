@@ -6,7 +6,7 @@
 
 namespace zinc_rt {
 
-// `records` in any order; n_added says how many there ever were.
+// `records` may come in any order; n_added is the number of records ever made.
 Status write_timeline(const std::string& path, std::vector<Timeline::Record> records, const TimelineNames& names,
                       std::uint64_t n_added);
 

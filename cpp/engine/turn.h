@@ -1,5 +1,6 @@
-// Whose turn it is with the models: the step thread's, step by step, or a guest's who asks for one between two steps.
-// In the order of asking, so a guest waits for one step at most, and guests in a row cannot keep the step thread out.
+// Decides who may use the models: the step thread, for one step at a time, or a guest that asks for a turn between two
+// steps. Turns are given in the order of asking. So a guest waits for one step at most, and a series of guests cannot
+// keep the step thread out.
 // Thread rule: any thread; not recursive.
 #pragma once
 

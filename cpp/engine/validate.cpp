@@ -30,7 +30,7 @@ bool parse_number(std::string_view text, T& out) {
   return error == std::errc{} && rest == text.data() + text.size();
 }
 
-// Whether the option exists and its value has its form; what values it takes is the engine's to say.
+// Checks that the option exists and that its value has the right form. The engine says which values it takes.
 bool set_option(EngineOptions& o, std::string_view key, std::string_view value) {
   if (key == "activations") return o.activations = value, !value.empty();
   if (key == "arithmetic") return o.arithmetic = value, !value.empty();
@@ -46,7 +46,7 @@ bool set_option(EngineOptions& o, std::string_view key, std::string_view value) 
   return !value.empty();
 }
 
-// Token ids of the run, from where the options say.
+// The token ids of the run, from the source that the options name.
 Result<std::vector<std::int32_t>> token_ids(const std::string& model, const ValidateOptions& options, const Npz* npz) {
   std::vector<std::int32_t> ids = options.token_ids;
   if (ids.empty() && !options.prompt.empty()) {
@@ -68,7 +68,7 @@ Result<std::vector<std::int32_t>> token_ids(const std::string& model, const Vali
   return ids;
 }
 
-// What one side gives: an engine's own values, or stored ones.
+// One side of the comparison: values that an engine computes, or stored ones.
 class Side {
  public:
   Result<bool> open(const std::string& model, const std::string& text, std::size_t n_tokens) {
@@ -96,7 +96,7 @@ std::string hidden_name(int layer) {
   return layer < 0 ? "hidden.embed" : fmt::format("hidden.{}", layer);
 }
 
-// The stored array, which must have this many rows of this width.
+// A stored array. Errors: it does not have this many rows of this width.
 Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::uint64_t rows, std::uint64_t width) {
   ZRT_TRY(auto array, npz.floats(name));
   if (array.shape.size() == 1) array.shape.insert(array.shape.begin(), 1);
@@ -108,7 +108,7 @@ Result<std::vector<float>> stored(const Npz& npz, const std::string& name, std::
   return std::move(array.values);
 }
 
-// Token positions of the stored logit rows.
+// The token positions of the stored rows of logits.
 Result<std::vector<std::int64_t>> stored_positions(const Npz& npz, std::size_t n_tokens) {
   ZRT_TRY(const auto logits, npz.floats("logits"));
   const std::uint64_t rows = logits.shape.size() == 1 ? 1 : logits.shape.empty() ? 0 : logits.shape[0];
