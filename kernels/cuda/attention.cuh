@@ -45,8 +45,8 @@ struct Tokens {
   uint32_t first, n;
 };
 
-// Where tiles of up to `most` tokens begin, whose positions are in one aligned block of so many: a bit a token of the
-// step. The threads are together at its end.
+// Finds where tiles of up to `most` tokens begin. The positions of a tile lie in one aligned block of `most` positions.
+// starts: a bit for each token of the step. The threads are together at its end.
 template <uint32_t kThreads>
 __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, uint32_t* starts) {
   const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
@@ -71,10 +71,10 @@ __device__ __forceinline__ void find_starts(const OpArgs& args, uint32_t most, u
   __syncthreads();
 }
 
-// The i-th tile that is to be computed; none has no tokens. The last tokens come first, since those of a prompt see the
-// most; where all tiles run at once, two on a multiprocessor, the others come the other way round, so that the second
-// workgroup of a multiprocessor has the less to do the more the first has. starts: a bit a
-// token. n_tiles: how many there are.
+// The i-th tile to compute, or one without tokens where there are fewer. The last tokens come first, since those of a
+// prompt see the most positions. Where all tiles run at once, two on a multiprocessor, the second half comes in the
+// other order: a multiprocessor whose first workgroup has much to do gets a second one with little. starts: a bit for
+// each token. n_tiles: the number of tiles.
 template <uint32_t kThreads>
 __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint32_t* starts, uint32_t& n_tiles) {
   const uint32_t n = args.dim(symbol::AttentionTiles::rows), words = (n + 31) / 32;
@@ -103,13 +103,13 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
   return {0, 0};
 }
 
-// A run: a tile of several tokens at a deep place, in a step of few tokens. flash_attn_runs.cu has runs, whose tokens
-// share K and V, and flash_attn_staged.cu the other tokens. pos: of the first of n tokens. most: tokens of a tile
-// at most (run_tokens).
+// A run is a tile of several tokens at a deep position, in a step of few tokens. flash_attn_runs.cu computes runs,
+// whose tokens share K and V; flash_attn_staged.cu computes the other tokens. pos: of the first of n tokens. most:
+// tokens of a tile at most (run_tokens).
 __device__ __forceinline__ bool is_run(uint32_t window, uint32_t pos, uint32_t n, uint32_t most) {
   return n >= min(kAttendRunTokens, most) && pos / kChunk - first_seen(window, pos) / kChunk + 1 >= kAttendRunChunks;
 }
-// Whether token t is in one; a warp asks together.
+// Whether token t is in a run. All lanes of a warp ask together.
 __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, uint32_t t) {
   const uint32_t most = args.symbols[symbol::Attention::run_tokens];
   if (most == 0) return false;
@@ -118,8 +118,8 @@ __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, u
   const auto pos = static_cast<uint32_t>(positions[t]);
   const uint32_t n = args.dim(symbol::Attention::rows), before = pos % most;
   const int32_t slot = slots[t];
-  // Tokens that may be of t's tile, a bit each: those around it whose place in the block of positions is theirs in the
-  // step.
+  // A bit for each token that may be in t's tile: the tokens around t whose place in the block of positions is the same
+  // as their place in the step.
   uint64_t bits = 0;
 #pragma unroll
   for (uint32_t half = 0; half < 64; half += 32) {
@@ -134,8 +134,8 @@ __device__ __forceinline__ bool is_in_run(const OpArgs& args, uint32_t window, u
   return is_run(window, pos - before + first, end - first, most);
 }
 
-// How a workgroup copies a chunk's rows: kVectors vectors of 16 bytes are room for one, and a thread has the same
-// vector of every kRows-th row.
+// How a workgroup copies the rows of a chunk. A row has room for kVectors vectors of 16 bytes, and a thread copies the
+// same vector of every kRows-th row.
 template <uint32_t kThreads, int kVectors>
 struct Copies {
   static constexpr uint32_t kRows = kThreads / kVectors, kPasses = kChunk / kRows;
@@ -148,8 +148,8 @@ struct Copies {
 #pragma unroll
     for (uint32_t i = 0; i < kPasses; ++i) page[i] = range.has(i * kRows + row) ? pages[i * kRows / 16] : -1;
   }
-  // cache: the kv head in the first cell of page 0. A row's vectors from `vectors` on become zeros, and so do rows that
-  // are not seen, unless they are left alone.
+  // cache: the kv head in the first cell of page 0. Vectors of a row from `vectors` on become zeros. Rows that are not
+  // seen become zeros too, unless they are to be left alone.
   template <bool kLeavesUnseen = false>
   __device__ __forceinline__ void start(uint8_t* tile, uint32_t pitch, const uint8_t* cache, uint32_t page_bytes,
                                         uint32_t cell, uint32_t vectors) const {
@@ -178,7 +178,7 @@ __device__ __forceinline__ float fold(const float (&lane)[16]) {
   return v[0] + v[1];
 }
 
-// The scores of the first n_rows rows of q, `width` floats apart and at most kRows, with a cell of K.
+// The scores of the first n_rows rows of q with a cell of K. Rows are `width` floats apart, at most kRows of them.
 template <class Cell, int kRows>
 __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_t* k_cell, const float* q,
                                           uint32_t width, uint32_t n_rows, float (&scores)[kRows]) {
@@ -207,8 +207,9 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
   }
 }
 
-// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight), and what
-// digit_rows.cu would make of them, if it has one for that: then q8a256, and warps have whole groups.
+// QUANTIZE of a warp's values at `at` of row t of y, if the launch has a buffer for it (quantize_eight). If the launch
+// also has a buffer for digits, the values in the layout of digit_rows.cu; the type is then q8a256, and warps have
+// whole groups.
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[binding::Attention::quantized] == nullptr) return;

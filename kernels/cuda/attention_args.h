@@ -6,9 +6,9 @@
 
 namespace zinc_rt::cuda {
 
-// Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and what
-// a chunk takes where rows have room for `width` values. Those of K lie 32 bytes further apart, so that the two that a
-// warp reads at once are in different banks.
+// Attention of a token with chunks of K and V in shared memory (flash_attn_staged.cu): threads of a workgroup, and the
+// bytes of a chunk whose rows have room for `width` values. Rows of K lie 32 bytes further apart, so that the two rows
+// that a warp reads at once are in different banks.
 constexpr uint32_t kAttendThreads = 256, kAttendChunk = 128;
 ZRT_CUDA_HD constexpr uint32_t attend_k_pitch(uint32_t width, uint32_t value_bytes) {
   return width * value_bytes + 32;
@@ -29,8 +29,8 @@ struct TokenArgs {
   RopeArgs rope;
 };
 
-// Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup, its rows (tokens by heads), and what it
-// takes of shared memory: weights, K and V of a chunk. Weights and K have room between rows, so that what is read or
+// Attention of tiles of tokens (flash_attn_tile.cu): threads of a workgroup, its rows (tokens by heads), and the bytes
+// of shared memory for weights, K and V of a chunk. Weights and K have room between rows, so that what is read or
 // written at once lies in different banks. Where K and V are large, V takes the place of K.
 constexpr uint32_t kAttendTileThreads = 128, kAttendTilePitch = kAttendChunk + 8;
 constexpr uint32_t attend_tile_rows(uint32_t width) {
@@ -48,16 +48,16 @@ constexpr uint32_t attend_tile_bytes(uint32_t width, uint32_t value_bytes) {
                          (attend_tile_has_both(width, value_bytes) ? width * value_bytes : 0));
 }
 
-// In steps of few tokens: how many tokens a tile has that goes by flash_attn_runs.cu (or it is full), and how many
-// chunks these see. For fewer a workgroup a token is faster. Tokens of a step at most, and workgroups of a
-// multiprocessor.
+// In steps of few tokens: the tokens from which on a tile is computed by flash_attn_runs.cu (a full tile always is),
+// and the chunks that these tokens see at least. For less, a workgroup a token is faster. Then the tokens of such a
+// step at most, and the workgroups of a multiprocessor.
 constexpr uint32_t kAttendRunTokens = 4, kAttendRunChunks = 4, kAttendRunStep = 256;
 constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
   return tile_bytes <= shared_of(3) - 3 * kKilobyte ? 3 : 2;
 }
 
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
-// and what it takes of shared memory: q of the rows, and K and V of two steps, all f16. Rows lie an odd number of
+// and the bytes of shared memory for q of the rows and for K and V of two steps, all f16. Rows lie an odd number of
 // vectors of 16 bytes apart, so that eight in turn are in different banks.
 constexpr uint32_t kAttendMmaThreads = 128;
 constexpr uint32_t attend_mma_rows(uint32_t width) {

@@ -18,17 +18,17 @@ __device__ __forceinline__ float nan_value() {
   return __uint_as_float(0x7fc00000u);
 }
 
-// Whether there is a row t. A step has a token, of which nobody need ask.
+// Whether there is a row t. A step has at least one token, so nobody need ask for row 0.
 __device__ __forceinline__ bool has_row(const OpArgs& args, uint32_t t) {
   return (t == 0 && args.symbols[symbol::Rows::rows] == kSymbolicTokens) || t < args.dim(symbol::Rows::rows);
 }
 
-// Before positions, slots and pages are read. All else wants wait_for_inputs(), which may follow.
+// Called before positions, slots and pages are read. Everything else wants wait_for_inputs(), which may follow.
 __device__ __forceinline__ void wait_for_places(const OpArgs& args) {
   if (args.has_places == 0) wait_for_inputs();
 }
 
-// Of the 16 lanes of a half warp: the fold of kernels/common/fold.h; every lane gets it.
+// The fold of kernels/common/fold.h over the 16 lanes of a half warp. Every lane gets the result.
 __device__ __forceinline__ float fold_half_warp(float v) {
   const uint32_t mask = 0xFFFFu << (threadIdx.x & 16);
 #pragma unroll
@@ -36,8 +36,8 @@ __device__ __forceinline__ float fold_half_warp(float v) {
   return v;
 }
 
-// Up to 256 values of a group, of which a lane of a half warp has every 16th. All are asked for at once, which they
-// would not be if each had a condition: those from n on are the last one.
+// Up to 256 values of a group; a lane of a half warp has every 16th. All loads are issued at once, without a condition
+// on each: indexes from n on read the last value instead.
 struct LaneOfGroup {
   float v[16];
   uint32_t n;
@@ -110,17 +110,17 @@ __device__ inline void rms_norm_row(const float* x, const float* w, float* y, ui
   __syncthreads();
 }
 
-// How a kernel begins that quantizes n rows for a product. Its workgroups all have a place by now, so those of the
-// product that wait take none from them, and ask for weights meanwhile; but a product of one row is slower then (2 % of
-// a step), since what it waits beside is a product that its weights hold up as well.
+// The beginning of a kernel that quantizes n rows for a product. Its workgroups all have a place by now, so workgroups
+// of the product that wait take no place from them, and ask for weights meanwhile. For one row this is slower (2 % of a
+// step): the launch beside it is then a product, which is held up by those weights.
 __device__ __forceinline__ void begin_rows(uint32_t n) {
   if (n > 1) let_next_start();
   wait_for_inputs();
   if (n <= 1) let_next_start();
 }
 
-// What a lane of a warp has of 256 values: four of the first and four of the last 16 of 32. Its first is value
-// first_of_eight() of them.
+// The values of a lane out of 256: four of the first 16 and four of the last 16 of a block of 32. The first of them is
+// value first_of_eight().
 struct Eight {
   float v[8];
 };
@@ -153,7 +153,7 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   }
   const float amax = __uint_as_float(most);
   const bool is_usable = amax >= 0x1p-100f && amax <= 0x1p120f;
-  // Where d is NaN, codes and sums are of no account: what they are multiplied by is NaN.
+  // Where d is NaN, codes and sums do not matter: they are multiplied by NaN.
   const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(127.0f, safe) : 0.0f,
               other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, 127.0f) : other;
   uint32_t words[2];
@@ -174,7 +174,8 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   return QuantizedEight{{words[0], words[1]}, sum, d};
 }
 
-// They become values of row t of `to`, rows of k values, of which `at` is the lane's first; those from k on are none.
+// Stores them as values of row t of `to`. Rows have k values, `at` is the lane's first value; values from k on are not
+// stored.
 template <bool kBlocks256>
 __device__ __forceinline__ void store_eight(const QuantizedEight& q, const Q8Rows& to, uint64_t t, uint32_t k,
                                             uint32_t at) {
@@ -189,7 +190,7 @@ template <bool kBlocks256>
 __device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
   store_eight<kBlocks256>(quantized<kBlocks256>(x), to, t, k, at);
 }
-// Group g of row t of x as products by digits read it (digits_x_bytes): rows of k values in tiles of `columns` rows.
+// Group g of row t of x, as products by digits read it (digits_x_bytes): rows of k values, in tiles of `columns` rows.
 struct DigitGroup {
   uint8_t* at;
   uint32_t columns, column;
@@ -260,8 +261,8 @@ __device__ __forceinline__ float activate(uint32_t act, float x) {
   return act == push::kGeluTanh ? exact::gelu_tanh(x) : exact::silu(x);
 }
 
-// A whole kernel of an op that treats each value alone: f(i) for all i of rows (symbol::Row). Grid: rows, and parts
-// of a row.
+// The whole kernel of an op that treats each value alone: calls f(i) for every value i of the rows (symbol::Row). Grid:
+// rows, and parts of a row.
 template <class F>
 __device__ __forceinline__ void each_value(const OpArgs& args, const F& f) {
   wait_for_inputs();
@@ -278,8 +279,8 @@ __device__ __forceinline__ void glu_rows(const OpArgs& args, uint32_t act) {
   each_value(args, [=](uint64_t i) { y[i] = activate(act, gate[i]) * up[i]; });
 }
 
-// The largest value of n by a workgroup of up to 1,024 threads, the lower index on a tie, NaN never; 0 where all are
-// NaN. Every thread gets it. shared: 64 words.
+// The largest of n values, found by a workgroup of up to 1,024 threads. The lower index wins a tie, NaN never wins; 0
+// where all are NaN. Every thread gets the result. shared: 64 words.
 struct Best {
   float value;
   uint32_t index;

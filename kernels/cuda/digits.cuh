@@ -1,7 +1,8 @@
-// Weights of 256 values a block as digits (linear_digits.cuh), by format: a code times its sub-scale is
-// low + kUpper upper, two digits of a byte each, so that a warpgroup's integer products sum up a whole group of 256 for
-// each. low is unsigned. close(): v of a group from its two sums, for 8 columns at a time: use(their number, the lane's
-// four values); x_sums: of the group's x (args.h), in shared memory; sum_of(i) is sum i of the products' registers.
+// Weights of 256 values a block as digits (linear_digits.cuh), by format. A code times its sub-scale is low + kUpper *
+// upper, two digits of a byte each. The integer products of a warpgroup can then sum up a whole group of 256 for each
+// digit. low is unsigned. close() makes v of a group out of its two sums, for 8 columns at a time: use(number of the
+// columns, the lane's four values). x_sums: the sums of the group's x (digits_args.h), in shared memory. sum_of(i): sum
+// i of the products' registers.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -29,7 +30,8 @@ struct Digits {
     }
   }
 
-  // Minimums, for a product with sums of x, which is f16's: they are whole numbers, and their sum below 2^21.
+  // Minimums, for a product with the sums of x in f16: both are whole numbers, and what they add up to is below 2^21,
+  // so it is exact.
   uint32_t m[4];
   __device__ __forceinline__ Digits(const KScales (&scales)[2], uint32_t lane) {
 #pragma unroll
@@ -66,9 +68,9 @@ struct Digits<kQ6_K> {
   static constexpr int kUpper = 256;
   static constexpr bool kIsUpperSigned = true;
 
-  // Two codes are multiplied at a time, in the halves of a word. 2^15 more makes their products positive, so that the
-  // lower one borrows nothing from the other; it inverts the top bit of upper. Even codes are what odd ones leave
-  // rather than what a mask leaves, since the units that multiply and add have less to do than those of logic.
+  // Two codes are multiplied at a time, in the halves of a word. Adding 2^15 makes both products positive, so that the
+  // lower one borrows nothing from the upper one; it inverts the top bit of `upper`. Even codes are made by subtracting
+  // the odd ones and not by a mask: the units for additions have less to do here than those for logic.
   static __device__ __forceinline__ void make(const Step& step, const KScales (&scales)[2], int s, uint32_t (&low)[4],
                                               uint32_t (&upper)[4]) {
     uint32_t codes[4];

@@ -6,11 +6,11 @@
 
 namespace zinc_rt::cuda {
 
-// The products of some rows of x by digits of sub-scales (linear_digits.cuh): rows of x; warpgroups that share out
-// stages of k; groups of k that a stage has; one more warpgroup adds, one copies. An instruction has 64 rows of W:
-// those of several groups of 64 / groups rows, where blocks of 64 would leave multiprocessors idle. Shared memory:
-// stages, each the groups' x and the rows' W, beginning at multiples of 1,024 bytes; v of a stage a warpgroup,
-// digits_pitch floats a row of x, so that no two of a store are in one bank; barriers.
+// The products of some rows of x by digits of sub-scales (linear_digits.cuh). columns: rows of x. splits: warpgroups
+// that share the stages of k. groups: groups of k in a stage. Two more warpgroups add and copy. An instruction has 64
+// rows of W; where blocks of 64 rows would leave multiprocessors idle, these are several groups of 64 / groups rows.
+// Shared memory: stages, each with the groups' x and the rows' W, at multiples of 1,024 bytes; v of a stage for each
+// warpgroup, digits_pitch floats a row of x, so that no two of a store are in one bank; barriers.
 struct DigitsShape {
   uint32_t columns, splits, groups;
 };
@@ -26,8 +26,8 @@ ZRT_CUDA_HD constexpr uint32_t digits_pitch(uint32_t groups) {
 constexpr uint32_t digits_threads(const DigitsShape& shape) {
   return 128 * (shape.splits + 2);
 }
-// A group of x: twice 128 bytes a row, the values in order, of which piece p of 16 lies at place p ^ row % 8, as the
-// instruction reads shared memory; then 16 sums a row as f16, then the scales.
+// A group of x: 128 bytes a row for each half of its values. Piece p of 16 values lies at place p ^ row % 8, as the
+// instruction reads shared memory. Then 16 sums a row as f16, then the scales.
 ZRT_CUDA_HD constexpr uint32_t digits_x_bytes(uint32_t columns) {
   return columns * (256 + 32 + 4);
 }

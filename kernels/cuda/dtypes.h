@@ -1,5 +1,5 @@
-// The numbers of DType (cpp/base/dtype.h) that kernels know. The tier holds them against it while compiling
-// (cpp/ring/cuda/cuda_table.cpp). Shared by host and device (C++17).
+// The numbers of DType (cpp/base/dtype.h) that kernels know. The planner holds them against it while compiling
+// (cpp/ring/cuda/plan/kernels.cpp). Shared by host and device (C++17).
 #pragma once
 
 #include <stdint.h>

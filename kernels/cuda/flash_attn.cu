@@ -1,9 +1,10 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED, in the order of docs/arithmetic.md, rule 5. A workgroup has a query token, a kv
 // head with its query heads, and every gridDim.z-th chunk of 128 positions. With one part in z it merges the chunks as
-// it goes; else each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges them in
-// order. The bits are the same however many parts there are. This is the kernel for caches and heads of any kind;
-// flash_attn_staged.cu has those that lie in whole vectors, flash_attn_runs.cu and flash_attn_tile.cu steps of several
-// and of many tokens of a slot. What they bind: binding::Attention, symbol::Attention (op_args.h).
+// it goes. With several, each chunk leaves a record in scratch memory (o, maximum, sum), and flash_attn_merge merges
+// them in order. The bits are the same for any number of parts.
+// This is the kernel for caches and heads of any kind. flash_attn_staged.cu takes those that lie in whole vectors,
+// flash_attn_runs.cu and flash_attn_tile.cu steps with several and with many tokens of a slot. Their operands:
+// binding::Attention, symbol::Attention (op_args.h).
 #include "kernels/cuda/attention.cuh"
 
 using namespace zinc_rt::cuda;
@@ -155,8 +156,9 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
   attend<Q8Cell>(args);
 }
 
-// The i-th value of a head, merged out of the records of its n chunks by a warp that has 32 of them. A lane has every
-// 32nd chunk: the maximum before it is the largest so far, so all know at once what their chunk counts.
+// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values. A lane looks at
+// every 32nd chunk. The maximum before a chunk is the largest so far, so all lanes know at once by what their chunk is
+// multiplied.
 __device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
   const uint32_t lane = threadIdx.x % 32;
   const bool has_value = i < v_dim;

@@ -1,10 +1,11 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens in arithmetic `fast`, f16 caches: products of 16-bit
-// floats by tensor cores, sums in f32. A workgroup has up to tile_tokens tokens of a slot, as flash_attn_tile.cu has
-// them, with the query heads of a kv head: its rows, of which each warp has 16 or 32. Two steps of K and V
-// lie in shared memory, one being read while the next is on its way. s = q K in units of log2 e; p = 2^(s - m) for an m
-// of each row that is at most kSlack below the largest s so far, so that sums are scaled anew only now and then; o =
-// sum of p v, l = sum of p; y = o / l. What a row does not see counts with p = 0, so a NaN that is stored for a token
-// of a tile is a NaN for all its rows; what no row sees is not read.
+// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with many tokens in arithmetic `fast`, with f16 caches: products of 16-bit
+// floats on tensor cores, sums in f32. A workgroup has up to tile_tokens tokens of a slot, as in flash_attn_tile.cu,
+// with the query heads of a kv head: its rows, of which each warp has 16 or 32. Two steps of K and V lie in shared
+// memory: one is read while the next is on its way.
+// s = q K in units of log2 e. p = 2^(s - m), for an m of each row that is at most kSlack below the largest s so far, so
+// that sums are scaled anew only now and then. o = sum of p v, l = sum of p, y = o / l. Positions that a row does not
+// see count with p = 0: a NaN that is stored for one token of a tile is a NaN for all its rows. Positions that no row
+// sees are not read.
 // Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several.
 #include "kernels/cuda/attention.cuh"
 

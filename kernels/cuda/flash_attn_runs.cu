@@ -1,9 +1,10 @@
 // FLASH_ATTN_BATCHED of steps of few tokens, at the bits of flash_attn.cu: the tokens of runs (attention.cuh), by tiles
-// (flash_attn_tile.cuh). The chunks of all tiles and kv heads are one line, of which each workgroup has an equal share;
-// each chunk leaves a record for flash_attn_merge. The tokens that are in no run are flash_attn_staged's, the launch
-// before this one, beside which it runs: that lets this one start when its own inputs are there, which are this one's
-// too, and writes nothing that this one reads.
-// Grid: some for each place of a workgroup.
+// (flash_attn_tile.cuh). The chunks of all tiles and kv heads form one line, and each workgroup has an equal share of
+// it; each chunk leaves a record for flash_attn_merge.
+// Tokens in no run are computed by flash_attn_staged, the launch before this one, beside which this one runs: that
+// launch lets this one start when its inputs are there, which are this one's too, and writes nothing that this one
+// reads.
+// Grid: a few workgroups for each place of one.
 #include "kernels/cuda/flash_attn_tile.cuh"
 
 using namespace zinc_rt::cuda;
@@ -85,8 +86,8 @@ __device__ __forceinline__ void attend_runs(const OpArgs& args) {
     }
   }
   let_next_start();
-  // The end of a kernel stands for the end of all before it. One workgroup waits for that: others would keep those from
-  // their places that have not begun.
+  // The end of a kernel means that all kernels before it have ended. One workgroup waits for that: if all did, those
+  // that have not begun would find no place.
   if (blockIdx.x + 1 == gridDim.x) wait_for_inputs();
 }
 

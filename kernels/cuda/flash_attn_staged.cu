@@ -1,13 +1,13 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with few tokens, at the bits of flash_attn.cu: a workgroup has a query
-// token, a kv head with its query heads, and every gridDim.z-th chunk. A chunk's K is on its way to shared memory while
-// the one before it is summed up, its V while its scores are made. Scores: a half warp has a position, its lanes are
-// those of the float dot, with their values of q in registers. Weights: a warp has a head. V: a thread has two values
-// of one or two heads, over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are
-// narrower, q and K are padded with zeros, which leave a sum what it is.
-// With one part in z the workgroup merges its chunks and quantizes the result if `quantized` is bound (q8 rows, which
-// must lie apart from q); else each chunk leaves a record for flash_attn_merge. With run_tokens the tokens of runs are
-// left to flash_attn_runs.cu.
-// With kRope it is the RMS_NORM_FUSED_ROPE_KV_WRITE before it too, of FLASH_ATTN, with parts in z.
+// FLASH_ATTN and FLASH_ATTN_BATCHED of steps with few tokens, at the bits of flash_attn.cu. A workgroup has a query
+// token, a kv head with its query heads, and every gridDim.z-th chunk. K of a chunk is on its way to shared memory
+// while the chunk before is summed up, V while the chunk's scores are made.
+// Scores: a half warp has a position; its lanes are those of the float dot, with their values of q in registers.
+// Weights: a warp has a head. V: a thread has two values of one or two heads, over the positions in order. Rows of K
+// and V have room for 16 kSteps values. Where heads are narrower, q and K are padded with zeros, which change no sum.
+// With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound (q8 rows, which
+// must lie apart from q). With several, each chunk leaves a record for flash_attn_merge. With run_tokens, the tokens of
+// runs are left to flash_attn_runs.cu. With kRope the kernel is also the RMS_NORM_FUSED_ROPE_KV_WRITE before
+// FLASH_ATTN; it then has parts in z.
 #include "kernels/cuda/token_rows.cuh"
 
 using namespace zinc_rt::cuda;
@@ -15,7 +15,7 @@ using namespace zinc_rt::cuda;
 constexpr uint32_t kThreads = kAttendThreads, kHalfWarps = kThreads / 16;
 constexpr int kHeads = 4;  // that share a pass over K and V
 
-// q K of kN heads at the positions of a range, and at up to 15 beside it that nobody reads.
+// q K of kN heads at a range of positions, and at up to 15 positions beside it that nobody reads.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kHeads][kSteps], Range range,
                                       float (&scores)[kHeads][kChunk]) {
@@ -201,7 +201,8 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
     end_copy_batch();
   };
   uint32_t chunk = first_chunk + (is_second ? z - n_chunks : z);
-  // Of a slot's only token all rows of the cache but its own are of steps before, so they come before the inputs do.
+  // All rows of the cache of a slot's only token, but its own, are of earlier steps. So they are asked for before the
+  // inputs are there.
   const bool is_only = kRope || args.symbols[symbol::Attention::rows] == 1;
   const uint32_t own_row = chunk == last_chunk ? pos % kChunk : kAbsent;
   const auto stage_others = [&] {

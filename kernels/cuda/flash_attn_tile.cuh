@@ -1,10 +1,11 @@
-// A tile of attention: tokens of a slot, one after another and in one aligned block of positions, with the query heads
-// of a kv head are its rows, at most 64 (32 where heads are wider than 128). K of a chunk lies in shared memory lane by
-// lane (docs/arithmetic.md, rule 4), so that a thread, which is a lane of a half warp, takes 64 values of q in
-// registers through 8 positions at a time. Then a thread has kRows / 8 rows by kSteps values of the head, and sums up V
-// over the positions in order. Rows of K and V have room for 16 kSteps values; where heads are narrower, q and K are
-// padded with zeros, which leave a sum what it is. Chunks are merged as they come (flash_attn_tile.cu), or each leaves
-// a record for flash_attn_merge (flash_attn_runs.cu).
+// A tile of attention: neighbouring tokens of a slot, in one aligned block of positions. Its rows are these tokens
+// times the query heads of a kv head, at most 64 (32 where heads are wider than 128 values).
+// Scores: K of a chunk lies in shared memory lane by lane (docs/arithmetic.md, rule 4). A thread is a lane of a half
+// warp and multiplies 64 values of q, in registers, by 8 positions at a time. Values: a thread has kRows / 8 rows by
+// kSteps values of the head, and adds up V over the positions in order.
+// Rows of K and V have room for 16 kSteps values. Where heads are narrower, q and K are padded with zeros, which change
+// no sum. Chunks are merged as they come (flash_attn_tile.cu), or each leaves a record for flash_attn_merge
+// (flash_attn_runs.cu).
 #pragma once
 
 #include "kernels/cuda/attention.cuh"
@@ -84,8 +85,8 @@ struct Tile {
     for (int i = 0; i < kOfVector; ++i) v[i] = value(words, i);
   }
 
-  // K of a chunk to shared memory, where the values of a lane lie together. A thread has the same vector of 16 bytes of
-  // each 16 values, and turns them.
+  // Copies K of a chunk to shared memory, where the values of a lane lie together. A thread has the same vector of 16
+  // bytes of each 16 values, and transposes them.
   __device__ __forceinline__ void stage_k(const int32_t* pages, Range range) const {
     constexpr uint32_t kOf16 = 16 / Cell::kBytes, kUnits = 16 / kOf16;
     const uint32_t cell = c.n_kv_heads * c.head_dim * Cell::kBytes;
@@ -133,8 +134,8 @@ struct Tile {
                c.v_head_dim * Cell::kBytes / 16);
   }
 
-  // The fold of 16 lanes that have the same sums: each keeps the lower half and gives the upper one away, until
-  // width 1.
+  // The fold of 16 lanes that hold the same sums: each lane keeps the lower half of them and gives the upper half away,
+  // until width 1.
   template <int kLanes, int kSums>
   __device__ __forceinline__ static void fold(float (&v)[kSums]) {
     constexpr int kLeft = kSums * kLanes / 16;
@@ -143,9 +144,9 @@ struct Tile {
     if constexpr (kLanes > 1) fold<kLanes / 2>(v);
   }
 
-  // q K of the tile's rows at the positions of a range, and at some beside it that nobody reads. A half warp has kQRows
-  // rows; the fewer rows there are, the more half warps share positions out. A lane has its rows and positions in an
-  // order of its own, such that in the fold of 16 lanes it always gives away the upper half of its sums.
+  // q K of the tile's rows at a range of positions, and at some positions beside it that nobody reads. A half warp has
+  // kQRows rows; the fewer rows there are, the more half warps share the positions. A lane orders its rows and
+  // positions so that in the fold over 16 lanes it always gives away the upper half of its sums.
   __device__ __forceinline__ void score(Tokens tokens, Range range) const {
     const uint32_t n_rows = tokens.n * group, half = threadIdx.x / 16, lane = threadIdx.x % 16;
     uint32_t n_groups = 1;
@@ -198,14 +199,14 @@ struct Tile {
            (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];
   }
 
-  // exp(score - maximum) for each q K, and what chunks are merged by. A half warp has a row, a lane every 16th
-  // position.
+  // exp(score - maximum) for each q K, and the factors by which chunks are merged. A half warp has a row, a lane every
+  // 16th position.
   template <bool kHasSoftcap, bool kIsPart>
   __device__ __forceinline__ void weigh_scores(Tokens tokens, uint32_t chunk) const {
     const uint32_t n_rows = tokens.n * group;
     const uint32_t half = threadIdx.x / 16, lane = threadIdx.x % 16;
     const float scale = c.scale, softcap = c.softcap, per_softcap = exact::rcp(softcap);
-    // Two rows apart, the half warps of a warp meet in no bank.
+    // Rows two apart: the half warps of a warp use different banks.
     const uint32_t first_row = (half & ~3u) + (half & 1) * 2 + (half >> 1 & 1);
     float own_most = 0.0f, own_sum = 0.0f;
 #pragma unroll 1
@@ -323,8 +324,8 @@ struct Tile {
       sum_even<1>(o, begin, end);
     sum_edge(o, seen, end, last.end);
   }
-  // Adds a chunk to the values of a thread. What a chunk before the first that a row sees adds, the first one
-  // overwrites.
+  // Adds a chunk to the values of a thread. A chunk in front of the first one that a row sees adds values that the
+  // first one then overwrites.
   __device__ __forceinline__ void merge_chunk(Values& total, const Values& o, uint32_t chunk) const {
 #pragma unroll
     for (int r = 0; r < kVRows; ++r) {

@@ -1,9 +1,9 @@
-// Rows of a float matrix times several rows of x, at the bits of float_linear.cuh. Shared memory could not feed the
-// multipliers if each of them had both of its numbers from there, so a warp keeps a group of 256 of all columns, rows
-// of x, in registers and lets the rows of W go by, which come there straight from memory, each lane's a load or two
-// ahead. A half warp is the 16 lanes of a group. The warps of a workgroup have a group each, or share one out by rows
-// of W where there are fewer, and leave v in shared memory, where it is added up in order once all of them have theirs.
-// k is a multiple of 16.
+// Rows of a float matrix times several rows of x, at the bits of float_linear.cuh. A column is a row of x.
+// Shared memory could not feed the multipliers if they read both factors from it. So a warp keeps a group of 256 values
+// of all columns in registers, and rows of W stream by, straight from memory, loaded one or two rows ahead. A half warp
+// is the 16 lanes of a group.
+// Each warp of a workgroup has a group; where there are fewer groups, warps share one and split its rows of W. They
+// leave v in shared memory, where it is added up in order once all warps have theirs. k is a multiple of 16.
 #pragma once
 
 #include "kernels/cuda/float_few.cuh"
@@ -24,8 +24,8 @@ struct FloatColumns {
   uint32_t lane, half, first_round, n_rounds;  // the rounds of a block that this warp has
   const uint8_t* rows_of_block;
   uint32_t last_row, row_bytes;
-  // What comes next of W. A lane has its rows in an order of its own, as it has its columns, so that it always keeps
-  // the first half of its sums when two lanes fold theirs.
+  // What comes next of W. A lane orders its rows, like its columns, so that it always keeps the first half of its sums
+  // when two lanes fold theirs.
   LaneBits<F> w[kDepth][kRows];
   uint32_t row[kRows];
 
@@ -96,15 +96,15 @@ struct FloatColumns {
     }
     return v[0];
   }
-  // v of this warp's rounds of a group of 256, `to` of this lane; then, and from group `next` if it is one, w is what
-  // comes after it.
+  // v of this warp's rounds of a group of 256, to the `to` of this lane. Then w is what comes next, from group `next`
+  // on, if there is such a group.
   __device__ __forceinline__ void multiply(const X& x, uint32_t g, uint32_t next, float* to) {
 #pragma unroll 1
     for (uint32_t i = 0; i < n_rounds; i += kDepth, to += kDepth * kPitch) {
       uint32_t from = g;
       if (i + kDepth == n_rounds) {
         to_first_row();
-        if (next < args.k / 256) from = next;  // else some rows again, for nobody: cheaper than a load that may not be
+        if (next < args.k / 256) from = next;  // else some rows again, for nobody: cheaper than a conditional load
       }
 #pragma unroll
       for (int d = 0; d < kDepth; ++d) {

@@ -1,6 +1,6 @@
-// Rows of a float matrix times up to 4 rows of x, or one that is normalized first, at the bits of float_linear.cuh: a
-// half warp is the 16 lanes of a group of 256 of four rows of W, whose weights come while those of the group before are
-// used. k is a multiple of 16.
+// Rows of a float matrix times up to 4 rows of x, or one row that is normalized first, at the bits of float_linear.cuh.
+// A half warp is the 16 lanes of a group of 256, of four rows of W. The weights of the next group are loaded while
+// those of this one are used. k is a multiple of 16.
 #pragma once
 
 #include "kernels/cuda/float_linear.cuh"
@@ -65,8 +65,9 @@ struct FourRows {
   }
 };
 
-// What a workgroup works on, and the first weights of its half warps' rows (`quad` on in the block, group `group`) on
-// their way: weights never change, so where they do not depend on the inputs they are asked for before these are there.
+// What a workgroup works on. The first weights of its half warps' rows (`quad` on in the block, group `group`) are
+// loaded at once: weights never change, so where their place does not depend on the inputs they are asked for before
+// the inputs are there.
 template <Format F>
 __device__ __forceinline__ Job start(const LinearArgs& args, FourRows<F>& rows, uint32_t first_column, uint32_t quad,
                                      uint32_t group, uint32_t lane) {
@@ -141,8 +142,8 @@ __device__ __forceinline__ void float_linear_4(const LinearArgs& args) {
 }
 
 // One row of x, which each workgroup normalizes itself, in the order of kernels/cpu/rms_norm.cpp: a lane has the same
-// values of a group for its sum of squares as for its product. A warp has the rows of both its half warps of the same
-// group, and the workgroups take turns at leaving groups of the row for others. Grid: blocks of kFloatRows rows.
+// values of a group for its sum of squares and for its product. Both half warps of a warp have rows of the same group.
+// The workgroups take turns at writing groups of the normalized row for other kernels. Grid: blocks of kFloatRows rows.
 template <Format F>
 __device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
   constexpr uint32_t kRows = kFloatRows, kGroupsAtOnce = 8;

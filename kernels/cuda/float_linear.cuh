@@ -1,7 +1,7 @@
 // Rows of a float matrix, or of any matrix widened to float, times float rows of x, in the order of docs/arithmetic.md,
 // rule 4: a half warp is the 16 lanes of a group of 256. A workgroup has kFloatRows rows of W and kFloatColumns rows of
-// x; half warps take groups in turn and leave v in shared memory, from where threads add them up in order. The plain
-// way, for what float_few.cuh and float_columns.cuh do not take.
+// x. Half warps take groups in turn and leave v in shared memory, from where threads add them up in order. This is the
+// plain kernel, for what float_few.cuh and float_columns.cuh do not take.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -10,8 +10,8 @@ namespace zinc_rt::cuda {
 
 constexpr uint32_t kFloatGroups = 64;  // between two sums over groups
 
-// The sums of the 16 lanes of a half warp, of kValues values at once, in the order of kernels/common/fold.h; afterwards
-// a lane has that of value lane / (16 / kValues). mask: of the lanes of the warp that come here together.
+// The sums of kValues values over the 16 lanes of a half warp, in the order of kernels/common/fold.h. Afterwards a lane
+// has the sum of value lane / (16 / kValues). mask: the lanes of the warp that come here together.
 template <int kValues>
 __device__ __forceinline__ float fold_values(float (&v)[kValues], uint32_t lane, uint32_t mask) {
 #pragma unroll

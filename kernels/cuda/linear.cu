@@ -1,7 +1,7 @@
-// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS): the shapes of 1
-// (also with the RMS_NORM or the QUANTIZE before them, or the GLU behind them), 8 (also by warps of their own), 16 and
-// 32 rows of x; of 64 with 32 rows of W, and of 128 with 128, by 16 warps or by 8. EMBED's rows and LINEAR on float
-// activations widen the same layout.
+// LINEAR and every op that multiplies by quantized matrices, one image a weight format (ZRT_WEIGHTS). Shapes: 1 row of
+// x (also with the RMS_NORM or QUANTIZE before it, or the GLU behind it), 8 (also by warps), 16 and 32 rows; 64 rows
+// with 32 rows of W, and 128 with 128, by 16 warps or by 8. EMBED's rows, and LINEAR on float activations, widen the
+// same layout.
 #include "kernels/cuda/float_linear.cuh"
 #include "kernels/cuda/linear.cuh"
 #include "kernels/cuda/linear_by_warp.cuh"

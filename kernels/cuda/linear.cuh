@@ -1,9 +1,10 @@
-// Rows of W (quantized, weights.cuh) times rows of x (quantized, args.h): y[t][m] = dot(w[m], x[t]) + bias[m], in the
-// order of docs/arithmetic.md, rule 3. A workgroup has a few rows of x and goes through blocks of kT tiles of 16 rows
-// of W, a grid apart. 8 of its warps take the groups of 256 of its blocks in turn, each by mma.m16n8k32 (or k16, where
-// scales are of 16 values), and leave the group's v in shared memory, from where the other warps add them up in order
-// while the next are made. A warp's next groups are always on their way to shared memory, across blocks. Integer sums
-// are exact in any order, so no shape changes a bit.
+// Rows of W (quantized, weights.cuh) times rows of x (quantized, linear_args.h): y[t][m] = dot(w[m], x[t]) + bias[m],
+// in the order of docs/arithmetic.md, rule 3.
+// A workgroup has a few rows of x and goes through blocks of kT tiles of 16 rows of W; its blocks are a grid apart.
+// Eight of its warps take the groups of 256 of its blocks in turn, each by mma.m16n8k32 (or k16, where scales are of 16
+// values), and leave the group's v in shared memory. The other warps add them up in order meanwhile. A warp's next
+// groups are always on their way to shared memory, across blocks. Integer sums are exact in any order, so no shape
+// changes a bit.
 #pragma once
 
 #include "kernels/cuda/linear_norm.cuh"
@@ -11,7 +12,7 @@
 
 namespace zinc_rt::cuda {
 
-// Which of the workgroups it is that share all blocks.
+// Which of the workgroups that share all blocks this one is.
 struct Sharer {
   uint32_t index, count;
 };
@@ -34,21 +35,22 @@ struct FewShape {
                             kAdders = linear_adders(C::kColumnTiles);
 };
 
-// A group of the n_rows rows after the last whole tile, which begins at `from`, to where it is used from.
+// Copies a group of the n_rows rows behind the last whole tile, which begins at `from`, to where it is used.
 template <Format F>
 __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t n_steps, uint32_t lane) {
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
 }
 
-// GLU of a warp's sums, of which the first 16 are gate's and the others up's. They are there by then: y may be gate.
+// GLU of a warp's sums: the first 16 are gate's, the others up's. All of them are read before y is written, which may
+// be gate.
 __device__ __forceinline__ void put_glu(const LinearArgs& args, const Target& target, float sum) {
   const float up = __shfl_xor_sync(0xFFFFFFFFu, sum, 16);
   if (threadIdx.x % 32 < 16 && target.y != nullptr) args.glu[target.y - args.parts[0].y] = activate(args.act, sum) * up;
 }
 
-// What the other warps do: the v of each round's groups to sums, and whole sums to y. Where a block's sums go, and what
-// they are added to, is asked for when the block before is done.
+// What the other warps do: they add the v of each round's groups to sums, and whole sums to y. Where the sums of a
+// block go, and what is added to them, is loaded when the block before is done.
 template <Format F, class C, bool kGlu, class JobAt>
 __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Sharer& sharer, const float* planes,
                                              uint32_t first_column, uint32_t n_groups, uint32_t n_blocks,
@@ -76,7 +78,7 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   begin_block();
   for (uint32_t round = 0; round < n_rounds; ++round) {
     __syncthreads();
-    // Of a block so many as the round has.
+    // The groups of a block that this round has.
     for (uint32_t i = 0; i < kWarps && added.block < n_blocks;) {
       const uint32_t n = min(kWarps - i, n_groups - added.group);
       const bool is_last = added.group + n == n_groups;
@@ -104,9 +106,9 @@ __device__ __forceinline__ void add_in_order(const LinearArgs& args, const Share
   }
 }
 
-// Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. Of more than
-// one tile a block, all matrices have whole blocks. kNorm: x is one row of floats, of which each workgroup makes the
-// quantized row itself, behind its groups or in scratch memory. kGlu: a block is a tile of gate and one of up.
+// Grid: workgroups that share the blocks of all parts and of all items of experts; parts of the rows of x. With more
+// than one tile a block, all matrices have whole blocks. kNorm: x is one row of floats; each workgroup makes the
+// quantized row itself, behind its groups or in scratch memory. kGlu: a block is a tile of gate and a tile of up.
 template <Format F, class C, bool kNorm = false, bool kGlu = false>
 __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sharer) {
   using T = Traits<F>;
@@ -135,8 +137,8 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   asked.advance(warp, n_groups);
   uint32_t asked_block = kAbsent;
   const uint8_t* asked_from = nullptr;
-  // Of groups of rows after the last whole tile, which lie as in the file, nothing is asked for: a bit of each slot, of
-  // the one that is used next the lowest.
+  // Groups of rows behind the last whole tile lie as in the file, and are not asked for ahead: a bit for each slot, the
+  // lowest for the slot that is used next.
   uint32_t is_plain = 0;
   // The weights of the warp's next group.
   const auto ask = [&](uint8_t* slot) {
@@ -174,9 +176,9 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
     const uint32_t own_blocks = sharer.index < n_blocks ? (n_blocks - 1 - sharer.index) / sharer.count + 1 : 0;
     n_rounds = (own_blocks * n_groups + kWarps - 1) / kWarps;
   };
-  // Weights never change, so the first are on their way before the inputs are there, where they do not depend on them;
-  // and all that can be known before is. Loads queue up behind the copies, so a norm's row is asked for behind one
-  // group a warp, and the other groups behind the row; and experts' x before their weights.
+  // Weights never change. So where they do not depend on the inputs, the first of them are asked for before the inputs
+  // are there, and so is all else that is known before. Loads queue up behind copies: the row of a norm is asked for
+  // behind one group a warp and in front of the other groups, and x of experts in front of their weights.
   constexpr uint32_t kBefore = kNorm ? 1 : S::kDepth;
   constexpr bool kSetsFirst = C::kColumnTiles == 0;  // more columns have no registers for it
   const uint32_t first_column = blockIdx.y * C::kColumns;

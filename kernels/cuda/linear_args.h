@@ -6,10 +6,10 @@
 
 namespace zinc_rt::cuda {
 
-// Quantized activations of n rows of k values: the values, then the sums, then the scales of all rows. That is as many
-// bytes as the blocks of kernels/common/act_q8.h take. In 32 values, value i lies at word_of(i / 4) * 4 + i % 4, so
-// that a lane of an integer matrix product reads its two words at once. Sums: q8a256: int16 of 16 values; q8a32: int32
-// of 32 values.
+// Quantized activations of n rows of k values: first the values, then the sums, then the scales of all rows. That is as
+// many bytes as the blocks of kernels/common/act_q8.h take. In a block of 32, value i lies at word_of(i / 4) * 4 + i %
+// 4, so that a lane of an integer matrix product loads its two words at once. Sums: int16 of 16 values (q8a256), int32
+// of 32 values (q8a32).
 struct Q8Rows {
   int8_t* qs;
   void* sums;
@@ -23,7 +23,7 @@ ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
   return quad < 4 ? 2 * quad : 2 * (quad - 4) + 1;
 }
 
-// A matrix product with up to three weight matrices side by side (q, k, v), or with the experts' that rows have chosen.
+// A matrix product with up to three weight matrices side by side (q, k, v), or with the experts that rows have chosen.
 struct LinearPart {
   Address<const void> w;
   Address<const float> bias;          // null: none
@@ -39,8 +39,8 @@ struct LinearArgs {
   Address<const void> x;
   Address<const StepHeader> step;
   Address<float> residual;  // not null: residual += y
-  // Not 0: the launch before this one is a product that waits for its inputs and only then lets this one start, and
-  // whose inputs are this one's too. So they are there.
+  // Not 0: the launch before this one is a product with the same inputs, and it let this one start only after it had
+  // waited for them. So the inputs are there.
   uint32_t is_beside;
   // Experts. x_rows is 1 or `choices`: rows of x of a token. ids: the chosen experts, one a choice.
   Address<const int32_t> ids;
@@ -55,8 +55,8 @@ struct LinearArgs {
   Address<uint8_t> normed;
   float norm_eps, inverse_k;
   uint32_t block_rows, sharers;  // float_columns.cuh
-  // Where x is one row (of experts one a choice) of floats that the product quantizes itself: what QUANTIZE would
-  // leave.
+  // Where x is one row of floats (of experts: one a choice) that the product quantizes itself: where it leaves the
+  // quantized row.
   Address<void> quantized;
   // Where parts[0] is gate and parts[1] up, as many rows of one type: act(gate) * up, laid out as y of both.
   Address<float> glu;
@@ -67,24 +67,24 @@ struct MixedArgs {
   LinearArgs of[2];
   uint32_t n_first;
 };
-// The product of a float matrix of one row that is normalized first (linear_4_norm): the row besides as those want it
-// who read it too, as floats and quantized. Null: nobody.
+// The product of a float matrix and one row that is normalized first (linear_4_norm). The normalized row besides, as
+// floats and quantized, for others that read it. Null: nobody does.
 struct NormedArgs {
   LinearArgs linear;
   Address<float> floats;
   Address<void> q8a32, q8a256;
 };
-// A normalized row in blocks of 32 or 256, so that each workgroup's is aligned; as long as there is room for the sums
-// of its groups.
+// Bytes of a normalized row in blocks of 32 or 256, rounded up so that each workgroup's is aligned, and at least the
+// sums of its groups.
 ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
   return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
 
 // The product of few rows of x (linear.cuh): 8 warps, each with room for some groups of a block of `tiles` tiles of W,
-// and warps that add up; before the groups, twice, v of a group a warp, 20 floats a tile and row of x. column_tiles: of
-// 8 rows of x; 0: one row. A multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: three
-// fit of up to 8 rows of x by a tile, two of more.
+// and warps that add up. In front of the groups lies v of a group a warp, twice, 20 floats a tile and row of x.
+// column_tiles: tiles of 8 rows of x; 0: one row. A multiprocessor has 228 KB, and a workgroup takes 1 KB more than it
+// asks for: three workgroups fit of a tile by up to 8 rows of x, two of more.
 constexpr uint32_t linear_adders(uint32_t column_tiles) {
   return column_tiles < 2 ? 1 : column_tiles;
 }
@@ -100,7 +100,7 @@ constexpr uint32_t linear_v_bytes(uint32_t tiles, uint32_t column_tiles) {
 constexpr uint32_t linear_depth(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
   const uint32_t most = shared_of(linear_workgroups(tiles, column_tiles)) - kKilobyte;
   const uint32_t depth = (most - linear_v_bytes(tiles, column_tiles)) / (8 * tiles * tile_bytes);
-  const uint32_t enough = column_tiles == 0 ? 2 : 4;  // of one row more leave the next launch no place to begin in
+  const uint32_t enough = column_tiles == 0 ? 2 : 4;  // of one row, more leave the next launch no place to begin in
   return depth < 2 ? 2 : depth > enough ? enough : depth;
 }
 constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, uint32_t tile_bytes) {
@@ -109,7 +109,7 @@ constexpr uint32_t linear_shared_bytes(uint32_t tiles, uint32_t column_tiles, ui
 constexpr uint32_t linear_most_shared(uint32_t tiles, uint32_t column_tiles) {  // with which as many fit
   return shared_of(linear_workgroups(tiles, column_tiles));
 }
-// Where a warp has its x's scales and sums of a group of blocks of 32: 16 bytes for two columns of a step.
+// Where a warp keeps the scales and sums of its x for a group of blocks of 32: 16 bytes for two columns of a step.
 ZRT_CUDA_HD constexpr uint32_t column_scratch_bytes(uint32_t column_tiles) {
   return column_tiles * 8 * 4 * 16;
 }
@@ -125,9 +125,9 @@ constexpr uint32_t by_warp_shared_bytes(uint32_t tile_bytes, bool is_block_32) {
   return 8 * (by_warp_depth(tile_bytes) * tile_bytes + (is_block_32 ? column_scratch_bytes(1) : 0));
 }
 
-// The products of many rows of x (linear_tile.cuh), 128 rows of W by 128 of x a workgroup, and 32 by 64: tiles of 16
-// rows of W, rows of x, threads. Shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a row),
-// its sums (32 bytes a row), its scales (one a row, or one a block of 32).
+// The products of many rows of x (linear_tile.cuh): workgroups of 128 rows of W by 128 of x, and of 32 by 64. tiles: of
+// 16 rows of W. columns: rows of x. Shared memory has groups of 256 of both, one a stage: W, x (kTileXPitch bytes a
+// row), the sums of x (32 bytes a row), its scales (one a row, or one a block of 32).
 struct TileShape {
   uint32_t tiles, columns, threads;
 };
@@ -146,15 +146,15 @@ constexpr uint32_t tile_stages(uint32_t tiles, uint32_t stage_bytes) {
 // Products of float matrices. Rows of W and of x of a workgroup of float_linear.cuh, whose rows of W float_few.cuh has
 // too for up to kLeastColumns rows of x.
 constexpr uint32_t kFloatRows = 8, kFloatColumns = 8, kLeastColumns = 4;
-// Several rows of x (float_columns.cuh), by 8 warps, each with the next kColumnsDepth rounds of W on their way. A round
-// is the rows of W by which a warp multiplies at once: 32 values of v, kColumnsPitch floats apart from the next's so
-// that rows and columns can be read as they are written. Shared memory has 256 values of each column for each warp,
-// y, v of 8 groups twice, and where the columns' rows begin.
+// Several rows of x (float_columns.cuh), by 8 warps, each with the next kColumnsDepth rounds of W loaded ahead. A round
+// is the rows of W that a warp multiplies at once: 32 values of v, kColumnsPitch floats apart from the next round's so
+// that rows and columns are read as they are written. Shared memory has 256 values of each column for each warp, y, v
+// of 8 groups twice, and where the columns' rows begin.
 constexpr uint32_t kColumnsThreads = 256, kColumnsDepth = 2, kColumnsPitch = 33;
 struct FloatColumnsShape {
   uint32_t columns;
 
-  // Half warps have the same columns, or half of them each, which lie so that they meet in no bank.
+  // Half warps have the same columns, or half of them each, laid out so that they use different banks.
   ZRT_CUDA_HD constexpr uint32_t halves() const { return columns == 16 ? 2 : 1; }
   ZRT_CUDA_HD constexpr uint32_t round() const { return 32 / columns; }
   ZRT_CUDA_HD constexpr uint32_t x_place(uint32_t column) const {

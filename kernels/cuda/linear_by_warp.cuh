@@ -1,15 +1,15 @@
-// The product of linear.cuh for items of experts, of up to 8 rows of x each: there are so many blocks of 16 rows of W
-// that every warp takes whole ones, of which it adds up the groups itself, in order. So warps never wait for each
-// other, and each has its next groups on their way to shared memory, across blocks and items. All matrices have whole
-// tiles, and y is added to nothing.
+// The product of linear.cuh for items of experts with up to 8 rows of x each. There are so many blocks of 16 rows of W
+// that every warp takes whole ones and adds up their groups itself, in order. So no warp waits for another, and each
+// has its next groups on their way to shared memory, across blocks and items. All matrices have whole tiles, and y has
+// no residual.
 #pragma once
 
 #include "kernels/cuda/linear_group.cuh"
 
 namespace zinc_rt::cuda {
 
-// The blocks of a warp, one after another: every kWarps-th of those of its workgroup, which lie together, so that the
-// warps of a workgroup read x of an item or two, out of the L1.
+// The blocks of a warp, one after another: every kWarps-th of those of its workgroup. These lie together, so that the
+// warps of a workgroup read x of one or two items, out of the L1.
 struct OwnBlocks {
   uint32_t item, block;  // of the item
   uint32_t n_left;

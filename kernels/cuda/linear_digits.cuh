@@ -1,12 +1,13 @@
-// Products of some rows of x (linear.cuh's contract, its bits) with quantized weights of 256 values a block, on a
-// warpgroup's integer products. Codes meet their sub-scale before the product, as two digits of a byte (digits.cuh),
-// and the tensor cores sum up a whole group of 256 for each. Other kernels multiply each sum of 16 or 32 by its
-// sub-scale instead, once a row of x.
-// A workgroup has 64 rows of W and all rows of x, or a tile of their rows. Some warpgroups take stages of k in turn and
-// leave v of each in shared memory; one adds them up, in order; a warp of the last one copies W and x (digit_rows.cu)
-// to shared memory, stages ahead. A stage is a group of k; or it is several, of fewer rows of W, that are multiplied
-// together: each by the x of all of them, of which only its own is of use. Tensor cores have time for that, and twice
-// or four times as many workgroups share the rows.
+// Products of some rows of x (the contract and the bits of linear.cuh) with quantized weights of 256 values a block, on
+// a warpgroup's integer products. Codes are multiplied by their sub-scale before the product, as two digits of a byte
+// (digits.cuh), and the tensor cores sum up a whole group of 256 for each digit. Other kernels multiply each sum of 16
+// or 32 values by its sub-scale, once a row of x.
+// A workgroup has 64 rows of W and all rows of x, or a tile of them. Some warpgroups take stages of k in turn and leave
+// v of each in shared memory; one warpgroup adds them up in order; one warp of the last warpgroup copies W and x
+// (digit_rows.cu) to shared memory, stages ahead.
+// A stage is a group of k. Or it is several groups of fewer rows of W, which are multiplied together: each by the x of
+// all of them, of which only its own counts. Tensor cores have time for that, and two or four times as many workgroups
+// share the rows.
 #pragma once
 
 #include "kernels/cuda/digits.cuh"
@@ -15,8 +16,8 @@
 #if defined(ZRT_HAS_WGMMA)
 namespace zinc_rt::cuda {
 
-// The groups of kTiles tiles of W to stages of kGroups of them, behind x_bytes of each, by a warp: those of a tile lie
-// after one another.
+// A warp copies the groups of kTiles tiles of W to stages of kGroups groups, behind x_bytes of each. The groups of a
+// tile lie one after another.
 template <Format F, uint32_t kTiles, uint32_t kGroups = 1>
 __device__ __forceinline__ void copy_groups_of_w(Stages& stages, uint32_t x_bytes, const Job& job, uint32_t k,
                                                  uint32_t lane) {
@@ -49,14 +50,15 @@ struct DigitsProduct {
   static constexpr uint32_t kColumns = kShape.columns, kSplits = kShape.splits, kGroups = kShape.groups,
                             kAllColumns = kGroups * kColumns, kTiles = digits_rows(kGroups) / 16,
                             kTileBytes = 16 * T::kBytes;
-  // In a stage: x of its groups, the values by halves of 128 of all of them, since an instruction reads their rows one
-  // after another, then what else digit_rows.cu leaves of each; then tiles of W, the groups of each after one another.
+  // A stage has x of its groups first: the values by halves of 128 of all groups, since an instruction reads their rows
+  // one after another, then what else digit_rows.cu leaves of each. Then tiles of W, the groups of each one after
+  // another.
   static constexpr uint32_t kHalf = kColumns * 128, kRest = kColumns * 36, kXBytes = digits_x_bytes(kColumns),
                             kAllXBytes = kGroups * kXBytes, kStageBytes = digits_stage_bytes(kShape, T::kBytes),
                             kStages = digits_stages(kShape, T::kBytes), kPlaneBytes = digits_plane_bytes(kShape);
   static_assert(2 * kHalf + kRest == kXBytes);
-  // v of a group: its columns after one another, and the scales of x, which v meets when it is added. A thread that
-  // adds has fours of rows of W, of columns kAtOnce apart.
+  // v of a group: its columns one after another, then the scales of x, by which v is multiplied when it is added. A
+  // thread that adds has four rows of W at a time, of columns kAtOnce apart.
   static constexpr uint32_t kPitch = digits_pitch(kGroups), kGroupFloats = kColumns * (kPitch + 1),
                             kFours = digits_rows(kGroups) / 4, kAtOnce = 128 / kFours,
                             kQuads = (kColumns + kAtOnce - 1) / kAtOnce;
@@ -190,8 +192,8 @@ struct DigitsProduct {
     }
   }
 
-  // v of the groups of a stage; the warp has a tile of one of them. What it makes of a group that k has not, in the
-  // last stage, nobody reads.
+  // v of the groups of a stage; the warp has a tile of one of them. Past the last group of k, in the last stage, it
+  // computes values that nobody reads.
   __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t warp,
                                            uint32_t lane) const {
     const uint32_t own = warp / kTiles, tile = warp % kTiles;  // group of the stage, tile of the block
@@ -201,7 +203,7 @@ struct DigitsProduct {
     const KScales scales[2] = {group.scales(0), group.scales(1)};
     const uint64_t b = wgmma_operand(stage);
     int low[kAllColumns / 2], upper[kAllColumns / 2];
-    // Steps are asked for ahead, and so many may be in products at once, as there are registers for.
+    // Steps are asked for ahead; as many may be in products at once as there are registers for.
     constexpr int kAhead = kAllColumns <= 16 ? 4 : 2, kAtOnceSteps = kAllColumns <= 16 ? 3 : 2;
     Step steps[kAhead];
 #pragma unroll

@@ -1,9 +1,10 @@
-// Products by digits of sub-scales (linear_digits.cuh) of many rows of x, or of items of experts: a workgroup has 128
-// rows of W and up to 128 of x at a time, a warpgroup 64 of those of W and all of x, whose groups it adds up itself, in
-// order. Of fewer rows of x, as most items and the last tile of all rows have, it multiplies the next of 16, 32 and 64.
-// The sums of the upper digits, times what these stand for, become the accumulators of the lower ones, which wait in
-// registers: another set of sums would take more of them. While a warpgroup closes a group, the other one's products
-// run. A warp of the last warpgroup copies W, a thread x, stages ahead, across tiles.
+// Products by digits of sub-scales (linear_digits.cuh) of many rows of x, or of items of experts. A workgroup has 128
+// rows of W and up to 128 of x at a time, a warpgroup 64 of these rows of W and all of x, whose groups it adds up
+// itself, in order. With fewer rows of x, as most items and the last tile have, it multiplies the next of 16, 32 and
+// 64.
+// The sums of the upper digits, times kUpper, become the accumulators of the lower ones, which wait in registers:
+// another set of sums would take more registers. While one warpgroup closes a group, the products of the other run. A
+// warp of the last warpgroup copies W, a thread copies x, stages ahead, across tiles.
 #pragma once
 
 #include "kernels/cuda/linear_digits.cuh"
@@ -32,7 +33,7 @@ struct DigitsTile {
         n_tiles(linear_args.n_blocks * n_x_tiles),
         is_expert(linear_args.choices != 0) {}
 
-  // Workgroups that run at the same time share rows of W, of experts those of x.
+  // Workgroups that run at the same time share rows of W; those of experts share rows of x.
   __device__ __forceinline__ uint32_t block_of(uint32_t tile) const {
     return is_expert ? tile % args.n_blocks : tile / n_x_tiles;
   }
@@ -42,7 +43,7 @@ struct DigitsTile {
   __device__ __forceinline__ Job job_at(uint32_t tile) const {
     return job_of<kTiles>(args, block_of(tile), x_tile_of(tile), n_rows);
   }
-  // Rows of x, as many as there is a product for.
+  // Rows of x, rounded up to a number for which there is a product.
   __device__ __forceinline__ uint32_t columns_of(uint32_t tile) const {
     const uint32_t x_tile = x_tile_of(tile),
                    n = is_expert ? static_cast<uint32_t>(args.items[1 + 3 * x_tile + 2]) : n_rows - x_tile * kColumns;
@@ -65,7 +66,7 @@ struct DigitsTile {
     }
   }
 
-  // What a warp does that has tile `own` of 16 rows of each block.
+  // The work of the warp that has tile `own` of 16 rows of each block.
   __device__ __forceinline__ void multiply_all(Stages stages, uint32_t own, uint32_t lane) const {
     for (uint32_t tile = blockIdx.x; tile < n_tiles; tile += gridDim.x) {
       switch (columns_of(tile)) {

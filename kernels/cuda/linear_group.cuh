@@ -1,5 +1,5 @@
-// v of a group of 256 of k, of tiles of 16 rows of W that lie in shared memory and a few rows of x: what linear.cuh
-// adds up in order.
+// v of a group of 256 of k, for tiles of 16 rows of W in shared memory and a few rows of x. linear.cuh adds these up in
+// order.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"
@@ -13,11 +13,11 @@ struct alignas(16) TwoBlocks {
   float d[2], sum[2];
 };
 
-// x of a launch, and what v of a group is: of up to 8 kN rows of x. A lane knows the rows of x that it reads: those of
-// the columns that the B operands of an mma have in it. All x of a group is asked for at once, so that a group waits
-// for the L2 once, not once a step; and by `ask`, while the group before it is added up, where there are registers for
-// that (kAhead), else when the group is there. kHoldsRows: where rows begin is kept in registers, not computed for each
-// group.
+// x of a launch, and what v of a group is, for up to 8 kN rows of x. A lane knows where the rows of x begin that it
+// reads: those of the columns that it has in the B operands of an mma. All x of a group is asked for at once, so that a
+// group waits for the L2 once and not once a step. It is asked for by `ask` while the group before is added up, where
+// there are registers for that (kAhead), else when the group is there. kHoldsRows: where rows begin is kept in
+// registers, not computed for each group.
 template <Format F, int kN, bool kHoldsRows = false>
 struct Columns {
   using T = Traits<F>;
@@ -54,8 +54,8 @@ struct Columns {
     if constexpr (kAhead) load(g, n_steps);
   }
 
-  // v of a group: of a column tile those of columns lane % 4 * 2 and the next with row lane / 4, then with row 8 more.
-  // scratch: of blocks of 32, shared memory of the warp's own, column_scratch_bytes.
+  // v of a group: for each column tile the values of columns lane % 4 * 2 and the next, of row lane / 4 and of the row
+  // 8 further. scratch: for blocks of 32, shared memory of the warp's own, column_scratch_bytes.
   __device__ __forceinline__ void values(const Group<F>& group, uint32_t g, float* scratch, float (&v)[kN][4]) {
     if constexpr (!kAhead) load(g, group.n_steps);
     if constexpr (T::kBlock == 32)
@@ -109,7 +109,7 @@ struct Columns {
     }
   }
 
-  // Products of all steps are made, also of those that a short group has not: so none waits for the one before it.
+  // All steps are computed, also those that a short group does not have: then none waits for the one before it.
   __device__ __forceinline__ void blocks(const Group<F>& group, TwoBlocks* scratch, float (&v)[kN][4]) const {
 #pragma unroll
     for (int n = 0; n < kN; ++n) {

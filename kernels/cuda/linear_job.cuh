@@ -1,5 +1,4 @@
-// What the workgroups of a product share out among themselves: matrices side by side, experts, rows of x; and where
-// results go.
+// What the workgroups of a product share: matrices side by side, experts, rows of x; and where results go.
 #pragma once
 
 #include "kernels/cuda/weights.cuh"
@@ -48,8 +47,8 @@ __device__ __forceinline__ void add_step(int (&isum)[4], const uint32_t (&a)[4],
   }
 }
 
-// What 256-value formats take off codes, and minimums, meet x in its sums of 16 values alone: a product with 16 values
-// of k.
+// Offsets of codes and minimums of 256-value formats: both are multiplied by the sums of 16 values of x, so one product
+// with 16 values of k does them.
 template <Format F>
 constexpr bool kHasSums = Traits<F>::kBlock == 256 && (Traits<F>::kOffset != 0 || Traits<F>::kMin != 0);
 
@@ -90,8 +89,8 @@ __device__ __forceinline__ float super_value(const KScales& s, int isum, int sum
   return T::kMin != 0 ? less_minimums(s, sum, static_cast<float>(sums)) : sum * s.d;
 }
 
-// A product beside another (args.is_beside) waits when it is done, since the end of a kernel stands for the end of all
-// before it. Every thread calls both.
+// A product that runs beside another (args.is_beside) waits at its end, since the end of a kernel means that all
+// kernels before it have ended. Every thread calls both.
 __device__ __forceinline__ void begin_product(const LinearArgs& args) {
   if (args.is_beside != 0) return;
   wait_for_inputs();
@@ -184,7 +183,7 @@ __device__ __forceinline__ void put(const LinearArgs& args, const Job& job, uint
   if (args.residual != nullptr) args.residual[at] = args.residual[at] + v;
 }
 
-// Where a thread puts a sum, and what that is added to, which is on its way before the sum is there.
+// Where a thread puts a sum, and what is added to it, which is loaded before the sum is there.
 struct Target {
   float *y = nullptr, *residual = nullptr;  // null: nowhere; nothing is added to
   float bias, before;
@@ -210,8 +209,8 @@ struct Target {
   }
 };
 
-// A lane's sums of a product to y: of 8 columns each two of its first row of W and two of the row 8 further. What is
-// added to is loaded for some columns at once.
+// A lane's sums of a product to y: of 8 columns each, two of its first row of W and two of the row 8 further. What is
+// added to them is loaded for some columns at once.
 template <uint32_t kColumns>
 __device__ __forceinline__ void put_all(const LinearArgs& args, const Job& job, const float (&acc)[kColumns / 2],
                                         uint32_t first_column, uint32_t first_row, uint32_t lane) {

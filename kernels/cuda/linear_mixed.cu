@@ -1,6 +1,6 @@
-// Products of one row and the RMS_NORM before them, by matrices of two types side by side, as q, k and v are in files
-// of mixed types: one of ZRT_WEIGHTS, and Q6_K. The first workgroups have the one, the others the other. A second
-// launch would make the row again, and only when the first has its inputs.
+// Products of one row, and the RMS_NORM before them, by matrices of two types side by side, as q, k and v are in files
+// of mixed types: one of ZRT_WEIGHTS, and Q6_K. The first workgroups have the one type, the others the other. A second
+// launch would normalize the row again, and only once the first has its inputs.
 #include "kernels/cuda/linear.cuh"
 
 using namespace zinc_rt::cuda;

@@ -1,6 +1,6 @@
-// The x of a product of one row that its workgroups make themselves, each all of it: RMS_NORM of a row of floats, then
+// The x of a product of one row, which each workgroup makes whole by itself: RMS_NORM of a row of floats, then
 // QUANTIZE, in the orders of kernels/cpu/rms_norm.cpp and quantize.cpp. Half warps sum up the squares of a group of 256
-// each; then warps have the same groups again, in which a lane has the values of its words of an integer product.
+// each. Then warps have the same groups again; a lane has the values of its words of an integer product.
 #pragma once
 
 #include "kernels/cuda/linear_job.cuh"

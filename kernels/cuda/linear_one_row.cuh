@@ -1,13 +1,13 @@
-// v of a group of 256 of k, of one row of x and some tiles of 16 rows of W that lie in shared memory: what linear.cuh
-// adds up in order.
+// v of a group of 256 of k, for one row of x and some tiles of 16 rows of W in shared memory. linear.cuh adds these up
+// in order.
 #pragma once
 
 #include "kernels/cuda/linear_group.cuh"
 
 namespace zinc_rt::cuda {
 
-// Of a row of a group of a 256-value format the sub-scales of a pair of steps, lane % 4, as signed bytes, and its
-// minimums: where they are of 32 values, two in the lower half word, and in the upper one.
+// The sub-scales of a pair of steps (lane % 4) of a row of a group of a 256-value format, as signed bytes, and its
+// minimums: two in the lower half word, and two in the upper one where they are of 16 values.
 struct PairScales {
   uint32_t sc, m;
 };
@@ -56,10 +56,10 @@ __device__ __forceinline__ int sum_over_four(const int (&numbers)[kN], uint32_t 
   return (is_odd ? half[kN / 2 - 1] : half[0]) + __shfl_xor_sync(kAll, is_odd ? half[0] : half[kN / 2 - 1], 1);
 }
 
-// What Columns does, of one row of x and blocks of kT tiles: column s of the B operand is for step s, so that one sum
-// collects all steps of a group, each in its own column, and every lane has a pair of steps, lane % 4, of two rows of W
-// left. A warp's instructions for logic, shifts and selections take two cycles each; products and multiplications have
-// units of their own, which so do what they can.
+// What Columns does, for one row of x and blocks of kT tiles. Column s of the B operand is for step s: one sum then
+// collects all steps of a group, each in its own column, and every lane is left with a pair of steps (lane % 4) of two
+// rows of W. Instructions for logic, shifts and selections take a warp two cycles each; products and multiplications
+// have units of their own, so these do what they can.
 template <Format F, int kTiles>
 struct OneColumn {
   using T = Traits<F>;

@@ -1,7 +1,7 @@
 // MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights. Order:
-// kernels/cpu/moe_gate_topk.cpp. A warp a token, whose lanes have all experts in registers; a workgroup
-// a token where they are too many for that. Products that read each expert's weights once want the choices of all
-// tokens sorted by expert: for few tokens the launch that chooses does that too.
+// kernels/cpu/moe_gate_topk.cpp. A token is computed by a warp, whose lanes have all experts in registers, or by a
+// workgroup where there are too many experts for that. Products that read each expert's weights once want the choices
+// of all tokens sorted by expert: for few tokens the launch that chooses does that too.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;
@@ -18,8 +18,8 @@ __device__ __forceinline__ float float_of(uint32_t key) {
   return __uint_as_float(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
 }
 
-// A token's choice, of up to 32 kHeld experts and up to 32 choices, by a warp; register i of a lane has expert lane +
-// 32 i. Lane j gets choice j, which it writes.
+// The choices of a token, of up to 32 kHeld experts and up to 32 choices, by a warp. Register i of a lane has expert
+// lane + 32 i. Lane j gets choice j and writes it.
 template <int kHeld>
 __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
@@ -44,7 +44,8 @@ __device__ __forceinline__ uint32_t choose(const OpArgs& args, uint32_t t) {
     p[i] = keys[i] != 0 ? exact::exp(p[i] - most) : 0.0f;
   }
   const bool has_nan = __ballot_sync(kAll, is_nan ? 1 : 0) != 0;
-  // The sum of each lane of the order, in both half warps: its experts are 16 apart. What is none adds nothing.
+  // The sum of each lane of the order, in both half warps: its experts are 16 apart. Experts that do not exist add
+  // nothing.
   float sum = 0.0f;
 #pragma unroll
   for (int i = 0; i < kHeld; ++i) {
@@ -163,9 +164,9 @@ extern "C" __global__ void moe_gate_topk(const __grid_constant__ OpArgs args) {
   }
 }
 
-// From the choices of each expert (counts; [e]: those of none) to where its first is in the order, and to items, each a
-// product's of up to `most` choices of an expert: [n_items], then (expert, first, count) each. Choices of no expert
-// make items of their own, which give NaN. By a warp, whose lanes have experts that lie together.
+// From the number of choices of each expert (counts; [e]: choices of no expert) to where its first choice is in the
+// order, and to items, each with up to `most` choices of an expert: [n_items], then (expert, first, count) each.
+// Choices of no expert make items of their own, which give NaN. By a warp; the experts of a lane lie together.
 __device__ inline void set_items(const uint32_t* counts, uint32_t* places, uint32_t e, uint32_t most, int32_t* items) {
   const uint32_t lane = threadIdx.x % 32, each = e / 32 + 1, first = min(lane * each, e + 1),
                  end = min(first + each, e + 1);
@@ -205,7 +206,7 @@ __device__ __forceinline__ void gate_topk_sorted(const OpArgs& args) {
   let_next_start();
   for (uint32_t t = warp; t < n; t += blockDim.x / 32) {
     const uint32_t x = min(choose<kHeld>(args, t), e);
-    // Which of an expert's choices this is is chance; no sum meets another column.
+    // The order among an expert's choices is arbitrary: sums of different columns do not meet.
     if (lane < n_used) chosen[t * n_used + lane] = x | atomicAdd(&counts[x], 1) << 16;
   }
   __syncthreads();
@@ -244,7 +245,7 @@ extern "C" __global__ void moe_group(const __grid_constant__ OpArgs args) {
     set_items(counts, places, e, args.symbols[symbol::MoeGroup::columns],
               args.buffer<int32_t>(binding::MoeGroup::items));
   __syncthreads();
-  // Which column a choice gets is chance; no sum meets another column.
+  // Which column a choice gets is arbitrary: sums of different columns do not meet.
   for (uint32_t i = threadIdx.x; i < n; i += blockDim.x)
     order[atomicAdd(&places[expert_of(i)], 1)] = static_cast<int32_t>(i);
 }

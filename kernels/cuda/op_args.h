@@ -19,8 +19,8 @@ namespace zinc_rt::cuda {
 template <class T>
 using Address = T*;
 #else
-// On the host arguments are planned before anything has an address: a place is what a packet's operand is, or memory
-// that the plan asks for. Binding a plan (cpp/ring/cuda/cuda_graph.cpp) puts the address where the place was.
+// On the host arguments are planned before anything has an address. A place says which operand of a packet an argument
+// is, or which memory that the plan asks for. cpp/ring/cuda/cuda_graph.cpp puts the address where the place was.
 struct Place {
   uint64_t word = 0;  // 0: absent
   explicit operator bool() const { return word != 0; }
@@ -71,7 +71,7 @@ struct OpArgs {
   }
   __device__ uint32_t dim(int i) const { return dim_of(symbols[i], step); }
 #else
-  // The first buffers or symbols, all that have names in Names.
+  // Sets the first buffers or symbols: all that have names in Names.
   template <class Names>
   void set_buffers(const typename Names::template Of<Place>& values) {
     static_assert(sizeof(values) == Names::kCount * sizeof(Place) && Names::kCount <= kMaxBindings);
@@ -90,7 +90,8 @@ struct OpArgs {
 #endif
 };
 
-// Buffers: an op's operands, but of kernels that have others, or more. Which may be null the kernels say.
+// The names of buffers. A kernel that is not here has the operands of its op (kernels/common/operands.h). Each kernel
+// says which may be null.
 namespace binding {
 using namespace zinc_rt::operand;
 // FLASH_ATTN and FLASH_ATTN_BATCHED, with the QUANTIZE of their rows and these as digit_rows.cu makes them.
@@ -105,7 +106,8 @@ ZRT_NAMES(GluQuantize, gate, up, y, quantized, digits)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 }  // namespace binding
 
-// Symbols. Where a kernel has its op's (cpp/ring/cuda/plan/op_symbols.h) behind the rows, they have their names.
+// The names of symbols, rows first. Where a kernel has the symbols of its op behind the rows
+// (cpp/ring/cuda/plan/op_symbols.h), they have the same names.
 namespace symbol {
 ZRT_NAMES(Rows, rows)
 ZRT_NAMES(Row, rows, width)  // values of a row
@@ -114,12 +116,12 @@ ZRT_NAMES(Rope, rows, d, p)
 ZRT_NAMES(KvWrite, rows, nk, nv, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
 // q_parts, k_parts: of a row, each of whole heads, where heads are larger than a warp's.
 ZRT_NAMES(RopeKvWrite, rows, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_v, q_parts, k_parts)
-// chunks, floats: records that there is room for of a head, and of each. parts_at_once: workgroups of a token and kv
-// head that run beside each other. group: heads of a kv head. run_tokens: of a tile of a run at most, 0: there are no
-// runs. is_runs_only: other tokens have left no records.
+// chunks: records of a head that there is room for; floats: of a record. parts_at_once: workgroups of a token and kv
+// head that run side by side. group: heads of a kv head. run_tokens: tokens of a run's tile at most, 0: there are no
+// runs. is_runs_only: only tokens of runs have left records.
 ZRT_NAMES(Attention, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, chunks, floats, quantized_dtype, parts_at_once, group,
           run_tokens, is_runs_only, digit_columns)
-// tile_tokens: of a tile at most. tiles_at_once: that run beside each other.
+// tile_tokens: tokens of a tile at most. tiles_at_once: tiles that run side by side.
 ZRT_NAMES(AttentionTiles, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, tile_tokens, tiles_at_once)
 // columns: choices of an item at most.
 ZRT_NAMES(GateTopk, rows, e, columns)

@@ -1,8 +1,7 @@
-// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order; here candidates are
-// sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending), and the sums, which are
-// serial by definition, are one thread's over what all have loaded.
-// Scratch: six words a logit and row, at least two a part; sample_parts leaves the best of each part of
-// a row at its beginning.
+// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order. Here candidates are
+// sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending). The sums are serial by
+// definition: one thread makes them, over values that all threads have loaded. Scratch: six words a logit and row, at
+// least two a part; sample_parts leaves the best of each part of a row at its beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/cuda/device.cuh"
@@ -193,8 +192,8 @@ __device__ __forceinline__ float logit_of(uint32_t key) {
   return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
 }
 
-// Keys and ids, ascending, of those whose chance can tell (keep_likely of kernels/cpu/sample.cpp says which), or of
-// all; how many. A warp has a stretch of the row, several loads at once.
+// Keys and ids, ascending, of the candidates that can change the result (keep_likely of kernels/cpu/sample.cpp says
+// which), or of all; returns how many. A warp has a stretch of the row, several loads at once.
 __device__ uint32_t keep_likely(const float* logits, float inverse_temperature, uint32_t v, bool wants_all,
                                 uint32_t* keys, uint32_t* ids, Shared& s) {
   constexpr float kLeast = -17.0f;

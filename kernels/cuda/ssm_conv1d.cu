@@ -1,5 +1,5 @@
-// SSM_CONV1D: causal depthwise convolution, then silu. Grid: tiles of channels; tokens, of which the first of each slot
-// does the slot's in order. Order: kernels/cpu/ssm_conv1d.cpp.
+// SSM_CONV1D: causal depthwise convolution, then silu. Grid: tiles of channels; tokens, where the first token of each
+// slot does all of the slot's tokens in order. Order: kernels/cpu/ssm_conv1d.cpp.
 #include "kernels/cuda/device.cuh"
 
 using namespace zinc_rt::cuda;

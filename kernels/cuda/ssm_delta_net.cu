@@ -1,5 +1,5 @@
-// SSM_DELTA_NET: the gated delta rule, token by token. Grid: v heads; tokens, of which the first of each slot does the
-// slot's in order. A thread has a column of the state, which lies in shared memory meanwhile. Order:
+// SSM_DELTA_NET: the gated delta rule, token by token. Grid: v heads; tokens, where the first token of each slot does
+// all of the slot's tokens in order. A thread has a column of the state, which is in shared memory meanwhile. Order:
 // kernels/cpu/ssm_delta_net.cpp. Shared: k_dim v_dim + 2 k_dim + 2 (k_dim / 256 + 1) floats.
 #include "kernels/cuda/device.cuh"
 

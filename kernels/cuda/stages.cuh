@@ -14,16 +14,17 @@ struct Stages {
 
   __device__ __forceinline__ uint8_t* address() const { return at + stage * bytes; }
   __device__ __forceinline__ void wait_full() const { barrier_wait(full + stage, parity); }
-  // For those who take stages in turn: in the phase before, another had this stage. Copies may end in another order
-  // than they were asked for, so that phase may still be open, and the one before that has the parity of this one. When
-  // the other one has released the stage, its phase is over; this one cannot be, before it is released here.
+  // For those who take stages in turn, where another one had this stage in the phase before. Copies may end in another
+  // order than they were asked for. So that phase may still be open, and the one before it has the parity of this one.
+  // Once the other one has released the stage, its phase is over; and the phase of this turn cannot be over before this
+  // one releases the stage.
   __device__ __forceinline__ void wait_full_in_turn() const {
     wait_empty();
     wait_full();
   }
   __device__ __forceinline__ void wait_empty() const { barrier_wait(empty + stage, parity ^ 1); }
-  // A thread has written to the stage, or is done with it. Of a warp one arrival would do, after the warp has met, but
-  // racecheck knows no order among lanes by that.
+  // A thread has written to the stage, or is done with it. One arrival of a warp would do, after the warp has met;
+  // racecheck does not know that order of its lanes.
   __device__ __forceinline__ void arrive_full() const { barrier_arrive(full + stage); }
   __device__ __forceinline__ void release() const { barrier_arrive(empty + stage); }
   // A warp is done with a stage that bulk copies fill.

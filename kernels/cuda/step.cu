@@ -32,10 +32,10 @@ struct StepTokens {
 
 }  // namespace
 
-// Takes the step's numbers and copies what the step reads of host memory to the device. A workgroup a copy, so that all
-// are on the bus at once; then one for each page table. A read over the bus takes 1.3 us, and reads of the same line
-// wait for each other, some 0.9 us each (32 workgroups, all warps of which read the numbers and each token's slot, took
-// 240 us): so one thread reads a word, and tokens are asked for before it is known how many the step has.
+// Takes the step's numbers and copies what the step reads of host memory to the device: a workgroup for each copy, so
+// that all are on the bus at once, then one for each page table. A read over the bus takes 1.3 us, and reads of the
+// same line wait for each other, some 0.9 us each: 32 workgroups whose warps all read the numbers and each token's slot
+// took 240 us. So one thread reads a word, and tokens are asked for before it is known how many the step has.
 extern "C" __global__ void __launch_bounds__(kBeginThreads) step_begin(const __grid_constant__ StepBeginArgs args) {
   __shared__ StepTokens tokens;
   wait_for_inputs();
@@ -56,7 +56,7 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads) step_begin(const __g
   constexpr uint32_t kWarps = kBeginThreads / 32;
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   for (uint32_t base = 0; base < job.room; base += kTokens) {
-    // What lies behind the step's tokens is of an earlier one, and not used.
+    // Values behind the step's tokens are those of an earlier step, and are not used.
     for (uint32_t i = threadIdx.x; i <= kTokens && base + i < job.room; i += blockDim.x) {
       tokens.slot[i] = __ldcv(job.slot + base + i);
       if (i < kTokens) tokens.pos[i] = __ldcv(job.pos + base + i);
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(kBeginThreads) step_begin(const __g
     for (uint32_t r = 0; r < tokens.n_rows; ++r) {
       const uint32_t i = tokens.row[r], n_pages = min(static_cast<uint32_t>(tokens.pos[i]) / 16 + 1, job.width);
       const uint64_t row = static_cast<uint64_t>(tokens.slot[i]) * job.width;
-      // Pieces of a row go round among the warps, from another one on for each row.
+      // The warps take the pieces of a row in turn, beginning with another warp for each row.
       constexpr uint32_t kPiece = 32 * kAhead;
       for (uint32_t piece = (warp - r) % kWarps; piece * kPiece < n_pages; piece += kWarps) {
         const uint64_t at = row + piece * kPiece;

@@ -1,7 +1,7 @@
-// The rows of a token as attention wants them, made by its workgroups themselves, where each token of a step is the
-// only one of its slot: each its heads of q, and if it has the token's own chunk also K and V there, which so come from
-// no other workgroup's writes. That is RMS_NORM_FUSED_ROPE_KV_WRITE of a head of q or k a warp, and a value of v a
-// thread.
+// The rows of a token as attention wants them, made by the workgroups of attention, where each token of a step is the
+// only one of its slot. Each workgroup makes its heads of q, and the one that has the token's own chunk also makes K
+// and V there, so that these do not come from another workgroup's writes. That is RMS_NORM_FUSED_ROPE_KV_WRITE: a warp
+// makes a head of q or k, a thread a value of v.
 #pragma once
 
 #include "kernels/cuda/attention.cuh"

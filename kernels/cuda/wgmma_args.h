@@ -5,10 +5,10 @@
 
 namespace zinc_rt::cuda {
 
-// The products of arithmetic `fast` on tensor cores (linear_wgmma.cuh). Rows of x are bf16 in tiles of kWgmmaTile rows:
-// of 64 values of k the rows of a tile lie one after another, 128 bytes each, of which piece p of 16 bytes lies at
-// place p ^ row % 8, as the instruction reads shared memory. In k, values lie in the order in which a lane has those of
-// W (bf16_rows.cu).
+// The products of arithmetic `fast` on tensor cores (linear_wgmma.cuh). Rows of x are bf16, in tiles of kWgmmaTile
+// rows. For each 64 values of k the rows of a tile lie one after another, 128 bytes each; piece p of 16 bytes lies at
+// place p ^ row % 8, as the instruction reads shared memory. Along k, values lie in the order in which a lane has those
+// of W (bf16_rows.cu).
 constexpr uint32_t kWgmmaTile = 128, kWgmmaValues = 64, kWgmmaBlockBytes = kWgmmaTile * kWgmmaValues * 2;
 ZRT_CUDA_HD constexpr uint64_t wgmma_tile_bytes(uint32_t k) {
   return static_cast<uint64_t>((k + kWgmmaValues - 1) / kWgmmaValues) * kWgmmaBlockBytes;
@@ -23,9 +23,9 @@ struct Bf16RowsArgs {
   uint32_t choices, x_rows;
   Address<const int32_t> items, order;
 };
-// A workgroup: some warpgroups, each with 64 rows of W and all `columns` rows of x, and one that copies to shared
-// memory: two stages of groups of 256 values of W, or four of 64 of float weights, and as many blocks of x as there is
-// room for.
+// A workgroup: some warpgroups, each with 64 rows of W and all `columns` rows of x, and one warpgroup that copies to
+// shared memory: two stages of groups of 256 values of W, or four of 64 values of float weights, and as many blocks of
+// x as there is room for.
 struct WgmmaShape {
   uint32_t warpgroups, columns;
 };
