@@ -20,8 +20,8 @@ constexpr std::uint32_t kUnaskedShared = 32u << 10;
 
 }  // namespace
 
-// What a submission reads of host memory, and none of its packets writes, it reads from a copy that step_begin makes,
-// but for weights: they are read where they lie.
+// A submission reads host memory from a copy that step_begin makes, unless one of its packets writes that memory.
+// Weights in host memory are read where they are.
 Result<CudaRing::Copies> CudaRing::copies_of(const Submission& submission, StepDims bucket) {
   const auto& batch = *submission.batch;
   const auto packets = std::span(batch.packets).subspan(submission.first, submission.count);
@@ -203,7 +203,7 @@ Result<CudaRing::Graph> CudaRing::build(const Submission& submission, StepDims b
   ZRT_CHECK_OK(driver_.check(driver_.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                              "cuStreamBeginCapture"));
   Status status;
-  // The first is step_begin, for whose end the second waits before it begins: so all of them may read the step's
+  // The first launch is step_begin. The second waits for its end before it begins, so all launches may read the step's
   // numbers at once.
   for (std::size_t i = 0; i < launches.size() && status; ++i) status = start(launches[i], i > 1);
   CUgraph captured = nullptr;

@@ -12,8 +12,8 @@ namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint64_t kStagingBytes = 32u << 20;  // a half
-// Of the device's memory for what is no buffer object: staging, the kernels' code, graphs, copies of small operands,
-// and what is lost because the driver allocates in whole pages of 2 MiB.
+// Device memory left for what is no buffer object: staging, the kernels' code, graphs, copies of small operands, and
+// what is lost because the driver allocates whole pages of 2 MiB.
 constexpr std::uint64_t kReserveBytes = 2 * kStagingBytes + (192u << 20);
 constexpr int kLeastMajor = 8;  // compute capability: the PTX of the images is for 8.0
 
@@ -286,7 +286,7 @@ Result<Fence> CudaRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(broken_);
   ZRT_CHECK_OK(use_device());
   if (submission.batch == nullptr) return std::unexpected(check_ranges(submission).error());
-  // A step without tokens is one of the bucket of two: that of one always has its token.
+  // A step without tokens takes the bucket of two: the bucket of one always has its token.
   const StepDims bucket{submission.dims.n_tokens == 0 ? 2 : bucket_of(submission.dims.n_tokens),
                         bucket_of(submission.dims.n_outputs)};
   const Key key{submission.batch->id.value(), submission.first, submission.count, bucket};
@@ -311,7 +311,7 @@ Status CudaRing::wait(Fence fence) {
   return wait_for(fence.value);
 }
 
-// The word that the device writes says when; the driver is asked now and then whether the device is well.
+// The word that the device writes says when it is done. The driver is asked now and then whether the device is well.
 Status CudaRing::wait_for(std::uint64_t submission) {
   using Clock = std::chrono::steady_clock;
   constexpr auto kSpin = std::chrono::milliseconds(1), kAsk = std::chrono::milliseconds(20);

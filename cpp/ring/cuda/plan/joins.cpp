@@ -20,8 +20,8 @@ LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
   return {.residual = n > at + 1 ? calls[at + 1].buffers[operand::Add::x] : Place{}};
 }
 
-// What ends in QUANTIZE, calls[at], by plan(digits); and the LINEAR and ADD behind it, if they are among the n and the
-// product goes by digits, which plan(digits) then makes besides.
+// Plans packets that end in QUANTIZE, calls[at], by plan(digits). If LINEAR and ADD behind it are among the n and the
+// product reads digits, plan(digits) makes these too and the product is planned with them.
 template <class Plan>
 std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
   constexpr auto kSymbols = op_symbols::kQuantize;
@@ -37,7 +37,7 @@ std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, 
   return n;
 }
 
-// The router, which leaves its choices sorted as the products behind it want them.
+// The router. It leaves its choices sorted as the products behind it want them.
 std::size_t choices(Planner& planner, Calls calls, std::size_t) {
   plan_choices(planner, calls);
   return 1;
@@ -48,7 +48,7 @@ std::size_t linear_sum(Planner& planner, Calls calls, std::size_t n) {
   return n;
 }
 
-// Products by gate and up of one row leave their GLU, whose rows are written while other workgroups read x.
+// Products by gate and up of one row, and their GLU. Its rows are written while other workgroups still read x.
 std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   const OpCall &products = calls[0], &glu = calls[1];
   if (!is_one_row(calls.first(n))) return 0;
@@ -65,7 +65,7 @@ std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
   return n;
 }
 
-// A product of one row quantizes it itself, and writes while other workgroups read its floats.
+// A product of one row that quantizes the row itself. It writes while other workgroups still read the floats.
 std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
   if (!is_one_row(calls.first(n)) || !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kLinear["dim:k"]]))
     return 0;
@@ -125,11 +125,12 @@ static_assert(std::string_view(operand::Glu::kText) == operand::MoeSwiglu::kText
 
 constexpr CudaJoin kJoins[] = {
     {"MOE_GATE_TOPK", choices},
-    // Of one token the router's workgroups make the normalized row, with what the product in front adds to it.
+    // For one token the workgroups of the router make the normalized row, after adding what the product in front
+    // leaves.
     {"RMS_NORM x:h w:g y:row; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h", plan_normed_choices},
     {"LINEAR y:p; RESIDUAL_RMS_NORM residual:h x:p y:row sum:h'; QUANTIZE x:row y:q; MOE_GATE_TOPK x:row; keep h'",
      plan_normed_choices},
-    // What adds the experts' rows up makes q, k and v of the next layer's norm too.
+    // The launch that adds up the experts' rows also normalizes them for q, k and v of the next layer.
     {"MOE_DOWN_ACC hidden:h out:h'; RMS_NORM_FUSED_QKV x:h'",
      [](Planner& p, Calls calls, std::size_t n) { return plan_choice_sum(p, calls.first(n)); }},
     {"MOE_SUM z:s; ADD x:h y:s z:h'; ?RMS_NORM_FUSED_QKV x:h'",
@@ -146,7 +147,7 @@ constexpr CudaJoin kJoins[] = {
     // Other workgroups read q while rows are quantized.
     {"FLASH_ATTN|FLASH_ATTN_BATCHED q:q y:row; QUANTIZE x:row y:n; keep q; ?LINEAR x:n y:p; ?ADD x:h y:p z:h'",
      attention_quantize},
-    // Others still read the rows that q and the cells of the cache are made of while q is written; the rows of
+    // Workgroups still read the rows that q and the cells of the cache are made of while others write q. The rows of
     // attention are written by the merge, when all are done.
     {"RMS_NORM_FUSED_ROPE_KV_WRITE q:a k:b v:c pos:i slot:s page_table:t q_out:q k_cache:k v_cache:v; "
      "FLASH_ATTN|FLASH_ATTN_BATCHED q:q kv_k:k kv_v:v pos:i slot:s page_table:t y:row; keep a b c; "

@@ -123,7 +123,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
     call.buffers.push_back(binding.bo == 0 ? Place{} : place_of(PlaceKind::kValue, binding.value));
   const auto push = std::span(batch.push).subspan(packet.first_push, packet.push_bytes);
   call.push.assign(push.begin(), push.end());
-  // Of a bucket of one token kernels need not ask how many there are.
+  // In a bucket of one token kernels need not ask how many there are.
   if (bucket.n_tokens == 1) {
     if (call.rows_symbol == cuda::kSymbolicTokens) call.rows_symbol = 1;
     std::ranges::replace(call.symbols, cuda::kSymbolicTokens, 1u);
@@ -131,7 +131,7 @@ OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const L
   return call;
 }
 
-// Of the parts of a batch that are submitted, in every bucket: those of fewer rows may take more.
+// All buckets and parts count: one of fewer rows may take more.
 std::uint64_t most_scratch_bytes(const PacketBatch& batch, std::span<const LoadedKernel> kernels, StepDims most,
                                  const DeviceProfile& device) {
   const std::pair<std::uint32_t, std::uint32_t> parts[] = {

@@ -1,5 +1,6 @@
 // The tier's kernels as lowering knows them: the table with their symbols, and what becomes of an entry when its
-// symbols are patched. No device is needed. Thread rule: plain values.
+// symbols are patched. No device is needed.
+// Thread rule: plain values.
 #pragma once
 
 #include <span>

@@ -32,7 +32,7 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
 bool has_digits(DType dtype) {
   return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
 }
-// A shape of linear_digits.cuh: its kernel, and what a workgroup takes for a block of rows, measured, over the groups.
+// A kernel of linear_digits.cuh, and the time that a workgroup takes for a block of rows over all groups, as measured.
 struct TimedDigits {
   const char* function;
   std::uint32_t time;
@@ -43,9 +43,9 @@ constexpr TimedDigits kTimedDigits[] = {
     {"linear_digits_32", 110}, {"linear_digits_2x32", 80}, {"linear_digits_64", 150}};
 static_assert(std::size(kTimedDigits) == std::size(cuda::kDigitsShapes));
 
-// Of these the one that takes least for so many rows of x, or null: linear_digits_tile.cuh is for them. Workgroups
-// share blocks of rows of W by tiles of x, and beyond that come after one another. One shape for all matrices, so that
-// those of several types can have the same digit_rows.
+// The shape of these that takes least for so many rows of x; null: there are more rows than they take, and
+// linear_digits_tile.cuh is for them. A block of rows of W is shared by the tiles of x, and blocks beyond what fits a
+// GPU come after the others. All matrices get one shape, so that those of several types can read the same digit_rows.
 const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vector<Matrix>& matrices,
                                     std::uint32_t rows) {
   if (rows > cuda::kMostDigitsColumns) return nullptr;

@@ -39,7 +39,7 @@ static_assert(has_symbols_of_op(symbol::RequestState::kText, op_symbols::kReques
 static_assert(has_symbols_of_op(symbol::VerifyK::kText, op_symbols::kVerifyK));
 static_assert(has_symbols_of_op(symbol::GatherRows::kText, op_symbols::kGatherRows));
 
-// A kernel named as the op over rows whose width is the op's first symbol, a value a thread where rows are few, else
+// A kernel named as the op, over rows as wide as the op's first symbol: a thread has one value where rows are few, else
 // four.
 void wide(Planner& p, const OpCall& c) {
   const std::uint32_t values = c.rows() <= 8 ? kThreads : 4 * kThreads;
@@ -75,8 +75,8 @@ void quantize(Planner& p, const OpCall& c) {
            p.args_of_op(c));
 }
 
-// Shared memory that so many workgroups ask for only to spread over all multiprocessors: of a short launch they begin
-// while the products before it end, and would all go to the first few that become free.
+// Shared memory that workgroups ask for only to spread over all multiprocessors. Those of a short launch begin while
+// the products before it end, and would otherwise all go to the first multiprocessors that become free.
 std::uint32_t spreading_shared(const Planner& p, std::uint32_t workgroups) {
   constexpr std::uint32_t kMostEach = 8, kReserved = 1536;  // bytes of each workgroup that are not its own
   const std::uint32_t each = ceil_div(workgroups, p.device().multiprocessors);

@@ -1,5 +1,4 @@
-// What the ops of the tier (ops.cpp) are planned by, where other plans use it too: products (linear), norms
-// (plan_norms.cpp), experts (plan_experts.cpp).
+// What several plans of ops share: products, norms (plan_norms.cpp), experts (plan_experts.cpp).
 // Thread rule: plain functions.
 #pragma once
 
@@ -15,8 +14,8 @@ namespace zinc_rt::ring {
 // An op's own kernel, and the image that has it.
 std::string kernel_name(ir::Op op);
 
-// Shared memory of the norm of a row of d values in groups: in whole vectors of 16 bytes, as which the compiler may
-// read it.
+// Bytes of shared memory of the norm of a row of d values in groups: whole vectors of 16 bytes, since the compiler may
+// read it as such.
 constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
   return (std::uint64_t{d} / group * ((group + 255) / 256 + 1) * 4 + 31) / 16 * 16;
 }
@@ -24,7 +23,8 @@ constexpr std::uint64_t rms_bytes(std::uint32_t d, std::uint32_t group) {
 // LINEAR, LM_HEAD.
 Matrix matrix_of(const OpCall& call);
 void plan_linear_op(Planner& planner, const OpCall& call, const LinearWith& with = {});
-// What a launch before products of q8a256 rows makes of these besides. In arithmetic `fast` it may be another layout.
+// The layout that the launch in front of products of q8a256 rows makes of these rows besides. Not in arithmetic `fast`,
+// whose products read another one.
 DigitRows digits_before(Planner& planner, const OpCall& products, std::uint32_t k, const std::vector<Matrix>& matrices);
 
 // GLU and QUANTIZE of its rows, of k values.
@@ -37,7 +37,7 @@ struct GluRows {
 void plan_glu_quantize(Planner& planner, const OpCall& call, const GluRows& rows, const DigitRows& digits = {});
 // Norms. RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM.
 void plan_norm(Planner& planner, const OpCall& call);
-// Of whole rows: y = RMS_NORM(x, w), of sums x + added in place if that is not null; and the QUANTIZE of its rows.
+// A norm of whole rows: y = RMS_NORM(x, w). If `added` is there, x becomes x + added in place first.
 struct RowNorm {
   Place x, added, w, y;
   float eps;
@@ -45,15 +45,15 @@ struct RowNorm {
 bool is_row_norm(const OpCall& call);
 RowNorm row_norm_of(const OpCall& call);  // of one that is
 void plan_norm_quantize(Planner& planner, const OpCall& call, const OpCall& quantize);
-// The sum over each token's choices of experts, to be added to hidden rows; null: absent.
+// The sum over the experts that each token has chosen, to be added to hidden rows if these are there.
 struct ChoiceSum {
   Place y = {}, ids = {}, weights = {}, scale = {}, z = {}, hidden = {};
   std::uint32_t k = 0, e = 0;
 };
 // Whether a norm of rows of d values has room to make the sum first.
 bool can_norm_sum(const Planner& planner, std::uint32_t d);
-// RMS_NORM_FUSED_QKV of rows to which a sum is added first, if not null; RMS_NORM_FUSED_MLP_GATE_UP, and GLU if not
-// null.
+// RMS_NORM_FUSED_QKV, of rows to which a sum is added first if it is not null; RMS_NORM_FUSED_MLP_GATE_UP, with the GLU
+// behind it if that is not null.
 void plan_qkv(Planner& planner, const OpCall& call, const ChoiceSum* sum = nullptr);
 void plan_gate_up(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);
 
@@ -64,16 +64,17 @@ std::vector<Matrix> gate_up_of(const OpCall& call);
 // The products of an op of experts, or nothing.
 std::optional<ExpertProducts> expert_products(const OpCall& call);
 void plan_experts_op(Planner& planner, const OpCall& call, const GluOf* glu = nullptr);  // MOE_GATE_UP, MOE_LINEAR
-// MOE_GATE_TOPK, and the sorting that the first products of its choices among the calls behind it want.
+// MOE_GATE_TOPK. It sorts the choices as the first products behind it that read them want.
 void plan_choices(Planner& planner, std::span<const OpCall> calls);
-// Of one token a norm of its row (also with the LINEAR whose rows RESIDUAL_RMS_NORM adds), its QUANTIZE and
-// MOE_GATE_TOPK, the first n of the calls: the router's workgroups make the row (CudaJoin::plan).
+// For one token: the norm of its row (also with the LINEAR in front, whose rows RESIDUAL_RMS_NORM adds), QUANTIZE and
+// MOE_GATE_TOPK, the first n of the calls. The router's workgroups make the row. As CudaJoin::plan.
 std::size_t plan_normed_choices(Planner& planner, std::span<const OpCall> calls, std::size_t n);
 void plan_moe_sum(Planner& planner, const OpCall& call);
 void plan_moe_down_acc(Planner& planner, const OpCall& call);
 void plan_shared_expert(Planner& planner, const OpCall& call);
-// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows, and RMS_NORM_FUSED_QKV of the sum if that is there and can be. How
-// many packets. floats: absent, or of MOE_DOWN_ACC what QUANTIZE makes its x of (LinearWith).
+// MOE_DOWN_ACC, or MOE_SUM and the ADD of its rows; also the RMS_NORM_FUSED_QKV of the sum, if it is there and
+// possible. Returns the number of packets planned. floats: absent, or the rows of which QUANTIZE makes the x of
+// MOE_DOWN_ACC (LinearWith).
 std::size_t plan_choice_sum(Planner& planner, std::span<const OpCall> calls, Place floats = {});
 
 }  // namespace zinc_rt::ring

@@ -17,7 +17,7 @@ const Planner::SortedAt* Planner::find(const Sorted& sorted) const {
   return sorted == sorted_ ? &sorted_at_ : nullptr;
 }
 
-// Kept where it is the first in scratch memory: else all that lies before it would be.
+// It is kept only where it is the first in scratch memory: else all that lies in front of it would be kept too.
 Planner::SortedAt Planner::make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices) {
   if (used_ == kept_) used_ = kept_ = 0;
   known_ids_ = {};  // what was known may lie where this comes to lie

@@ -98,8 +98,8 @@ class Planner {
   bool is_fast() const { return device_.is_fast; }
   // Memory of the packets that are being planned together, aligned to 256 bytes.
   Place scratch(std::uint64_t bytes);
-  // The packets up to here are planned: their scratch memory is free again, and so is what was sorted of choices that
-  // nobody reads any more (is_read: of a value).
+  // Ends the plan of the packets up to here: their scratch memory is free again, and so is the sorting of choices that
+  // no later packet reads (is_read(value)).
   template <class IsRead>
   void end_packets(const IsRead& is_read) {
     if (sorted_.ids && !is_read(sorted_.ids)) sorted_ = {}, kept_ = 0;
@@ -107,8 +107,8 @@ class Planner {
   }
   std::uint64_t scratch_bytes() const { return most_used_; }
 
-  // Choices sorted by expert, as a launch leaves them in scratch memory; for all packets that follow and
-  // read `ids`, unless another sorting takes its place.
+  // Choices sorted by expert, as a launch leaves them in scratch memory. They serve all packets behind it that read
+  // `ids`, until another sorting takes their place.
   struct Sorted {
     Place ids = {};
     std::uint32_t rows_symbol = 0, choices = 0, n_experts = 0, columns = 0;
@@ -120,13 +120,13 @@ class Planner {
   // Null: to be made. What is made outlives the packets that are being planned.
   const SortedAt* find(const Sorted& sorted) const;
   SortedAt make(const Sorted& sorted, std::uint32_t n_items, std::uint32_t n_choices);
-  // Whether a product has read these choices that waits for its inputs before it lets the next launch start: launches
-  // after it may read them before they wait themselves. items: null, or the choices sorted.
+  // Whether a product before has waited for these choices before it let the next launch start. Launches behind it may
+  // then read the choices before they wait themselves. items: absent, or the sorted choices.
   bool are_known(Place ids, Place items) const { return ids == known_ids_ && items == known_items_; }
   void set_known(Place ids, Place items) { known_ids_ = ids, known_items_ = items; }
 
-  // The arguments of a kernel of kernels/cuda with the op's operands: the symbols of a struct of names
-  // (cuda::symbol), or the rows and then the op's own.
+  // The arguments of an op's kernel, with the op's operands. Its symbols are those of a struct of names (cuda::symbol),
+  // or the rows and then the op's own.
   template <class Symbols>
   cuda::OpArgs args(const OpCall& call, const typename Symbols::template Of<std::uint32_t>& symbols) const {
     cuda::OpArgs args = args_without_symbols(call);
@@ -173,13 +173,13 @@ struct Experts {
   Place ids = {};  // [rows, choices]; absent: no experts
   std::uint32_t choices = 0, n = 0, x_rows = 1;
 };
-// RMS_NORM before products of one row, which they make themselves where can_norm.
+// The RMS_NORM in front of products of one row, which the products compute themselves where can_norm.
 struct Norm {
   Place w;
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// x of products by digits of sub-scales, in tiles of rows (digit_rows.cu). columns 0: no product wants it so.
+// x of products by digits of sub-scales, in tiles of rows (digit_rows.cu). columns 0: no product reads x that way.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows of a tile
   Place tiles = {};
@@ -188,7 +188,7 @@ struct DigitRows {
 constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
   return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns);
 }
-// What the products of rows of q8a256 by matrices of one k want, in scratch memory.
+// The layout that the products of rows of q8a256 by matrices of one k want, with its scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
 // GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
 struct GluOf {
@@ -217,8 +217,8 @@ struct NormedRows {
 
   Place& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
 };
-// y = x W^T of a matrix of floats and a row x that it normalizes first, and leaves in `rows` (without digits) besides.
-// x lies apart from them and from y. Only where there is a kernel for it.
+// y = x W^T of a matrix of floats and a row x that the product normalizes first. It also leaves the normalized row in
+// `rows` (digits excepted). x shares no memory with y or `rows`. Only where can_norm_floats.
 bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matrix);
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows);
@@ -229,8 +229,8 @@ struct ExpertProducts {
   std::vector<Matrix> matrices;
   Experts experts;
 };
-// Where the launch that writes the ids of `products`, which follow, leaves them sorted as these want them. columns:
-// choices of an item; 0: they want them as they are.
+// Where the launch that writes the ids of `products`, which come behind it, leaves them sorted as these products want
+// them. columns: choices of an item; 0: they want them as they are.
 struct Sorting {
   std::uint32_t columns = 0;
   Planner::SortedAt at = {};
@@ -239,8 +239,8 @@ Sorting plan_sorting(Planner& planner, const OpCall& call, const ExpertProducts&
 // Rows of k floats to rows of an activation type, in scratch memory.
 Place plan_quantize(Planner& planner, const OpCall& call, Place x, DType to, std::uint32_t k);
 
-// Attention (plan_attention.cpp), the QUANTIZE of its rows if not null, where it can_quantize, and what writes its
-// cache if not null, where it can_write_cache. digits: what it makes besides of the quantized rows.
+// Attention (plan_attention.cpp). Not null: the QUANTIZE of its rows (can_quantize), the packet that writes its cache
+// (can_write_cache). digits: the layout of the quantized rows that it makes besides.
 void plan_attention(Planner& planner, const OpCall& call, const OpCall* quantize = nullptr,
                     const OpCall* kv_write = nullptr, const DigitRows& digits = {});
 bool can_quantize(const Planner& planner, const OpCall& attention, const OpCall& next);
@@ -260,12 +260,12 @@ struct CudaOp {
   };
   Pages pages = {};
 };
-// A pattern of packets that are planned as one (joins.cpp; lower/join.h says how patterns are written). All that the
-// later packets read is still written.
+// A pattern of packets that are planned as one (joins.cpp; lower/join.h says how patterns are written). The launches
+// write all that later packets read.
 struct CudaJoin {
   std::string_view pattern;
-  // Of `calls` the first n match, the packets behind them follow. How many of the n it has planned; 0: not at these
-  // rows and types, and nothing is planned.
+  // The first n of `calls` match; the packets behind them follow. Returns how many of the n it has planned. 0: it does
+  // not take these rows and types, and has planned nothing.
   std::size_t (*plan)(Planner& planner, std::span<const OpCall> calls, std::size_t n);
 };
 std::span<const CudaJoin> cuda_joins();
@@ -273,7 +273,7 @@ std::span<const CudaJoin> cuda_joins();
 const std::vector<CudaOp>& cuda_ops();
 const CudaOp* find_cuda_op(ir::Op op);
 
-// What a part of a batch is on a device, in a bucket.
+// The launches of a part of a batch on a device, in a bucket.
 struct PartPlan {
   std::vector<Launch> launches;
   std::uint64_t scratch_bytes = 0;  // that the launches need, exactly

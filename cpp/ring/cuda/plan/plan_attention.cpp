@@ -19,7 +19,7 @@ constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Of a tile of tokens by tensor cores or not, of a token with chunks in shared memory, of a token.
+// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not.
 enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
 struct Plan {
   Kind kind = Kind::kAny;
@@ -49,9 +49,10 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
-// A chunk of K and V is brought to shared memory where it fits and lies in whole vectors: for a tile of tokens, or for
-// one. Only tiles of f16 caches have kernels of their own in arithmetic `fast`, which allows the exact ones. With few
-// tokens and heads their chunks are spread over more workgroups. FLASH_ATTN has one token of each slot, so no runs.
+// A chunk of K and V is copied to shared memory where it fits and lies in whole vectors, for a tile of tokens or for
+// one token. Arithmetic `fast` has kernels of its own only for tiles with f16 caches, and uses the exact ones
+// elsewhere. With few tokens and heads, their chunks are spread over more workgroups. FLASH_ATTN has one token of each
+// slot, so it has no runs.
 Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
@@ -93,7 +94,8 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   return plan;
 }
 
-// Attention whose workgroups also do `write` (can_write_cache): a head of q is room that each has behind its chunk.
+// Attention whose workgroups also do `write` (can_write_cache). Each makes its head of q behind its chunk in shared
+// memory.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
   const auto push = write.constants<push::RmsNormFusedRopeKvWrite>();
   return {attention,
@@ -125,7 +127,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     const std::uint32_t workgroups = is_mma ? cuda::attend_mma_workgroups(plan.width) : 2;
     args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
     args.symbols[symbol::AttentionTiles::tiles_at_once] = workgroups * p.device().multiprocessors / push.n_kv_heads;
-    // Tiles of a prompt, and some that begin elsewhere; where slots make more of them, workgroups take several.
+    // The tiles of a prompt, and some more: where slots make more tiles, workgroups take several.
     p.launch(is_mma ? "flash_attn_mma" : "flash_attn_tile",
              (is_mma ? "flash_attn_mma_" : "flash_attn_tile_" + type + "_") + std::to_string(plan.width),
              push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
@@ -156,7 +158,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
-  // Two workgroups one after another in a place: those beside single tokens begin late, and then have fewer.
+  // Two workgroups for each place: those that start beside single tokens begin late, and get fewer tiles.
   if (plan.run_tokens > 0)
     p.launch("flash_attn_runs", "flash_attn_runs_" + type + "_" + std::to_string(plan.width),
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
@@ -166,7 +168,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              256, 0, args);
 }
 
-// The last of a token's kernels quantizes where it has whole blocks.
+// The last kernel of a token quantizes its row where it has whole blocks of it.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
@@ -179,8 +181,8 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
 }
 
 // Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
-// the last chunk's the cells of K and V, where that is all of the cache's write. Heads wider than 128 values have no
-// kernel for it.
+// the one with the last chunk also makes the cells of K and V. The packet before must be all of the cache's write.
+// There is no such kernel for heads wider than 128 values.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1) return false;
   const auto push = c.constants<push::FlashAttn>();

@@ -20,7 +20,8 @@ Matrix router_of(const OpCall& c) {
   const std::uint32_t e = c.symbols[kGateSymbols["dim:e"]];
   return {c.buffers[Gate::gate_w], c.dtype(kGateSymbols["dtype:gate_w"]), e, {}, c.buffers[Gate::logits], e};
 }
-// next: the first that reads the choices sorted by expert, or nothing. has_logits: the router's product is planned.
+// next: the first packet that reads the choices sorted by expert, or nothing. has_logits: the router's product is
+// planned already.
 void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProducts>& next, bool has_logits) {
   const std::uint32_t e = c.symbols[kGateSymbols["dim:e"]], n_used = c.constants<push::MoeGateTopk>().n_used;
   const bool is_few = e <= 512 && n_used <= 32;
@@ -43,7 +44,7 @@ void choose_experts(Planner& p, const OpCall& c, const std::optional<ExpertProdu
     p.launch("moe_gate_topk", "moe_gate_topk", c.rows(), 1, 1, kThreads, words * 4, args);
   }
 }
-// The first products of experts that the first call has chosen.
+// The first products of experts behind calls[0] that read its choices.
 std::optional<ExpertProducts> products_of_choices(std::span<const OpCall> calls) {
   for (const OpCall& c : calls.subspan(1)) {
     if (c.op == Op::MOE_GATE_TOPK || c.rows_symbol != calls[0].rows_symbol) break;
@@ -74,7 +75,7 @@ ChoiceSum sum_of(const OpCall& c) {
           .k = c.symbols[kSymbols["dim:k"]],
           .e = c.symbols[kSymbols["dim:e"]]};
 }
-// All but the sum, which is left to do.
+// The product of MOE_DOWN_ACC. The sum over its rows is returned, to be planned.
 ChoiceSum down(Planner& p, const OpCall& c, Place floats) {
   constexpr auto kSymbols = op_symbols::kMoeDownAcc;
   const auto o = c.operands<operand::MoeDownAcc>();
@@ -86,7 +87,7 @@ ChoiceSum down(Planner& p, const OpCall& c, Place floats) {
               {.experts = {o.ids, k, e, k}, .floats = floats});
   return {.y = y, .ids = o.ids, .weights = o.weights, .scale = o.expert_scale, .hidden = o.hidden, .k = k, .e = e};
 }
-// Whether the choices of a token are added to its hidden row by what normalizes that for q, k and v.
+// Whether the norm in front of q, k and v can add the choices of a token to its hidden row.
 bool can_add_choices(const Planner& planner, const OpCall& qkv) {
   return qkv.rows() > 1 && can_norm_sum(planner, qkv.symbols[op_symbols::kRmsNormFusedQkv["dim:d"]]);
 }

@@ -10,8 +10,8 @@ namespace {
 
 using cuda::LinearArgs;
 
-// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies behind what else
-// is in shared memory, if that costs a multiprocessor no workgroup, or in scratch memory, which args then say.
+// What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies in shared memory
+// behind the rest, if that costs a multiprocessor no workgroup; else in scratch memory, which is put into args.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
   const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
@@ -22,7 +22,7 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
   return shape;
 }
 
-// What it becomes where it does what comes before or after the product.
+// What it becomes where it also does what comes before or after the product.
 Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
                     LinearArgs& args) {
   if (with.glu != nullptr) shape = glu_shape(planner.device(), dtype);
@@ -38,7 +38,7 @@ void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& 
   args.glu = glu.y, args.act = glu.act;
 }
 
-// Choices sorted by expert in items of up to `columns`, which is so many items at most.
+// Choices sorted by expert, in items of up to `columns` choices. n_items: the most items that this can be.
 struct WantedSorting {
   Planner::Sorted sorted;
   std::uint32_t n_choices, n_items;
@@ -50,8 +50,8 @@ struct WantedSorting {
   Planner::SortedAt make(Planner& planner) const { return planner.make(sorted, n_items, n_choices); }
 };
 
-// Products of one row that makes itself (norm_shape), by matrices of two types for which linear_mixed.cu has a kernel:
-// one launch. False, and nothing is planned, where it has none. args: without x's row and parts.
+// One launch for the products of one row that the kernel makes itself (norm_shape), by matrices of two types for which
+// linear_mixed.cu has a kernel. Returns false, and plans nothing, where it has none. args: without x's row and parts.
 bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& matrices, const Shapes& shapes,
                 LinearArgs args) {
   auto types = types_of(matrices);
@@ -77,7 +77,7 @@ bool plan_mixed(Planner& planner, std::uint32_t k, const std::vector<Matrix>& ma
   return true;
 }
 
-// x of each item as products by digits read it. args: of experts, without x.
+// x of each item of experts in the layout of products by digits. args: of the product, without x.
 Place plan_digits_of_items(Planner& planner, const OpCall& call, Place x, const LinearArgs& args,
                            std::uint32_t n_items) {
   constexpr std::uint32_t kColumns = cuda::kDigitsTile;
@@ -179,7 +179,8 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
       gate.expert_pitch != up.expert_pitch || gate.rows % 16 != 0)
     return false;
   const Shape shape = glu_shape(planner.device(), gate.dtype);
-  // Where a multiprocessor has one workgroup of a type's wide groups, blocks should not come after one another.
+  // Wide groups of some types leave room for one workgroup a multiprocessor. Then blocks should not come after one
+  // another.
   const bool fits_twice = shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
          can_quantize_x(planner, call, gate.rows);  // as what follows does
@@ -208,7 +209,7 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
   };
   args.knows_choices = experts.ids && planner.are_known(args.ids, args.items) ? 1 : 0;
   auto types = types_of(matrices);
-  // Products run beside each other: of those by digits that which takes the longest for a block begins.
+  // Products run beside each other. Of those by digits, the one whose blocks take the longest begins.
   std::ranges::stable_sort(types, std::greater(), [&](DType dtype) {
     return digits_of(dtype).columns != 0 ? row_bytes(dtype, 256) : std::uint64_t{0};
   });
@@ -247,7 +248,7 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
     args.block_rows = shape.block_rows, args.sharers = shape.sharers;
     const std::uint32_t column_tiles = !experts.ids ? ceil_div(rows, shape.columns) : 1;
     const std::uint32_t shared_out = args.n_blocks * n_items * (shape.walk_over_columns ? column_tiles : 1);
-    // Of every tile of columns as many as fit a GPU at once.
+    // Of every tile of columns as many workgroups as a GPU runs at once.
     const std::uint32_t walkers = std::max(shape.walkers / (shape.walk_over_columns ? 1 : column_tiles), 1u);
     planner.launch(shape.image + std::string(to_string(dtype)), shape.function,
                    shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,

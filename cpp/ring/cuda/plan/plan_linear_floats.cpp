@@ -1,5 +1,5 @@
-// Which kernel a product of float rows by float matrices is: by rows and columns, of all shapes the one that takes
-// least.
+// Which kernel a product of float rows by float matrices is: the shape that takes the least time for its rows and
+// columns.
 #include <algorithm>
 
 #include "ring/cuda/plan/plan_linear.h"
@@ -30,8 +30,9 @@ constexpr TimedColumns kTimedColumns[] = {
 
 }  // namespace
 
-// Float rows of x, `met` of them by a matrix: of all shapes that which takes least, where workgroups beyond those that
-// a GPU has at once come after them. So few rows of W, as a router has, go by small blocks, of which there are enough.
+// The kernel for `met` float rows of x by a matrix: the shape that takes least, where workgroups beyond those that a
+// GPU runs at once come after them. A matrix of few rows, as a router's, gets small blocks, so that there are enough of
+// them.
 Shape float_shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k,
                       std::uint32_t met, std::uint32_t n_experts) {
   const bool is_in_lanes = k % 16 == 0 && std::ranges::all_of(matrices, [](const Matrix& m) {

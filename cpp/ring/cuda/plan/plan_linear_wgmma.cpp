@@ -17,8 +17,9 @@ std::uint32_t group_bytes(DType dtype) {
   return is_float(dtype) ? cuda::kWgmmaValues * 2 : static_cast<std::uint32_t>(row_bytes(dtype, 256));
 }
 
-// The shape whose workgroups, after one another on a multiprocessor, take the least time. By its products one of
-// two warpgroups would take half of the time of one of four, but it copies more for each.
+// The shape whose workgroups take the least time, where those beyond what a GPU runs at once come after the others.
+// Counting products alone, a workgroup of two warpgroups would take half the time of one of four, but it copies more
+// for each.
 const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype,
                             std::uint32_t rows) {
   const auto time = [&](const WgmmaShape& shape) {
@@ -31,7 +32,7 @@ const WgmmaShape& shape_for(const DeviceProfile& device, const std::vector<Matri
   return *std::ranges::min_element(cuda::kWgmmaShapes, {}, time);
 }
 
-// The matrices of a float type as the maps of WgmmaArgs are to be. n_experts: 0 of none.
+// The maps of WgmmaArgs for the matrices of a float type. n_experts: 0 where there are none.
 std::vector<Launch::Tensor> tensors_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t k,
                                        std::uint32_t n_experts, std::uint32_t box_rows) {
   std::vector<Launch::Tensor> tensors;

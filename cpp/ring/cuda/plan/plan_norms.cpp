@@ -1,4 +1,4 @@
-// Norms, and the products behind them: what of it is one launch, and what products make themselves.
+// Norms, and the products behind them: what is one launch, and which norms products compute themselves.
 #include <algorithm>
 #include <cstddef>
 
@@ -15,7 +15,7 @@ constexpr std::uint32_t kThreads = 256;
 std::uint64_t norm_bytes(std::uint32_t d) {
   return std::uint64_t{d} * 4 + rms_bytes(d, d);
 }
-// Rows of x by norm_rows, with `added` to them first if not null, to rows of the types that are wanted.
+// norm_rows over rows of x, to rows of the types that are wanted. `added`, if present, is added to x in place first.
 void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
   const ChoiceSum& choices = sum != nullptr ? *sum : ChoiceSum{};
@@ -48,7 +48,7 @@ void row_norm(Planner& p, const OpCall& c, const OpCall* quantize) {
   norm_rows(p, c, norm.x, norm.w, norm.added, c.symbols[op_symbols::kNorm["dim:d"]], to);
 }
 
-// h = RMS_NORM(x, w) in each type that the matrices want, but for what products make themselves, then the products.
+// h = RMS_NORM(x, w), in each type that the matrices want, unless products compute it themselves; then the products.
 // sum: null, or what is added to x first.
 void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, const std::vector<Matrix>& matrices,
                  const ChoiceSum* sum = nullptr, const GluOf* glu = nullptr) {

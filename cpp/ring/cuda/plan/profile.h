@@ -1,6 +1,6 @@
-// What decides on a device which kernels there are to choose from, and from where on one is faster than another. The
-// thresholds and times are measured on an H200, and the H100 is the same chip with slower memory; for other GPUs they
-// are what is known, and the numbers of multiprocessors and of shared memory are theirs. Bits never depend on them.
+// What is known of a device, by which the planner chooses kernels. Thresholds and times are measured on an H200; the
+// H100 is the same chip with slower memory. Other GPUs take the same ones, with their own numbers of multiprocessors
+// and shared memory. Bits do not depend on any of them.
 // Thread rule: constants.
 #pragma once
 
@@ -23,11 +23,12 @@ struct DeviceProfile {
     std::uint32_t least_small_tiles = 33;        // with fewer small tiles linear_16 fills more of it
     std::uint32_t many_tiles = 500;              // with so many large tiles a workgroup of 8 warps is faster than of 16
     std::uint32_t most_quantized_inside = 6144;  // values of a row up to which a product quantizes it as fast
-    // Digits of sub-scales: rows from which on they are faster, of an expert on the average too; and where so many
-    // workgroups have a block of rows of W, fewer of those whose digits cost less.
+    // Digits of sub-scales: the rows from which on they are faster, also on the average of an expert. Below that they
+    // are faster too where so many workgroups have a block of rows of W.
     std::uint32_t least_digits = 17, least_digits_of_experts = 13;
     std::uint32_t least_digits_of_many = 2, many_digit_blocks = 64, many_digit_blocks_of_q6_k = 80;
-    // Arithmetic `fast`: rows from which on it is faster than `exact`, by float weights, experts', quantized weights.
+    // Arithmetic `fast`: the rows from which on it is faster than `exact`, for float weights, experts and quantized
+    // weights.
     std::uint32_t least_wgmma_of_floats = 17, least_wgmma_of_experts = 33, least_wgmma = 65;
     std::uint32_t most_least_floats = 2;  // rows up to which linear_4 is the fastest but for few rows of W
   } products;
