@@ -85,15 +85,18 @@ PY
   "$VENV/bin/pip" install -q "$@"
 }
 
-# build PRESET TARGET... [-- cmake option...]
+# build PRESET TARGET... [-- cmake option...]: says what the build leaves out. ZRT_CUDA of the environment is the option of
+# that name (cpp/ring/cuda/CMakeLists.txt), also of a folder that was configured without it.
 build() {
   local preset=$1 targets=()
   shift
+  local cuda=(${ZRT_CUDA:+"-DZRT_CUDA=$ZRT_CUDA"})
   while [ $# -gt 0 ] && [ "$1" != -- ]; do targets+=("$1"); shift; done
   [ $# -gt 0 ] && shift
   say "building ${targets[*]} (build/$preset)"
   mkdir -p build
-  cmake --preset "$preset" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; die "cmake failed"; }
+  cmake --preset "$preset" "${cuda[@]}" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; die "cmake failed"; }
+  sed -n '/left out/s/^-- //p' "build/$preset.configure.log"
   cmake --build "build/$preset" --target "${targets[@]}"
 }
 
@@ -130,19 +133,25 @@ need_package() {
   need_python scikit-build-core pybind11
   local stamp=$VENV/zinc_rt.sources now
   now=$(find cpp kernels python cmake CMakeLists.txt pyproject.toml -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+  now+=" ${ZRT_CUDA:-AUTO}"
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$now" ] && return
   say "installing the Python package zinc_rt"
-  "$VENV/bin/pip" install -q --no-build-isolation '.[test]'
+  "$VENV/bin/pip" install -q --no-build-isolation ${ZRT_CUDA:+-C "cmake.define.ZRT_CUDA=$ZRT_CUDA"} '.[test]'
   printf '%s' "$now" >"$stamp"
 }
 
-# cpp_tests FOLDER [ctest option...]: prints what failed, and the closing lines with the skipped tests.
+# cpp_tests FOLDER [ctest option...]: prints what failed, and how many passed; FOLDER.ctest.xml has what test_report reads.
 cpp_tests() {
   local log=$1.ctest.log
-  if ctest --test-dir "$1" -j "$(nproc)" --no-tests=error --output-on-failure "${@:2}" >"$log" 2>&1; then
-    sed -n '/tests passed/,$p' "$log"
+  # The whole output of each test: the reasons of skipped ones are in it.
+  if ctest --test-dir "$1" -j "$(nproc)" --no-tests=error --output-on-failure --test-output-size-passed 100000000 \
+    --output-junit "$ROOT/$1.ctest.xml" "${@:2}" >"$log" 2>&1; then
+    grep -E 'tests passed|Total Test time' "$log"
   else
-    grep -vE '^ *Start +[0-9]+:| Passed +[0-9.]+ sec$' "$log"
+    grep -vE '^ *Start +[0-9]+:|( Passed|\*\*\*Skipped) +[0-9.]+ sec$' "$log"
     return 1
   fi
 }
+
+# test_report NAME=FILE...: a table of the skipped tests and their reasons, and the sums.
+test_report() { python3 scripts/skipped.py "$@"; }

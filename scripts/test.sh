@@ -9,7 +9,7 @@ case "${1:-}" in
 usage: bash scripts/test.sh [--slow | --only-slow]
 
 Installs what is missing, builds the C++ tests (build/release) and the Python package (.venv), and runs the fast tests; --slow adds
-the slow ones, --only-slow runs these alone. Tests that need the demo model or the reference fixtures are skipped by name where these are absent.
+the slow ones, --only-slow runs these alone. A test that needs what is not here is skipped; the last lines say how many and why.
 HELP
     exit 0
     ;;
@@ -29,8 +29,14 @@ need_package
 
 # Both runners run, whatever the first one finds.
 failed=0
+results=()
 say "C++ tests"
+rm -f build/release.ctest.xml build/pytest.xml
 cpp_tests build/release "${labels[@]}" || failed=1
 say "Python tests"
-"$VENV/bin/python" -m pytest -q "${marks[@]}" || failed=1
+"$VENV/bin/python" -m pytest -q --junit-xml=build/pytest.xml "${marks[@]}" || failed=1
+say "all tests"
+[ -f build/release.ctest.xml ] && results+=(C++=build/release.ctest.xml)
+[ -f build/pytest.xml ] && results+=(Python=build/pytest.xml)
+test_report "${results[@]}"
 exit $failed

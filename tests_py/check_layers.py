@@ -56,6 +56,7 @@ TESTS_ALSO = {
     "peer": {"base", "model", "arch", "mem", "executor"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
+    "cuda_sim": {"ring"},
     "fuzz": {"base", "model", "jinja", "tokenizer", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.

@@ -20,12 +20,19 @@ struct ExecutorTier {
   std::string (*details)() = nullptr;
 };
 
+// A tier that this build could have and was told to leave out, or lacked something for.
+struct LeftOutExecutorTier {
+  std::string name, why;
+};
+
 struct ExecutorKind {
   std::string name;         // "ring"
   std::string description;  // one line for people
   std::vector<ExecutorTier> (*tiers)();
   // Opens a model on the tier that options.tier names; it is one of tiers() and available. Errors as open_executor.
   Result<std::unique_ptr<Executor>> (*open)(const std::string& path, const ExecutorOptions& options);
+  // Null: none was left out.
+  std::vector<LeftOutExecutorTier> (*left_out)() = nullptr;
 };
 
 }  // namespace zinc_rt

@@ -15,6 +15,16 @@ namespace {
 
 constexpr std::string_view kTiersOfOtherBuilds[] = {"t1", "t2", "t_metal", "t_intel", "t_cuda"};
 
+// ": why" of a tier that the build left out; nothing of one that it could not have.
+std::string why_left_out(std::string_view name) {
+  for (const ExecutorKind* kind : executor_kinds()) {
+    if (kind->left_out == nullptr) continue;
+    for (const LeftOutExecutorTier& tier : kind->left_out())
+      if (tier.name == name) return ": " + tier.why;
+  }
+  return {};
+}
+
 Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
   TierChoice choice;
   for (TierEntry& entry : tiers) {
@@ -26,7 +36,7 @@ Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
   }
   for (const auto name : kTiersOfOtherBuilds)
     if (std::ranges::none_of(tiers, [&](const TierEntry& entry) { return entry.tier.name == name; }))
-      choice.rejected.push_back(fmt::format("{}: not in this build", name));
+      choice.rejected.push_back(fmt::format("{}: not in this build{}", name, why_left_out(name)));
   if (choice.entry.executor == nullptr)
     return fail(StatusCode::kUnavailable, "[tier] no tier can run here: {}", fmt::join(choice.rejected, "; "));
   choice.why = fmt::format("best of the tiers that can run here: {}", choice.entry.tier.description);
@@ -67,8 +77,8 @@ Result<TierChoice> pick_tier(std::string_view wanted) {
   if (std::ranges::find(kTiersOfOtherBuilds, wanted) != std::end(kTiersOfOtherBuilds)) {
     std::vector<std::string> built;
     for (const TierEntry& entry : tiers) built.push_back(entry.tier.name);
-    return fail(StatusCode::kUnavailable, "[tier] {} was asked for but this build does not have it; it has: auto, {}",
-                wanted, fmt::join(built, ", "));
+    return fail(StatusCode::kUnavailable, "[tier] {} was asked for but this build does not have it{}; it has: auto, {}",
+                wanted, why_left_out(wanted), fmt::join(built, ", "));
   }
   return fail(StatusCode::kInvalidArgument, "[tier] unknown tier \"{}\"; one of: auto, {}", wanted,
               fmt::join(known_tier_names(), ", "));

@@ -9,7 +9,9 @@
 
 namespace zinc_rt::ring {
 
-extern const std::span<const Tier* const> kBuiltTiers;  // generated: ring_tiers.cpp
+// Generated: ring_tiers.cpp.
+extern const std::span<const Tier* const> kBuiltTiers;
+extern const std::span<const LeftOutTier> kLeftOutTiers;
 
 Result<Buffer> Ring::import_host(std::span<const std::byte>) {
   return fail(StatusCode::kUnavailable, "[ring] this tier computes in memory of its own; allocate and copy instead");
@@ -49,6 +51,10 @@ std::span<const Tier* const> tiers() {
     return list;
   }();
   return sorted;
+}
+
+std::span<const LeftOutTier> left_out_tiers() {
+  return kLeftOutTiers;
 }
 
 Result<const Tier*> find_tier(std::string_view name) {

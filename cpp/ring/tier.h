@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "ring/ring.h"
 
@@ -26,6 +27,11 @@ struct Tier {
   // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
+};
+
+// A tier whose folder this build left out, with the reason that CMake found.
+struct LeftOutTier {
+  std::string_view name, why;
 };
 
 }  // namespace zinc_rt::ring

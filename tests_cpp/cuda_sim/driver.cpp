@@ -17,8 +17,11 @@
 #include <vector>
 
 #include "cuda_sim/workgroup.h"
+#include "ring/cuda/images.h"
 
 namespace {
+
+using zinc_rt::ring::kStandIn;
 
 constexpr std::size_t kPoisoned = 1u << 20, kDefaultShared = 48u << 10, kMostShared = 227u << 10;
 
@@ -61,8 +64,11 @@ void run(const Launch& launch) {
   cuda_sim::run_grid(*launch.kernel, launch.args.data(), launch.grid, launch.block, launch.shared);
 }
 
-// Images by the bytes that the build has packed into the program: FOLDER/NAME.fatbin is that of FOLDER/NAME.so.
+// Stand-ins name their image. Device code is known by its bytes, which the build has packed into the program:
+// FOLDER/NAME.fatbin is that of FOLDER/NAME.so.
 std::string name_of_image(const void* image) {
+  const auto* at = static_cast<const char*>(image);
+  if (std::strncmp(at, kStandIn.data(), kStandIn.size()) == 0) return at + kStandIn.size();
   static const auto images = [] {
     std::map<std::string, std::string> contents;
     for (const auto& entry : std::filesystem::directory_iterator(ZRT_CUDA_IMAGES)) {
@@ -73,7 +79,6 @@ std::string name_of_image(const void* image) {
     return contents;
   }();
   // A fat binary begins with a magic number, its version, the size of the header and that of what follows.
-  const auto* at = static_cast<const char*>(image);
   std::uint16_t header;
   std::uint64_t rest;
   std::memcpy(&header, at + 6, sizeof(header));

@@ -20,6 +20,13 @@ const ExecutorKind kExecutor_ring{
       auto executor = RingExecutor::open(path, options);
       if (!executor) return std::unexpected(std::move(executor.error()));
       return std::unique_ptr<Executor>(std::move(*executor));
-    }};
+    },
+    .left_out =
+        [] {
+          std::vector<LeftOutExecutorTier> list;
+          for (const ring::LeftOutTier& tier : ring::left_out_tiers())
+            list.push_back({std::string(tier.name), std::string(tier.why)});
+          return list;
+        }};
 
 }  // namespace zinc_rt

@@ -7,6 +7,10 @@
 
 namespace zinc_rt::ring {
 
+// What the code of an image begins with in a build without device code (ZRT_CUDA); the image's name and a zero follow.
+// NVIDIA's driver refuses it; that of tests_cpp/cuda_sim has the kernels itself and takes it.
+inline constexpr std::string_view kStandIn = "zinc_rt without device code: ";
+
 struct CudaImage {
   std::string_view name;  // of the source; for the products "linear." and the weight's type
   std::span<const std::byte> zrt;

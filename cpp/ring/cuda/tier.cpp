@@ -1,13 +1,35 @@
 #include "ring/tier.h"
 
 #include "base/error.h"
+#include "kernel/zrt_file.h"
 #include "ring/cuda/cuda_ring.h"
+#include "ring/cuda/images.h"
 
 namespace zinc_rt::ring {
 namespace {
 
+// The code of a stand-in where the build has no device code, else nothing.
+std::vector<std::byte> stand_in() {
+  const auto file = kernel::read_zrt(cuda_images().front().zrt);
+  if (!file) return {};
+  const std::string_view code(reinterpret_cast<const char*>(file->code.data()), file->code.size());
+  return code.starts_with(kStandIn) ? file->code : std::vector<std::byte>();
+}
+
+// Whether the driver has kernels for stand-ins: that of the tests alone.
+bool takes(const Driver& driver, const std::vector<std::byte>& code) {
+  CUmodule module = nullptr;
+  if (driver.cuModuleLoadData(&module, code.data()) != CUDA_SUCCESS) return false;
+  driver.cuModuleUnload(module);
+  return true;
+}
+
 std::string unavailable_reason() {
+  static const auto kInPlaceOfCode = stand_in();
   const auto driver = load_driver();
+  if (!kInPlaceOfCode.empty() && !(driver && takes(**driver, kInPlaceOfCode)))
+    return "[t_cuda] this build has no device code, for no NVIDIA GPU was found when it was configured; "
+           "configure with -DZRT_CUDA=ON, or install the Python package with ZRT_CUDA=ON in the environment";
   if (!driver) return driver.error().message;
   const auto device = find_cuda_device(**driver);
   return device ? std::string() : device.error().message;
