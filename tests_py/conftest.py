@@ -6,18 +6,17 @@ import pytest
 import synth_gguf
 import tiny_model as tiny
 import zinc_rt
-from fixture_models import FIXTURES
+from fixture_models import NO_SHARED, SHARED
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="session")
 def fixtures():
-    """Reference models and logits that lie beside the checkout on the project's own machines."""
-    path = FIXTURES
-    if not path.is_dir():
-        pytest.skip(f"no reference fixtures at {path}")
-    return path
+    """Models, logits, vocabularies and templates that may lie beside the checkout, more than tests_data has."""
+    if not SHARED.is_dir():
+        pytest.skip(NO_SHARED)
+    return SHARED
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +24,7 @@ def demo_model():
     """The real model that scripts/demo.sh fetches."""
     path = pathlib.Path(os.environ.get("ZRT_DEMO_MODEL", ROOT / ".cache" / "zinc_rt" / "smollm2-135m-instruct.gguf"))
     if not path.is_file():
-        pytest.skip(f"no demo model at {path}; scripts/demo.sh fetches it")
+        pytest.skip(f"no demo model ({path.name}); scripts/demo.sh fetches it")
     return path
 
 

@@ -1,23 +1,66 @@
-"""The names of the reference fixtures' models, for parametrizing tests; empty lists where there are none."""
+"""The models of the fixtures, for parametrizing tests: the repository's, and those beside the checkout if any."""
 
 import pathlib
 
+import numpy as np
 import pytest
 
-FIXTURES = pathlib.Path(__file__).resolve().parent.parent.parent / "shared" / "fixtures"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+OWN = ROOT / "tests_data"
+SHARED = ROOT.parent / "shared" / "fixtures"
+# The same words as in tests_cpp/fixtures.h, since the test command counts equal reasons.
+NO_SHARED = "no reference fixtures in ../shared/fixtures"
 FLOAT_TYPES = ("f32", "f16", "bf16")
 
 
-def _names():
-    return sorted(path.stem for path in (FIXTURES / "models").glob("*.gguf"))
+def _names(folder):
+    return sorted(path.stem for path in (folder / "models").glob("*.gguf"))
+
+
+def _is_float(name):
+    return name.rsplit("-", 1)[1] in FLOAT_TYPES
+
+
+def own_models():
+    return _names(OWN)
 
 
 def base_models():
-    return [name for name in _names() if name.rsplit("-", 1)[1] in FLOAT_TYPES]
+    return [name for name in _names(OWN) + _names(SHARED) if _is_float(name)]
 
 
 def quantized_models():
-    return [name for name in _names() if name.rsplit("-", 1)[1] not in FLOAT_TYPES]
+    return [name for name in _names(OWN) + _names(SHARED) if not _is_float(name)]
+
+
+def shared_quantized_models():
+    """Those for which another engine's logits are stored, too."""
+    return [name for name in _names(SHARED) if not _is_float(name)]
+
+
+def or_skipped(parameters):
+    """Without parameters one of a test that is skipped, so that its reason is counted."""
+    return parameters or [pytest.param("none", marks=pytest.mark.skip(reason=NO_SHARED))]
+
+
+def folder_of(name):
+    return OWN if name in own_models() else SHARED
+
+
+def model_path(name):
+    path = folder_of(name) / "models" / f"{name}.gguf"
+    if not path.is_file():
+        pytest.skip(NO_SHARED)
+    return path
+
+
+def reference(name):
+    """The stored logits; float files of one model share them."""
+    return np.load(folder_of(name) / "ref" / f"{name.rsplit('-', 1)[0] if _is_float(name) else name}.npz")
+
+
+def prompts(ref):
+    return sorted({key.split("/")[0] for key in ref.files})
 
 
 def a_few_fast(names, fast=("Q4_K_M", "Q8_0")):

@@ -12,11 +12,10 @@ from jinja2 import meta
 
 import zinc_rt
 from conversations import contexts
+from fixture_models import NO_SHARED, ROOT, SHARED
 from jinja_oracle import environment
 from zinc_rt.errors import InvalidArgument
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHARED = ROOT / "../shared/fixtures"
 DEMO = pathlib.Path(os.environ.get("ZRT_DEMO_MODEL", ROOT / ".cache/zinc_rt/smollm2-135m-instruct.gguf"))
 
 
@@ -80,7 +79,7 @@ def test_renders_as_jinja2_at_length(context):
 
 def test_templates_of_real_models_are_among_them():
     if not SHARED.is_dir():
-        pytest.skip(f"no reference fixtures at {SHARED}")
+        pytest.skip(NO_SHARED)
     assert {"Qwen3.5-4B.jinja", "phi3-f32.gguf", "qwen2-f32.gguf"} <= set(TEMPLATES)
 
 

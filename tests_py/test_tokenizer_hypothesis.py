@@ -1,16 +1,13 @@
 """Text made up by hypothesis, through every vocabulary that is at hand: ids and back give the text."""
 
-import pathlib
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import zinc_rt
 from conversations import PIECES
+from fixture_models import SHARED
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-SHARED = ROOT / "../shared/fixtures"
 # SmolLM2 is not among them: its vocabulary has no token for some bytes (0xF1 and others), which are dropped.
 FILES = [
     SHARED / "vocab/ggml-vocab-qwen2.gguf",

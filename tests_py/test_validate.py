@@ -10,6 +10,7 @@ import pytest
 
 import tiny_model as tiny
 import zinc_rt
+from fixture_models import model_path, reference
 from zinc_rt.errors import Corrupt, InvalidArgument, NotFound
 
 IDS = [3, 17, 200, 4, 4, 99, 300, 12, 5, 7, 8, 90, 91, 92, 93, 94, 95, 96, 97]
@@ -186,16 +187,17 @@ def test_broken_files_are_refused(tiny_model, stored, tmp_path):
                 assert not isinstance(error, zinc_rt.errors.Internal), error
 
 
-@pytest.mark.parametrize("name", ["llama_k", "qwen3", "phi3"])
-def test_reference_logits(fixtures, tmp_path, name):
+@pytest.mark.parametrize(
+    "name", ["tiny_llama-f16", "tiny_qwen3-f16", "tiny_phi3-f16", "llama_k-f16", "qwen3-f16", "phi3-f32"]
+)
+def test_reference_logits(tmp_path, name):
     """The stored logits of an independent implementation, prompt and its continuation."""
-    (model,) = [p for p in (fixtures / "models").glob(f"{name}-f*.gguf")]
-    reference = np.load(fixtures / "ref" / f"{name}.npz")
-    ids = np.concatenate([reference["p7/prompt"], reference["p7/greedy"]]).astype(np.int32)
-    positions = reference["p7/pos"]
+    model, stored = model_path(name), reference(name)
+    ids = np.concatenate([stored["p7/prompt"], stored["p7/greedy"]]).astype(np.int32)
+    positions = stored["p7/pos"]
     ids = ids[: positions.max() + 1]
     path = tmp_path / "reference.npz"
-    np.savez(path, prompt=ids, logits=reference["p7/hf_logits"], pos=positions)
+    np.savez(path, prompt=ids, logits=stored["p7/hf_logits"], pos=positions)
     exact = ["t_cpu+activations=f32+kv_dtype=f32"]
     report = zinc_rt.validate(model, tiers=exact, against=path, tolerance=1e-3)
     assert report.equal and 0 < report.logits.max_abs <= 1e-3

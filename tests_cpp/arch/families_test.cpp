@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <random>
 #include <set>
 
@@ -12,6 +11,7 @@
 #include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/verify.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt::arch {
 namespace {
@@ -22,24 +22,15 @@ Prepared load(const std::string& model, std::uint32_t max_context = 64) {
   ExecutorOptions options;
   options.max_slots = 2;
   options.max_context = max_context;
-  auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", options);
+  auto p = prepare(model_path(model), options);
   EXPECT_TRUE(p) << (p ? "" : p.error().message);
   return p ? std::move(*p) : Prepared{};
 }
 std::size_t count(const ir::Graph& graph, ir::Op op) {
   return std::size_t(std::ranges::count(graph.nodes(), op, &ir::Node::op));
 }
-std::vector<std::string> models() {
-  std::vector<std::string> names;
-  if (std::filesystem::exists(ZRT_FIXTURES))
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(ZRT_FIXTURES) + "/models"))
-      names.push_back(entry.path().stem().string());
-  std::ranges::sort(names);
-  return names;
-}
 
 class EveryModel : public ::testing::TestWithParam<std::string> {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(EveryModel);
 
 TEST_P(EveryModel, NamesTheTensorThatIsWrong) {
   const auto p = load(GetParam());
@@ -131,17 +122,16 @@ TEST_P(EveryModel, StagesDifferInAttentionAndPlanIsComplete) {
   EXPECT_EQ(p.prefill.buffer(p.prefill.find("act.hidden")).dims[1], ir::Dim(p.config.model_dim));
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, EveryModel, ::testing::ValuesIn(models()), [](const auto& info) {
-  auto name = info.param;
-  std::ranges::replace(name, '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Fixtures, EveryModel, ::testing::ValuesIn(own_and(models_in(shared_models()))),
+                         [](const auto& info) {
+                           auto name = info.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
 
 class Families : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES;
-  }
+  void SetUp() override { ZRT_NEED_SHARED_FIXTURES(); }
 };
 
 TEST_F(Families, HybridsMixLayersAndCarryTheMtpBlock) {

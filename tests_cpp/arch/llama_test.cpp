@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "arch/builder.h"
 #include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/verify.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt::arch {
 namespace {
@@ -29,14 +29,12 @@ TEST(FindFamily, ByArchitecture) {
 
 class Llama : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES;
-  }
+  void SetUp() override { ZRT_NEED_SHARED_FIXTURES(); }
   Prepared load(const std::string& model) {
     ExecutorOptions options;
     options.max_slots = 3;
     options.max_context = 40;
-    auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", options);
+    auto p = prepare(model_path(model), options);
     EXPECT_TRUE(p) << (p ? "" : p.error().message);
     return p ? std::move(*p) : Prepared{};
   }

@@ -164,7 +164,6 @@ bool eventually(Condition&& condition) {
 
 class EngineTest : public ::testing::Test {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
   void TearDown() override { gate_.open(); }
 
   // Each step is noted and passes gate_.

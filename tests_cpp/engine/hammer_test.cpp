@@ -5,7 +5,6 @@ namespace zinc_rt {
 namespace {
 
 TEST(Hammer, EightThreadsOnOneEngine) {
-  ZRT_NEED_FIXTURES();
   auto options = small_options();
   options.max_slots = 4;
   options.kv_pages = 24;

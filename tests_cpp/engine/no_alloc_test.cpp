@@ -12,7 +12,6 @@ class NoAllocation : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(NoAllocation, OnTheStepThreadWhileFourRequestsDecode) {
   ZRT_NEED_ALLOCATION_COUNT();
-  ZRT_NEED_FIXTURES();
   struct Seen {
     std::uint64_t n_allocated = 0;
     std::size_t n_tokens = 0;

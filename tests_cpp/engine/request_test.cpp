@@ -18,8 +18,6 @@ using ::testing::HasSubstr;
 
 class RequestTest : public ::testing::Test {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
-
   static TestEngine make(const std::string& model = "llama_spm-f32", std::uint32_t chunk_cap = 0,
                          const EngineOptions& engine_options = {}, std::uint32_t max_context = 128) {
     auto options = small_options();

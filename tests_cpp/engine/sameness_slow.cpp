@@ -8,7 +8,6 @@ namespace {
 class SamenessAtLength : public ::testing::TestWithParam<FamilyCase> {};
 
 TEST_P(SamenessAtLength, OfRequestsAloneAndAmongOthers) {
-  ZRT_NEED_FIXTURES();
   const bool is_long = GetParam().model.contains("longrope");
   play_schedules(GetParam(), 50, 1000, is_long ? 24 : 100);
 }

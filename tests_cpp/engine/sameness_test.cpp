@@ -7,7 +7,6 @@ namespace {
 class Sameness : public ::testing::TestWithParam<FamilyCase> {};
 
 TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
-  ZRT_NEED_FIXTURES();
   play_schedules(GetParam(), 16, 1, 9);
 }
 

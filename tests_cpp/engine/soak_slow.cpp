@@ -14,7 +14,6 @@ double seconds_since(Clock::time_point begin) {
 }
 
 TEST(Soak, RandomLoadLeavesNothingBehind) {
-  ZRT_NEED_FIXTURES();
   const char* text = std::getenv("ZINC_RT_SOAK_SECONDS");
   const double seconds = text != nullptr ? std::strtod(text, nullptr) : 20;
   ASSERT_GT(seconds, 0);

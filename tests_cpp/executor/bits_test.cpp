@@ -8,7 +8,6 @@ namespace {
 
 class Bits : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
   const std::vector<std::int32_t> ids_ = prompt(70);
   Outcome with(const ExecutorOptions& options, std::size_t chunk = 70) {
     const auto executor = open(GetParam(), options);
@@ -144,7 +143,7 @@ TEST_P(Bits, KvTypesRun) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::ValuesIn(kModels), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Models, Bits, ::testing::ValuesIn(models()), [](const auto& info) {
   auto name = info.param;
   std::ranges::replace(name, '-', '_');
   return name;

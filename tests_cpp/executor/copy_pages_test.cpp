@@ -17,7 +17,6 @@ void PrintTo(const Case& c, std::ostream* out) {
 
 class CopyPages : public ::testing::TestWithParam<Case> {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
 };
 
 Outcome run_part(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
@@ -63,7 +62,6 @@ INSTANTIATE_TEST_SUITE_P(Models, CopyPages,
                          });
 
 TEST(CopyPagesErrors, NameThePage) {
-  ZRT_NEED_FIXTURES();
   const auto executor = open("llama_spm-f32");
   ASSERT_EQ(executor->info().n_pages, 24u);
   const auto error = [&](const std::vector<PageCopy>& copies) {

@@ -13,7 +13,7 @@ namespace {
 class DriverCalls : public ::testing::Test {
  protected:
   void SetUp() override {
-    ZRT_NEED_FIXTURES();
+    ZRT_NEED_SHARED_FIXTURES();
     if (!ring::find_tier("t_cuda")) GTEST_SKIP() << "no tier t_cuda here";
     calls = find_count<CallCount>("cuda_sim_calls");
     launches = find_count<LaunchCount>("cuda_sim_launches");

@@ -47,7 +47,7 @@ std::uint32_t number_after(const std::string& text, const std::string& words) {
 
 // A budget that is a byte short of a plan moves the experts of one layer more, the last ones first.
 TEST(FitDevice, ExpertsGoLayerByLayerToTheByte) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   std::uint64_t free = kMuch, weights = 0;
   for (std::uint32_t n_host = 0;; ++n_host) {
     const auto p = fit_to(free);
@@ -92,7 +92,7 @@ TEST(FitDevice, ExpertsGoLayerByLayerToTheByte) {
 
 // Pages that nobody asked for go before experts do, down to one context.
 TEST(FitDevice, PagesGiveWayBeforeExperts) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   auto options = fit_options();
   options.kv_pages = 0;
   const auto all = fit_to(kMuch, options);
@@ -117,7 +117,7 @@ TEST(FitDevice, PagesGiveWayBeforeExperts) {
 
 // What an error names fits, and the next larger value does not.
 TEST(FitDevice, ErrorsNameWhatFits) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   for (const auto* model : {"qwen3moe-Q4_K_M", "qwen35moe-Q4_K_M", "llama_spm-f32"}) {
     auto options = fit_options();
     options.kv_pages = 0;
@@ -162,7 +162,7 @@ TEST(FitDevice, ErrorsNameWhatFits) {
 }
 
 TEST(FitDevice, ExpertsMustFitTheHost) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   const auto all = fit_to(kMuch);
   ASSERT_TRUE(all);
   auto budget = budget_of(device_bytes(*all) - 1);

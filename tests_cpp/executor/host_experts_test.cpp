@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class HostExperts : public ::testing::Test {
  protected:
   void SetUp() override {
-    ZRT_NEED_FIXTURES();
+    ZRT_NEED_SHARED_FIXTURES();
     const auto tier = ring::find_tier("t_cuda");
     if (!tier) GTEST_SKIP() << "no tier t_cuda here";
     void* driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);

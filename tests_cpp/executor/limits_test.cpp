@@ -17,7 +17,6 @@ using ::testing::HasSubstr;
 class Limits : public ::testing::Test {
  protected:
   void SetUp() override {
-    ZRT_NEED_FIXTURES();
     executor_ = open("llama_spm-f32");
     ASSERT_NE(executor_, nullptr);
   }
@@ -192,7 +191,7 @@ TEST_F(Limits, OptionsAreChecked) {
 }
 
 TEST_F(Limits, PlanIsWhatIsAllocated) {
-  for (const auto& model : kModels)
+  for (const auto& model : models())
     for (const bool mmap : {true, false})
       for (const bool aliasing : {true, false}) {
         auto options = small_options();

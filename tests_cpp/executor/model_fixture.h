@@ -1,4 +1,4 @@
-// Small models of the fixtures, and ways to run them that must all give the same bits.
+// Small models, and ways to run them that must all give the same bits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,24 +12,16 @@
 #include <vector>
 
 #include "executor/ring/ring_executor.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt {
 
-inline std::string model_path(const std::string& name) {
-  return std::string(ZRT_FIXTURES) + "/models/" + name + ".gguf";
-}
-inline bool has_fixtures() {
-  return std::filesystem::exists(ZRT_FIXTURES);
-}
-#define ZRT_NEED_FIXTURES() \
-  if (!has_fixtures()) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES
-
 // Every family; float and quantized weights, dense and experts, attention and recurrent layers.
-inline const std::vector<std::string> kModels{
-    "llama_spm-f32",    "mistral_swa-f32", "llama3_tied_rope-f16", "llama_k-Q4_K_M",   "qwen2-f32",
-    "qwen3-Q5_K_M",     "qwen3moe-Q4_K_M", "qwen35-f32",           "qwen35moe-Q4_K_M", "qwen3next-f16",
-    "gemma3-f16",       "gemma4_e2b-f16",  "gemma4_dense-f16",     "gemma4_moe-f16",   "phi3-f32",
-    "phi3_longrope-f16"};
+inline std::vector<std::string> models() {
+  return own_and({"llama_spm-f32", "mistral_swa-f32", "llama3_tied_rope-f16", "llama_k-Q4_K_M", "qwen2-f32",
+                  "qwen3-Q5_K_M", "qwen3moe-Q4_K_M", "qwen35-f32", "qwen35moe-Q4_K_M", "qwen3next-f16", "gemma3-f16",
+                  "gemma4_e2b-f16", "gemma4_dense-f16", "gemma4_moe-f16", "phi3-f32", "phi3_longrope-f16"});
+}
 
 inline ExecutorOptions small_options() {
   ExecutorOptions options;

@@ -20,7 +20,6 @@ class NoAlloc : public ::testing::TestWithParam<TierAndModel> {
   static constexpr std::uint32_t kWidth = 8;
   void SetUp() override {
     ZRT_NEED_ALLOCATION_COUNT();
-    ZRT_NEED_FIXTURES();
     auto options = small_options();
     options.tier = GetParam().tier;
     options.state_checkpoints = 1;

@@ -10,7 +10,6 @@ using ::testing::HasSubstr;
 
 class State : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
 };
 
 Outcome run_part(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t first, std::size_t n,
@@ -65,7 +64,6 @@ INSTANTIATE_TEST_SUITE_P(Models, State, ::testing::Values("qwen35-f32", "qwen35m
                          });
 
 TEST(StateErrors, NameTheEntry) {
-  ZRT_NEED_FIXTURES();
   auto options = small_options();
   options.state_checkpoints = 1;
   const auto executor = open("qwen35-f32", options);
@@ -91,7 +89,6 @@ TEST(StateErrors, NameTheEntry) {
 }
 
 TEST(RopeVariant, LimitsSayWhereItChanges) {
-  ZRT_NEED_FIXTURES();
   auto options = small_options();
   options.max_context = 512;
   const auto executor = open("phi3_longrope-f16", options);
@@ -105,7 +102,6 @@ TEST(RopeVariant, LimitsSayWhereItChanges) {
 }
 
 TEST(RopeVariant, FollowsTheTextNotTheContext) {
-  ZRT_NEED_FIXTURES();
   auto options = small_options();
   options.max_context = 512;
   const auto executor = open("phi3_longrope-f16", options);

@@ -18,7 +18,8 @@ std::vector<TierCase> tier_cases() {
   std::vector<TierCase> cases;
   for (const ring::Tier* tier : ring::tiers()) {
     if (tier->priority <= 0 || !tier->unavailable_reason().empty()) continue;
-    for (const auto& model : kModels) cases.push_back({tier->name, model});
+    for (const auto& model : models()) cases.push_back({tier->name, model});
+    if (!has_shared_fixtures()) continue;
     for (const auto* model : {"llama_k-Q4_0", "llama_k-Q4_1", "llama_k-Q6_K", "llama_k-Q8_0", "llama_spm-bf16",
                               "qwen3moe-Q6_K", "qwen35moe-Q8_0", "mistral-f32"})
       cases.push_back({tier->name, model});
@@ -29,16 +30,15 @@ std::vector<TierCase> tier_cases() {
 // Those that have kernels of arithmetic `fast` somewhere, and T-CPU with weights that it has some for.
 std::vector<TierCase> fast_cases() {
   auto cases = tier_cases();
-  for (const auto* model :
-       {"llama_spm-bf16", "llama3_tied_rope-f16", "qwen3next-f16", "gemma3-f16", "gemma4_e2b-f16", "gemma4_dense-f16",
-        "gemma4_moe-f16", "phi3_longrope-f16", "llama_k-Q4_0", "llama_k-Q6_K", "qwen3moe-Q4_K_M"})
+  for (const auto& model : own_and({"llama_spm-bf16", "llama3_tied_rope-f16", "qwen3next-f16", "gemma3-f16",
+                                    "gemma4_e2b-f16", "gemma4_dense-f16", "gemma4_moe-f16", "phi3_longrope-f16",
+                                    "llama_k-Q4_0", "llama_k-Q6_K", "qwen3moe-Q4_K_M"}))
     cases.push_back({"t_cpu", model});
   return cases;
 }
 
 class Tiers : public ::testing::TestWithParam<TierCase> {
  protected:
-  void SetUp() override { ZRT_NEED_FIXTURES(); }
   // The same calls on both; what they give must be equal.
   template <class Calls>
   void expect_same(const Calls& calls, const ExecutorOptions& wanted = small_options()) {

@@ -6,13 +6,13 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include "executor/ring/ring_executor.h"
 #include "ir/op_rules.h"
 #include "ir/serialize.h"
 #include "ir/verify.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt::ir {
 namespace {
@@ -35,9 +35,8 @@ void expect_round_trips(const Graph& graph) {
 }
 
 TEST(Text, GraphsOfRealModelsRoundTrip) {
-  if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES;
   for (const auto* model : {"llama_spm-f32", "llama_k-Q4_K_M", "phi3-f32", "gemma4_moe-f16", "qwen35moe-Q4_0"}) {
-    const auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", {});
+    const auto p = prepare(model_path(model), {});
     ASSERT_TRUE(p) << p.error().message;
     for (const auto* graph :
          {&p->prefill, &p->decode, &p->prefill_low, &p->decode_low, &p->state_copy, &p->page_copy}) {

@@ -11,13 +11,15 @@
 #include <sstream>
 #include <thread>
 
+#include "tests_cpp/base/fixtures.h"
+
 namespace zinc_rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 const std::string kData = ZRT_SOURCE_DIR "/tests_cpp/jinja/data/";
-const std::string kFixtures = ZRT_FIXTURES "/templates/";
+const std::string kFixtures = shared_fixtures().string() + "/templates/";
 
 std::string read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -51,7 +53,7 @@ void check_templates(bool own) {
     if (one.at("own").get<bool>() != own) continue;
     const auto name = one.at("template").get<std::string>();
     std::string source = read((own ? kData + "templates/" : kFixtures) + name);
-    if (source.empty() && !own) GTEST_SKIP() << "no fixture " << kFixtures << name;
+    if (source.empty() && !own) ZRT_SKIP_WITHOUT_SHARED_FIXTURES();
     Result<ChatTemplate> parsed = ChatTemplate::parse(source);
     ASSERT_TRUE(parsed) << name << ": " << parsed.error().message;
     for (const auto& [conversation, expected] : one.at("outputs").items()) {
@@ -166,7 +168,7 @@ TEST(ChatTemplate, ManyThreadsRenderOneTemplate) {
 
 TEST(ChatTemplate, Qwen3RendersInUnderHalfAMillisecond) {
   std::string source = read(kFixtures + "Qwen-Qwen3-0.6B.jinja");
-  if (source.empty()) GTEST_SKIP() << "no fixture Qwen-Qwen3-0.6B.jinja";
+  if (source.empty()) ZRT_SKIP_WITHOUT_SHARED_FIXTURES();
 #ifdef ZRT_SANITIZED
   GTEST_SKIP() << "sanitized build";
 #endif

@@ -3,16 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 
 #include "executor/ring/ring_executor.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt {
-
-#define ZRT_NEED_FIXTURES() \
-  if (!std::filesystem::exists(ZRT_FIXTURES)) GTEST_SKIP() << "no fixtures at " << ZRT_FIXTURES
 
 inline Prepared prepared(const std::string& model, const std::string& fusion = "1",
                          const std::string& activations = "int8") {
@@ -21,7 +18,7 @@ inline Prepared prepared(const std::string& model, const std::string& fusion = "
   options.max_context = 64;
   options.fusion = fusion;
   options.activations = activations;
-  auto p = prepare(std::string(ZRT_FIXTURES) + "/models/" + model + ".gguf", options);
+  auto p = prepare(model_path(model), options);
   EXPECT_TRUE(p) << (p ? "" : p.error().message);
   return p ? std::move(*p) : Prepared{};
 }

@@ -50,7 +50,7 @@ void expect_no_overlap(const ir::Graph& graph, const StepLimits& limits, const A
 }
 
 TEST(Alias, LiveActivationsOfRealGraphsDoNotOverlap) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   for (const auto* model : {"llama_spm-f32", "llama_k-Q4_K_M"})
     for (const auto* fusion : {"0", "1"}) {
       const auto p = prepared(model, fusion);
@@ -335,12 +335,12 @@ TEST(Lower, BadSymbolsAndPlaces) {
 }
 
 TEST(Lower, PartsOfARealBatch) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   ExecutorOptions options;
   options.tier = "t_cpu";
   options.max_slots = 2;
   options.max_context = 64;
-  const auto executor = RingExecutor::open(std::string(ZRT_FIXTURES) + "/models/llama_spm-f32.gguf", options);
+  const auto executor = RingExecutor::open(model_path("llama_spm-f32"), options);
   ASSERT_TRUE(executor);
   const auto& batch = (*executor)->batch(ir::Stage::kPrefill);
   ASSERT_EQ(batch.layer_end.size(), (*executor)->config().n_layers);

@@ -22,7 +22,7 @@ ir::Graph graph_of(const std::string& lines) {
 }
 
 TEST(Fusion, EachAloneAndTogether) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   const auto p = prepared("llama_spm-f32");
   const std::size_t n = p.config.n_layers;
   const Counts plain{{"EMBED", 1},
@@ -239,7 +239,7 @@ BARRIER
 }
 
 TEST(Quantize, FloatWeightsAndQuantizedInputsAreLeft) {
-  ZRT_NEED_FIXTURES();
+  ZRT_NEED_SHARED_FIXTURES();
   const auto p = prepared("llama_spm-f32", "0");
   EXPECT_EQ(op_counts(p.prefill_low), op_counts(p.prefill));
   const auto k = prepared("llama_k-Q4_K_M", "0");

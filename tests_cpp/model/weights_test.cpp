@@ -8,6 +8,7 @@
 
 #include "gguf_builder.h"
 #include "model/config.h"
+#include "tests_cpp/base/fixtures.h"
 
 namespace zinc_rt {
 namespace {
@@ -45,22 +46,10 @@ TEST(Weights, FindsAndChecksTensors) {
   std::filesystem::remove(path);
 }
 
-std::vector<std::string> fixtures() {
-  std::vector<std::string> out;
-  const std::filesystem::path folder = ZRT_FIXTURES "/models";
-  if (!std::filesystem::is_directory(folder)) return out;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".gguf") out.push_back(entry.path().string());
-  std::ranges::sort(out);
-  return out;
-}
-
 TEST(Fixtures, EveryModelOpensWithAConfigThatFitsItsTensors) {
-  const auto paths = fixtures();
-  if (paths.empty()) GTEST_SKIP() << "no fixture models at " ZRT_FIXTURES "/models";
-  for (const std::string& path : paths) {
-    SCOPED_TRACE(path);
-    const auto weights = Weights::open(path);
+  for (const std::string& name : own_and(models_in(shared_models()))) {
+    SCOPED_TRACE(name);
+    const auto weights = Weights::open(model_path(name));
     ASSERT_TRUE(weights) << weights.error().message;
     const auto config = read_config(weights->metadata(), weights->infos());
     ASSERT_TRUE(config) << config.error().message;

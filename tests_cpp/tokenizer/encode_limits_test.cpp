@@ -14,7 +14,7 @@ std::vector<Tokenizer> all_kinds() {
   std::vector<Tokenizer> out = {*Tokenizer::from_metadata(SmallVocab::byte_level().metadata("gpt2")),
                                 *Tokenizer::from_metadata(SmallVocab::spm().metadata("llama"))};
   for (const char* name : {"vocab/ggml-vocab-qwen2.gguf", "vocab/ggml-vocab-phi-3.gguf", "models/gemma4_moe-f16.gguf"})
-    if (auto tokenizer = open_tokenizer(fixtures() / name)) out.push_back(*tokenizer);
+    if (auto tokenizer = open_tokenizer(shared_fixtures() / name)) out.push_back(*tokenizer);
   return out;
 }
 
@@ -70,7 +70,7 @@ TEST(EncodeLimits, LeastTokensWhereTextMayVanish) {
   auto collapsing = SmallVocab::spm();
   collapsing.set("remove_extra_whitespaces", true);
   EXPECT_EQ(Tokenizer::from_metadata(collapsing.metadata("llama"))->least_tokens(std::string(1000, ' ')), 0u);
-  const auto phi = open_tokenizer(fixtures() / "vocab/ggml-vocab-phi-3.gguf");
+  const auto phi = open_tokenizer(shared_fixtures() / "vocab/ggml-vocab-phi-3.gguf");
   if (!phi) return;
   const std::string text = "<|end|>" + std::string(4000, ' ');
   EXPECT_LE(phi->least_tokens(text), ids_of(*phi, text, false, true).size());

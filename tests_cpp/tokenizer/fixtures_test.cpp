@@ -36,21 +36,21 @@ std::vector<std::string> names_in(const fs::path& folder, const std::string& end
 
 fs::path model_of(const std::string& name) {
   for (const char* type : {"f32", "f16", "bf16", "Q8_0"}) {
-    const fs::path path = fixtures() / "models" / (name + "-" + type + ".gguf");
+    const fs::path path = shared_fixtures() / "models" / (name + "-" + type + ".gguf");
     if (fs::exists(path)) return path;
   }
   return {};
 }
 
 TEST(TokenizerFixtures, CutVocabulariesInAllFourModes) {
-  const auto names = names_in(fixtures() / "tok", ".json");
-  if (names.empty()) GTEST_SKIP() << "no fixtures at " << fixtures();
+  const auto names = names_in(shared_fixtures() / "tok", ".json");
+  if (names.empty()) ZRT_SKIP_WITHOUT_SHARED_FIXTURES();
   std::size_t n_cases = 0;
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
     auto tokenizer = open_tokenizer(model_of(name));
     ASSERT_TRUE(tokenizer) << tokenizer.error().message;
-    const json want = json::parse(read_text(fixtures() / "tok" / (name + ".json")));
+    const json want = json::parse(read_text(shared_fixtures() / "tok" / (name + ".json")));
     EXPECT_EQ(tokenizer->n_vocab(), want["n_vocab"].get<std::size_t>());
     EXPECT_EQ(tokenizer->bos_id(), want["bos"].get<int>());
     EXPECT_EQ(tokenizer->eos_id(), want["eos"].get<int>());
@@ -77,11 +77,11 @@ TEST(TokenizerFixtures, CutVocabulariesInAllFourModes) {
 }
 
 TEST(TokenizerFixtures, WholeVocabularies) {
-  const auto names = names_in(fixtures() / "vocab", ".gguf");
-  if (names.empty()) GTEST_SKIP() << "no fixtures at " << fixtures();
+  const auto names = names_in(shared_fixtures() / "vocab", ".gguf");
+  if (names.empty()) ZRT_SKIP_WITHOUT_SHARED_FIXTURES();
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    const fs::path path = fixtures() / "vocab" / (name + ".gguf");
+    const fs::path path = shared_fixtures() / "vocab" / (name + ".gguf");
     auto tokenizer = open_tokenizer(path);
     ASSERT_TRUE(tokenizer) << tokenizer.error().message;
     const std::string input = read_text(path.string() + ".inp");
@@ -106,9 +106,10 @@ TEST(TokenizerFixtures, WholeVocabularies) {
 }
 
 TEST(TokenizerFixtures, SmolLm2Prompts) {
-  const fs::path cases = fixtures() / "smollm2" / "smollm2.json";
-  if (!fs::exists(cases)) GTEST_SKIP() << "no fixtures at " << fixtures();
-  if (!fs::exists(demo_model())) GTEST_SKIP() << "no demo model at " << demo_model();
+  const fs::path cases = shared_fixtures() / "smollm2" / "smollm2.json";
+  if (!fs::exists(cases)) ZRT_SKIP_WITHOUT_SHARED_FIXTURES();
+  if (!fs::exists(demo_model()))
+    GTEST_SKIP() << "no demo model (" << demo_model().filename().string() << "); scripts/demo.sh fetches it";
   auto tokenizer = open_tokenizer(demo_model());
   ASSERT_TRUE(tokenizer) << tokenizer.error().message;
   const json want = json::parse(read_text(cases));

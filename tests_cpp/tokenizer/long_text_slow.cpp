@@ -49,8 +49,8 @@ TEST(TokenizerLongText, TenMegabytesAndOneMegabyteRuns) {
   std::vector<std::pair<std::string, Tokenizer>> tokenizers = {
       {"small gpt2", *Tokenizer::from_metadata(SmallVocab::byte_level().metadata("gpt2"))},
       {"small llama", *Tokenizer::from_metadata(SmallVocab::spm().metadata("llama"))}};
-  for (const auto& path :
-       {demo_model(), fixtures() / "vocab" / "ggml-vocab-qwen2.gguf", fixtures() / "vocab" / "ggml-vocab-phi-3.gguf"}) {
+  for (const auto& path : {demo_model(), shared_fixtures() / "vocab" / "ggml-vocab-qwen2.gguf",
+                           shared_fixtures() / "vocab" / "ggml-vocab-phi-3.gguf"}) {
     if (auto tokenizer = open_tokenizer(path)) tokenizers.emplace_back(path.filename().string(), *tokenizer);
   }
   const std::string text = words(10'000'000);

@@ -26,12 +26,12 @@ std::vector<Subject> subjects() {
   std::vector<Subject> out;
   out.push_back({"small gpt2", *Tokenizer::from_metadata(SmallVocab::byte_level().metadata("gpt2"))});
   out.push_back({"small llama", *Tokenizer::from_metadata(SmallVocab::spm().metadata("llama"))});
-  add_file(out, fixtures() / "vocab" / "ggml-vocab-qwen2.gguf");
-  add_file(out, fixtures() / "vocab" / "ggml-vocab-phi-3.gguf");
-  add_file(out, fixtures() / "models" / "gemma4_moe-f16.gguf");
-  add_file(out, fixtures() / "models" / "llama_spm_full-f16.gguf");
-  add_file(out, fixtures() / "models" / "llama_k-f16.gguf");
-  add_file(out, fixtures() / "models" / "qwen35-f32.gguf");
+  add_file(out, shared_fixtures() / "vocab" / "ggml-vocab-qwen2.gguf");
+  add_file(out, shared_fixtures() / "vocab" / "ggml-vocab-phi-3.gguf");
+  add_file(out, shared_fixtures() / "models" / "gemma4_moe-f16.gguf");
+  add_file(out, shared_fixtures() / "models" / "llama_spm_full-f16.gguf");
+  add_file(out, shared_fixtures() / "models" / "llama_k-f16.gguf");
+  add_file(out, shared_fixtures() / "models" / "qwen35-f32.gguf");
   return out;
 }
 

@@ -11,13 +11,10 @@
 
 #include "model/gguf/metadata.h"
 #include "model/gguf/reader.h"
+#include "tests_cpp/base/fixtures.h"
 #include "tokenizer/tokenizer.h"
 
 namespace zinc_rt {
-
-inline std::filesystem::path fixtures() {
-  return ZRT_FIXTURES;
-}
 
 inline std::filesystem::path demo_model() {
   if (const char* path = std::getenv("ZRT_DEMO_MODEL")) return path;
