@@ -2,6 +2,7 @@
 # All fast tests, C++ and Python: see --help.
 set -euo pipefail
 labels=(-L fast)
+targets=(fast_tests zinc-rt)
 marks=(-m "not slow")
 case "${1:-}" in
   --help | -h)
@@ -13,8 +14,8 @@ the slow ones, --only-slow runs these alone. A test that needs what is not here 
 HELP
     exit 0
     ;;
-  --slow) labels=() marks=() ;;
-  --only-slow) labels=(-L slow) marks=(-m slow) ;;
+  --slow) labels=() marks=() targets=(all) ;;
+  --only-slow) labels=(-L slow) marks=(-m slow) targets=(all) ;;
   '') ;;
   *) echo "usage: bash scripts/test.sh [--slow | --only-slow]" >&2; exit 2 ;;
 esac
@@ -22,7 +23,7 @@ source "$(dirname "$0")/lib.sh"
 
 need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_model || say "the demo model could not be fetched; its tests will be skipped by name"
-build release all -- -DZRT_TESTS=ON
+build release "${targets[@]}" -- -DZRT_TESTS=ON
 need_package
 # For the notebooks, which the slow tests run, and as a client of the server.
 [ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib litellm

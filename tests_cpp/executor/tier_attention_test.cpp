@@ -300,6 +300,24 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
   }
 }
 
+// Each family of kernels once, which takes seconds where the GPU is simulated: one token and some, of short texts and
+// of long ones, prompts in steps of few tokens and of many, each type of cache, and arithmetic `fast`.
+TEST_P(TierAttention, OfEachKindHasTheBitsOfTCpu) {
+  const auto few = StepTokens{}.add(1, 17, 1).add(0, 384, 6), many = StepTokens{}.add(0, 0, 100).add(1, 60, 160);
+  for (const Attention& s : {Attention{DType::kF16, 4, 1, 64, 64, 0, 20.0f},
+                             {DType::kF16, 2, 1, 128, 128, 100},
+                             {DType::kF16, 2, 1, 12, 12},
+                             {DType::kF32, 2, 1, 64, 64},
+                             {DType::kQ8_0, 2, 1, 32, 32}}) {
+    expect_same_step(s, {300}, {0}, true);
+    expect_same_step(s, {130, 7, 639}, {0, 1, 2}, true);
+    expect_same_step(s, few.pos, few.slots);
+  }
+  expect_same_step({DType::kF16, 2, 1, 32, 32}, many.pos, many.slots);
+  expect_same_step({DType::kQ8_0, 2, 1, 32, 32}, many.pos, many.slots);
+  expect_close_step({DType::kF16, 2, 1, 64, 64}, StepTokens{}.add(0, 5, 130));
+}
+
 // Prompts that begin anywhere in a page and end in another chunk, and between them tokens that stand alone: more tiles
 // of tokens than a step of a prompt has.
 StepTokens mixed_step(std::int32_t n_alone) {

@@ -119,6 +119,17 @@ class TierFeedForward : public TierGraphTest {
   std::mt19937 rng_{11};
 };
 
+// Each family of kernels once, which takes seconds where the GPU is simulated.
+TEST_P(TierFeedForward, OfEachKindHasTheBitsOfTCpu) {
+  using enum DType;
+  for (const auto& [gate, down] : {std::pair(kQ4_K, kQ6_K), {kQ8_0, kBF16}, {kF16, kQ5_0}}) {
+    ASSERT_NO_FATAL_FAILURE(compare_dense(gate, down, {256, 512}, 1, push::kSilu));
+    ASSERT_NO_FATAL_FAILURE(compare_dense(gate, down, {256, 256}, 2, push::kGeluTanh));
+    ASSERT_NO_FATAL_FAILURE(compare_experts(gate, down, {256, 256}, {4, 2}, 1, push::kSilu));
+    ASSERT_NO_FATAL_FAILURE(compare_experts(gate, down, {256, 256}, {4, 2}, 2, push::kSilu));
+  }
+}
+
 // One row: tiles of gate and up that are fewer than workgroups, as many, and more; no whole tiles; groups that are no
 // multiple of the warps, a short last one; two types. And two rows, whose packets stay apart.
 TEST_P(TierFeedForward, HasTheBitsOfTCpu) {

@@ -247,6 +247,21 @@ class TierProducts : public TierGraphTest {
   std::mt19937 rng_{7};
 };
 
+// A product of each family of kernels, which takes seconds where the GPU is simulated.
+TEST_P(TierProducts, OfEachKindHaveTheBitsOfTCpu) {
+  using enum DType;
+  for (const DType dtype : {kQ4_1, kQ6_K})
+    for (const Shape& s : {Shape{33, 768, 1}, {40, 512, 9}, {48, 256, 33}, {2144, 256, 20}, {32, 256, 129}})
+      ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
+  for (const Shape& s : {Shape{24, 144, 1}, {30, 400, 5}, {64, 272, 41}}) ASSERT_NO_FATAL_FAILURE(compare(kBF16, s));
+  for (const Shape& s : {Shape{48, 512, 1}, {48, 256, 7}, {48, 256, 70}})
+    ASSERT_NO_FATAL_FAILURE(compare_sums(kQ4_K, s, push::kSilu));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ8_0, kQ6_K}, {33, 512, 1}));
+  ASSERT_NO_FATAL_FAILURE(compare_normed({kQ4_K, kQ4_K, kQ4_K}, {48, 256, 12}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ6_K}, {6, 48, 256, 5, 3, false}));
+  ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {3, 144, 256, 60, 2, true}));
+}
+
 TEST_P(TierProducts, HaveTheBitsOfTCpu) {
   for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
     const auto dtype = static_cast<DType>(type);
@@ -462,6 +477,13 @@ TEST_P(FastTierProducts, AreNearTheExactOnesOfTCpu) {
   // A grid for which large blocks pay.
   ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kQ4_K, {17008, 256, 128}));
   ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kBF16, {17011, 64, 128}));
+}
+
+TEST_P(FastTierProducts, OfEachKindAreNearTheExactOnesOfTCpu) {
+  if (GetParam()->name == "t_cpu" || !(*GetParam()->make_ring({.cpu_kernels = {}, .fast = true}))->is_fast())
+    GTEST_SKIP() << "this tier has no arithmetic fast here";
+  ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kQ4_K, {144, 256, 65}));
+  ASSERT_NO_FATAL_FAILURE(compare_fast(DType::kBF16, {48, 96, 65}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiers, TierProducts, ::testing::ValuesIn(other_tiers()),
