@@ -11,6 +11,7 @@ usage: bash scripts/test.sh [--slow | --only-slow]
 
 Installs what is missing, builds the C++ tests (build/release) and the Python package (.venv), and runs the fast tests; --slow adds
 the slow ones, --only-slow runs these alone. A test that needs what is not here is skipped; the last lines say how many and why.
+Kernels for NVIDIA GPUs are compiled where nvcc and a GPU or its driver are, or with ZRT_CUDA=ON in the environment.
 HELP
     exit 0
     ;;
