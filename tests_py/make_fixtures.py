@@ -32,7 +32,7 @@ SHAPE = dict(
     intermediate_size=64,
     num_attention_heads=4,
     num_key_value_heads=2,
-    max_position_embeddings=256,
+    max_position_embeddings=1024,
     pad_token_id=0,
     bos_token_id=1,
     eos_token_id=2,
@@ -466,7 +466,7 @@ FAMILIES = (
     *(gemma3, gemma4, gemma4_moe, phi3, granite),
 )
 # Name -> (function, type of the file, the format of a matrix by its name).
-MODELS = {f"tiny_{f.__name__}-f16": (f, None) for f in FAMILIES} | {
+MODELS = {f"tiny_{f.__name__}-{'f32' if f is llama else 'f16'}": (f, None) for f in FAMILIES} | {
     "tiny_llama_k-Q4_K_M": (llama_k, lambda name: "q6_k" if "down" in name or "_v" in name else "q4_k"),
     "tiny_qwen3moe-Q8_0": (lambda: qwen3moe(hidden_size=64), lambda name: "q8_0"),
 }
@@ -551,6 +551,8 @@ def make(name):
     for folder in ("models", "ref"):
         (FOLDER / folder).mkdir(parents=True, exist_ok=True)
     stored = tensors()
+    if name.endswith("-f32"):
+        stored = {k: (v.shape, gguf_file.F32, v.astype(np.float32).tobytes()) for k, v in stored.items()}
     if blocks:
         stored = quantized(stored, model, blocks, permute=metadata["general.architecture"] == "llama")
     gguf_file.write(FOLDER / "models" / f"{name}.gguf", metadata, stored)

@@ -188,7 +188,7 @@ def test_broken_files_are_refused(tiny_model, stored, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["tiny_llama-f16", "tiny_qwen3-f16", "tiny_phi3-f16", "llama_k-f16", "qwen3-f16", "phi3-f32"]
+    "name", ["tiny_llama-f32", "tiny_qwen3-f16", "tiny_phi3-f16", "llama_k-f16", "qwen3-f16", "phi3-f32"]
 )
 def test_reference_logits(tmp_path, name):
     """The stored logits of an independent implementation, prompt and its continuation."""

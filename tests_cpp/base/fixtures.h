@@ -44,8 +44,8 @@ inline std::filesystem::path shared_models() {
 inline std::string stand_in(const std::string& name) {
   static const std::pair<const char*, const char*> kNames[] = {
       {"llama_k-Q", "tiny_llama_k-Q4_K_M"},
-      {"llama", "tiny_llama-f16"},
-      {"mistral", "tiny_llama-f16"},
+      {"llama", "tiny_llama-f32"},
+      {"mistral", "tiny_llama-f32"},
       {"qwen2", "tiny_qwen2-f16"},
       {"qwen35moe", "tiny_qwen35moe-f16"},
       {"qwen35", "tiny_qwen35-f16"},
