@@ -89,6 +89,7 @@ TEST(StateErrors, NameTheEntry) {
 }
 
 TEST(RopeVariant, LimitsSayWhereItChanges) {
+  ZRT_NEED_SHARED_FIXTURES();
   auto options = small_options();
   options.max_context = 512;
   const auto executor = open("phi3_longrope-f16", options);
@@ -102,6 +103,7 @@ TEST(RopeVariant, LimitsSayWhereItChanges) {
 }
 
 TEST(RopeVariant, FollowsTheTextNotTheContext) {
+  ZRT_NEED_SHARED_FIXTURES();
   auto options = small_options();
   options.max_context = 512;
   const auto executor = open("phi3_longrope-f16", options);
