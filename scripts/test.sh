@@ -36,7 +36,7 @@ say "C++ tests"
 rm -f build/release.ctest.xml build/pytest.xml
 cpp_tests build/release "${labels[@]}" || failed=1
 say "Python tests"
-"$VENV/bin/python" -m pytest -q --junit-xml=build/pytest.xml "${marks[@]}" || failed=1
+python_tests --junit-xml=build/pytest.xml "${marks[@]}" || failed=1
 say "all tests"
 [ -f build/release.ctest.xml ] && results+=(C++=build/release.ctest.xml)
 [ -f build/pytest.xml ] && results+=(Python=build/pytest.xml)
