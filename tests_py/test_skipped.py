@@ -30,6 +30,8 @@ no GPU
 </testsuite>"""
 PYTEST = """<testsuites><testsuite name="pytest">
 <testcase name="one"/><testcase name="two"><skipped type="pytest.skip" message="no fixtures">file:1</skipped></testcase>
+<testcase name="a_file">
+<skipped type="pytest.skip" message="collection skipped">('/a/test_b.py', 13, 'Skipped: no GPU')</skipped></testcase>
 <testcase name="three"><error message="in a fixture"/></testcase>
 </testsuite></testsuites>"""
 
@@ -46,6 +48,6 @@ def test_reasons_are_counted_over_both(tmp_path):
     assert run.stdout.splitlines() == [
         "    C++  Python  skipped because",
         "      2       1  no fixtures",
-        "      1          no GPU",
-        "4 passed, 2 failed, 4 skipped",
+        "      1       1  no GPU",
+        "4 passed, 2 failed, 5 skipped",
     ]
