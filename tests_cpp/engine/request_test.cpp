@@ -302,6 +302,7 @@ TEST_F(RequestTest, TheTimelineNamesIt) {
 }
 
 TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
+  ZRT_NEED_SHARED_FIXTURES();
   const auto engine = make("qwen3-Q5_K_M");
   const auto model = engine.core->find_model({});
   Request request;
@@ -345,6 +346,7 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
 }
 
 TEST_F(RequestTest, ATextThatCannotFitIsRefusedByItsLength) {
+  ZRT_NEED_SHARED_FIXTURES();
   const auto engine = make("qwen3-Q5_K_M");
   const auto model = engine.core->find_model({});
   const auto refusal = [&](const Session& session, const Request& request) -> Error {
