@@ -13,16 +13,26 @@ extern const std::span<const ExecutorKind* const> kBuiltExecutors;  // generated
 
 namespace {
 
-constexpr std::string_view kTiersOfOtherBuilds[] = {"t1", "t2", "t_metal", "t_intel", "t_cuda"};
+constexpr std::string_view kPlanned[] = {"t1", "t2", "t_metal", "t_intel"};
 
-// ": why" of a tier that the build left out; nothing of one that it could not have.
-std::string why_left_out(std::string_view name) {
+// The tiers that this build lacks: those that it left out, with the reason, and those that are planned.
+std::vector<LeftOutExecutorTier> absent_tiers(const std::vector<TierEntry>& built) {
+  std::vector<LeftOutExecutorTier> absent;
+  const auto is_there = [&](std::string_view name) {
+    return std::ranges::any_of(built, [&](const TierEntry& entry) { return entry.tier.name == name; }) ||
+           std::ranges::any_of(absent, [&](const LeftOutExecutorTier& tier) { return tier.name == name; });
+  };
   for (const ExecutorKind* kind : executor_kinds()) {
     if (kind->left_out == nullptr) continue;
-    for (const LeftOutExecutorTier& tier : kind->left_out())
-      if (tier.name == name) return ": " + tier.why;
+    for (LeftOutExecutorTier& tier : kind->left_out())
+      if (!is_there(tier.name)) absent.push_back(std::move(tier));
   }
-  return {};
+  for (const auto name : kPlanned)
+    if (!is_there(name)) absent.push_back({std::string(name), {}});
+  return absent;
+}
+std::string with_reason(std::string_view what, const LeftOutExecutorTier& tier) {
+  return tier.why.empty() ? std::string(what) : fmt::format("{}: {}", what, tier.why);
 }
 
 Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
@@ -34,9 +44,8 @@ Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
     else if (choice.entry.executor == nullptr)
       choice.entry = entry;
   }
-  for (const auto name : kTiersOfOtherBuilds)
-    if (std::ranges::none_of(tiers, [&](const TierEntry& entry) { return entry.tier.name == name; }))
-      choice.rejected.push_back(fmt::format("{}: not in this build{}", name, why_left_out(name)));
+  for (const LeftOutExecutorTier& tier : absent_tiers(tiers))
+    choice.rejected.push_back(fmt::format("{}: {}", tier.name, with_reason("not in this build", tier)));
   if (choice.entry.executor == nullptr)
     return fail(StatusCode::kUnavailable, "[tier] no tier can run here: {}", fmt::join(choice.rejected, "; "));
   choice.why = fmt::format("best of the tiers that can run here: {}", choice.entry.tier.description);
@@ -59,9 +68,9 @@ std::vector<TierEntry> executor_tiers() {
 
 std::vector<std::string> known_tier_names() {
   std::vector<std::string> names;
-  for (const TierEntry& entry : executor_tiers()) names.push_back(entry.tier.name);
-  for (const auto name : kTiersOfOtherBuilds)
-    if (std::ranges::find(names, name) == names.end()) names.emplace_back(name);
+  const auto built = executor_tiers();
+  for (const TierEntry& entry : built) names.push_back(entry.tier.name);
+  for (LeftOutExecutorTier& tier : absent_tiers(built)) names.push_back(std::move(tier.name));
   return names;
 }
 
@@ -74,11 +83,12 @@ Result<TierChoice> pick_tier(std::string_view wanted) {
       return fail(StatusCode::kUnavailable, "[tier] {} was asked for but cannot run here: {}", wanted, reason);
     return TierChoice{*found, "asked for by name", {}};
   }
-  if (std::ranges::find(kTiersOfOtherBuilds, wanted) != std::end(kTiersOfOtherBuilds)) {
+  for (const LeftOutExecutorTier& tier : absent_tiers(tiers)) {
+    if (tier.name != wanted) continue;
     std::vector<std::string> built;
     for (const TierEntry& entry : tiers) built.push_back(entry.tier.name);
-    return fail(StatusCode::kUnavailable, "[tier] {} was asked for but this build does not have it{}; it has: auto, {}",
-                wanted, why_left_out(wanted), fmt::join(built, ", "));
+    return fail(StatusCode::kUnavailable, "[tier] {} was asked for but {}; it has: auto, {}", wanted,
+                with_reason("this build does not have it", tier), fmt::join(built, ", "));
   }
   return fail(StatusCode::kInvalidArgument, "[tier] unknown tier \"{}\"; one of: auto, {}", wanted,
               fmt::join(known_tier_names(), ", "));

@@ -169,7 +169,7 @@ class Match {
   const std::vector<Kept>& kept() const { return kept_; }
 
  private:
-  // Whether the next node is that step; what the step's names are is known from then on.
+  // Whether the next node matches that step. If it does, the step's names are bound to its values.
   bool takes(const Pattern::Step& step) {
     const std::size_t at = first_ + count_;
     if (at >= nodes_.size() || std::ranges::find(step.ops, nodes_.node(at).op) == step.ops.end()) return false;

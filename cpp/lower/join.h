@@ -7,14 +7,15 @@
 //   GLU|MOE_SWIGLU gate:a up:b y:h; QUANTIZE x:h y:q; keep a b; ?LINEAR x:q y:p; ?ADD x:r y:p z:r'
 //
 //   GLU|MOE_SWIGLU   a node of one of these ops
-//   ?LINEAR          a node that may lack; what follows it then lacks too
-//   gate:a           the node's operand `gate`, which is there, is the value named a; each name is another value
+//   ?LINEAR          an optional node; without it the nodes behind it do not match either
+//   gate:a           the node's operand `gate` is present, and is the value named a; other names are other values
 //   z:r'             a value that takes the memory of the value r: an update in place
-//   keep a b         the memory of these is needed until the node in front is done: the tier may still read it while
-//                    it writes what that node makes. So no node from the first that has the value to that node writes
-//                    other values there, and lowering gives it to nothing else.
+//   keep a b         the memory of these values is needed until the node in front of `keep` is done: the tier may read
+//                    it while it writes the results of that node. Lowering gives this memory to no other value before
+//                    then; where a node of the match writes over it itself, the pattern does not match.
 //
-// Operands that a pattern does not name may be anything. Thread rule: pure functions.
+// Operands that a pattern does not name may be anything.
+// Thread rule: pure functions.
 #pragma once
 
 #include <cstdint>

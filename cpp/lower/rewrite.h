@@ -10,7 +10,7 @@ namespace zinc_rt::lower {
 // The nodes of a graph without its barriers.
 std::vector<ir::Node> compute_nodes(const ir::Graph& graph);
 
-// A graph of these nodes. Their ids are those of the buffers of `source`, followed by the `added` ones in order.
+// A graph of these nodes. A node's operands are ids of buffers: those of `source`, and behind them the `added` ones.
 // Buffers that no node uses are left out.
 ir::Graph rebuild(const ir::Graph& source, const std::vector<ir::Buffer>& added, const std::vector<ir::Node>& nodes);
 

@@ -193,8 +193,8 @@ const StepPlan& Scheduler::plan(Micros now) {
   const bool has_preempted = stats_.preemptions > preemptions_planned_;
   preemptions_planned_ = stats_.preemptions;
   if (!plan_.empty()) return plan_;
-  // All that could run gave way, here or in admit, and the request that it gave way to may be gone: admission must look
-  // again. It does so after a pause, since the result may be the same while throttled slots hold pages.
+  // Every slot that could run was preempted, here or in admit, and the request for which that was done may be gone by
+  // now. So admission must look again: after a pause, since nothing changes while throttled slots hold the pages.
   if (has_preempted) plan_.wake_at = std::min(plan_.wake_at, now + kRetry);
   if (n_deadlines_ > 0)
     for (const auto& r : requests_)

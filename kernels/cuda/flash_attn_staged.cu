@@ -49,7 +49,7 @@ __device__ __forceinline__ void score(const uint8_t* k_tile, const float (&q)[kH
   }
 }
 
-// Of kN heads from `weights` on: o of two values of V, the pair-th of the head.
+// o for two neighbouring values of V (number `pair`), of kN heads; their weights begin at `weights`.
 template <class Cell, int kSteps, int kN>
 __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, const float (*weights)[kChunk], Range range,
                                       float2 (&o)[kN]) {
@@ -86,7 +86,7 @@ __device__ __forceinline__ void weigh(const uint8_t* v_tile, uint32_t pair, cons
 // The workgroup's own memory.
 struct Shared {
   float weights[kHeads][kChunk];        // q K at first
-  float before[kHeads], after[kHeads];  // what o and the sum so far, and the chunk's, count in the merged ones
+  float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
 };
 
 // A warp has a head: exp(score - maximum) for each q K of it. All lanes get the maximum.
@@ -122,7 +122,7 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
   return fold_half_warp(sum);
 }
 
-// y of the workgroup's heads, and its quantized values, out of what chunks were merged to: o, maximum and sum of each.
+// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head.
 __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
   const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
                  values = args.symbols[symbol::Attention::group] * c.v_head_dim;
@@ -169,7 +169,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   const bool is_whole = !kRope && gridDim.z == 1;
   const uint32_t first = pos == kAbsent ? 0 : first_seen(c.window, pos), first_chunk = first / kChunk,
                  last_chunk = pos / kChunk, n_chunks = last_chunk - first_chunk + 1;
-  // Where there is less to do than there are multiprocessors, two workgroups have a chunk, each half of the heads.
+  // Where there are fewer chunks than multiprocessors, two workgroups share a chunk: each takes half of the heads.
   const uint32_t group = args.symbols[symbol::Attention::group], z = blockIdx.z;
   const bool is_shared = 2 * n_chunks <= args.symbols[symbol::Attention::parts_at_once], is_second = z >= n_chunks;
   const uint32_t half = (group + 1) / 2, first_head = is_second ? half : 0,
@@ -177,7 +177,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   const bool has_work = pos != kAbsent && (!is_second || (is_shared && z < 2 * n_chunks)) && first_head < end_head;
   auto* k_tile = reinterpret_cast<uint8_t*>(tiles);
   uint8_t* v_tile = k_tile + kChunk * kKPitch;
-  // Where chunks are merged here, of each head: o, maximum, sum. Else heads of q, if they are made here.
+  // If chunks are merged here: o, maximum and sum of each head. Else the heads of q, if they are made here.
   float* total = reinterpret_cast<float*>(v_tile + kChunk * kVPitch);
   float* const own_q = total;
   const uint32_t total_pitch = c.v_head_dim + 2;
@@ -227,13 +227,13 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
       for (uint32_t i = 0; i < kSteps; ++i)
         q[h][i] = h0 + h < end_head && i * 16 + tid % 16 < c.head_dim ? of[i * 16] : 0.0f;
   };
-  const bool is_own = kRope && own_row != kAbsent;  // the token's chunk, of which its own row is not in the cache
+  const bool is_own = kRope && own_row != kAbsent;  // the chunk of the token itself, whose row is not in the cache
   if (!is_only) {
     const ChunkCopies copies = copies_of(chunk, range_of(chunk));
     stage_k(copies);
     stage_v(copies);
   } else if (!kRope && own_row != kAbsent && tid < 2 * kVectors) {
-    // Not as a copy: K would have to wait for V, which was asked for before.
+    // Read directly and not by an asynchronous copy: K would wait for V, whose copies were issued before.
     const bool is_k = tid < kVectors;
     const uint32_t at = tid % kVectors, bytes = (is_k ? c.head_dim : c.v_head_dim) * Cell::kBytes;
     uint4 v = make_uint4(0, 0, 0, 0);
@@ -299,7 +299,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
           *of = now;
         }
       }
-      if (h0 == first_head) {  // for V, but not for the next K
+      if (h0 == first_head) {  // waits for V, but not for the next K
         if (h0 + kHeads >= end_head)
           wait_for_copy_batches<1>();
         else

@@ -11,8 +11,9 @@
 
 namespace zinc_rt::cuda {
 
-// Programmatic dependent launch: what a kernel reads that another writes, it reads after this. Every thread calls it
-// first, also one that has nothing to do: the end of a kernel stands for the end of all before it.
+// Programmatic dependent launch: waits until all kernels before this one have ended and their writes are visible. A
+// kernel reads what others write only behind it; what never changes may be asked for before. Some thread of the grid
+// must call it, since a later kernel takes the end of this one for the end of all before it.
 __device__ __forceinline__ void wait_for_inputs() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");

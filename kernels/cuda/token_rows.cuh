@@ -18,11 +18,11 @@ class TokenRows {
   __device__ __forceinline__ void ask_norms() {
     head_.ask_norm(warp_ == kKPlace ? rope_.k_norm : rope_.q_norm, c_.head_dim);
   }
-  // The table neither. pos: of the token, once that is known.
+  // The table of angles never changes either. pos: the token's position, which must be known.
   __device__ __forceinline__ void ask_turns(uint32_t pos) {
     head_.ask_turns(pos < rope_.table_rows, rope_.table + static_cast<uint64_t>(pos) * rope_.n_rot, rope_.n_rot);
   }
-  // When they are.
+  // Once the inputs are there.
   __device__ __forceinline__ void ask_v(uint32_t kv_head) {
     kv_head_ = kv_head;
     const float* row = rope_.v + static_cast<uint64_t>(token_) * c_.n_kv_heads * c_.v_head_dim;
@@ -65,10 +65,10 @@ class TokenRows {
 
  private:
   static constexpr uint32_t kType = Cell::kBytes == 2 ? kCacheF16 : kCacheF32;
-  // Warps take places in turn, the last warp K first.
+  // Warps take heads of q in turn; the head of K comes first for the last warp.
   static constexpr uint32_t kPlaces = kAttendThreads / 32, kKPlace = kPlaces - 1;
 
-  // What is room for wider heads is zeros in the tile.
+  // A tile has room for wider heads; what is left over becomes zeros.
   __device__ __forceinline__ void keep_k(const To& to, float* y) const {
     const uint32_t d = c_.head_dim;
     if (to.k_cell != nullptr) store_cell(y, to.k_cell, kv_head_ * d, d, kType, lane_, 32);

@@ -57,7 +57,7 @@ struct TransportCounts {
 
 class Transport {
  public:
-  // The request has no body yet.
+  // Called when the head of a request is there, before a byte of its body is read.
   using Handler = std::function<HeadVerdict(const HttpRequest&)>;
 
   // Errors: kInvalidArgument for a host, certificate or key that cannot be used; kUnavailable for a port that is taken.
