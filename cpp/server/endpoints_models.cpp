@@ -25,23 +25,33 @@ ApiError shutting_down() {
 }
 
 Json describe_model(const ServedModel& model) {
-  const auto card = Json::parse(model.card, nullptr, false);
-  const auto plan = Json::parse(model.plan, nullptr, false);
+  const ModelCard& card = model.card;
+  const ModelMemory& memory = model.memory;
+  Json by_format = Json::object();
+  for (const auto& [format, bytes] : card.weight_bytes_by_format) by_format[format] = bytes;
   Json out{{"id", model.id},
            {"object", "model"},
            {"created", model.created_s},
            {"owned_by", "zinc_rt"},
-           {"max_model_len", model.max_context}};
-  if (card.is_object()) {
-    out["name"] = card.value("name", "");
-    for (const char* key :
-         {"architecture", "n_parameters", "context_length", "file_bytes", "weight_bytes", "weight_bytes_by_format",
-          "kv_bytes_per_token", "tier", "device", "arithmetic", "activations", "kv_dtype"})
-      if (card.contains(key)) out[key] = card[key];
-  }
-  if (plan.is_object())
-    for (const char* key : {"max_slots", "max_context", "chunk_cap", "kv_pages", "kv_page_bytes"})
-      if (plan.contains(key)) out[key] = plan[key];
+           {"max_model_len", model.max_context},
+           {"name", card.name},
+           {"architecture", card.architecture},
+           {"n_parameters", card.n_parameters},
+           {"context_length", card.context_length},
+           {"file_bytes", card.file_bytes},
+           {"weight_bytes", card.weight_bytes},
+           {"weight_bytes_by_format", std::move(by_format)},
+           {"kv_bytes_per_token", card.kv_bytes_per_token},
+           {"tier", card.tier},
+           {"device", card.device},
+           {"arithmetic", card.arithmetic},
+           {"activations", card.activations},
+           {"kv_dtype", card.kv_dtype},
+           {"max_slots", memory.max_slots},
+           {"max_context", memory.max_context},
+           {"chunk_cap", memory.chunk_cap},
+           {"kv_pages", memory.kv_pages},
+           {"kv_page_bytes", memory.kv_page_bytes}};
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   return out;
@@ -118,18 +128,20 @@ ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
 }
 
 // For clients without a tokenizer of their own, such as lm-eval's.
+Json tokenizer_words(ServerCore& core, const ServedModel& model) {
+  const ModelCard::TokenizerCard& tokenizer = model.card.tokenizer;
+  const auto word = [&](const std::optional<std::int32_t>& id) {
+    return id ? Json(core.engine.token_bytes(*id, model.engine_name)) : Json();
+  };
+  const auto text = core.engine.chat_template(model.engine_name);
+  return {{"bos_token", word(tokenizer.bos_token_id)},
+          {"eos_token", word(tokenizer.eos_token_id)},
+          {"pad_token", word(tokenizer.pad_token_id)},
+          {"chat_template", text.empty() ? Json() : Json(text)}};
+}
 ApiResult<std::string> tokenizer_info(ServerCore& core, const Exchange&) {
   ZRT_TRY(const auto model, core.models.find(""));
-  const auto card = Json::parse(model.card, nullptr, false);
-  const auto ids = card.value("tokenizer", Json::object());
-  Json out = Json::object();
-  for (const char* key : {"bos_token", "eos_token", "pad_token"}) {
-    const auto id = ids.value(std::string(key) + "_id", Json());
-    out[key] = id.is_number() ? Json(core.engine.token_bytes(id.get<std::int32_t>(), model.engine_name)) : Json();
-  }
-  const auto text = core.engine.chat_template(model.engine_name);
-  out["chat_template"] = text.empty() ? Json() : Json(text);
-  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return tokenizer_words(core, model).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
@@ -139,13 +151,11 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
 }
 
 // For llama.cpp's clients, which ask before they begin: context, slots and template of the first model.
-ApiResult<std::string> props(ServerCore& core, const Exchange& exchange) {
+ApiResult<std::string> props(ServerCore& core, const Exchange&) {
   ZRT_TRY(const auto model, core.models.find(""));
-  ZRT_TRY(const auto words, tokenizer_info(core, exchange));
-  const auto plan = Json::parse(model.plan, nullptr, false);
-  auto out = Json::parse(words);
+  Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};
-  out["total_slots"] = plan.is_object() ? plan.value("max_slots", 0) : 0;
+  out["total_slots"] = model.memory.max_slots;
   out["model_alias"] = model.id;
   out["build_info"] = fmt::format("zinc_rt {}", kVersion);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);

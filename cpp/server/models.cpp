@@ -56,11 +56,9 @@ ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_na
   model.is_configured = is_configured;
   model.queue_cap = spec.options.queue_cap;
   model.created_s = static_cast<std::int64_t>(std::time(nullptr));
-  if (const auto card = engine_.model_card(engine_name)) model.card = to_json(*card);
-  if (const auto plan = engine_.memory_plan(engine_name)) {
-    model.plan = to_json(*plan);
-    model.max_context = plan->max_context;
-  }
+  if (auto card = engine_.model_card(engine_name)) model.card = std::move(*card);
+  if (auto memory = engine_.memory_plan(engine_name)) model.memory = std::move(*memory);
+  model.max_context = model.memory.max_context;
   return model;
 }
 

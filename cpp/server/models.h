@@ -26,10 +26,11 @@ struct ServedModel {
   std::string id, engine_name, path;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
-  std::uint32_t queue_cap = 0;     // choices that may wait
-  std::string source;              // what it was loaded from: the file, its time of change, the options
-  bool is_configured = false;      // loaded by the configuration or the command line, not through the API
-  std::string card, plan;          // Engine::model_card and memory_plan
+  std::uint32_t queue_cap = 0;  // choices that may wait
+  std::string source;           // what it was loaded from: the file, its time of change, the options
+  bool is_configured = false;   // loaded by the configuration or the command line, not through the API
+  ModelCard card;
+  ModelMemory memory;
   std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, at the last update
   // Shared by all to whom find() gave the model. The model is not removed until none of them is left, so that they can
   // still submit to it.

@@ -15,7 +15,6 @@ using Json = nlohmann::json;
 class Describe : public ::testing::Test {
  protected:
   void SetUp() override {
-    ZRT_NEED_FIXTURES();
     options_.tier = "t_cpu";
     options_.max_slots = 2;
     options_.max_context = 64;

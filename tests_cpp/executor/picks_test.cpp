@@ -28,7 +28,6 @@ std::vector<std::int32_t> decode(Executor& executor, std::vector<std::int32_t> i
 }
 
 TEST_P(Picks, SeveralOfASlotBesideOneThatDecodes) {
-  ZRT_NEED_FIXTURES();
   const auto executor = open(GetParam());
   ASSERT_NE(executor, nullptr);
   auto ids = prompt(kPrompt);

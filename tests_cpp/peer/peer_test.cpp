@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "executor/registry.h"
+#include "tests_cpp/base/fixtures.h"
 #include "zinc_rt/engine.h"
 #include "zinc_rt/session.h"
 
@@ -16,9 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kModel = std::string(ZRT_FIXTURES) + "/models/llama_spm-f32.gguf";
-#define ZRT_NEED_MODEL() \
-  if (!std::filesystem::exists(kModel)) GTEST_SKIP() << "no fixture " << kModel
+const std::string kModel = model_path("llama_spm-f32");
 
 TEST(Peer, IsListedBesideTheRings) {
   std::vector<std::string> kinds;
@@ -49,7 +47,6 @@ std::unique_ptr<Executor> open_peer() {
 
 // The checks of steps are those of every executor.
 TEST(Peer, RefusesWhatNoStepMayBe) {
-  ZRT_NEED_MODEL();
   const auto executor = open_peer();
   ASSERT_TRUE(executor);
   const std::vector<std::uint32_t> pages{0, 1, 2, 3, 4, 5, 6, 7}, counts{4, 4};
@@ -64,7 +61,6 @@ TEST(Peer, RefusesWhatNoStepMayBe) {
 
 // A slot whose drafts are verified picks after each of its tokens; another decodes beside it in the same step.
 TEST(Peer, PicksSeveralTokensOfASlot) {
-  ZRT_NEED_MODEL();
   const auto executor = open_peer();
   ASSERT_TRUE(executor);
   const std::vector<std::uint32_t> pages{0, 1, 2, 3, 4, 5, 6, 7}, counts{4, 4};
@@ -83,7 +79,6 @@ TEST(Peer, PicksSeveralTokensOfASlot) {
 }
 
 TEST(Peer, AnEngineRunsOnIt) {
-  ZRT_NEED_MODEL();
   EngineOptions options;
   options.tier = "t_peer";
   options.max_slots = 2;
