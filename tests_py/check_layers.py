@@ -109,7 +109,7 @@ def module_breach(parts, target):
         what = FOLDERS_OF.get(module) if to[0] == module and len(to) > 2 else None
         if what and len(parts) > 2 and to[1] != parts[1]:
             return f"{what} {parts[1]} may not include {what} {to[1]}"
-        if parts[2:3] == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
+        if list(parts[2:3]) == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
             return f"the plans of tier {parts[1]} need no device: they may not include what does"
         if what and len(parts) == 2:
             return f"what all folders of {module} share may not include one of them"
