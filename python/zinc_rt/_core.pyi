@@ -3,12 +3,13 @@
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, TypedDict
+from typing import Any, TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Unpack
 
+from ._facade import Conversation
 from .ledger import TenantLedger
 
 __version__: str
@@ -80,6 +81,7 @@ class Stream(Iterator[StreamEvent], AsyncIterator[StreamEvent]):
     async def __aexit__(self, *args: object) -> None: ...
     def cancel(self) -> None: ...
     def fileno(self) -> int: ...
+    def finish(self) -> Completion: ...
     @property
     def completion(self) -> Completion: ...
 
@@ -90,6 +92,41 @@ class RequestHandle:
     def is_done(self) -> bool: ...
     @property
     def completion(self) -> Completion: ...
+
+# How to generate, each with its default; of Session.generate and all that call it.
+class _Parameters(TypedDict, total=False):
+    tools: Sequence[dict[str, Any]] | None  # None
+    chat_template_kwargs: dict[str, Any] | None  # None
+    add_generation_prompt: bool | None  # None
+    continue_final_message: bool  # False
+    model: str | None  # None
+    qos: str | None  # None
+    cache_salt: str | None  # None
+    request_id: str | None  # None
+    traceparent: str | None  # None
+    max_tokens: int  # 128
+    min_tokens: int  # 0
+    temperature: float  # 0.0
+    top_k: int  # 0
+    top_p: float  # 1.0
+    min_p: float  # 0.0
+    typical_p: float  # 1.0
+    repetition_penalty: float  # 1.0
+    presence_penalty: float  # 0.0
+    frequency_penalty: float  # 0.0
+    logit_bias: dict[int, float] | None  # None
+    seed: int | None  # None
+    stop: str | Sequence[str] | None  # ()
+    include_stop_str_in_output: bool  # False
+    stop_token_ids: Sequence[int]  # ()
+    ignore_eos: bool  # False
+    skip_special_tokens: bool  # True
+    logprobs: int  # 0
+    prompt_logprobs: int | None  # None
+    n: int  # 1
+    return_logits_hash: bool  # False
+    deadline_ms: float | None  # None
+    stream_capacity: int | None  # None
 
 class Session:
     def generate(
@@ -136,21 +173,21 @@ class Session:
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
         token_ids: Sequence[int] | None = None,
-        **parameters: Any,
+        **parameters: Unpack[_Parameters],
     ) -> Stream: ...
     def astream(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
         token_ids: Sequence[int] | None = None,
-        **parameters: Any,
+        **parameters: Unpack[_Parameters],
     ) -> AsyncIterator[StreamEvent]: ...
     async def agenerate(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
         token_ids: Sequence[int] | None = None,
-        **parameters: Any,
+        **parameters: Unpack[_Parameters],
     ) -> Completion: ...
     def submit(
         self,
@@ -159,7 +196,7 @@ class Session:
         token_ids: Sequence[int] | None = None,
         *,
         on_event: Callable[[StreamEvent], object],
-        **parameters: Any,
+        **parameters: Unpack[_Parameters],
     ) -> RequestHandle: ...
 
 class TenantQuota:
@@ -270,6 +307,30 @@ class Engine:
     ) -> npt.NDArray[np.float32]: ...
     def hidden(self, token_ids: Sequence[int], layer: int, model: str | None = None) -> npt.NDArray[np.float32]: ...
     def tenant(self, name: str, quota: TenantQuota | None = None) -> Tenant: ...
+    @overload
+    def generate(
+        self,
+        prompt: str | list[int],
+        *,
+        tenant: str | None = None,
+        progress: bool | None = None,
+        **parameters: Unpack[_Parameters],
+    ) -> Completion: ...
+    @overload
+    def generate(
+        self,
+        prompt: list[str] | list[list[int]] | tuple[str | list[int], ...],
+        *,
+        tenant: str | None = None,
+        progress: bool | None = None,
+        **parameters: Unpack[_Parameters],
+    ) -> list[Completion]: ...
+    def chat(
+        self, messages: Sequence[dict[str, Any]], *, tenant: str | None = None, **parameters: Unpack[_Parameters]
+    ) -> Completion: ...
+    def conversation(
+        self, system: str | None = None, *, tenant: str | None = None, **parameters: Unpack[_Parameters]
+    ) -> Conversation: ...
 
 class Difference:
     """Two arrays, value by value."""

@@ -81,9 +81,8 @@ StreamEvent next_event(Stream& stream) {
   }
 }
 
-Completion generate(const Session& self, const py::object& prompt, const py::object& messages,
-                    const py::object& token_ids, const py::kwargs& kwargs) {
-  auto stream = open_stream(self, prompt, messages, token_ids, kwargs);
+// Waits for the end of a generation; its events are dropped.
+Completion finish(Stream& stream) {
   // Takes events for a while without the GIL; returns whether they have ended.
   const auto drain = [&]() -> Result<bool> {
     using Clock = std::chrono::steady_clock;
@@ -97,6 +96,12 @@ Completion generate(const Session& self, const py::object& prompt, const py::obj
   };
   while (!without_gil(drain)) check_signals();
   return stream.completion();
+}
+
+Completion generate(const Session& self, const py::object& prompt, const py::object& messages,
+                    const py::object& token_ids, const py::kwargs& kwargs) {
+  auto stream = open_stream(self, prompt, messages, token_ids, kwargs);
+  return finish(stream);
 }
 
 // The function object is released with the GIL held, on whatever thread that happens.
@@ -160,6 +165,7 @@ void bind_session(py::module_& m) {
             return std::pair(taken.is_there, std::move(taken.event));
           },
           py::arg("timeout_ms") = 0.0, "Whether next() would not block, and what it gives; None: the end.")
+      .def("finish", &finish, "Waits for the end, without an event for each token, and gives the whole Completion.")
       .def_property_readonly("completion", &Stream::completion, "What was generated so far, or in all.");
   forbid_pickle(stream);
 

@@ -1,0 +1,179 @@
+"""Engine.generate, Engine.chat and Engine.conversation: generating without naming a tenant or a session."""
+
+import concurrent.futures
+import threading
+from collections.abc import Iterator, Sequence
+
+from . import errors
+from ._core import Completion, StreamEvent, TenantQuota
+from ._progress import Progress, wants_bar
+
+TENANT = "default"
+_PLENTY = 1e9  # tokens a second: no limit of its own
+
+
+def _own_session(engine, tenant):
+    """A session of the tenant; of `default`, who may use all slots and pages of the engine's models."""
+    if tenant is not None:
+        return engine.tenant(tenant).session()
+    plans = [engine.memory_plan(name) for name in engine.models]
+    quota = TenantQuota(
+        max_concurrent_slots=sum(plan["max_slots"] for plan in plans),
+        max_kv_pages=sum(plan["kv_pages"] for plan in plans),
+        max_context_tokens=max(plan["max_context"] for plan in plans),
+        decode_tokens_per_s=_PLENTY,
+        prefill_tokens_per_s=_PLENTY,
+    )
+    return engine.tenant(TENANT, quota).session()
+
+
+def _is_token_ids(value) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(type(v) is int for v in value)
+
+
+def _one(prompt, index=None) -> dict:
+    """The arguments of Session.generate for a text or a list of token ids."""
+    if isinstance(prompt, str):
+        return {"prompt": prompt}
+    if _is_token_ids(prompt) and len(prompt) > 0:
+        return {"token_ids": list(prompt)}
+    where = "prompt" if index is None else f"prompt[{index}]"
+    kind = "an empty list" if prompt == [] else type(prompt).__name__
+    raise errors.InvalidArgument(f"[generate] {where} is {kind}; a str or a list of token ids is wanted")
+
+
+class _Batch:
+    """Several prompts at once, each on a thread that waits for the engine without the interpreter's lock."""
+
+    def __init__(self, session, parameters):
+        self.session, self.parameters = session, parameters
+        self.lock, self.streams, self.is_over = threading.Lock(), set(), False
+
+    def run(self, arguments) -> Completion:
+        with self.lock:
+            if self.is_over:
+                raise concurrent.futures.CancelledError
+            stream = self.session.stream(**arguments, **self.parameters)
+            self.streams.add(stream)
+        try:
+            return stream.finish()
+        finally:
+            with self.lock:
+                self.streams.discard(stream)
+
+    def cancel(self) -> None:
+        with self.lock:
+            self.is_over = True
+            for stream in self.streams:
+                stream.cancel()
+
+
+def _generate_all(engine, session, prompts, progress, parameters) -> list[Completion]:
+    batch = _Batch(session, parameters)
+    n_threads = max(1, min(len(prompts), sum(engine.memory_plan(name)["max_slots"] for name in engine.models)))
+    bar = Progress(len(prompts), "generating") if wants_bar(progress) else None
+    with concurrent.futures.ThreadPoolExecutor(n_threads, "zinc_rt-generate") as pool:
+        futures = [pool.submit(batch.run, arguments) for arguments in prompts]
+        try:
+            tokens = 0
+            for done, future in enumerate(concurrent.futures.as_completed(futures), 1):
+                tokens += future.result().usage.completion_tokens
+                if bar:
+                    bar.show(done, tokens)
+            return [future.result() for future in futures]
+        except BaseException:
+            batch.cancel()
+            for future in futures:
+                future.cancel()
+            raise
+        finally:
+            if bar:
+                bar.end()
+
+
+def generate(engine, prompt, *, tenant: str | None = None, progress: bool | None = None, **parameters):
+    """Continues a prompt, or each of several.
+
+    prompt: a str or a list of token ids gives a Completion; a list of these is one batch and gives a list of
+    Completions in the same order. The engine runs as many at once as it has slots.
+    tenant: whose work it is; None: tenant `default`, who may use the whole engine.
+    progress: a bar on stderr for a batch; None: on a terminal and in notebooks.
+    parameters: those of Session.generate (max_tokens, temperature, stop, seed, model, ...), for all prompts.
+
+    Raises InvalidArgument for a prompt that is neither, and whatever the first prompt that fails raises; the others are
+    cancelled then.
+    """
+    if isinstance(prompt, str) or (_is_token_ids(prompt) and len(prompt) > 0):
+        return _own_session(engine, tenant).generate(**_one(prompt), **parameters)
+    if not isinstance(prompt, list | tuple):
+        raise errors.InvalidArgument(
+            f"[generate] prompt is {type(prompt).__name__}; a str, a list of token ids or a list of these is wanted"
+        )
+    prompts = [_one(each, index) for index, each in enumerate(prompt)]
+    return _generate_all(engine, _own_session(engine, tenant), prompts, progress, parameters) if prompts else []
+
+
+def chat(engine, messages, *, tenant: str | None = None, **parameters) -> Completion:
+    """Answers a conversation: a list of {"role": ..., "content": ...}, through the model's chat template.
+
+    parameters: those of Session.generate. See also conversation(), which keeps the history.
+    """
+    return _own_session(engine, tenant).generate(messages=messages, **parameters)
+
+
+class Conversation:
+    """A dialogue that keeps its history. One thread at a time.
+
+    messages: the history, a list of {"role", "content"}; it may be read and changed between turns.
+    """
+
+    def __init__(self, engine, system: str | None = None, *, tenant: str | None = None, **parameters):
+        self._session, self._parameters = _own_session(engine, tenant), parameters
+        self.messages: list[dict] = [{"role": "system", "content": system}] if system is not None else []
+
+    def _turn(self, text: str) -> list[dict]:
+        if not isinstance(text, str):
+            raise errors.InvalidArgument(f"[conversation] text is {type(text).__name__}; a str is wanted")
+        return [*self.messages, {"role": "user", "content": text}]
+
+    def _keep(self, turn: list[dict], answer: str) -> None:
+        self.messages = [*turn, {"role": "assistant", "content": answer}]
+
+    def say(self, text: str, **parameters) -> Completion:
+        """Says something and returns the answer. The history grows by both, unless this raises."""
+        turn = self._turn(text)
+        completion = self._session.generate(messages=turn, **{**self._parameters, **parameters})
+        self._keep(turn, completion.text)
+        return completion
+
+    def stream(self, text: str, **parameters) -> Iterator[StreamEvent]:
+        """Says something and yields the events of the answer. A loop that is left keeps what was said so far."""
+        turn = self._turn(text)
+        with self._session.stream(messages=turn, **{**self._parameters, **parameters}) as stream:
+            try:
+                yield from stream
+            finally:
+                self._keep(turn, stream.completion.text)
+
+    def undo(self) -> bool:
+        """Takes the last turn back: what was said, and its answer. False: there is none."""
+        said = [i for i, message in enumerate(self.messages) if message["role"] == "user"]
+        if said:
+            del self.messages[said[-1] :]
+        return bool(said)
+
+    def __repr__(self) -> str:
+        turns = sum(message["role"] == "user" for message in self.messages)
+        return f"<zinc_rt.Conversation of {turns} turn{'' if turns == 1 else 's'}>"
+
+
+def conversation(engine, system: str | None = None, *, tenant: str | None = None, **parameters) -> Conversation:
+    """Begins a dialogue that keeps its history. parameters: those of Session.generate, for all turns."""
+    return Conversation(engine, system, tenant=tenant, **parameters)
+
+
+def install(engine_class) -> None:
+    """Gives the native class its facade."""
+    engine_class.generate = generate
+    engine_class.chat = chat
+    engine_class.conversation = conversation
