@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -62,6 +61,16 @@ TEST(Inventory, HostOnlyOpsAreNamed) {
   for (const Op op : all_ops()) EXPECT_EQ(ir::is_host_only(op), op == Op::BARRIER);
 }
 
+// Whether a word stands in a text by itself: ADD does not stand in RMS_NORM_ADD.
+bool has_word(std::string_view text, std::string_view word) {
+  const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+  for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    const auto end = at + word.size();
+    if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) return true;
+  }
+  return false;
+}
+
 // What nothing emits is marked as coming in docs/ir.md, and nothing else is.
 TEST(Inventory, OpsThatNothingEmitsAreMarkedAsComing) {
   std::string emitters;
@@ -79,8 +88,7 @@ TEST(Inventory, OpsThatNothingEmitsAreMarkedAsComing) {
       coming.insert(line.substr(3, line.find('`', 3) - 3));
   std::set<std::string> unused;
   for (const Op op : all_ops())
-    if (!std::regex_search(emitters, std::regex("\\b" + std::string(to_string(op)) + "\\b")))
-      unused.insert(std::string(to_string(op)));
+    if (!has_word(emitters, to_string(op))) unused.insert(std::string(to_string(op)));
   EXPECT_EQ(unused, coming);
 }
 
