@@ -1,6 +1,6 @@
 """How many tests passed, failed and were skipped, and why: a table of JUnit files, those of ctest and of pytest.
 
-python3 scripts/skipped.py C++=build/release.ctest.xml Python=build/release.pytest.xml
+python3 scripts/skipped.py C++=build/release.ctest.xml Python=build/pytest.xml
 """
 
 import collections

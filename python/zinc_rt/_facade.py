@@ -12,13 +12,21 @@ TENANT = "default"
 _PLENTY = 1e9  # tokens a second: no limit of its own
 
 
+def _plans(engine) -> list[dict]:
+    return [engine.memory_plan(name) for name in engine.models]
+
+
+def _n_slots(plans: list[dict]) -> int:
+    return sum(plan["max_slots"] for plan in plans)
+
+
 def _own_session(engine, tenant):
     """A session of the tenant; of `default`, who may use all slots and pages of the engine's models."""
     if tenant is not None:
         return engine.tenant(tenant).session()
-    plans = [engine.memory_plan(name) for name in engine.models]
+    plans = _plans(engine)
     quota = TenantQuota(
-        max_concurrent_slots=sum(plan["max_slots"] for plan in plans),
+        max_concurrent_slots=_n_slots(plans),
         max_kv_pages=sum(plan["kv_pages"] for plan in plans),
         max_context_tokens=max(plan["max_context"] for plan in plans),
         decode_tokens_per_s=_PLENTY,
@@ -28,16 +36,17 @@ def _own_session(engine, tenant):
 
 
 def _is_token_ids(value) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes) and all(type(v) is int for v in value)
+    """Whether it is a sequence of at least one token id."""
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    return is_list and len(value) > 0 and all(type(v) is int for v in value)
 
 
-def _one(prompt, index=None) -> dict:
-    """The arguments of Session.generate for a text or a list of token ids."""
+def _one(prompt, where: str) -> dict:
+    """The arguments of Session.generate for a text or a list of token ids. where: the prompt's name in errors."""
     if isinstance(prompt, str):
         return {"prompt": prompt}
-    if _is_token_ids(prompt) and len(prompt) > 0:
+    if _is_token_ids(prompt):
         return {"token_ids": list(prompt)}
-    where = "prompt" if index is None else f"prompt[{index}]"
     kind = "an empty list" if prompt == [] else type(prompt).__name__
     raise errors.InvalidArgument(f"[generate] {where} is {kind}; a str or a list of token ids is wanted")
 
@@ -70,7 +79,7 @@ class _Batch:
 
 def _generate_all(engine, session, prompts, progress, parameters) -> list[Completion]:
     batch = _Batch(session, parameters)
-    n_threads = max(1, min(len(prompts), sum(engine.memory_plan(name)["max_slots"] for name in engine.models)))
+    n_threads = min(len(prompts), _n_slots(_plans(engine)))
     bar = Progress(len(prompts), "generating") if wants_bar(progress) else None
     with concurrent.futures.ThreadPoolExecutor(n_threads, "zinc_rt-generate") as pool:
         futures = [pool.submit(batch.run, arguments) for arguments in prompts]
@@ -103,13 +112,13 @@ def generate(engine, prompt, *, tenant: str | None = None, progress: bool | None
     Raises InvalidArgument for a prompt that is neither, and whatever the first prompt that fails raises; the others are
     cancelled then.
     """
-    if isinstance(prompt, str) or (_is_token_ids(prompt) and len(prompt) > 0):
-        return _own_session(engine, tenant).generate(**_one(prompt), **parameters)
+    if isinstance(prompt, str) or _is_token_ids(prompt):
+        return _own_session(engine, tenant).generate(**_one(prompt, "prompt"), **parameters)
     if not isinstance(prompt, list | tuple):
         raise errors.InvalidArgument(
             f"[generate] prompt is {type(prompt).__name__}; a str, a list of token ids or a list of these is wanted"
         )
-    prompts = [_one(each, index) for index, each in enumerate(prompt)]
+    prompts = [_one(each, f"prompt[{index}]") for index, each in enumerate(prompt)]
     return _generate_all(engine, _own_session(engine, tenant), prompts, progress, parameters) if prompts else []
 
 
