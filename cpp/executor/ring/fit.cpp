@@ -24,13 +24,7 @@ std::uint64_t one_context(const Prepared& p) {
 // The layout with one page, and with the experts of the layers from `first_host_layer` on in host memory.
 Layout layout_of(const Prepared& p, const ExecutorOptions& options, std::uint32_t first_host_layer,
                  std::uint64_t scratch_bytes) {
-  return make_layout(p.run_graphs(), {.limits = p.limits,
-                                      .n_pages = 1,
-                                      .aliasing = options.aliasing,
-                                      .weights_mapped = false,
-                                      .first_host_layer = first_host_layer,
-                                      .scratch_bytes = scratch_bytes,
-                                      .joins = p.joins});
+  return layout_with(p, options, false, {1, first_host_layer, scratch_bytes});
 }
 
 Need need_of(const Prepared& p, const ExecutorOptions& options, const Layout& layout) {
@@ -105,6 +99,16 @@ std::unexpected<Error> refuse(Prepared& p, const ExecutorOptions& options, const
 }
 
 }  // namespace
+
+Layout layout_with(const Prepared& p, const ExecutorOptions& options, bool maps_weights, const Fit& fit) {
+  return make_layout(p.run_graphs(), {.limits = p.limits,
+                                      .n_pages = fit.n_pages,
+                                      .aliasing = options.aliasing,
+                                      .weights_mapped = maps_weights,
+                                      .first_host_layer = fit.first_host_layer,
+                                      .scratch_bytes = fit.scratch_bytes,
+                                      .joins = p.joins});
+}
 
 Result<Fit> fit_device(Prepared& p, const ExecutorOptions& options, const Target& target) {
   const DeviceBudget& budget = *target.budget;

@@ -23,6 +23,9 @@ struct Fit {
   std::uint64_t scratch_bytes = 0;
 };
 
+// Where everything lies with these numbers. REQUIRES: `prepared` was shaped for `options` (prepare.h).
+Layout layout_with(const Prepared& prepared, const ExecutorOptions& options, bool maps_weights, const Fit& fit);
+
 // Where not everything fits, KV pages that nobody asked for give way first, down to one context; then the experts,
 // layer by layer from the last one on. REQUIRES: target.budget, and that `prepared` was shaped for `options`. Errors:
 // kExhausted with what the plan wants, what is free, and which kv_pages, max_context or max_slots would fit; `prepared`

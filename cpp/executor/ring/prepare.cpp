@@ -127,11 +127,7 @@ Status shape(Prepared& p, const ExecutorOptions& options, const Target& target) 
   ZRT_CHECK_OK(bind_sizes(options, p));
   p.graph_options.n_pages = 1;
   ZRT_CHECK_OK(build_graphs(options, target, p));
-  p.layout = make_layout(p.run_graphs(), {.limits = p.limits,
-                                          .n_pages = 1,
-                                          .aliasing = options.aliasing,
-                                          .weights_mapped = target.maps_weights,
-                                          .joins = p.joins});
+  p.layout = layout_with(p, options, target.maps_weights, Fit{.n_pages = 1});
   return {};
 }
 
@@ -148,13 +144,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
     ZRT_TRY(fit, fit_device(p, options, target));
   }
   ZRT_CHECK_OK(bind_pages(p, fit.n_pages));
-  p.layout = make_layout(p.run_graphs(), {.limits = p.limits,
-                                          .n_pages = fit.n_pages,
-                                          .aliasing = options.aliasing,
-                                          .weights_mapped = target.maps_weights,
-                                          .first_host_layer = fit.first_host_layer,
-                                          .scratch_bytes = fit.scratch_bytes,
-                                          .joins = p.joins});
+  p.layout = layout_with(p, options, target.maps_weights, fit);
   return p;
 }
 
