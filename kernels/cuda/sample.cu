@@ -1,7 +1,8 @@
-// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order. Here candidates are
-// sorted by a radix sort that keeps the order of equal ones (logit descending, id ascending). The sums are serial by
-// definition: one thread makes them, over values that all threads have loaded. Scratch: six words a logit and row, at
-// least two a part; sample_parts leaves the best of each part of a row at its beginning.
+// SAMPLE: one token a row, by a workgroup. kernels/cpu/sample.cpp has the meaning and the order (logit descending, id
+// ascending). Candidates are sorted by buckets of their distance to the largest logit; where a bucket has too many, by
+// a radix sort that keeps the order of equal ones. The sums are serial by definition: one thread makes them, over
+// values that all threads have loaded. Scratch: six words a logit and row, at least two a part; sample_parts leaves the
+// best of each part of a row at its beginning.
 #include "kernels/common/philox.h"
 #include "kernels/common/sample_params.h"
 #include "kernels/cuda/device.cuh"
@@ -98,13 +99,18 @@ struct Sums {
 
   // `sum` and values of the stage of kThreads that all have loaded, zeros past the last, by thread 0.
   __device__ __forceinline__ static float add(float sum, const Shared& s) {
-#pragma unroll 1
-    for (uint32_t i = 0; i < kThreads; i += 16) {
-      float4 v[4];
+    float4 v[4];
+    const auto load = [&](uint32_t i) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) v[j] = *reinterpret_cast<const float4*>(s.values + i + 4 * j);
+    };
+    load(0);
+#pragma unroll 1
+    for (uint32_t i = 0; i < kThreads; i += 16) {
+      const float4 at[4] = {v[0], v[1], v[2], v[3]};
+      load((i + 16) % kThreads);  // while the sum waits for itself
 #pragma unroll
-      for (int j = 0; j < 4; ++j) sum = ((sum + v[j].x) + v[j].y) + v[j].z, sum = sum + v[j].w;
+      for (int j = 0; j < 4; ++j) sum = ((sum + at[j].x) + at[j].y) + at[j].z, sum = sum + at[j].w;
     }
     return sum;
   }
@@ -192,48 +198,75 @@ __device__ __forceinline__ float logit_of(uint32_t key) {
   return __uint_as_float((~key >> 31) != 0 ? ~key & 0x7FFFFFFFu : key);
 }
 
-// Keys and ids, ascending, of the candidates that can change the result (keep_likely of kernels/cpu/sample.cpp says
-// which), or of all; returns how many. A warp has a stretch of the row, several loads at once.
-__device__ uint32_t keep_likely(const float* logits, float inverse_temperature, uint32_t v, bool wants_all,
-                                uint32_t* keys, uint32_t* ids, Shared& s) {
-  constexpr float kLeast = -17.0f;
-  constexpr uint32_t kLoads = 8;
-  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32, n_warps = kThreads / 32;
-  const uint32_t each = (v + n_warps - 1) / n_warps, begin = min(v, warp * each), end = min(v, begin + each);
-  const auto for_each = [&](const auto& take) {  // take(logit, id), all lanes at once, ids past the end as well
-    for (uint32_t first = begin; first < end; first += 32 * kLoads) {
+constexpr float kLeast = -17.0f;  // keep_likely of kernels/cpu/sample.cpp says why
+
+// The logits of a row as candidates have them. A warp has a stretch of the row.
+struct Row {
+  const float* logits;
+  float inverse_temperature;
+  uint32_t v;
+
+  // take(logit, id) by all lanes of a warp at once, ids past the end as well, which is_there tells; several loads at
+  // once.
+  template <class Take>
+  __device__ __forceinline__ void for_each(const Take& take) const {
+    constexpr uint32_t kLoads = 8;
+    const uint32_t lane = threadIdx.x % 32, begins = begin(), ends = end();
+    for (uint32_t first = begins; first < ends; first += 32 * kLoads) {
       float l[kLoads];
 #pragma unroll
       for (uint32_t j = 0; j < kLoads; ++j) {
         const uint32_t i = first + 32 * j + lane;
-        l[j] = (i < end ? logits[i] : 0.0f) * inverse_temperature;
+        l[j] = (i < ends ? logits[i] : 0.0f) * inverse_temperature;
       }
 #pragma unroll
       for (uint32_t j = 0; j < kLoads; ++j) take(l[j], first + 32 * j + lane);
     }
-  };
-  float top = -INFINITY;
-  for_each([&](float l, uint32_t i) { top = i < end && l > top ? l : top; });
-  const auto largest_of_lanes = [&] {
+  }
+  __device__ __forceinline__ bool is_there(uint32_t id) const { return id < end(); }
+  __device__ __forceinline__ uint32_t each() const { return (v + kThreads / 32 - 1) / (kThreads / 32); }
+  __device__ __forceinline__ uint32_t begin() const { return min(v, threadIdx.x / 32 * each()); }
+  __device__ __forceinline__ uint32_t end() const { return min(v, begin() + each()); }
+};
+
+// The largest logit and the smallest one of a row; numbers alone count. Without any: minus infinity, infinity.
+__device__ float2 bounds_of(const Row& row, Shared& s) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float top = -INFINITY, least = INFINITY;
+  row.for_each([&](float l, uint32_t i) {
+    if (!row.is_there(i)) return;
+    top = l > top ? l : top;
+    least = l < least ? l : least;
+  });
+  const auto bounds_of_lanes = [&] {
     for (uint32_t w = 16; w > 0; w /= 2) {
-      const float other = __shfl_xor_sync(0xFFFFFFFFu, top, w);
-      top = other > top ? other : top;
+      const float above = __shfl_xor_sync(0xFFFFFFFFu, top, w), below = __shfl_xor_sync(0xFFFFFFFFu, least, w);
+      top = above > top ? above : top;
+      least = below < least ? below : least;
     }
   };
-  largest_of_lanes();
-  if (lane == 0) s.values[warp] = top;
+  bounds_of_lanes();
+  if (lane == 0) s.values[warp] = top, s.more_values[warp] = least;
   __syncthreads();
-  top = s.values[lane];
-  largest_of_lanes();
-  const auto is_kept = [&](float l, uint32_t i) { return i < end && (wants_all || !(l - top < kLeast)); };
+  top = s.values[lane], least = s.more_values[lane];
+  bounds_of_lanes();
+  __syncthreads();
+  return make_float2(top, least);
+}
+
+// Keys and ids, by id, of the candidates that can change the result (keep_likely of kernels/cpu/sample.cpp says which),
+// or of all; returns how many.
+__device__ uint32_t keep_likely(const Row& row, float top, bool wants_all, uint32_t* keys, uint32_t* ids, Shared& s) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const auto is_kept = [&](float l, uint32_t i) { return row.is_there(i) && (wants_all || !(l - top < kLeast)); };
   uint32_t n = 0;
-  for_each([&](float l, uint32_t i) { n += __popc(__ballot_sync(0xFFFFFFFFu, is_kept(l, i))); });
+  row.for_each([&](float l, uint32_t i) { n += __popc(__ballot_sync(0xFFFFFFFFu, is_kept(l, i))); });
   if (lane == 0) s.words[warp] = n;
   __syncthreads();
   const uint32_t n_of_warp = s.words[lane], begins = begin_of(n_of_warp, lane);
   const uint32_t n_kept = __shfl_sync(0xFFFFFFFFu, begins + n_of_warp, 31);
   uint32_t to = __shfl_sync(0xFFFFFFFFu, begins, warp);
-  for_each([&](float l, uint32_t i) {
+  row.for_each([&](float l, uint32_t i) {
     const uint32_t kept = __ballot_sync(0xFFFFFFFFu, is_kept(l, i));
     if ((kept >> lane & 1) != 0) {
       const uint32_t at = to + __popc(kept & ((1u << lane) - 1));
@@ -244,6 +277,64 @@ __device__ uint32_t keep_likely(const float* logits, float inverse_temperature, 
   });
   __syncthreads();
   return n_kept;
+}
+
+// Buckets of equal width by the distance to the largest logit: all of a bucket come before all of the next one.
+constexpr uint32_t kBuckets = kThreads / 32 * kDigits;  // as many as there are words of counts
+constexpr uint32_t kMostOfABucket = 512;                // each is compared with all of its bucket
+
+// Keys and ids, in their order, of the likely candidates that are numbers; returns how many, or 0 if too many are in
+// one bucket. top is finite. `pairs` is scratch of v entries.
+__device__ uint32_t sort_by_distance(const Row& row, float top, float least, uint64_t* pairs, uint32_t* keys,
+                                     uint32_t* ids, Shared& s) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  uint32_t* const buckets = &s.counts[0][0];
+  const float range = fminf(top - least, -kLeast), scale = range > 0x1p-20f ? kBuckets / range : 0.0f;
+  // The same for both zeros, as the keys are. Rounding keeps the order of distances.
+  const auto bucket_of = [&](float l) { return min(static_cast<uint32_t>((top - l) * scale), kBuckets - 1); };
+  const auto is_kept = [&](float l, uint32_t i) { return row.is_there(i) && l - top >= kLeast; };
+  for (uint32_t i = threadIdx.x; i < kBuckets; i += kThreads) buckets[i] = 0;
+  __syncthreads();
+  row.for_each([&](float l, uint32_t i) {
+    if (is_kept(l, i)) atomicAdd(&buckets[bucket_of(l)], 1u);
+  });
+  __syncthreads();
+  // A thread has some buckets one after another.
+  constexpr uint32_t kEach = kBuckets / kThreads;
+  uint32_t* const own = buckets + threadIdx.x * kEach;
+  uint32_t n_own = 0, most = 0;
+  for (uint32_t i = 0; i < kEach; ++i) n_own += own[i], most = max(most, own[i]);
+  const uint32_t begins_in_warp = begin_of(n_own, lane);
+  const uint32_t too_full = __ballot_sync(0xFFFFFFFFu, most > kMostOfABucket);
+  if (lane == 31) s.words[warp] = begins_in_warp + n_own, s.words[32 + warp] = too_full;
+  __syncthreads();
+  if (__ballot_sync(0xFFFFFFFFu, s.words[32 + lane] != 0) != 0) return 0;  // for all threads alike
+  const uint32_t n_of_warp = s.words[lane], begins = begin_of(n_of_warp, lane);
+  const uint32_t n = __shfl_sync(0xFFFFFFFFu, begins + n_of_warp, 31);
+  uint32_t begin = __shfl_sync(0xFFFFFFFFu, begins, warp) + begins_in_warp;
+  for (uint32_t i = 0; i < kEach; ++i) {
+    const uint32_t count = own[i];
+    own[i] = begin;
+    begin += count;
+  }
+  __syncthreads();
+  row.for_each([&](float l, uint32_t i) {
+    if (is_kept(l, i)) pairs[atomicAdd(&buckets[bucket_of(l)], 1u)] = static_cast<uint64_t>(sort_key(l)) << 32 | i;
+  });
+  __syncthreads();
+  // Each bucket's word is its end now. Pairs lie in it in any order and go to their places.
+  for (uint32_t i = threadIdx.x; i < n; i += kThreads) {
+    const uint64_t pair = pairs[i];
+    const auto key = static_cast<uint32_t>(pair >> 32);
+    const uint32_t bucket = bucket_of(logit_of(key)), end = buckets[bucket];
+    uint32_t to = bucket > 0 ? buckets[bucket - 1] : 0;
+#pragma unroll 4
+    for (uint32_t j = to; j < end; ++j) to += pairs[j] < pair ? 1 : 0;
+    keys[to] = key;
+    ids[to] = static_cast<uint32_t>(pair);
+  }
+  __syncthreads();
+  return n;
 }
 
 // The typical ones of n candidates with probabilities p and logits below the first by `distance`; ids and p are put
@@ -358,9 +449,8 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
       *out = best.index != kAbsent && is_finite(best.value) ? static_cast<int32_t>(best.index) : zinc_rt::kSampleNone;
     return;
   }
-  uint32_t* scratch = scratch_of(args, r, v);
-  auto *work = reinterpret_cast<float*>(scratch), *distance = reinterpret_cast<float*>(scratch + 5ull * v);
-  uint32_t *keys = scratch + v, *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
+  uint32_t *keys = scratch_of(args, r, v), *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
+  auto *work = reinterpret_cast<float*>(more_ids + v), *distance = work + v;
   if (has_penalties || p.n_bias > 0) {
     for (uint32_t i = tid; i < v; i += kThreads) work[i] = logits[i];
     logits = work;
@@ -382,17 +472,22 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     if (tid == 0) *out = is_finite(work[best]) ? static_cast<int32_t>(best) : zinc_rt::kSampleNone;
     return;
   }
-  const uint32_t n_likely = keep_likely(logits, exact::rcp(p.temperature), v, p.typical_p < 1.0f, keys, ids, s);
-  sort_pairs(keys, ids, more_keys, more_ids, n_likely, s);
-  // From here on candidates: their probabilities lie where keys did.
-  uint32_t n = p.top_k > 0 ? min(p.top_k, n_likely) : n_likely;
-  auto* probability = reinterpret_cast<float*>(keys);
-  const float top = logit_of(keys[0]);
+  const Row row{logits, exact::rcp(p.temperature), v};
+  const auto [top, least] = bounds_of(row, s);
   if (!is_finite(top)) {  // for all threads alike
     if (tid == 0) *out = zinc_rt::kSampleNone;
     return;
   }
-  __syncthreads();
+  uint32_t n = 0;
+  if (!(p.typical_p < 1.0f))
+    n = sort_by_distance(row, top, least, reinterpret_cast<uint64_t*>(more_keys), keys, ids, s);
+  if (n == 0) {
+    n = keep_likely(row, top, p.typical_p < 1.0f, keys, ids, s);
+    sort_pairs(keys, ids, more_keys, more_ids, n, s);
+  }
+  // From here on candidates: their probabilities lie where keys did.
+  if (p.top_k > 0) n = min(p.top_k, n);
+  auto* probability = reinterpret_cast<float*>(keys);
   for (uint32_t i = tid; i < n; i += kThreads) {
     const float d = logit_of(keys[i]) - top, e = exact::exp(d);
     distance[i] = d;
@@ -419,7 +514,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   }
   if (p.typical_p < 1.0f) {
     n = keep_typical(p.typical_p, n, probability, ids, distance, reinterpret_cast<uint32_t*>(work), more_ids, more_keys,
-                     scratch + 5ull * v, s);
+                     reinterpret_cast<uint32_t*>(distance), s);
     sums.make(n);
     n_made = n;
   }
