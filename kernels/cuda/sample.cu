@@ -15,7 +15,7 @@ constexpr uint32_t kThreads = 1024, kDigits = 256;
 struct Shared {
   uint32_t counts[kThreads / 32][kDigits];
   alignas(16) float values[kThreads];
-  float more_values[kThreads];
+  alignas(16) float more_values[kThreads];
   uint32_t words[64];
   float sum;
   uint32_t count;
@@ -97,12 +97,12 @@ struct Sums {
   Shared& s;
   Value value;
 
-  // `sum` and values of the stage of kThreads that all have loaded, zeros past the last, by thread 0.
-  __device__ __forceinline__ static float add(float sum, const Shared& s) {
+  // `sum` and values of a stage of kThreads, zeros past the last, in their order. By one thread.
+  __device__ __forceinline__ static float add(float sum, const float* values) {
     float4 v[4];
     const auto load = [&](uint32_t i) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) v[j] = *reinterpret_cast<const float4*>(s.values + i + 4 * j);
+      for (int j = 0; j < 4; ++j) v[j] = *reinterpret_cast<const float4*>(values + i + 4 * j);
     };
     load(0);
 #pragma unroll 1
@@ -116,14 +116,18 @@ struct Sums {
   }
   __device__ float load(uint32_t i, uint32_t n) const { return i < n ? value(i) : 0.0f; }
 
+  // All threads load a stage while the first adds up the one before it.
   __device__ void make(uint32_t n) {
-    float sum = 0.0f, next = load(threadIdx.x, n);
-    for (uint32_t first = 0; first < n; first += kThreads) {
+    float sum = 0.0f;
+    __syncthreads();
+    s.values[threadIdx.x] = load(threadIdx.x, n);
+    for (uint32_t first = 0, stage = 0; first < n; first += kThreads, ++stage) {
+      float* const values = stage % 2 == 0 ? s.values : s.more_values;
+      float* const next = stage % 2 == 0 ? s.more_values : s.values;
       __syncthreads();
-      s.values[threadIdx.x] = next;
-      __syncthreads();
-      next = load(first + kThreads + threadIdx.x, n);
-      if (threadIdx.x == 0) after[first / kThreads] = sum = add(sum, s);
+      const float loaded = load(first + kThreads + threadIdx.x, n);
+      if (threadIdx.x == 0) after[stage] = sum = add(sum, values);
+      next[threadIdx.x] = loaded;
     }
     __syncthreads();
   }
@@ -133,7 +137,7 @@ struct Sums {
     __syncthreads();
     s.values[threadIdx.x] = load(stage * kThreads + threadIdx.x, n);
     __syncthreads();
-    if (threadIdx.x == 0) s.sum = add(stage > 0 ? after[stage - 1] : 0.0f, s);
+    if (threadIdx.x == 0) s.sum = add(stage > 0 ? after[stage - 1] : 0.0f, s.values);
     __syncthreads();
     return s.sum;
   }
@@ -502,12 +506,14 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
     const uint32_t reached = sums.count_until(n, [&](float v) { return !(v < wanted); });
     if (reached > 0) n = reached;
   }
-  {
+  if (p.min_p > 0.0f) {
     __syncthreads();
     if (tid == 0) s.count = 1;
     __syncthreads();
+    uint32_t own = 1;
     for (uint32_t i = tid; i < n; i += kThreads)
-      if (!(probability[i] < p.min_p)) atomicMax(&s.count, i + 1);
+      if (!(probability[i] < p.min_p)) own = i + 1;
+    atomicMax(&s.count, own);
     __syncthreads();
     n = s.count;
     __syncthreads();
