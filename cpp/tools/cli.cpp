@@ -33,7 +33,7 @@ int run_command(int argc, const char* const* argv) {
   app.require_subcommand(1);
   int exit = kDone;
   for (const auto add : {add_run, add_chat, add_serve, add_key, add_info, add_plan, add_ir, add_tiers, add_tokenize,
-                         add_convert, add_validate, add_trace, add_bench, add_sched_test})
+                         add_convert, add_validate, add_trace, add_bench, add_completion, add_sched_test})
     add(app, exit);
   try {
     app.parse(argc, argv);

@@ -77,5 +77,6 @@ void add_bench(CLI::App& app, int& exit);
 void add_bench_serve(CLI::App& bench, int& exit);
 void add_serve(CLI::App& app, int& exit);
 void add_key(CLI::App& app, int& exit);
+void add_completion(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools
