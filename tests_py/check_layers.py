@@ -23,11 +23,12 @@ ALLOWED = {
     "sched": ["base", "mem"],
     "executor": ["base", "model", "arch", "mem"],
     "engine": ["base", "model", "jinja", "tokenizer", "mem", "sched", "executor"],
-    "server": ["base"],
     "client": ["base"],
+    "hub": ["base", "client"],
+    "server": ["base"],
     "tools": [
         *("base", "model", "tokenizer", "arch", "ir", "kernel", "lower", "ring", "sched", "executor"),
-        *("server", "client"),
+        *("server", "client", "hub"),
     ],
 }
 ONLY = {("engine", "executor"): {"executor/executor.h", "executor/step.h"}}

@@ -37,6 +37,8 @@ def test_it_is_the_same_conversation_as_with_a_file(server, tiny_model):
         "tiny",
         "--system",
         "be short",
+        "--temperature",
+        0,
         "-n",
         3,
         stdin="one\ntwo\n/reset\n/exit\n",

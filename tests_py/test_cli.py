@@ -95,9 +95,11 @@ def test_run_streams_text(tiny_model):
     assert "100%" in result.stderr and "4 generated" in result.stderr and "arithmetic exact" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["chat", "run"])
-def test_conversation_keeps_the_history(tiny_model, command):
-    result = zinc(command, tiny_model, "-n", 3, stdin="one\ntwo\n/reset\n/exit\n")
+GREEDY = ["--temperature", 0, "--repetition-penalty", 1]
+
+
+def test_conversation_keeps_the_history(tiny_model):
+    result = zinc("chat", tiny_model, "-n", 3, *GREEDY, stdin="one\ntwo\n/reset\n/exit\n")
     assert result.returncode == 0, result.stderr
     with zinc_rt.Engine(tiny_model) as engine:
         session = engine.tenant("t").session()
@@ -111,12 +113,113 @@ def test_conversation_keeps_the_history(tiny_model, command):
     assert result.stdout == f"{first}\n{second}\n"
 
 
-@pytest.mark.parametrize("command", ["chat", "run"])
-def test_a_conversation_from_a_pipe_whose_last_turn_failed_is_1(tiny_model, command):
+def test_a_conversation_from_a_pipe_whose_last_turn_failed_is_1(tiny_model):
     too_long = "x" * 2000
-    assert zinc(command, tiny_model, "-n", 3, stdin=f"one\n{too_long}\n").returncode == 1
-    assert zinc(command, tiny_model, "-n", 3, stdin=f"{too_long}\n/exit\n").returncode == 1
-    assert zinc(command, tiny_model, "-n", 3, stdin=f"{too_long}\none\n").returncode == 0
+    assert zinc("chat", tiny_model, "-n", 3, stdin=f"one\n{too_long}\n").returncode == 1
+    assert zinc("chat", tiny_model, "-n", 3, stdin=f"{too_long}\n/exit\n").returncode == 1
+    assert zinc("chat", tiny_model, "-n", 3, stdin=f"{too_long}\none\n").returncode == 0
+
+
+def wanted_of(tiny_model, n=3, **request):
+    with zinc_rt.Engine(tiny_model) as engine:
+        return engine.tenant("t").session().generate(max_tokens=n, ignore_eos=True, **request).text
+
+
+def test_a_pipe_to_run_is_one_message(tiny_model):
+    text = "one\ntwo\n/exit\n"
+    result = zinc("run", tiny_model, "-n", 3, "--ignore-eos", stdin=text)
+    assert result.stdout == wanted_of(tiny_model, messages=[{"role": "user", "content": text}]) + "\n"
+    assert "3 generated" in result.stderr and "[" not in result.stdout
+
+
+def test_prompts_come_from_files_and_standard_input(tiny_model, tmp_path):
+    file = tmp_path / "story.txt"
+    file.write_text("the thin\n man")
+    run = ["run", "-m", tiny_model, "-c", 256, "-t", 1, "-n", 3, "--ignore-eos"]
+    wanted = wanted_of(tiny_model, prompt="the thin\n man") + "\n"
+    assert zinc(*run, "-f", file).stdout == wanted
+    assert zinc(*run, "-f", "-", stdin="the thin\n man").stdout == wanted
+    both = wanted_of(tiny_model, messages=[{"role": "user", "content": "Go on:\n\nthe thin\n man"}]) + "\n"
+    assert zinc(*run, "--chat", "Go on:", "-f", file).stdout == both
+    missing = zinc(*run, "-f", tmp_path / "none.txt")
+    assert missing.returncode == 3 and "none.txt" in missing.stderr
+    assert zinc(*run, "-f", tmp_path).returncode == 3
+    assert zinc(*run, "-f", file, "-p", "x").returncode == 2
+
+
+def test_commands_of_a_conversation(tiny_model):
+    lines = ["/help", "/rest", "/set temprature 1", "/set temperature x", "/set max_tokens 2", "/set", "one", "/retry",
+             "/undo", "/system be short", "/etc/passwd is a path", "/bye"]  # fmt: skip
+    result = zinc("chat", tiny_model, *GREEDY, stdin="\n".join(lines) + "\n")
+    assert result.returncode == 0
+    for words in ("/undo", "did you mean /reset?", "did you mean temperature?", "a number wanted", "max_tokens 2"):
+        assert words in result.stderr, words
+    one = wanted_of(tiny_model, 2, messages=[{"role": "user", "content": "one"}])
+    path = wanted_of(
+        tiny_model, 2, messages=[{"role": "system", "content": "be short"}, {"role": "user", "content": lines[-2]}]
+    )
+    assert result.stdout == f"{one}\n{one}\n{path}\n"
+
+
+def test_three_quotes_hold_several_lines(tiny_model):
+    result = zinc("chat", tiny_model, "-n", 2, *GREEDY, stdin='"""one\n\n/exit\ntwo"""\n')
+    assert result.stdout == wanted_of(tiny_model, 2, messages=[{"role": "user", "content": "one\n\n/exit\ntwo"}]) + "\n"
+
+
+def test_a_conversation_does_not_loop_greedily(tiny_model):
+    words = zinc("chat", tiny_model, stdin="").stderr
+    assert "temperature 0.7, min_p 0.05, repetition_penalty 1.05" in words
+    assert "temperature 0.2" in zinc("chat", tiny_model, "--temperature", 0.2, stdin="").stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["rnu"], "did you mean run?"),
+        (["modles"], "did you mean models?"),
+        (["run", "x", "--temprature", "1"], "did you mean --temperature?"),
+        (["serve", "x", "--apikey=1"], "did you mean --api-key?"),
+        (["bench", "serve", "--clints", "3"], "did you mean --clients?"),
+    ],
+)
+def test_a_near_name_is_suggested(arguments, words):
+    result = zinc(*arguments)
+    assert result.returncode == 2 and words in result.stderr
+
+
+def test_progress_in_a_pipe_has_lines_and_no_frames(tiny_model):
+    words = zinc("run", tiny_model, "-p", "a", "-n", 1, "--progress").stderr
+    assert "100%" in words and "\r" not in words
+
+
+def test_help_is_in_groups_with_defaults():
+    words = zinc("--help").stdout
+    assert words.index("Use a model:") < words.index("Models by name:") < words.index("Compare and measure:")
+    words = zinc("run", "--help").stdout
+    assert words.index("Memory and speed:") < words.index("Sampling:") and "f16, f32 or q8_0" in words
+    assert "--max-slots UINT=64" in words and "--tier TEXT=auto" in words
+
+
+def test_tensors_of_a_family_that_is_refused_are_shown(tiny_model, tmp_path):
+    other = tmp_path / "other.gguf"
+    other.write_bytes(tiny_model.read_bytes().replace(b"llama", b"lemma"))
+    assert zinc("info", other).returncode != 0
+    result = zinc("info", other, "--tensors")
+    assert result.returncode == 0 and "blk.0.attn_q.weight" in result.stdout
+    listed = json.loads(zinc("info", other, "--tensors", "--json").stdout)
+    assert listed["tensors"][0]["bytes"] > 0
+
+
+def test_sizes_are_readable(tiny_model):
+    assert re.search(r"file_bytes +[0-9.]+ [kM]B \([0-9]+ bytes\)", zinc("info", tiny_model).stdout)
+    plan = zinc("plan", tiny_model).stdout
+    assert "when used" in plan and "take memory only as requests fill them" in plan
+
+
+def test_the_example_of_validate_ends_equal(tiny_model):
+    example = re.search(r"--tiers (t_cpu\S+)", zinc("validate", "--help").stdout)[1]
+    result = zinc("validate", tiny_model, "--prompt", "Hello", "--tiers", example, "--layers", "all")
+    assert result.returncode == 0 and result.stdout.rstrip().splitlines()[-1].startswith("EQUAL")
 
 
 @pytest.mark.parametrize("to", ["gguf", "mlc"])
@@ -328,3 +431,9 @@ def test_bench_refuses_what_it_cannot_measure(tiny_model, tmp_path):
     too_long = zinc("bench", tiny_model, "--only", "prefill", "--prompt", 4000)
     assert too_long.returncode == 3 and "4000" in too_long.stderr
     assert zinc("bench", tmp_path / "none.gguf").returncode == 3
+
+
+def test_keys_are_not_shown(tiny_model):
+    for more in ([], ["--json"]):
+        words = zinc("tiers", "--env", *more, env={"ZINC_RT_API_KEY": "sesame", "HF_TOKEN": "open"}).stdout
+        assert "sesame" not in words and "HF_TOKEN" in words and "(set)" in words

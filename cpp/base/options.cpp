@@ -26,9 +26,43 @@ constexpr Variable kVariables[] = {
     {"ZINC_RT_ADMIN_KEY", "", "zinc-rt serve: the key for tenants, metrics and loading models; empty: none"},
     {"ZINC_RT_STATE", "",
      "zinc-rt serve: file of the usage ledger, or none; empty: zinc_rt/state.db in XDG_STATE_HOME or ~/.local/state"},
+    {"ZINC_RT_MODELS", "",
+     "folder of models that are found by name; empty: zinc_rt/models in XDG_DATA_HOME or ~/.local/share"},
+    {"HF_ENDPOINT", "https://huggingface.co", "zinc-rt pull: the site of hf: names, or a mirror of it"},
+    {"HF_TOKEN", "", "zinc-rt pull: the token for models of that site that want one"},
+    {"ZINC_RT_OLLAMA_REGISTRY", "https://registry.ollama.ai", "zinc-rt pull: the registry of ollama: names"},
     {"ZINC_RT_LOG", "warn", "log level on stderr: trace, debug, info, warn, error or off"},
     {"ZINC_RT_LOG_FORMAT", "text", "text, or json: an object a line"},
 };
+
+std::string first_of(std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  return {};
+}
+
+// `variable`'s folder of this program, else `below_home`'s.
+std::string users_folder(const char* variable, const std::string& below_home, const std::string& end) {
+  if (const auto folder = first_of({variable}); !folder.empty()) return folder + "/zinc_rt" + end;
+  const auto home = first_of({"HOME"});
+  return home.empty() ? home : home + "/" + below_home + "/zinc_rt" + end;
+}
+
+// Whether a list of no_proxy has the host, its domain, or "*".
+bool is_listed(std::string_view host, std::string_view list) {
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    auto entry = list.substr(0, comma);
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    while (entry.starts_with(' ') || entry.starts_with('.')) entry.remove_prefix(1);
+    while (entry.ends_with(' ')) entry.remove_suffix(1);
+    if (entry.empty()) continue;
+    const bool is_domain =
+        host.ends_with(entry) && host.size() > entry.size() && host[host.size() - entry.size() - 1] == '.';
+    if (entry == "*" || host == entry || is_domain) return true;
+  }
+  return false;
+}
 
 const Variable& find(std::string_view name) {
   return *std::ranges::find(kVariables, name, &Variable::name);
@@ -50,13 +84,19 @@ std::string get(std::string_view name) {
 }
 
 std::string state_folder() {
-  const auto of = [](const char* name) -> std::string {
-    const char* value = std::getenv(name);
-    return value == nullptr ? "" : value;
-  };
-  if (const auto folder = of("XDG_STATE_HOME"); !folder.empty()) return folder + "/zinc_rt";
-  const auto home = of("HOME");
-  return home.empty() ? "" : home + "/.local/state/zinc_rt";
+  return users_folder("XDG_STATE_HOME", ".local/state", "");
+}
+
+std::string models_folder() {
+  const auto named = get("ZINC_RT_MODELS");
+  return named.empty() ? users_folder("XDG_DATA_HOME", ".local/share", "/models") : named;
+}
+
+std::string proxy_for(std::string_view scheme, std::string_view host) {
+  if (is_listed(host, first_of({"no_proxy", "NO_PROXY"}))) return {};
+  // HTTP_PROXY in capitals is left out, as curl does: a web server may set it from a client's header.
+  return scheme == "https" ? first_of({"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"})
+                           : first_of({"http_proxy", "all_proxy", "ALL_PROXY"});
 }
 
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high) {

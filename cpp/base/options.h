@@ -17,6 +17,7 @@ struct Variable {
   std::string_view name;
   std::string_view fallback;  // its value when it is not set
   std::string_view help;
+  bool is_secret = false;  // its value is shown nowhere
 };
 std::span<const Variable> variables();
 
@@ -25,6 +26,11 @@ std::string get(std::string_view name);
 bool is_set(std::string_view name);
 // The folder for files of the program that outlive it; empty: the user has none.
 std::string state_folder();
+// The folder of models that are found by name: ZINC_RT_MODELS, else one of the user's; empty: there is none.
+std::string models_folder();
+// The proxy for a host and a scheme, as https_proxy, http_proxy, all_proxy and no_proxy of the environment say it (curl
+// has the rules); empty: none.
+std::string proxy_for(std::string_view scheme, std::string_view host);
 // The value as a number in [low, high]. Errors: kInvalidArgument with name, value and range.
 Result<std::int64_t> get_int(std::string_view name, std::int64_t low, std::int64_t high);
 

@@ -58,7 +58,7 @@ struct Link {
 template <class Stream>
 class ClientOf final : public HttpClient {
  public:
-  explicit ClientOf(Url url) : url_(std::move(url)) {}
+  ClientOf(Url url, std::optional<Url> proxy) : url_(std::move(url)), proxy_(std::move(proxy)) {}
   ~ClientOf() override {
     if (!thread_.joinable()) return;
     asio::post(io_, [this] {
@@ -73,10 +73,12 @@ class ClientOf final : public HttpClient {
   Status begin() {
     error_code ec;
     Tcp::resolver resolver(io_);
-    const auto found = resolver.resolve(url_.host, std::to_string(url_.port), ec);
+    const Url& next = proxy_ ? *proxy_ : url_;
+    const auto found = resolver.resolve(next.host, std::to_string(next.port), ec);
     for (const auto& entry : found) endpoints_.push_back(entry.endpoint());
     if (ec || endpoints_.empty())
-      return fail(StatusCode::kUnavailable, "[http] {}: {}", url_.host, ec ? ec.message() : "it has no address");
+      return fail(StatusCode::kUnavailable, "[http] {}{}: {}", proxy_ ? "the proxy " : "", next.host,
+                  ec ? ec.message() : "it has no address");
     if (url_.is_tls) {
       tls_.set_default_verify_paths(ec);
       tls_.set_verify_mode(asio::ssl::verify_peer, ec);
@@ -185,12 +187,15 @@ class ClientOf final : public HttpClient {
     auto& link = *state->link;
     const auto [ec, endpoint] = co_await asio::async_connect(link.socket(), endpoints_, kAwait);
     if (ec) {
-      state->set_end(HttpEnd::kNoConnect, fmt::format("[http] {}: {}", url_.authority(), ec.message()));
+      const auto place = proxy_ ? "the proxy " + proxy_->authority() : url_.authority();
+      state->set_end(HttpEnd::kNoConnect, fmt::format("[http] {}: {}", place, ec.message()));
       co_return;
     }
     error_code ignored;
     link.socket().set_option(Tcp::no_delay(true), ignored);
     if constexpr (!std::is_same_v<Stream, Socket>) {
+      if (proxy_) co_await ask_proxy(state);
+      if (state->end.kind != HttpEnd::kWhole) co_return;
       const asio::ssl::host_name_verification verification(url_.host);
       link.stream.set_verify_callback(verification, ignored);
       SSL_set_tlsext_host_name(link.stream.native_handle(), url_.host.c_str());
@@ -202,8 +207,28 @@ class ClientOf final : public HttpClient {
     }
   }
 
+  // Asks the proxy for a connection with the host.
+  Task ask_proxy(StatePtr state) {
+    auto& link = *state->link;
+    const auto place = fmt::format("{}:{}", url_.host, url_.port);
+    const std::string message = fmt::format("CONNECT {} HTTP/1.1\r\nHost: {}\r\n\r\n", place, place);
+    const auto bytes = asio::buffer(message);
+    const auto [unsent, n_sent] = co_await asio::async_write(link.socket(), bytes, kAwait);
+    http::response_parser<http::empty_body> parser;
+    parser.header_limit(kMaxHead);
+    parser.skip(true);  // the connection is the host's from the head on
+    const auto [unread, n_read] = co_await http::async_read_header(link.socket(), link.buffer, parser, kAwait);
+    const auto& ec = unsent ? unsent : unread;
+    if (ec || parser.get().result_int() / 100 != 2) {
+      auto why = ec ? ec.message() : fmt::format("it answers {}", parser.get().result_int());
+      auto words = fmt::format("[http] the proxy {}: {}: {}", proxy_->authority(), place, why);
+      state->set_end(HttpEnd::kNoConnect, std::move(words));
+    }
+  }
+
   std::string head(const HttpCall& call) const {
-    std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, call.target, url_.authority());
+    const auto target = proxy_ && !url_.is_tls ? "http://" + url_.authority() + call.target : call.target;
+    std::string out = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\n", call.method, target, url_.authority());
     for (const auto& [name, value] : call.headers) out += fmt::format("{}: {}\r\n", name, value);
     if (!call.body.empty() || call.method != "GET") out += fmt::format("Content-Length: {}\r\n", call.body.size());
     return out += "\r\n";
@@ -254,6 +279,7 @@ class ClientOf final : public HttpClient {
   }
 
   const Url url_;
+  const std::optional<Url> proxy_;
   asio::io_context io_{1};
   asio::executor_work_guard<Executor> guard_ = asio::make_work_guard(io_);
   asio::ssl::context tls_{asio::ssl::context::tls_client};
@@ -265,16 +291,16 @@ class ClientOf final : public HttpClient {
 };
 
 template <class Client>
-Result<std::unique_ptr<HttpClient>> opened(const Url& url) {
-  auto client = std::make_unique<Client>(url);
+Result<std::unique_ptr<HttpClient>> opened(const Url& url, const std::optional<Url>& proxy) {
+  auto client = std::make_unique<Client>(url, proxy);
   ZRT_CHECK_OK(client->begin());
   return client;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<HttpClient>> HttpClient::open(const Url& url) {
-  return url.is_tls ? opened<ClientOf<TlsStream>>(url) : opened<ClientOf<Socket>>(url);
+Result<std::unique_ptr<HttpClient>> HttpClient::open(const Url& url, const std::optional<Url>& proxy) {
+  return url.is_tls ? opened<ClientOf<TlsStream>>(url, proxy) : opened<ClientOf<Socket>>(url, proxy);
 }
 
 std::string_view words_of_status(int status) {

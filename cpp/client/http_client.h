@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -65,8 +66,9 @@ class HttpHandle {
 class HttpClient {
  public:
   // Looks up the host; connects when there are calls. Connections are kept for later calls, one call each at a time; a
-  // call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). Errors: kUnavailable.
-  static Result<std::unique_ptr<HttpClient>> open(const Url& url);
+  // call is never sent twice. Certificates are checked against the system's (or SSL_CERT_FILE). With a proxy (of HTTP)
+  // that one is looked up, and asked for the host. Errors: kUnavailable.
+  static Result<std::unique_ptr<HttpClient>> open(const Url& url, const std::optional<Url>& proxy = {});
   // Hangs up all calls and waits for their ends.
   virtual ~HttpClient() = default;
 

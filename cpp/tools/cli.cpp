@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <exception>
 #include <system_error>
+#include <vector>
 
 #include "base/error.h"
+#include "base/near_name.h"
 #include "tools/command.h"
 #include "zinc_rt/version.h"
 
@@ -19,26 +22,97 @@ std::unexpected<Error> no_output(int why) {
   return fail(StatusCode::kUnavailable, "cannot write to standard output: {}", std::generic_category().message(why));
 }
 
+using Add = void (*)(CLI::App& app, int& exit);
+struct Group {
+  const char* name;
+  std::vector<Add> commands;
+};
+
+const std::vector<Group>& groups() {
+  static const std::vector<Group> all{
+      {"Use a model", {add_run, add_chat, add_serve, add_key}},
+      {"Models by name", {add_models, add_pull, add_alias, add_rm}},
+      {"Look at a model", {add_info, add_plan, add_ir, add_tokenize, add_convert}},
+      {"Compare and measure", {add_validate, add_bench, add_trace, add_sched_test}},
+      {"This program", {add_tiers, add_completion}},
+  };
+  return all;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const auto* command : app.get_subcommands(nullptr))
+    if (!command->get_name().empty()) names.push_back(command->get_name());
+  return names;
+}
+
+// What was written where a command was wanted; empty: a command is there, or nothing.
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  const auto names = command_names(app);
+  return std::ranges::find(names, argv[1]) == names.end() ? argv[1] : std::string();
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  for (const CLI::App* group : app.get_subcommands(nullptr))
+    if (group->get_name().empty())
+      for (auto& name : option_names(*group)) names.push_back(std::move(name));
+  return names;
+}
+
+// The command that was parsed last: bench serve, not bench.
+const CLI::App& deepest(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : deepest(*parsed.front());
+}
+
+// A near name for each option that no command knows.
+void suggest_options(const CLI::App& app) {
+  const auto& command = deepest(app);
+  for (const auto& word : app.remaining(true)) {
+    const auto name = word.substr(0, word.find('='));
+    if (!name.starts_with("--")) continue;
+    if (const auto near = near_name(name, option_names(command)); !near.empty())
+      fmt::print(stderr, "{}: did you mean {}?\n", name, near);
+  }
+}
+
 int run_command(int argc, const char* const* argv) {
   CLI::App app("ZINC_RT: runs language models from GGUF files and MLC folders, the same bits on every tier.",
                "zinc-rt");
   app.footer(
       "Examples:\n"
-      "  zinc-rt run model.gguf -p \"The capital of France is\" -n 32\n"
       "  zinc-rt chat model.gguf\n"
+      "  zinc-rt run model.gguf -p \"The capital of France is\" -n 32\n"
       "  zinc-rt serve model.gguf\n"
-      "  zinc-rt info model.gguf\n"
+      "  zinc-rt pull smollm2:135m; zinc-rt chat smollm2:135m\n"
+      "`zinc-rt COMMAND --help` has options and examples.\n"
       "Exit codes: 0 done, 1 failed, 2 bad usage, 3 the input is refused.");
   app.set_version_flag("--version", std::string("zinc-rt ") + kVersion);
   app.require_subcommand(1);
   int exit = kDone;
-  for (const auto add : {add_run, add_chat, add_serve, add_key, add_info, add_plan, add_ir, add_tiers, add_tokenize,
-                         add_convert, add_validate, add_trace, add_bench, add_completion, add_sched_test})
-    add(app, exit);
+  for (const auto& [name, commands] : groups()) {
+    for (const auto add : commands) {
+      const auto before = app.get_subcommands(nullptr).size();
+      add(app, exit);
+      for (std::size_t i = before; i < app.get_subcommands(nullptr).size(); ++i)
+        app.get_subcommands(nullptr)[i]->group(name);
+    }
+  }
+  if (const auto word = unknown_command(app, argc, argv); !word.empty()) {
+    fmt::print(stderr, "zinc-rt: there is no command \"{}\"{}\nzinc-rt --help lists them.\n", word,
+               did_you_mean(word, command_names(app)));
+    return kBadUsage;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kBadUsage;
+    const int code = app.exit(error);
+    if (code != 0) suggest_options(app);
+    return code == 0 ? kDone : kBadUsage;
   }
   return exit;
 }

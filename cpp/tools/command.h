@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,7 @@ Status print_now(std::string_view text);
 // For options of 64 bits: CLI11 makes the nearest number of -1 and of what is too large.
 CLI::Validator whole_number();
 
-// A bar on stderr, where that is a terminal or `always` is set; else an empty function.
+// A bar on stderr where that is a terminal, else, with `always`, a line now and then; otherwise an empty function.
 using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes
 Progress progress_bar(std::string verb, bool always);
 
@@ -53,13 +54,17 @@ struct ModelOptions {
   // Each sets one of `to` if the command line has it.
   std::vector<std::function<void(EngineOptions& to)>> overrides;
 };
-// REQUIRES: options outlives app.
-void add_model_options(CLI::App& app, ModelOptions& options);
+// `names`: of the option that names the model. REQUIRES: options outlives app.
+void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,model");
+// The path of a model that is named by a path, or by a name of the models folder. Errors: kNotFound for names.
+Result<std::string> model_path(const std::string& path_or_name);
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 
 // A conversation on the terminal (or from a pipe, a line a turn) until its end; the whole history goes into each turn.
-Result<int> converse(ModelOptions& model, const Request& request, const std::string& system);
+// `given`: the settings of sampling that were asked for (sampling_options.h).
+Result<int> converse(ModelOptions& model, const Request& request, const std::set<std::string>& given,
+                     const std::string& system);
 
 // Each adds its subcommand; the callback leaves its exit code in `exit`.
 void add_run(CLI::App& app, int& exit);
@@ -78,5 +83,9 @@ void add_bench_serve(CLI::App& bench, int& exit);
 void add_serve(CLI::App& app, int& exit);
 void add_key(CLI::App& app, int& exit);
 void add_completion(CLI::App& app, int& exit);
+void add_models(CLI::App& app, int& exit);
+void add_pull(CLI::App& app, int& exit);
+void add_rm(CLI::App& app, int& exit);
+void add_alias(CLI::App& app, int& exit);
 
 }  // namespace zinc_rt::tools

@@ -1,37 +1,93 @@
-// zinc-rt info: the model card.
+// zinc-rt info: the model card, or the tensors of any GGUF file.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
+#include "model/weights.h"
 #include "tools/command.h"
+#include "tools/table.h"
+#include "tools/units.h"
 
 namespace zinc_rt::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InfoOptions {
+  ModelOptions model;
+  bool json = false, tensors = false;
+};
+
+// Bytes and counts as people read them, by the endings and beginnings of their names.
+std::string readable(const std::string& key, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_number_unsigned()) {
+    const auto n = value.get<std::uint64_t>();
+    if (key.find("bytes") != std::string::npos && n > 0) return fmt::format("{} ({} bytes)", bytes_text(n), n);
+    if (key == "n_parameters" || key == "n_active_parameters") return fmt::format("{} ({})", count_text(n), n);
+  }
+  if (value.is_number_float()) return fmt::format("{:g}", value.get<double>());
+  if (value.is_object() && key.find("bytes") != std::string::npos) {
+    std::vector<std::string> parts;
+    for (const auto& [name, bytes] : value.items())
+      parts.push_back(name + " " + bytes_text(bytes.get<std::uint64_t>()));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+  return value.dump();
+}
+
+Result<int> print_card(InfoOptions& o) {
+  ZRT_TRY(const auto engine, open_engine(o.model));
+  const auto json = to_json(*engine.model_card());
+  if (o.json) {
+    fmt::print("{}\n", json);
+    return kDone;
+  }
+  const auto card = Json::parse(json);
+  for (const auto& [key, value] : card.items()) fmt::print("{:28} {}\n", key, readable(key, value));
+  return kDone;
+}
+
+// Needs no family, tier or memory: also of files that no engine opens.
+Result<int> print_tensors(const InfoOptions& o) {
+  ZRT_TRY(const auto path, model_path(o.model.model));
+  ZRT_TRY(const auto weights, Weights::open(path));
+  Json list = Json::array();
+  Table table{{"TENSOR", "TYPE", "SHAPE", "SIZE"}};
+  for (const auto& tensor : weights.all()) {
+    std::vector<std::uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
+    list.push_back(
+        {{"name", tensor.name}, {"type", to_string(tensor.dtype)}, {"shape", dims}, {"bytes", tensor.data.size()}});
+    table.push_back({std::string(tensor.name), std::string(to_string(tensor.dtype)),
+                     fmt::format("{}", fmt::join(dims, " x ")), bytes_text(tensor.data.size())});
+  }
+  if (o.json) {
+    fmt::print("{}\n", Json{{"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}}.dump(
+                           -1, ' ', false, Json::error_handler_t::replace));
+    return kDone;
+  }
+  fmt::print("{}{} tensors, {}; the first number of a shape is the contiguous one\n", as_text(table),
+             weights.all().size(), bytes_text(weights.total_bytes()));
+  return kDone;
+}
+
+}  // namespace
 
 void add_info(CLI::App& app, int& exit) {
-  struct Options {
-    ModelOptions model;
-    bool json = false;
-  };
-  auto o = std::make_shared<Options>();
-  auto& command = *app.add_subcommand("info", "the model card: family, sizes, bytes a token");
-  command.footer("Example: zinc-rt info model.gguf --json");
+  auto o = std::make_shared<InfoOptions>();
+  auto& command = *app.add_subcommand("info", "the model card: family, sizes, bytes a token; or the tensors");
+  command.footer(
+      "Example: zinc-rt info model.gguf --json\n"
+      "  zinc-rt info model.gguf --tensors      of any GGUF file, also of a family that is refused");
   add_model_options(command, o->model);
+  command.add_flag("--tensors", o->tensors, "the file's tensors instead: name, type, shape, size");
   command.add_flag("--json", o->json, "as one JSON object");
   command.callback([o, &exit] {
-    const auto engine = open_engine(o->model);
-    if (!engine) {
-      exit = report(engine.error());
-      return;
-    }
-    const auto json = to_json(*engine->model_card());
-    if (o->json) {
-      fmt::print("{}\n", json);
-      return;
-    }
-    const auto card = nlohmann::ordered_json::parse(json);
-    for (const auto& [key, value] : card.items())
-      fmt::print("{:28} {}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+    const auto done = o->tensors ? print_tensors(*o) : print_card(*o);
+    exit = done ? *done : report(done.error());
   });
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "tools/command.h"
+#include "tools/table.h"
+#include "tools/units.h"
 
 namespace zinc_rt::tools {
 
@@ -28,11 +30,25 @@ void add_plan(CLI::App& app, int& exit) {
       fmt::print("{}\n", to_json(plan));
       return;
     }
-    for (const auto& region : plan.regions)
-      fmt::print("{:28} {:13} {:>14} bytes{}  {}\n", region.name, region.heap, region.bytes,
-                 region.mapped ? " mapped" : "       ", region.note);
-    fmt::print("{:28} {:13} {:>14} bytes\n", "allocated", "", plan.allocated_bytes);
-    fmt::print("{:28} {:13} {:>14} bytes mapped\n", "used in the file", "", plan.mapped_bytes);
+    Table table{{"REGION", "HEAP", "SIZE", "", "WHAT"}};
+    std::uint64_t when_used = 0;
+    for (const auto& region : plan.regions) {
+      const bool is_cache = region.name == "kv_pages";
+      if (is_cache && !region.mapped) when_used += region.bytes;
+      table.push_back({region.name, region.heap, bytes_text(region.bytes),
+                       region.mapped ? "mapped"
+                       : is_cache    ? "when used"
+                                     : "",
+                       region.note});
+    }
+    fmt::print("{}\nallocated {}, used in the file {} (mapped)\n", as_text(table), bytes_text(plan.allocated_bytes),
+               bytes_text(plan.mapped_bytes));
+    // Of host memory the system gives a page when it is first written.
+    if (when_used > 0 && engine->tier() == "t_cpu")
+      fmt::print(
+          "Of the allocated, {} of KV pages take memory only as requests fill them; --kv-pages, --max-slots and\n"
+          "--max-context make them fewer.\n",
+          bytes_text(when_used));
   });
 }
 

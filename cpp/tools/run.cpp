@@ -1,12 +1,20 @@
 // zinc-rt run: one completion, streamed; without a prompt, a conversation.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <system_error>
 
 #include "base/error.h"
 #include "tools/command.h"
+#include "tools/sampling_options.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -16,7 +24,8 @@ using Json = nlohmann::ordered_json;
 struct RunOptions {
   ModelOptions model;
   Request request;
-  std::string prompt, chat, system;
+  std::set<std::string> given;  // settings of sampling
+  std::string prompt, chat, system, file;
   bool is_chat = false, json = false;
 };
 
@@ -36,6 +45,37 @@ void print_json(const Completion& c) {
                     {"decode_tokens_per_s", c.timings.decode_tokens_per_s},
                     {"clamps", c.timings.clamps}}}};
   fmt::print("{}\n", json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// A whole file; "-": standard input.
+Result<std::string> read_text(const std::string& path) {
+  std::ostringstream text;
+  if (path == "-") {
+    text << std::cin.rdbuf();
+    return std::move(text).str();
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (in) text << in.rdbuf();
+  if (!in || std::filesystem::is_directory(path))
+    return fail(StatusCode::kNotFound, "{}: {}", path, std::generic_category().message(errno != 0 ? errno : EISDIR));
+  return std::move(text).str();
+}
+
+// Puts together what is asked: of -p, --chat, -f and standard input. False: nothing is, so a conversation is wanted.
+Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
+  if (o.file.empty() && !has_prompt && !o.is_chat) {
+    if (isatty(STDIN_FILENO) != 0) return false;
+    o.is_chat = true;  // a pipe is one message
+    ZRT_TRY(o.chat, read_text("-"));
+    return true;
+  }
+  if (o.file.empty()) return true;
+  ZRT_TRY(const auto text, read_text(o.file));
+  if (o.is_chat)
+    o.chat += (o.chat.empty() ? "" : "\n\n") + text;
+  else
+    o.prompt = text;
+  return true;
 }
 
 Result<int> run(RunOptions& o) {
@@ -77,30 +117,31 @@ void add_run(CLI::App& app, int& exit) {
   auto o = std::make_shared<RunOptions>();
   auto& command =
       *app.add_subcommand("run", "complete a prompt, answer one chat message, or (with neither) talk back and forth");
-  command.footer("Example: zinc-rt run model.gguf --chat \"What is a GGUF file?\" -n 200 --temperature 0.7 --seed 1");
+  command.footer(
+      "Example: zinc-rt run model.gguf --chat \"What is a GGUF file?\" -n 200 --temperature 0.7 --seed 1\n"
+      "  zinc-rt run model.gguf -f story.txt                  go on with the text of a file\n"
+      "  zinc-rt run model.gguf --chat \"In one sentence:\" -f story.txt\n"
+      "  git diff | zinc-rt run model.gguf                    a pipe is one message\n"
+      "Greedy (temperature 0) unless told otherwise; statistics go to stderr.");
   add_model_options(command, o->model);
   auto* prompt = command.add_option("-p,--prompt", o->prompt, "text to go on with, as it is");
   command.add_option("--chat", o->chat, "a user message, put through the model's chat template")->excludes(prompt);
+  command
+      .add_option("-f,--file", o->file, "the prompt from a file (-: standard input); with --chat, behind the message")
+      ->excludes(prompt);
   command.add_option("--system", o->system, "system message for --chat, or for talking")->excludes(prompt);
   auto& r = o->request;
   command.add_option("-n,--max-tokens", r.max_tokens, "most tokens to generate")->capture_default_str();
-  command.add_option("--temperature", r.temperature, "0: greedy")->capture_default_str();
-  command.add_option("--top-k", r.top_k, "keep the k most likely; 0: off");
-  command.add_option("--top-p", r.top_p, "keep the most likely that reach this sum; 1: off");
-  command.add_option("--min-p", r.min_p, "drop those below this part of the most likely; 0: off");
-  command.add_option("--repetition-penalty", r.repetition_penalty, "1: off");
-  command.add_option("--presence-penalty", r.presence_penalty, "0: off");
-  command.add_option("--frequency-penalty", r.frequency_penalty, "0: off");
-  command
-      .add_option_function<std::uint64_t>(
-          "--seed", [o](const std::uint64_t& seed) { o->request.seed = seed; }, "same seed, same tokens")
-      ->check(whole_number());
+  add_sampling_options(command, r, o->given);
   command.add_option("--stop", r.stop, "end before this text; may be given several times")->allow_extra_args(false);
   command.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's end tokens");
   command.add_flag("--json", o->json, "print one JSON object at the end");
   command.callback([o, &exit, &command] {
     o->is_chat = command.count("--chat") > 0;
-    const auto done = o->is_chat || command.count("--prompt") > 0 ? run(*o) : converse(o->model, o->request, o->system);
+    const auto has_prompt = read_prompt(*o, command.count("--prompt") > 0);
+    const auto done = !has_prompt   ? Result<int>(std::unexpected(has_prompt.error()))
+                      : *has_prompt ? run(*o)
+                                    : converse(o->model, o->request, o->given, o->system);
     exit = done ? *done : report(done.error());
   });
 }

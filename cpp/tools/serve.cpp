@@ -68,7 +68,10 @@ Result<server::Config> configuration(const ServeOptions& o) {
   if (!o.model_dirs.empty()) config.options.model_dirs = o.model_dirs;
   if (!o.cors_origins.empty()) config.options.cors_origins = o.cors_origins;
   if (!o.model.model.empty()) {
-    server::ModelSpec spec{o.model.model, o.id, o.model.engine};
+    ZRT_TRY(const auto path, model_path(o.model.model));
+    // A name of the models folder is what clients call it, too.
+    const auto id = !o.id.empty() || path == o.model.model ? o.id : o.model.model;
+    server::ModelSpec spec{path, id, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
   } else if (const auto done = override_models(o, config.models); !done) {
     return std::unexpected(done.error());
@@ -151,7 +154,9 @@ Result<int> serve(ServeOptions& o) {
       return std::unexpected(Error{StatusCode::kInternal, "[serve] the device fails every step", 0});
     if (signal == SIGHUP) reload(**server, o);
     if (signal != SIGTERM && signal != SIGINT) continue;
-    log().info("draining, at most {} s; a second signal ends at once", config->drain_timeout_s);
+    // Whoever pressed Ctrl-C sees why nothing ends yet, whatever the log's level.
+    fmt::print(stderr, "zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
+               config->drain_timeout_s);
     std::atomic<bool> is_drained{false};
     std::thread drainer([&] {
       if (!(*server)->drain(config->drain_timeout_s)) log().warn("some requests had not ended, and are cut off");

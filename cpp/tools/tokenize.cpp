@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "model/weights.h"
 #include "tokenizer/tokenizer.h"
 #include "tools/command.h"
@@ -18,7 +19,8 @@ struct TokenizeOptions {
 };
 
 Result<int> tokenize(const TokenizeOptions& o) {
-  const auto metadata = Weights::open_metadata(o.model);
+  ZRT_TRY(const auto path, model_path(o.model));
+  const auto metadata = Weights::open_metadata(path);
   if (!metadata) return std::unexpected(metadata.error());
   const auto tokenizer = Tokenizer::from_metadata(*metadata);
   if (!tokenizer) return std::unexpected(tokenizer.error());
@@ -38,7 +40,9 @@ void add_tokenize(CLI::App& app, int& exit) {
   auto o = std::make_shared<TokenizeOptions>();
   auto& command = *app.add_subcommand("tokenize", "the token ids of a text");
   command.footer("Example: zinc-rt tokenize model.gguf \"Hello, world\" --json");
-  command.add_option("model", o->model, "a GGUF file (one without tensors will do) or an MLC folder")->required();
+  command
+      .add_option("-m,--model,model", o->model, "a GGUF file (one without tensors will do), an MLC folder, or a name")
+      ->required();
   command.add_option("text", o->text, "the text")->required();
   command.add_flag("--no-special", o->no_special, "add no BOS or EOS");
   command.add_flag("--no-parse-special", o->no_parse, "take special tokens in the text as plain text");

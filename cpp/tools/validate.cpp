@@ -31,7 +31,8 @@ int validate_command(const ValidateCommand& o) {
                   fmt::format("--tiers names {} sides, {} wanted {} --against", o.options.tiers.size(), wanted,
                               wanted == 1 ? "with" : "without"),
                   0});
-  const auto found = validate(o.model, o.options);
+  const auto path = model_path(o.model);
+  const auto found = path ? validate(*path, o.options) : std::unexpected(path.error());
   if (!found) {
     report(found.error());
     return kRefused;
@@ -46,8 +47,9 @@ void add_validate(CLI::App& app, int& exit) {
   auto o = std::make_shared<ValidateCommand>();
   auto& command = *app.add_subcommand("validate", "compare two runs of a prompt, layer by layer and in the logits");
   command.footer(
-      "Example: zinc-rt validate --model model.gguf --prompt \"Hello\" --tiers t_cpu,t_cpu+activations=f32 --layers "
-      "all\n"
+      "Example: zinc-rt validate model.gguf --prompt \"Hello\" --tiers t_cpu+threads=1,t_cpu+chunk_cap=1 --layers all\n"
+      "ends with EQUAL: neither threads nor chunks change a bit. t_cpu,t_cpu+activations=f32 shows what int8\n"
+      "activations change.\n"
       "A side is a tier and options that differ from the defaults: t_cpu+kv_dtype=f32+chunk_cap=7. Options:\n"
       "  activations=int8|f32  arithmetic=exact|fast  chunk_cap=N  fusion=1|0|qkv/gate_up  kv_dtype=f16|f32|q8_0\n"
       "  mmap=0|1  repack=0|1  threads=N\n"
@@ -56,7 +58,7 @@ void add_validate(CLI::App& app, int& exit) {
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"
       "  hidden.N [n, model_dim]: the residual stream after layer N; hidden.embed before the first\n"
       "Exit codes: 0 equal, 1 different, 2 bad usage, 3 a side could not be run.");
-  command.add_option("--model", o->model, "a GGUF file (of a split model, the first)")->required();
+  command.add_option("-m,--model,model", o->model, "a GGUF file (of a split model, the first), or a name")->required();
   auto* prompt = command.add_option("--prompt", o->options.prompt, "text that both sides run");
   command.add_option("--ids", o->options.token_ids, "token ids instead, as 1,2,3")->delimiter(',')->excludes(prompt);
   command.add_option("--tiers", o->options.tiers, "the two sides as A,B; one side with --against")

@@ -1,0 +1,38 @@
+// Fetches a file over HTTP: redirects are followed, what is there of it is gone on with, and the file appears in its
+// place whole and with the hash that was wanted, or not at all.
+// Thread rule: any thread; two downloads of the same file at once: the second is refused.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "client/http_client.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::hub {
+
+using Progress = std::function<void(std::uint64_t done, std::uint64_t total)>;  // bytes; total 0: not known
+
+struct RemoteFile {
+  std::string url;
+  std::string sha256 = {};  // 64 hex digits; empty: none is known
+  std::uint64_t bytes = 0;  // 0: not known
+  std::string token = {};   // sent to the URL's own host alone
+};
+
+struct Fetched {
+  std::uint64_t bytes = 0, resumed_bytes = 0;  // of the file; that were there already
+  std::string sha256;
+};
+
+// Into `to`, by way of `to` + ".part", which stays where the transfer is cut off. Errors: kUnavailable for networks and
+// disks, with the cause and what to do; kNotFound for 404; kInvalidArgument for 401 and 403; kCorrupt for another hash
+// or size than wanted (the part is removed then) and for what is no GGUF file.
+Result<Fetched> download(const RemoteFile& file, const std::filesystem::path& to, const Progress& on_progress);
+
+// A small text. Errors: as of download().
+Result<std::string> fetch_text(const std::string& url, const client::Headers& headers);
+
+}  // namespace zinc_rt::hub

@@ -1,0 +1,58 @@
+// The models folder: models that are found by name. A model is a GGUF file (of a split one, all its files) or an MLC
+// folder, in the folder or in folders below it, hidden ones aside. Its name is the file's without the ending, letter
+// case aside; where two files have one name, the path below the folder. aliases.json gives models further names, and
+// beside a file that was fetched NAME.gguf.json says from where.
+// Thread rule: any thread; each call reads the folder anew.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::hub {
+
+struct StoredModel {
+  std::string name;
+  std::filesystem::path path;  // what an engine opens: the file, the first file of a split one, or the folder
+  std::vector<std::filesystem::path> files;
+  std::uint64_t bytes = 0;           // of all files
+  std::vector<std::string> aliases;  // sorted
+  std::string source, sha256;        // what it was fetched as; empty: not fetched by this program
+};
+
+// ZINC_RT_MODELS, else zinc_rt/models in XDG_DATA_HOME or ~/.local/share. Empty: the user has none of these.
+std::filesystem::path default_folder();
+
+class Store {
+ public:
+  // The folder need not exist.
+  explicit Store(std::filesystem::path folder = default_folder()) : folder_(std::move(folder)) {}
+
+  const std::filesystem::path& folder() const { return folder_; }
+  std::vector<StoredModel> list() const;  // sorted by name; folders that cannot be read are left out
+  // By name or alias. Errors: kNotFound, naming the folder, a near name, and how to fetch it where the catalogue has it.
+  Result<StoredModel> find(std::string_view name) const;
+  // The path of a model that is given as a path or as a name. A path that exists goes first; what has a slash or ends
+  // with .gguf and names no model is a path. Errors: of find().
+  Result<std::string> path_of(const std::string& path_or_name) const;
+
+  // Errors: kInvalidArgument for a name that a model has, or that is no good name; of find() for `model`.
+  Status add_alias(const std::string& alias, std::string_view model) const;
+  // Removes an alias, or a model with its files, what is beside them and its aliases. Errors: of find(); kUnavailable
+  // where a file cannot be removed.
+  Result<StoredModel> remove(std::string_view name) const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+// 1 to 200 letters, digits, '.', '_', '-', ':' and single '/' between them.
+bool is_good_name(std::string_view name);
+// The name of a model's file: no ending, and of a split one no number.
+std::string name_of_file(const std::filesystem::path& file);
+
+}  // namespace zinc_rt::hub

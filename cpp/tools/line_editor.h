@@ -1,0 +1,34 @@
+// Lines from a terminal with editing and history, or plain ones from a pipe.
+// Thread rule: one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace zinc_rt::tools {
+
+class LineEditor {
+ public:
+  LineEditor();
+  ~LineEditor();
+  bool is_terminal() const { return editor_ != nullptr; }
+  // A line without its end; nothing at the end of the input. On a terminal what is pasted is one text with its line
+  // breaks, where the terminal tells (bracketed paste), and Ctrl-C drops the line. A text between two """ goes over
+  // several lines.
+  std::optional<std::string> read();
+
+ private:
+  struct Editor;
+  std::optional<std::string> read_line(bool goes_on);
+
+  std::unique_ptr<Editor> editor_;  // null where standard input is no terminal
+};
+
+// Set by Ctrl-C from the first LineEditor on, or from catch_interrupts().
+bool was_interrupted();
+void clear_interrupt();
+// ends_reads: Ctrl-C ends a wait for input, too.
+void catch_interrupts(bool ends_reads);
+
+}  // namespace zinc_rt::tools

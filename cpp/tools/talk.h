@@ -1,0 +1,39 @@
+// A conversation in the terminal, or from a pipe, a line a turn.
+// Thread rule: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "zinc_rt/request.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::tools {
+
+struct TurnAnswer {
+  std::string text;           // what there is of it, when it was interrupted
+  std::string finish_reason;  // empty: not known
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0;  // 0: not known
+  double tokens_per_s = 0;
+};
+
+// What is said so far, and how it is answered. Commands of the conversation change it.
+struct Talk {
+  Request request;                // sampling and max_tokens
+  std::string system;             // empty: none
+  std::uint32_t max_context = 0;  // tokens; 0: not known
+  nlohmann::ordered_json history = nlohmann::ordered_json::array();
+
+  nlohmann::ordered_json messages() const;  // with the system message in front
+};
+
+// Answers the last message; prints the text as it comes, and a line break. Looks for was_interrupted().
+using Answerer = std::function<Result<TurnAnswer>(const Talk& talk)>;
+
+// Until the input's end or /exit. kFailed where the input is no terminal and the last turn had no answer.
+int converse(Talk& talk, const Answerer& answerer);
+
+}  // namespace zinc_rt::tools
