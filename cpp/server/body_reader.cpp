@@ -44,7 +44,7 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   if (const Json* options = r.fields().get("stream_options")) {
     if (!options->is_object()) return r.wrong("stream_options", show(*options) + " is given, an object wanted");
     if (!call.stream) return r.wrong("stream_options", "only with \"stream\": true");
-    BodyReader inner(*options, "stream_options.");
+    BodyReader inner(*options, r.ignored(), "stream_options.");
     inner.into(call.include_usage, inner.boolean("include_usage"));
     inner.into(call.resumable, inner.boolean("resumable"));
     inner.refuse("include_obfuscation", "chunks are not padded", {false});

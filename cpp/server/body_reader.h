@@ -19,11 +19,14 @@ constexpr std::size_t kMaxIds = 1 << 22;  // token ids of a prompt
 // Reads a body's fields one after another. The first complaint stays, and nothing is read after it.
 class BodyReader {
  public:
-  explicit BodyReader(const Json& body, std::string prefix = {}) : fields_(body, std::move(prefix)) {}
+  // `ignored` as in Fields::expect_no_others.
+  explicit BodyReader(const Json& body, std::vector<std::string>* ignored, std::string prefix = {})
+      : fields_(body, std::move(prefix)), ignored_(ignored) {}
 
   bool is_good() const { return !error_; }
   ApiError error() const { return *error_; }
   Fields& fields() { return fields_; }
+  std::vector<std::string>* ignored() const { return ignored_; }
 
   // The value, if the field is given and nothing was wrong so far.
   template <class T>
@@ -74,13 +77,14 @@ class BodyReader {
   }
   ApiResult<void> finish() {
     if (!error_)
-      if (const auto others = fields_.expect_no_others(); !others) error_ = others.error();
+      if (const auto others = fields_.expect_no_others(ignored_); !others) error_ = others.error();
     if (error_) return std::unexpected(*error_);
     return {};
   }
 
  private:
   Fields fields_;
+  std::vector<std::string>* ignored_;
   std::optional<ApiError> error_;
 };
 

@@ -34,6 +34,8 @@ max_bodies_bytes_per_address = 134217728
 max_bodies_bytes_per_tenant = 67108864
 allow_anonymous = false              # without any key, listen on a host that other machines reach
 # model_dirs = ["/models"]           # where POST /v1/models/load may load from; else the folders of [[models]]
+access_log = "on"                    # a line on stderr for each request but good health probes; all; off
+tolerant = false                     # unknown fields of generating requests are passed over, and named in a header
 cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
 
 [[models]]
@@ -191,6 +193,14 @@ void read_server(Table& t, Config& config) {
   t.take_count("max_bodies_bytes_per_tenant", o.bodies.per_owner);
   for (auto* most : {&o.bodies.in_all, &o.bodies.per_address, &o.bodies.per_owner})
     *most = std::max(*most, o.max_body_bytes);  // a single request of the largest size is always accepted
+  t.take("tolerant", config.options.is_tolerant);
+  if (std::string name = "on"; t.get("access_log") != nullptr) {
+    t.take("access_log", name);
+    if (const auto what = access_log_of(name))
+      config.options.access_log = *what;
+    else
+      t.complain(*t.get("access_log"), "access_log", "on, all or off wanted");
+  }
   t.take("allow_anonymous", config.options.allow_anonymous);
   t.take("state", config.options.state_path);
   t.take("drain_timeout_s", config.drain_timeout_s);

@@ -41,6 +41,7 @@ struct ServerCore {
   WorkQueue probes{1};   // probes the engine, one probe at a time
   std::unique_ptr<Transport> transport;
   std::atomic<std::uint64_t> max_answer_bytes{0};
+  std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
   std::atomic<bool> is_draining{false};
   std::atomic<bool> is_failed{false};  // the device fails every step
   // When the engine's step thread last gave way, on the steady clock in ms.
@@ -55,6 +56,9 @@ struct ServerCore {
   // Why the server takes no requests now; empty: it takes them.
   std::string why_not_ready() const;
 };
+
+// Names the fields of a request that were passed over.
+constexpr const char* kIgnoredHeader = "x-zinc-ignored-fields";
 
 std::int64_t steady_ms();
 // 24 random hex digits.

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "base/error.h"
+#include "server/access_log.h"
 #include "server/core.h"
 #include "server/generation_job.h"
 #include "zinc_rt/version.h"
@@ -29,7 +30,7 @@ std::string traceparent_of(const HttpRequest& request) {
   return std::string(text.substr(0, 55));
 }
 
-using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&);
+using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&, Ignored);
 
 // Prompts times n, as the engine's queue counts them. Errors: 400 for more than the queue can ever hold.
 ApiResult<std::uint64_t> count_choices(const TenantEntry& tenant, const ServedModel& model,
@@ -112,7 +113,8 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   // Without keys a request may ask for any class; a request that asks for none is a standard one.
   if (exchange.caller.is_admin) defaults.qos = "standard";
   JobCall call;
-  ZRT_TRY(call.call, parse(body, defaults));
+  std::vector<std::string> ignored;
+  ZRT_TRY(call.call, parse(body, defaults, core.is_tolerant ? &ignored : nullptr));
   body = nullptr;  // frees its texts, which may be long and are in the call now
   ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
   ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
@@ -134,6 +136,13 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     call.prompt_opens_reasoning =
         core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
   call.headers.emplace_back("x-request-id", exchange.id);
+  if (!ignored.empty()) {
+    const auto names = header_of_names(ignored);
+    call.headers.emplace_back(kIgnoredHeader, names);
+    exchange.connection->note("ignored_fields", names);
+  }
+  exchange.connection->note("id", call.head.id);
+  exchange.connection->note("model", call.head.model);
   call.tenant = exchange.caller.tenant;
   ZRT_TRY(const auto n_choices, count_choices(*call.tenant, model, call.call));
   if (const auto open = call.tenant->open_request(n_choices, call.headers); !open) {

@@ -242,6 +242,13 @@ void GenerationJob::conclude() {
     else
       finish = "error";
   }
+  const auto& to = call_.connection;
+  to->note("prompt_tokens", std::to_string(usage.prompt_tokens));
+  to->note("cached_tokens", std::to_string(usage.cached_tokens));
+  to->note("completion_tokens", std::to_string(usage.completion_tokens));
+  to->note("finish", finish);
+  if (error) to->note("error", shown.message);
+  if (!call_.traceparent.empty()) to->note("traceparent", call_.traceparent);
   const auto timings_text = call_.call.wants_timings ? timings_json(timings) : std::string();
   if (error && call_.call.stream) {
     last_events_ = "data: " + error_json(shown) + "\n\n";

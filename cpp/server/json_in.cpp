@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -222,10 +223,16 @@ ApiResult<std::optional<std::vector<std::int32_t>>> Fields::get_ids(const char* 
   return ids;
 }
 
-ApiResult<void> Fields::expect_no_others() const {
-  for (const auto& [name, value] : object_.items())
-    if (!known_.contains(name) && !value.is_null())
-      return wrong(name.substr(0, 80).c_str(), "this server knows no such field");
+ApiResult<void> Fields::expect_no_others(std::vector<std::string>* ignored) const {
+  for (const auto& [name, value] : object_.items()) {
+    if (known_.contains(name) || value.is_null()) continue;
+    if (ignored == nullptr)
+      return wrong(name.substr(0, 80).c_str(),
+                   "this server knows no such field (one started with --tolerant passes over it)");
+    if (ignored->size() >= kMostIgnored) return {};
+    auto whole = prefix_ + name.substr(0, 80);
+    if (std::ranges::find(*ignored, whole) == ignored->end()) ignored->push_back(std::move(whole));
+  }
   return {};
 }
 

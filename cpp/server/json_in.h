@@ -41,8 +41,10 @@ class Fields {
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids);
   // An error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
-  // Called after all fields are read: refuses the first one that no get_* asked for.
-  ApiResult<void> expect_no_others() const;
+  // Called after all fields are read: refuses the first one that no get_* asked for. With `ignored`: these are let
+  // through, and named there once each, at most kMostIgnored.
+  ApiResult<void> expect_no_others(std::vector<std::string>* ignored = nullptr) const;
+  static constexpr std::size_t kMostIgnored = 32;
 
  private:
   std::unexpected<ApiError> unlike(const char* name, const Json& value, const std::string& wanted) const;

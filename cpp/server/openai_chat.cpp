@@ -5,15 +5,15 @@
 
 namespace zinc_rt::server {
 
-ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults) {
+ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   Request q = defaults;
-  BodyReader r(body);
+  BodyReader r(body, ignored);
   read_common(r, call, q);
   read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
   bool leaves_open = false;
   if (const Json* messages = r.fields().get("messages")) {
-    const auto read = read_messages(*messages);
+    const auto read = read_messages(*messages, ignored);
     if (read) {
       q.messages = read->dump();
       const Json& last = read->back();

@@ -9,12 +9,12 @@ constexpr std::size_t kMaxPrompts = 256;
 
 }  // namespace
 
-ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults) {
+ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   call.api = Api::kText;
   call.split_reasoning = false;
   Request q = defaults;
-  BodyReader r(body);
+  BodyReader r(body, ignored);
   read_common(r, call, q);
   r.into(call.echo, r.boolean("echo"));
   const auto logprobs = r.integer("logprobs", 0, 20);
@@ -66,13 +66,13 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   return call;
 }
 
-ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults) {
+ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   call.api = Api::kTokens;
   call.split_reasoning = false;
   call.return_token_ids = true;
   Request q = defaults;
-  BodyReader r(body);
+  BodyReader r(body, ignored);
   read_common(r, call, q);
   read_max_tokens(r, q, {"max_tokens"}, 128, q.prompt_logprobs.has_value());
   if (const auto n = r.integer("logprobs", 0, 20)) q.logprobs = static_cast<std::uint32_t>(*n);

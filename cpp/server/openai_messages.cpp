@@ -63,7 +63,7 @@ ApiResult<std::string> read_content(const Json& content, const std::string& at) 
 
 }  // namespace
 
-ApiResult<Json> read_messages(const Json& messages) {
+ApiResult<Json> read_messages(const Json& messages, Ignored ignored) {
   if (!messages.is_array() || messages.empty() || messages.size() > kMaxMessages)
     return wrong_at("messages",
                     fmt::format("{} is given, a list of 1 to {} messages wanted", show(messages), kMaxMessages));
@@ -104,7 +104,7 @@ ApiResult<Json> read_messages(const Json& messages) {
       ZRT_TRY(auto text, fields.get_string(name, 16 << 20));
       if (text) one[name] = std::move(*text);
     }
-    ZRT_CHECK_OK(fields.expect_no_others());
+    ZRT_CHECK_OK(fields.expect_no_others(ignored));
     out.push_back(std::move(one));
   }
   return out;

@@ -34,13 +34,15 @@ struct GenerationCall {
 };
 
 // Sampling fields that are absent keep the values of `defaults`.
-ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults);
-ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults);
-ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults);
+// Unknown fields are refused or, with `ignored`, named there.
+using Ignored = std::vector<std::string>*;
+ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
 // The messages of a chat as the templates take them: parts of text joined by line feeds, developer as system. Errors:
 // 400 naming the message and the field.
-ApiResult<Json> read_messages(const Json& messages);
+ApiResult<Json> read_messages(const Json& messages, Ignored ignored = nullptr);
 // A list of functions. Errors: 400.
 ApiResult<void> check_tools(const Json& tools);
 

@@ -20,6 +20,11 @@ void ResumableStream::add_header(std::string name, std::string value) {
   if (client_ != nullptr) client_->add_header(std::move(name), std::move(value));
 }
 
+void ResumableStream::note(std::string name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  if (client_ != nullptr) client_->note(std::move(name), std::move(value));
+}
+
 void ResumableStream::respond(HttpResponse response) {
   const std::lock_guard lock(mutex_);
   if (client_ != nullptr && !is_started_) client_->respond(std::move(response));

@@ -31,6 +31,7 @@ class ResumableStream final : public Connection, public std::enable_shared_from_
   ResumableStream(StreamShelf& shelf, std::string id, std::string owner, std::shared_ptr<Connection> client);
 
   void add_header(std::string name, std::string value) override;
+  void note(std::string name, std::string value) override;
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
   bool write(std::string_view piece) override;  // piece: whole events

@@ -58,6 +58,7 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
 }
 
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
+  exchange.connection->note("error", error.message);
   exchange.connection->respond(refusal(core, exchange.id, error));
 }
 
@@ -104,7 +105,7 @@ std::string_view name_in(std::string_view host) {
 }
 
 // A server without keys trusts whoever reaches it, so requests that a page of another site makes a browser send must be
-// refused. They are known by their Origin, by being a form, or, where the server listens on loopback, by a Host that is
+// refused. They are known by their Origin, by being a browser's form, or, where the server listens on loopback, by a Host that is
 // another site's name for this address, under which the browser would let the page read the answer too. With keys there
 // is no such danger, since the page has none. `listens_on` is empty where any Host is answered.
 std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
@@ -122,8 +123,14 @@ std::string breach_of(const HttpRequest& request, bool is_open, const std::strin
         host.substr(0, 100), listens_on);
   const auto type = request.header("content-type");
   constexpr std::string_view kWanted = kJson;
-  const bool is_json =
-      std::ranges::equal(type.substr(0, kWanted.size()), kWanted, {}, [](unsigned char c) { return std::tolower(c); });
+  const auto begins_with = [&](std::string_view wanted) {
+    return equals_in_any_case(type.substr(0, wanted.size()), wanted);
+  };
+  // `curl -d` says that its body is a form. Browsers say so too when a page of another site sends something without
+  // asking first, but they tell from where: what has none of these headers is no browser's.
+  const bool is_curls = begins_with("application/x-www-form-urlencoded") && request.header("origin").empty() &&
+                        request.header("referer").empty() && request.header("sec-fetch-site").empty();
+  const bool is_json = begins_with(kWanted) || is_curls;
   if (request.method == "GET" || request.method == "HEAD" || type.empty() || is_json) return {};
   return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
 }
@@ -165,6 +172,7 @@ class ServerImpl final : public Server {
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
     core_.last_alive_ms = steady_ms();
     core_.max_answer_bytes = options.max_answer_bytes;
+    core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
     ZRT_TRY(auto folders, model_folders(models, options));
     core_.model_folders.set(std::move(folders));
@@ -176,6 +184,8 @@ class ServerImpl final : public Server {
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     auto transport = options.transport;
     transport.refusal = refusal_of_transport;
+    access_log_ = std::make_unique<AccessLog>(options.access_log);
+    transport.on_answered = [this](const AnsweredRequest& request) { access_log_->write(request); };
     if (core_.tenants.is_open_to_all() && !options.allow_anonymous)
       transport.why_loopback_only =
           "and without keys everyone there would be an admin: give --api-key and --admin-key, or keys in --config; or "
@@ -196,6 +206,7 @@ class ServerImpl final : public Server {
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     core_.model_folders.set(std::move(folders));
     core_.max_answer_bytes = options.max_answer_bytes;
+    core_.is_tolerant = options.is_tolerant;
     core_.slow.post([this, models] { core_.models.reconfigure(models); });
     return {};
   }
@@ -218,16 +229,20 @@ class ServerImpl final : public Server {
     const bool is_allowed = !origin.empty() && allows(origin);
     Headers for_browser;
     if (is_allowed)
-      for_browser = {{"Access-Control-Allow-Origin", std::string(origin)},
-                     {"Vary", "Origin"},
-                     {"Access-Control-Expose-Headers", "x-request-id, retry-after, x-should-retry"}};
+      for_browser = {
+          {"Access-Control-Allow-Origin", std::string(origin)},
+          {"Vary", "Origin"},
+          {"Access-Control-Expose-Headers", "x-request-id, retry-after, x-should-retry, x-zinc-ignored-fields"}};
     HeadVerdict verdict;
+    verdict.notes = {{"request_id", exchange->id}};
     if (is_allowed && request.method == "OPTIONS") {
       verdict.answer = preflight(request);
     } else if (const auto route = route_for(request, is_allowed, *exchange); !route) {
       verdict.answer = refusal(core_, exchange->id, route.error());
+      verdict.notes.emplace_back("error", route.error().message);
     } else {
       if (exchange->caller.tenant) verdict.owner = exchange->caller.tenant->name;
+      if (!verdict.owner.empty()) verdict.notes.emplace_back("tenant", verdict.owner);
       verdict.owner_words = "this key's tenant";
       verdict.handle = [this, exchange, route = *route, for_browser](HttpRequest whole,
                                                                      std::shared_ptr<Connection> to) {
@@ -312,6 +327,7 @@ class ServerImpl final : public Server {
     }
   }
 
+  std::unique_ptr<AccessLog> access_log_;  // outlives the transport
   ServerCore core_;
   Router router_;
   std::mutex watch_mutex_;

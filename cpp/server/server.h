@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "server/access_log.h"
 #include "server/models.h"
 #include "server/tenants.h"
 #include "server/transport/transport.h"
@@ -25,6 +26,9 @@ struct ServerOptions {
   std::uint64_t max_answer_bytes = 64 << 20;  // about how large one answer may be
   // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
+  AccessLogOf access_log = AccessLogOf::kRequests;
+  // Unknown fields of generating requests are passed over, and named in the answer's header and the log; else refused.
+  bool is_tolerant = false;
 };
 
 class Server {

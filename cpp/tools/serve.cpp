@@ -27,7 +27,8 @@ struct ServeOptions {
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
   std::vector<std::string> cors_origins, model_dirs;
   int port = -1;
-  bool example = false, allow_anonymous = false;
+  std::string access_log, log_format;
+  bool example = false, allow_anonymous = false, tolerant = false;
 };
 
 // What the command line says of models without naming one: it goes before the file, for each model there.
@@ -94,6 +95,8 @@ Result<server::Config> configuration(const ServeOptions& o) {
     tenant.key_hashes = {server::sha256_hex(key)};
     config.options.tenants.push_back(std::move(tenant));
   }
+  if (!o.access_log.empty()) config.options.access_log = *server::access_log_of(o.access_log);
+  config.options.is_tolerant = config.options.is_tolerant || o.tolerant;
   config.options.allow_anonymous = config.options.allow_anonymous || o.allow_anonymous;
   if (!admin_key.empty()) config.options.admin_key_hashes.push_back(server::sha256_hex(admin_key));
   return config;
@@ -116,6 +119,7 @@ Result<int> serve(ServeOptions& o) {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
   raise_descriptor_limit();
   o.model.engine.repack = !o.model.no_repack;
   o.model.engine.mmap = !o.model.no_mmap;
@@ -230,6 +234,15 @@ void add_serve(CLI::App& app, int& exit) {
       .add_option("--models-dir", o->model_dirs,
                   "a folder that /v1/models/load may load from; may be repeated; else those of the models at the start")
       ->allow_extra_args(false);
+  command
+      .add_option("--access-log", o->access_log,
+                  "on, unless given: a line on stderr for each request but good health probes; all; off")
+      ->check(CLI::IsMember({"on", "all", "off"}));
+  command.add_option("--log-format", o->log_format, "text or json (or ZINC_RT_LOG_FORMAT)")
+      ->check(CLI::IsMember({"text", "json"}));
+  command.add_flag("--tolerant", o->tolerant,
+                   "pass over unknown fields of generating requests, and name them in x-zinc-ignored-fields, instead "
+                   "of refusing them");
   command.add_flag("--example-config", o->example, "print a configuration with every key");
   command.callback([o, &exit] {
     if (o->example) {

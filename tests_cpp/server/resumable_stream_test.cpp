@@ -15,6 +15,7 @@ class Client final : public Connection {
  public:
   explicit Client(std::size_t room = SIZE_MAX) : room_(room) {}
   void add_header(std::string, std::string) override {}
+  void note(std::string, std::string) override {}
   void respond(HttpResponse) override {}
   void start_stream(HttpResponse) override {
     ++n_starts;

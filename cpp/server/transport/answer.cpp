@@ -20,6 +20,15 @@ std::string http_date() {
   return text;
 }
 
+void put_note(Headers& notes, std::string name, std::string value) {
+  for (auto& [known, old] : notes)
+    if (known == name) {
+      old = std::move(value);
+      return;
+    }
+  notes.emplace_back(std::move(name), std::move(value));
+}
+
 }  // namespace
 
 Answer::Answer(const AnswerOptions& options, std::function<void()> wake)
@@ -30,6 +39,7 @@ Answer::Answer(const AnswerOptions& options, std::function<void()> wake)
 
 void Answer::put_head(const HttpResponse& r, bool has_length) {
   if (!has_length && options_.is_http_1_0) keep_alive_ = false;
+  status_ = r.status;
   auto out = std::back_inserter(out_);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", r.status, reason_phrase(r.status), http_date());
   if (!r.content_type.empty()) fmt::format_to(out, "Content-Type: {}\r\n", r.content_type);
@@ -47,6 +57,11 @@ void Answer::add_header(std::string name, std::string value) {
   headers_.emplace_back(std::move(name), std::move(value));
 }
 
+void Answer::note(std::string name, std::string value) {
+  const std::lock_guard lock(mutex_);
+  put_note(notes_, std::move(name), std::move(value));
+}
+
 void Answer::put_piece(std::string_view piece) {
   if (options_.is_http_1_0)
     out_.append(piece);
@@ -58,7 +73,7 @@ void Answer::respond(HttpResponse response) {
   {
     const std::lock_guard lock(mutex_);
     if (is_started_) return;
-    is_started_ = is_over_ = true;
+    is_started_ = is_over_ = is_whole_ = true;
     put_head(response, true);
     if (!options_.is_head) out_ += response.body;
     left_ = nullptr;
@@ -71,7 +86,7 @@ void Answer::start_stream(HttpResponse head) {
     const std::lock_guard lock(mutex_);
     if (is_started_) return;
     is_started_ = is_stream_ = true;
-    is_over_ = options_.is_head;
+    is_over_ = is_whole_ = options_.is_head;
     has_events_ = head.content_type.starts_with("text/event-stream");
     put_head(head, false);
     last_write_ = std::chrono::steady_clock::now();
@@ -98,6 +113,7 @@ void Answer::close_stream(std::string_view last, bool is_whole) {
     const std::lock_guard lock(mutex_);
     if (!is_stream_ || is_over_) return;
     is_over_ = true;
+    is_whole_ = is_whole;
     if (!last.empty()) put_piece(last);
     if (is_whole && !options_.is_http_1_0) out_ += "0\r\n\r\n";
     if (!is_whole) keep_alive_ = false;
@@ -142,6 +158,13 @@ void Answer::set_gone() {
     left.swap(left_);
   }
   if (left) left();
+}
+
+void Answer::describe(AnsweredRequest& request) {
+  const std::lock_guard lock(mutex_);
+  request.status = status_;
+  request.is_whole = is_whole_;
+  for (const auto& [name, value] : notes_) put_note(request.notes, name, value);
 }
 
 bool Answer::probe() {

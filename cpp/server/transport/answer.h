@@ -26,6 +26,7 @@ class Answer final : public Connection {
   ~Answer() override = default;
 
   void add_header(std::string name, std::string value) override;
+  void note(std::string name, std::string value) override;
   void respond(HttpResponse response) override;
   void start_stream(HttpResponse head) override;
   bool write(std::string_view piece) override;
@@ -42,6 +43,8 @@ class Answer final : public Connection {
   Taken take();
   // The client has left. Does nothing when the answer was complete.
   void set_gone();
+  // Fills in the status and the notes, and whether the answer was brought to its end.
+  void describe(AnsweredRequest& request);
   // Puts in something that a client ignores, so that the network tells whether the client is there: a heartbeat in a
   // stream of events, an interim response before the answer. False: nothing can be put in at this point.
   bool probe();
@@ -59,10 +62,11 @@ class Answer final : public Connection {
   const std::function<void()> wake_;
   std::mutex mutex_;
   std::string out_;
-  Headers headers_;
+  Headers headers_, notes_;
+  int status_ = 0;  // 0: the answer has not begun
   std::function<void()> left_;
   bool is_started_ = false, is_stream_ = false, is_over_ = false, has_events_ = false;
-  bool is_gone_ = false;
+  bool is_gone_ = false, is_whole_ = false;
   bool keep_alive_;
   std::chrono::steady_clock::time_point last_write_;
 };

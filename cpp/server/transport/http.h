@@ -35,6 +35,17 @@ struct HttpResponse {
   std::string body;
 };
 
+// What is known of a request once its answer has ended, for a log.
+struct AnsweredRequest {
+  std::string address;
+  std::string method, path;  // empty where the head could not be read
+  int status = 0;            // 0: the client had left before there was an answer
+  std::uint64_t bytes = 0;   // that were sent, head and all
+  double time_ms = 0;        // from the first byte of the request that was looked at to the last of the answer
+  bool is_whole = false;     // false: the client left before the end, or the answer was broken off
+  Headers notes;             // Connection::note, HeadVerdict::notes
+};
+
 // Makes the answer to a request that is refused: its status, and what is wrong with it.
 using MakeRefusal = std::function<HttpResponse(int status, const std::string& why)>;
 HttpResponse plain_refusal(int status, const std::string& why);  // as plain text; 429 and 503 with Retry-After
@@ -46,6 +57,9 @@ class Connection {
   virtual ~Connection() = default;
   // Adds a header to the answer, whatever that becomes. REQUIRES: the answer has not begun.
   virtual void add_header(std::string name, std::string value) = 0;
+  // Tells something to TransportOptions::on_answered, besides what is seen from outside. A later value of the same name
+  // takes the place of an earlier one. REQUIRES: the answer has not ended.
+  virtual void note(std::string name, std::string value) = 0;
   virtual void respond(HttpResponse response) = 0;
 
   // Status and headers now; the body follows in pieces. Server-sent events get a heartbeat comment when nothing was

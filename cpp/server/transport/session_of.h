@@ -75,7 +75,10 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // kBad in `bad`: what to answer instead. `owner`: HeadVerdict::owner_words.
   Task read_body(Parser& parser, const std::string& owner, ByteBudget::Hold& held, HeadScan& bad);
   HeadScan room_for(std::size_t n_bytes, const std::string& owner, ByteBudget::Hold& held) const;
-  TaskOf<bool> send();  // true: all of the answer went out, and another request may come
+  void begin_record();           // of a request that on_answered will be told of
+  void tell(bool has_gone_out);  // tells it; false: the client did not take all of the answer
+  // true: all of the answer went out, and another request may come.
+  TaskOf<bool> send(bool& has_gone_out);
 
   Task wait(Clock::time_point until = Clock::time_point::max()) {
     wake_.expires_at(until);
@@ -104,6 +107,8 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   std::shared_ptr<Answer> answer_;
   Clock::time_point deadline_ = Clock::time_point::max();
   std::uint64_t n_requests_ = 0;
+  AnsweredRequest record_;
+  Clock::time_point begun_;
   // A client that is late in kRequest is told so; in the other phases it is cut off.
   enum class Phase : std::uint8_t { kIdle, kRequest, kAnswer, kLinger } phase_ = Phase::kIdle;
   bool is_eof_ = false, is_closed_ = false, is_late_ = false, is_quitting_ = false, is_discarding_ = false;

@@ -16,13 +16,33 @@ constexpr auto kProbeDelay =
 template <class Stream>
 Task SessionOf<Stream>::refuse(HeadScan bad) {
   if (bad.status != 408) ++shared_->bad_requests;
-  auto answer = std::make_shared<Answer>(AnswerOptions{}, [] {});
+  const auto answer = answer_ = std::make_shared<Answer>(AnswerOptions{}, [] {});
+  answer->note("error", "[http] " + bad.complaint);
   answer->respond(shared_->options.refusal(bad.status, "[http] " + bad.complaint));
   phase_ = Phase::kAnswer;
   allow(shared_->options.write_timeout_s);
   const auto bytes = answer->take().bytes;
   const auto buffer = asio::buffer(bytes);
-  co_await asio::async_write(stream_, buffer, kAwait);
+  auto [ec, n] = co_await asio::async_write(stream_, buffer, kAwait);
+  record_.bytes += n;
+  tell(!ec);
+  answer_ = nullptr;
+}
+
+template <class Stream>
+void SessionOf<Stream>::begin_record() {
+  record_ = {};
+  record_.address = address_;
+  begun_ = Clock::now();
+}
+
+template <class Stream>
+void SessionOf<Stream>::tell(bool has_gone_out) {
+  if (!shared_->options.on_answered) return;
+  if (answer_) answer_->describe(record_);
+  record_.is_whole = record_.is_whole && has_gone_out;
+  record_.time_ms = std::chrono::duration<double, std::milli>(Clock::now() - begun_).count();
+  shared_->options.on_answered(record_);
 }
 
 template <class Stream>
@@ -38,6 +58,7 @@ TaskOf<bool> SessionOf<Stream>::serve_one() {
     if (is_closed_) co_return false;
     if (!in_.empty() && !has_begun) {
       has_begun = true;
+      begin_record();
       phase_ = Phase::kRequest;
       allow(o.head_timeout_s);
     }
@@ -76,9 +97,12 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
     co_await refuse(bad);
     co_return false;
   }
+  record_.method = request.method;
+  record_.path = request.path;
   ++n_requests_;
   ++shared_->requests;
   HeadVerdict verdict = shared_->handler(request);
+  record_.notes = std::move(verdict.notes);
   const bool has_body = !parser.is_done();
   if (verdict.answer) {
     const std::size_t n_unread = has_body ? parser.content_length().value_or(UINT64_MAX) : 0;
@@ -87,7 +111,10 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   request.held = ByteBudget::Hold(shared_->bodies, address_, std::move(verdict.owner));
   if (has_body) {
     co_await read_body(parser, verdict.owner_words, request.held, bad);
-    if (is_closed_) co_return false;
+    if (is_closed_) {
+      tell(false);
+      co_return false;
+    }
     if (bad.state == HeadScan::kBad) {
       co_await refuse(bad);
       co_return false;
@@ -101,7 +128,9 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   verdict.handle(std::move(request),
                  std::shared_ptr<Connection>(answer_.get(), [answer = answer_](Connection*) { answer->drop(); }));
   verdict.handle = nullptr;
-  const bool goes_on = co_await send();
+  bool has_gone_out = false;
+  const bool goes_on = co_await send(has_gone_out);
+  tell(has_gone_out);
   answer_->set_gone();  // does nothing if the whole answer went out
   answer_ = nullptr;
   co_return goes_on;
@@ -130,7 +159,9 @@ TaskOf<bool> SessionOf<Stream>::answer_unread(const Parser& parser, HttpResponse
   answer_ = make_answer(parser, is_passed_over);
   answer_->respond(std::move(response));
   phase_ = Phase::kAnswer;
-  bool goes_on = co_await send();
+  bool has_gone_out = false;
+  bool goes_on = co_await send(has_gone_out);
+  tell(has_gone_out);
   answer_ = nullptr;
   allow(shared_->options.body_stall_timeout_s);
   while (goes_on && n_unread > 0) {
@@ -205,7 +236,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, Byte
 }
 
 template <class Stream>
-TaskOf<bool> SessionOf<Stream>::send() {
+TaskOf<bool> SessionOf<Stream>::send(bool& has_gone_out) {
   bool has_sent = false;
   std::optional<Clock::time_point> probe_at;  // set once the client has closed its side; max(): it was probed
   for (;;) {
@@ -216,9 +247,11 @@ TaskOf<bool> SessionOf<Stream>::send() {
       const auto buffer = asio::buffer(taken.bytes);
       auto [ec, n] = co_await asio::async_write(stream_, buffer, kAwait);
       deadline_ = Clock::time_point::max();
+      record_.bytes += n;
       if (ec) co_return false;
       has_sent = true;
     }
+    has_gone_out = taken.is_over;
     if (taken.is_over) co_return taken.keep_alive && !(is_eof_ && in_.empty()) && !is_quitting_;
     if (!taken.bytes.empty()) continue;
     if (is_eof_ && kIsTls) co_return false;

@@ -37,6 +37,8 @@ struct TransportOptions {
   ByteBudget::Limits inputs{128u << 20, 64u << 20, 0};
   // The answers to what never reaches a handler, or what a handler leaves unanswered.
   MakeRefusal refusal = plain_refusal;
+  // Called for each request, also those that no handler saw, on an I/O thread: it must not block.
+  std::function<void(const AnsweredRequest&)> on_answered;
 };
 
 // What becomes of a request, by its head: it is answered at once and its body is not read, or it is handled when it is
@@ -46,6 +48,7 @@ struct HeadVerdict {
   // Without `answer`: called once with the whole request.
   std::function<void(HttpRequest, std::shared_ptr<Connection>)> handle;
   std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
+  Headers notes;      // for TransportOptions::on_answered
   std::string owner_words = "this request's owner";  // how an error names the owner to the client
 };
 

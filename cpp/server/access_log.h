@@ -1,0 +1,56 @@
+// The access log: a line on stderr for each HTTP request, refused ones too.
+// Thread rule: any thread. Lines are written by a thread of the log's own, so that nobody waits for a terminal or pipe
+// that takes nothing; when 8,192 lines wait, the oldest are lost.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/transport/http.h"
+
+namespace spdlog {
+class logger;
+namespace details {
+class thread_pool;
+}
+}  // namespace spdlog
+
+namespace zinc_rt::server {
+
+enum class AccessLogOf : std::uint8_t {
+  kNothing,
+  kRequests,  // without health probes that were answered with 200
+  kAll,
+};
+
+// By its name in the configuration: off, on, all.
+std::optional<AccessLogOf> access_log_of(std::string_view name);
+
+class AccessLog {
+ public:
+  explicit AccessLog(AccessLogOf what);
+  ~AccessLog();
+  AccessLog(const AccessLog&) = delete;
+  AccessLog& operator=(const AccessLog&) = delete;
+
+  void write(const AnsweredRequest& request);
+
+ private:
+  const AccessLogOf what_;
+  const bool is_json_;
+  std::shared_ptr<spdlog::details::thread_pool> pool_;
+  std::shared_ptr<spdlog::logger> lines_;
+};
+
+// The line without its end. Text of clients is quoted and escaped where it has a space, a quote, or anything but
+// printable ASCII, so no client can make a second line, or a field that is not there.
+std::string access_line(const AnsweredRequest& request, std::chrono::system_clock::time_point time, bool is_json);
+
+// Names of fields for a header: joined by ", ", all but letters, digits and "_.-[]" as %XX.
+std::string header_of_names(const std::vector<std::string>& names);
+
+}  // namespace zinc_rt::server
