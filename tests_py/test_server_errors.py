@@ -54,6 +54,14 @@ def test_a_prompt_that_is_too_long_has_the_words_that_clients_look_for(server):
     assert "600 tokens" in error["message"]
 
 
+def test_so_has_one_that_its_bytes_alone_show_to_be_too_long(server):
+    answer = server.request("POST", "/v1/completions", {"model": "none", "prompt": "word " * 50000, "max_tokens": 1})
+    assert_final(answer, param="prompt")
+    error = answer[2]["error"]
+    assert error["code"] == "context_length_exceeded" and "at least" in error["message"]
+    assert error["message"].startswith(f"This model's maximum context length is {tiny.CONTEXT} tokens. However, ")
+
+
 def test_what_is_not_there_is_not_asked_for_again(server):
     for path in ("/v1/embeddings", "/v1/responses"):
         code, headers, body = server.request("POST", path, {})

@@ -44,7 +44,8 @@ ApiError request_error(const Error& error, Api api, std::uint32_t max_context) {
   auto out = to_api_error(error);
   if (out.status != 400) return out;
   out.param = field_of(error.message, api);
-  return error.message.find("the context has") == std::string::npos ? out : context_error(std::move(out), max_context);
+  const bool is_too_long = error.message.contains("the context has") || error.message.contains("allowed (context of");
+  return is_too_long ? context_error(std::move(out), max_context) : out;
 }
 
 }  // namespace
