@@ -3,6 +3,7 @@ set(TYPE_.html "text/html; charset=utf-8")
 set(TYPE_.css "text/css; charset=utf-8")
 set(TYPE_.js "text/javascript; charset=utf-8")
 set(TYPE_.txt "text/plain; charset=utf-8")
+set(TYPE_.woff2 "font/woff2")
 
 set(arrays "")
 set(table "")

@@ -77,10 +77,10 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(*arguments, state="none", env=None, log_path=os.devnull):
+def serving(*arguments, port=0, state="none", env=None, log_path=os.devnull):
     with open(log_path, "ab") as log:
         process = subprocess.Popen(
-            [*PROGRAM, "serve", "--port", "0", "--state", str(state), *map(str, arguments)],
+            [*PROGRAM, "serve", "--port", str(port), "--state", str(state), *map(str, arguments)],
             stdout=subprocess.PIPE,
             stderr=log,
             env={**os.environ, **(env or {})},

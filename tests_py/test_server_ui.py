@@ -8,7 +8,6 @@ import subprocess
 
 import pytest
 
-import browser
 from server_process import serving
 
 UI = pathlib.Path(__file__).resolve().parent.parent / "cpp" / "server" / "ui"
@@ -17,6 +16,7 @@ FILES = {
     "/ui/style.css": ("style.css", "text/css; charset=utf-8"),
     "/ui/app.js": ("app.js", "text/javascript; charset=utf-8"),
     "/ui/NOTICE.txt": ("NOTICE.txt", "text/plain; charset=utf-8"),
+    **{f"/ui/{font.name}": (font.name, "font/woff2") for font in sorted((UI / "dist").glob("*.woff2"))},
 }
 KEY = "the-key"
 
@@ -53,6 +53,19 @@ def test_only_these_files(server):
         assert server.request("GET", path)[0] == 404, path
 
 
+def test_fonts_are_those_that_the_styles_name():
+    styles = (UI / "dist" / "style.css").read_text()
+    named = set(re.findall(r"url\(([^)]*)\)", styles))
+    assert named == {path.name for path in (UI / "dist").glob("*.woff2")} and len(named) > 10
+    assert sum(path.stat().st_size for path in (UI / "dist").iterdir()) < 800_000
+
+
+def test_notice_has_every_library_that_is_bundled():
+    notice = (UI / "dist" / "NOTICE.txt").read_text()
+    for name in ("marked", "dompurify", "highlight.js", "katex"):
+        assert re.search(rf"^==== {re.escape(name)} [\d.]+ \(", notice, re.MULTILINE), name
+
+
 def test_page_has_nothing_inline_or_from_elsewhere():
     page = (UI / "dist" / "index.html").read_text()
     assert not re.search(r"<style|\sstyle=|\son\w+=|https?://|<script(?![^>]* src=)", page)
@@ -71,95 +84,3 @@ def test_dist_is_what_the_sources_build(tmp_path):
     assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == sorted(names)
     _, different, missing = filecmp.cmpfiles(tmp_path / "dist", UI / "dist", names, shallow=False)
     assert not different and not missing
-
-
-@pytest.fixture
-def page(server, tmp_path):
-    if not browser.find():
-        pytest.skip("no Chromium")
-    with browser.chromium(tmp_path / "profile") as page:
-        page.look()
-        page.open(server.url + "/")
-        yield page
-
-
-def unlock(page):
-    page.wait("!document.getElementById('key-panel').hidden")
-    page.evaluate("document.getElementById('key').focus()")
-    page.type(KEY)
-    page.press_enter()
-    page.wait("document.getElementById('model').value")
-
-
-def set_value(page, name, value):
-    page.evaluate(f"document.getElementById('{name}').value = '{value}'")
-
-
-def send(page, text):
-    page.evaluate("document.getElementById('text').focus()")
-    page.type(text)
-    page.press_enter()
-
-
-IS_DONE = "document.getElementById('stop').hidden && document.querySelector('.assistant .stats')"
-
-
-@pytest.mark.slow
-def test_chat_in_a_browser(server, page):
-    unlock(page)
-    page.problems.clear()  # the 401 above is one
-    set_value(page, "max_tokens", 12)
-    set_value(page, "temperature", 0)
-    page.evaluate("document.getElementById('text').focus()")
-    page.type("first line")
-    page.press_enter(shift=True)
-    page.type("second line")
-    assert page.evaluate("document.querySelectorAll('.user').length") == 0
-    page.press_enter()
-    page.wait(IS_DONE)
-    assert page.evaluate("document.querySelector('.user .body').textContent") == "first line\nsecond line"
-    assert "tokens/s" in page.evaluate("document.querySelector('.assistant .stats').textContent")
-    answer = page.evaluate("document.querySelector('.assistant .body').textContent")
-    assert answer.strip()
-
-    page.evaluate("document.querySelector('.assistant .actions button').click()")
-    page.wait(IS_DONE)
-    assert page.evaluate("document.querySelector('.assistant .body').textContent") == answer
-    assert page.evaluate("document.querySelectorAll('.assistant').length") == 1
-
-    page.evaluate("document.querySelector('#chat-list .tool').click()")  # renames
-    assert page.evaluate("document.querySelector('#chat-list .title').textContent") == "renamed"
-    page.evaluate("document.getElementById('new-chat').click()")
-    page.open(server.url + "/")
-    page.wait("document.querySelector('.assistant .body')")  # kept
-    page.evaluate("document.querySelectorAll('#chat-list .tool')[1].click()")  # deletes
-    page.wait("document.querySelectorAll('.assistant').length === 0")
-
-    assert not page.problems
-    assert all(url.startswith((server.url, "data:")) for url in page.requests), page.requests
-
-
-@pytest.mark.slow
-def test_stop_and_errors_in_a_browser(server, page):
-    unlock(page)
-    page.evaluate("document.getElementById('model').replaceChildren(new Option('nobody'))")
-    send(page, "hello")
-    page.wait("!document.querySelector('.assistant .error')?.hidden && document.querySelector('.assistant .error')")
-    assert "nobody" in page.evaluate("document.querySelector('.assistant .error').textContent")
-
-    page.evaluate("document.getElementById('new-chat').click()")
-    page.evaluate("document.getElementById('model').replaceChildren(new Option(''))")
-    send(page, "hello")
-    page.wait("!document.getElementById('stop').hidden")
-    page.evaluate("document.getElementById('stop').click()")
-    page.wait(IS_DONE)
-
-
-@pytest.mark.slow
-def test_usage_in_a_browser(server, page):
-    unlock(page)
-    page.evaluate("location.hash = '#usage'")
-    page.wait("document.querySelectorAll('#plots figure').length === 5")
-    page.wait("document.querySelector('#totals dd')")
-    page.wait("document.querySelector('#plots .now').textContent.includes('top')")
-    assert page.evaluate("document.getElementById('usage-error').hidden")

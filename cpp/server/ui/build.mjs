@@ -1,15 +1,54 @@
 // Writes dist/ of src/ and node_modules/: npm ci && npm run build.
 import { build } from "esbuild";
-import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 
-const LIBRARIES = { marked: ["LICENSE", "LICENSE.md"], dompurify: ["LICENSE"], "highlight.js": ["LICENSE"] };
+const LIBRARIES = {
+  marked: ["LICENSE", "LICENSE.md"],
+  dompurify: ["LICENSE"],
+  "highlight.js": ["LICENSE"],
+  katex: ["LICENSE"],
+};
+// The fonts of formulas that are bundled; the others' letters come from KaTeX_Main.
+const FONTS =
+  "AMS-Regular Caligraphic-Regular Fraktur-Regular Main-Bold Main-Italic Main-Regular Math-Italic SansSerif-Regular " +
+  "Script-Regular Size1-Regular Size2-Regular Size3-Regular Size4-Regular Typewriter-Regular";
+const KATEX = "node_modules/katex/dist";
+
+function replaced(text, from, to, n) {
+  const parts = text.split(from);
+  if (parts.length !== n + 1) throw new Error(`KaTeX has "${from}" ${parts.length - 1} times, ${n} wanted`);
+  return parts.join(to);
+}
+
+// The page's policy forbids style attributes, so these become data that math.js takes over.
+const katex = {
+  name: "katex",
+  setup({ onLoad }) {
+    onLoad({ filter: /katex\.mjs$/ }, async ({ path }) => {
+      let contents = await readFile(path, "utf8");
+      contents = replaced(contents, '"style": "width:" + makeEm(width)', '"data-width": makeEm(width)', 2);
+      contents = replaced(contents, 'node.setAttribute("style", "text-shadow: 0.02em 0.01em 0.04px");', "", 1);
+      return { contents };
+    });
+    onLoad({ filter: /katex\.css$/ }, async ({ path }) => {
+      const contents = (await readFile(path, "utf8")).replace(/@font-face\s*{[^}]*}/g, (face) => {
+        const name = /KaTeX_([\w-]+)\.woff2/.exec(face)[1];
+        if (!FONTS.split(" ").includes(name)) return "";
+        return face.replace(/src:[^;}]*/, `src: url(KaTeX_${name}.woff2) format("woff2")`);
+      });
+      return { contents, loader: "css" };
+    });
+  },
+};
 
 const out = process.argv[2] ?? "dist";
+await rm(out, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
-const options = { bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none" };
+const options = { bundle: true, minify: true, target: "es2022", charset: "utf8", legalComments: "none", plugins: [katex] };
 await build({ ...options, entryPoints: ["src/main.js"], format: "iife", outfile: `${out}/app.js` });
-await build({ ...options, entryPoints: ["src/style.css"], outfile: `${out}/style.css` });
+await build({ ...options, entryPoints: ["src/style.css"], external: ["*.woff2"], outfile: `${out}/style.css` });
 await copyFile("src/index.html", `${out}/index.html`);
+for (const font of FONTS.split(" ")) await copyFile(`${KATEX}/fonts/KaTeX_${font}.woff2`, `${out}/KaTeX_${font}.woff2`);
 
 async function licence(library, files) {
   for (const file of files) {
@@ -19,7 +58,7 @@ async function licence(library, files) {
   throw new Error(`${library} has no licence file`);
 }
 
-let notice = "app.js contains these libraries.\n";
+let notice = "app.js, style.css and the fonts contain these libraries.\n";
 for (const [library, files] of Object.entries(LIBRARIES)) {
   const { version, license } = JSON.parse(await readFile(`node_modules/${library}/package.json`, "utf8"));
   notice += `\n==== ${library} ${version} (${license}) ====\n\n${await licence(library, files)}\n`;

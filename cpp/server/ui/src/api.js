@@ -1,10 +1,12 @@
-// The server's paths, with the key that the user gave.
+// The server's paths, with the key that the user gave, and what can go wrong with them.
 const KEY = "zinc_rt.key";
 
 export class ServerError extends Error {
-  constructor(status, message) {
+  // cause: gone (no answer, or a broken one), key, context (the prompt is too long), busy, other.
+  constructor(status, message, cause = "other") {
     super(message);
     this.status = status;
+    this.cause = cause;
   }
 }
 
@@ -17,25 +19,54 @@ export function setKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
+function causeOf(status, code) {
+  if (status === 401) return "key";
+  if (code === "context_length_exceeded") return "context";
+  if (status === 429 || status === 503) return "busy";
+  if (status === 502 || status === 504) return "gone"; // a proxy that does not reach the server
+  return "other";
+}
+
+const gone = (message) => new ServerError(0, message, "gone");
+
 async function request(path, options = {}) {
   const headers = { ...options.headers };
   const key = sessionStorage.getItem(KEY);
   if (key) headers.Authorization = `Bearer ${key}`;
-  const response = await fetch(path, { ...options, headers });
+  const response = await fetch(path, { ...options, headers }).catch((error) => {
+    throw error.name === "AbortError" ? error : gone("The server does not answer.");
+  });
   if (response.ok) return response;
   const text = await response.text();
   let message = text;
+  let code = null;
   try {
-    message = JSON.parse(text).error.message;
+    ({ message, code } = JSON.parse(text).error);
   } catch {
     // not of this server, as a proxy's page: shown as it is
   }
-  if (response.status === 401) onWantsKey(message);
-  throw new ServerError(response.status, `${response.status}: ${message || response.statusText}`);
+  if (response.status === 401) onWantsKey(Boolean(key));
+  throw new ServerError(response.status, `${response.status}: ${message || response.statusText}`, causeOf(response.status, code));
 }
 
 export async function getJson(path) {
   return (await request(path)).json();
+}
+
+// Resolves when the server answers again; tell(s) is called when the next try is in s seconds.
+export async function waitForServer(signal, tell) {
+  for (let wait = 1; ; wait = Math.min(2 * wait, 15)) {
+    for (let left = wait; left > 0; --left) {
+      tell(left);
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      signal.throwIfAborted();
+    }
+    try {
+      if ((await fetch("livez", { signal })).ok) return;
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+    }
+  }
 }
 
 // The events of a streamed answer, parsed. Ends with the stream; throws when it breaks off or tells of an error.
@@ -49,8 +80,10 @@ export async function* streamEvents(path, body, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) throw new ServerError(0, "the answer broke off");
+    const { done, value } = await reader.read().catch((error) => {
+      throw error.name === "AbortError" ? error : gone("The answer broke off.");
+    });
+    if (done) throw gone("The answer broke off.");
     rest += value;
     const events = rest.split("\n\n");
     rest = events.pop();
@@ -63,7 +96,7 @@ export async function* streamEvents(path, body, signal) {
       if (data === "[DONE]") return;
       if (!data) continue;
       const parsed = JSON.parse(data);
-      if (parsed.error) throw new ServerError(0, parsed.error.message);
+      if (parsed.error) throw new ServerError(0, parsed.error.message, causeOf(0, parsed.error.code));
       yield parsed;
     }
   }

@@ -1,137 +1,127 @@
-// The chat page: a list of chats, the open one, and at most one answer under way.
-import { getJson, streamEvents } from "./api.js";
+// The chat page: the open chat's messages, the composer, and at most one answer under way.
+import { fetchAnswer } from "./answer.js";
+import { currentModel } from "./card.js";
+import { isKept, moveToTop, openChat, save, startChats, startNew } from "./chats.js";
 import { $, element } from "./dom.js";
 import { messageView } from "./message.js";
-import { requestFields, startSettings, systemMessages } from "./settings.js";
-import { deleteChat, loadChats, newChat, saveChat } from "./store.js";
+import { showMeter } from "./meter.js";
+import { closeOverlays, closeSettings, openDialog } from "./panels.js";
+import { startSettings } from "./settings.js";
 
-let chats = [];
-let open = null;
-let running = null; // {chat, message, abort}
+let running = null; // {chat, abort}
 let views = new Map(); // of the open chat's messages
 
-function save(chat) {
-  try {
-    saveChat(chat);
-  } catch (error) {
-    const last = chat.messages.at(-1);
-    if (last?.role === "assistant") last.error = `This chat could not be kept: ${error.message}`;
-  }
+// What the buttons of a message do.
+function deeds(message) {
+  const chat = openChat();
+  return {
+    canEdit: () => !running,
+    resend: (content) => {
+      chat.messages.length = chat.messages.indexOf(message);
+      submit(chat, content);
+    },
+    regenerate: () => {
+      if (running) return;
+      chat.messages.pop();
+      answer(chat);
+    },
+    goOn: () => !running && answer(chat, true),
+    canDrop: () => turnsOf(chat).length > 1,
+    drop: () => {
+      if (running) return;
+      dropOldest(chat);
+      chat.messages.pop();
+      answer(chat);
+    },
+    editLast,
+  };
 }
 
-function showList() {
-  const item = (chat) => {
-    const tool = (label, text, onclick) =>
-      element("button", { type: "button", className: "tool", ariaLabel: `${label} ${chat.title}`, title: label, onclick }, text);
-    const title = element("button", { type: "button", className: "title", title: chat.title, onclick: () => show(chat) });
-    title.textContent = chat.title;
-    const made = element("li", {}, title, tool("Rename", "✎", () => rename(chat)), tool("Delete", "✕", () => remove(chat)));
-    if (chat === open) {
-      made.className = "open";
-      title.setAttribute("aria-current", "true");
-    }
-    return made;
-  };
-  $("chat-list").replaceChildren(...chats.map(item));
+// Where the turns that are still sent begin.
+function turnsOf(chat) {
+  return chat.messages.flatMap((m, i) => (m.role === "user" && !m.dropped ? [i] : []));
+}
+
+// Half of the turns, the last one never.
+function dropOldest(chat) {
+  const turns = turnsOf(chat);
+  const end = turns[Math.min(turns.length - 1, Math.ceil(turns.length / 2))];
+  for (const message of chat.messages.slice(0, end)) message.dropped = true;
+}
+
+function editLast() {
+  const last = openChat().messages.findLast((m) => m.role === "user");
+  if (!last || running) return;
+  views.get(last).edit();
 }
 
 function showMessages() {
+  const chat = openChat();
   views = new Map();
-  const last = open.messages.at(-1);
-  const made = open.messages.map((message) => {
-    const view = messageView(message, message === last ? regenerate : null);
+  const last = chat.messages.at(-1);
+  const made = chat.messages.map((message) => {
+    const view = messageView(message, message === last, deeds(message));
     views.set(message, view);
     return view.view;
   });
   if (made.length === 0) made.push(element("p", { className: "empty" }, "Ask something."));
   $("messages").replaceChildren(...made);
   $("messages").scrollTop = $("messages").scrollHeight;
-}
-
-function show(chat) {
-  open = chat;
-  $("chats").classList.remove("shown");
-  $("show-chats").ariaExpanded = "false";
-  showList();
-  showMessages();
-  $("text").focus();
-}
-
-function startNew() {
-  const empty = chats.find((chat) => chat.messages.length === 0);
-  if (!empty) chats.unshift(newChat());
-  show(empty ?? chats[0]);
-}
-
-function rename(chat) {
-  const title = prompt("The chat's name", chat.title)?.trim();
-  if (!title) return;
-  chat.title = title;
-  save(chat);
-  showList();
-}
-
-function remove(chat) {
-  if (!confirm(`Delete "${chat.title}"?`)) return;
-  if (running?.chat === chat) running.abort.abort();
-  deleteChat(chat);
-  chats = chats.filter((other) => other !== chat);
-  if (chat === open) startNew();
-  else showList();
+  showMeter(chat);
 }
 
 // Shows the answer as it grows, at its end if the reader is there.
-function update(chat, message) {
-  if (chat !== open) return;
+function update(chat) {
+  if (chat !== openChat()) return;
   const box = $("messages");
   const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
-  views.get(message)?.update(() => {
+  views.get(chat.messages.at(-1))?.update(() => {
     if (isAtEnd) box.scrollTop = box.scrollHeight;
   });
 }
 
-async function answer(chat) {
-  const messages = chat.messages.filter((m) => m.content && !m.error).map(({ role, content }) => ({ role, content }));
-  const message = { role: "assistant", content: "", running: true, stats: {} };
-  const start = performance.now();
-  running = { chat, message, abort: new AbortController() };
-  chat.messages.push(message);
-  if (chat === open) showMessages();
+async function answer(chat, goesOn = false) {
+  if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {} });
+  const message = chat.messages.at(-1);
+  message.running = true;
+  running = { chat, abort: new AbortController() };
+  if (chat === openChat()) showMessages();
   showRunning();
-  try {
-    const body = {
-      model: $("model").value,
-      messages: [...systemMessages(), ...messages],
-      stream: true,
-      stream_options: { include_usage: true },
-      timings: true,
-      ...requestFields(),
-    };
-    for await (const event of streamEvents("v1/chat/completions", body, running.abort.signal)) {
-      const choice = event.choices?.[0];
-      const { content = "", reasoning_content: reasoning = "" } = choice?.delta ?? {};
-      if ((content || reasoning) && message.stats.ttft_ms == null) message.stats.ttft_ms = performance.now() - start;
-      message.content += content;
-      if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
-      if (choice?.finish_reason) message.stats.finish = choice.finish_reason;
-      if (event.usage) message.stats.tokens = event.usage.completion_tokens;
-      if (event.timings) message.stats.tokens_per_s = event.timings.decode_tokens_per_s;
-      update(chat, message);
-    }
-  } catch (error) {
-    if (error.name === "AbortError") message.stats.finish = "stopped";
-    else message.error = error.message;
-  }
+  const cause = await fetchAnswer(chat, currentModel(), goesOn, running.abort.signal, () => update(chat));
   delete message.running;
   running = null;
   showRunning();
-  if (chats.includes(chat)) save(chat);
-  update(chat, message);
+  if (cause === "key" && !message.content) giveBack(chat);
+  if (isKept(chat)) save(chat);
+  if (chat !== openChat()) return;
+  if (cause === "key") return showMessages();
+  update(chat);
+  showMeter(chat);
+}
+
+// A message that the server did not take for want of a key goes back where it was written.
+function giveBack(chat) {
+  chat.messages.pop();
+  const { content } = chat.messages.pop();
+  if (chat !== openChat() || $("text").value) return;
+  $("text").value = content;
+  fitText();
 }
 
 function showRunning() {
+  const hadFocus = [$("send"), $("stop")].includes(document.activeElement) || document.activeElement === document.body;
   $("send").hidden = running !== null;
   $("stop").hidden = running === null;
+  if (hadFocus) $("text").focus();
+}
+
+function submit(chat, content) {
+  if (chat.messages.length === 0) chat.title = content.split("\n")[0].slice(0, 80);
+  chat.messages.push({ role: "user", content });
+  save(chat);
+  moveToTop(chat);
+  answer(chat);
+  $("text").focus();
 }
 
 function send() {
@@ -139,28 +129,34 @@ function send() {
   if (!content || running) return;
   $("text").value = "";
   fitText();
-  if (open.messages.length === 0) open.title = content.slice(0, 60);
-  open.messages.push({ role: "user", content });
-  save(open);
-  chats = [open, ...chats.filter((chat) => chat !== open)];
-  showList();
-  answer(open);
-}
-
-function regenerate() {
-  if (running) return;
-  open.messages.pop();
-  answer(open);
+  submit(openChat(), content);
 }
 
 function fitText() {
   $("text").style.height = "auto";
   $("text").style.height = `${$("text").scrollHeight + 2}px`;
+  showMeter(openChat());
 }
 
-export async function loadModels() {
-  const { data } = await getJson("v1/models");
-  $("model").replaceChildren(...data.map(({ id }) => new Option(id)));
+function onKey(event) {
+  const isWriting = event.target.closest?.("input, textarea, select");
+  if (document.querySelector("dialog[open]") || event.isComposing) return;
+  if (event.key === "Escape") {
+    if (closeOverlays()) return;
+    if (running) running.abort.abort();
+    else if (closeSettings()) $("text").focus();
+  } else if (event.altKey && event.code === "KeyN") {
+    event.preventDefault();
+    startNew();
+  } else if (event.ctrlKey || event.metaKey || event.altKey || isWriting) {
+    return;
+  } else if (event.key === "?") {
+    event.preventDefault();
+    openDialog($("help"));
+  } else if (event.key === "/") {
+    event.preventDefault();
+    $("text").focus();
+  }
 }
 
 export function startChat() {
@@ -171,20 +167,21 @@ export function startChat() {
   });
   $("text").addEventListener("input", fitText);
   $("text").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.isComposing) return;
+    if (event.key === "ArrowUp" && !$("text").value) return event.preventDefault(), editLast();
+    if (event.key === "?" && !$("text").value) return event.preventDefault(), openDialog($("help"));
+    if (event.key !== "Enter" || event.shiftKey) return;
     event.preventDefault();
     send();
   });
   $("stop").addEventListener("click", () => running?.abort.abort());
-  $("new-chat").addEventListener("click", startNew);
-  $("show-chats").addEventListener("click", () => {
-    $("show-chats").ariaExpanded = String($("chats").classList.toggle("shown"));
+  $("model").addEventListener("change", () => showMeter(openChat()));
+  document.addEventListener("keydown", onKey);
+  startChats({
+    onOpen: () => {
+      showMessages();
+      $("text").focus();
+    },
+    onRemove: (chat) => running?.chat === chat && running.abort.abort(),
   });
-  $("show-settings").addEventListener("click", () => {
-    $("settings").hidden = !$("settings").hidden;
-    $("show-settings").ariaExpanded = String(!$("settings").hidden);
-  });
-  chats = loadChats();
-  if (chats.length > 0) show(chats[0]);
-  else startNew();
 }

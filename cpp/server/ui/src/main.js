@@ -1,6 +1,8 @@
-import { setKey, whenKeyIsWanted } from "./api.js";
-import { loadModels, startChat } from "./chat.js";
-import { $, element } from "./dom.js";
+import { setKey, waitForServer, whenKeyIsWanted } from "./api.js";
+import { loadModels, startCard } from "./card.js";
+import { startChat } from "./chat.js";
+import { $ } from "./dom.js";
+import { startPanels } from "./panels.js";
 import { enterUsage, leaveUsage, startUsage } from "./usage.js";
 
 function showPage() {
@@ -17,25 +19,40 @@ function showPage() {
 }
 
 async function connect() {
-  try {
-    await loadModels();
-  } catch (error) {
-    if (error.status !== 401)
-      $("messages").prepend(element("p", { className: "error", role: "alert" }, error.message));
+  for (;;) {
+    try {
+      await loadModels();
+      $("trouble").hidden = true;
+      return true;
+    } catch (error) {
+      if (error.status === 401) return false;
+      $("trouble").hidden = false;
+      $("trouble").textContent = error.message;
+      if (error.cause !== "gone" && error.cause !== "busy") return false;
+      await waitForServer(new AbortController().signal, (s) => {
+        $("trouble").textContent = `${error.message} Trying again in ${s} s.`;
+      });
+    }
   }
 }
 
-whenKeyIsWanted(() => {
+whenKeyIsWanted((hadOne) => {
+  $("key-label").textContent = hadOne ? "The server does not know this key. Another one:" : "This server wants an API key:";
+  $("key-panel").classList.toggle("wrong", hadOne);
   $("key-panel").hidden = false;
+  if (document.activeElement === document.body || document.activeElement === $("text")) $("key").focus();
 });
 $("key-form").addEventListener("submit", async (event) => {
   event.preventDefault();
   setKey($("key").value.trim());
   $("key").value = "";
   $("key-panel").hidden = true;
-  await connect();
+  const isGood = await connect();
   showPage();
+  if (isGood) $("text").focus();
 });
+startPanels();
+startCard();
 startChat();
 startUsage();
 connect();

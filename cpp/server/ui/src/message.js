@@ -1,34 +1,71 @@
 // One message of a chat on the page.
+import { copyButton } from "./clipboard.js";
 import { element } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 
 const RENDER_MS = 80; // markdown is parsed anew each time
+const FINISH = { length: "ended at the length limit", stopped: "stopped" };
 
 function statsText(stats) {
   const parts = [];
   if (stats?.tokens) parts.push(`${stats.tokens} tokens`);
   if (stats?.tokens_per_s) parts.push(`${stats.tokens_per_s.toFixed(1)} tokens/s`);
   if (stats?.ttft_ms != null) parts.push(`first after ${Math.round(stats.ttft_ms)} ms`);
-  if (stats?.finish && stats.finish !== "stop") parts.push(stats.finish);
+  if (stats?.finish && stats.finish !== "stop") parts.push(FINISH[stats.finish] ?? stats.finish);
   return parts.join(" · ");
 }
 
-// A message's element, with update() for when the message has changed. `regenerate` is given for the last answer alone.
-export function messageView(message, regenerate) {
-  const view = element("article", { className: message.role, ariaLabel: message.role === "user" ? "You" : "Answer" });
+const button = (text, onclick, properties) => element("button", { type: "button", onclick, ...properties }, text);
+
+function userView(message, does) {
+  const view = element("article", { className: "user", ariaLabel: "You" });
+  const body = element("div", { className: "body" }, message.content);
+  const edit = () => {
+    const field = element("textarea", { className: "edit", value: message.content, ariaLabel: "Edited message" });
+    field.rows = Math.min(12, message.content.split("\n").length + 1);
+    const submit = () => {
+      const text = field.value.trim();
+      if (text && does.canEdit()) does.resend(text);
+    };
+    const leave = () => (view.replaceChildren(body, actions), actions.querySelector(".edit-button").focus());
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Escape") (event.stopPropagation(), leave());
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      submit();
+    });
+    const row = element("div", { className: "actions" }, button("Send", submit, { className: "primary" }), button("Cancel", leave));
+    view.replaceChildren(field, row);
+    field.focus();
+  };
+  const actions = element("div", { className: "actions" });
+  if (message.dropped) actions.append(element("span", { className: "stats" }, "no longer sent"));
+  actions.append(copyButton(() => message.content, "Copy message"), button("Edit", edit, { className: "edit-button" }));
+  view.append(body, actions);
+  view.classList.toggle("dropped", Boolean(message.dropped));
+  return { view, edit, update() {} };
+}
+
+// The ways out of an error, by its cause.
+function waysOut(cause, does) {
+  if (cause === "context")
+    return does.canDrop() ? [button("Drop the oldest turns and try again", does.drop)] : [button("Edit the message", does.editLast)];
+  if (cause === "gone") return [];
+  return [button("Try again", does.regenerate)];
+}
+
+// A message's element, with update() for when the message has changed. `does` has what its buttons do; regenerate and
+// the ways on are offered for the last answer alone.
+export function messageView(message, isLast, does) {
+  if (message.role === "user") return userView(message, does);
+  const view = element("article", { className: "assistant", ariaLabel: "Answer" });
   const body = element("div", { className: "body" });
-  if (message.role === "user") {
-    body.textContent = message.content;
-    view.append(body);
-    return { view, update() {} };
-  }
   const reasoning = element("div", {});
   const summary = element("summary", {}, "Thinking");
   const details = element("details", { className: "reasoning", hidden: true }, summary, reasoning);
-  const error = element("p", { className: "error", hidden: true });
+  const error = element("div", { className: "error", hidden: true });
   const stats = element("span", { className: "stats" });
-  const actions = element("div", { className: "actions", hidden: true }, stats);
-  if (regenerate) actions.prepend(element("button", { type: "button", onclick: regenerate }, "Regenerate"));
+  const actions = element("div", { className: "actions", hidden: true });
   view.append(details, body, error, actions);
 
   let timer = 0;
@@ -37,12 +74,23 @@ export function messageView(message, regenerate) {
     reasoning.textContent = message.reasoning ?? "";
     details.hidden = !message.reasoning;
     showMarkdown(body, message.content);
-    body.classList.toggle("waiting", Boolean(message.running) && !message.content);
-    error.textContent = message.error ?? "";
-    error.hidden = !message.error;
+    body.classList.toggle("waiting", Boolean(message.running) && !message.content && !message.error);
+    view.classList.toggle("dropped", Boolean(message.dropped));
+    view.ariaBusy = String(Boolean(message.running));
+    const wrong = typeof message.error === "string" ? { cause: "other", text: message.error } : message.error;
+    error.hidden = !wrong;
+    if (wrong) {
+      error.replaceChildren(element("p", {}, wrong.text));
+      if (isLast && !message.running) error.append(...waysOut(wrong.cause, does));
+    }
     stats.textContent = statsText(message.stats);
     actions.hidden = Boolean(message.running);
-    view.ariaBusy = String(Boolean(message.running));
+    const buttons = [];
+    if (message.content) buttons.push(copyButton(() => message.content, "Copy answer"));
+    if (isLast && !wrong) buttons.push(button("Regenerate", does.regenerate));
+    if (isLast && message.content && ["length", "stopped"].includes(message.stats?.finish) && !wrong)
+      buttons.push(button("Continue", does.goOn, { className: "primary" }));
+    actions.replaceChildren(...buttons, stats);
   };
   show();
   return {

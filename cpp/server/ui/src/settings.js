@@ -4,6 +4,8 @@ import { loadSettings, saveSettings } from "./store.js";
 
 const NUMBERS = ["temperature", "top_p", "top_k", "min_p", "max_tokens", "seed"];
 const FIELDS = ["system", "thinking", ...NUMBERS];
+// Answers end here unless the user says otherwise, since a small model may not find an end; "Continue" goes on.
+const DEFAULT_LENGTH = 1024;
 
 export function startSettings() {
   const settings = loadSettings();
@@ -19,9 +21,12 @@ export function startSettings() {
   }
 }
 
-export function requestFields() {
+export const usesDefaultLength = () => $("max_tokens").value === "";
+
+export function requestFields(model) {
   const fields = {};
   for (const name of NUMBERS) if ($(name).value !== "") fields[name] = Number($(name).value);
+  if (usesDefaultLength()) fields.max_tokens = Math.min(DEFAULT_LENGTH, Math.ceil((model?.max_context ?? Infinity) / 2));
   if ($("thinking").value) fields.chat_template_kwargs = { enable_thinking: $("thinking").value === "on" };
   return fields;
 }

@@ -5,16 +5,16 @@ import { Plot } from "./plot.js";
 
 const POLL_MS = 2000;
 const PLOTS = [
-  ["Slots", [""], (now) => [now.slots_now]],
-  ["Waiting", [""], (now) => [now.waiting_now]],
-  ["KV pages", [""], (now) => [now.kv_pages_now]],
-  ["First token, ms", ["p50", "p99"], (now) => [now.ttft_ms.p50, now.ttft_ms.p99]],
-  ["Each token, ms", ["p50", "p99"], (now) => [now.decode_ms.p50, now.decode_ms.p99]],
+  ["Slots in use", "", [""], (now) => [now.slots_now]],
+  ["Requests waiting", "", [""], (now) => [now.waiting_now]],
+  ["KV pages held", "", [""], (now) => [now.kv_pages_now]],
+  ["Time to first token", "ms", ["p50", "p99"], (now) => [now.ttft_ms.p50 || null, now.ttft_ms.p99 || null]],
+  ["Time of each token", "ms", ["p50", "p99"], (now) => [now.decode_ms.p50 || null, now.decode_ms.p99 || null]],
 ];
 const TOTALS = [
   ["Requests", "requests"],
   ["Prompt tokens", "prompt_tokens"],
-  ["of these cached", "cached_tokens"],
+  ["Of these cached", "cached_tokens"],
   ["Generated tokens", "completion_tokens"],
 ];
 const COLUMNS = ["day", "model", "finish_reason", "requests", "prompt_tokens", "cached_tokens", "completion_tokens"];
@@ -23,7 +23,7 @@ let timer = 0;
 let plots = [];
 
 function startPlots() {
-  plots = PLOTS.map(([title, names]) => new Plot(title, names));
+  plots = PLOTS.map(([title, unit, names]) => new Plot(title, unit, names, POLL_MS / 1000));
   $("plots").replaceChildren(...plots.map((plot) => plot.figure));
 }
 
@@ -33,10 +33,14 @@ function showUsage(usage) {
       element("div", {}, element("dt", {}, name), element("dd", {}, usage[key].toLocaleString("en"))),
     ),
   );
-  PLOTS.forEach(([, , values], i) => plots[i].add(values(usage.since_start)));
-  const row = (tag, cells) => element("tr", {}, ...cells.map((cell) => element(tag, {}, String(cell))));
-  const rows = usage.by_day.map((day) => row("td", COLUMNS.map((name) => day[name])));
-  $("days").replaceChildren(row("th", COLUMNS.map((name) => name.replace("_", " "))), ...rows);
+  PLOTS.forEach(([, , , values], i) => plots[i].add(values(usage.since_start)));
+  const isNumber = (name) => name === "requests" || name.endsWith("_tokens");
+  const cell = (tag, name, text) => element(tag, { className: isNumber(name) ? "number" : "" }, text);
+  const textOf = (value) => (typeof value === "number" ? value.toLocaleString("en") : String(value));
+  const head = element("tr", {}, ...COLUMNS.map((name) => cell("th", name, name.replaceAll("_", " "))));
+  const rows = usage.by_day.map((day) => element("tr", {}, ...COLUMNS.map((name) => cell("td", name, textOf(day[name])))));
+  $("days").replaceChildren(...(rows.length > 0 ? [head, ...rows] : []));
+  $("no-days").hidden = rows.length > 0;
 }
 
 // Admins choose among all tenants; others see their own.

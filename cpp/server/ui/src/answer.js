@@ -1,0 +1,79 @@
+// One answer: the request for it, its events, and what is done when it fails.
+import { streamEvents, waitForServer } from "./api.js";
+import { requestFields, systemMessages, usesDefaultLength } from "./settings.js";
+
+// What the model is sent of a chat.
+export function history(chat, goesOn) {
+  const messages = goesOn ? chat.messages : chat.messages.slice(0, -1);
+  return messages.filter((m) => m.content && !m.dropped).map(({ role, content }) => ({ role, content }));
+}
+
+async function attempt(chat, message, body, signal, changed) {
+  const { stats } = message;
+  const start = performance.now();
+  for await (const event of streamEvents("v1/chat/completions", body, signal)) {
+    const choice = event.choices?.[0];
+    const { content = "", reasoning_content: reasoning = "" } = choice?.delta ?? {};
+    if ((content || reasoning) && stats.ttft_ms == null) stats.ttft_ms = performance.now() - start;
+    message.content += content;
+    if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
+    if (choice?.finish_reason) stats.finish = choice.finish_reason;
+    if (event.usage) {
+      stats.tokens = (stats.before ?? 0) + event.usage.completion_tokens;
+      stats.context = event.usage.total_tokens;
+    }
+    if (event.timings) stats.tokens_per_s = event.timings.decode_tokens_per_s;
+    changed();
+  }
+}
+
+// Fills in the last message of the chat, an answer; `goesOn`: behind what it has. Returns the cause of what went wrong
+// for good, or null.
+export async function fetchAnswer(chat, model, goesOn, signal, changed) {
+  const message = chat.messages.at(-1);
+  const fields = requestFields(model);
+  let isBehind = goesOn;
+  for (;;) {
+    const body = {
+      model: model?.id ?? "",
+      messages: [...systemMessages(), ...history(chat, isBehind)],
+      stream: true,
+      stream_options: { include_usage: true },
+      timings: true,
+      ...fields,
+    };
+    if (isBehind) body.continue_final_message = true;
+    message.stats = { before: isBehind ? message.stats?.tokens : 0 };
+    try {
+      await attempt(chat, message, body, signal, changed);
+      return null;
+    } catch (error) {
+      if (error.name === "AbortError") return stopped(message);
+      const cause = error.cause ?? "other";
+      if (cause === "context" && usesDefaultLength() && fields.max_tokens) {
+        delete fields.max_tokens; // the prompt may fit with less behind it
+        continue;
+      }
+      message.error = { cause, text: error.message };
+      if (cause !== "gone") return cause;
+      try {
+        await waitForServer(signal, (s) => {
+          message.error = { cause, text: `${error.message} Trying again in ${s} s.` };
+          changed();
+        });
+      } catch {
+        return stopped(message);
+      }
+      delete message.error;
+      isBehind = Boolean(message.content);
+      if (!isBehind) delete message.reasoning;
+      changed();
+    }
+  }
+}
+
+function stopped(message) {
+  delete message.error;
+  message.stats.finish = "stopped";
+  return null;
+}

@@ -1,0 +1,73 @@
+// The models that are served, and the card of the chosen one.
+import { getJson } from "./api.js";
+import { $, element } from "./dom.js";
+import { openDialog } from "./panels.js";
+
+let models = [];
+
+export const currentModel = () => models.find(({ id }) => id === $("model").value) ?? null;
+
+export async function loadModels() {
+  const { data } = await getJson("v1/models");
+  const chosen = $("model").value;
+  models = data;
+  $("model").replaceChildren(...data.map(({ id }) => new Option(id)));
+  if (data.some(({ id }) => id === chosen)) $("model").value = chosen;
+  $("model").title = $("model").value;
+  $("model").dispatchEvent(new Event("change"));
+}
+
+function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const i = n > 0 ? Math.min(units.length - 1, Math.floor(Math.log2(n) / 10)) : 0;
+  return `${(n / 2 ** (10 * i)).toFixed(i === 0 ? 0 : 1)} ${units[i]}`;
+}
+
+const count = (n) => n.toLocaleString("en");
+
+function parameters(n) {
+  if (n >= 1e9) return `${(n / 1e9).toFixed(1)} billion`;
+  return n >= 1e6 ? `${(n / 1e6).toFixed(1)} million` : count(n);
+}
+
+const GROUPS = [
+  ["Model", [
+    ["Name", (m) => m.name || m.id],
+    ["Architecture", (m) => m.architecture],
+    ["Parameters", (m) => parameters(m.n_parameters)],
+    ["Weights", (m) => `${bytes(m.weight_bytes)} (${Object.keys(m.weight_bytes_by_format).join(", ")})`],
+  ]],
+  ["Where it runs", [
+    ["Tier", (m) => m.tier],
+    ["Device", (m) => m.device],
+    ["Arithmetic", (m) => m.arithmetic],
+    ["Activations", (m) => m.activations],
+  ]],
+  ["Context and memory", [
+    ["Context here", (m) => `${count(m.max_context)} tokens`],
+    ["Context of the model", (m) => `${count(m.context_length)} tokens`],
+    ["KV cache", (m) => `${bytes(m.kv_pages * m.kv_page_bytes)} in ${count(m.kv_pages)} pages (${m.kv_dtype})`],
+    ["KV cache of a token", (m) => bytes(m.kv_bytes_per_token)],
+    ["Slots", (m) => `${m.max_slots} requests at once`],
+  ]],
+  ["Health", [["State", (m) => (m.health.status === "ok" ? "ok" : `${m.health.bad_logits} requests had no finite logits`)]]],
+];
+
+function showCard() {
+  const model = currentModel();
+  if (!model) return;
+  const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value(model))));
+  $("card-title").textContent = model.id;
+  $("card-body").replaceChildren(
+    ...GROUPS.flatMap(([title, rows]) => [element("h3", {}, title), element("dl", {}, ...rows.map(row))]),
+  );
+  openDialog($("card"));
+}
+
+export function startCard() {
+  $("show-card").addEventListener("click", showCard);
+  $("model").addEventListener("change", () => {
+    $("model").title = $("model").value;
+    $("show-card").disabled = !currentModel();
+  });
+}

@@ -1,0 +1,27 @@
+// Buttons that copy a text.
+import { element } from "./dom.js";
+
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  // Pages of another machine without TLS have no clipboard but this one.
+  const field = element("textarea", { value: text, className: "away", ariaLabel: "Text to copy" });
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  if (!done) throw new Error("not allowed");
+}
+
+export function copyButton(text, label = "Copy") {
+  const button = element("button", { type: "button", className: "copy", ariaLabel: label, title: label }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await copy(text());
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 1500);
+  });
+  return button;
+}

@@ -1,0 +1,26 @@
+// How full the context is: what the last answer used, and about what the new message adds.
+import { currentModel } from "./card.js";
+import { $ } from "./dom.js";
+
+const BYTES_PER_TOKEN = 4; // about, of English text
+
+const estimate = (text) => Math.ceil(new TextEncoder().encode(text).length / BYTES_PER_TOKEN);
+
+export function showMeter(chat) {
+  const most = currentModel()?.max_context;
+  const kept = chat.messages.filter((m) => m.content && !m.dropped);
+  const known = kept.findLastIndex((m) => m.stats?.context);
+  // What was dropped since is still in the last answer's figure.
+  const isStale = chat.messages.some((m) => m.dropped) && !(kept[known]?.stats.context && known === kept.length - 1);
+  const rest = (isStale ? kept : kept.slice(known + 1)).map((m) => m.content).join(" ") + $("text").value;
+  const used = (isStale || known < 0 ? 0 : kept[known].stats.context) + estimate(rest);
+  $("meter-box").hidden = !most;
+  if (!most) return;
+  $("meter").max = most;
+  $("meter").value = Math.min(used, most);
+  $("meter").high = most * 0.8;
+  const about = rest.trim() ? "about " : "";
+  const full = used > most ? " – too long for this model" : "";
+  $("meter-text").textContent = `${about}${used.toLocaleString("en")} of ${most.toLocaleString("en")} tokens${full}`;
+  $("meter-box").classList.toggle("full", used > most);
+}
