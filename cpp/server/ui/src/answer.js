@@ -54,7 +54,8 @@ export async function fetchAnswer(chat, model, goesOn, signal, changed) {
         delete fields.max_tokens; // the prompt may fit with less behind it
         continue;
       }
-      message.error = { cause, text: error.message };
+      const words = cause === "context" ? `This chat is longer than the model's context.\n${error.message}` : error.message;
+      message.error = { cause, text: words };
       if (cause !== "gone") return cause;
       try {
         await waitForServer(signal, (s) => {

@@ -4,6 +4,7 @@ import { element } from "./dom.js";
 import { showMarkdown } from "./markdown.js";
 
 const RENDER_MS = 80; // markdown is parsed anew each time
+const LONG = 3000; // characters from which a user's message scrolls within itself
 const FINISH = { length: "ended at the length limit", stopped: "stopped" };
 
 function statsText(stats) {
@@ -20,6 +21,12 @@ const button = (text, onclick, properties) => element("button", { type: "button"
 function userView(message, does) {
   const view = element("article", { className: "user", ariaLabel: "You" });
   const body = element("div", { className: "body" }, message.content);
+  if (message.content.length > LONG) {
+    body.classList.add("long");
+    body.tabIndex = 0; // it scrolls
+    body.setAttribute("role", "group");
+    body.ariaLabel = "Long message";
+  }
   const edit = () => {
     const field = element("textarea", { className: "edit", value: message.content, ariaLabel: "Edited message" });
     field.rows = Math.min(12, message.content.split("\n").length + 1);

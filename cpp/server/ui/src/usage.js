@@ -8,8 +8,8 @@ const PLOTS = [
   ["Slots in use", "", [""], (now) => [now.slots_now]],
   ["Requests waiting", "", [""], (now) => [now.waiting_now]],
   ["KV pages held", "", [""], (now) => [now.kv_pages_now]],
-  ["Time to first token", "ms", ["p50", "p99"], (now) => [now.ttft_ms.p50 || null, now.ttft_ms.p99 || null]],
-  ["Time of each token", "ms", ["p50", "p99"], (now) => [now.decode_ms.p50 || null, now.decode_ms.p99 || null]],
+  ["First token", "ms", ["p50", "p99"], (now) => [now.ttft_ms.p50 || null, now.ttft_ms.p99 || null]],
+  ["Each token", "ms", ["p50", "p99"], (now) => [now.decode_ms.p50 || null, now.decode_ms.p99 || null]],
 ];
 const TOTALS = [
   ["Requests", "requests"],
