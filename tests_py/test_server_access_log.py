@@ -132,6 +132,8 @@ def test_nobody_waits_for_a_log_that_nobody_reads(tiny_model):
                 connection.request("GET", "/" + "x" * 2000)
                 assert connection.getresponse().status == 404
                 connection.close()
+            process.terminate()
+            assert process.wait(20) == 0
         finally:
             process.kill()
 

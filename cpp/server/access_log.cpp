@@ -1,14 +1,17 @@
 #include "server/access_log.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/async.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <climits>
 #include <nlohmann/json.hpp>
 
-#include "base/log.h"
 #include "base/options.h"
 
 namespace zinc_rt::server {
@@ -16,6 +19,11 @@ namespace {
 
 constexpr std::size_t kMostWaiting = 8192;
 constexpr std::array<std::string_view, 5> kProbes{"/livez", "/readyz", "/health", "/v1/health", "/ping"};
+
+std::int64_t now_ms() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 std::string utc(std::chrono::system_clock::time_point time) {
   const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -48,6 +56,34 @@ bool is_count(std::string_view name) {
 }
 
 }  // namespace
+
+// Writes to stderr when that takes something, so that a reader that has stopped reading cannot hold up the process's
+// end: then what waits is dropped after a second.
+class AccessLog::Stderr final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void end_soon() { end_ms_ = now_ms() + 1000; }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    std::string line(message.payload.data(), message.payload.size());
+    line += '\n';
+    for (std::size_t at = 0; at < line.size();) {
+      const bool is_late = end_ms_ != 0 && now_ms() > end_ms_;
+      pollfd look{STDERR_FILENO, POLLOUT, 0};
+      const int n = ::poll(&look, 1, is_late ? 0 : 100);
+      if (n == 0 && is_late) return;
+      if (n <= 0) continue;
+      // So much a pipe that is ready takes without blocking.
+      const auto written = ::write(STDERR_FILENO, line.data() + at, std::min<std::size_t>(PIPE_BUF, line.size() - at));
+      if (written < 0 && errno != EINTR && errno != EAGAIN) return;
+      if (written > 0) at += static_cast<std::size_t>(written);
+    }
+  }
+  void flush_() override {}
+
+ private:
+  std::atomic<std::int64_t> end_ms_{0};
+};
 
 std::optional<AccessLogOf> access_log_of(std::string_view name) {
   if (name == "off") return AccessLogOf::kNothing;
@@ -98,15 +134,20 @@ std::string header_of_names(const std::vector<std::string>& names) {
 
 AccessLog::AccessLog(AccessLogOf what) : what_(what), is_json_(options::get("ZINC_RT_LOG_FORMAT") == "json") {
   if (what == AccessLogOf::kNothing) return;
+  stderr_ = std::make_shared<Stderr>();
   pool_ = std::make_shared<spdlog::details::thread_pool>(kMostWaiting, 1);
-  lines_ = std::make_shared<spdlog::async_logger>("access", std::make_shared<spdlog::sinks::stderr_sink_mt>(), pool_,
-                                                  spdlog::async_overflow_policy::overrun_oldest);
-  lines_->set_pattern("%v");
+  lines_ =
+      std::make_shared<spdlog::async_logger>("access", stderr_, pool_, spdlog::async_overflow_policy::overrun_oldest);
 }
 
 AccessLog::~AccessLog() {
-  if (pool_ && pool_->overrun_counter() > 0)
-    log().warn("{} lines of the access log are lost: stderr did not take them in time", pool_->overrun_counter());
+  if (!pool_) return;
+  if (const auto n_lost = pool_->overrun_counter(); n_lost > 0) {
+    const auto now = utc(std::chrono::system_clock::now());
+    lines_->info(is_json_ ? fmt::format(R"({{"time":"{}","level":"access","lost_lines":{}}})", now, n_lost)
+                          : fmt::format("{} lost_lines={}", now, n_lost));
+  }
+  stderr_->end_soon();
 }
 
 void AccessLog::write(const AnsweredRequest& request) {

@@ -40,8 +40,10 @@ class AccessLog {
   void write(const AnsweredRequest& request);
 
  private:
+  class Stderr;
   const AccessLogOf what_;
   const bool is_json_;
+  std::shared_ptr<Stderr> stderr_;
   std::shared_ptr<spdlog::details::thread_pool> pool_;
   std::shared_ptr<spdlog::logger> lines_;
 };
