@@ -30,7 +30,7 @@ export class Plot {
     this.now = element("span", { className: "now" });
     this.top = element("span", {}, "1");
     this.paths = names.map((_, i) => svg("path", { class: `line${i}` }));
-    this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" });
+    this.picture = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": title });
     const grid = [0.5, HEIGHT / 2, HEIGHT - 0.5].map((y) => svg("path", { class: "axis", d: `M0 ${y}H${WIDTH}` }));
     this.picture.append(...grid, ...this.paths);
     const minutes = Math.round((N_SAMPLES * interval_s) / 60);
