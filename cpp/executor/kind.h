@@ -18,6 +18,8 @@ struct ExecutorTier {
   std::string (*unavailable_reason)();
   // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
+  // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
+  std::string (*built_with)() = nullptr;
 };
 
 // A tier that this build could have and was told to leave out, or lacked something for.

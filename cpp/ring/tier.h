@@ -26,6 +26,8 @@ struct Tier {
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
   // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
+  // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
+  std::string (*built_with)() = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
 };
 

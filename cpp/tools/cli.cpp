@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/near_name.h"
 #include "tools/command.h"
-#include "zinc_rt/version.h"
 
 namespace zinc_rt::tools {
 namespace {
@@ -91,7 +90,7 @@ int run_command(int argc, const char* const* argv) {
       "  zinc-rt pull smollm2:135m; zinc-rt chat smollm2:135m\n"
       "`zinc-rt COMMAND --help` has options and examples.\n"
       "Exit codes: 0 done, 1 failed, 2 bad usage, 3 the input is refused.");
-  app.set_version_flag("--version", std::string("zinc-rt ") + kVersion);
+  app.set_version_flag("--version", version_text, "Display the version and what was built in, and exit");
   app.require_subcommand(1);
   int exit = kDone;
   for (const auto& [name, commands] : groups()) {

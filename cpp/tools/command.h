@@ -19,6 +19,9 @@ enum Exit { kDone = 0, kFailed = 1, kBadUsage = 2, kRefused = 3 };
 // Prints the error on stderr; kRefused when the input is at fault, else kFailed.
 int report(const Error& error);
 
+// Of --version: the version, and what was built in.
+std::string version_text();
+
 // To stdout, at once. Errors: kUnavailable, when it is closed or full.
 Status print_now(std::string_view text);
 

@@ -108,4 +108,10 @@ std::string describe_kernel_sets() {
                      absent.empty() ? "" : "; this processor or system lacks: " + absent);
 }
 
+std::string list_kernel_sets() {
+  std::string names;
+  for (const Entry& entry : kSets) names += (names.empty() ? "kernels " : ", ") + std::string(entry.set.name);
+  return names;
+}
+
 }  // namespace zinc_rt::ring

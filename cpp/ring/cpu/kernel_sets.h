@@ -27,4 +27,7 @@ Int8Products int8_products_of(const cpu::KernelSet& set);
 // those that do not.
 std::string describe_kernel_sets();
 
+// One line for people: the sets of this build, whether they run here or not.
+std::string list_kernel_sets();
+
 }  // namespace zinc_rt::ring

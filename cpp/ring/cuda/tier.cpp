@@ -45,6 +45,7 @@ const Tier kTier_t_cuda{"t_cuda",
                         unavailable_reason,
                         [](const RingOptions& options) { return CudaRing::make(options.fast); },
                         nullptr,
+                        [] { return std::string(cuda_code()); },
                         2048};
 
 }  // namespace zinc_rt::ring
