@@ -20,6 +20,8 @@ ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
 # cpack: the libraries that a .deb depends on.
 PACKAGE_PACKAGES=(dpkg-dev file)
+# What tries packages: a system in a folder, an image of a container, and the shells whose completion is tested.
+TRY_PACKAGES=(debootstrap buildah zsh fish man-db)
 
 say() { printf '\033[1m==> %s\033[0m\n' "$*"; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
