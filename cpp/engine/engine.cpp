@@ -141,6 +141,10 @@ Result<Session> Tenant::session(std::string system) const {
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
     : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
 
+const std::string& Session::tenant_name() const {
+  return tenant_->name;
+}
+
 Result<RequestHandle> Session::submit(Request request, std::shared_ptr<Sink> sink) const {
   ZRT_TRY(auto generations, engine_->submit(tenant_, std::move(request), system_, id_, std::move(sink)));
   return RequestHandle(std::move(generations));

@@ -4,38 +4,15 @@
 ...     print(engine.generate("The capital of France is", max_tokens=8).text)
 """
 
+from . import _install as _install  # first: it completes the classes of _core
 from . import errors
-from ._core import (
-    ChatTemplate,
-    Completion,
-    Difference,
-    Engine,
-    RequestHandle,
-    Session,
-    Stream,
-    StreamEvent,
-    Tenant,
-    TenantQuota,
-    Timings,
-    Tokenizer,
-    TokenLogprob,
-    Usage,
-    ValidateReport,
-    __version__,
-    validate,
-)
-from ._exit import install as _close_at_exit
+from ._core import ChatTemplate, Engine, RequestHandle, Session, Stream, Tenant, Tokenizer, __version__, validate
 from ._facade import Conversation
-from ._facade import install as _install_facade
-from ._stream import install as _install
-from ._trace import trace as _trace
 from .client import AsyncClient
 from .ledger import TenantLedger
-
-_install(Stream, Session)
-_install_facade(Engine)
-_close_at_exit(Engine)
-Engine.trace = _trace
+from .quota import TenantQuota
+from .report import Difference, ValidateReport
+from .results import Completion, StreamEvent, Timings, TokenLogprob, Usage
 
 __all__ = [
     "AsyncClient",

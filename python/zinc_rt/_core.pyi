@@ -1,25 +1,32 @@
-"""Types of the native module. All calls release the GIL while the engine works."""
+"""Types of the native module. All calls release the GIL while the engine works.
+
+When the package is imported, it reads this file: signatures and checks of arguments come from here (_signature.py).
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
-from typing import Any, TypedDict, overload
+from typing import Any, Literal, TypedDict, overload
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import Unpack
 
 from ._facade import Conversation
+from ._types import Int32, TokenId, UInt32, UInt64
 from .ledger import TenantLedger
+from .quota import TenantQuota
+from .report import ValidateReport
+from .results import Completion, StreamEvent
 
 __version__: str
 
 def cli(arguments: Sequence[str]) -> int: ...
 
 class Tokenizer:
-    def __init__(self, path: str) -> None: ...
+    def __init__(self, path: str | PathLike[str]) -> None: ...
     def encode(self, text: str, add_special: bool = True, parse_special: bool = True) -> list[int]: ...
-    def decode(self, ids: Sequence[int], skip_special: bool = False) -> str: ...
+    def decode(self, ids: Sequence[TokenId], skip_special: bool = False) -> str: ...
     @property
     def n_vocab(self) -> int: ...
     @property
@@ -32,45 +39,6 @@ class Tokenizer:
 class ChatTemplate:
     def __init__(self, source: str) -> None: ...
     def render(self, **variables: Any) -> str: ...
-
-class TokenLogprob:
-    token_id: int
-    logprob: float  # nan: a prompt's first token
-    top: list[tuple[int, float]]
-
-class Usage:
-    prompt_tokens: int
-    completion_tokens: int
-    total_tokens: int
-    cached_tokens: int
-
-class Timings:
-    queue_ms: float
-    prefill_ms: float
-    decode_ms: float
-    prefill_tokens_per_s: float
-    decode_tokens_per_s: float
-    clamps: list[str]
-
-class Completion:
-    text: str
-    token_ids: list[int]
-    finish_reason: str
-    logprobs: list[TokenLogprob]
-    prompt_logprobs: list[TokenLogprob]
-    logits_hashes: list[int]
-    seed: int
-    usage: Usage
-    timings: Timings
-    choices: list[Completion]
-
-class StreamEvent:
-    @property
-    def token_id(self) -> int | None: ...
-    text: str
-    preempted: bool
-    index: int
-    logprob: TokenLogprob | None
 
 class Stream(Iterator[StreamEvent], AsyncIterator[StreamEvent]):
     def __next__(self) -> StreamEvent: ...
@@ -100,128 +68,108 @@ class _Parameters(TypedDict, total=False):
     add_generation_prompt: bool | None  # None
     continue_final_message: bool  # False
     model: str | None  # None
-    qos: str | None  # None
+    qos: Literal["interactive", "standard", "batch"] | None  # None
     cache_salt: str | None  # None
     request_id: str | None  # None
     traceparent: str | None  # None
-    max_tokens: int  # 128
-    min_tokens: int  # 0
+    max_tokens: UInt32  # 128
+    min_tokens: UInt32  # 0
     temperature: float  # 0.0
-    top_k: int  # 0
+    top_k: UInt32  # 0
     top_p: float  # 1.0
     min_p: float  # 0.0
     typical_p: float  # 1.0
     repetition_penalty: float  # 1.0
     presence_penalty: float  # 0.0
     frequency_penalty: float  # 0.0
-    logit_bias: dict[int, float] | None  # None
-    seed: int | None  # None
+    logit_bias: dict[TokenId, float] | None  # None
+    seed: UInt64 | None  # None
     stop: str | Sequence[str] | None  # ()
     include_stop_str_in_output: bool  # False
-    stop_token_ids: Sequence[int]  # ()
+    stop_token_ids: Sequence[TokenId]  # ()
     ignore_eos: bool  # False
     skip_special_tokens: bool  # True
-    logprobs: int  # 0
-    prompt_logprobs: int | None  # None
-    n: int  # 1
+    logprobs: UInt32  # 0
+    prompt_logprobs: UInt32 | None  # None
+    n: UInt32  # 1
     return_logits_hash: bool  # False
     deadline_ms: float | None  # None
-    stream_capacity: int | None  # None
+    stream_capacity: UInt32 | None  # None
 
 class Session:
+    @property
+    def tenant_name(self) -> str: ...
+    @property
+    def system(self) -> str | None: ...
     def generate(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
-        token_ids: Sequence[int] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
         *,
         tools: Sequence[dict[str, Any]] | None = None,
         chat_template_kwargs: dict[str, Any] | None = None,
         add_generation_prompt: bool | None = None,
         continue_final_message: bool = False,
         model: str | None = None,
-        qos: str | None = None,
+        qos: Literal["interactive", "standard", "batch"] | None = None,
         cache_salt: str | None = None,
         request_id: str | None = None,
         traceparent: str | None = None,
-        max_tokens: int = 128,
-        min_tokens: int = 0,
+        max_tokens: UInt32 = 128,
+        min_tokens: UInt32 = 0,
         temperature: float = 0.0,
-        top_k: int = 0,
+        top_k: UInt32 = 0,
         top_p: float = 1.0,
         min_p: float = 0.0,
         typical_p: float = 1.0,
         repetition_penalty: float = 1.0,
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
-        logit_bias: dict[int, float] | None = None,
-        seed: int | None = None,
+        logit_bias: dict[TokenId, float] | None = None,
+        seed: UInt64 | None = None,
         stop: str | Sequence[str] | None = (),
         include_stop_str_in_output: bool = False,
-        stop_token_ids: Sequence[int] = (),
+        stop_token_ids: Sequence[TokenId] = (),
         ignore_eos: bool = False,
         skip_special_tokens: bool = True,
-        logprobs: int = 0,
-        prompt_logprobs: int | None = None,
-        n: int = 1,
+        logprobs: UInt32 = 0,
+        prompt_logprobs: UInt32 | None = None,
+        n: UInt32 = 1,
         return_logits_hash: bool = False,
         deadline_ms: float | None = None,
-        stream_capacity: int | None = None,
+        stream_capacity: UInt32 | None = None,
     ) -> Completion: ...
     def stream(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
-        token_ids: Sequence[int] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
         **parameters: Unpack[_Parameters],
     ) -> Stream: ...
     def astream(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
-        token_ids: Sequence[int] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
         **parameters: Unpack[_Parameters],
     ) -> AsyncIterator[StreamEvent]: ...
     async def agenerate(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
-        token_ids: Sequence[int] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
         **parameters: Unpack[_Parameters],
     ) -> Completion: ...
     def submit(
         self,
         prompt: str | None = None,
         messages: Sequence[dict[str, Any]] | None = None,
-        token_ids: Sequence[int] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
         *,
         on_event: Callable[[StreamEvent], object],
         **parameters: Unpack[_Parameters],
     ) -> RequestHandle: ...
-
-class TenantQuota:
-    def __init__(
-        self,
-        *,
-        max_concurrent_slots: int = 4,
-        max_kv_pages: int = 4096,
-        reserved_kv_pages: int = 0,
-        max_context_tokens: int = 128000,
-        decode_tokens_per_s: float = 1000.0,
-        prefill_tokens_per_s: float = 100000.0,
-        weight: float = 1.0,
-        qos_class: str = "standard",
-        isolation_group: str | None = None,
-    ) -> None: ...
-    max_concurrent_slots: int
-    max_kv_pages: int
-    reserved_kv_pages: int
-    max_context_tokens: int
-    decode_tokens_per_s: float
-    prefill_tokens_per_s: float
-    weight: float
-    qos_class: str
-    isolation_group: str | None
 
 class Tenant:
     @property
@@ -233,22 +181,23 @@ class Tenant:
 
 # The options of a model when it is opened, each with its default; None: the engine chooses.
 class _ModelOptions(TypedDict, total=False):
-    max_slots: int  # 64
-    kv_pages: int | None
-    max_context: int | None
-    kv_dtype: str | None
-    threads: int | None
-    arithmetic: str | None
-    activations: str  # "int8"
-    chunk_cap: int | None
+    max_slots: UInt32  # 64
+    kv_pages: UInt32 | None
+    max_context: UInt32 | None
+    kv_dtype: Literal["f16", "f32", "q8_0"] | None
+    threads: Int32 | None
+    arithmetic: Literal["exact", "fast"] | None
+    activations: Literal["int8", "f32"]  # "int8"
+    chunk_cap: UInt32 | None
     fusion: str | None
     cpu_kernels: str | None
     repack: bool  # True
     mmap: bool  # True
     prefix_cache: bool  # True
-    standard_gap_ms: int  # 60
-    queue_cap: int  # 1024
-    on_progress: Callable[[int, int], None] | None
+    standard_gap_ms: UInt32  # 60
+    queue_cap: UInt32  # 1024
+    progress: bool | None  # a bar on stderr; None: on a terminal and in notebooks
+    on_progress: Callable[[int, int], None] | None  # bytes of weights made ready, and of all
 
 class Engine:
     def __init__(
@@ -256,8 +205,24 @@ class Engine:
         model: str | PathLike[str],
         tier: str = "auto",
         *,
-        max_models: int | None = None,
-        **options: Unpack[_ModelOptions],
+        max_models: UInt32 | None = None,
+        max_slots: UInt32 = 64,
+        kv_pages: UInt32 | None = None,
+        max_context: UInt32 | None = None,
+        kv_dtype: Literal["f16", "f32", "q8_0"] | None = None,
+        threads: Int32 | None = None,
+        arithmetic: Literal["exact", "fast"] | None = None,
+        activations: Literal["int8", "f32"] = "int8",
+        chunk_cap: UInt32 | None = None,
+        fusion: str | None = None,
+        cpu_kernels: str | None = None,
+        repack: bool = True,
+        mmap: bool = True,
+        prefix_cache: bool = True,
+        standard_gap_ms: UInt32 = 60,
+        queue_cap: UInt32 = 1024,
+        progress: bool | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
     ) -> None: ...
     def __enter__(self) -> Engine: ...
     def __exit__(self, *args: object) -> None: ...
@@ -275,9 +240,9 @@ class Engine:
     @property
     def models(self) -> list[str]: ...
     def drain(self, timeout_s: float | None = None) -> bool: ...
-    def start_trace(self, n_records: int = 1 << 18) -> None: ...
+    def start_trace(self, n_records: UInt32 = 262144) -> None: ...
     def stop_trace(self, path: str | PathLike[str]) -> None: ...
-    def trace(self, path: str | PathLike[str], n_records: int = 1 << 18) -> AbstractContextManager[Engine]: ...
+    def trace(self, path: str | PathLike[str], n_records: UInt32 = 262144) -> AbstractContextManager[Engine]: ...
     @property
     def tier(self) -> str: ...
     @property
@@ -293,7 +258,7 @@ class Engine:
     def tokenize(
         self, text: str, add_special: bool = True, parse_special: bool = True, model: str | None = None
     ) -> list[int]: ...
-    def detokenize(self, ids: Sequence[int], skip_special: bool = False, model: str | None = None) -> str: ...
+    def detokenize(self, ids: Sequence[TokenId], skip_special: bool = False, model: str | None = None) -> str: ...
     def apply_template(
         self,
         messages: Sequence[dict[str, Any]],
@@ -303,9 +268,15 @@ class Engine:
         **variables: Any,
     ) -> str: ...
     def logits(
-        self, token_ids: Sequence[int], which: str = "all", chunk: int | None = None, model: str | None = None
+        self,
+        token_ids: Sequence[TokenId],
+        which: Literal["all", "last"] = "all",
+        chunk: UInt32 | None = None,
+        model: str | None = None,
     ) -> npt.NDArray[np.float32]: ...
-    def hidden(self, token_ids: Sequence[int], layer: int, model: str | None = None) -> npt.NDArray[np.float32]: ...
+    def hidden(
+        self, token_ids: Sequence[TokenId], layer: Int32, model: str | None = None
+    ) -> npt.NDArray[np.float32]: ...
     def tenant(self, name: str, quota: TenantQuota | None = None) -> Tenant: ...
     @overload
     def generate(
@@ -332,33 +303,9 @@ class Engine:
         self, system: str | None = None, *, tenant: str | None = None, **parameters: Unpack[_Parameters]
     ) -> Conversation: ...
 
-class Difference:
-    """Two arrays, value by value."""
-
-    name: str  # "embed", "0", ..., "logits"
-    layer: int  # -1: the embeddings; n_layers: the logits
-    equal: bool  # within the tolerance
-    n_values: int
-    n_different: int  # by their bits
-    max_abs: float
-    mean_abs: float
-    histogram: dict[int, int]  # power of ten of |a - b| to the number of values, of those that differ
-
-class ValidateReport:
-    equal: bool
-    @property
-    def sides(self) -> tuple[str, str]: ...
-    token_ids: list[int]
-    tolerance: float
-    layers: list[Difference]
-    logits: Difference
-    n_rows: int
-    n_same_top: int
-    def to_json(self) -> dict[str, Any]: ...
-
 def validate(
     model: str | PathLike[str],
-    prompt: str | Sequence[int] | None = None,
+    prompt: str | Sequence[TokenId] | None = None,
     tiers: Sequence[str] = ("t_cpu", "t_cpu+fusion=0"),
     layers: str | Sequence[int | str] = "all",
     against: str | PathLike[str] | None = None,

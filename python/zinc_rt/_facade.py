@@ -1,12 +1,22 @@
 """Engine.generate, Engine.chat and Engine.conversation: generating without naming a tenant or a session."""
 
+from __future__ import annotations
+
 import concurrent.futures
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from . import errors
-from ._core import Completion, StreamEvent, TenantQuota
+from . import _check, errors
 from ._progress import Progress, wants_bar
+from ._signature import checks_arguments
+from .quota import TenantQuota
+from .results import Completion, StreamEvent
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._core import Engine, _Parameters
 
 TENANT = "default"
 _PLENTY = 1e9  # tokens a second: no limit of its own
@@ -37,8 +47,7 @@ def _own_session(engine, tenant):
 
 def _is_token_ids(value) -> bool:
     """Whether it is a sequence of at least one token id."""
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    return is_list and len(value) > 0 and all(type(v) is int for v in value)
+    return _check.is_sequence(value) and len(value) > 0 and all(map(_check.is_int, value))
 
 
 def _one(prompt, where: str) -> dict:
@@ -47,8 +56,8 @@ def _one(prompt, where: str) -> dict:
         return {"prompt": prompt}
     if _is_token_ids(prompt):
         return {"token_ids": list(prompt)}
-    kind = "an empty list" if prompt == [] else type(prompt).__name__
-    raise errors.InvalidArgument(f"[generate] {where} is {kind}; a str or a list of token ids is wanted")
+    kind = "an empty list" if _check.is_sequence(prompt) and len(prompt) == 0 else type(prompt).__name__
+    raise errors.InvalidArgument(f"[Engine.generate] {where} is {kind}; a str or a list of token ids is wanted")
 
 
 class _Batch:
@@ -114,10 +123,6 @@ def generate(engine, prompt, *, tenant: str | None = None, progress: bool | None
     """
     if isinstance(prompt, str) or _is_token_ids(prompt):
         return _own_session(engine, tenant).generate(**_one(prompt, "prompt"), **parameters)
-    if not isinstance(prompt, list | tuple):
-        raise errors.InvalidArgument(
-            f"[generate] prompt is {type(prompt).__name__}; a str, a list of token ids or a list of these is wanted"
-        )
     prompts = [_one(each, f"prompt[{index}]") for index, each in enumerate(prompt)]
     return _generate_all(engine, _own_session(engine, tenant), prompts, progress, parameters) if prompts else []
 
@@ -136,26 +141,29 @@ class Conversation:
     messages: the history, a list of {"role", "content"}; it may be read and changed between turns.
     """
 
-    def __init__(self, engine, system: str | None = None, *, tenant: str | None = None, **parameters):
+    @checks_arguments
+    def __init__(
+        self, engine: Engine, system: str | None = None, *, tenant: str | None = None, **parameters: Unpack[_Parameters]
+    ):
         self._session, self._parameters = _own_session(engine, tenant), parameters
-        self.messages: list[dict] = [{"role": "system", "content": system}] if system is not None else []
+        self.messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system is not None else []
 
     def _turn(self, text: str) -> list[dict]:
-        if not isinstance(text, str):
-            raise errors.InvalidArgument(f"[conversation] text is {type(text).__name__}; a str is wanted")
         return [*self.messages, {"role": "user", "content": text}]
 
     def _keep(self, turn: list[dict], answer: str) -> None:
         self.messages = [*turn, {"role": "assistant", "content": answer}]
 
-    def say(self, text: str, **parameters) -> Completion:
+    @checks_arguments
+    def say(self, text: str, **parameters: Unpack[_Parameters]) -> Completion:
         """Says something and returns the answer. The history grows by both, unless this raises."""
         turn = self._turn(text)
         completion = self._session.generate(messages=turn, **{**self._parameters, **parameters})
         self._keep(turn, completion.text)
         return completion
 
-    def stream(self, text: str, **parameters) -> Iterator[StreamEvent]:
+    @checks_arguments
+    def stream(self, text: str, **parameters: Unpack[_Parameters]) -> Iterator[StreamEvent]:
         """Says something and yields the events of the answer. A loop that is left keeps what was said so far."""
         turn = self._turn(text)
         with self._session.stream(messages=turn, **{**self._parameters, **parameters}) as stream:
@@ -164,6 +172,7 @@ class Conversation:
             finally:
                 self._keep(turn, stream.completion.text)
 
+    @checks_arguments
     def undo(self) -> bool:
         """Takes the last turn back: what was said, and its answer. False: there is none."""
         said = [i for i, message in enumerate(self.messages) if message["role"] == "user"]

@@ -22,6 +22,8 @@ from typing import Any, NoReturn
 
 from . import errors
 from ._http import MAX_HEAD, Connection
+from ._signature import checks_arguments
+from ._types import TokenId
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def _choice(choice: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _prompt(prompt: str | Sequence[int]) -> str | list[int]:
+def _prompt(prompt: str | Sequence[TokenId]) -> str | list[int]:
     return prompt if isinstance(prompt, str) else list(prompt)
 
 
@@ -190,6 +192,7 @@ class AsyncClient:
     heartbeats, so it bounds the wait for whole answers. ssl_context: for https, where the default will not do.
     """
 
+    @checks_arguments
     def __init__(
         self,
         url: str,
@@ -219,6 +222,7 @@ class AsyncClient:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @checks_arguments
     async def close(self) -> None:
         """Closes the connections that no request uses."""
         idle, self._idle = self._idle, []
@@ -230,38 +234,47 @@ class AsyncClient:
             except OSError:
                 pass  # the server was faster
 
+    @checks_arguments
     async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiAnswer:
         """Answers a conversation: /v1/chat/completions. Cancelling the task hangs up, which cancels the request."""
         return self._answer(
             await self._call("POST", "/v1/chat/completions", {"messages": list(messages), **parameters})
         )
 
-    async def generate(self, prompt: str | Sequence[int], **parameters: Any) -> ApiAnswer:
+    @checks_arguments
+    async def generate(self, prompt: str | Sequence[TokenId], **parameters: Any) -> ApiAnswer:
         """Goes on with a text, or with token ids: /v1/completions."""
         return self._answer(await self._call("POST", "/v1/completions", {"prompt": _prompt(prompt), **parameters}))
 
+    @checks_arguments
     def stream_chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiStream:
         """chat() in pieces."""
         return ApiStream(self, "/v1/chat/completions", {"messages": list(messages), **parameters})
 
-    def stream_generate(self, prompt: str | Sequence[int], **parameters: Any) -> ApiStream:
+    @checks_arguments
+    def stream_generate(self, prompt: str | Sequence[TokenId], **parameters: Any) -> ApiStream:
         """generate() in pieces."""
         return ApiStream(self, "/v1/completions", {"prompt": _prompt(prompt), **parameters})
 
+    @checks_arguments
     async def tokenize(self, text: str, **parameters: Any) -> list[int]:
         return (await self._call("POST", "/tokenize", {"prompt": text, **parameters}))["tokens"]
 
-    async def detokenize(self, token_ids: Sequence[int], **parameters: Any) -> str:
+    @checks_arguments
+    async def detokenize(self, token_ids: Sequence[TokenId], **parameters: Any) -> str:
         return (await self._call("POST", "/detokenize", {"tokens": list(token_ids), **parameters}))["prompt"]
 
+    @checks_arguments
     async def apply_template(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> str:
         """The prompt that the model sees for a conversation."""
         return (await self._call("POST", "/apply-template", {"messages": list(messages), **parameters}))["prompt"]
 
+    @checks_arguments
     async def models(self) -> list[dict[str, Any]]:
         """What is served."""
         return (await self._call("GET", "/v1/models"))["data"]
 
+    @checks_arguments
     async def usage(self, tenant: str = "me") -> dict[str, Any]:
         """What a tenant used; of others than the key's own with an admin's key."""
         return await self._call("GET", f"/v1/tenants/{urllib.parse.quote(tenant, safe='')}/usage")

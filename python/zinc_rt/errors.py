@@ -9,6 +9,10 @@ class InvalidArgument(ZincError, ValueError):
     """The request cannot be served as written."""
 
 
+class InvalidType(InvalidArgument, TypeError):
+    """A parameter that does not exist, is missing or has a value of a wrong type."""
+
+
 class NotFound(ZincError, FileNotFoundError):
     """A file, tensor, tier or name that does not exist."""
 

@@ -73,6 +73,9 @@ class Session {
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
+  const std::string& tenant_name() const;
+  const std::string& system() const { return system_; }
+
  private:
   std::shared_ptr<EngineCore> engine_;
   std::shared_ptr<TenantState> tenant_;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "gil.h"
+#include "values.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -53,8 +54,8 @@ inline void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
-py::object from_json(const std::string& text);  // json.loads
-std::string to_json(const py::handle& value);   // json.dumps
+py::object from_json(const std::string& text);                   // json.loads
+std::string to_json(const char* name, const py::handle& value);  // json.dumps; raises InvalidArgument with the name
 
 // Reads keyword arguments one by one into fields; None leaves the default.
 class Keywords {
@@ -66,7 +67,7 @@ class Keywords {
     if (const auto value = find(name); !value.is_none()) field = value.cast<T>();
   }
   py::object find(const char* name);  // None: it is not given
-  void check_all_taken() const;       // raises TypeError that names an argument which was not read
+  void check_all_taken() const;       // a name that is left is one that the stub has and nothing here reads
 
  private:
   const py::kwargs& kwargs_;
@@ -87,7 +88,6 @@ void forbid_pickle(Class& cls) {
 }
 
 void bind_engine(py::module_& m);
-void bind_request(py::module_& m);
 void bind_session(py::module_& m);
 void bind_tenant(py::module_& m);
 void bind_text(py::module_& m);

@@ -84,8 +84,9 @@ py::array_t<float> hidden(const Engine& self, const std::vector<std::int32_t>& i
 std::string apply_template(const Engine& self, const py::object& messages, const py::object& tools,
                            bool add_generation_prompt, const std::optional<std::string>& model,
                            const py::kwargs& kwargs) {
-  const auto messages_json = to_json(messages), tools_json = tools.is_none() ? std::string() : to_json(tools),
-             extra = kwargs.empty() ? std::string() : to_json(kwargs);
+  const auto messages_json = to_json("messages", messages),
+             tools_json = tools.is_none() ? std::string() : to_json("tools", tools),
+             extra = kwargs.empty() ? std::string() : to_json("variables", kwargs);
   return without_gil(
       [&] { return self.apply_template(messages_json, tools_json, add_generation_prompt, extra, model.value_or("")); });
 }
@@ -124,8 +125,9 @@ void bind_engine(py::module_& m) {
             without_gil([&] { return self.stop_trace(path.string()); });
           },
           py::arg("path"), "Writes Chrome trace JSON, which ui.perfetto.dev shows.")
-      .def_property_readonly("tier", &Engine::tier)
-      .def_property_readonly("arithmetic", &Engine::arithmetic)
+      .def_property_readonly("tier", &Engine::tier, "The hardware tier of the first model: t_cpu, t_cuda.")
+      .def_property_readonly("arithmetic", &Engine::arithmetic,
+                             "What is active: exact, or fast where it was asked for.")
       .def_property_readonly("vocab_size", [](const Engine& self) { return self.vocab_size(); })
       .def_property_readonly("model_dim", [](const Engine& self) { return self.model_dim(); })
       .def(
@@ -133,43 +135,50 @@ void bind_engine(py::module_& m) {
           [](const Engine& self, const std::optional<std::string>& model) {
             return from_json(to_json(unwrap(self.model_card(model.value_or("")))));
           },
-          model_arg)
+          model_arg, "What the model is: a dict of its family, sizes, formats, and what it runs on.")
       .def(
           "memory_plan",
           [](const Engine& self, const std::optional<std::string>& model) {
             return from_json(to_json(unwrap(self.memory_plan(model.value_or("")))));
           },
-          model_arg)
-      .def("stats",
-           [](const Engine& self) {
-             return from_json(to_json(without_gil([&]() -> Result<EngineStats> { return self.stats(); })));
-           })
+          model_arg, "Every region of memory and its bytes: a dict.")
+      .def(
+          "stats",
+          [](const Engine& self) {
+            return from_json(to_json(without_gil([&]() -> Result<EngineStats> { return self.stats(); })));
+          },
+          "Steps, slots, pages, queues and the prefix cache, in all and by model: a dict.")
       .def(
           "tokenize",
           [](const Engine& self, const std::string& text, bool add_special, bool parse_special,
              const std::optional<std::string>& model) {
             return unwrap(self.tokenize(text, add_special, parse_special, model.value_or("")));
           },
-          py::arg("text"), py::arg("add_special") = true, py::arg("parse_special") = true, model_arg)
+          py::arg("text"), py::arg("add_special") = true, py::arg("parse_special") = true, model_arg,
+          "Token ids of a text. parse_special: text such as <|end|> becomes the special token.")
       .def(
           "detokenize",
           [](const Engine& self, const std::vector<std::int32_t>& ids, bool skip_special,
              const std::optional<std::string>& model) {
             return replace_invalid_utf8(unwrap(self.detokenize(ids, skip_special, model.value_or(""))));
           },
-          py::arg("ids"), py::arg("skip_special") = false, model_arg)
+          py::arg("ids"), py::arg("skip_special") = false, model_arg,
+          "The text of token ids; bytes that are no UTF-8 become U+FFFD.")
       .def("apply_template", &apply_template, py::arg("messages"), py::arg("tools") = py::none(),
-           py::arg("add_generation_prompt") = true, model_arg)
+           py::arg("add_generation_prompt") = true, model_arg,
+           "The prompt that the model sees for a conversation; further keywords are variables of the template.")
       .def("logits", &logits, py::arg("token_ids"), py::arg("which") = "all", py::arg("chunk") = py::none(), model_arg,
            "Logits after each token: float32 [n, vocab_size].")
       .def("hidden", &hidden, py::arg("token_ids"), py::arg("layer"), model_arg,
            "The residual stream after a layer (-1: the embeddings): float32 [n, model_dim].")
       .def(
           "tenant",
-          [](Engine& self, const std::string& name, const std::optional<TenantQuota>& quota) {
+          [](Engine& self, const std::string& name, const py::object& object) {
+            const auto quota = object.is_none() ? std::nullopt : std::optional(to_quota(object));
             return without_gil([&] { return self.tenant(name, quota); });
           },
-          py::arg("name"), py::arg("quota") = py::none());
+          py::arg("name"), py::arg("quota") = py::none(),
+          "The tenant of this name, made on the first call; a quota replaces the one that it had.");
   forbid_pickle(engine);
 }
 

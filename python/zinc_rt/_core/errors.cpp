@@ -29,8 +29,15 @@ py::object from_json(const std::string& text) {
   return py::module_::import("json").attr("loads")(text);
 }
 
-std::string to_json(const py::handle& value) {
-  return py::module_::import("json").attr("dumps")(value, py::arg("allow_nan") = false).cast<std::string>();
+std::string to_json(const char* name, const py::handle& value) {
+  try {
+    return py::module_::import("json").attr("dumps")(value, py::arg("allow_nan") = false).cast<std::string>();
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) && !error.matches(PyExc_RecursionError))
+      throw;
+    const auto why = py::str(error.value()).cast<std::string>();
+    raise({StatusCode::kInvalidArgument, std::string(name) + " cannot be written as JSON: " + why, 0});
+  }
 }
 
 }  // namespace zinc_rt::python

@@ -19,9 +19,10 @@ int cli(const std::vector<std::string>& arguments) {
 
 PYBIND11_MODULE(_core, m) {
   using namespace zinc_rt::python;
+  pybind11::options options;
+  options.disable_function_signatures();  // the package gives them (_signature.py)
   m.attr("__version__") = zinc_rt::kVersion;
   bind_text(m);
-  bind_request(m);
   bind_session(m);
   bind_tenant(m);
   bind_engine(m);

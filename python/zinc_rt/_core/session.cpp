@@ -188,7 +188,12 @@ void bind_session(py::module_& m) {
       .def("submit", &submit, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
            py::arg("token_ids") = py::none(), py::kw_only(), py::arg("on_event"),
            "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
-           "the request as sink_failed.");
+           "the request as sink_failed.")
+      .def_property_readonly("tenant_name", &Session::tenant_name, "Whose work it is.")
+      .def_property_readonly(
+          "system",
+          [](const Session& self) { return self.system().empty() ? std::nullopt : std::optional(self.system()); },
+          "The message that is put before those of a request which has none of role system.");
   forbid_pickle(session);
 
   m.def(

@@ -36,45 +36,17 @@ py::object to_python(const TenantLedger& l) {
   return py::module_::import("zinc_rt.ledger").attr("TenantLedger")(**fields);
 }
 
-TenantQuota make_quota(const py::kwargs& kwargs) {
-  TenantQuota q;
-  Keywords keywords(kwargs);
-  keywords.take("max_concurrent_slots", q.max_concurrent_slots);
-  keywords.take("max_kv_pages", q.max_kv_pages);
-  keywords.take("reserved_kv_pages", q.reserved_kv_pages);
-  keywords.take("max_context_tokens", q.max_context_tokens);
-  keywords.take("decode_tokens_per_s", q.decode_tokens_per_s);
-  keywords.take("prefill_tokens_per_s", q.prefill_tokens_per_s);
-  keywords.take("weight", q.weight);
-  keywords.take("qos_class", q.qos_class);
-  keywords.take("isolation_group", q.isolation_group);
-  keywords.check_all_taken();
-  return q;
-}
-
 }  // namespace
 
 void bind_tenant(py::module_& m) {
-  py::class_<TenantQuota>(m, "TenantQuota", "What a tenant may use.")
-      .def(py::init(&make_quota))
-      .def_readwrite("max_concurrent_slots", &TenantQuota::max_concurrent_slots)
-      .def_readwrite("max_kv_pages", &TenantQuota::max_kv_pages)
-      .def_readwrite("reserved_kv_pages", &TenantQuota::reserved_kv_pages)
-      .def_readwrite("max_context_tokens", &TenantQuota::max_context_tokens)
-      .def_readwrite("decode_tokens_per_s", &TenantQuota::decode_tokens_per_s)
-      .def_readwrite("prefill_tokens_per_s", &TenantQuota::prefill_tokens_per_s)
-      .def_readwrite("weight", &TenantQuota::weight)
-      .def_readwrite("qos_class", &TenantQuota::qos_class)
-      .def_property(
-          "isolation_group",
-          [](const TenantQuota& q) {
-            return q.isolation_group.empty() ? std::nullopt : std::optional(q.isolation_group);
-          },
-          [](TenantQuota& q, std::optional<std::string> group) { q.isolation_group = group.value_or(""); });
   py::class_<Tenant, Held<Tenant>> tenant(m, "Tenant", "Whose work it is. Any thread.");
   tenant.def_property_readonly("name", &Tenant::name)
-      .def_property("quota", &Tenant::quota,
-                    [](Tenant& self, const TenantQuota& quota) { without_gil([&] { return self.set_quota(quota); }); })
+      .def("_quota", &Tenant::quota)
+      .def("_set_quota",
+           [](Tenant& self, const py::object& object) {
+             const auto quota = to_quota(object);
+             without_gil([&] { return self.set_quota(quota); });
+           })
       .def(
           "ledger",
           [](const Tenant& self) {
@@ -91,7 +63,8 @@ void bind_tenant(py::module_& m) {
           [](const Tenant& self, std::optional<std::string> system) {
             return unwrap(self.session(system.value_or("")));
           },
-          py::arg("system") = py::none());
+          py::arg("system") = py::none(),
+          "A conversation of the tenant's. system: the message that is put before those of a request which has none.");
   forbid_pickle(tenant);
 }
 

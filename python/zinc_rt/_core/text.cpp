@@ -1,4 +1,7 @@
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <filesystem>
 
 #include <nlohmann/json.hpp>
 
@@ -11,12 +14,12 @@
 namespace zinc_rt::python {
 namespace {
 
-Tokenizer open_tokenizer(const std::string& path) {
-  return unwrap(Tokenizer::from_metadata(unwrap(Weights::open_metadata(path))));
+Tokenizer open_tokenizer(const std::filesystem::path& path) {
+  return unwrap(Tokenizer::from_metadata(unwrap(Weights::open_metadata(path.string()))));
 }
 
 std::string render(const ChatTemplate& self, const py::kwargs& kwargs) {
-  const auto context = nlohmann::ordered_json::parse(to_json(kwargs), nullptr, false);
+  const auto context = nlohmann::ordered_json::parse(to_json("variables", kwargs), nullptr, false);
   if (context.is_discarded())
     raise({StatusCode::kInvalidArgument, "[chat_template] the arguments do not make valid JSON (lone surrogates?)", 0});
   Result<std::string> text;

@@ -1,0 +1,48 @@
+"""What Python adds to the native module, in the order in which it goes around it. Importing this does it."""
+
+from . import _core, _exit, _facade, _repr, _signature, _stream, errors, quota
+from ._progress import with_loading_bar
+from ._trace import trace
+
+CLASSES = [
+    _core.ChatTemplate,
+    _core.Engine,
+    _core.RequestHandle,
+    _core.Session,
+    _core.Stream,
+    _core.Tenant,
+    _core.Tokenizer,
+]
+# Classes that other objects make.
+MADE_BY = {
+    _core.RequestHandle: "Session.submit",
+    _core.Session: "Tenant.session",
+    _core.Stream: "Session.stream",
+    _core.Tenant: "Engine.tenant",
+}
+
+
+def _refuse_to_make(kind: type, maker: str) -> None:
+    def __init__(self, *_, **__):
+        raise errors.InvalidType(f"[{kind.__name__}] it is made by {maker}(), not by its class")
+
+    kind.__init__ = __init__
+
+
+def _install() -> None:
+    engine = _core.Engine
+    _stream.install(_core.Stream, _core.Session)
+    _facade.install(engine)
+    quota.install(_core.Tenant)
+    engine.trace = trace
+    engine.__init__ = with_loading_bar(engine.__init__)
+    engine.add_model = with_loading_bar(engine.add_model)
+    _exit.install(engine)
+    _repr.install()
+    for kind, maker in MADE_BY.items():
+        _refuse_to_make(kind, maker)
+    _signature.install(CLASSES)
+    _core.validate = _signature.checked(_core.validate, _signature.stub().signature(None, "validate"), "validate")
+
+
+_install()
