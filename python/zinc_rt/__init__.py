@@ -13,6 +13,7 @@ from .ledger import TenantLedger
 from .quota import TenantQuota
 from .report import Difference, ValidateReport
 from .results import Completion, StreamEvent, Timings, TokenLogprob, Usage
+from .timeline import Timeline
 
 __all__ = [
     "AsyncClient",
@@ -28,6 +29,7 @@ __all__ = [
     "Tenant",
     "TenantLedger",
     "TenantQuota",
+    "Timeline",
     "Timings",
     "TokenLogprob",
     "Tokenizer",

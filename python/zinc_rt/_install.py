@@ -1,8 +1,8 @@
 """What Python adds to the native module, in the order in which it goes around it. Importing this does it."""
 
-from . import _core, _exit, _facade, _repr, _signature, _stream, errors, quota
+from . import _core, _exit, _facade, _html, _repr, _signature, _stream, errors, quota
 from ._progress import with_loading_bar
-from ._trace import trace
+from ._trace import timeline, trace
 
 CLASSES = [
     _core.ChatTemplate,
@@ -34,7 +34,9 @@ def _install() -> None:
     _stream.install(_core.Stream, _core.Session)
     _facade.install(engine)
     quota.install(_core.Tenant)
-    engine.trace = trace
+    engine.trace, engine.timeline = trace, timeline
+    engine.model_card = _html.as_card(engine.model_card, _html.ModelCard)
+    engine.memory_plan = _html.as_card(engine.memory_plan, _html.MemoryPlan)
     engine.__init__ = with_loading_bar(engine.__init__)
     engine.add_model = with_loading_bar(engine.add_model)
     _exit.install(engine)

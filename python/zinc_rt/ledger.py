@@ -5,6 +5,8 @@
 
 from dataclasses import asdict, dataclass
 
+from ._html import table
+
 
 # The fields are those of zinc_rt/ledger.h. The extension passes all of them by name, so a field that one side lacks is
 # an error in every call.
@@ -42,3 +44,6 @@ class TenantLedger:
     def as_dict(self) -> dict[str, int | float]:
         """A flat dict of numbers in the order of the fields: a row of a table."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        return table("Ledger", self.as_dict())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _check, errors
+from ._html import table
 from ._signature import checks_arguments
 from ._types import UInt32
 
@@ -31,6 +32,9 @@ class TenantQuota:
     weight: float = 1.0  # of its share against other tenants
     qos_class: Literal["interactive", "standard", "batch"] = "standard"
     isolation_group: str | None = None  # tenants of one group share cached prefixes
+
+    def _repr_html_(self) -> str:
+        return table("Quota", _values(self))
 
     if not TYPE_CHECKING:  # type checkers would take any name for one that can be set
 
