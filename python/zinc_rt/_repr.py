@@ -6,21 +6,13 @@ from . import _core, errors
 def _engine(engine) -> str:
     if engine.closed:
         return "<zinc_rt.Engine, closed>"
-    try:
-        total = engine.stats()
-        models = ", ".join(engine.models)
-    except errors.ZincError as error:
-        return f"<zinc_rt.Engine, {error}>"
+    total, models = engine.stats(), ", ".join(engine.models)
     slots = f"{total['slots'] - total['slots_free']} of {total['slots']} slots in use, {total['waiting']} waiting"
     return f"<zinc_rt.Engine {models} on {engine.tier}, {engine.arithmetic} arithmetic: {slots}>"
 
 
 def _tenant(tenant) -> str:
-    quota = tenant.quota
-    try:
-        ledger = tenant.ledger()
-    except errors.ZincError as error:
-        return f"<zinc_rt.Tenant {tenant.name!r}, {error}>"
+    quota, ledger = tenant.quota, tenant.ledger()
     slots = f"{ledger.slots_now} of {quota.max_concurrent_slots} slots in use, {ledger.waiting_now} waiting"
     return f"<zinc_rt.Tenant {tenant.name!r}, {quota.qos_class}: {slots}, {ledger.tokens_generated} tokens generated>"
 
@@ -41,10 +33,25 @@ def _tokenizer(tokenizer) -> str:
     return f"<zinc_rt.Tokenizer of {tokenizer.n_vocab} tokens, bos {tokenizer.bos_id}, ends {ends}>"
 
 
+def _or_why_not(words):
+    """A repr must not raise, also of an engine that was closed or stayed in the parent of this process."""
+
+    def __repr__(thing) -> str:
+        try:
+            return words(thing)
+        except errors.ZincError as error:
+            return f"<zinc_rt.{type(thing).__name__}, {error}>"
+
+    return __repr__
+
+
 def install() -> None:
-    _core.Engine.__repr__ = _engine
-    _core.Tenant.__repr__ = _tenant
-    _core.Session.__repr__ = _session
-    _core.Stream.__repr__ = _generation
-    _core.RequestHandle.__repr__ = _generation
-    _core.Tokenizer.__repr__ = _tokenizer
+    for kind, words in (
+        (_core.Engine, _engine),
+        (_core.Tenant, _tenant),
+        (_core.Session, _session),
+        (_core.Stream, _generation),
+        (_core.RequestHandle, _generation),
+        (_core.Tokenizer, _tokenizer),
+    ):
+        kind.__repr__ = _or_why_not(words)

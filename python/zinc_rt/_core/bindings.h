@@ -3,9 +3,8 @@
 
 #include <pybind11/pybind11.h>
 
-#include <memory>
-
 #include "gil.h"
+#include "held.h"
 #include "values.h"
 #include "zinc_rt/status.h"
 
@@ -35,18 +34,6 @@ auto without_gil(Call&& call) {
   }();
   return unwrap(std::move(result));
 }
-
-// The last handle of an engine joins its threads, which may take as long as a step. It releases the GIL, so that Python
-// goes on meanwhile.
-struct DeleteWithoutGil {
-  template <class T>
-  void operator()(T* object) const {
-    const WithoutGil release;
-    delete object;
-  }
-};
-template <class T>
-using Held = std::unique_ptr<T, DeleteWithoutGil>;
 
 // A call that waits looks for Ctrl-C so often.
 inline constexpr double kSignalPollMs = 100;
@@ -86,6 +73,8 @@ void forbid_pickle(Class& cls) {
                          ": it holds a running engine's state; open it again instead");
   });
 }
+
+void forget_calls();  // in a forked child: those into Python that were under way (session.cpp)
 
 void bind_engine(py::module_& m);
 void bind_session(py::module_& m);

@@ -56,6 +56,11 @@ void add_model(Engine& self, const std::filesystem::path& path, const std::strin
   without_gil([&] { return self.add_model(path.string(), name, options); });
 }
 
+void close(Engine& self) {
+  const WithoutGil release;
+  self.close();
+}
+
 bool drain(Engine& self, std::optional<double> timeout_s) {
   for (double left = timeout_s.value_or(0) * 1e3;; left -= kSignalPollMs) {
     const double slice = timeout_s ? std::clamp(left, 0.0, kSignalPollMs) : kSignalPollMs;
@@ -94,18 +99,13 @@ std::string apply_template(const Engine& self, const py::object& messages, const
 }  // namespace
 
 void bind_engine(py::module_& m) {
-  const py::call_guard<WithoutGil> no_gil;
   const py::arg_v model_arg = py::arg("model") = py::none();
   py::class_<Engine, Held<Engine>> engine(
       m, "Engine", "Models, each on a tier, and the tenants that share them. Any thread; a thread of its own steps.");
   engine.def(py::init(&open), py::arg("model"), py::arg("tier") = "auto")
       .def("__enter__", [](py::object self) { return self; })
-      .def("__exit__",
-           [](Engine& self, const py::args&) {
-             const WithoutGil release;
-             self.close();
-           })
-      .def("close", &Engine::close, no_gil, "Ends what runs and frees the models; later calls raise Unavailable.")
+      .def("__exit__", unless_forked<Engine>(close))
+      .def("close", unless_forked<Engine>(close), "Ends what runs and frees the models; later calls raise Unavailable.")
       .def_property_readonly("closed", &Engine::is_closed)
       .def("add_model", &add_model, py::arg("path"), py::arg("name"), py::arg("tier") = "auto",
            "Loads a further model, with slots, pages and options of its own.")

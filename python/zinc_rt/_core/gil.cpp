@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -16,9 +17,9 @@ struct Returns {
   bool is_over = false;
   std::thread::id last;  // the thread that ends the interpreter
 };
+std::atomic<Returns*> present{new Returns};  // threads use it to the very end
 Returns& returns() {
-  static auto* const returns = new Returns;  // threads use it to the very end
-  return *returns;
+  return *present.load();
 }
 
 }  // namespace
@@ -36,6 +37,10 @@ WithoutGil::~WithoutGil() {
   PyEval_RestoreThread(state_);
   const std::lock_guard lock(r.mutex);
   if (--r.n_under_way == 0) r.none.notify_all();
+}
+
+void forget_waits() {
+  present.store(new Returns);
 }
 
 void end_waits() {

@@ -24,5 +24,7 @@ class WithoutGil {
 // later ones.
 // REQUIRES: the GIL; called by the thread that ends the interpreter.
 void end_waits();
+// In a forked child: forgets the threads that were on their way back in the parent.
+void forget_waits();
 
 }  // namespace zinc_rt::python

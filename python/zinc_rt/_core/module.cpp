@@ -21,6 +21,7 @@ PYBIND11_MODULE(_core, m) {
   using namespace zinc_rt::python;
   pybind11::options options;
   options.disable_function_signatures();  // the package gives them (_signature.py)
+  count_forks();
   m.attr("__version__") = zinc_rt::kVersion;
   bind_text(m);
   bind_session(m);

@@ -3,6 +3,7 @@
 
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -37,9 +38,9 @@ class Calls {
   bool is_over_ = false;
   int n_ = 0;
 };
+std::atomic<Calls*> present_calls{new Calls};  // threads use it to the very end
 Calls& calls() {
-  static auto* const calls = new Calls;  // threads use it to the very end
-  return *calls;
+  return *present_calls.load();
 }
 
 // Calls `f` with the GIL, unless the interpreter has ended.
@@ -146,6 +147,10 @@ bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
 
 }  // namespace
 
+void forget_calls() {
+  present_calls.store(new Calls);
+}
+
 void bind_session(py::module_& m) {
   const py::call_guard<WithoutGil> no_gil;
   py::class_<Stream, Held<Stream>> stream(
@@ -153,7 +158,7 @@ void bind_session(py::module_& m) {
   stream.def("__iter__", [](py::object self) { return self; })
       .def("__next__", &next_event)
       .def("__enter__", [](py::object self) { return self; })
-      .def("__exit__", [](Stream& self, const py::args&) { self.cancel(); })
+      .def("__exit__", unless_forked<Stream>([](Stream& self) { self.cancel(); }))
       .def("cancel", &Stream::cancel, no_gil, "Ends the generation within a step; finish_reason becomes cancelled.")
       .def(
           "fileno", &Stream::readable_fd,

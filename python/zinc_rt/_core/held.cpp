@@ -1,0 +1,37 @@
+#include "held.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+#include "bindings.h"
+
+namespace zinc_rt::python {
+namespace {
+
+std::atomic<unsigned> forks{0};
+
+}  // namespace
+
+unsigned n_forks() {
+  return forks.load(std::memory_order_relaxed);
+}
+
+void count_forks() {
+  // What a thread of the parent held when it forked is held for ever in the child.
+  pthread_atfork(nullptr, nullptr, [] {
+    forks.fetch_add(1, std::memory_order_relaxed);
+    forget_waits();
+    forget_calls();
+  });
+}
+
+void raise_forked() {
+  raise(
+      {StatusCode::kUnavailable,
+       "[engine] this process was forked, and the engine's threads are in its parent: open an engine in the child, or "
+       "start children with multiprocessing's \"spawn\"",
+       0});
+}
+
+}  // namespace zinc_rt::python
