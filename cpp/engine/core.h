@@ -62,6 +62,9 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
 
   // StepListener
   bool wants_logits(std::uint64_t user) const override;
+  bool has_processor(std::uint64_t user) const override;
+  bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
+  void no_token_left(std::uint64_t user) override;
   void on_logits(std::span<const LogitsRow> rows) override;
   bool is_held_up(std::uint64_t user) const override;
   void on_event(const sched::Event& event, sched::Micros now) override;

@@ -82,6 +82,32 @@ std::unique_ptr<TokenDetails> Generation::make_details(const LogitsRow& row) con
   return details;
 }
 
+void Generation::keep(Error error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  has_error_ = true;
+}
+
+bool Generation::process(std::span<const std::int32_t> tokens, std::span<float> logits) {
+  Status status;
+  try {
+    status = request_.logits_processor(tokens, logits);
+  } catch (const std::exception& error) {
+    status = fail(StatusCode::kInvalidArgument, "[logits_processor] {}", error.what());
+  } catch (...) {
+    status = fail(StatusCode::kInvalidArgument, "[logits_processor] it threw what is no exception");
+  }
+  if (!status) keep(std::move(status.error()));
+  return status.has_value();
+}
+
+void Generation::no_token_left() {
+  keep({StatusCode::kInvalidArgument,
+        "[logits_processor] the largest of the logits that it left, and logit_bias after it, is no finite number: no "
+        "token can be picked",
+        0});
+}
+
 void Generation::publish_prompt_logprobs() {
   if (scores_prompt()) completion_.prompt_logprobs = std::move(prompt_logprobs_);
 }
@@ -250,11 +276,7 @@ void Generation::end() {
 }
 
 void Generation::fail_with(Error error) {
-  {
-    const std::lock_guard lock(mutex_);
-    error_ = std::move(error);
-    has_error_ = true;
-  }
+  keep(std::move(error));
   finish_ = sched::Finish::kFault;
   end();
 }

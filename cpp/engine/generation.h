@@ -68,7 +68,10 @@ class Generation {
   // Step thread.
   bool is_held_up() const { return is_held_up_.load(std::memory_order_relaxed); }
   bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
-  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
+  bool has_processor() const { return request_.logits_processor != nullptr; }
+  bool process(std::span<const std::int32_t> tokens, std::span<float> logits);  // false: it failed
+  void no_token_left();                                                         // after process()
+  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;       // several threads may call it at once
   // For the tokens of the prompt from the second on, in order, before the first token or the end of the request.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
@@ -95,6 +98,7 @@ class Generation {
 
  private:
   bool scores_prompt() const { return request_.prompt_logprobs.has_value() && index_ == 0; }
+  void keep(Error error);  // what the request ends with
   void offer(StreamEvent event);
   void offer_held();
   void end();

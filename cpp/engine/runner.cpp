@@ -29,6 +29,10 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     }
     if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
+  input_.process = [this](std::uint32_t row, std::span<float> logits) {
+    const auto it = std::ranges::find(processed_, row, &Processed::row);
+    it->has_failed = !listener_->process(row_users_[row], it->tokens, logits);
+  };
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
@@ -49,6 +53,7 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
   input_.slots.clear();
   input_.outputs.clear();
   row_users_.clear();
+  processed_.clear();
   input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
   input_.rope_variants = slots.rope_variants();
   for (const sched::PlanItem& item : plan.items) {
@@ -70,6 +75,10 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
       row.bias = request.params.bias;
       if (request.bans_stops(row.position)) row.banned = request.params.stop_tokens;
       row.wants_logits = listener.wants_logits(request.params.user);
+      row.is_processed = listener.has_processor(request.params.user);
+      if (row.is_processed)
+        processed_.push_back({static_cast<std::uint32_t>(row_users_.size()), request.id,
+                              std::span(request.tokens).first(row.position), false});
       input_.outputs.push_back(row);
       row_users_.push_back(request.params.user);
     }
@@ -103,6 +112,16 @@ void ModelRunner::fill_scores(const sched::StepPlan& plan) {
 void ModelRunner::end_bad_scores() {
   for (std::size_t i = 0; i < score_requests_.size(); ++i)
     if (output_.tokens[n_picks_ + i] == kNoToken) scheduler_.cancel(score_requests_[i], sched::Finish::kBadLogits);
+}
+
+// A request whose processor failed, or left nothing that can be picked, ends before it gets a token.
+void ModelRunner::end_failed_processors() {
+  for (const Processed& p : processed_) {
+    const bool has_token = output_.tokens[p.row] != kNoToken;
+    if (has_token && !p.has_failed) continue;
+    if (!p.has_failed) listener_->no_token_left(row_users_[p.row]);
+    scheduler_.cancel(p.request, sched::Finish::kProcessorFailed);
+  }
 }
 
 Status ModelRunner::execute(const sched::StepPlan& plan) {
@@ -141,6 +160,7 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     if (status) {
       failed_in_a_row_ = 0;
       end_bad_scores();
+      end_failed_processors();
       scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);

@@ -25,6 +25,11 @@ class StepListener {
   virtual ~StepListener() = default;
   // Whether the request wants the logit rows of its tokens (on_logits); asked once a row.
   virtual bool wants_logits(std::uint64_t user) const = 0;
+  // Whether the request has a processor of logits; asked once a row. Then process() is called before each of its picks,
+  // and may change the logits; false: the request ends as processor_failed. no_token_left() is the same end.
+  virtual bool has_processor(std::uint64_t) const { return false; }
+  virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
+  virtual void no_token_left(std::uint64_t) {}
   // Rows of the present step. Those of a prompt come in order, beginning with the one that predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
   // Whether the sink of the request is full.
@@ -69,6 +74,7 @@ class ModelRunner {
   void fill(const sched::StepPlan& plan, StepListener& listener);
   void fill_scores(const sched::StepPlan& plan);
   void end_bad_scores();
+  void end_failed_processors();
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
@@ -81,6 +87,14 @@ class ModelRunner {
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> row_users_;  // by output row: first those that pick, then those of prompts that are scored
+  // A row whose logits a request changes before the pick.
+  struct Processed {
+    std::uint32_t row = 0;
+    sched::RequestId request = 0;
+    std::span<const std::int32_t> tokens;
+    bool has_failed = false;
+  };
+  std::vector<Processed> processed_;
   std::vector<std::int32_t> score_tokens_;  // by row of prompts that are scored
   std::vector<sched::RequestId> score_requests_;
   std::size_t n_picks_ = 0;

@@ -49,6 +49,18 @@ bool EngineCore::wants_logits(std::uint64_t user) const {
   return generations_[user].wants_row();
 }
 
+bool EngineCore::has_processor(std::uint64_t user) const {
+  return generations_[user].has_processor();
+}
+
+bool EngineCore::process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) {
+  return generations_[user].process(tokens, logits);
+}
+
+void EngineCore::no_token_left(std::uint64_t user) {
+  generations_[user].no_token_left();
+}
+
 bool EngineCore::is_held_up(std::uint64_t user) const {
   return generations_[user].is_held_up();
 }

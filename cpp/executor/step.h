@@ -20,6 +20,7 @@ struct OutputRow {
   std::uint32_t n_prompt = 0;             // how many of them are the prompt
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
   std::span<const std::int32_t> banned;   // never picked; kNoToken where all are banned
+  bool is_processed = false;              // StepInput::process changes its logits before the pick; costs two copies
   bool wants_logits = true;               // on_logits gets the row; on a GPU it costs time to bring it to the host
 };
 // The most entries that bias and banned of a row may have together.
@@ -49,6 +50,10 @@ struct StepInput {
   // Called with consecutive rows that want logits, in order: the index of the first row, and the logits of all of them,
   // row after row. The memory is valid during the call. It is set once by who wants logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
+
+  // Called for each row that is processed, in order, with its index and its logits to be changed, before any row of its
+  // group is picked. on_logits gets what was there before. It is set once, as on_logits.
+  std::function<void(std::uint32_t row, std::span<float> logits)> process;
 
   // Removes the tokens, the output rows and the views.
   void clear() {

@@ -217,8 +217,9 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
   std::uint32_t row = 0;
   for (const PlanItem& item : plan_.items) {
     Request& r = *slot_requests_[item.slot];
-    if (r.has_cancel && r.cancel == Finish::kBadLogits) {  // while its prompt was scored
-      finish(r, Finish::kBadLogits, now);
+    const bool has_failed = r.cancel == Finish::kBadLogits || r.cancel == Finish::kProcessorFailed;
+    if (r.has_cancel && has_failed) {  // while its prompt was scored, or its logits processed
+      finish(r, r.cancel, now);
     } else if (item.n_picks > 0) {
       r.prompt_done = true;
       for (std::uint32_t i = 0; i < item.n_picks; ++i)

@@ -7,8 +7,8 @@ namespace zinc_rt::sched {
 
 const char* to_string(Finish reason) {
   static constexpr const char* kNames[kFinishCount] = {
-      "stop",        "length",       "cancelled", "deadline",     "client_too_slow",
-      "sink_failed", "device_fault", "shutdown",  "out_of_pages", "bad_logits"};
+      "stop",         "length",   "cancelled",    "deadline",   "client_too_slow", "sink_failed",
+      "device_fault", "shutdown", "out_of_pages", "bad_logits", "processor_failed"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

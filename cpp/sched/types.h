@@ -47,8 +47,9 @@ enum class Finish : std::uint8_t {
   kShutdown,
   kOutOfPages,
   kBadLogits,  // no token could be picked: the largest logit was no finite number
+  kProcessorFailed,
 };
-inline constexpr std::size_t kFinishCount = 10;
+inline constexpr std::size_t kFinishCount = 11;
 const char* to_string(Finish reason);
 
 }  // namespace zinc_rt::sched

@@ -128,6 +128,7 @@ KINDS = {
     "str": Kind("a str", lambda value: isinstance(value, str), _unicode),
     "None": Kind("None", lambda value: value is None),
     "PathLike": Kind("a path", lambda value: isinstance(value, os.PathLike)),
+    "LogitsProcessor": Kind("a callable", callable),
     "Callable": Kind("a callable", callable),
     "Any": Kind("anything", lambda value: True),
     "object": Kind("anything", lambda value: True),

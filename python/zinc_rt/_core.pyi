@@ -13,7 +13,7 @@ import numpy.typing as npt
 from typing_extensions import Unpack
 
 from ._facade import Conversation
-from ._types import Int32, TokenId, UInt32, UInt64
+from ._types import Int32, LogitsProcessor, TokenId, UInt32, UInt64
 from .ledger import TenantLedger
 from .quota import TenantQuota
 from .report import ValidateReport
@@ -84,6 +84,7 @@ class _Parameters(TypedDict, total=False):
     presence_penalty: float  # 0.0
     frequency_penalty: float  # 0.0
     logit_bias: dict[TokenId, float] | None  # None
+    logits_processor: LogitsProcessor | Sequence[LogitsProcessor] | None  # None
     seed: UInt64 | None  # None
     stop: str | Sequence[str] | None  # ()
     include_stop_str_in_output: bool  # False
@@ -128,6 +129,7 @@ class Session:
         presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0,
         logit_bias: dict[TokenId, float] | None = None,
+        logits_processor: LogitsProcessor | Sequence[LogitsProcessor] | None = None,
         seed: UInt64 | None = None,
         stop: str | Sequence[str] | None = (),
         include_stop_str_in_output: bool = False,

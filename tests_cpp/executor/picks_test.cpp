@@ -60,6 +60,36 @@ TEST_P(Picks, SeveralOfASlotBesideOneThatDecodes) {
   }
 }
 
+// A row that is processed is picked from what that left; the others, and the logits that on_logits gets, are as before.
+TEST_P(Picks, AProcessedRowChangesItsOwnPickAlone) {
+  const auto executor = open(GetParam());
+  ASSERT_NE(executor, nullptr);
+  const auto a = prompt(kPrompt), b = prompt(7, 2), c = prompt(5, 3);
+  const auto run = [&](bool is_processed, std::vector<std::uint32_t>& rows) {
+    TestStep input;
+    append(input, a, 0, a.size(), 0, pages_from(0), false);
+    append(input, b, 0, b.size(), 1, pages_from(8), false);
+    append(input, c, 0, c.size(), 2, pages_from(16), false);
+    for (const std::size_t row : {0, 2}) input.outputs[row].is_processed = is_processed;
+    input.process = [&](std::uint32_t row, std::span<float> logits) {
+      rows.push_back(row);
+      std::ranges::fill(logits, 0.0f);
+      logits[100 + row] = 1.0f;
+    };
+    Outcome outcome;
+    step(*executor, std::move(input), outcome);
+    return outcome;
+  };
+  std::vector<std::uint32_t> rows;
+  const auto plain = run(false, rows);
+  EXPECT_TRUE(rows.empty());
+  const auto processed = run(true, rows);
+  EXPECT_EQ(rows, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_EQ(processed.tokens, (std::vector<std::int32_t>{100, plain.tokens[1], 102}));
+  EXPECT_EQ((Outcome{processed.logits, {}}), (Outcome{plain.logits, {}}));
+  EXPECT_EQ(run(false, rows), plain);
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Picks, ::testing::Values("llama_spm-f32", "qwen35-f32", "llama_k-Q4_K_M"),
                          [](const auto& info) {
                            auto name = info.param;

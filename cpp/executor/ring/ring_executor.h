@@ -50,6 +50,9 @@ class RingExecutor final : public Executor {
   // Floats of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
+  // Lets the caller change the rows that are processed, and keeps what they were; restore_rows() puts that back.
+  Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
+  Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
@@ -74,7 +77,8 @@ class RingExecutor final : public Executor {
   Views views_;
   StepCheck check_;
   std::uint32_t n_rope_variants_ = 1;
-  std::uint32_t drained_ = 0;  // entries of the output ring that were read
+  std::vector<float> row_, unprocessed_;  // scratch: one row, and the rows of a group
+  std::uint32_t drained_ = 0;             // entries of the output ring that were read
 };
 
 }  // namespace zinc_rt

@@ -109,6 +109,33 @@ Status RingExecutor::read_logits(const StepInput& input, std::size_t first, std:
   return {};
 }
 
+Status RingExecutor::process_rows(const StepInput& input, std::size_t first, std::size_t count) {
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  unprocessed_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!input.outputs[first + i].is_processed) continue;
+    const std::uint64_t at = offset + i * width * sizeof(float);
+    ZRT_TRY(const auto logits, read_floats("logits", at, width));
+    row_.assign(logits.begin(), logits.end());
+    unprocessed_.insert(unprocessed_.end(), row_.begin(), row_.end());
+    input.process(static_cast<std::uint32_t>(first + i), row_);
+    ZRT_CHECK_OK(ring_->write(regions_.at("logits"), at, std::as_bytes(std::span(row_))));
+  }
+  return {};
+}
+
+Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std::size_t count) {
+  const std::uint64_t width = prepared_.config.vocab_size, offset = prepared_.layout.places.at("out.logits").offset;
+  std::size_t n_before = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!input.outputs[first + i].is_processed) continue;
+    const auto row = std::span(unprocessed_).subspan(n_before++ * width, width);
+    if (input.outputs[first + i].wants_logits)
+      ZRT_CHECK_OK(ring_->write(regions_.at("logits"), offset + i * width * sizeof(float), std::as_bytes(row)));
+  }
+  return {};
+}
+
 Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check_.check(input));
@@ -126,8 +153,19 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
     const auto count =
         static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, input.outputs.size() - first));
     fill_outputs(input, first, count);
-    ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
+    const auto rows = std::span(input.outputs).subspan(first, count);
+    const bool is_processed = input.process && std::ranges::any_of(rows, &OutputRow::is_processed);
+    if (is_processed) {
+      const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
+      const auto picks = static_cast<std::uint32_t>(sample);
+      ZRT_CHECK_OK(run(batch, from, picks - from, {n_tokens, count}));
+      ZRT_CHECK_OK(process_rows(input, first, count));
+      ZRT_CHECK_OK(run(batch, picks, n_packets - picks, {n_tokens, count}));
+    } else {
+      ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
+    }
     ZRT_CHECK_OK(drain_tokens(count, output.tokens));
+    if (is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
     if (input.on_logits) ZRT_CHECK_OK(read_logits(input, first, count));
   }
   return {};

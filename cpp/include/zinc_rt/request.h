@@ -4,14 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "zinc_rt/status.h"
+
 namespace zinc_rt {
+
+// Changes the logits of a pick: the tokens so far, prompt first, and the model's logits after them. An error ends the
+// request.
+using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token_ids, std::span<float> logits)>;
 
 struct Request {
   // Just one of the three. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
@@ -53,6 +61,10 @@ struct Request {
   // By token id, -100 to 100: added to the model's logits before all else that this request asks for. Logprobs are
   // those of the model, without it. Up to 1024 entries.
   std::map<std::int32_t, float> logit_bias;
+  // Called before each pick, ahead of logit_bias, penalties and all else that this request asks for; logprobs and
+  // logits_hashes are those of the model, without it. It runs on the thread of the steps, so that every request of the
+  // engine waits for it: it must not call the engine. The others keep their bits.
+  LogitsProcessor logits_processor;
   std::optional<std::uint64_t> seed;         // absent: drawn at random and reported in Completion::seed
   std::vector<std::string> stop;             // the text ends before the first of them
   bool include_stop_str_in_output = false;   // the text ends behind it instead
@@ -99,8 +111,8 @@ struct Timings {
 struct Completion {
   std::string text;                     // without the end token; of the stop string: include_stop_str_in_output
   std::vector<std::int32_t> token_ids;  // all that were picked, the end token too
-  // stop, length, cancelled, deadline, client_too_slow or sink_failed; with an error bad_logits, device_fault, shutdown
-  // or out_of_pages; empty while it runs
+  // stop, length, cancelled, deadline, client_too_slow or sink_failed; with an error bad_logits, processor_failed,
+  // device_fault, shutdown or out_of_pages; empty while it runs
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;         // one a token when asked for
   std::vector<TokenLogprob> prompt_logprobs;  // one a prompt token when asked for; there with the first token's event

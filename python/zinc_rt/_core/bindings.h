@@ -8,10 +8,6 @@
 #include "values.h"
 #include "zinc_rt/status.h"
 
-namespace zinc_rt {
-struct Request;
-}
-
 namespace zinc_rt::python {
 
 namespace py = pybind11;
@@ -26,8 +22,13 @@ T unwrap(Result<T>&& result) {
   if constexpr (!std::is_void_v<T>) return *std::move(result);
 }
 
+// A processor of logits runs on the thread of the steps, so a call of the engine would wait for itself there.
+bool is_processing();
+[[noreturn]] void raise_processing();
+
 template <class Call>
 auto without_gil(Call&& call) {
+  if (is_processing()) raise_processing();
   auto result = [&] {
     const WithoutGil release;
     return call();
@@ -65,6 +66,8 @@ class Keywords {
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs);
 
+// A processor of logits that calls one Python function or each of a list of them, in order.
+LogitsProcessor python_processor(const py::object& function_or_list);
 // __reduce__ of classes that hold native state: they cannot be pickled.
 template <class Class>
 void forbid_pickle(Class& cls) {
@@ -73,8 +76,6 @@ void forbid_pickle(Class& cls) {
                          ": it holds a running engine's state; open it again instead");
   });
 }
-
-void forget_calls();  // in a forked child: those into Python that were under way (session.cpp)
 
 void bind_engine(py::module_& m);
 void bind_session(py::module_& m);

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "bindings.h"
+#include "calls.h"
 
 namespace zinc_rt::python {
 namespace {

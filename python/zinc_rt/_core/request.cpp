@@ -49,6 +49,8 @@ Request make_request(const py::object& prompt, const py::object& messages, const
   keywords.take("presence_penalty", r.presence_penalty);
   keywords.take("frequency_penalty", r.frequency_penalty);
   keywords.take("logit_bias", r.logit_bias);
+  if (const auto processor = keywords.find("logits_processor"); !processor.is_none())
+    r.logits_processor = python_processor(processor);
   keywords.take("seed", r.seed);
   if (const auto stop = keywords.find("stop"); py::isinstance<py::str>(stop))
     r.stop = {stop.cast<std::string>()};

@@ -3,56 +3,13 @@
 
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
 #include "bindings.h"
+#include "calls.h"
 
 namespace zinc_rt::python {
 namespace {
-
-// Calls into Python on threads of the engine. The interpreter's end waits for calls that are running, as it does for
-// Python's own threads; no call is made after it.
-class Calls {
- public:
-  bool enter() {
-    const std::lock_guard lock(mutex_);
-    if (!is_over_) ++n_;
-    return !is_over_;
-  }
-  void leave() {
-    const std::lock_guard lock(mutex_);
-    if (--n_ == 0) none_.notify_all();
-  }
-  bool end(double timeout_ms) {  // returns whether no call is running
-    std::unique_lock lock(mutex_);
-    is_over_ = true;
-    return none_.wait_for(lock, std::chrono::duration<double, std::milli>(timeout_ms), [&] { return n_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable none_;
-  bool is_over_ = false;
-  int n_ = 0;
-};
-std::atomic<Calls*> present_calls{new Calls};  // threads use it to the very end
-Calls& calls() {
-  return *present_calls.load();
-}
-
-// Calls `f` with the GIL, unless the interpreter has ended.
-template <class F>
-void in_python(F&& f) {
-  if (!calls().enter()) return;
-  struct Leave {
-    ~Leave() { calls().leave(); }
-  } leave;
-  const py::gil_scoped_acquire acquire;
-  f();
-}
 
 struct Taken {
   std::optional<StreamEvent> event;
@@ -147,10 +104,6 @@ bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
 
 }  // namespace
 
-void forget_calls() {
-  present_calls.store(new Calls);
-}
-
 void bind_session(py::module_& m) {
   const py::call_guard<WithoutGil> no_gil;
   py::class_<Stream, Held<Stream>> stream(
@@ -204,7 +157,7 @@ void bind_session(py::module_& m) {
   m.def(
       "_end_calls",
       [] {
-        while (!without_gil([]() -> Result<bool> { return calls().end(kSignalPollMs); })) check_signals();
+        while (!without_gil([]() -> Result<bool> { return end_calls(kSignalPollMs); })) check_signals();
         end_waits();
       },
       "The interpreter ends: callbacks under way are waited for, later ones are not made, waiting threads stay away.");
