@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -68,15 +69,25 @@ const CLI::App& deepest(const CLI::App& app) {
   return parsed.empty() ? app : deepest(*parsed.front());
 }
 
-// A near name for each option that no command knows.
-void suggest_options(const CLI::App& app) {
+// Each word that the command does not take, with a near option, or how a prompt is given where it looks like one.
+void print_unexpected(const CLI::App& app) {
   const auto& command = deepest(app);
+  std::string name = command.get_name();
+  for (const auto* parent = command.get_parent(); parent != nullptr; parent = parent->get_parent())
+    name = parent->get_name() + " " + name;
+  const bool has_prompt = command.get_option_no_throw("--prompt") != nullptr;
+  bool is_value = false;  // of an option that is not there
   for (const auto& word : app.remaining(true)) {
-    const auto name = word.substr(0, word.find('='));
-    if (!name.starts_with("--")) continue;
-    if (const auto near = near_name(name, option_names(command)); !near.empty())
-      fmt::print(stderr, "{}: did you mean {}?\n", name, near);
+    if (word.starts_with("-")) {
+      const auto option = word.substr(0, word.find('='));
+      fmt::print(stderr, "{}: there is no option {}{}\n", name, option, did_you_mean(option, option_names(command)));
+      is_value = true;
+    } else if (!std::exchange(is_value, false)) {
+      fmt::print(stderr, "{}: \"{}\" is not expected{}\n", name, word,
+                 has_prompt ? "; a text to go on with is -p TEXT, a message --chat TEXT" : "");
+    }
   }
+  fmt::print(stderr, "{} --help lists what there is.\n", name);
 }
 
 int run_command(int argc, const char* const* argv) {
@@ -109,9 +120,10 @@ int run_command(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    if (code != 0) suggest_options(app);
-    return code == 0 ? kDone : kBadUsage;
+    const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if (!is_unexpected && app.exit(error) == 0) return kDone;
+    if (app.remaining_size(true) > 0) print_unexpected(app);
+    return kBadUsage;
   }
   return exit;
 }

@@ -103,7 +103,7 @@ Result<int> run(RunOptions& o) {
     print_json(completion);
     return kDone;
   }
-  fmt::print("\n");
+  ZRT_CHECK_OK(print_now("\n"));  // before the line on stderr, also where both go into one pipe
   const auto& t = completion.timings;
   fmt::print(stderr, "[{} prompt tokens, {:.1f} tokens/s; {} generated, {:.1f} tokens/s; {}; tier {}, arithmetic {}]\n",
              completion.usage.prompt_tokens, t.prefill_tokens_per_s, completion.usage.completion_tokens,
