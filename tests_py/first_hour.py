@@ -87,6 +87,7 @@ SHELL = [
     Shell("zinc-rt validate $PLAIN --prompt Hello --tiers t_cpu,t_cpu+kernel=ref", 2, err=("cpu_kernels=SET",)),
     Shell("zinc-rt tiers", out=("t_cpu", "chosen: ")),
     Shell("zinc-rt tiers --env", out=("ZINC_RT_TIER", "ZINC_RT_MODELS")),
+    Shell("ZINC_RT_API_KEY=sesame zinc-rt tiers --env | grep -c sesame", 1, out=("0",)),
     # Models by name.
     Shell("zinc-rt models", out=("No models in", "zinc-rt pull NAME")),
     Shell("zinc-rt models --catalogue", out=("smollm2:135m", "OWNER/REPO")),

@@ -15,13 +15,13 @@ namespace {
 int print_env(bool json) {
   auto list = nlohmann::ordered_json::array();
   for (const auto& variable : options::variables()) {
+    const bool is_set = options::is_set(variable.name);
+    const auto value = is_set && variable.is_secret ? std::string("(set)") : options::get(variable.name);
     if (!json)
       fmt::print("{:26} {:8} {}{}\n", variable.name, variable.fallback, variable.help,
-                 options::is_set(variable.name) ? fmt::format(" [now: {}]", options::get(variable.name)) : "");
-    list.push_back({{"name", variable.name},
-                    {"default", variable.fallback},
-                    {"help", variable.help},
-                    {"value", options::get(variable.name)}});
+                 is_set ? fmt::format(" [now: {}]", value) : "");
+    list.push_back(
+        {{"name", variable.name}, {"default", variable.fallback}, {"help", variable.help}, {"value", value}});
   }
   if (json) fmt::print("{}\n", list.dump());
   return kDone;
