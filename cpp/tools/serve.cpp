@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,12 +113,31 @@ int reload(server::Server& server, const ServeOptions& o) {
   return kDone;
 }
 
-Result<int> serve(ServeOptions& o) {
-  // Blocked before any thread is there, so that this one alone takes them.
+constexpr int kSignals[] = {SIGTERM, SIGINT, SIGHUP};
+
+// A thread that was there before, as numpy's are in `python -m zinc_rt serve`, blocks no signal. One that is given one
+// blocks them from then on, and hands it back to the process.
+void hand_back(int signal, siginfo_t*, void* context) {
+  for (const int each : kSignals) sigaddset(&static_cast<ucontext_t*>(context)->uc_sigmask, each);
+  kill(getpid(), signal);
+}
+
+// Blocks them before a thread of ours is there, so that this one alone takes them.
+sigset_t take_signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  for (const int each : kSignals) sigaddset(&signals, each);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  struct sigaction action{};
+  action.sa_sigaction = hand_back;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  action.sa_mask = signals;
+  for (const int each : kSignals) sigaction(each, &action, nullptr);
+  return signals;
+}
+
+Result<int> serve(ServeOptions& o) {
+  const auto signals = take_signals();
   signal(SIGPIPE, SIG_IGN);
   if (!o.log_format.empty()) setenv("ZINC_RT_LOG_FORMAT", o.log_format.c_str(), 1);  // before anything reads it
   raise_descriptor_limit();
