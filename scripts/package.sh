@@ -8,7 +8,7 @@ usage: bash scripts/package.sh [deb] [tarball]
 Builds zinc-rt (build/release) and makes, of both or of the one that is named, in build/release/packages:
   zinc-rt_VERSION_ARCH.deb                 for the release of Debian or Ubuntu that this machine has: the program, its manual page,
                                            completions of bash, zsh and fish, and the service zinc-rt, which is off at first
-  zinc-rt-VERSION-linux-PROCESSOR.tar.gz   the same, with its libraries beside it, for any Linux whose C library is as new as this one's
+  zinc-rt-VERSION-linux-PROCESSOR.tar.gz   the same, with its libraries beside it, for any Linux with the glibc and libstdc++ that are said at the end
 
 In the environment: ZRT_CUDA=ON or OFF, with or without the GPU tier, else it is built where nvcc is; ZRT_CUDA_ARCHITECTURES="86 89"
 adds machine code for these to that for 9.0a and the PTX that all later than 8.0 compile at the first start.

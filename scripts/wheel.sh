@@ -7,7 +7,7 @@ usage: bash scripts/wheel.sh [PYTHON...]
 
 Makes a wheel for each Python interpreter that is named (python3 if none; 3.10 or later), in build/wheels. A wheel holds the package,
 the command zinc-rt, and every library that they want but the C and C++ runtimes. Its name says the oldest C library (glibc) that
-it runs with, which is the one of the machine that makes it: make it on the oldest system that shall have it (Debian 12: 2.36).
+it runs with, which the machine that makes it decides: make it on the oldest system that shall have it (on Debian 12: 2.35).
 One wheel is for one version of Python; pybind11 has no stable ABI.
 
 In the environment: ZRT_CUDA=ON or OFF, with or without the GPU tier, else it is built where nvcc is; ZRT_CUDA_ARCHITECTURES="86 89"
