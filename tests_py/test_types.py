@@ -11,6 +11,7 @@ import pytest
 
 import zinc_rt
 from zinc_rt import _core, _install, _signature
+from zinc_rt._fields import ServerFields
 
 TYPOS = pathlib.Path(__file__).resolve().parent / "data" / "typos.py"
 CLASSES = {kind.__name__: kind for kind in _install.CLASSES}
@@ -85,6 +86,15 @@ def test_names_and_defaults_of_generating_agree():
             if p.kind is p.KEYWORD_ONLY and name != "max_models"
         }
         assert {name: re.sub(r"'", '"', text) for name, text in keywords.items()} == fields
+
+
+def test_the_servers_fields_are_those_of_its_page():
+    page = (pathlib.Path(__file__).resolve().parent.parent / "docs" / "server.md").read_text()
+    fields = re.search(r"## Fields\n(.*?)\n\n", page, re.S)[1]
+    named = {name for name in re.findall(r"`(\w+)`", fields) if name != "enable_thinking"}
+    # These have parameters of their own, and `model` says to whom the request goes.
+    given = {"messages", "prompt", "stream", "default_sampling"}
+    assert named - given == set(ServerFields.__annotations__) - {"model"}
 
 
 def test_defaults_are_those_of_the_engine(tiny_model):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import os
 import reprlib
@@ -160,6 +161,7 @@ def _alternatives(node: ast.expr) -> list[Kind]:
     return [KINDS.get(name) or _class(name)]
 
 
+@functools.cache
 def alternatives(annotation: str) -> list[Kind]:
     """What an annotation allows."""
     return _joined(_alternatives(ast.parse(annotation, mode="eval").body))

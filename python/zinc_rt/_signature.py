@@ -11,6 +11,7 @@ import difflib
 import functools
 import inspect
 import pathlib
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -19,18 +20,12 @@ from . import _check, errors
 # Typed dicts of the stub: which signature has their names with the defaults.
 WHOLE = {"_Parameters": ("Session", "generate"), "_ModelOptions": ("Engine", "__init__")}
 F = TypeVar("F", bound=Callable)
+_INTEGER = re.compile(rf"\b({'|'.join(_check.INTEGERS)})\b")
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def _default(node: ast.expr | None) -> Any:
     return inspect.Parameter.empty if node is None else ast.literal_eval(node)
-
-
-class _Plain(ast.NodeTransformer):
-    """Annotations as people read them."""
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name("int") if node.id in _check.INTEGERS else node
 
 
 def _annotation(node: ast.expr | None) -> Any:
@@ -61,6 +56,7 @@ class Stub:
     def names(self) -> Iterator[tuple[str | None, str]]:
         return iter(self._functions)
 
+    @functools.cache  # noqa: B019 (there is one stub)
     def signature(self, owner: str | None, name: str) -> inspect.Signature:
         """Of overloads, which have the same parameters, the types of all."""
         nodes = self._functions[owner, name]
@@ -94,9 +90,9 @@ class Stub:
 
     def expanded(self, parameter: inspect.Parameter) -> list[inspect.Parameter]:
         """Of **parameters: Unpack[_Parameters] the parameters one by one."""
-        if not str(parameter.annotation).startswith("Unpack["):
+        typed_dict = str(parameter.annotation).removeprefix("Unpack[").removesuffix("]")
+        if typed_dict not in WHOLE:
             return [parameter]
-        typed_dict = parameter.annotation.removeprefix("Unpack[").removesuffix("]")
         whole = self.signature(*WHOLE[typed_dict]).parameters
         return [whole[name] for name in self._typed_dicts[typed_dict]]
 
@@ -106,10 +102,11 @@ def stub() -> Stub:
     return Stub(pathlib.Path(__file__).with_name("_core.pyi").read_text(encoding="utf-8"))
 
 
-def readable(signature: inspect.Signature) -> inspect.Signature:
+def _readable(signature: inspect.Signature) -> inspect.Signature:
+    """With annotations as people read them."""
+
     def plain(annotation: Any) -> Any:
-        is_text = isinstance(annotation, str)
-        return ast.unparse(_Plain().visit(ast.parse(annotation, mode="eval"))) if is_text else annotation
+        return _INTEGER.sub("int", annotation) if isinstance(annotation, str) else annotation
 
     parameters = [p.replace(annotation=plain(p.annotation)) for p in signature.parameters.values()]
     return signature.replace(parameters=parameters, return_annotation=plain(signature.return_annotation))
@@ -181,7 +178,7 @@ def checked(call: F, signature: inspect.Signature, place: str) -> F:
     wrapper.__qualname__ = f"{place}.__init__" if call.__name__ == "__init__" else place
     wrapper.__doc__ = call.__doc__
     wrapper.__module__ = "zinc_rt"
-    wrapper.__signature__ = readable(signature)
+    wrapper.__signature__ = _readable(signature)
     return wrapper
 
 

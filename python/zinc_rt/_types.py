@@ -1,10 +1,11 @@
 """Types of arguments. Integers are named by the width that the engine keeps them in; _check.py knows their ranges."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 UInt32 = int
 UInt64 = int
@@ -13,4 +14,4 @@ TokenId = int
 
 # Takes the token ids so far, prompt first (int32), and the model's logits after them (float32), which it may change; or
 # it returns others.
-LogitsProcessor = Callable[[npt.NDArray[np.int32], npt.NDArray[np.float32]], Any]
+LogitsProcessor = Callable[["npt.NDArray[np.int32]", "npt.NDArray[np.float32]"], Any]

@@ -18,12 +18,17 @@ import ssl
 import urllib.parse
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import errors
 from ._http import MAX_HEAD, Connection
 from ._signature import checks_arguments
 from ._types import TokenId
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._fields import ServerFields
 
 
 @dataclass(frozen=True)
@@ -235,24 +240,24 @@ class AsyncClient:
                 pass  # the server was faster
 
     @checks_arguments
-    async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiAnswer:
+    async def chat(self, messages: Sequence[dict[str, Any]], **parameters: Unpack[ServerFields]) -> ApiAnswer:
         """Answers a conversation: /v1/chat/completions. Cancelling the task hangs up, which cancels the request."""
         return self._answer(
             await self._call("POST", "/v1/chat/completions", {"messages": list(messages), **parameters})
         )
 
     @checks_arguments
-    async def generate(self, prompt: str | Sequence[TokenId], **parameters: Any) -> ApiAnswer:
+    async def generate(self, prompt: str | Sequence[TokenId], **parameters: Unpack[ServerFields]) -> ApiAnswer:
         """Goes on with a text, or with token ids: /v1/completions."""
         return self._answer(await self._call("POST", "/v1/completions", {"prompt": _prompt(prompt), **parameters}))
 
     @checks_arguments
-    def stream_chat(self, messages: Sequence[dict[str, Any]], **parameters: Any) -> ApiStream:
+    def stream_chat(self, messages: Sequence[dict[str, Any]], **parameters: Unpack[ServerFields]) -> ApiStream:
         """chat() in pieces."""
         return ApiStream(self, "/v1/chat/completions", {"messages": list(messages), **parameters})
 
     @checks_arguments
-    def stream_generate(self, prompt: str | Sequence[TokenId], **parameters: Any) -> ApiStream:
+    def stream_generate(self, prompt: str | Sequence[TokenId], **parameters: Unpack[ServerFields]) -> ApiStream:
         """generate() in pieces."""
         return ApiStream(self, "/v1/completions", {"prompt": _prompt(prompt), **parameters})
 

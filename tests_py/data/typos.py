@@ -44,4 +44,9 @@ Tokenizer("m.gguf").encode("a", add_specials=True)  # wrong
 print(tenant.ledger().tokens_genrated, tenant.ledger().tokens_generated)  # wrong
 zinc_rt.validate("m.gguf", "a", tier=("t_cpu", "t_cpu"))  # wrong
 zinc_rt.AsyncClient("http://localhost", apikey="a")  # wrong
+client = zinc_rt.AsyncClient("http://localhost", api_key="a")
+client.stream_chat([{"role": "user", "content": "a"}], max_token=3)  # wrong
+client.stream_generate("a", temperature="hot")  # wrong
+client.stream_generate([1, 2], temperature=0.5, model="m")
+session.generate("a", logits_processor=3)  # wrong
 zinc_rt.errors.InvalidArgumnt("a")  # wrong

@@ -1,0 +1,47 @@
+"""Fields of the server's requests, for type checkers: docs/server.md says what each means, the server checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict
+
+
+class ServerFields(TypedDict, total=False):
+    model: str
+    max_tokens: int
+    max_completion_tokens: int
+    min_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    typical_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: dict[str, float]
+    seed: int
+    n: int
+    stop: str | Sequence[str]
+    stop_token_ids: Sequence[int]
+    include_stop_str_in_output: bool
+    skip_special_tokens: bool
+    ignore_eos: bool
+    logprobs: bool | int
+    top_logprobs: int
+    prompt_logprobs: int
+    echo: bool
+    tools: Sequence[dict[str, Any]]
+    tool_choice: Literal["auto", "none"]
+    chat_template_kwargs: dict[str, Any]
+    add_generation_prompt: bool
+    continue_final_message: bool
+    reasoning_effort: str
+    include_reasoning: bool
+    service_tier: str
+    cache_salt: str
+    deadline_ms: float
+    return_token_ids: bool
+    timings: bool
+    user: str
+    metadata: dict[str, Any]
