@@ -120,6 +120,15 @@ def test_objects_say_what_they_are(tiny_model):
     assert "closed" in repr(tenant) or "al'ice" in repr(tenant)
 
 
+def test_what_could_not_be_opened_says_so(tmp_path):
+    """As tracebacks show it."""
+    for kind in (zinc_rt.Engine, zinc_rt.Tokenizer):
+        with pytest.raises(errors.NotFound) as raised:
+            kind(tmp_path / "none.gguf")
+        shown = [frame.frame.f_locals["self"] for frame in raised.traceback if "self" in frame.frame.f_locals]
+        assert shown and {repr(thing) for thing in shown} == {f"<zinc_rt.{kind.__name__}, not open>"}
+
+
 def test_loading_shows_a_bar_where_it_is_asked_for(tiny_model, capfd):
     seen = []
     with zinc_rt.Engine(tiny_model, progress=True, on_progress=lambda done, total: seen.append(done)) as engine:

@@ -1,6 +1,20 @@
 """What native objects say of themselves."""
 
+import functools
+import weakref
+
 from . import _core, errors
+
+_made = weakref.WeakSet()  # what a constructor has finished
+
+
+def _notes(make):
+    @functools.wraps(make)
+    def __init__(self, *args, **kwargs):
+        make(self, *args, **kwargs)
+        _made.add(self)
+
+    return __init__
 
 
 def _engine(engine) -> str:
@@ -34,9 +48,14 @@ def _tokenizer(tokenizer) -> str:
 
 
 def _or_why_not(words):
-    """A repr must not raise, also of an engine that was closed or stayed in the parent of this process."""
+    """A repr must not raise, also of an engine that was closed or stayed in the parent of this process.
+
+    Debuggers and tracebacks also show what a constructor failed to make: there is nothing behind it to be asked.
+    """
 
     def __repr__(thing) -> str:
+        if type(thing) in (_core.Engine, _core.Tokenizer) and thing not in _made:
+            return f"<zinc_rt.{type(thing).__name__}, not open>"
         try:
             return words(thing)
         except errors.ZincError as error:
@@ -55,3 +74,5 @@ def install() -> None:
         (_core.Tokenizer, _tokenizer),
     ):
         kind.__repr__ = _or_why_not(words)
+    for kind in (_core.Engine, _core.Tokenizer):
+        kind.__init__ = _notes(kind.__init__)
