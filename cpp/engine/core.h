@@ -39,6 +39,12 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
                                     std::uint32_t chunk);
   Result<std::vector<float>> hidden(Model& model, std::span<const std::int32_t> ids, int layer);
 
+  // prefix_file.cpp: the KV of a prompt as a file; both return how many tokens it has
+  Result<std::uint32_t> save_prefix(const TenantState& tenant, Request request, const std::string& system,
+                                    const std::string& path);
+  Result<std::uint32_t> load_prefix(const TenantState& tenant, const std::string& path, const std::string& model,
+                                    const std::string& salt);
+
   // submit.cpp
   Result<std::vector<std::shared_ptr<Generation>>> submit(const std::shared_ptr<TenantState>& tenant, Request request,
                                                           const std::string& system, std::uint32_t session,

@@ -141,6 +141,15 @@ Result<Session> Tenant::session(std::string system) const {
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
     : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
 
+Result<std::uint32_t> Session::save_prefix(Request request, const std::string& path) const {
+  return engine_->save_prefix(*tenant_, std::move(request), system_, path);
+}
+
+Result<std::uint32_t> Session::load_prefix(const std::string& path, const std::string& model,
+                                           const std::string& cache_salt) const {
+  return engine_->load_prefix(*tenant_, path, model, cache_salt);
+}
+
 const std::string& Session::tenant_name() const {
   return tenant_->name;
 }

@@ -52,6 +52,9 @@ class Model {
   PrefillMode prefill_mode() const { return prefill_mode_; }
   int n_threads() const { return n_threads_; }  // that its work on the host may use
   const ModelCard& card() const { return card_; }
+  // Tells models apart: a hash of all tensors' names, types and shapes, and of a sample of their bytes. REQUIRES: the
+  // turn, loaded.
+  std::string fingerprint() const;
   const ModelMemory& memory() const { return memory_; }
   const std::string& template_text() const { return template_text_; }
   std::uint64_t allocated_bytes() const { return allocated_bytes_; }

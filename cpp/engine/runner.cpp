@@ -233,6 +233,14 @@ Status ModelRunner::run(std::uint32_t slot, std::span<const std::int32_t> ids, s
   return executor_.step(leased_input_, output);
 }
 
+Status ModelRunner::read_pages(std::uint32_t slot, std::span<std::byte> to) {
+  return executor_.read_pages(scheduler_.leased_pages(slot).first(to.size() / executor_.info().page_bytes), to);
+}
+
+Status ModelRunner::write_pages(std::uint32_t slot, std::span<const std::byte> from) {
+  return executor_.write_pages(scheduler_.leased_pages(slot).first(from.size() / executor_.info().page_bytes), from);
+}
+
 Result<std::vector<float>> ModelRunner::hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                                std::size_t n, std::uint32_t rope_variant, int layer) {
   fill_leased(slot, ids, begin, n, rope_variant);

@@ -61,6 +61,10 @@ class ModelRunner {
   Result<std::vector<float>> hidden(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin,
                                     std::size_t n, std::uint32_t rope_variant, int layer);
 
+  // The first pages of a leased slot to and from the host, as many as the bytes are.
+  Status read_pages(std::uint32_t slot, std::span<std::byte> to);
+  Status write_pages(std::uint32_t slot, std::span<const std::byte> from);
+
   double busy_us() const { return busy_us_; }  // spent in steps; models take turns by it
   void set_busy_us(double us) { busy_us_ = us; }
   // Steps that failed on the device; in a row: since the last one that did not.

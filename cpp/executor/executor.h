@@ -3,6 +3,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -77,11 +78,22 @@ class Executor {
   // Copies whole KV pages. All pairs are copied at once, between two steps. Errors: kInvalidArgument for a page that
   // does not exist, and for one that is written and named again.
   virtual Status copy_pages(std::span<const PageCopy> copies) = 0;
+  // Copies whole KV pages to and from memory of the host, info().page_bytes each, between two steps. Only an executor of
+  // the same tier, model and kv_dtype can read the bytes. Errors: kInvalidArgument for a page that does not exist or
+  // another number of bytes; kUnavailable for an executor that has no such pages.
+  virtual Status read_pages(std::span<const std::uint32_t>, std::span<std::byte>) { return no_page_copies(); }
+  virtual Status write_pages(std::span<const std::uint32_t>, std::span<const std::byte>) { return no_page_copies(); }
   // The variant of the RoPE tables for a text of n_tokens (StepInput::rope_variants).
   virtual std::uint32_t rope_variant(std::uint64_t n_tokens) const = 0;
   // Runs the layers up to and including `layer` (-1: the embedding alone) and returns the residual stream, [n tokens,
   // model_dim]. Errors: also kUnavailable for an executor that has none.
   virtual Result<std::vector<float>> hidden(const StepInput& input, int layer) = 0;
+
+ private:
+  Status no_page_copies() const {
+    return std::unexpected(
+        Error{StatusCode::kUnavailable, "[executor] tier " + info().tier + " gives no KV pages to the host", 0});
+  }
 };
 
 // Opens a model file on the tier that options.tier names, by the executor that has it (registry.h). Errors name the

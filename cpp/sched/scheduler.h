@@ -141,6 +141,11 @@ class Scheduler {
   // Takes a slot and pages that belong to no request, for diagnostics. Errors: kExhausted with both numbers.
   Result<std::uint32_t> lease(std::uint32_t n_tokens);
   void give_back_lease(std::uint32_t slot);
+  std::span<const std::uint32_t> leased_pages(std::uint32_t slot) const { return slots_.pages(slot); }
+  // Gives the pages of a lease to the prefix cache of a tenant, as the KV of these tokens. REQUIRES: whole pages of
+  // tokens, no more than the lease has.
+  void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
+                     std::span<const std::int32_t> tokens);
   // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses. Returns how many pages that
   // freed.
   std::uint32_t flush_prefixes(TenantId tenant);
@@ -225,6 +230,7 @@ class Scheduler {
   std::uint64_t owner_of(TenantId tenant) const;
   std::uint32_t flush_owner(std::uint64_t owner);
   mem::PrefixCache::Node root_of(const Request& request);
+  mem::PrefixCache::Node root_of(TenantId tenant, std::uint32_t variant, const std::string& salt);
   void drop_unused_roots();
   std::uint64_t available_pages(TenantId tenant) const;
   std::uint32_t take_page(const Request& request);

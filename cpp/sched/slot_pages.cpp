@@ -16,7 +16,11 @@ std::uint64_t Scheduler::owner_of(TenantId tenant) const {
 }
 
 Node Scheduler::root_of(const Request& r) {
-  const auto [it, is_new] = roots_.try_emplace({owner_of(r.params.tenant), variant_of(r), r.params.cache_salt}, kNone);
+  return root_of(r.params.tenant, variant_of(r), r.params.cache_salt);
+}
+
+Node Scheduler::root_of(TenantId tenant, std::uint32_t variant, const std::string& salt) {
+  const auto [it, is_new] = roots_.try_emplace({owner_of(tenant), variant, salt}, kNone);
   if (!is_new) return it->second;
   const Node root = it->second = prefixes_.add_scope();
   prefixes_.pin(root);
@@ -170,6 +174,26 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
     r.checkpoint = kNone;
   }
   if (r.n_done == r.n_prompt) publish_tail(r);
+}
+
+void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
+                              std::span<const std::int32_t> tokens) {
+  Node node = root_of(tenant, variant_of(tokens.size()), salt);
+  prefixes_.pin(node);
+  const auto pages = slots_.pages(slot);
+  for (std::size_t i = 0; i * kPageTokens < tokens.size(); ++i) {
+    pages_.set_token_count(pages[i], kPageTokens);
+    const Node next = prefixes_.extend(node, tokens.subspan(i * kPageTokens, kPageTokens), pages[i]);
+    if (next == kNone) {
+      ++stats_.internal_errors;
+      break;
+    }
+    prefixes_.pin(next);
+    prefixes_.unpin(node);
+    node = next;
+  }
+  prefixes_.unpin(node);
+  tenants_.note_room();
 }
 
 // The cache already has the same tokens in another page. The slot goes on with that page, which its path pins anyway,

@@ -99,6 +99,20 @@ class _Parameters(TypedDict, total=False):
     stream_capacity: UInt32 | None  # None
 
 class Session:
+    def save(
+        self,
+        path: str | PathLike[str],
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
+        *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        chat_template_kwargs: dict[str, Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool = False,
+        model: str | None = None,
+    ) -> int: ...
+    def load(self, path: str | PathLike[str], *, model: str | None = None, cache_salt: str | None = None) -> int: ...
     @property
     def tenant_name(self) -> str: ...
     @property

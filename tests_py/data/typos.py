@@ -48,5 +48,7 @@ client = zinc_rt.AsyncClient("http://localhost", api_key="a")
 client.stream_chat([{"role": "user", "content": "a"}], max_token=3)  # wrong
 client.stream_generate("a", temperature="hot")  # wrong
 client.stream_generate([1, 2], temperature=0.5, model="m")
+session.save("prefix.bin", pront="a")  # wrong
+session.load("prefix.bin", salt="a")  # wrong
 session.generate("a", logits_processor=3)  # wrong
 zinc_rt.errors.InvalidArgumnt("a")  # wrong

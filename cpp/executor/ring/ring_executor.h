@@ -25,6 +25,8 @@ class RingExecutor final : public Executor {
   Status step(const StepInput& input, StepOutput& output) override;
   Status copy_state(std::span<const StateCopy> copies) override;
   Status copy_pages(std::span<const PageCopy> copies) override;
+  Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
+  Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override;
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override;
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
 
@@ -54,6 +56,7 @@ class RingExecutor final : public Executor {
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status drain_tokens(std::size_t count, std::vector<std::int32_t>& tokens);
+  Status check_pages(std::span<const std::uint32_t> pages, std::size_t n_bytes) const;
   template <class Copy>
   Status copy_entries(const ring::PacketBatch& batch, std::span<const Copy> copies);
 

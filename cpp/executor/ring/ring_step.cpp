@@ -191,6 +191,33 @@ Status RingExecutor::copy_pages(std::span<const PageCopy> copies) {
   return copy_entries(page_copy_, copies);
 }
 
+Status RingExecutor::check_pages(std::span<const std::uint32_t> pages, std::size_t n_bytes) const {
+  if (n_bytes != pages.size() * info_.page_bytes)
+    return fail(StatusCode::kInvalidArgument, "[executor] {} bytes for {} pages of {}", n_bytes, pages.size(),
+                info_.page_bytes);
+  for (const std::uint32_t page : pages)
+    if (page >= info_.n_pages)
+      return fail(StatusCode::kInvalidArgument, "[executor] page {}, there are {}", page, info_.n_pages);
+  return {};
+}
+
+Status RingExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
+  ZRT_CHECK_OK(check_pages(pages, to.size()));
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    ZRT_TRY(const auto page, ring_->read(regions_.at("kv_pages"), pages[i] * info_.page_bytes, info_.page_bytes));
+    std::ranges::copy(page, to.begin() + static_cast<std::ptrdiff_t>(i * info_.page_bytes));
+  }
+  return {};
+}
+
+Status RingExecutor::write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) {
+  ZRT_CHECK_OK(check_pages(pages, from.size()));
+  for (std::size_t i = 0; i < pages.size(); ++i)
+    ZRT_CHECK_OK(ring_->write(regions_.at("kv_pages"), pages[i] * info_.page_bytes,
+                              from.subspan(i * info_.page_bytes, info_.page_bytes)));
+  return {};
+}
+
 Result<std::vector<float>> RingExecutor::hidden(const StepInput& input, int layer) {
   ZRT_CHECK_OK(check_.check(input));
   if (layer < -1 || layer >= static_cast<int>(prepared_.config.n_layers))

@@ -73,6 +73,15 @@ class Session {
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
 
+  // Writes the KV of a prompt to a file, in whole pages of 16 tokens; of the request its prompt, messages or token_ids,
+  // what belongs to these, and the model count. load_prefix puts such a file into the tenant's prefix cache, from which
+  // requests that begin so take it, with the bits that they would compute. Both give the number of tokens. Errors:
+  // kCorrupt for a file that is no such or damaged, kInvalidArgument for one of another model, tier, kv_dtype, arithmetic
+  // or layout, which it names; kUnavailable for models with recurrent layers.
+  Result<std::uint32_t> save_prefix(Request request, const std::string& path) const;
+  Result<std::uint32_t> load_prefix(const std::string& path, const std::string& model = {},
+                                    const std::string& cache_salt = {}) const;
+
   const std::string& tenant_name() const;
   const std::string& system() const { return system_; }
 

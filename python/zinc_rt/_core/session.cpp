@@ -2,8 +2,10 @@
 #include "zinc_rt/session.h"
 
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "bindings.h"
 #include "calls.h"
@@ -86,6 +88,12 @@ RequestHandle submit(const Session& self, const py::object& prompt, const py::ob
   return without_gil([&] { return self.submit(request, make_callback_sink(std::move(callback), capacity)); });
 }
 
+std::uint32_t save(const Session& self, const std::filesystem::path& path, const py::object& prompt,
+                   const py::object& messages, const py::object& token_ids, const py::kwargs& kwargs) {
+  Request request = make_request(prompt, messages, token_ids, kwargs);
+  return without_gil([&] { return self.save_prefix(std::move(request), path.string()); });
+}
+
 bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -147,6 +155,20 @@ void bind_session(py::module_& m) {
            py::arg("token_ids") = py::none(), py::kw_only(), py::arg("on_event"),
            "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
            "the request as sink_failed.")
+      .def("save", &save, py::arg("path"), py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
+           py::arg("token_ids") = py::none(),
+           "Computes the KV of a prompt and writes it to a file, in whole pages of 16 tokens; gives their number.")
+      .def(
+          "load",
+          [](const Session& self, const std::filesystem::path& path, const std::optional<std::string>& model,
+             const std::optional<std::string>& cache_salt) {
+            return without_gil(
+                [&] { return self.load_prefix(path.string(), model.value_or(""), cache_salt.value_or("")); });
+          },
+          py::arg("path"), py::kw_only(), py::arg("model") = py::none(), py::arg("cache_salt") = py::none(),
+          "Puts a saved prefix into the tenant's prefix cache; gives its number of tokens. A file of another model, "
+          "tier, "
+          "kv_dtype or arithmetic is refused by name.")
       .def_property_readonly("tenant_name", &Session::tenant_name, "Whose work it is.")
       .def_property_readonly(
           "system",
