@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -187,3 +188,14 @@ def test_a_catalogue_name_becomes_an_alias(zinc, hub, weights):
     hub.repositories["bartowski/SmolLM2-135M-Instruct-GGUF"] = {"SmolLM2-135M-Instruct-Q8_0.gguf": weights}
     assert "zinc-rt chat smollm2:135m" in zinc("pull", "smollm2:135m").stdout
     assert zinc("run", "smollm2:135m", "-p", "a", "-n", "1", "--ignore-eos").returncode == 0
+
+
+def test_python_finds_names_too(zinc, tiny_model):
+    zinc.folder.mkdir()
+    shutil.copy(tiny_model, zinc.folder / "one.gguf")
+    script = "import sys, zinc_rt\nwith zinc_rt.Engine(sys.argv[1]) as e: print(e.generate('a', max_tokens=2).usage)"
+    env = os.environ | {"ZINC_RT_MODELS": str(zinc.folder)}
+    run = [sys.executable, "-c", script]
+    assert subprocess.run([*run, "ONE"], env=env, timeout=120).returncode == 0
+    near = subprocess.run([*run, "onee"], env=env, capture_output=True, text=True, timeout=120)
+    assert "NotFound" in near.stderr and "did you mean one?" in near.stderr

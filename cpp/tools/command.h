@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "tools/cli.h"
 #include "zinc_rt/engine.h"
 #include "zinc_rt/status.h"
 
@@ -59,8 +60,6 @@ struct ModelOptions {
 };
 // `names`: of the option that names the model. REQUIRES: options outlives app.
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names = "-m,--model,model");
-// The path of a model that is named by a path, or by a name of the models folder. Errors: kNotFound for names.
-Result<std::string> model_path(const std::string& path_or_name);
 // Opens it with a progress bar on stderr when that is a terminal or --progress is given.
 Result<Engine> open_engine(ModelOptions& options);
 

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "bindings.h"
+#include "tools/cli.h"
 #include "zinc_rt/engine.h"
 
 namespace zinc_rt::python {
@@ -47,7 +48,11 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
 
 Engine open(const std::filesystem::path& model, const std::string& tier, const py::kwargs& kwargs) {
   const auto options = make_options(tier, kwargs);
-  return without_gil([&] { return Engine::open(model.string(), options); });
+  return without_gil([&]() -> Result<Engine> {
+    const auto path = tools::model_path(model.string());  // a path, or a name of the models folder
+    if (!path) return std::unexpected(path.error());
+    return Engine::open(*path, options);
+  });
 }
 
 void add_model(Engine& self, const std::filesystem::path& path, const std::string& name, const std::string& tier,
