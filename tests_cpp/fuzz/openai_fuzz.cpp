@@ -1,6 +1,8 @@
 // Any bytes as a body of the API: read or refused with a message, by each of the three readers.
 #include <cstdint>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "server/openai_request.h"
 #include "server/reasoning.h"
@@ -13,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!body && body.error().message.empty()) std::abort();
   if (!body || !body->is_object()) return 0;
   for (const auto read : {parse_chat, parse_completion, parse_generate}) {
-    const auto call = read(*body, {});
+    std::vector<std::string> ignored;
+    const auto call = read(*body, {}, size % 2 == 0 ? &ignored : nullptr);
     if (!call && (call.error().status != 400 || call.error().message.empty())) std::abort();
     if (call && call->requests.empty()) std::abort();
     error_json(call ? ApiError() : call.error());
