@@ -44,4 +44,7 @@ class ServerFields(TypedDict, total=False):
     return_token_ids: bool
     timings: bool
     user: str
+    safety_identifier: str
+    prompt_cache_key: str
+    response_format: dict[str, Any]  # of type text; others are refused
     metadata: dict[str, Any]
