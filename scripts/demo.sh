@@ -15,14 +15,7 @@ source "$(dirname "$0")/lib.sh"
 
 need_packages "${BUILD_PACKAGES[@]}"
 need_model || die "the model could not be fetched"
-# The demo needs no test library; a build folder that scripts/test.sh configured stays as it is, and needs its libraries.
-options=()
-if grep -qs '^ZRT_TESTS:BOOL=ON' build/release/CMakeCache.txt; then
-  need_packages "${TEST_PACKAGES[@]}"
-else
-  options=(-DZRT_TESTS=OFF)
-fi
-build release zinc-rt -- "${options[@]}"
+build_program
 ZINC=$ROOT/build/release/bin/zinc-rt
 QUESTION=${1:-What is the capital of France, and what is it known for?}
 say "asking: $QUESTION"

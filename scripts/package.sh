@@ -29,13 +29,7 @@ done
 
 need_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}"
 cuda_for_others
-options=()
-if grep -qs '^ZRT_TESTS:BOOL=ON' build/release/CMakeCache.txt; then
-  need_packages "${TEST_PACKAGES[@]}"
-else
-  options=(-DZRT_TESTS=OFF)
-fi
-build release zinc-rt -- "${options[@]}"
+build_program
 rm -rf build/release/packages
 for generator in "${generators[@]}"; do
   cpack --config build/release/CPackConfig.cmake -G "$generator" >build/package.log 2>&1 || { cat build/package.log >&2; die "cpack failed"; }

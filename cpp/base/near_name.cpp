@@ -1,17 +1,12 @@
 #include "base/near_name.h"
 
 #include <algorithm>
-#include <cctype>
 #include <vector>
+
+#include "base/letter_case.h"
 
 namespace zinc_rt {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 // Optimal string alignment, three rows of its table at a time.
 std::size_t edits(const std::string& a, const std::string& b) {
@@ -34,12 +29,12 @@ std::size_t edits(const std::string& a, const std::string& b) {
 std::string near_name(std::string_view given, std::span<const std::string> names) {
   constexpr std::size_t kLongest = 200;  // the table has as many entries as the product of two lengths
   if (given.size() > kLongest) return {};
-  const auto wanted = lower(given);
+  const auto wanted = to_lower(given);
   std::size_t least = std::min<std::size_t>(2, given.size() / 3) + 1;
   std::string best;
   for (const auto& name : names) {
     if (name.size() > kLongest) continue;
-    const auto n = edits(wanted, lower(name));
+    const auto n = edits(wanted, to_lower(name));
     if (n < least) least = n, best = name;
   }
   return best;

@@ -14,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/letter_case.h"
 
 namespace zinc_rt::client {
 namespace {
@@ -271,9 +272,7 @@ class ClientOf final : public HttpClient {
   static void tell_head(State& state, const http::response<http::string_body>& message) {
     Headers headers;
     for (const auto& field : message) {
-      std::string name(field.name_string());
-      std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-      headers.emplace_back(std::move(name), std::string(field.value()));
+      headers.emplace_back(to_lower(std::string_view(field.name_string())), std::string(field.value()));
     }
     if (state.events.on_head) state.events.on_head(static_cast<int>(message.result_int()), headers);
   }

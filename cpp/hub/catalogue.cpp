@@ -1,7 +1,8 @@
 #include "hub/catalogue.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/letter_case.h"
 
 namespace zinc_rt::hub {
 namespace {
@@ -34,12 +35,8 @@ std::span<const CatalogueEntry> catalogue() {
 }
 
 const CatalogueEntry* catalogue_entry(std::string_view name) {
-  const auto same = [&](const CatalogueEntry& entry) {
-    return std::ranges::equal(
-        entry.name, name, {}, [](unsigned char c) { return std::tolower(c); },
-        [](unsigned char c) { return std::tolower(c); });
-  };
-  const auto* found = std::ranges::find_if(kCatalogue, same);
+  const auto* found =
+      std::ranges::find_if(kCatalogue, [&](const auto& entry) { return equals_in_any_case(entry.name, name); });
   return found == std::end(kCatalogue) ? nullptr : found;
 }
 

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/letter_case.h"
 #include "base/options.h"
+#include "hub/json_fields.h"
 #include "hub/store.h"
 
 namespace zinc_rt::hub {
@@ -19,22 +21,6 @@ using Json = nlohmann::json;
 
 // Where a repository has several files and no quant is named, the first of these that it has.
 constexpr std::string_view kPreferred[] = {"Q4_K_M", "Q8_0", "Q4_0", "Q5_K_M", "Q6_K", "BF16", "F16", "F32"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-std::string text_at(const Json& json, const char* key) {
-  const auto at = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
-}
-
-std::uint64_t number_at(const Json& json, const char* key) {
-  const auto at = json.is_object() ? json.find(key) : json.end();
-  return json.is_object() && at != json.end() && at->is_number_unsigned() ? at->get<std::uint64_t>() : 0;
-}
 
 std::string without_slash(std::string text) {
   while (text.ends_with('/')) text.pop_back();
@@ -60,7 +46,7 @@ struct Candidate {
 
 // Whether a file's name has the quant as a word of its own.
 bool has_quant(std::string_view path, std::string_view quant) {
-  const auto name = lower(last_part(path)), wanted = lower(quant);
+  const auto name = to_lower(last_part(path)), wanted = to_lower(quant);
   const auto is_edge = [](char c) { return c == '-' || c == '.' || c == '_'; };
   for (auto at = name.find(wanted); at != std::string::npos; at = name.find(wanted, at + 1)) {
     const auto end = at + wanted.size();
@@ -114,7 +100,7 @@ Result<std::vector<NamedFile>> of_hugging_face(const Reference& reference) {
     Candidate file;
     file.path = text_at(entry, "path");
     file.bytes = number_at(entry, "size");
-    const auto name = lower(last_part(file.path));
+    const auto name = to_lower(last_part(file.path));
     // Projectors of images lie beside models.
     if (text_at(entry, "type") != "file" || !name.ends_with(".gguf") || name.starts_with("mmproj")) continue;
     if (!is_good_name(file.path)) continue;

@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/letter_case.h"
 #include "base/near_name.h"
 #include "base/options.h"
 #include "base/output_file.h"
 #include "hub/catalogue.h"
+#include "hub/json_fields.h"
 
 namespace zinc_rt::hub {
 namespace {
@@ -23,22 +26,11 @@ using Json = nlohmann::ordered_json;
 constexpr int kDeepest = 4;  // folders below the folder that are looked into
 constexpr std::string_view kConfigOfMlc = "mlc-chat-config.json";
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 // A small JSON object of a file; an empty one where there is none or it is damaged.
 Json object_in(const fs::path& file) {
   std::ifstream in(file);
   auto json = in ? Json::parse(in, nullptr, false) : Json();
   return json.is_object() ? json : Json::object();
-}
-
-std::string text_at(const Json& json, const char* key) {
-  const auto at = json.find(key);
-  return at != json.end() && at->is_string() ? at->get<std::string>() : std::string();
 }
 
 // -00001-of-00003 at the end of a name; 0: it has none.
@@ -56,12 +48,20 @@ fs::path sidecar_of(const fs::path& file) {
   return out += ".json";
 }
 
+std::string now_text() {
+  char text[32];
+  const auto now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
 // Aliases by name, in lower case.
 std::map<std::string, std::string> read_aliases(const fs::path& folder) {
   std::map<std::string, std::string> out;
   const auto json = object_in(folder / "aliases.json");
   for (const auto& [alias, of] : json.items())
-    if (of.is_string()) out[lower(alias)] = of.get<std::string>();
+    if (of.is_string()) out[to_lower(alias)] = of.get<std::string>();
   return out;
 }
 
@@ -145,23 +145,23 @@ std::vector<StoredModel> Store::list() const {
   if (folder_.empty()) return found;
   look_into(folder_, 0, found);
   std::map<std::string, int> n_of_name;
-  for (const auto& model : found) ++n_of_name[lower(model.name)];
+  for (const auto& model : found) ++n_of_name[to_lower(model.name)];
   const auto aliases = read_aliases(folder_);
   for (auto& model : found) {
-    if (n_of_name[lower(model.name)] > 1)
+    if (n_of_name[to_lower(model.name)] > 1)
       model.name = (model.path.parent_path().lexically_relative(folder_) / model.name).lexically_normal().string();
     for (const auto& [alias, of] : aliases)
-      if (lower(of) == lower(model.name)) model.aliases.push_back(alias);
+      if (to_lower(of) == to_lower(model.name)) model.aliases.push_back(alias);
   }
-  std::ranges::sort(found, {}, [](const StoredModel& model) { return lower(model.name); });
+  std::ranges::sort(found, {}, [](const StoredModel& model) { return to_lower(model.name); });
   return found;
 }
 
 Result<StoredModel> Store::find(std::string_view name) const {
-  const auto wanted = lower(name);
+  const auto wanted = to_lower(name);
   std::vector<std::string> names;
   for (auto& model : list()) {
-    if (lower(model.name) == wanted || std::ranges::find(model.aliases, wanted) != model.aliases.end()) return model;
+    if (to_lower(model.name) == wanted || std::ranges::find(model.aliases, wanted) != model.aliases.end()) return model;
     names.push_back(model.name);
     names.insert(names.end(), model.aliases.begin(), model.aliases.end());
   }
@@ -186,25 +186,33 @@ Result<std::string> Store::path_of(const std::string& path_or_name) const {
   return std::unexpected(found.error());
 }
 
+Status Store::note_source(const fs::path& file, const std::string& source, const std::string& url,
+                          const std::string& sha256, std::uint64_t bytes) {
+  ZRT_TRY(auto out, OutputFile::create(sidecar_of(file).string()));
+  const Json words{{"source", source}, {"url", url}, {"sha256", sha256}, {"bytes", bytes}, {"fetched", now_text()}};
+  ZRT_CHECK_OK(out.write(words.dump(2) + "\n"));
+  return out.commit();
+}
+
 Status Store::add_alias(const std::string& alias, std::string_view model) const {
   if (!is_good_name(alias))
     return fail(StatusCode::kInvalidArgument,
                 "[models] \"{}\" is no good name: 1 to 200 letters, digits and . _ - : / wanted", alias.substr(0, 200));
   ZRT_TRY(const auto of, find(model));
   for (const auto& other : list())
-    if (lower(other.name) == lower(alias))
+    if (to_lower(other.name) == to_lower(alias))
       return fail(StatusCode::kInvalidArgument, "[models] a model has the name {}: {}", alias, other.path.string());
   auto aliases = read_aliases(folder_);
-  aliases[lower(alias)] = of.name;
+  aliases[to_lower(alias)] = of.name;
   return write_aliases(folder_, aliases);
 }
 
 Result<StoredModel> Store::remove(std::string_view name) const {
   ZRT_TRY(auto model, find(name));
   auto aliases = read_aliases(folder_);
-  const bool is_alias = lower(model.name) != lower(name);
+  const bool is_alias = to_lower(model.name) != to_lower(name);
   if (is_alias) {
-    aliases.erase(lower(name));
+    aliases.erase(to_lower(name));
     ZRT_CHECK_OK(write_aliases(folder_, aliases));
     model.files.clear();
     return model;
@@ -217,7 +225,7 @@ Result<StoredModel> Store::remove(std::string_view name) const {
     fs::remove(file, why);
     if (why) return fail(StatusCode::kUnavailable, "[models] {}: {}", file.string(), why.message());
   }
-  if (std::erase_if(aliases, [&](const auto& entry) { return lower(entry.second) == lower(model.name); }) > 0)
+  if (std::erase_if(aliases, [&](const auto& entry) { return to_lower(entry.second) == to_lower(model.name); }) > 0)
     ZRT_CHECK_OK(write_aliases(folder_, aliases));
   return model;
 }

@@ -40,6 +40,9 @@ class Store {
   // with .gguf and names no model is a path. Errors: of find().
   Result<std::string> path_of(const std::string& path_or_name) const;
 
+  // Writes beside a file of a model from where it came, for list(). Errors: kUnavailable.
+  static Status note_source(const std::filesystem::path& file, const std::string& source, const std::string& url,
+                            const std::string& sha256, std::uint64_t bytes);
   // Errors: kInvalidArgument for a name that a model has, or that is no good name; of find() for `model`.
   Status add_alias(const std::string& alias, std::string_view model) const;
   // Removes an alias, or a model with its files, what is beside them and its aliases. Errors: of find(); kUnavailable

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/letter_case.h"
 #include "base/log.h"
 #include "base/thread_name.h"
 #include "server/core.h"
@@ -86,11 +87,6 @@ std::string id_of(const HttpRequest& request) {
     return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
   });
   return is_good ? std::string(given) : new_id();
-}
-
-bool equals_in_any_case(std::string_view a, std::string_view b) {
-  const auto lower = [](unsigned char c) { return std::tolower(c); };
-  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 bool is_loopback(std::string_view name) {

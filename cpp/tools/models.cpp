@@ -3,12 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/output_file.h"
 #include "hub/catalogue.h"
 #include "hub/remote.h"
 #include "hub/store.h"
@@ -143,14 +141,6 @@ struct PullOptions {
   bool progress = false, json = false;
 };
 
-std::string now_text() {
-  char text[32];
-  const auto now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
-}
-
 // Where a file of a model is stored: under its own name, or with --as under that one.
 Result<std::filesystem::path> place_of(const hub::Store& store, const hub::NamedFile& file, const std::string& as,
                                        const std::string& source) {
@@ -179,6 +169,7 @@ Result<int> pull(const PullOptions& o) {
   std::filesystem::create_directories(store.folder(), why);
   if (why) return fail(StatusCode::kUnavailable, "[pull] {}: {}", store.folder().string(), why.message());
   Json out{{"name", ""}, {"source", reference.text()}, {"files", Json::array()}};
+  std::filesystem::path first;  // that an engine opens
   for (const auto& file : files) {
     ZRT_TRY(const auto path, place_of(store, file, o.as, reference.text()));
     std::error_code ignored;
@@ -197,18 +188,11 @@ Result<int> pull(const PullOptions& o) {
       fetched["resumed_bytes"] = done.resumed_bytes;
       fetched["sha256"] = done.sha256;
       fetched["is_checked"] = !file.remote.sha256.empty();
-      ZRT_TRY(auto beside, OutputFile::create(path.string() + ".json"));
-      const Json sidecar{{"source", reference.text()},
-                         {"url", file.remote.url},
-                         {"sha256", done.sha256},
-                         {"bytes", done.bytes},
-                         {"fetched", now_text()}};
-      ZRT_CHECK_OK(beside.write(sidecar.dump(2) + "\n"));
-      ZRT_CHECK_OK(beside.commit());
+      ZRT_CHECK_OK(hub::Store::note_source(path, reference.text(), file.remote.url, done.sha256, done.bytes));
     }
+    if (first.empty()) first = path;
     out["files"].push_back(std::move(fetched));
   }
-  ZRT_TRY(const auto first, place_of(store, files.front(), o.as, reference.text()));
   auto name = hub::name_of_file(first);
   for (const auto& model : store.list())
     if (model.path == first) name = model.name;
@@ -217,7 +201,6 @@ Result<int> pull(const PullOptions& o) {
     ZRT_CHECK_OK(store.add_alias(reference.alias, name));
     out["alias"] = reference.alias;
   }
-  const auto facts = facts_of(first.string());
   if (o.json) {
     fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
     return kDone;
@@ -231,7 +214,7 @@ Result<int> pull(const PullOptions& o) {
   else
     fmt::print("{} is there: {}\nThe site gives no sha256 to compare with; the file's is {}\n", name, first.string(),
                last["sha256"].get<std::string>());
-  if (!facts.why_not.empty())
+  if (const auto facts = facts_of(first.string()); !facts.why_not.empty())
     fmt::print("This version cannot run it: {}\n", facts.why_not);
   else
     fmt::print("Next: zinc-rt chat {}\n", word);

@@ -1,4 +1,5 @@
 #include "server/transport/http_head.h"
+#include "base/letter_case.h"
 #include "base/utf8.h"
 
 #include <fmt/format.h>
@@ -19,12 +20,6 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [&](unsigned char c) {
     return std::isalnum(c) != 0 || kMarks.find(static_cast<char>(c)) != std::string_view::npos;
   });
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
 }
 
 HeadScan bad(std::string complaint, int status = 400) {
@@ -91,7 +86,7 @@ std::string check_header_line(std::string_view line, Seen& seen) {
   if (line[0] == ' ' || line[0] == '\t') return "a header line is folded";
   const auto colon = line.find(':');
   if (colon == std::string_view::npos) return "a header line has no ':'";
-  const auto name = lower(line.substr(0, colon));
+  const auto name = to_lower(line.substr(0, colon));
   if (!is_token(name)) return "a header name is not a token";
   auto value = line.substr(colon + 1);
   while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
@@ -103,7 +98,7 @@ std::string check_header_line(std::string_view line, Seen& seen) {
     if (std::exchange(seen.once[static_cast<std::size_t>(once - std::begin(kOnce))], true))
       return fmt::format("{} is given twice", *once);
   if (name == "host" && !is_host(value)) return "Host is neither a name nor an address, with or without a port";
-  if (name == "content-encoding" && lower(value) != "identity") {
+  if (name == "content-encoding" && to_lower(value) != "identity") {
     seen.status = 415;
     return fmt::format("Content-Encoding {} is not served: bodies are sent as they are", value.substr(0, 40));
   }
@@ -112,7 +107,7 @@ std::string check_header_line(std::string_view line, Seen& seen) {
         !std::ranges::all_of(value, [](unsigned char c) { return std::isdigit(c); }))
       return "Content-Length is not a plain number";
   }
-  if (name == "transfer-encoding" && lower(value) != "chunked") return "Transfer-Encoding is not \"chunked\"";
+  if (name == "transfer-encoding" && to_lower(value) != "chunked") return "Transfer-Encoding is not \"chunked\"";
   if (seen.has("content-length") && seen.has("transfer-encoding"))
     return "both Content-Length and Transfer-Encoding are given";
   return {};
@@ -161,7 +156,7 @@ HeadScan scan_head(std::string_view bytes, std::size_t max_bytes) {
 
 Target split_target(std::string_view target) {
   const auto mark = target.find("://");
-  const auto scheme = mark == std::string_view::npos ? std::string() : lower(target.substr(0, mark));
+  const auto scheme = mark == std::string_view::npos ? std::string() : to_lower(target.substr(0, mark));
   if (scheme != "http" && scheme != "https") return {"", std::string(target)};
   const auto rest = target.substr(mark + 3);
   const auto end = std::min(rest.find_first_of("/?"), rest.size());

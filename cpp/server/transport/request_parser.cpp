@@ -5,7 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/letter_case.h"
 
 namespace zinc_rt::server {
 
@@ -45,9 +46,7 @@ HeadScan read_head(std::string_view head, const TransportOptions& options, Parse
   if (!percent_decode(std::string_view(target).substr(0, mark), request.path))
     return complaint("the request target has a broken percent escape, or is not UTF-8");
   for (const auto& field : message) {
-    std::string name(field.name_string());
-    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    request.headers.emplace_back(std::move(name), std::string(field.value()));
+    request.headers.emplace_back(to_lower(std::string_view(field.name_string())), std::string(field.value()));
   }
   return {};
 }
