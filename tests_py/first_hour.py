@@ -107,7 +107,7 @@ SHELL = [
     Shell("zinc-rt completion tcsh", 2, err=("tcsh", "bash")),
     # A server, before it serves.
     Shell("zinc-rt key", out=("key   zrt-", "hash  sha256:")),
-    Shell("zinc-rt serve", 3, err=("no model",)),
+    Shell("zinc-rt serve --id x", 3, err=("--id x is given without a MODEL",)),
     Shell("zinc-rt serve none.gguf --state none --port 0", 3, err=("none.gguf",)),
     Shell("zinc-rt serve $M --state none --port 99999", 2, err=("99999", "65535")),
     Shell("zinc-rt serve $M --state none --port 0 --host 0.0.0.0", 3, err=("--api-key", "--allow-anonymous")),

@@ -250,6 +250,30 @@ def test_a_server_that_is_gone_is_tried_again(tiny_model, tmp_path):
             assert page.evaluate("document.querySelector('.assistant .error').hidden")
 
 
+def test_a_model_of_the_folder_is_loaded_by_the_first_message(tiny_model, tmp_path):
+    if not browser.find():
+        pytest.skip("no Chromium")
+    for name in ("alpha", "beta"):
+        shutil.copy(tiny_model, tmp_path / f"{name}.gguf")
+    folder = serving(env={"ZINC_RT_MODELS": str(tmp_path)})
+    with folder as server, browser.chromium(tmp_path / "profile") as page:
+        page.look()
+        page.open(server.url + "/")
+        page.wait("document.getElementById('model').value === 'alpha'")
+        assert texts(page, "#model option") == ["alpha", "beta"]
+        assert page.evaluate("document.getElementById('meter-box').hidden")
+        click(page, "#show-card")
+        page.wait("document.getElementById('card').open")
+        assert "is loaded with the first message" in texts(page, "#card-body")[0]
+        page.press("Escape")
+        set_value(page, "max_tokens", 4)
+        send(page, "hello")
+        page.wait(IS_DONE)
+        page.wait("!document.getElementById('meter-box').hidden")
+        click(page, "#show-card")
+        page.wait("document.getElementById('card-body').textContent.includes('t_cpu')")
+
+
 def test_other_errors_say_why(page):
     unlock(page)
     page.evaluate(

@@ -22,8 +22,9 @@ from server_tenants import hashed
 
 SECONDS = float(os.environ.get("ZRT_HOSTILE_S", 40))
 ALONE_SECONDS = 10
-# MB beyond what the server has with the good tenant alone. Bodies under way are 256 MiB in all at most, and a text that
-# is parsed and tokenized is there a few times over, in three of four threads for each tenant.
+# MB beyond what the server has with the good tenant alone, and beyond the KV cache, whose pages become resident when
+# they are first used. Bodies under way are 256 MiB in all at most, and a text that is parsed and tokenized is there a
+# few times over, in three of four threads for each tenant.
 MAX_GROWTH_MB = 700
 LONGEST_WAIT_S = 20  # for a token: only a server that stands still needs as long
 
@@ -88,6 +89,8 @@ class Good:
 @pytest.mark.slow
 def test_a_good_tenant_beside_four_hostile_ones(demo_model, tmp_path):
     with serving("--config", config(tmp_path / "zinc.toml", demo_model)) as server:
+        card = server.request("GET", "/v1/models", key=ADMIN)[2]["data"][0]
+        kv_mb = card["kv_pages"] * card["kv_page_bytes"] / 1e6
         alone = Good(server, ALONE_SECONDS)
         command = [sys.executable, str(pathlib.Path(__file__).parent / "hostile_clients.py"), server.host]
         attackers = subprocess.Popen(
@@ -110,9 +113,9 @@ def test_a_good_tenant_beside_four_hostile_ones(demo_model, tmp_path):
             watcher.join()
         assert attackers.returncode == 0, report
         server.wait(lambda: server.gauge("zinc:slots_free", ADMIN) == 8, seconds=60)
-        print(f"\nalone:  {alone}\nbeside: {beside}; peak {peak[0]:.0f} MB\n{report}")
+        print(f"\nalone:  {alone}\nbeside: {beside}; peak {peak[0]:.0f} MB, KV cache {kv_mb:.0f} MB\n{report}")
         ratio = np.percentile(beside.gaps, 99) / np.percentile(alone.gaps, 99)
         print(f"gap p99 beside / alone: {ratio:.2f}")
         assert set(beside.codes) == {200} and len(beside.codes) > 3
-        assert peak[0] - max(alone.rss) < MAX_GROWTH_MB
+        assert peak[0] - max(alone.rss) < MAX_GROWTH_MB + kv_mb
         assert json.loads(report.splitlines()[-1])["attempts"] > 0

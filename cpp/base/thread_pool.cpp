@@ -1,6 +1,6 @@
 #include "base/thread_pool.h"
 
-#include "base/thread_name.h"
+#include "base/this_thread.h"
 
 #include <linux/futex.h>
 #include <sys/syscall.h>

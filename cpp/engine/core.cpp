@@ -4,8 +4,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "base/thread_name.h"
+#include "base/this_thread.h"
 #include "engine/clock.h"
+#include "engine/options.h"
 
 namespace zinc_rt {
 namespace {
@@ -20,14 +21,21 @@ std::uint64_t random_word() {
 
 }  // namespace
 
-EngineCore::EngineCore() : key_{random_word(), random_word()} {}
+EngineCore::EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty)
+    : max_models_(options.max_models),
+      may_be_empty_(may_be_empty),
+      key_{random_word(), random_word()},
+      row_threads_(std::make_unique<ThreadPool>(std::min(n_threads, kMostRowThreads))) {
+  inbox_.reserve(64);
+  taken_.reserve(64);
+}
 
 Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(auto model, Model::open(path, options));
   return start(std::move(model));
 }
 
-Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model) {
+std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n_threads, bool may_be_empty) {
   // A sink may own the last handle. Then one of the engine's own threads destroys the core, and it cannot wait for
   // itself.
   const auto destroy = [](EngineCore* core) {
@@ -37,20 +45,32 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
     else
       delete core;
   };
-  const auto core = std::shared_ptr<EngineCore>(new EngineCore, destroy);
-  core->inbox_.reserve(64);
-  core->taken_.reserve(64);
-  core->row_threads_ = std::make_unique<ThreadPool>(std::min(model->n_threads(), kMostRowThreads));
+  return {new EngineCore(options, n_threads, may_be_empty), destroy};
+}
+
+void EngineCore::start_threads() {
+  steps_ = std::thread([this] {
+    name_thread("zrt-step");
+    run_steps();
+  });
+  drainer_ = std::thread([this] {
+    name_thread("zrt-drain");
+    run_drainer();
+  });
+}
+
+Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> model) {
+  const auto core = make(model->options(), model->n_threads(), false);
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
   ZRT_CHECK_OK(core->join(std::move(model), name));
-  core->steps_ = std::thread([core = core.get()] {
-    name_thread("zrt-step");
-    core->run_steps();
-  });
-  core->drainer_ = std::thread([core = core.get()] {
-    name_thread("zrt-drain");
-    core->run_drainer();
-  });
+  core->start_threads();
+  return core;
+}
+
+Result<std::shared_ptr<EngineCore>> EngineCore::start_empty(const EngineOptions& options) {
+  ZRT_TRY(const auto threads, chosen_threads(options));
+  const auto core = make(options, threads > 0 ? threads : usable_threads(), true);
+  core->start_threads();
   return core;
 }
 
@@ -77,9 +97,9 @@ void EngineCore::close() {
   }
   inbox_filled_.notify_all();
   if (was_closed) return;
-  steps_.join();
+  if (steps_.joinable()) steps_.join();  // it did not start if the first model could not join
   output_.close();
-  drainer_.join();
+  if (drainer_.joinable()) drainer_.join();
   const Turn::Guard guard(turn_);
   for (const auto& model : models_) model->unload();
 }

@@ -24,10 +24,12 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
  public:
   static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options);
   static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model);
+  static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
   ~EngineCore() override;
 
   // models.cpp
-  Result<std::shared_ptr<Model>> model(const std::string& name) const;  // empty: the first. kUnavailable once closed
+  // Empty: the first. Errors: kUnavailable once closed, kNotFound.
+  Result<std::shared_ptr<Model>> model(const std::string& name) const;
   Result<std::shared_ptr<Model>> known_model(const std::string& name) const;  // closed or not
   std::shared_ptr<Model> find_model(const std::string& name) const;           // null: there is none
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options);
@@ -81,7 +83,9 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
     std::shared_ptr<Generation> generation;
     sched::Finish reason = sched::Finish::kCancelled;
   };
-  EngineCore();
+  EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty);
+  static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty);
+  void start_threads();
   Status join(std::shared_ptr<Model> model, std::string name);
   void post(std::vector<Command> commands);  // the step thread gets all of them at the same time
 
@@ -109,6 +113,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
+  static Status check_has_pages(Model& model, std::uint64_t reserved);
   void reuse_free_tenants();
 
   // diagnostics.cpp
@@ -120,6 +125,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   Status validate_prefill(Model& model, std::span<const std::int32_t> prompt);
   class Lease;
 
+  const std::uint32_t max_models_;
+  const bool may_be_empty_;  // it was started without a model
   mutable std::mutex names_mutex_;
   std::vector<std::shared_ptr<Model>> models_;  // written under both the turn and names_mutex_
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;

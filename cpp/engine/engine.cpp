@@ -17,6 +17,11 @@ Result<Engine> Engine::open(const std::string& model, const EngineOptions& optio
   return Engine(std::move(core));
 }
 
+Result<Engine> Engine::start(const EngineOptions& options) {
+  ZRT_TRY(auto core, EngineCore::start_empty(options));
+  return Engine(std::move(core));
+}
+
 Status Engine::add_model(const std::string& path, const std::string& name, const EngineOptions& options) {
   return core_->add_model(path, name, options);
 }
@@ -36,10 +41,12 @@ bool Engine::is_closed() const {
   return core_->is_closed();
 }
 std::string Engine::tier() const {
-  return core_->find_model({})->info().tier;
+  const auto first = core_->find_model({});
+  return first ? first->info().tier : std::string();
 }
 std::string Engine::arithmetic() const {
-  return core_->find_model({})->info().arithmetic;
+  const auto first = core_->find_model({});
+  return first ? first->info().arithmetic : std::string();
 }
 Result<ModelCard> Engine::model_card(const std::string& model) const {
   ZRT_TRY(const auto found, core_->known_model(model));

@@ -12,7 +12,7 @@ namespace zinc_rt {
 
 std::shared_ptr<Model> EngineCore::find_model(const std::string& name) const {
   const std::lock_guard lock(names_mutex_);
-  if (name.empty()) return models_.front();
+  if (name.empty()) return models_.empty() ? nullptr : models_.front();
   for (const auto& model : models_)
     if (model->name() == name) return model;
   return nullptr;
@@ -20,8 +20,9 @@ std::shared_ptr<Model> EngineCore::find_model(const std::string& name) const {
 
 Result<std::shared_ptr<Model>> EngineCore::known_model(const std::string& name) const {
   if (auto found = find_model(name)) return found;
-  return fail(StatusCode::kNotFound, "[engine] no model \"{}\" is loaded; there are: {}", name,
-              fmt::join(model_names(), ", "));
+  const auto names = model_names();
+  if (names.empty()) return fail(StatusCode::kNotFound, "[engine] no model is loaded");
+  return fail(StatusCode::kNotFound, "[engine] no model \"{}\" is loaded; there are: {}", name, fmt::join(names, ", "));
 }
 
 Result<std::shared_ptr<Model>> EngineCore::model(const std::string& name) const {
@@ -44,6 +45,7 @@ Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
     if (other->name() == name)
       return fail(StatusCode::kInvalidArgument, "[engine] a model \"{}\" is loaded already", name);
   model->join(std::move(name), next_model_id_++, book_, key_, timeline_);
+  ZRT_CHECK_OK(check_has_pages(*model, book_.total_reserved()));
   model->last_used.store(now_us());
   models_.push_back(std::move(model));
   return {};
@@ -54,10 +56,9 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
     return fail(StatusCode::kInvalidArgument, "[engine] a model name of {} bytes, 1 to 256 allowed", name.size());
   ZRT_CHECK_OK(check_open());
   std::string oldest;  // the one that has been idle longest
-  std::size_t limit = 0, loaded = 0;
+  std::size_t loaded = 0;
   {
     const std::lock_guard lock(names_mutex_);
-    limit = models_.front()->options().max_models;
     loaded = models_.size();
     sched::Micros used = sched::kNever;
     for (const auto& model : models_) {
@@ -68,14 +69,14 @@ Status EngineCore::add_model(const std::string& path, const std::string& name, c
       oldest = model->name();
     }
   }
-  if (limit > 0 && loaded >= limit) {
+  if (max_models_ > 0 && loaded >= max_models_) {
     if (oldest.empty()) {
       auto error = fail(StatusCode::kExhausted, "[engine] {} models are loaded, {} allowed (max_models), none is idle",
-                        loaded, limit);
+                        loaded, max_models_);
       error.error().retry_after_s = 1;
       return error;
     }
-    log().info("model {} makes room for {}: {} allowed (max_models)", oldest, name, limit);
+    log().info("model {} makes room for {}: {} allowed (max_models)", oldest, name, max_models_);
     ZRT_CHECK_OK(remove_model(oldest));
   }
   ZRT_TRY(auto model, Model::open(path, options));
@@ -86,7 +87,7 @@ Status EngineCore::remove_model(const std::string& name) {
   ZRT_TRY(const auto model, this->model(name));
   {
     const std::lock_guard lock(names_mutex_);
-    if (models_.size() == 1)
+    if (models_.size() == 1 && !may_be_empty_)
       return fail(StatusCode::kInvalidArgument, "[engine] \"{}\" is the engine's only model; close the engine instead",
                   name);
     if (model->is_closing.exchange(true))

@@ -113,15 +113,18 @@ void EngineCore::reuse_free_tenants() {
 // REQUIRES: the turn and names_mutex_.
 Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
   const std::uint64_t reserved = book_.total_reserved() - before + now;
-  for (const auto& model : models_) {
-    if (!model->is_loaded()) continue;
-    const auto& o = model->runner().scheduler().options();
-    const auto most = static_cast<std::uint64_t>((1 - o.prefix_part) * o.n_pages);
-    if (reserved > most)
-      return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
-                  model->name(), most);
-  }
+  for (const auto& model : models_)
+    if (model->is_loaded()) ZRT_CHECK_OK(check_has_pages(*model, reserved));
   return {};
+}
+
+// Errors: kExhausted when tenants reserve more pages than the model may give away.
+Status EngineCore::check_has_pages(Model& model, std::uint64_t reserved) {
+  const auto& o = model.runner().scheduler().options();
+  const auto most = static_cast<std::uint64_t>((1 - o.prefix_part) * o.n_pages);
+  if (reserved <= most) return {};
+  return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
+              model.name(), most);
 }
 
 Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {

@@ -37,6 +37,9 @@ allow_anonymous = false              # without any key, listen on a host that ot
 access_log = "on"                    # a line on stderr for each request but good health probes; all; off
 tolerant = false                     # unknown fields of generating requests are passed over, and named in a header
 cors_origins = []                    # sites whose pages may call it, as "https://chat.example"; "*": any
+# on_demand = false                  # also serve the models folder: a model is loaded when a request names it
+max_loaded = 3                       # so many models of the folder at once
+keep_alive_s = 300.0                 # a model of the folder that is idle for longer is unloaded; -1: never
 
 [[models]]
 path = "/models/smollm2-135m-instruct.gguf"
@@ -208,6 +211,9 @@ void read_server(Table& t, Config& config) {
   if (!(config.drain_timeout_s >= 0 && config.drain_timeout_s <= kMostDrain_s))
     t.complain(*t.get("drain_timeout_s"), "drain_timeout_s",
                fmt::format("{} s, 0 to {} allowed", config.drain_timeout_s, kMostDrain_s));
+  if (t.get("on_demand") != nullptr) t.take("on_demand", config.is_on_demand.emplace());
+  t.take_count("max_loaded", config.on_demand.max_loaded);
+  t.take("keep_alive_s", config.on_demand.keep_alive_s);
   t.take_strings("cors_origins", config.options.cors_origins);
   if (t.get("model_dirs") != nullptr) t.take_strings("model_dirs", config.options.model_dirs.emplace());
 }

@@ -12,6 +12,8 @@ namespace zinc_rt::server {
 struct Config {
   ServerOptions options;
   std::vector<ModelSpec> models;
+  OnDemandOptions on_demand;  // who reads the configuration says which models are offered
+  std::optional<bool> is_on_demand;
   double drain_timeout_s = 30;
 };
 

@@ -11,6 +11,7 @@
 #include "server/metrics.h"
 #include "server/model_folders.h"
 #include "server/models.h"
+#include "server/on_demand.h"
 #include "server/resumable_stream.h"
 #include "server/router.h"
 #include "server/state_store.h"
@@ -35,10 +36,12 @@ struct ServerCore {
   ModelFolders model_folders;
   TenantRegistry tenants;
   StreamShelf streams;
-  WorkQueue work{4, 3};  // handles requests, by tenant; one thread is always left for other tenants
-  WorkQueue ends{2};     // ends answers
-  WorkQueue slow{1};     // loads models
-  WorkQueue probes{1};   // probes the engine, one probe at a time
+  // Handles requests, by tenant; one thread is always left for other tenants.
+  WorkQueue work{4, 3, WorkQueue::Priority::kBehindSteps};
+  WorkQueue ends{2};    // ends answers
+  WorkQueue slow{1};    // loads and unloads models
+  WorkQueue probes{1};  // probes the engine, one probe at a time
+  OnDemand on_demand{engine, models, work, slow, is_draining};
   std::unique_ptr<Transport> transport;
   std::atomic<std::uint64_t> max_answer_bytes{0};
   std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
@@ -74,6 +77,9 @@ void add_ui_routes(Router& router, ServerCore& core);
 
 // Status 400: the model's template writes the same prompt with tools and without.
 ApiError tools_not_read(const ServedModel& model);
+
+// The tenant's turn among the tasks of `work`, and whether the client has left.
+OnDemand::Asker asker_of(const Exchange& exchange);
 
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);

@@ -89,8 +89,20 @@ ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model,
   return std::unexpected(tools_not_read(model));
 }
 
-ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const char* path, Parse parse,
-                                                   const char* prefix) {
+// A path that generates: how its bodies are read, and how its answers' ids begin.
+struct Endpoint {
+  const char* path;
+  Parse parse;
+  const char* prefix;
+};
+
+// What a body asks for, before its model is known.
+struct Asked {
+  GenerationCall call;
+  std::vector<std::string> ignored;
+};
+
+ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
   ApiError wrong;
   if (const auto why = core.why_not_ready(); !why.empty()) {
     core.metrics.refused("not_ready");
@@ -112,22 +124,26 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   defaults.temperature = 1;
   // Without keys a request may ask for any class; a request that asks for none is a standard one.
   if (exchange.caller.is_admin) defaults.qos = "standard";
+  auto asked = std::make_shared<Asked>();
+  ZRT_TRY(asked->call, endpoint.parse(body, defaults, core.is_tolerant ? &asked->ignored : nullptr));
+  return asked;
+}
+
+ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
+                                                   Asked& asked, const ServedModel& model) {
   JobCall call;
-  std::vector<std::string> ignored;
-  ZRT_TRY(call.call, parse(body, defaults, core.is_tolerant ? &ignored : nullptr));
-  body = nullptr;  // frees its texts, which may be long and are in the call now
-  ZRT_TRY(const auto model, core.models.find(call.call.requests.front().model));
+  call.call = std::move(asked.call);
   ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
   call.engine_model = model.engine_name;
   call.model_hold = model.hold;
   call.max_context = model.max_context;
-  call.endpoint = path;  // not the path as written, which may name a model
+  call.endpoint = endpoint.path;  // not the path as written, which may name a model
   call.head.api = call.call.api;
-  call.head.id = prefix + new_id();  // the ledger's key, so it is never chosen by a client
+  call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
   call.head.model = model.id;
   call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
-  call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, core.engine.arithmetic());
+  call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, model.card.arithmetic);
   const auto& tier = call.call.service_tier;
   if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
   if (call.call.prompt_opens_reasoning)
@@ -136,8 +152,8 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     call.prompt_opens_reasoning =
         core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
   call.headers.emplace_back("x-request-id", exchange.id);
-  if (!ignored.empty()) {
-    const auto names = header_of_names(ignored);
+  if (!asked.ignored.empty()) {
+    const auto names = header_of_names(asked.ignored);
     call.headers.emplace_back(kIgnoredHeader, names);
     exchange.connection->note("ignored_fields", names);
   }
@@ -159,34 +175,52 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
                                          std::move(call));
 }
 
-void add_generation_route(Router& router, ServerCore& core, const char* path, Parse parse, const char* prefix) {
-  router.add({"POST", path, Access::kKey, false, [&core, path, parse, prefix](Exchange& exchange) {
-                const auto refuse = [&](ApiError error) {
-                  if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
-                  answer(core, exchange, error);
-                };
-                const auto job = make_job(core, exchange, path, parse, prefix);
-                if (!job) {
-                  if (job.error().status == 400) core.metrics.refused("invalid");
-                  return refuse(job.error());
+void refuse(ServerCore& core, Exchange& exchange, ApiError error) {
+  if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
+  answer(core, exchange, error);
+}
+
+void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
+               const ApiResult<ServedModel>& model) {
+  const auto job = model ? make_job(core, exchange, endpoint, asked, *model) : std::unexpected(model.error());
+  if (!job) {
+    if (job.error().status == 400) core.metrics.refused("invalid");
+    return refuse(core, exchange, job.error());
+  }
+  if (const auto started = (*job)->start(); !started) {
+    core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
+    refuse(core, exchange, started.error());
+  }
+}
+
+void add_generation_route(Router& router, ServerCore& core, const Endpoint& endpoint) {
+  router.add({"POST", endpoint.path, Access::kKey, false, [&core, endpoint](Exchange& exchange) {
+                auto asked = read_call(core, exchange, endpoint);
+                if (!asked) {
+                  if (asked.error().status == 400) core.metrics.refused("invalid");
+                  return refuse(core, exchange, asked.error());
                 }
-                if (const auto started = (*job)->start(); !started) {
-                  core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
-                  refuse(started.error());
-                }
+                const auto& name = (*asked)->call.requests.front().model;
+                auto asker = asker_of(exchange);
+                auto held = std::make_shared<Exchange>(std::move(exchange));
+                core.on_demand.find(name, std::move(asker),
+                                    [&core, endpoint, asked = *asked, held](const ApiResult<ServedModel>& model) {
+                                      start_job(core, *held, endpoint, *asked, model);
+                                    });
               }});
 }
 
 }  // namespace
 
 void add_generation_routes(Router& router, ServerCore& core) {
-  add_generation_route(router, core, "/v1/chat/completions", parse_chat, "chatcmpl-");
-  add_generation_route(router, core, "/chat/completions", parse_chat, "chatcmpl-");
-  add_generation_route(router, core, "/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-");
-  add_generation_route(router, core, "/openai/deployments/{model}/completions", parse_completion, "cmpl-");
-  add_generation_route(router, core, "/v1/completions", parse_completion, "cmpl-");
-  add_generation_route(router, core, "/completions", parse_completion, "cmpl-");
-  add_generation_route(router, core, "/generate", parse_generate, "gen-");
+  for (const Endpoint& endpoint : {Endpoint{"/v1/chat/completions", parse_chat, "chatcmpl-"},
+                                   {"/chat/completions", parse_chat, "chatcmpl-"},
+                                   {"/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-"},
+                                   {"/openai/deployments/{model}/completions", parse_completion, "cmpl-"},
+                                   {"/v1/completions", parse_completion, "cmpl-"},
+                                   {"/completions", parse_completion, "cmpl-"},
+                                   {"/generate", parse_generate, "gen-"}})
+    add_generation_route(router, core, endpoint);
 }
 
 }  // namespace zinc_rt::server

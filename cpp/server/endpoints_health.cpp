@@ -28,6 +28,7 @@ class Probe final : public Sink {
 
 // Returns what is wrong. Empty: a token came, or none came and yet steps go on; `n_steps` then says how many.
 std::string probe(ServerCore& core, std::uint64_t& n_steps) {
+  if (core.engine.models().empty()) return {};         // they are loaded on demand, and none is wanted now
   const auto tenant = core.engine.tenant("(health)");  // not a name that a tenant can have
   const auto session = tenant ? tenant->session() : std::unexpected(tenant.error());
   if (!session) return session.error().message;
@@ -159,9 +160,10 @@ void add_health_routes(Router& router, ServerCore& core) {
                 shared->ask(core, std::move(exchange));
               }});
   router.add({"GET", "/version", Access::kOpen, true, [&core](Exchange& exchange) {
+                const auto or_null = [](const std::string& text) { return text.empty() ? "null" : json_string(text); };
                 answer(core, exchange,
-                       fmt::format(R"({{"version":"{}","tier":"{}","arithmetic":"{}"}})", kVersion, core.engine.tier(),
-                                   core.engine.arithmetic()));
+                       fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
+                                   or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
   router.add({"GET", "/metrics", Access::kAdmin, false, [&core](Exchange& exchange) {
                 HttpResponse response;

@@ -54,7 +54,19 @@ Json describe_model(const ServedModel& model) {
            {"kv_page_bytes", memory.kv_page_bytes}};
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
+  out["state"] = "loaded";
   return out;
+}
+
+// A model that is loaded when a request names it. What else there is to tell of it is in its file.
+Json describe_offered(const ServerCore& core, const OfferedModel& model) {
+  return {{"id", model.id},
+          {"object", "model"},
+          {"created", model.created_s},
+          {"owned_by", "zinc_rt"},
+          {"aliases", model.aliases},
+          {"file_bytes", model.bytes},
+          {"state", core.on_demand.is_loading(model.id) ? "loading" : "not_loaded"}};
 }
 
 // The prompt of a body: its text, or its messages as the template writes them.
@@ -89,11 +101,7 @@ ApiResult<std::pair<std::string, bool>> read_text(ServerCore& core, Fields& fiel
   return std::pair(std::move(*text), false);
 }
 
-ApiResult<std::string> tokenize(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange.request));
-  Fields fields(body);
-  ZRT_TRY(const auto name, fields.get_string("model"));
-  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+ApiResult<std::string> tokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
   ZRT_TRY(const auto text, read_text(core, fields, model));
   ZRT_TRY(auto special, fields.get_bool("add_special_tokens"));
   ZRT_TRY(const auto special_too, fields.get_bool("add_special"));
@@ -110,11 +118,7 @@ ApiResult<std::string> tokenize(ServerCore& core, const Exchange& exchange) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-ApiResult<std::string> detokenize(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange.request));
-  Fields fields(body);
-  ZRT_TRY(const auto name, fields.get_string("model"));
-  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+ApiResult<std::string> detokenize(ServerCore& core, Fields& fields, const ServedModel& model) {
   ZRT_TRY(const auto ids, fields.get_ids("tokens", 1 << 22));
   if (!ids) return fields.wrong("tokens", "it is missing");
   ZRT_CHECK_OK(fields.expect_no_others());
@@ -139,20 +143,19 @@ Json tokenizer_words(ServerCore& core, const ServedModel& model) {
           {"pad_token", word(tokenizer.pad_token_id)},
           {"chat_template", text.empty() ? Json() : Json(text)}};
 }
-ApiResult<std::string> tokenizer_info(ServerCore& core, const Exchange&) {
-  ZRT_TRY(const auto model, core.models.find(""));
+ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedModel& model) {
   return tokenizer_words(core, model).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   Json list = Json::array();
   for (const auto& model : core.models.list()) list.push_back(describe_model(model));
+  for (const auto& model : core.on_demand.not_loaded()) list.push_back(describe_offered(core, model));
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
 
 // For llama.cpp's clients, which ask before they begin: context, slots and template of the first model.
-ApiResult<std::string> props(ServerCore& core, const Exchange&) {
-  ZRT_TRY(const auto model, core.models.find(""));
+ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};
   out["total_slots"] = model.memory.max_slots;
@@ -161,11 +164,7 @@ ApiResult<std::string> props(ServerCore& core, const Exchange&) {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-ApiResult<std::string> apply_template(ServerCore& core, const Exchange& exchange) {
-  ZRT_TRY(const auto body, read_object(exchange.request));
-  Fields fields(body);
-  ZRT_TRY(const auto name, fields.get_string("model"));
-  ZRT_TRY(const auto model, core.models.find(name.value_or("")));
+ApiResult<std::string> apply_template(ServerCore& core, Fields& fields, const ServedModel& model) {
   if (fields.get("messages") == nullptr) return fields.wrong("messages", "it is missing");
   ZRT_TRY(const auto text, read_text(core, fields, model));
   ZRT_CHECK_OK(fields.expect_no_others());
@@ -192,9 +191,9 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
   ZRT_CHECK_OK(fields.expect_no_others());
   if (core.is_draining) return std::unexpected(shutting_down());
-  ZRT_CHECK_OK(core.models.load(spec));
-  ZRT_TRY(const auto model, core.models.find(spec.id));
-  return describe_model(model).dump();
+  ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));
+  ZRT_TRY(const auto loaded, core.models.find(spec.id));
+  return describe_model(loaded).dump();
 }
 
 ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
@@ -207,15 +206,45 @@ ApiResult<std::string> unload(ServerCore& core, const Exchange& exchange) {
   return Json{{"id", *id}, {"unloaded", true}}.dump();
 }
 
+// A model that is not loaded is described without loading it.
+ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
+  const auto& name = exchange.params.at("id");
+  if (const auto model = core.models.find(name)) return describe_model(*model).dump();
+  ZRT_TRY(const auto offered, core.on_demand.find_offered(name));
+  if (const auto model = core.models.find(offered.id)) return describe_model(*model).dump();
+  return describe_offered(core, offered).dump();
+}
+
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
+using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
+
+void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result) {
+  if (result)
+    answer(core, exchange, std::move(*result));
+  else
+    answer(core, exchange, result.error());
+}
 
 std::function<void(Exchange&)> answering(ServerCore& core, Work work) {
+  return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
+}
+
+// The work on the model that the body names, without a body on the first one.
+std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {
   return [&core, work](Exchange& exchange) {
-    auto result = work(core, exchange);
-    if (result)
-      answer(core, exchange, std::move(*result));
-    else
-      answer(core, exchange, result.error());
+    auto body = exchange.request.method == "POST" ? read_object(exchange.request) : ApiResult<Json>(Json::object());
+    if (!body) return answer(core, exchange, body.error());
+    const auto name = Fields(*body).get_string("model");
+    if (!name) return answer(core, exchange, name.error());
+    auto asker = asker_of(exchange);
+    auto held = std::make_shared<Exchange>(std::move(exchange));
+    core.on_demand.find(name->value_or(""), std::move(asker),
+                        [&core, work, held, body = std::move(*body)](const ApiResult<ServedModel>& model) {
+                          if (!model) return answer(core, *held, model.error());
+                          Fields fields(body);
+                          fields.get("model");
+                          answer_with(core, *held, work(core, fields, *model));
+                        });
   };
 }
 
@@ -232,20 +261,14 @@ std::function<void(Exchange&)> answering_slowly(ServerCore& core, Work work) {
 void add_model_routes(Router& router, ServerCore& core) {
   for (const char* path : {"/v1/models", "/models"})  // the second is llama.cpp's
     router.add({"GET", path, Access::kKey, false, answering(core, list_models)});
-  router.add({"GET", "/props", Access::kKey, false, answering(core, props)});
+  router.add({"GET", "/props", Access::kKey, false, answering_for_model(core, props)});
   router.add({"POST", "/v1/models/load", Access::kAdmin, false, answering_slowly(core, load)});
   router.add({"POST", "/v1/models/unload", Access::kAdmin, false, answering_slowly(core, unload)});
-  router.add({"GET", "/v1/models/{id*}", Access::kKey, false, [&core](Exchange& exchange) {
-                const auto model = core.models.find(exchange.params.at("id"));
-                if (model)
-                  answer(core, exchange, describe_model(*model).dump());
-                else
-                  answer(core, exchange, model.error());
-              }});
-  router.add({"GET", "/tokenizer_info", Access::kKey, false, answering(core, tokenizer_info)});
-  router.add({"POST", "/tokenize", Access::kKey, false, answering(core, tokenize)});
-  router.add({"POST", "/detokenize", Access::kKey, false, answering(core, detokenize)});
-  router.add({"POST", "/apply-template", Access::kKey, false, answering(core, apply_template)});
+  router.add({"GET", "/v1/models/{id*}", Access::kKey, false, answering(core, show_model)});
+  router.add({"GET", "/tokenizer_info", Access::kKey, false, answering_for_model(core, tokenizer_info)});
+  router.add({"POST", "/tokenize", Access::kKey, false, answering_for_model(core, tokenize)});
+  router.add({"POST", "/detokenize", Access::kKey, false, answering_for_model(core, detokenize)});
+  router.add({"POST", "/apply-template", Access::kKey, false, answering_for_model(core, apply_template)});
 }
 
 }  // namespace zinc_rt::server

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "server/reasoning.h"
@@ -44,16 +45,23 @@ std::string source_of(const ModelSpec& spec) {
                      o.kv_dtype, o.threads, o.tier, o.arithmetic, o.chunk_cap);
 }
 
+// 422: the file is at fault.
+ApiError of_model_file(const Error& wrong) {
+  auto error = to_api_error(wrong, ErrorSource::kModelFile);
+  if (error.status == 422) error.param = "path";
+  return error;
+}
+
 }  // namespace
 
-ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const {
+ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const {
   ServedModel model;
   model.id = served_id(spec);
   model.engine_name = engine_name;
   model.path = spec.path;
   model.hold = std::make_shared<const char>();
   model.source = source_of(spec);
-  model.is_configured = is_configured;
+  model.loaded_by = by;
   model.queue_cap = spec.options.queue_cap;
   model.created_s = static_cast<std::int64_t>(std::time(nullptr));
   if (auto card = engine_.model_card(engine_name)) model.card = std::move(*card);
@@ -70,40 +78,37 @@ std::string Models::new_engine_name(const std::string& id) {
 }
 
 // Loads the model into the engine; no request finds it yet.
-ApiResult<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, bool is_configured) {
+Result<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, LoadedBy by) {
   const auto name = new_engine_name(id);
-  if (const auto status = engine_.add_model(spec.path, name, spec.options); !status) {
-    auto error = to_api_error(status.error(), ErrorSource::kModelFile);
-    if (error.status == 422) error.param = "path";
+  ZRT_CHECK_OK(engine_.add_model(spec.path, name, spec.options));
+  return describe(spec, name, by);
+}
+
+bool Models::has(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::find(models_, id, &ServedModel::id) != models_.end();
+}
+
+ApiResult<void> Models::load(const ModelSpec& spec, LoadedBy by) {
+  const auto id = served_id(spec);
+  if (has(id)) {
+    auto error = make_error(409, fmt::format("[models] \"{}\" is loaded already", id));
+    error.param = "id";
     return std::unexpected(std::move(error));
   }
-  return describe(spec, name, is_configured);
-}
-
-void Models::add_loaded(const ModelSpec& spec, const std::string& engine_name) {
-  auto model = describe(spec, engine_name, true);
-  const std::lock_guard lock(mutex_);
-  ++n_loads_[model.id];
-  models_.push_back(std::move(model));
-}
-
-ApiResult<void> Models::load(const ModelSpec& spec, bool is_configured) {
-  const auto id = served_id(spec);
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& model : models_) {
-      if (model.id != id) continue;
-      ApiError error;
-      error.status = 409;
-      error.param = "id";
-      error.message = fmt::format("[models] \"{}\" is loaded already", id);
-      return std::unexpected(std::move(error));
-    }
-  }
-  auto model = open(spec, id, is_configured);
-  if (!model) return std::unexpected(std::move(model.error()));
+  auto model = open(spec, id, by);
+  if (!model) return std::unexpected(of_model_file(model.error()));
   const std::lock_guard lock(mutex_);
   models_.push_back(std::move(*model));
+  return {};
+}
+
+Status Models::load_at_start(const ModelSpec& spec) {
+  const auto id = served_id(spec);
+  if (has(id)) return fail(StatusCode::kInvalidArgument, "[models] two models have the id \"{}\"", id);
+  ZRT_TRY(auto model, open(spec, id, LoadedBy::kConfiguration));
+  const std::lock_guard lock(mutex_);
+  models_.push_back(std::move(model));
   return {};
 }
 
@@ -117,8 +122,8 @@ Status Models::remove(ServedModel& model) {
 
 // The new model takes over before the former one goes, so that every request finds one.
 ApiResult<void> Models::replace(const ModelSpec& spec, const std::string& id) {
-  auto model = open(spec, id, true);
-  if (!model) return std::unexpected(std::move(model.error()));
+  auto model = open(spec, id, LoadedBy::kConfiguration);
+  if (!model) return std::unexpected(of_model_file(model.error()));
   {
     const std::lock_guard lock(mutex_);
     forget_template(id);
@@ -145,12 +150,12 @@ void Models::reconfigure(const std::vector<ModelSpec>& specs) {
     const auto id = served_id(spec);
     const auto former = std::ranges::find(before, id, &ServedModel::id);
     if (former == before.end())
-      tell("loaded", id, load(spec, true));
+      tell("loaded", id, load(spec, LoadedBy::kConfiguration));
     else if (former->source != source_of(spec))
       tell("replaced", id, replace(spec, id));
   }
   for (const auto& model : before)
-    if (model.is_configured && std::ranges::find(specs, model.id, served_id) == specs.end())
+    if (model.loaded_by == LoadedBy::kConfiguration && std::ranges::find(specs, model.id, served_id) == specs.end())
       tell("unloaded", model.id, unload(model.id));
 }
 
@@ -162,12 +167,6 @@ ApiResult<void> Models::unload(const std::string& id) {
     const std::lock_guard lock(mutex_);
     const auto it = std::ranges::find(models_, model->engine_name, &ServedModel::engine_name);
     if (it == models_.end()) return std::unexpected(not_found(id));  // another thread removed it meanwhile
-    if (models_.size() == 1) {
-      ApiError error;
-      error.param = "id";
-      error.message = fmt::format("[models] \"{}\" is the only model; load another first", id);
-      return std::unexpected(std::move(error));
-    }
     place = it - models_.begin();
     models_.erase(it);
     forget_template(model->id);
@@ -183,19 +182,19 @@ ApiResult<void> Models::unload(const std::string& id) {
 ApiError Models::not_found(const std::string& name) const {
   std::string ids;
   for (const auto& model : models_) ids += (ids.empty() ? "" : ", ") + model.id;
-  ApiError error;
-  error.status = 404;
+  auto error = make_error(404, ids.empty() ? "[models] no model is loaded"
+                                           : fmt::format("[models] there is no model \"{}\"; these are served: {}",
+                                                         name.substr(0, 200), ids));
   error.param = "model";
   error.code = "model_not_found";
-  error.message = fmt::format("[models] there is no model \"{}\"; these are served: {}", name.substr(0, 200), ids);
   return error;
 }
 
 ApiResult<ServedModel> Models::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
-  if (name.empty() && !models_.empty()) return models_.front();
   for (const auto& model : models_)
-    if (model.id == name || model.engine_name == name) return model;
+    if (name.empty() ? model.loaded_by != LoadedBy::kRequest : model.id == name || model.engine_name == name)
+      return model;
   return std::unexpected(not_found(name));
 }
 

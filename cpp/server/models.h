@@ -22,13 +22,16 @@ struct ModelSpec {
   EngineOptions options;
 };
 
+// Who had a model loaded. Those of the configuration go when it changes, those of requests when they are idle.
+enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
+
 struct ServedModel {
   std::string id, engine_name, path;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
   std::uint32_t queue_cap = 0;  // choices that may wait
   std::string source;           // what it was loaded from: the file, its time of change, the options
-  bool is_configured = false;   // loaded by the configuration or the command line, not through the API
+  LoadedBy loaded_by = LoadedBy::kConfiguration;
   ModelCard card;
   ModelMemory memory;
   std::uint64_t n_bad_logits = 0;  // requests that ended because no token could be picked, at the last update
@@ -44,16 +47,18 @@ class Models {
  public:
   explicit Models(Engine engine) : engine_(std::move(engine)) {}
 
-  // Adds a model that the engine has loaded already, under `engine_name`.
-  void add_loaded(const ModelSpec& spec, const std::string& engine_name);
   // Loads a model, which may take minutes. Errors: the engine's; 409 for an id that is taken.
-  ApiResult<void> load(const ModelSpec& spec, bool is_configured = false);
+  ApiResult<void> load(const ModelSpec& spec, LoadedBy by);
+  // Loads a model of the configuration before the first request. Errors: the engine's; kInvalidArgument for an id that
+  // is taken.
+  Status load_at_start(const ModelSpec& spec);
   // Loads and removes configured models until they are those of `specs`. Errors are logged. One thread at a time.
   void reconfigure(const std::vector<ModelSpec>& specs);
   // Removes a model: no request finds it from now on, and requests that have found it or are under way end first.
-  // Errors: 404; 400 for the only model.
+  // Errors: 404.
   ApiResult<void> unload(const std::string& id);
-  // A model by its id or the engine's name; empty: the first one. Errors: 404 with the ids that exist.
+  // A model by its id or the engine's name; empty: the first one that no request had loaded. Errors: 404 with the ids
+  // that exist.
   ApiResult<ServedModel> find(const std::string& name) const;
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
   // Whether the model's template opens the reasoning itself when it asks for an answer.
@@ -68,10 +73,11 @@ class Models {
   static std::string default_id(const std::string& path);
 
  private:
-  ApiResult<ServedModel> open(const ModelSpec& spec, const std::string& id, bool is_configured);
+  Result<ServedModel> open(const ModelSpec& spec, const std::string& id, LoadedBy by);
+  bool has(const std::string& id) const;
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
-  ServedModel describe(const ModelSpec& spec, const std::string& engine_name, bool is_configured) const;
+  ServedModel describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const;
   // Removes the model from the engine, once no other copy of it is left. REQUIRES: it is no longer in models_.
   Status remove(ServedModel& model);
   ApiError not_found(const std::string& name) const;  // REQUIRES: mutex_

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/letter_case.h"
 #include "base/log.h"
-#include "base/thread_name.h"
+#include "base/this_thread.h"
 #include "server/core.h"
 #include "zinc_rt/version.h"
 
@@ -37,6 +37,15 @@ std::string new_id() {
   thread_local std::mt19937_64 rng{std::random_device{}()};
   return fmt::format("{:016x}{:08x}", rng(), static_cast<std::uint32_t>(rng()));
 }
+
+namespace {
+
+// Whose turn among the tasks of requests it is.
+std::string owner_of(const Exchange& exchange) {
+  return exchange.caller.tenant ? exchange.caller.tenant->name : "";
+}
+
+}  // namespace
 
 ApiError tools_not_read(const ServedModel& model) {
   ApiError error;
@@ -68,6 +77,10 @@ HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiE
   auto response = error_response(error);
   response.headers.emplace_back("x-request-id", request_id);
   return response;
+}
+
+OnDemand::Asker asker_of(const Exchange& exchange) {
+  return {owner_of(exchange), exchange.gone.get_token()};
 }
 
 namespace {
@@ -173,10 +186,8 @@ class ServerImpl final : public Server {
     ZRT_TRY(auto folders, model_folders(models, options));
     core_.model_folders.set(std::move(folders));
     if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
-    core_.models.add_loaded(models.front(), core_.engine.models().front());
-    for (std::size_t i = 1; i < models.size(); ++i)
-      if (const auto loaded = core_.models.load(models[i], true); !loaded)
-        return fail(StatusCode::kInvalidArgument, "{}", loaded.error().message);
+    core_.on_demand.set(options.on_demand);
+    for (const auto& model : models) ZRT_CHECK_OK(core_.models.load_at_start(model));
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     auto transport = options.transport;
     transport.refusal = refusal_of_transport;
@@ -203,6 +214,7 @@ class ServerImpl final : public Server {
     core_.model_folders.set(std::move(folders));
     core_.max_answer_bytes = options.max_answer_bytes;
     core_.is_tolerant = options.is_tolerant;
+    core_.on_demand.set(options.on_demand);
     core_.slow.post([this, models] { core_.models.reconfigure(models); });
     return {};
   }
@@ -280,8 +292,7 @@ class ServerImpl final : public Server {
       return;
     }
     exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
-    const auto& tenant = exchange->caller.tenant;
-    core_.work.post(tenant ? tenant->name : "", [&route, exchange] {
+    core_.work.post(owner_of(*exchange), [&route, exchange] {
       if (!exchange->gone.stop_requested()) route.handle(*exchange);
     });
   }
@@ -311,6 +322,7 @@ class ServerImpl final : public Server {
       lock.unlock();
       const auto stats = core_.engine.stats();  // waits for the step
       core_.last_alive_ms = steady_ms();
+      core_.on_demand.look(stats);
       core_.streams.sweep(std::chrono::steady_clock::now());
       for (const auto& model : stats.models) {
         core_.models.note_bad_logits(model.name, model.bad_logits);

@@ -9,6 +9,7 @@
 
 #include "server/access_log.h"
 #include "server/models.h"
+#include "server/on_demand.h"
 #include "server/tenants.h"
 #include "server/transport/transport.h"
 #include "zinc_rt/engine.h"
@@ -29,12 +30,12 @@ struct ServerOptions {
   AccessLogOf access_log = AccessLogOf::kRequests;
   // Unknown fields of generating requests are passed over, and named in the answer's header and the log; else refused.
   bool is_tolerant = false;
+  std::optional<OnDemandOptions> on_demand;  // absent: only the models of the configuration and those that admins load
 };
 
 class Server {
  public:
-  // The first of `models` is the one that the engine has loaded; the others are loaded now. Errors: those of Transport,
-  // StateStore and the engine.
+  // Loads the models into an engine that has none. Errors: those of Transport, StateStore and the engine.
   static Result<std::unique_ptr<Server>> start(Engine engine, const std::vector<ModelSpec>& models,
                                                const ServerOptions& options);
   virtual ~Server() = default;  // as close()

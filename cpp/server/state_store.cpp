@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/log.h"
-#include "base/thread_name.h"
+#include "base/this_thread.h"
 #include "server/state_file.h"
 
 namespace zinc_rt::server {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/thread_name.h"
+#include "base/this_thread.h"
 
 namespace zinc_rt::server {
 
@@ -24,11 +24,16 @@ class WorkQueue {
  public:
   using Task = std::function<void()>;
 
+  // kBehindSteps: on a CPU that is busy, the threads leave it to those that compute, so that a long text of one client
+  // does not slow the tokens of others. Threads that a task starts inherit it.
+  enum class Priority : std::uint8_t { kNormal, kBehindSteps };
+
   // most_of_owner: how many tasks of one owner may run at once. Fewer than n_threads leaves threads for other owners.
-  WorkQueue(int n_threads, int most_of_owner) : most_of_owner_(most_of_owner) {
+  WorkQueue(int n_threads, int most_of_owner, Priority priority = Priority::kNormal) : most_of_owner_(most_of_owner) {
     for (int i = 0; i < n_threads; ++i)
-      threads_.emplace_back([this] {
+      threads_.emplace_back([this, priority] {
         name_thread("zrt-work");
+        if (priority == Priority::kBehindSteps) yield_to_others();
         run();
       });
   }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "hub/store.h"
 #include "server/api_keys.h"
 #include "server/config.h"
 #include "server/tenants.h"
@@ -29,8 +31,25 @@ struct ServeOptions {
   std::vector<std::string> cors_origins, model_dirs;
   int port = -1;
   std::string access_log, log_format;
-  bool example = false, allow_anonymous = false, tolerant = false;
+  bool example = false, allow_anonymous = false, tolerant = false, on_demand = false;
+  std::optional<double> keep_alive_s;
+  std::optional<std::uint32_t> max_loaded;
 };
+
+// The models of the models folder.
+std::vector<server::OfferedModel> offered() {
+  std::vector<server::OfferedModel> models;
+  for (auto& model : hub::Store().list()) {
+    struct stat file{};
+    const bool is_there = ::stat(model.path.c_str(), &file) == 0;
+    models.push_back({.id = std::move(model.name),
+                      .path = model.path.string(),
+                      .aliases = std::move(model.aliases),
+                      .bytes = model.bytes,
+                      .created_s = is_there ? std::int64_t{file.st_mtim.tv_sec} : 0});
+  }
+  return models;
+}
 
 // What the command line says of models without naming one: it goes before the file, for each model there.
 Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& models) {
@@ -78,9 +97,22 @@ Result<server::Config> configuration(const ServeOptions& o) {
   } else if (const auto done = override_models(o, config.models); !done) {
     return std::unexpected(done.error());
   }
-  if (config.models.empty())
-    return std::unexpected(
-        Error{StatusCode::kInvalidArgument, "[serve] no model: name a file, or [[models]] in --config", 0});
+  const bool is_on_demand = o.on_demand || config.is_on_demand.value_or(config.models.empty());
+  if (config.models.empty() && !is_on_demand)
+    return fail(StatusCode::kInvalidArgument,
+                "[serve] no model: name one, or [[models]] in --config, or leave out on_demand = false");
+  if (config.models.empty() && !o.id.empty())
+    return fail(StatusCode::kInvalidArgument,
+                "[serve] --id {} is given without a MODEL; models of the models folder have their names", o.id);
+  if (is_on_demand) {
+    auto on_demand = config.on_demand;
+    on_demand.offered = offered;
+    if (o.keep_alive_s) on_demand.keep_alive_s = *o.keep_alive_s;
+    if (o.max_loaded) on_demand.max_loaded = *o.max_loaded;
+    on_demand.engine = o.model.engine;
+    if (on_demand.engine.queue_cap == EngineOptions().queue_cap) on_demand.engine.queue_cap = server::kQueueCap;
+    config.options.on_demand = std::move(on_demand);
+  }
   for (const auto& model : config.models)
     if (!server::is_good_model_id(model.id.empty() ? server::Models::default_id(model.path) : model.id))
       return fail(StatusCode::kInvalidArgument,
@@ -136,6 +168,22 @@ sigset_t take_signals() {
   return signals;
 }
 
+// For the line that tells that the server is ready.
+std::string what_is_served(const server::Config& config, const Engine& engine) {
+  std::string text;
+  if (!config.models.empty()) {
+    const auto& first = config.models.front();
+    text = fmt::format("{} on {}, arithmetic {}", first.id.empty() ? server::Models::default_id(first.path) : first.id,
+                       engine.tier(), engine.arithmetic());
+  }
+  if (config.options.on_demand) {
+    const auto n = offered().size();
+    text += fmt::format("{}the models of {} on demand ({} now{})", text.empty() ? "" : "; also ",
+                        hub::default_folder().string(), n, n == 0 ? "; `zinc-rt pull NAME` fetches one" : "");
+  }
+  return text;
+}
+
 Result<int> serve(ServeOptions& o) {
   const auto signals = take_signals();
   signal(SIGPIPE, SIG_IGN);
@@ -154,22 +202,19 @@ Result<int> serve(ServeOptions& o) {
     while (!is_ready.stop_requested())
       if (sigtimedwait(&ends, nullptr, &kShort) > 0) _exit(kDone);
   });
-  config->models.front().options.on_progress = progress_bar("loading", o.model.progress);
-  auto engine = Engine::open(config->models.front().path, config->models.front().options);
+  for (auto& model : config->models) model.options.on_progress = progress_bar("loading", o.model.progress);
+  auto engine = Engine::start(config->models.empty() ? o.model.engine : config->models.front().options);
   if (!engine) return std::unexpected(engine.error());
   auto server = server::Server::start(*engine, config->models, config->options);
   if (!server) return std::unexpected(server.error());
   quitter.request_stop();
   quitter.join();
   const auto& transport = config->options.transport;
-  fmt::print(
-      "{}://{}:{} serves {} on {}, arithmetic {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
-      transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]", (*server)->port(),
-      config->models.front().id.empty() ? server::Models::default_id(config->models.front().path)
-                                        : config->models.front().id,
-      engine->tier(), engine->arithmetic(),
-      config->options.state_path.empty() ? "in memory" : config->options.state_path,
-      (*server)->has_keys() ? "API keys wanted" : "no API keys");
+  fmt::print("{}://{}:{} serves {}; ledger: {}; {}\n", transport.tls_cert.empty() ? "http" : "https",
+             transport.host.find(':') == std::string::npos ? transport.host : "[" + transport.host + "]",
+             (*server)->port(), what_is_served(*config, *engine),
+             config->options.state_path.empty() ? "in memory" : config->options.state_path,
+             (*server)->has_keys() ? "API keys wanted" : "no API keys");
   std::fflush(stdout);
   constexpr timespec kLook{0, 200'000'000};
   for (;;) {
@@ -220,6 +265,8 @@ void add_serve(CLI::App& app, int& exit) {
   auto o = std::make_shared<ServeOptions>();
   auto& command = *app.add_subcommand("serve", "the OpenAI API over HTTP, for many tenants");
   command.footer(
+      "Without MODEL, and without [[models]] in --config, it serves the models folder (`zinc-rt models`): a model is\n"
+      "loaded when a request names it.\n\n"
       "Example: zinc-rt serve model.gguf\n"
       "  zinc-rt serve model.gguf --host 0.0.0.0 --api-key \"$KEY\"\n"
       "  zinc-rt serve --example-config > zinc.toml; zinc-rt serve --config zinc.toml\n"
@@ -254,6 +301,12 @@ void add_serve(CLI::App& app, int& exit) {
       .add_option("--models-dir", o->model_dirs,
                   "a folder that /v1/models/load may load from; may be repeated; else those of the models at the start")
       ->allow_extra_args(false);
+  command.add_flag("--on-demand", o->on_demand,
+                   "also serve the models folder: a model is loaded when a request names it; so it is without MODEL");
+  command.add_option("--max-loaded", o->max_loaded, "so many models of the folder are loaded at once; 3 unless given")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--keep-alive", o->keep_alive_s,
+                     "seconds after which an idle model of the folder is unloaded; 300 unless given; -1: never");
   command
       .add_option("--access-log", o->access_log,
                   "on, unless given: a line on stderr for each request but good health probes; all; off")

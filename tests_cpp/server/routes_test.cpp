@@ -43,12 +43,7 @@ Paths documented() {
 }
 
 Paths served() {
-  const auto models = models_in(own_models());
-  EXPECT_FALSE(models.empty());
-  EngineOptions options;
-  options.max_slots = 1;
-  options.max_context = 64;
-  auto engine = Engine::open((own_models() / (models.front() + ".gguf")).string(), options);
+  auto engine = Engine::start();
   auto store = StateStore::open("");
   EXPECT_TRUE(engine && store);
   ServerCore core(std::move(*engine), std::move(*store), "0");

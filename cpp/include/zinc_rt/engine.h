@@ -46,11 +46,14 @@ class Engine {
  public:
   // Errors name the file, the key or tensor, the tier and its fix.
   static Result<Engine> open(const std::string& model, const EngineOptions& options = {});
+  // An engine without a model, to which add_model() gives the first one. Of the options only threads and max_models
+  // are read. Errors: kInvalidArgument for threads.
+  static Result<Engine> start(const EngineOptions& options = {});
   // A further model, with slots and pages of its own; tier and threads are the engine's choice again. Errors also:
   // kInvalidArgument for a name that is taken, kExhausted when max_models are loaded and none is idle.
   Status add_model(const std::string& path, const std::string& name, const EngineOptions& options = {});
   // Takes no more requests for it, waits for those that there are, frees it. Errors: kNotFound; kInvalidArgument for
-  // the engine's only one.
+  // the only one of an engine that was opened with a model.
   Status remove_model(const std::string& name);
   std::vector<std::string> models() const;  // names, the first is the default
   // No request is taken any more; waits until those that there are have ended. False: not all had by then, and they run
@@ -60,9 +63,10 @@ class Engine {
   void close();
   bool is_closed() const;
 
-  std::string tier() const;        // "t_cpu"
-  std::string arithmetic() const;  // what is active: "exact", or "fast" where it was asked for and there
-  // Here and below `model` is a name, empty for the first model. Errors: kNotFound for a name that does not exist.
+  std::string tier() const;        // of the first model: "t_cpu"; empty: there is none
+  std::string arithmetic() const;  // what is active for it: "exact", or "fast" where it was asked for and there
+  // Here and below `model` is a name, empty for the first model. Errors: kNotFound for a name that does not exist, and
+  // where no model is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
   // The template of chats as the model file has it; empty: none.

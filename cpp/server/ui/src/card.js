@@ -53,13 +53,25 @@ const GROUPS = [
   ["Health", [["State", (m) => (m.health.status === "ok" ? "ok" : `${m.health.bad_logits} requests had no finite logits`)]]],
 ];
 
-function showCard() {
+// A model of the models folder, of which the server knows the file alone.
+const NOT_LOADED = [
+  ["Model", [
+    ["Name", (m) => m.id],
+    ["Other names", (m) => m.aliases.join(", ") || "none"],
+    ["File", (m) => bytes(m.file_bytes)],
+    ["State", (m) => (m.state === "loading" ? "is being loaded" : "is loaded with the first message")],
+  ]],
+];
+
+async function showCard() {
+  if (currentModel()?.state !== "loaded") await loadModels().catch(() => {}); // it may be by now
   const model = currentModel();
   if (!model) return;
   const row = ([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value(model))));
   $("card-title").textContent = model.id;
+  const groups = model.state === "loaded" ? GROUPS : NOT_LOADED;
   $("card-body").replaceChildren(
-    ...GROUPS.flatMap(([title, rows]) => [element("h3", {}, title), element("dl", {}, ...rows.map(row))]),
+    ...groups.flatMap(([title, rows]) => [element("h3", {}, title), element("dl", {}, ...rows.map(row))]),
   );
   openDialog($("card"));
 }

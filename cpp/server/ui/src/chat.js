@@ -1,6 +1,6 @@
 // The chat page: the open chat's messages, the composer, and at most one answer under way.
 import { fetchAnswer } from "./answer.js";
-import { currentModel } from "./card.js";
+import { currentModel, loadModels } from "./card.js";
 import { isKept, moveToTop, openChat, save, startChats, startNew } from "./chats.js";
 import { $, element } from "./dom.js";
 import { messageView } from "./message.js";
@@ -84,11 +84,15 @@ async function answer(chat, goesOn = false) {
   if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {} });
   const message = chat.messages.at(-1);
   message.running = true;
+  const isLoaded = currentModel()?.state !== "not_loaded";
+  message.waitsFor = isLoaded ? undefined : "Loading the model…";
   running = { chat, abort: new AbortController() };
   if (chat === openChat()) showMessages();
   showRunning();
   const cause = await fetchAnswer(chat, currentModel(), goesOn, running.abort.signal, () => update(chat));
   delete message.running;
+  delete message.waitsFor;
+  if (!isLoaded) await loadModels().catch(() => {}); // now the model's context and tier are known
   running = null;
   showRunning();
   if (cause === "key" && !message.content) giveBack(chat);

@@ -81,7 +81,9 @@ export function messageView(message, isLast, does) {
     reasoning.textContent = message.reasoning ?? "";
     details.hidden = !message.reasoning;
     showMarkdown(body, message.content);
-    body.classList.toggle("waiting", Boolean(message.running) && !message.content && !message.error);
+    const isWaiting = Boolean(message.running) && !message.content && !message.error;
+    body.classList.toggle("waiting", isWaiting);
+    body.dataset.waitsFor = (isWaiting && message.waitsFor) || "";
     view.classList.toggle("dropped", Boolean(message.dropped));
     view.ariaBusy = String(Boolean(message.running));
     const wrong = typeof message.error === "string" ? { cause: "other", text: message.error } : message.error;
