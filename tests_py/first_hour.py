@@ -105,6 +105,11 @@ SHELL = [
     Shell("zinc-rt completion zsh", out=("#compdef zinc-rt",)),
     Shell("zinc-rt completion fish", out=("complete -c zinc-rt",)),
     Shell("zinc-rt completion tcsh", 2, err=("tcsh", "bash")),
+    Shell("zinc-rt help run", out=("Usage: zinc-rt run", "--max-tokens")),
+    Shell("zinc-rt help", out=("Use a model", "zinc-rt help COMMAND")),
+    Shell("zinc-rt help rnu", 2, err=("did you mean run?",)),
+    Shell("zinc-rt run $M -p x -n -1", 2, err=("--max-tokens: -1 is given, a whole number from 0 on wanted",)),
+    Shell("zinc-rt run $M -p x --temperature warm", 2, err=("warm is given, a number wanted",)),
     # A server, before it serves.
     Shell("zinc-rt key", out=("key   zrt-", "hash  sha256:")),
     Shell("zinc-rt serve --id x", 3, err=("--id x is given without a MODEL",)),

@@ -98,7 +98,7 @@ Result<Reference> parse_reference(std::string_view text) {
   }
   if (is_path(text.substr(0, text.find(':')), 2, 2)) return hugging_face(text, text);
   if (!is_word(text.substr(0, text.find(':')))) return wrong(text);
-  return fail(StatusCode::kNotFound, "[pull] the catalogue has no model \"{}\"{}; {}", text.substr(0, 200),
+  return fail(StatusCode::kNotFound, "[pull] the catalogue has no model \"{}\"{} ({})", text.substr(0, 200),
               did_you_mean(text, catalogue_names()), kForms);
 }
 

@@ -117,6 +117,10 @@ Result<int> converse(ModelOptions& model, const Request& request, const std::set
                      const std::string& system) {
   auto engine = open_engine(model);
   if (!engine) return std::unexpected(engine.error());
+  // A model that no chat can be had with is refused before the first question.
+  if (const auto shown = engine->apply_template(R"([{"role":"user","content":"a"}])"); !shown)
+    return fail(shown.error().code, "{}; `zinc-rt run {} -p TEXT` goes on with a text", shown.error().message,
+                model.model);
   auto tenant = engine->tenant("cli");
   if (!tenant) return std::unexpected(tenant.error());
   const auto session = tenant->session();

@@ -90,7 +90,39 @@ void print_unexpected(const CLI::App& app) {
   fmt::print(stderr, "{} --help lists what there is.\n", name);
 }
 
-int run_command(int argc, const char* const* argv) {
+// What a value of an option has to be, by CLI11's name of its type.
+std::string_view wanted_of(std::string_view type) {
+  if (type.starts_with("UINT")) return "a whole number from 0 on";
+  if (type.starts_with("INT")) return "a whole number";
+  return type.starts_with("FLOAT") ? "a number" : "another value";
+}
+
+// Values that are not of their option's type. CLI11 names the option and the value: "Could not convert: --top-k = x".
+bool print_unconverted(const CLI::App& app, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ConversionError*>(&error) == nullptr) return false;
+  const std::string text = error.what();
+  const auto colon = text.find(": "), equals = text.find(" = ", colon);
+  if (colon == std::string::npos || equals == std::string::npos) return false;
+  const auto name = text.substr(colon + 2, equals - colon - 2);
+  const auto* option = deepest(app).get_option_no_throw(name);
+  if (option == nullptr) return false;
+  fmt::print(stderr, "{}: {} is given, {} wanted\n", name, text.substr(equals + 3), wanted_of(option->get_type_name()));
+  return true;
+}
+
+// `help COMMAND` as `COMMAND --help`.
+std::vector<const char*> without_help_command(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (argc < 2 || std::string_view(argv[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
+}
+
+int run_command(int given_argc, const char* const* given_argv) {
+  const auto words = without_help_command(given_argc, given_argv);
+  const auto argc = static_cast<int>(words.size());
+  const auto* const argv = words.data();
   CLI::App app("ZINC_RT: runs language models from GGUF files and MLC folders, the same bits on every tier.",
                "zinc-rt");
   app.footer(
@@ -99,8 +131,8 @@ int run_command(int argc, const char* const* argv) {
       "  zinc-rt run model.gguf -p \"The capital of France is\" -n 32\n"
       "  zinc-rt serve model.gguf\n"
       "  zinc-rt pull smollm2:135m; zinc-rt chat smollm2:135m\n"
-      "`zinc-rt COMMAND --help` has options and examples.\n"
-      "Exit codes: 0 done, 1 failed, 2 bad usage, 3 the input is refused.");
+      "`zinc-rt help COMMAND` (or `zinc-rt COMMAND --help`) has options and examples.\n"
+      "Exit codes: 0 done, 1 failed or not supported, 2 bad usage, 3 the input is wrong.");
   app.set_version_flag("--version", version_text, "Display the version and what was built in, and exit");
   app.require_subcommand(1);
   int exit = kDone;
@@ -121,6 +153,7 @@ int run_command(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+    if (print_unconverted(app, error)) return kBadUsage;
     if (!is_unexpected && app.exit(error) == 0) return kDone;
     if (app.remaining_size(true) > 0) print_unexpected(app);
     return kBadUsage;
