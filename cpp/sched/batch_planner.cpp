@@ -1,4 +1,4 @@
-// What a step computes: every decoding slot first; then chunks of prompts, those of the most urgent class first and in
+// What a step computes: decoding slots first (decode_rows.cpp); then chunks of prompts, those of the most urgent class first and in
 // a class those of the least served tenant, as far as the cap on tokens and the time that the most urgent decoding slot
 // allows.
 // How the numbers were chosen: docs/design/sched.md.
@@ -84,10 +84,16 @@ void Scheduler::plan_decodes(Micros now) {
     }
     grow(*r, r->n_done + 1, true, now);  // may preempt slots, among them some that were planned already
   }
+  decoding_.clear();
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
     if (r == nullptr || slots_[slot].state != SlotState::kDecode || is_throttled(*r, now)) continue;
-    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) add_item(*r, 1, true);
+    if (slots_[slot].page_count * mem::kPageTokens > r->n_done) decoding_.push_back(r);
+  }
+  choose_decodes();
+  for (Request* r : decoding_) {
+    r->decoded_in = stats_.steps;
+    add_item(*r, 1, true);
   }
 }
 

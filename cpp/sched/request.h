@@ -63,6 +63,7 @@ struct Request {
   std::uint32_t checkpoint = kNone, checkpoint_pages = 0;  // lent by the cache: the recurrent state after so many pages
   std::uint32_t snapshot_pages = 0;  // a copy of the state is wanted there, since others branched off
   std::uint32_t n_stalled = 0;       // steps in a row in which its full sink held it up
+  std::uint64_t decoded_in = 0;      // number of the last step in which it decoded
 
   std::uint32_t n_preempted = 0;    // by more urgent requests, or for pages
   std::uint32_t n_vain_turns = 0;   // turns in a row that ended before a token was picked

@@ -17,6 +17,8 @@ Scheduler::Scheduler(Options options, TenantBook& tenants)
       slot_requests_(options_.n_slots, nullptr) {
   options_.chunk_cap = std::max(options_.chunk_cap, options_.n_slots);
   const std::size_t n = options_.n_slots;
+  decoding_.reserve(n);
+  tenant_rows_.reserve(n);
   prefilling_.reserve(n);
   plan_.items.reserve(n);
   plan_.page_copies.reserve(n);

@@ -3,12 +3,12 @@
 //
 //   admit(now)           ends what was cancelled or is late; gives slots to waiting requests, by class and share;
 //   preempts
-//   plan(now)            chooses all decoding slots, then chunks of prompts, under the bounds on tokens and time
+//   plan(now)            chooses decoding slots, then chunks of prompts, under the bounds on tokens and time
 //   (fill, execute)      done by the engine
 //   commit(tokens, now)  moves positions, fills the prefix cache, ends requests; fail_step(now) after a device fault
 //
 // Each of them leaves events. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp,
-// turns.cpp, batch_planner.cpp, preemption.cpp and slot_pages.cpp.
+// turns.cpp, batch_planner.cpp, decode_rows.cpp, preemption.cpp and slot_pages.cpp.
 // Thread rule: one thread at a time. Nothing is allocated from admit to commit while no request arrives or ends.
 #pragma once
 
@@ -214,6 +214,9 @@ class Scheduler {
   bool is_worse(const Request& a, const Request& b, Micros now) const;
   void preempt(Request& request, bool is_turn, Micros now);
 
+  // decode_rows.cpp: takes out of decoding_ the rows that sit this step out
+  void choose_decodes();
+
   // batch_planner.cpp
   void plan_decodes(Micros now);
   void plan_prefills(Micros now);
@@ -265,8 +268,16 @@ class Scheduler {
     auto operator<=>(const Scope&) const = default;
   };
   std::map<Scope, mem::PrefixCache::Node> roots_;
-  std::size_t most_roots_ = 1024;     // beyond so many, unused roots are looked for
-  std::vector<Request*> prefilling_;  // scratch of the planner
+  std::size_t most_roots_ = 1024;                // beyond so many, unused roots are looked for
+  std::vector<Request*> decoding_, prefilling_;  // scratch of the planner
+  struct TenantRows {                            // the decoding rows of a tenant
+    TenantId tenant = 0;
+    double weight = 1, us = 0;
+    Qos most_urgent = Qos::kBatch;
+    double share_us = 0, left_us = 0;
+    bool is_heavy = false, has_row = false;
+  };
+  std::vector<TenantRows> tenant_rows_;
   std::vector<RequestId> cancelled_;
   std::vector<Event> events_;
   StepPlan plan_;
