@@ -13,11 +13,11 @@ namespace {
 // How much longer prompts may make a step, where no more urgent class than theirs takes part in it. Both numbers are by
 // the most urgent class that decodes in the step, and the larger of the two holds:
 //   - a time in us. For batch it holds also while nobody decodes, since the next request has to wait for the step. For
-//     standard it is the gap that streams are promised (Options::standard_gap), less the error of an estimate.
+//     standard it is the gap that streams are promised (Options::standard_gap), as far as kOfGap.
 //   - a part of the time that decoding alone takes: what admitted prompts are promised of the machine beside many
 //     decoding slots, half of it or more. Beside n slots, where n is small, it is n / (n + 1) of that, since most of
 //     their step is reading the weights and each of them feels all of what is added.
-constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000, kOfGap = 0.85;
+constexpr double kInteractiveUs = 10'000, kBatchUs = 250'000;
 constexpr double kStepGrowth[kQosCount] = {1.0, 2.0, 3.0};
 // How much longer prompts may make a step in which a more urgent class decodes or computes its prompt. For prompts of
 // the class just below it a time in us holds if that is more (beside standard, its gap), since the fixed cost of having

@@ -11,6 +11,9 @@
 
 namespace zinc_rt::sched {
 
+// What of a promised time an estimate may fill, since it errs.
+constexpr double kOfGap = 0.85;
+
 struct StepSize {
   double tokens = 0;
   double pairs = 0;  // (token, itself or a token before it)

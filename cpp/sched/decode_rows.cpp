@@ -12,40 +12,42 @@
 namespace zinc_rt::sched {
 namespace {
 
-// Of the gap that a class is promised, less the error of an estimate.
-constexpr double kOfGap = 0.85, kInteractiveGapUs = 30'000, kBatchGapUs = 250'000;
+constexpr double kInteractiveGapUs = 30'000, kBatchGapUs = 250'000;
 // Rows take turns from so many times their tenant's share on, so that texts of about one length never do.
 constexpr double kHeavy = 1.5;
 
 }  // namespace
 
 void Scheduler::choose_decodes() {
-  tenant_rows_.clear();
   if (!cost_.is_known()) return;
-  const double fixed_us = cost_.step_us({});
+  Qos urgent = Qos::kBatch;
+  StepSize all;
+  for (const Request* r : decoding_) {
+    urgent = std::min(urgent, r->params.qos);
+    all.add(r->n_done, 1);
+  }
+  const double gaps[kQosCount] = {kInteractiveGapUs, static_cast<double>(options_.standard_gap), kBatchGapUs};
+  const double gap = kOfGap * gaps[static_cast<std::size_t>(urgent)];
+  if (cost_.step_us(all) <= gap) return;
+
+  const double fixed_us = cost_.step_us({}), rows_us = cost_.step_us(all) - fixed_us;
   const auto row_us = [&](const Request& r) {
     StepSize row;
     row.add(r.n_done, 1);
     return cost_.step_us(row) - fixed_us;
   };
-  Qos urgent = Qos::kBatch;
-  double rows_us = 0, weights = 0;
+  tenant_rows_.clear();
+  double weights = 0;
   for (const Request* r : decoding_) {
-    urgent = std::min(urgent, r->params.qos);
     auto mine = std::ranges::find(tenant_rows_, r->params.tenant, &TenantRows::tenant);
     if (mine == tenant_rows_.end()) {
-      const double weight = tenants_[r->params.tenant].quota.weight;
-      mine = tenant_rows_.insert(mine, {r->params.tenant, weight});
-      weights += weight;
+      mine = tenant_rows_.insert(mine, {r->params.tenant, tenants_[r->params.tenant].quota.weight});
+      weights += mine->weight;
     }
     mine->us += row_us(*r);
     mine->most_urgent = std::min(mine->most_urgent, r->params.qos);
-    rows_us += row_us(*r);
   }
-  const double gaps[kQosCount] = {kOfGap * kInteractiveGapUs, kOfGap * static_cast<double>(options_.standard_gap),
-                                  kOfGap * kBatchGapUs};
-  const double gap = gaps[static_cast<std::size_t>(urgent)];
-  if (tenant_rows_.size() < 2 || fixed_us + rows_us <= gap) return;
+  if (tenant_rows_.size() < 2) return;
 
   double light_us = 0, heavy_weights = 0;
   Qos light_urgent = Qos::kBatch;
@@ -70,10 +72,10 @@ void Scheduler::choose_decodes() {
   std::erase_if(decoding_, [&](const Request* r) {
     auto& mine = *std::ranges::find(tenant_rows_, r->params.tenant, &TenantRows::tenant);
     if (!mine.is_heavy || r->params.qos < light_urgent) return false;
-    const bool is_first = !std::exchange(mine.has_row, true);
-    const bool fits = row_us(*r) <= mine.left_us;
-    if (is_first || fits) mine.left_us -= row_us(*r);
-    return !is_first && !fits;
+    const double us = row_us(*r);
+    if (std::exchange(mine.has_row, true) && us > mine.left_us) return true;
+    mine.left_us -= us;
+    return false;
   });
   std::ranges::sort(decoding_, {}, [](const Request* r) { return r->slot; });
 }

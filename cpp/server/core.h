@@ -75,6 +75,8 @@ void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
 void add_ui_routes(Router& router, ServerCore& core);
 
+// Status 503.
+ApiError shutting_down();
 // Status 400: the model's template writes the same prompt with tools and without.
 ApiError tools_not_read(const ServedModel& model);
 
@@ -84,6 +86,7 @@ OnDemand::Asker asker_of(const Exchange& exchange);
 // Answers with a JSON body.
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
+void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status = 200);
 // An error as the answer to a request whose body is not read.
 HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error);
 

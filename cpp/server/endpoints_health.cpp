@@ -173,13 +173,8 @@ void add_health_routes(Router& router, ServerCore& core) {
                 exchange.connection->respond(std::move(response));
               }});
   const auto add = [&](const char* path, ApiResult<std::string> (*work)(ServerCore&, const Exchange&)) {
-    router.add({"POST", path, Access::kAdmin, false, [&core, work](Exchange& exchange) {
-                  auto result = work(core, exchange);
-                  if (result)
-                    answer(core, exchange, std::move(*result));
-                  else
-                    answer(core, exchange, result.error());
-                }});
+    router.add({"POST", path, Access::kAdmin, false,
+                [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); }});
   };
   add("/v1/trace/start", start_trace);
   add("/v1/trace/stop", stop_trace);

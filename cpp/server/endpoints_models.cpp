@@ -16,14 +16,6 @@ ApiError bad(std::string message, std::string param = {}) {
   return error;
 }
 
-ApiError shutting_down() {
-  ApiError error;
-  error.status = 503;
-  error.message = "[server] the server is shutting down";
-  error.retry_after_s = 5;
-  return error;
-}
-
 Json describe_model(const ServedModel& model) {
   const ModelCard& card = model.card;
   const ModelMemory& memory = model.memory;
@@ -217,13 +209,6 @@ ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
 
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
 using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
-
-void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result) {
-  if (result)
-    answer(core, exchange, std::move(*result));
-  else
-    answer(core, exchange, result.error());
-}
 
 std::function<void(Exchange&)> answering(ServerCore& core, Work work) {
   return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };

@@ -171,11 +171,7 @@ ApiResult<std::string> flush(ServerCore& core, const Exchange& exchange) {
 void add_tenant_route(Router& router, ServerCore& core, const char* method, const char* path, Access access,
                       ApiResult<std::string> (*work)(ServerCore&, const Exchange&), int status = 200) {
   router.add({method, path, access, false, [&core, work, status](Exchange& exchange) {
-                auto result = work(core, exchange);
-                if (result)
-                  answer(core, exchange, std::move(*result), status);
-                else
-                  answer(core, exchange, result.error());
+                answer_with(core, exchange, work(core, exchange), status);
               }});
 }
 

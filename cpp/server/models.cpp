@@ -20,6 +20,10 @@ std::string Models::default_id(const std::string& path) {
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
 }
 
+std::string served_id(const ModelSpec& spec) {
+  return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
+}
+
 bool is_good_model_id(std::string_view id) {
   return !id.empty() && id.size() <= 256 && is_utf8(id) && !has_control_characters(id);
 }
@@ -30,10 +34,6 @@ namespace {
 constexpr std::string_view kProbeMessages = R"([{"role":"user","content":"a"}])";
 constexpr std::string_view kProbeTools =
     R"([{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}])";
-
-std::string served_id(const ModelSpec& spec) {
-  return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
-}
 
 // Equal for two specs that give the same model. It has the file's size and time, since a file may be replaced.
 std::string source_of(const ModelSpec& spec) {

@@ -22,6 +22,9 @@ struct ModelSpec {
   EngineOptions options;
 };
 
+// What clients call it.
+std::string served_id(const ModelSpec& spec);
+
 // Who had a model loaded. Those of the configuration go when it changes, those of requests when they are idle.
 enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
 

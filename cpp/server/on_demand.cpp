@@ -3,26 +3,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <utility>
 
 #include "base/error.h"
 #include "base/letter_case.h"
 #include "base/log.h"
 #include "base/near_name.h"
+#include "server/core.h"
 
 namespace zinc_rt::server {
 namespace {
 
-std::int64_t now_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-ApiError try_later(std::string message, double after_s) {
+ApiError try_later(std::string message) {
   auto error = make_error(503, std::move(message));
   error.param = "model";
-  error.retry_after_s = after_s;
+  error.retry_after_s = 5;
   return error;
+}
+
+bool is_busy(const ServedModel& model, const EngineStats& stats) {
+  const auto now = std::ranges::find(stats.models, model.engine_name, &ModelStats::name);
+  return now != stats.models.end() && now->running + now->waiting > 0;
+}
+
+bool is_ours(const ServedModel& model) {
+  return model.loaded_by == LoadedBy::kRequest;
 }
 
 }  // namespace
@@ -33,7 +38,7 @@ void OnDemand::set(std::optional<OnDemandOptions> options) {
 }
 
 double OnDemand::idle_s(const Use& use) {
-  return 1e-3 * static_cast<double>(now_ms() - use.last_ms);
+  return 1e-3 * static_cast<double>(steady_ms() - use.last_ms);
 }
 
 std::optional<OnDemandOptions> OnDemand::options() const {
@@ -76,46 +81,42 @@ ApiError OnDemand::not_found(const std::string& name, const std::vector<OfferedM
   return error;
 }
 
-void OnDemand::note_use(const std::string& id) {
+// A loaded model by its id, or by another name under which it was asked for before.
+ApiResult<ServedModel> OnDemand::find_loaded(const std::string& name) {
+  auto model = models_.find(name);
   const std::lock_guard lock(mutex_);
-  if (const auto it = uses_.find(id); it != uses_.end()) it->second.last_ms = now_ms();
+  if (!model)
+    if (const auto it = ids_.find(to_lower(name)); it != ids_.end()) model = models_.find(it->second);
+  if (model && is_ours(*model)) uses_[model->id].last_ms = steady_ms();
+  return model;
 }
 
 void OnDemand::find(const std::string& name, Asker asker, Then then) {
-  std::string id = name;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto it = ids_.find(to_lower(name)); it != ids_.end()) id = it->second;
-  }
-  auto model = models_.find(id);
-  if (model || !options()) {
-    if (model) note_use(model->id);
-    return then(std::move(model));
-  }
+  if (auto model = find_loaded(name); model || !options()) return then(std::move(model));
   const auto offered = this->offered();
   const auto* wanted = pick(offered, name);
   if (wanted == nullptr) return then(std::unexpected(not_found(name, offered)));
-  if (model = models_.find(wanted->id); model) {  // by another name of it
-    note_use(wanted->id);
-    return then(std::move(model));
+  if (!name.empty() && name != wanted->id) {
+    // Under this name the next requests find it without a look into the folder.
+    const std::lock_guard lock(mutex_);
+    ids_[to_lower(name)] = wanted->id;
   }
+  if (auto model = find_loaded(wanted->id)) return then(std::move(model));
   {
     const std::lock_guard lock(mutex_);
     auto& waiting = waiting_[wanted->id];
     if (waiting.size() < kMostWaiting) {
       waiting.push_back({std::move(asker), std::move(then)});
       if (waiting.size() == 1) slow_.post([this, model = *wanted] { load_for_waiters(model); });
-      // Under this name the next requests find it without a look into the folder.
-      if (!name.empty() && name != wanted->id) ids_[to_lower(name)] = wanted->id;
       return;
     }
   }
-  then(std::unexpected(
-      try_later(fmt::format("[models] {} requests wait for \"{}\" to be loaded, no more may", kMostWaiting, wanted->id),
-                kRetryAfter_s)));
+  then(std::unexpected(try_later(
+      fmt::format("[models] {} requests wait for \"{}\" to be loaded, no more may", kMostWaiting, wanted->id))));
 }
 
 ApiResult<OfferedModel> OnDemand::find_offered(const std::string& name) const {
+  if (!options()) return std::unexpected(models_.find(name).error());
   const auto offered = this->offered();
   if (const auto* model = pick(offered, name)) return *model;
   return std::unexpected(not_found(name, offered));
@@ -161,11 +162,10 @@ void OnDemand::load_for_waiters(const OfferedModel& wanted) {
 
 ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted) {
   if (auto there = models_.find(wanted.id)) return there;
-  if (is_draining_) return std::unexpected(try_later("[server] the server is shutting down", kRetryAfter_s));
+  if (is_draining_) return std::unexpected(shutting_down());
   const auto o = options();
   if (!o) return models_.find(wanted.id);  // the configuration has changed meanwhile: an error
-  const auto begin = now_ms();
-  forget_those_gone();
+  const auto begin = steady_ms();
   ZRT_CHECK_OK(make_room(o->max_loaded));
   for (;;) {
     auto loaded = models_.load({wanted.path, wanted.id, o->engine}, LoadedBy::kRequest);
@@ -176,46 +176,30 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted) {
     loaded.error().param = "model";
     return std::unexpected(std::move(loaded.error()));
   }
-  log().info("model {} was loaded in {} ms, since a request named it", wanted.id, now_ms() - begin);
+  log().info("model {} was loaded in {} ms, since a request named it", wanted.id, steady_ms() - begin);
   const std::lock_guard lock(mutex_);
-  uses_[wanted.id] = {now_ms(), false};
+  uses_[wanted.id] = {steady_ms(), false};
   return models_.find(wanted.id);
 }
 
-// Models that an admin has unloaded.
-void OnDemand::forget_those_gone() {
-  const auto loaded = models_.list();
-  const std::lock_guard lock(mutex_);
-  std::erase_if(
-      uses_, [&](const auto& use) { return std::ranges::find(loaded, use.first, &ServedModel::id) == loaded.end(); });
-}
-
 ApiResult<void> OnDemand::make_room(std::uint32_t most) {
-  for (;;) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (uses_.size() < most) return {};
-    }
+  while (std::cmp_greater_equal(std::ranges::count_if(models_.list(), is_ours), most))
     if (!unload_idlest())
       return std::unexpected(
-          try_later(fmt::format("[models] all {} models that may be loaded on demand are in use (max_loaded)", most),
-                    kRetryAfter_s));
-  }
+          try_later(fmt::format("[models] all {} models that may be loaded on demand are in use (max_loaded)", most)));
+  return {};
 }
 
 bool OnDemand::unload_idlest() {
   const auto stats = engine_.stats();
-  const auto loaded = models_.list();
   std::string idlest;
   {
+    const auto loaded = models_.list();
     const std::lock_guard lock(mutex_);
     std::int64_t least = INT64_MAX;
-    for (const auto& [id, use] : uses_) {
-      const auto model = std::ranges::find(loaded, id, &ServedModel::id);
-      if (model == loaded.end()) continue;
-      const auto now = std::ranges::find(stats.models, model->engine_name, &ModelStats::name);
-      if (now != stats.models.end() && now->running + now->waiting > 0) continue;
-      if (use.last_ms < least) least = use.last_ms, idlest = id;
+    for (const auto& model : loaded) {
+      if (!is_ours(model) || is_busy(model, stats)) continue;
+      if (const auto last = uses_[model.id].last_ms; last < least) least = last, idlest = model.id;
     }
   }
   if (idlest.empty()) return false;
@@ -236,18 +220,16 @@ ApiResult<void> OnDemand::unload(const std::string& id) {
 }
 
 void OnDemand::look(const EngineStats& stats) {
-  std::map<std::string, bool> is_busy;  // by id
-  for (const auto& model : models_.list()) {
-    const auto now = std::ranges::find(stats.models, model.engine_name, &ModelStats::name);
-    is_busy[model.id] = now != stats.models.end() && now->running + now->waiting > 0;
-  }
+  if (const auto o = options(); !o || o->keep_alive_s < 0) return;
+  const auto loaded = models_.list();
   const std::lock_guard lock(mutex_);
-  if (!options_ || options_->keep_alive_s < 0) return;
-  for (auto& [id, use] : uses_) {
-    if (is_busy[id]) use.last_ms = now_ms();
-    if (is_busy[id] || use.is_leaving || idle_s(use) < options_->keep_alive_s) continue;
+  for (const auto& model : loaded) {
+    if (!is_ours(model)) continue;
+    auto& use = uses_[model.id];
+    if (is_busy(model, stats)) use.last_ms = steady_ms();
+    if (is_busy(model, stats) || use.is_leaving || !options_ || idle_s(use) < options_->keep_alive_s) continue;
     use.is_leaving = true;
-    slow_.post([this, id] { unload_if_idle(id); });
+    slow_.post([this, id = model.id] { unload_if_idle(id); });
   }
 }
 

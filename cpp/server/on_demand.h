@@ -53,7 +53,7 @@ class OnDemand {
   // the configuration, else the only one that there is. Errors: 404 with the ids; those of Models::load; 503 when all
   // that might make room are in use, or too many wait.
   void find(const std::string& name, Asker asker, Then then);
-  // As find(), for a name, without loading: errors 404.
+  // A model that is not loaded, by its name, without loading it. Errors: 404 with the ids.
   ApiResult<OfferedModel> find_offered(const std::string& name) const;
   std::vector<OfferedModel> not_loaded() const;
   bool is_loading(const std::string& id) const;
@@ -71,7 +71,6 @@ class OnDemand {
     bool is_leaving = false;
   };
   static constexpr std::size_t kMostWaiting = 4096;  // requests for one model
-  static constexpr double kRetryAfter_s = 5;
 
   static double idle_s(const Use& use);
   std::optional<OnDemandOptions> options() const;
@@ -79,12 +78,11 @@ class OnDemand {
   // The one that has the name or alias, letter case aside; of an empty name, the only one. Null: none.
   static const OfferedModel* pick(const std::vector<OfferedModel>& offered, const std::string& name);
   ApiError not_found(const std::string& name, const std::vector<OfferedModel>& offered) const;
-  void note_use(const std::string& id);
+  ApiResult<ServedModel> find_loaded(const std::string& name);
 
   // On the slow queue.
   void load_for_waiters(const OfferedModel& wanted);
   ApiResult<ServedModel> load(const OfferedModel& wanted);
-  void forget_those_gone();
   ApiResult<void> make_room(std::uint32_t most);
   bool unload_idlest();
   void unload_if_idle(const std::string& id);
@@ -97,8 +95,8 @@ class OnDemand {
   mutable std::mutex mutex_;
   std::optional<OnDemandOptions> options_;
   std::map<std::string, std::vector<Waiter>> waiting_;  // by id; there is an entry while it loads or waits to
-  std::map<std::string, Use> uses_;                     // of the loaded models, by id
-  std::map<std::string, std::string> ids_;              // of loaded models, by other names of them in lower case
+  std::map<std::string, Use> uses_;                     // of models that requests had loaded, by id
+  std::map<std::string, std::string> ids_;  // of models that were asked for, by other names of them in lower case
 };
 
 }  // namespace zinc_rt::server

@@ -47,6 +47,12 @@ std::string owner_of(const Exchange& exchange) {
 
 }  // namespace
 
+ApiError shutting_down() {
+  auto error = make_error(503, "[server] the server is shutting down");
+  error.retry_after_s = 5;
+  return error;
+}
+
 ApiError tools_not_read(const ServedModel& model) {
   ApiError error;
   error.param = "tools";
@@ -70,6 +76,13 @@ void answer(ServerCore& core, Exchange& exchange, std::string body, int status) 
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error) {
   exchange.connection->note("error", error.message);
   exchange.connection->respond(refusal(core, exchange.id, error));
+}
+
+void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status) {
+  if (result)
+    answer(core, exchange, std::move(*result), status);
+  else
+    answer(core, exchange, result.error());
 }
 
 HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error) {

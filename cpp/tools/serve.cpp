@@ -64,6 +64,11 @@ Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& mo
   return {};
 }
 
+// A server's queue is longer than an engine's, unless its length is given.
+void widen_queue(EngineOptions& options) {
+  if (options.queue_cap == EngineOptions().queue_cap) options.queue_cap = server::kQueueCap;
+}
+
 // The file, then the command line over it.
 Result<server::Config> configuration(const ServeOptions& o) {
   server::Config config;
@@ -110,15 +115,14 @@ Result<server::Config> configuration(const ServeOptions& o) {
     if (o.keep_alive_s) on_demand.keep_alive_s = *o.keep_alive_s;
     if (o.max_loaded) on_demand.max_loaded = *o.max_loaded;
     on_demand.engine = o.model.engine;
-    if (on_demand.engine.queue_cap == EngineOptions().queue_cap) on_demand.engine.queue_cap = server::kQueueCap;
+    widen_queue(on_demand.engine);
     config.options.on_demand = std::move(on_demand);
   }
   for (const auto& model : config.models)
-    if (!server::is_good_model_id(model.id.empty() ? server::Models::default_id(model.path) : model.id))
+    if (!server::is_good_model_id(served_id(model)))
       return fail(StatusCode::kInvalidArgument,
                   "[serve] the name of a model has 1 to 256 bytes without control characters: give it one by --id");
-  for (auto& model : config.models)
-    if (model.options.queue_cap == EngineOptions().queue_cap) model.options.queue_cap = server::kQueueCap;
+  for (auto& model : config.models) widen_queue(model.options);
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
   const auto admin_key = !o.admin_key.empty() ? o.admin_key : options::get("ZINC_RT_ADMIN_KEY");
   if (!key.empty()) {
@@ -172,9 +176,7 @@ sigset_t take_signals() {
 std::string what_is_served(const server::Config& config, const Engine& engine) {
   std::string text;
   if (!config.models.empty()) {
-    const auto& first = config.models.front();
-    text = fmt::format("{} on {}, arithmetic {}", first.id.empty() ? server::Models::default_id(first.path) : first.id,
-                       engine.tier(), engine.arithmetic());
+    text = fmt::format("{} on {}, arithmetic {}", served_id(config.models.front()), engine.tier(), engine.arithmetic());
   }
   if (config.options.on_demand) {
     const auto n = offered().size();
