@@ -13,8 +13,11 @@ export DEBIAN_FRONTEND=noninteractive PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_U
 BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev
                 libpcre2-dev libxxhash-dev libedit-dev libssl-dev libsqlite3-dev libtomlplusplus-dev prometheus-cpp-dev
                 'libboost1.81-dev|libboost1.83-dev')
-# Boost.Context: the fibers of tests_cpp/cuda_sim.
-TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev')
+# Boost.Context: the fibers of tests_cpp/cuda_sim. The last three: the Vulkan backend, and a device of Vulkan for it.
+TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev'
+               glslc libvulkan-dev mesa-vulkan-drivers)
+# For the AMD tier, where the system's lists have them: without them it is left out by name (cpp/ring/amd/CMakeLists.txt).
+AMD_PACKAGES=(clang-22 lld-22 libllvm22)
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
 ARM_PACKAGES=(g++-aarch64-linux-gnu qemu-user googletest)
 LINT_PACKAGES=(clang-19 clang-format-19 libclang-rt-19-dev)
@@ -65,6 +68,16 @@ need_packages() {
     die "apt-get could not install them; on Ubuntu the component universe must be enabled (add-apt-repository universe)"
 }
 
+# want_packages NAME...: installs those that the system's lists have, and says which it lacks; none is needed.
+want_packages() {
+  local there=()
+  command -v apt-cache >/dev/null || return 0
+  for package in "$@"; do
+    if is_installed "$package" || apt-cache show "$package" >/dev/null 2>&1; then there+=("$package"); else say "without $package, which this system does not have"; fi
+  done
+  [ ${#there[@]} -eq 0 ] || need_packages "${there[@]}"
+}
+
 need_venv() {
   [ -x "$VENV/bin/pip" ] && return
   say "making the Python environment .venv"
@@ -87,6 +100,17 @@ for wanted in sys.argv[1:]:
 PY
   say "installing Python packages: $*"
   "$VENV/bin/pip" install -q "$@"
+}
+
+# The agents that tests_py/test_agents.py runs, in .cache/agents; without npm, or a registry, those tests are skipped by name.
+need_agents() {
+  export ZRT_AGENTS=$ROOT/.cache/agents/node_modules/.bin
+  [ -x "$ZRT_AGENTS/claude" ] && return
+  command -v npm >/dev/null || { say "without npm no agents are tried"; return 0; }
+  say "installing agents for their tests: claude-code, codex, opencode"
+  mkdir -p "$ROOT/.cache/agents"
+  npm install --silent --no-audit --no-fund --prefix "$ROOT/.cache/agents" @anthropic-ai/claude-code @openai/codex opencode-ai ||
+    say "npm could not install them; their tests are skipped"
 }
 
 # build PRESET TARGET... [-- cmake option...]: says what the build leaves out. ZRT_CUDA of the environment is the option of

