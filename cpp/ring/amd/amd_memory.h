@@ -1,0 +1,52 @@
+// Buffer objects on an AMD GPU.
+// Thread rule: as Ring.
+#pragma once
+
+#include <vector>
+
+#include "ring/amd/device.h"
+#include "ring/packet.h"
+
+namespace zinc_rt::ring {
+
+class AmdMemory {
+ public:
+  explicit AmdMemory(AmdDevice& device) : device_(device) {}
+  ~AmdMemory() { clear(); }
+
+  Result<Buffer> alloc(std::uint64_t bytes, Heap heap);
+  void free(const Buffer& buffer);
+  void clear();
+  Result<std::span<std::byte>> map(const Buffer& buffer) const;
+  // Whether a binding lies in its buffer object or is absent. Where it is neither, refuse() makes the error:
+  // kInvalidArgument.
+  bool holds(const Binding& binding) const {
+    if (binding.bo == 0) return true;
+    const Object* object = find(binding.bo);
+    return object != nullptr && binding.offset <= object->bytes && binding.bytes <= object->bytes - binding.offset;
+  }
+  std::unexpected<Error> refuse(const Binding& binding) const;
+  // Of a valid binding; 0 and null for an absent one.
+  std::uint64_t address(const Binding& binding) const {
+    return binding.bo == 0 ? 0 : objects_[binding.bo - 1].memory.va + binding.offset;
+  }
+  // Through the window, in memory of the device.
+  std::byte* host(const Binding& binding) const { return objects_[binding.bo - 1].memory.host + binding.offset; }
+  std::uint64_t allocated_bytes() const { return allocated_; }
+
+ private:
+  struct Object {
+    AmdDevice::Memory memory;
+    std::uint64_t bytes = 0;  // that were asked for; 0: freed
+    Heap heap = Heap::kDeviceLocal;
+  };
+  const Object* find(std::uint32_t id) const {
+    return id - 1 < objects_.size() && objects_[id - 1].bytes != 0 ? &objects_[id - 1] : nullptr;
+  }
+
+  AmdDevice& device_;
+  std::vector<Object> objects_;  // id - 1
+  std::uint64_t allocated_ = 0;
+};
+
+}  // namespace zinc_rt::ring

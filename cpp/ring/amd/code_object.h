@@ -1,0 +1,35 @@
+// An AMDGPU code object, the ELF file that the compiler makes: its image as it lies in memory, and its kernels with
+// what their descriptors say.
+// Thread rule: plain values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::ring {
+
+struct KernelCode {
+  std::string name;
+  std::uint64_t entry = 0;  // in the image
+  std::uint32_t lds_bytes = 0, argument_bytes = 0;
+  std::uint32_t rsrc1 = 0, rsrc2 = 0, rsrc3 = 0;
+  std::uint32_t n_vgprs() const { return ((rsrc1 & 63) + 1) * 8; }
+};
+
+struct CodeObject {
+  std::vector<std::byte> image;  // aligned to kCodeAlign; 256 bytes more than the code, which is fetched ahead
+  std::vector<KernelCode> kernels;
+};
+inline constexpr std::uint64_t kCodeAlign = 4096;
+
+// Errors: kCorrupt for what is no code object, or is cut short; kUnavailable for a kernel that wants what the tiers do
+// not give: relocations, memory of its own for each lane, 64 lanes, arguments other than one pointer. The name is for
+// messages.
+Result<CodeObject> read_code_object(std::span<const std::byte> elf, std::string_view name);
+
+}  // namespace zinc_rt::ring

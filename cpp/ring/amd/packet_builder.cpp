@@ -1,0 +1,79 @@
+#include "ring/amd/packet_builder.h"
+
+#include <algorithm>
+
+namespace zinc_rt::ring {
+namespace {
+
+std::uint32_t low(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+std::uint32_t high(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32);
+}
+
+}  // namespace
+
+void PacketBuilder::clear() {
+  dwords_.clear();
+  known_.reset();
+}
+
+void PacketBuilder::packet(pm4::Opcode opcode, std::initializer_list<std::uint32_t> body) {
+  dwords_.push_back(pm4::header(opcode, static_cast<std::uint32_t>(body.size())));
+  dwords_.insert(dwords_.end(), body);
+}
+
+void PacketBuilder::set(pm4::Register first, std::initializer_list<std::uint32_t> values) {
+  const std::size_t at = std::uint32_t{first} - pm4::kShBase;
+  bool is_same = true;
+  for (std::size_t i = 0; i < values.size(); ++i) is_same &= known_[at + i] && values_[at + i] == values.begin()[i];
+  if (is_same) return;
+  dwords_.push_back(pm4::header(pm4::kSetShReg, static_cast<std::uint32_t>(values.size()) + 1));
+  dwords_.push_back(static_cast<std::uint32_t>(at));
+  dwords_.insert(dwords_.end(), values);
+  for (std::size_t i = 0; i < values.size(); ++i) known_.set(at + i);
+  std::ranges::copy(values, values_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+void PacketBuilder::barrier(std::uint32_t gcr) {
+  constexpr std::uint32_t kAllBytesLow = 0xFFFFFFFF, kAllBytesHigh = 0xFF, kPollInterval = 10;
+  packet(pm4::kEventWrite, {pm4::kFlushEvent});
+  packet(pm4::kAcquireMem, {0, kAllBytesLow, kAllBytesHigh, 0, 0, kPollInterval, gcr});
+}
+
+void PacketBuilder::flush_host_writes() {
+  packet(pm4::kWaitRegMem, {pm4::kWaitEqual | pm4::kWriteThenWait, pm4::kHdpFlushRequest, pm4::kHdpFlushDone,
+                            pm4::kHdpAll, pm4::kHdpAll, pm4::kHdpPollInterval});
+}
+
+void PacketBuilder::dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments,
+                             std::uint32_t threads, const std::uint32_t (&groups)[3]) {
+  const std::uint64_t entry = code + kernel.entry;
+  set(pm4::kStartX, {0, 0, 0});
+  set(pm4::kNumThreadX, {threads, 1, 1});
+  set(pm4::kPgmLo, {low(entry >> 8), low(entry >> 40)});
+  set(pm4::kPgmRsrc1, {kernel.rsrc1, kernel.rsrc2 | pm4::lds_field(kernel.lds_bytes)});
+  set(pm4::kResourceLimits, {0});
+  set(pm4::kTmpringSize, {0});
+  set(pm4::kRestartX, {0, 0, 0});
+  set(pm4::kPgmRsrc3, {kernel.rsrc3});
+  set(pm4::kUserData0, {low(arguments), high(arguments)});
+  packet(pm4::kDispatchDirect,
+         {groups[0], groups[1], groups[2], pm4::kShaderEnable | pm4::kForceStartAt000 | pm4::kWave32});
+}
+
+void PacketBuilder::release(std::uint64_t at, std::uint64_t value) {
+  packet(pm4::kReleaseMem,
+         {pm4::kReleaseEvent, pm4::kData64 << pm4::kDataShift, low(at), high(at), low(value), high(value), 0});
+}
+
+void PacketBuilder::indirect(std::uint64_t at, std::uint32_t n_dwords) {
+  packet(pm4::kIndirectBuffer, {low(at), high(at), n_dwords | pm4::kIndirectValid});
+}
+
+void PacketBuilder::nop(std::uint32_t n_dwords) {
+  dwords_.insert(dwords_.end(), n_dwords, pm4::kOneDwordNop);
+}
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,46 @@
+// Writes PM4 packets. A register that holds what is asked for already is not written again: registers last from one
+// dispatch to the next, and a dispatch of an op so takes about 20 dwords.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "ring/amd/code_object.h"
+#include "ring/amd/pm4.h"
+
+namespace zinc_rt::ring {
+
+class PacketBuilder {
+ public:
+  // Forgets the packets, and what registers hold: other queues may have written them since.
+  void clear();
+  std::span<const std::uint32_t> dwords() const { return dwords_; }
+
+  // Waits until all earlier dispatches have ended, then drops what caches hold. A dispatch after it sees what those
+  // have written.
+  void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
+  // What the host has written through the device's window is on its way no longer.
+  void flush_host_writes();
+  // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel reads its arguments at `arguments`.
+  void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
+                const std::uint32_t (&groups)[3]);
+  // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`.
+  void release(std::uint64_t at, std::uint64_t value);
+  // Runs `n_dwords` packets that lie at `at`.
+  void indirect(std::uint64_t at, std::uint32_t n_dwords);
+  void nop(std::uint32_t n_dwords);
+
+ private:
+  void packet(pm4::Opcode opcode, std::initializer_list<std::uint32_t> body);
+  void set(pm4::Register first, std::initializer_list<std::uint32_t> values);
+
+  std::vector<std::uint32_t> dwords_;
+  std::array<std::uint32_t, pm4::kShEnd - pm4::kShBase> values_{};
+  std::bitset<pm4::kShEnd - pm4::kShBase> known_;
+};
+
+}  // namespace zinc_rt::ring

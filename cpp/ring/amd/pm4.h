@@ -1,0 +1,82 @@
+// PM4, the packets that a compute queue of gfx11 and gfx12 takes, by name: opcodes, registers, fields. A packet is a
+// header and a body of dwords. POD, shared with tests_cpp/amd_sim.
+#pragma once
+
+#include <cstdint>
+
+namespace zinc_rt::ring::pm4 {
+
+using u32 = std::uint32_t;
+
+enum Opcode : u32 {
+  kNop = 0x10,
+  kDispatchDirect = 0x15,
+  kWaitRegMem = 0x3C,
+  kWriteData = 0x37,
+  kIndirectBuffer = 0x3F,
+  kCopyData = 0x40,
+  kEventWrite = 0x46,
+  kReleaseMem = 0x49,
+  kAcquireMem = 0x58,
+  kSetShReg = 0x76,
+  kSetUconfigReg = 0x79,
+};
+constexpr u32 header(Opcode opcode, u32 body_dwords) {
+  return 0xC0000000u | (body_dwords - 1) << 16 | u32{opcode} << 8;
+}
+inline constexpr u32 kOneDwordNop = 0xFFFF1000;
+
+// Registers of SET_SH_REG, by dword address; the packet names them from kShBase on.
+inline constexpr u32 kShBase = 0x2C00, kShEnd = 0x3000, kUconfigBase = 0xC000;
+enum Register : u32 {
+  kStartX = 0x2E04,  // then Y, Z
+  kNumThreadX = 0x2E07,
+  kPgmLo = 0x2E0C,  // address >> 8, then >> 40
+  kScratchBaseLo = 0x2E10,
+  kPgmRsrc1 = 0x2E12,
+  kPgmRsrc2 = 0x2E13,
+  kResourceLimits = 0x2E15,
+  kTmpringSize = 0x2E18,
+  kRestartX = 0x2E1B,
+  kPgmRsrc3 = 0x2E28,
+  kUserData0 = 0x2E40,
+};
+inline constexpr u32 kMostUserData = 16;
+
+// PGM_RSRC2.
+inline constexpr u32 kScratchEnable = 1u << 0, kUserSgprShift = 1, kUserSgprMask = 31, kLdsShift = 15, kLdsMask = 511,
+                     kLdsUnit = 512;
+constexpr u32 lds_field(u32 bytes) {
+  return (bytes + kLdsUnit - 1) / kLdsUnit << kLdsShift;
+}
+
+// DISPATCH_INITIATOR, the last dword of DISPATCH_DIRECT.
+inline constexpr u32 kShaderEnable = 1u << 0, kForceStartAt000 = 1u << 2, kThreadDimensions = 1u << 5,
+                     kWave32 = 1u << 15;
+
+// EVENT_WRITE: waits until all earlier dispatches have ended.
+inline constexpr u32 kCsPartialFlush = 7, kEventIndexShift = 8, kFlushIndex = 4;
+inline constexpr u32 kFlushEvent = kCsPartialFlush | kFlushIndex << kEventIndexShift;
+
+// GCR_CNTL, the last dword of ACQUIRE_MEM: which caches are invalidated (and, of L2, written back).
+inline constexpr u32 kInvInstructions = 1u << 0, kInvScalar = 1u << 7, kInvVector = 1u << 8, kInvL1 = 1u << 9,
+                     kInvL2 = 1u << 14, kWriteBackL2 = 1u << 15;
+inline constexpr u32 kBetweenDispatches = kInvScalar | kInvVector | kInvL1;
+inline constexpr u32 kAfterTheHost = kBetweenDispatches | kInvInstructions | kInvL2 | kWriteBackL2;
+
+// RELEASE_MEM at the end of the pipe: flushes, then writes a value.
+inline constexpr u32 kFlushTimestampEvent = 0x14, kEndOfPipeIndex = 5;
+inline constexpr u32 kReleaseFlags = 0x0070F000;  // all caches written back and invalidated, in sequence
+inline constexpr u32 kReleaseWriteBackL2 = 1u << 21;
+inline constexpr u32 kReleaseEvent = kFlushTimestampEvent | kEndOfPipeIndex << kEventIndexShift | kReleaseFlags;
+inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;
+
+// WAIT_REG_MEM of two registers: writes the first, waits until the second has all bits. So the window through which the
+// host writes the device's memory is flushed; the registers are those of NBIF 6.3.1 and NBIO 4.3.
+inline constexpr u32 kWaitEqual = 3, kWriteThenWait = 1u << 6;
+inline constexpr u32 kHdpFlushRequest = 0xD20 + 0x106, kHdpFlushDone = 0xD20 + 0x107, kHdpAll = 0xFFFFFFFF,
+                     kHdpPollInterval = 0x20;
+
+inline constexpr u32 kIndirectValid = 1u << 23, kIndirectDwordsMask = 0xFFFFF;
+
+}  // namespace zinc_rt::ring::pm4

@@ -1,0 +1,117 @@
+// The part of the kernel's interface /dev/kfd that a compute queue needs: numbers of ioctls, their structs, flags. They
+// are written here, not included, since <linux/kfd_ioctl.h> wants headers of DRM that systems do not have beside it.
+// POD, shared with tests_cpp/amd_sim.
+#pragma once
+
+#include <cstdint>
+
+namespace zinc_rt::ring::kfd {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+
+struct GetVersion {
+  u32 major, minor;
+};
+struct AcquireVm {
+  u32 drm_fd, gpu_id;
+};
+struct RuntimeEnable {
+  u64 r_debug;
+  u32 mode_mask, capabilities_mask;
+};
+struct AllocMemory {
+  u64 va, size, handle, mmap_offset;  // handle and mmap_offset are results
+  u32 gpu_id, flags;
+};
+struct FreeMemory {
+  u64 handle;
+};
+struct MapMemory {  // and UNMAP_MEMORY_FROM_GPU
+  u64 handle, gpu_ids;
+  u32 n_gpus, n_done;  // n_done is a result and must be n_gpus
+};
+struct AvailableMemory {
+  u64 available;
+  u32 gpu_id, pad;
+};
+struct CreateEvent {
+  u64 page_offset;
+  u32 trigger_data, type, auto_reset, node_id, event_id, slot_index;
+};
+struct DestroyEvent {
+  u32 event_id, pad;
+};
+// A union of the memory exception and the hardware exception in the kernel's header; the words are the same.
+struct EventData {
+  u32 not_present, read_only, no_execute, imprecise;  // of a hardware exception: reset type, cause, memory lost, gpu_id
+  u64 va;
+  u32 gpu_id, error_type;
+  u64 ext;
+  u32 event_id, pad;
+};
+struct WaitEvents {
+  u64 events;
+  u32 n_events, wait_for_all, timeout_ms, result;
+};
+struct CreateQueue {
+  u64 ring, wptr, rptr, doorbell_offset;  // doorbell_offset and queue_id are results
+  u32 ring_bytes, gpu_id, type, percentage, priority, queue_id;
+  u64 eop, eop_bytes, ctx_save;
+  u32 ctx_save_bytes, ctl_stack_bytes;
+};
+struct DestroyQueue {
+  u32 queue_id, pad;
+};
+
+inline constexpr unsigned kGetVersion = 0x80084B01, kCreateQueue = 0xC0584B02, kDestroyQueue = 0xC0084B03,
+                          kCreateEvent = 0xC0204B08, kDestroyEvent = 0x40084B09, kWaitEvents = 0xC0184B0C,
+                          kAcquireVm = 0x40084B15, kAllocMemory = 0xC0284B16, kFreeMemory = 0x40084B17,
+                          kMapMemory = 0xC0184B18, kUnmapMemory = 0xC0184B19, kAvailableMemory = 0xC0104B23,
+                          kRuntimeEnable = 0xC0104B25;
+// The number of an ioctl says the size of its struct.
+template <class T>
+constexpr bool is_size_of(unsigned number) {
+  return (number >> 16 & 0x3FFF) == sizeof(T);
+}
+static_assert(is_size_of<GetVersion>(kGetVersion) && is_size_of<CreateQueue>(kCreateQueue) &&
+              is_size_of<DestroyQueue>(kDestroyQueue) && is_size_of<CreateEvent>(kCreateEvent) &&
+              is_size_of<DestroyEvent>(kDestroyEvent) && is_size_of<WaitEvents>(kWaitEvents) &&
+              is_size_of<AcquireVm>(kAcquireVm) && is_size_of<AllocMemory>(kAllocMemory) &&
+              is_size_of<FreeMemory>(kFreeMemory) && is_size_of<MapMemory>(kMapMemory) &&
+              is_size_of<MapMemory>(kUnmapMemory) && is_size_of<AvailableMemory>(kAvailableMemory) &&
+              is_size_of<RuntimeEnable>(kRuntimeEnable) && sizeof(EventData) == 48);
+
+enum Flag : u32 {  // of AllocMemory
+  kVram = 1u << 0,
+  kGtt = 1u << 1,
+  kUncached = 1u << 25,
+  kCoherent = 1u << 26,
+  kNoSubstitute = 1u << 28,
+  kPublic = 1u << 29,  // of kVram: the host can access it, all of it where the BAR is resizable
+  kExecutable = 1u << 30,
+  kWritable = 1u << 31,
+};
+enum QueueType : u32 { kQueuePm4 = 0 };
+enum EventType : u32 { kEventHardware = 3, kEventMemory = 8 };
+enum WaitResult : u32 { kWaitDone = 0, kWaitTimeout = 1 };
+
+inline constexpr u32 kMostPriority = 15, kMostPercentage = 100;
+inline constexpr u64 kPageBytes = 4096, kEopBytes = 4096, kDoorbellBytes = 0x2000;
+inline constexpr u64 kAddressBits = 47;
+
+// What the kernel saves of a queue's waves when it takes the device away from it. The kernel refuses other sizes.
+struct SaveArea {
+  u64 ctl_stack_bytes, ctx_save_bytes, buffer_bytes;
+};
+constexpr SaveArea save_area_of(u64 n_cus) {
+  constexpr u64 kOfACu = 0x60000 + 0x4000 + 0x10000 + 0x1000;  // VGPRs, SGPRs, LDS, hardware registers
+  constexpr auto round_up = [](u64 bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
+  const u64 n_waves = n_cus * 32, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
+  return {ctl, save, round_up(save + 32 * n_waves)};
+}
+// Of 64 compute units, as an R9700 has, the sizes that others saw on it.
+static_assert(save_area_of(64).ctl_stack_bytes == 0x7000 && save_area_of(64).ctx_save_bytes == 0x1D47000 &&
+              save_area_of(64).buffer_bytes == 0x1D57000);
+
+}  // namespace zinc_rt::ring::kfd

@@ -1,0 +1,64 @@
+// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue of PM4 packets that the
+// process fills itself. No library of AMD's is used.
+#pragma once
+
+#include <mutex>
+
+#include "ring/amd/device.h"
+#include "ring/kfd/abi.h"
+#include "ring/kfd/topology.h"
+
+namespace zinc_rt::ring {
+
+// The process's connection to the driver. The kernel keeps one address space a process and GPU, which belongs to the
+// file of DRM that it was acquired with, so all rings share it, and it stays open. Thread rule: any thread.
+class KfdConnection {
+ public:
+  // Opens it the first time. Errors: kUnavailable with what is missing and what would bring it; the next call tries
+  // again.
+  static Result<KfdConnection*> open();
+
+  const kfd::Node& node() const { return node_; }
+  int drm_fd() const { return drm_fd_; }
+  // Errors: in the kernel's words, after what was attempted.
+  Status control(unsigned request, void* argument, std::string_view attempt) const;
+  // A slot of the page of doorbells.
+  Result<AmdDevice::Word*> doorbell(std::uint64_t offset);
+
+ private:
+  KfdConnection() = default;
+  ~KfdConnection();
+  Status connect();
+
+  int kfd_fd_ = -1, drm_fd_ = -1;
+  kfd::Node node_;
+  std::mutex mutex_;
+  std::byte* doorbells_ = nullptr;
+};
+
+class KfdDevice final : public AmdDevice {
+ public:
+  static Result<std::unique_ptr<AmdDevice>> make();
+  ~KfdDevice() override;
+
+  Result<Memory> alloc(std::uint64_t bytes, Place place) override;
+  void free(const Memory& memory) override;
+  Result<DeviceMemory> memory() const override;
+  Result<Queue> open_queue() override;
+  Status check() override;
+  kernel::Target target() const override { return target_; }
+  std::string describe() const override;
+
+ private:
+  KfdDevice(KfdConnection& kfd, kernel::Target target) : kfd_(kfd), target_(target) {}
+  Result<std::uint32_t> create_event(kfd::EventType type) const;
+
+  KfdConnection& kfd_;
+  kernel::Target target_;
+  bool has_queue_ = false;
+  std::uint32_t queue_id_ = 0;
+  Memory ring_, words_, end_of_pipe_, save_area_;
+  std::uint32_t memory_event_ = 0, hardware_event_ = 0;  // 0: not created
+};
+
+}  // namespace zinc_rt::ring

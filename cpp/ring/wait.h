@@ -1,0 +1,37 @@
+// Waiting for a word that a device writes.
+// Thread rule: plain functions.
+#pragma once
+
+#include <chrono>
+#include <thread>
+
+#include "base/error.h"
+
+namespace zinc_rt::ring {
+
+// Until is_done(). Looks all the time at first and rests between looks after a millisecond. check(time waited so far) is
+// asked each 20 ms whether the device is well; its error ends the waiting and is the result. is_done() reads the word
+// with acquire, so that what the device wrote before it is visible afterwards.
+template <class IsDone, class Check>
+Status wait_until(const IsDone& is_done, const Check& check) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kSpin = std::chrono::milliseconds(1), kAsk = std::chrono::milliseconds(20);
+  const auto begin = Clock::now();
+  auto asked = begin;
+  for (int spins = 0; !is_done(); ++spins) {
+    if (spins % 64 != 63) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      continue;
+    }
+    const auto now = Clock::now();
+    if (now - begin > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (now - asked < kAsk) continue;
+    asked = now;
+    ZRT_CHECK_OK(check(now - begin));
+  }
+  return {};
+}
+
+}  // namespace zinc_rt::ring

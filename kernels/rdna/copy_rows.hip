@@ -1,0 +1,13 @@
+// COPY_ROWS: rows[to[i]] = rows[from[i]], bits and not values (kernels/cpu/copy_rows.cpp).
+#include "kernels/rdna/device.h"
+
+ZRT_KERNEL(copy_rows, 256) {
+  using namespace zinc_rt;
+  using Operand = operand::CopyRows;
+  const uint64_t w = rdna::dim(args, 0);
+  const uint32_t i = rdna::group(0);
+  uint32_t* rows = rdna::buffer<uint32_t>(args, Operand::rows);
+  const uint32_t* from = rows + (uint64_t)(uint32_t)rdna::buffer<const int32_t>(args, Operand::from)[i] * w;
+  uint32_t* to = rows + (uint64_t)(uint32_t)rdna::buffer<const int32_t>(args, Operand::to)[i] * w;
+  for (uint64_t at = rdna::thread(); at < w; at += 256) to[at] = from[at];
+}

@@ -1,0 +1,233 @@
+// Weights as they lie in a file: for each format the codes of four values as signed bytes of a word, and the scales.
+//   codes4(block, i)   values i..i+3 of a block; i is a multiple of 4
+//   kBlock             values of a block; of 256, kSub values have a sub-scale sc(block, j) and, with kMin, a minimum
+//   d(block), m(block) factors of the block; m is that of the minimums
+#pragma once
+
+#include "kernels/rdna/device.h"
+
+namespace zinc_rt::rdna {
+
+ZRT_DEVICE uint32_t word(const void* at) {
+  uint32_t value;
+  memcpy(&value, at, sizeof(value));
+  return value;
+}
+// Each byte less `offset`; bytes are below 128 and the offset is at most that.
+ZRT_DEVICE uint32_t lowered(uint32_t bytes, uint32_t offset) {
+  return ((bytes | 0x80808080u) - offset * 0x01010101u) ^ 0x80808080u;
+}
+// Bits 0..3 of a number, one to each byte.
+ZRT_DEVICE uint32_t spread4(uint32_t bits) {
+  return (bits & 1) | (bits & 2) << 7 | (bits & 4) << 14 | (bits & 8) << 21;
+}
+// Nibble i / (kBlock / 2) of four bytes.
+ZRT_DEVICE uint32_t nibbles(const uint8_t* qs, uint32_t i, uint32_t half) {
+  return word(qs + i % half) >> (i / half * 4) & 0x0F0F0F0Fu;
+}
+// table[index] for each byte of indices below 16; the table is four words.
+ZRT_DEVICE uint32_t looked_up(const uint32_t (&table)[4], uint32_t indices) {
+  const uint32_t low = indices & 0x07070707u, upper = (indices >> 3 & 0x01010101u) * 255u;
+  const uint32_t a = __builtin_amdgcn_perm(table[1], table[0], low), b = __builtin_amdgcn_perm(table[3], table[2], low);
+  return (a & ~upper) | (b & upper);
+}
+ZRT_DEVICE int byte_of(uint32_t bytes, int i) {
+  return (int8_t)(bytes >> (8 * i));
+}
+
+struct Block32 {  // without a minimum
+  static constexpr uint32_t kBlock = 32;
+  static constexpr bool kMin = false;
+};
+struct Block32Min {
+  static constexpr uint32_t kBlock = 32;
+  static constexpr bool kMin = true;
+};
+
+struct Q4_0 : Block32 {
+  using Block = BlockQ4_0;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return lowered(nibbles(b.qs, i, 16), 8); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+struct Q4_1 : Block32Min {
+  using Block = BlockQ4_1;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return nibbles(b.qs, i, 16); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.m); }
+};
+struct Q5_0 : Block32 {
+  using Block = BlockQ5_0;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    return lowered(nibbles(b.qs, i, 16) | spread4(word(b.qh) >> i) << 4, 16);
+  }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+struct Q5_1 : Block32Min {
+  using Block = BlockQ5_1;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    return nibbles(b.qs, i, 16) | spread4(word(b.qh) >> i) << 4;
+  }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.m); }
+};
+struct Q8_0 : Block32 {
+  using Block = BlockQ8_0;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return word(b.qs + i); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+// The tables of kernels/cpu/quant/value_tables.h.
+constexpr uint32_t kIq4Words[4] = {0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u};
+constexpr uint32_t kFp4Words[4] = {0x03020100u, 0x0C080604u, 0xFDFEFF00u, 0xF4F8FAFCu};
+struct IQ4_NL : Block32 {
+  using Block = BlockIQ4_NL;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return looked_up(kIq4Words, nibbles(b.qs, i, 16)); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+struct MXFP4 : Block32 {
+  using Block = BlockMXFP4;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return looked_up(kFp4Words, nibbles(b.qs, i, 16)); }
+  ZRT_DEVICE float d(const Block& b) { return f32_from_bits(b.e < 2 ? 0x00200000u << b.e : (b.e - 1u) << 23); }
+};
+
+template <uint32_t kSubValues, bool kHasMin>
+struct Block256 {
+  static constexpr uint32_t kBlock = 256, kSub = kSubValues;
+  static constexpr bool kMin = kHasMin;
+};
+// Sub-scales and minimums of Q4_K and Q5_K, six bits each (kernels/cpu/quant/k_scales.h).
+ZRT_DEVICE int k_scale(const uint8_t* packed, uint32_t j) {
+  return j < 4 ? packed[j] & 63 : (packed[4 + j] & 15) | packed[j - 4] >> 6 << 4;
+}
+ZRT_DEVICE int k_minimum(const uint8_t* packed, uint32_t j) {
+  return j < 4 ? packed[4 + j] & 63 : packed[4 + j] >> 4 | packed[j] >> 6 << 4;
+}
+struct Q2_K : Block256<16, true> {
+  using Block = BlockQ2_K;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    return word(b.qs + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 0x03030303u;
+  }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return b.scales[j] & 15; }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return b.scales[j] >> 4; }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+};
+struct Q3_K : Block256<16, false> {
+  using Block = BlockQ3_K;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    const uint32_t low = word(b.qs + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 0x03030303u;
+    return lowered(low | (word(b.hmask + i % 32) >> (i / 32) & 0x01010101u) << 2, 4);
+  }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) {
+    return ((b.scales[j % 8] >> (j / 8 * 4) & 15) | (b.scales[8 + j % 4] >> (j / 4 * 2) & 3) << 4) - 32;
+  }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+struct Q4_K : Block256<32, true> {
+  using Block = BlockQ4_K;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return nibbles(b.qs + i / 64 * 32, i % 64, 32); }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return k_scale(b.scales, j); }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return k_minimum(b.scales, j); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+};
+struct Q5_K : Block256<32, true> {
+  using Block = BlockQ5_K;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    return nibbles(b.qs + i / 64 * 32, i % 64, 32) | (word(b.qh + i % 32) >> (i / 32) & 0x01010101u) << 4;
+  }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return k_scale(b.scales, j); }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return k_minimum(b.scales, j); }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+};
+struct Q6_K : Block256<16, false> {
+  using Block = BlockQ6_K;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    const uint32_t half = i / 128, part = i % 128 / 32, j = i % 32;
+    const uint32_t low = word(b.ql + 64 * half + part % 2 * 32 + j) >> (part / 2 * 4) & 0x0F0F0F0Fu;
+    return lowered(low | (word(b.qh + 32 * half + j) >> (2 * part) & 0x03030303u) << 4, 32);
+  }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return b.scales[j]; }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+struct IQ4_XS : Block256<32, false> {
+  using Block = BlockIQ4_XS;
+  ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
+    return looked_up(kIq4Words, nibbles(b.qs + i / 32 * 16, i % 32, 16));
+  }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) {
+    return ((b.scales_l[j / 2] >> (j % 2 * 4) & 15) | (b.scales_h >> (2 * j) & 3) << 4) - 32;
+  }
+  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+};
+
+// Weights that are floats: a value a block.
+struct F32 {
+  static constexpr uint32_t kBlock = 1;
+  using Block = float;
+  ZRT_DEVICE float value(Block b) { return b; }
+};
+struct F16 {
+  static constexpr uint32_t kBlock = 1;
+  using Block = uint16_t;
+  ZRT_DEVICE float value(Block b) { return f16_to_f32(b); }
+};
+struct BF16 {
+  static constexpr uint32_t kBlock = 1;
+  using Block = uint16_t;
+  ZRT_DEVICE float value(Block b) { return bf16_to_f32(b); }
+};
+
+template <class F>
+ZRT_DEVICE uint64_t row_bytes_of(uint32_t k) {
+  return (uint64_t)(k / F::kBlock) * sizeof(typename F::Block);
+}
+
+// Values i..i+3 of a row, widened to float; i is a multiple of 4.
+template <class F>
+ZRT_DEVICE void widen4(const uint8_t* row, uint32_t i, float (&y)[4]) {
+  const auto* blocks = (const typename F::Block*)row;
+  if constexpr (F::kBlock == 1) {
+    for (int k = 0; k < 4; ++k) y[k] = F::value(blocks[i + k]);
+  } else {
+    const auto& block = blocks[i / F::kBlock];
+    const uint32_t at = i % F::kBlock, codes = F::codes4(block, at);
+    if constexpr (F::kBlock == 32) {
+      for (int k = 0; k < 4; ++k) {
+        const float scaled = F::d(block) * (float)byte_of(codes, k);
+        if constexpr (F::kMin)
+          y[k] = scaled + F::m(block);
+        else
+          y[k] = scaled;
+      }
+    } else {
+      const float scale = F::d(block) * (float)F::sc(block, at / F::kSub);
+      for (int k = 0; k < 4; ++k) {
+        const float scaled = scale * (float)byte_of(codes, k);
+        if constexpr (F::kMin)
+          y[k] = scaled - F::m(block) * (float)F::minimum(block, at / F::kSub);
+        else
+          y[k] = scaled;
+      }
+    }
+  }
+}
+
+// X(name of the format, its struct)
+#define ZRT_QUANT_FORMATS(X) \
+  X(q4_0, Q4_0)              \
+  X(q4_1, Q4_1)              \
+  X(q5_0, Q5_0)              \
+  X(q5_1, Q5_1)              \
+  X(q8_0, Q8_0)              \
+  X(q2_k, Q2_K)              \
+  X(q3_k, Q3_K)              \
+  X(q4_k, Q4_K)              \
+  X(q5_k, Q5_K)              \
+  X(q6_k, Q6_K)              \
+  X(iq4_nl, IQ4_NL)          \
+  X(iq4_xs, IQ4_XS)          \
+  X(mxfp4, MXFP4)
+#define ZRT_FLOAT_FORMATS(X) X(f32, F32) X(f16, F16) X(bf16, BF16)
+
+}  // namespace zinc_rt::rdna
