@@ -81,6 +81,9 @@ struct Slice {
 struct MoeLinear {
   uint32_t rows;
 };
+struct LayerNorm {
+  float eps;
+};
 
 static_assert(sizeof(Embed) == 4 && sizeof(RmsNorm) == 8 && sizeof(RmsNormFusedQkv) == 8, "4 bytes an attribute");
 static_assert(sizeof(RmsNormFusedMlpGateUp) == 8 && sizeof(Rope) == 12 && sizeof(RmsNormFusedRopeKvWrite) == 16,
@@ -89,7 +92,7 @@ static_assert(sizeof(FlashAttn) == 28 && sizeof(MoeGateTopk) == 12 && sizeof(Moe
 static_assert(sizeof(SharedExpert) == 8 && sizeof(SsmConv1d) == 8 && sizeof(SsmDeltaNet) == 24, "4 bytes an attribute");
 static_assert(sizeof(SsmGatedNorm) == 8 && sizeof(ResidualRmsNorm) == 4 && sizeof(KvWriteBatched) == 4,
               "4 bytes an attribute");
-static_assert(sizeof(Slice) == 16 && sizeof(MoeLinear) == 4, "4 bytes an attribute");
+static_assert(sizeof(Slice) == 16 && sizeof(MoeLinear) == 4 && sizeof(LayerNorm) == 4, "4 bytes an attribute");
 static_assert(sizeof(RequestState) == 4 && sizeof(Glu) == 4 && sizeof(Scale) == 4 && sizeof(Softcap) == 4,
               "4 bytes an attribute");
 

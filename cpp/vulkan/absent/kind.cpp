@@ -1,0 +1,15 @@
+// Stands for the executor in a build without it, so that asking for it says why.
+#include "executor/kind.h"
+
+namespace zinc_rt {
+
+extern const ExecutorKind kExecutor_vulkan;
+const ExecutorKind kExecutor_vulkan{
+    .name = "vulkan",
+    .description = "not in this build: " ZRT_VULKAN_WHY_ABSENT,
+    .backend = "vulkan",
+    .tiers = [] { return std::vector<ExecutorTier>(); },
+    .open = nullptr,
+    .left_out = [] { return std::vector<LeftOutExecutorTier>{{"vulkan", ZRT_VULKAN_WHY_ABSENT}}; }};
+
+}  // namespace zinc_rt

@@ -1,0 +1,102 @@
+// One open Vulkan device: memory by address, kernels as pipelines, recorded commands. It knows addresses, never names of
+// models or ops.
+// Thread rule: one thread at a time. Owns all that it gives out; what is left is freed with it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/heap.h"
+#include "vulkan/device/device_list.h"
+#include "vulkan/device/modules.h"
+#include "vulkan/device/recorder.h"
+
+namespace zinc_rt::vulkan {
+
+struct Buffer {
+  VkBuffer handle = nullptr;
+  std::uint64_t address = 0, bytes = 0;
+  std::byte* host = nullptr;  // null: the host cannot access it
+};
+
+// A kernel's module with its specialization constants.
+struct KernelKey {
+  std::string_view name;  // of kernels/vulkan, without the form of its fma
+  std::vector<std::uint32_t> constants;
+  bool operator==(const KernelKey&) const = default;
+};
+
+class Device {
+ public:
+  static Result<std::unique_ptr<Device>> open(const DeviceInfo& info, const Faults& faults = {});
+  ~Device();
+  Device(const Device&) = delete;
+
+  const DeviceInfo& info() const { return info_; }
+  const Faults& faults() const { return faults_; }
+
+  // Errors: kExhausted with the bytes; kUnavailable for more than one allocation of the device may have.
+  Result<Buffer> allocate(std::uint64_t bytes, Heap heap);
+  std::uint64_t allocated_bytes() const { return allocated_bytes_; }  // of all that allocate() gave
+  // Whether write() and read() go through memory of the host, and by which: kHostVisible, given once.
+  bool needs_staging() const;
+  void use_staging(const Buffer& buffer) { staging_ = buffer; }
+  // Between submissions. REQUIRES: the range lies within the buffer.
+  Status write(const Buffer& to, std::uint64_t offset, std::span<const std::byte> bytes);
+  Status read(const Buffer& from, std::uint64_t offset, std::span<std::byte> bytes);
+  struct Copy {
+    VkBuffer from, to;
+    VkBufferCopy part;
+  };
+  Status copy(std::span<const Copy> copies);
+
+  // The form of fma that kernels() and pipeline() take. REQUIRES: no pipeline was made yet, but for the self-test's.
+  void use(Fma form) { form_ = form; }
+  Fma fma() const { return form_; }
+  // Makes the pipelines of kernels on several threads, those that are there already left out. The driver's work is kept
+  // in the user's cache folder.
+  Status make_pipelines(std::span<const KernelKey> keys);
+  // REQUIRES: make_pipelines was given the key.
+  VkPipeline pipeline(const KernelKey& key) const;
+
+  // Records commands that may be submitted again and again, one submission at a time. They begin after all that was
+  // submitted before, and the host sees what they wrote.
+  Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
+  // Runs them one after another and waits. Errors: kInternal, the device is lost then.
+  Status run(std::span<const VkCommandBuffer> commands);
+
+ private:
+  explicit Device(const DeviceInfo& info, const Faults& faults) : info_(info), faults_(faults) {}
+  Status make();
+  Result<std::uint32_t> memory_type(std::uint32_t allowed, Heap heap) const;
+  KernelKey in_form(const KernelKey& key) const;
+  Result<VkPipeline> make_pipeline(const KernelKey& key) const;
+  void open_cache();
+  void keep_cache() const;
+  struct Held {
+    Buffer buffer;
+    VkDeviceMemory memory = nullptr;
+  };
+
+  const Api* api_ = nullptr;
+  DeviceInfo info_;
+  Faults faults_;
+  VkPhysicalDeviceMemoryProperties memory_{};
+  VkDevice device_ = nullptr;
+  VkQueue queue_ = nullptr;
+  VkCommandPool pool_ = nullptr;
+  VkSemaphore timeline_ = nullptr;
+  std::uint64_t n_submitted_ = 0;
+  VkPipelineLayout layout_ = nullptr;
+  VkPipelineCache cache_ = nullptr;
+  Fma form_ = Fma::kNative;
+  std::vector<std::pair<KernelKey, VkPipeline>> pipelines_;
+  std::vector<Held> held_;
+  Buffer staging_;
+  std::uint64_t allocated_bytes_ = 0;
+};
+
+}  // namespace zinc_rt::vulkan

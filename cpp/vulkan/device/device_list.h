@@ -1,0 +1,45 @@
+// The Vulkan devices of this machine, what each lacks, and which one is used.
+// Thread rule: any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vulkan/device/loader.h"
+
+namespace zinc_rt::vulkan {
+
+struct DeviceInfo {
+  VkPhysicalDevice handle = nullptr;
+  std::string name, driver;  // "llvmpipe (LLVM 15.0.6, 256 bits)", "llvmpipe Mesa 22.3.6"
+  std::uint32_t api_version = 0;
+  bool is_processor = false, is_discrete = false;
+  std::string missing;  // why it cannot be used, by the names of features; empty: it can
+  bool has_doubles = false;
+  // Execution modes for 32-bit floats that it has.
+  bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
+  std::uint32_t queue_family = 0;
+  std::uint64_t memory_bytes = 0;          // of the largest heap of its own
+  std::uint64_t max_allocation_bytes = 0;  // one region may have
+  std::string cache_id;                    // of pipelines: changes with device and driver
+};
+
+// The features that every device needs, chained for vkCreateDevice; the caller keeps the object where it is.
+struct Features {
+  explicit Features(bool wants_doubles);
+  Features(const Features&) = delete;
+  VkPhysicalDeviceVulkan13Features v13{};
+  VkPhysicalDeviceVulkan12Features v12{};
+  VkPhysicalDeviceVulkan11Features v11{};
+  VkPhysicalDeviceFeatures2 v10{};
+};
+
+// All of them, in the order in which one is chosen: GPUs before processors, those with memory of their own first.
+// Errors: kUnavailable, where there is no loader.
+Result<std::vector<DeviceInfo>> list_devices();
+
+// The first GPU, or the device whose name has `wanted` in it. A processor is taken only when asked for. Errors:
+// kUnavailable with what is there and what it lacks.
+Result<DeviceInfo> choose_device(const std::string& wanted);
+
+}  // namespace zinc_rt::vulkan

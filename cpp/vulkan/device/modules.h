@@ -1,0 +1,24 @@
+// The kernels of kernels/vulkan as SPIR-V, compiled when the project was built. Thread rule: constants.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace zinc_rt::vulkan {
+
+// How a kernel makes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form.
+enum class Fma : std::uint8_t { kNative, kGuarded, kDoubles, kIntegers };
+inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};  // the fastest first
+constexpr std::string_view to_string(Fma form) {
+  constexpr std::string_view kNames[] = {"native", "guarded", "doubles", "integers"};
+  return kNames[static_cast<std::size_t>(form)];
+}
+
+struct Module {
+  std::string_view name;  // "linear.doubles"; "add"
+  std::span<const std::uint32_t> words;
+};
+std::span<const Module> modules();
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,66 @@
+// Writes dispatches into a command buffer. What lies between two barriers may run in any order and at once.
+// Thread rule: one thread; it lives while its commands are recorded.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "vulkan/device/loader.h"
+
+namespace zinc_rt::vulkan {
+
+// Most bytes of push constants that a kernel may have: every device has room for these.
+inline constexpr std::uint32_t kPushBytes = 128;
+
+// What a test does to a device, to see that a comparison notices it.
+struct Faults {
+  bool undecorated = false;        // kernels as glslc compiled them (strict.h)
+  bool shuffled = false;           // what may run in any order is recorded backwards
+  std::uint32_t lost_barrier = 0;  // of each so many barriers one is left out; 0: none
+  bool more_barriers = false;      // one after each dispatch: no fault, the bits must be the same
+};
+
+class Recorder {
+ public:
+  Recorder(const Api& api, VkCommandBuffer commands, VkPipelineLayout layout, const Faults& faults)
+      : api_(api), commands_(commands), layout_(layout), faults_(faults) {}
+
+  // The three numbers of workgroups are read from `counts` when the commands run.
+  template <class Push>
+  void dispatch(VkPipeline pipeline, const Push& push, VkBuffer counts, std::uint64_t offset) {
+    static_assert(sizeof(Push) <= kPushBytes && sizeof(Push) % 4 == 0);
+    Dispatch d{pipeline, {}, sizeof(Push), counts, offset};
+    std::memcpy(d.push.data(), &push, sizeof(Push));
+    waiting_.push_back(d);
+    if (faults_.more_barriers) barrier();
+  }
+  // What comes after it sees all that was written before.
+  void barrier();
+  void copy(VkBuffer from, VkBuffer to, const VkBufferCopy& part);
+  // After the last call.
+  void finish();
+
+  // What all commands begin and end with: nothing overlaps another submission, and the host sees what was written.
+  static void full_barrier(const Api& api, VkCommandBuffer commands);
+
+ private:
+  struct Dispatch {
+    VkPipeline pipeline;
+    std::array<std::byte, kPushBytes> push;
+    std::uint32_t push_bytes;
+    VkBuffer counts;
+    std::uint64_t offset;
+  };
+  void write_waiting();
+
+  const Api& api_;
+  VkCommandBuffer commands_;
+  VkPipelineLayout layout_;
+  const Faults& faults_;
+  std::vector<Dispatch> waiting_;  // since the last barrier
+  VkPipeline bound_ = nullptr;
+  std::uint32_t n_barriers_ = 0;
+};
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,177 @@
+#include "vulkan/model_memory.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "mem/page_pool.h"
+#include "mem/placement.h"
+
+namespace zinc_rt::vulkan {
+namespace {
+
+constexpr std::uint64_t kAlign = 256;
+constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;  // of weights, where the device allows more
+constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
+
+// Appends things to a region of the plan, one after another.
+class RegionBuilder {
+ public:
+  RegionBuilder(MemoryPlan& plan, std::string name, Heap heap, std::string note)
+      : plan_(plan), index_(plan.regions.size()) {
+    plan.regions.push_back({std::move(name), heap, 0, false, std::move(note)});
+  }
+  Place add(std::uint64_t bytes) {
+    MemoryRegion& region = plan_.regions[index_];
+    const Place place{index_, mem::align_up(region.bytes, kAlign)};
+    region.bytes = place.offset + bytes;
+    return place;
+  }
+  std::uint64_t bytes() const { return plan_.regions[index_].bytes; }
+
+ private:
+  MemoryPlan& plan_;
+  std::size_t index_;
+};
+
+Result<CacheShape> cache_shape(const ModelConfig& c, const LayerShape& layer, DType kv) {
+  for (const auto dim : {c.head_dim, c.v_head_dim})
+    if (dim % traits(kv).block_elems != 0)
+      return fail(StatusCode::kInvalidArgument, "[vulkan] heads of {} are no whole blocks of kv_dtype {}, which has {}",
+                  dim, to_string(kv), traits(kv).block_elems);
+  CacheShape shape{layer.n_kv_heads * c.head_dim, layer.n_kv_heads * c.v_head_dim, 0, 0};
+  const auto v_offset = mem::align_up(mem::kPageTokens * row_bytes(kv, shape.k_dim), 16);
+  shape.v_offset = static_cast<std::uint32_t>(v_offset);
+  shape.page_bytes =
+      static_cast<std::uint32_t>(mem::align_up(v_offset + mem::kPageTokens * row_bytes(kv, shape.v_dim), 64));
+  return shape;
+}
+
+void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMemory& memory) {
+  std::uint32_t n_regions = 0;
+  std::optional<RegionBuilder> region;
+  for (const Tensor* tensor : request.tensors.all) {
+    if (!region || region->bytes() + tensor->data.size() + kAlign > largest)
+      region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal,
+                     "tensors, as in the file");
+    memory.weights[tensor] = region->add(tensor->data.size());
+  }
+}
+
+void place_activations(const MemoryRequest& request, ModelMemory& memory) {
+  const ModelConfig& c = request.config;
+  const std::uint64_t n = request.sizes.max_tokens;
+  std::uint64_t kv_heads = 0, ffn = 0;
+  for (const LayerShape& layer : request.shape.layers) {
+    kv_heads = std::max<std::uint64_t>(kv_heads, layer.n_kv_heads);
+    ffn = std::max<std::uint64_t>(ffn, layer.ffn_dim);
+  }
+  const std::uint64_t attn = std::uint64_t{c.n_heads} * c.v_head_dim;
+  const std::uint64_t widest = std::max({std::uint64_t{c.model_dim}, attn, ffn});
+  RegionBuilder region(memory.plan, "activations", Heap::kDeviceLocal, fmt::format("for {} query tokens", n));
+  const auto floats = [&](std::uint64_t width) { return region.add(n * width * sizeof(float)); };
+  ActivationPlaces& a = memory.activations;
+  a.hidden = floats(c.model_dim);
+  a.x = floats(c.model_dim);
+  a.y = floats(c.model_dim);
+  a.q = floats(std::uint64_t{c.n_heads} * c.head_dim);
+  a.k = floats(kv_heads * c.head_dim);
+  a.v = floats(kv_heads * c.v_head_dim);
+  a.attn = floats(attn);
+  a.gate = floats(ffn);
+  a.up = floats(ffn);
+  a.packed32 = region.add(n * row_bytes(DType::kQ8A32, mem::align_up(widest, 32)));
+  a.packed256 = region.add(n * row_bytes(DType::kQ8A256, mem::align_up(widest, 256)));
+}
+
+void place_step(const MemoryRequest& request, ModelMemory& memory) {
+  const Sizes& s = request.sizes;
+  RegionBuilder region(memory.plan, "step_descriptor", Heap::kHostVisible, "what changes from step to step");
+  const auto words = [&](std::uint64_t n) { return region.add(n * sizeof(std::uint32_t)); };
+  StepPlaces& step = memory.step;
+  step.counts = words(3 * kMaxCounts);
+  step.n_tokens = words(1);
+  step.token_ids = words(s.max_tokens);
+  step.positions = words(s.max_tokens);
+  step.slots = words(s.max_tokens);
+  step.rope_positions = words(s.max_tokens);
+  step.output_rows = words(s.max_outputs);
+  step.pages = words(std::uint64_t{s.max_slots} * s.max_context / mem::kPageTokens);
+}
+
+// How many pages fit beside everything else; an eighth of the device is left to others.
+Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
+  const std::uint64_t one_context = request.sizes.max_context / mem::kPageTokens;
+  const std::uint64_t device_bytes = device.info().memory_bytes, rest = memory.plan.allocated_bytes(),
+                      room = device_bytes / 8 * 7 > rest ? device_bytes / 8 * 7 - rest : 0,
+                      fit = std::min(room / memory.page_bytes,
+                                     device.info().max_allocation_bytes /
+                                         std::ranges::max(memory.cache_shapes, {}, &CacheShape::page_bytes).page_bytes);
+  const std::uint64_t wanted =
+      request.kv_pages > 0
+          ? request.kv_pages
+          : std::min<std::uint64_t>(fit, default_pages(request.sizes, memory.page_bytes, device_bytes));
+  if (wanted > fit || (request.kv_pages == 0 && wanted < one_context))
+    return fail(StatusCode::kExhausted,
+                "[vulkan] {}: {} pages of {} bytes beside {} bytes, {} pages fit in its {} bytes; a context takes {}",
+                device.info().name, request.kv_pages > 0 ? request.kv_pages : one_context, memory.page_bytes, rest, fit,
+                device_bytes, one_context);
+  return static_cast<std::uint32_t>(wanted);
+}
+
+}  // namespace
+
+Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request) {
+  ModelMemory memory;
+  const std::uint64_t largest = std::min(device.info().max_allocation_bytes, kLargestRegion);
+  place_weights(request, largest, memory);
+  RegionBuilder tables(memory.plan, "constants", Heap::kDeviceLocal, "RoPE tables");
+  for (const auto& variants : request.shape.rope_tables)
+    memory.rope_tables.push_back(
+        tables.add(variants.size() * request.sizes.max_context * request.config.rope_dim * sizeof(float)));
+  place_activations(request, memory);
+  memory.logits = RegionBuilder(memory.plan, "logits", Heap::kHostVisible,
+                                fmt::format("{} output rows, which the host reads", request.sizes.max_outputs))
+                      .add(std::uint64_t{request.sizes.max_outputs} * request.config.vocab_size * sizeof(float));
+  place_step(request, memory);
+  if (device.needs_staging())
+    RegionBuilder(memory.plan, "staging", Heap::kHostVisible, "between the host and the device").add(kStagingBytes);
+  for (const LayerShape& layer : request.shape.layers) {
+    ZRT_TRY(const auto shape, cache_shape(request.config, layer, request.kv_dtype));
+    memory.cache_shapes.push_back(shape);
+    memory.page_bytes += shape.page_bytes;
+  }
+  ZRT_TRY(memory.n_pages, choose_pages(device, request, memory));
+  for (std::size_t i = 0; i < memory.cache_shapes.size(); ++i)
+    memory.caches.push_back(RegionBuilder(memory.plan, fmt::format("kv_pages.{}", i), Heap::kDeviceLocal,
+                                          fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages,
+                                                      memory.cache_shapes[i].page_bytes, mem::kPageTokens))
+                                .add(std::uint64_t{memory.n_pages} * memory.cache_shapes[i].page_bytes));
+  for (const MemoryRegion& region : memory.plan.regions) {
+    ZRT_TRY(const Buffer buffer, device.allocate(region.bytes, region.heap));
+    memory.buffers.push_back(buffer);
+    if (region.name == "staging") device.use_staging(buffer);
+  }
+  return memory;
+}
+
+Status load_model(Device& device, const MemoryRequest& request, const Weights& weights, const ModelMemory& memory,
+                  const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
+  const auto write = [&](Place place, std::span<const std::byte> bytes) {
+    return device.write(memory.buffers[place.region], place.offset, bytes);
+  };
+  for (std::size_t i = 0; i < memory.rope_tables.size(); ++i) {
+    const auto rows = rope_rows(request.shape.rope_tables[i], request.sizes.max_context);
+    ZRT_CHECK_OK(write(memory.rope_tables[i], std::as_bytes(std::span(rows))));
+  }
+  std::uint64_t done = 0, total = 0;
+  for (const Tensor* tensor : request.tensors.all) total += tensor->data.size();
+  for (const Tensor* tensor : request.tensors.all) {
+    ZRT_CHECK_OK(write(memory.weights.at(tensor), tensor->data));
+    weights.release(*tensor);
+    done += tensor->data.size();
+    if (on_progress) on_progress(done, total);
+  }
+  return {};
+}
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,76 @@
+// The device memory of an open model: its regions, planned before anything is allocated, and where things lie in them.
+// Thread rule: as Device.
+#pragma once
+
+#include <unordered_map>
+
+#include "executor/executor.h"
+#include "executor/sizes.h"
+#include "vulkan/device/device.h"
+#include "vulkan/model_tensors.h"
+
+namespace zinc_rt::vulkan {
+
+using Address = std::uint64_t;
+
+// A part of a region.
+struct Place {
+  std::size_t region = 0;  // in MemoryPlan::regions
+  std::uint64_t offset = 0;
+};
+
+// How K and V of a layer lie in a page of its cache: 16 cells of K, then 16 of V.
+struct CacheShape {
+  std::uint32_t k_dim = 0, v_dim = 0;
+  std::uint32_t v_offset = 0, page_bytes = 0;
+};
+
+// Activations: rows of floats, but for those of packed32 and packed256, which are quantized.
+struct ActivationPlaces {
+  Place hidden, x, y, q, k, v, attn, gate, up, packed32, packed256;
+};
+// What the host writes for each step.
+struct StepPlaces {
+  Place counts, n_tokens, token_ids, positions, slots, rope_positions, output_rows, pages;
+};
+inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands
+
+struct ModelMemory {
+  MemoryPlan plan;
+  std::vector<Buffer> buffers;  // one a region
+  std::vector<CacheShape> cache_shapes;
+  std::uint64_t page_bytes = 0;  // of all layers
+  std::uint32_t n_pages = 0;
+
+  std::unordered_map<const Tensor*, Place> weights;
+  std::vector<Place> rope_tables, caches;  // by table, by layer
+  ActivationPlaces activations;
+  StepPlaces step;
+  Place logits;
+
+  Address address(Place place) const { return buffers[place.region].address + place.offset; }
+  // REQUIRES: the region is one that the host can access.
+  template <class T>
+  T* host(Place place) const {
+    return reinterpret_cast<T*>(buffers[place.region].host + place.offset);
+  }
+};
+
+struct MemoryRequest {
+  const ModelConfig& config;
+  const ModelShape& shape;
+  const ModelTensors& tensors;
+  Sizes sizes;
+  DType kv_dtype = DType::kF16;
+  std::uint32_t kv_pages = 0;  // 0: as many as default_pages and the device allow
+};
+
+// Plans and allocates. Errors: kExhausted with what is wanted and what is there; kUnavailable for a tensor larger than
+// the device gives at once, and for heads that are no whole blocks of kv_dtype.
+Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request);
+
+// Copies weights and RoPE tables to the device. `on_progress` may be empty.
+Status load_model(Device& device, const MemoryRequest& request, const Weights& weights, const ModelMemory& memory,
+                  const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress);
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,34 @@
+// Picks a token from a row of logits, on the host, as the op SAMPLE is defined (kernels/cpu/sample.cpp); written a second
+// time here, so that the two check each other.
+// Thread rule: one thread at a time; nothing is allocated once it has seen its largest row.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "executor/step.h"
+
+namespace zinc_rt::vulkan {
+
+class Sampler {
+ public:
+  // kNoToken where the largest candidate is no finite number.
+  std::int32_t pick(const OutputRow& row, std::span<const float> logits);
+
+ private:
+  struct Candidate {
+    float value;  // the logit, then the probability
+    std::uint32_t id;
+  };
+  void penalize(const OutputRow& row);
+  std::int32_t draw(const OutputRow& row);
+  void keep_typical(float typical_p);
+  float total() const;
+
+  std::vector<float> logits_, distances_;
+  std::vector<std::uint32_t> counts_, order_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,219 @@
+#include "vulkan/vulkan_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "mem/page_pool.h"
+#include "vulkan/devices.h"
+
+namespace zinc_rt::vulkan {
+namespace {
+
+constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0};  // of the KV cache
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> VulkanExecutor::open(const std::string& path, const ExecutorOptions& options) {
+  ZRT_TRY(auto device, open_proven_device());
+  return open_on(std::move(device), path, options);
+}
+
+Result<std::unique_ptr<Executor>> VulkanExecutor::open_on(std::unique_ptr<Device> device, const std::string& path,
+                                                          const ExecutorOptions& options) {
+  auto executor = std::unique_ptr<VulkanExecutor>(new VulkanExecutor);
+  executor->device_ = std::move(device);
+  ZRT_TRY(auto weights, Weights::open(path));
+  executor->weights_ = std::make_unique<Weights>(std::move(weights));
+  ZRT_CHECK_OK(executor->load(options));
+  return executor;
+}
+
+Status VulkanExecutor::load(const ExecutorOptions& options) {
+  if (options.activations != "int8" && options.activations != "f32")
+    return fail(StatusCode::kInvalidArgument, "[vulkan] activations \"{}\" is not one of int8, f32",
+                options.activations);
+  ZRT_TRY(config_, read_config(weights_->metadata(), weights_->infos()));
+  ZRT_TRY(shape_, describe(config_, *weights_));
+  ZRT_TRY(tensors_, find_tensors(config_, shape_, *weights_));
+  ZRT_TRY(sizes_, choose_sizes(options, config_));
+  ZRT_TRY(const Pooling pooling, choose_pooling(options, config_));
+  if (pooling != Pooling::kNone)
+    return fail(StatusCode::kUnavailable,
+                "[vulkan] pooling {} is not there, so the model gives no embeddings here; t_cpu and t_cuda have it",
+                to_string(pooling));
+  ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_));
+  ZRT_CHECK_OK(
+      check_kv_type(kv, "vulkan", [](DType cells) { return std::ranges::find(kCells, cells) != std::end(kCells); }));
+  const MemoryRequest request{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages};
+  ZRT_TRY(memory_, allocate_model(*device_, request));
+  ZRT_CHECK_OK(load_model(*device_, request, *weights_, memory_, options.on_progress));
+  ZRT_TRY(forward_, Forward::record(*device_, request, memory_, options.activations == "int8"));
+  if (options.arithmetic == "fast")
+    log().info("{}: arithmetic \"fast\" was asked for, tier vulkan has \"exact\" alone", config_.name);
+  info_ = {
+      .family = std::string(shape_.family),
+      .tier = "vulkan",
+      .device = fmt::format("{} ({}), fma {}", device_->info().name, device_->info().driver, to_string(device_->fma())),
+      .arithmetic = "exact",
+      .activations = options.activations,
+      .fusion = options.fusion,
+      .kv_dtype = std::string(kv.name),
+      .max_slots = sizes_.max_slots,
+      .max_context = sizes_.max_context,
+      .n_pages = memory_.n_pages,
+      .chunk_cap = sizes_.max_tokens,
+      .page_bytes = memory_.page_bytes,
+      .kv_bytes_per_token = memory_.page_bytes / mem::kPageTokens,
+      .n_state_checkpoints = options.state_checkpoints,
+      .rope_limits = rope_limits(shape_, sizes_.max_context)};
+  check_ = StepCheck({.sizes = sizes_,
+                      .n_pages = memory_.n_pages,
+                      .vocab_size = config_.vocab_size,
+                      .n_rope_variants = static_cast<std::uint32_t>(shape_.rope_tables[0].size())});
+  return {};
+}
+
+void VulkanExecutor::fill_body(const StepInput& input) {
+  const StepPlaces& step = memory_.step;
+  std::ranges::copy(input.token_ids, memory_.host<std::int32_t>(step.token_ids));
+  std::ranges::copy(input.positions, memory_.host<std::int32_t>(step.positions));
+  std::ranges::copy(input.slots, memory_.host<std::int32_t>(step.slots));
+  const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto slot = static_cast<std::size_t>(input.slots[i]);
+    const std::uint32_t variant = input.rope_variants.empty() ? 0 : input.rope_variants[slot];
+    memory_.host<std::uint32_t>(step.rope_positions)[i] =
+        static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
+    if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
+    const auto pages = input.page_tables.ids.subspan(
+        slot * input.page_tables.width, static_cast<std::size_t>(input.positions[i]) / mem::kPageTokens + 1);
+    std::ranges::copy(pages, memory_.host<std::uint32_t>(step.pages) + slot * width);
+  }
+}
+
+std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
+  return {memory_.host<float>(memory_.logits) + i * config_.vocab_size, config_.vocab_size};
+}
+
+// The caller may change the rows of a group before the first of them is picked.
+void VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
+  const auto is_processed = [&](const OutputRow& row) { return input.process && row.is_processed; };
+  processed_.clear();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!is_processed(input.outputs[first + i])) continue;
+    const auto row = logits_row(i);
+    processed_.insert(processed_.end(), row.begin(), row.end());
+    input.process(static_cast<std::uint32_t>(first + i), std::span(processed_).last(row.size()));
+  }
+  std::span<const float> next = processed_;
+  for (std::size_t i = 0; i < count; ++i) {
+    const OutputRow& row = input.outputs[first + i];
+    std::span<const float> logits = logits_row(i);
+    if (is_processed(row)) {
+      logits = next.first(config_.vocab_size);
+      next = next.subspan(config_.vocab_size);
+    }
+    output.tokens.push_back(sampler_.pick(row, logits));
+  }
+}
+
+// Runs of rows that are wanted, each in one call.
+void VulkanExecutor::give_logits(const StepInput& input, std::size_t first, std::size_t count) const {
+  for (std::size_t i = 0; i < count;) {
+    std::size_t end = i;
+    while (end < count && input.outputs[first + end].wants_logits) ++end;
+    if (end > i)
+      input.on_logits(static_cast<std::uint32_t>(first + i), {logits_row(i).data(), (end - i) * config_.vocab_size});
+    i = end + 1;
+  }
+}
+
+Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
+  output.tokens.clear();
+  ZRT_CHECK_OK(check_.check(input));
+  fill_body(input);
+  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
+  commands_ = {forward_.embeddings()};
+  const auto layers = forward_.layers(n_tokens);
+  commands_.insert(commands_.end(), layers.begin(), layers.end());
+  std::size_t first = 0;
+  do {  // the body runs with the first group of output rows
+    const std::size_t count = std::min<std::size_t>(sizes_.max_outputs, input.outputs.size() - first);
+    auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
+    for (std::size_t i = 0; i < count; ++i) rows[i] = input.outputs[first + i].token_index;
+    forward_.set_rows(n_tokens, static_cast<std::uint32_t>(count));
+    if (count > 0) commands_.push_back(forward_.head());
+    ZRT_CHECK_OK(device_->run(commands_));
+    pick(input, first, count, output);
+    if (input.on_logits) give_logits(input, first, count);
+    commands_.clear();
+    first += count;
+  } while (first < input.outputs.size());
+  return {};
+}
+
+Result<std::vector<float>> VulkanExecutor::hidden(const StepInput& input, int layer) {
+  ZRT_CHECK_OK(check_.check(input));
+  if (layer < -1 || layer >= static_cast<int>(config_.n_layers))
+    return fail(StatusCode::kInvalidArgument, "[vulkan] layer {} is not from -1 to {}", layer, config_.n_layers - 1);
+  fill_body(input);
+  forward_.set_rows(static_cast<std::uint32_t>(input.token_ids.size()), 0);
+  const auto layers = forward_.layers(input.token_ids.size()).first(static_cast<std::size_t>(layer + 1));
+  commands_ = {forward_.embeddings()};
+  commands_.insert(commands_.end(), layers.begin(), layers.end());
+  ZRT_CHECK_OK(device_->run(commands_));
+  std::vector<float> values(input.token_ids.size() * config_.model_dim);
+  const Place hidden = memory_.activations.hidden;
+  ZRT_CHECK_OK(device_->read(memory_.buffers[hidden.region], hidden.offset, std::as_writable_bytes(std::span(values))));
+  return values;
+}
+
+Status VulkanExecutor::copy_pages(std::span<const PageCopy> copies) {
+  ZRT_CHECK_OK(check_.check(copies));
+  if (copies.empty()) return {};
+  std::vector<Device::Copy> parts;
+  for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
+    const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
+    const VkBuffer cache = memory_.buffers[memory_.caches[i].region].handle;
+    for (const PageCopy& copy : copies) parts.push_back({cache, cache, {copy.from * bytes, copy.to * bytes, bytes}});
+  }
+  return device_->copy(parts);
+}
+
+Status VulkanExecutor::check_pages(std::span<const std::uint32_t> pages, std::size_t n_bytes) const {
+  if (n_bytes != pages.size() * info_.page_bytes)
+    return fail(StatusCode::kInvalidArgument, "[vulkan] {} bytes for {} pages of {}", n_bytes, pages.size(),
+                info_.page_bytes);
+  for (const std::uint32_t page : pages)
+    if (page >= info_.n_pages)
+      return fail(StatusCode::kInvalidArgument, "[vulkan] page {}, there are {}", page, info_.n_pages);
+  return {};
+}
+
+// To the host a page is the pages of all layers, one after another.
+Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
+  ZRT_CHECK_OK(check_pages(pages, to.size()));
+  for (const std::uint32_t page : pages)
+    for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
+      const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
+      ZRT_CHECK_OK(device_->read(memory_.buffers[memory_.caches[i].region], page * bytes, to.first(bytes)));
+      to = to.subspan(bytes);
+    }
+  return {};
+}
+
+Status VulkanExecutor::write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) {
+  ZRT_CHECK_OK(check_pages(pages, from.size()));
+  for (const std::uint32_t page : pages)
+    for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
+      const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
+      ZRT_CHECK_OK(device_->write(memory_.buffers[memory_.caches[i].region], page * bytes, from.first(bytes)));
+      from = from.subspan(bytes);
+    }
+  return {};
+}
+
+}  // namespace zinc_rt::vulkan

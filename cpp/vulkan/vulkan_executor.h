@@ -1,0 +1,57 @@
+// The peer backend: it walks the model itself over a Vulkan device, with nothing of graphs and rings, and gives T-CPU's
+// bits (docs/arithmetic.md). Thread rule: as Executor.
+#pragma once
+
+#include "executor/executor.h"
+#include "executor/step_check.h"
+#include "vulkan/forward.h"
+#include "vulkan/sample.h"
+
+namespace zinc_rt::vulkan {
+
+class VulkanExecutor final : public Executor {
+ public:
+  static Result<std::unique_ptr<Executor>> open(const std::string& path, const ExecutorOptions& options);
+  // On a device that was opened, with the form of fma that it uses.
+  static Result<std::unique_ptr<Executor>> open_on(std::unique_ptr<Device> device, const std::string& path,
+                                                   const ExecutorOptions& options);
+  VulkanExecutor(const VulkanExecutor&) = delete;
+
+  const ExecutorInfo& info() const override { return info_; }
+  const ModelConfig& config() const override { return config_; }
+  const Weights& weights() const override { return *weights_; }
+  const MemoryPlan& plan() const override { return memory_.plan; }
+  std::uint64_t allocated_bytes() const override { return device_->allocated_bytes(); }
+  Status step(const StepInput& input, StepOutput& output) override;
+  Status copy_state(std::span<const StateCopy> copies) override { return check_.check(copies); }
+  Status copy_pages(std::span<const PageCopy> copies) override;
+  Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
+  Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override;
+  std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return vulkan::rope_variant(shape_, n_tokens); }
+  Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
+
+ private:
+  VulkanExecutor() = default;
+  Status load(const ExecutorOptions& options);
+  void fill_body(const StepInput& input);
+  std::span<float> logits_row(std::size_t i) const;
+  void pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output);
+  void give_logits(const StepInput& input, std::size_t first, std::size_t count) const;
+  Status check_pages(std::span<const std::uint32_t> pages, std::size_t n_bytes) const;
+
+  std::unique_ptr<Weights> weights_;
+  ModelConfig config_;
+  ModelShape shape_;
+  ModelTensors tensors_;
+  Sizes sizes_;
+  ExecutorInfo info_;
+  std::unique_ptr<Device> device_;
+  ModelMemory memory_;
+  Forward forward_;
+  StepCheck check_;
+  Sampler sampler_;
+  std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
+  std::vector<float> processed_;           // scratch: rows that the caller changed
+};
+
+}  // namespace zinc_rt::vulkan

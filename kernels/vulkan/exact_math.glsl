@@ -1,0 +1,139 @@
+// kernels/common/exact_math.h for GLSL, function by function; the self-test holds each to the C++ one, bit for bit.
+//
+// GLSL's fma may be a product and a sum, each rounded, and so it is on llvmpipe; or it may take denormals for zeros, and
+// so it is on NVIDIA. The build compiles every kernel that includes this file once a form, and the device takes the first
+// that its self-test proves. ZRT_FMA is
+// - GLSL's own (ZRT_FMA_NATIVE)
+// - the same, but made of integers where a denormal goes in or may come out (ZRT_FMA_GUARDED)
+// - made of doubles, whose product is exact and whose sum is rounded to odd by its error, so that the conversion rounds
+//   once (ZRT_FMA_DOUBLES)
+// - made of integers (ZRT_FMA_INTEGERS)
+#if defined(ZRT_FMA_DOUBLES)
+float ZRT_FMA(float a, float b, float c) {
+  double p = double(a) * double(b), d = double(c), s = p + d, back = s - p, err = (p - (s - back)) + (d - back);
+  uvec2 u = unpackDouble2x32(s);
+  if (err != 0.0 && (u.x & 1u) == 0u && s - s == 0.0) {
+    bool away = (err > 0.0) == (s > 0.0);
+    if (away) u.x |= 1u;                                   // the last bit is 0: up is that bit set
+    else u = uvec2(u.x - 1u, u.x == 0u ? u.y - 1u : u.y);  // down borrows
+  }
+  return float(packDouble2x32(u));
+}
+#elif defined(ZRT_FMA_INTEGERS)
+#include "fma_bits.glsl"
+float ZRT_FMA(float a, float b, float c) {
+  return uintBitsToFloat(fma_bits(floatBitsToUint(a), floatBitsToUint(b), floatBitsToUint(c)));
+}
+#elif defined(ZRT_FMA_GUARDED)
+#include "fma_bits.glsl"
+bool is_denormal(uint x) { return (x << 1) - 1u < 0x00FFFFFFu; }
+float ZRT_FMA(float a, float b, float c) {
+  float y = fma(a, b, c);
+  uint ua = floatBitsToUint(a), ub = floatBitsToUint(b), uc = floatBitsToUint(c), uy = floatBitsToUint(y);
+  // A factor of zero gives c, whatever came of it.
+  bool is_tiny = (uy & 0x7F800000u) <= 0x00800000u && (ua << 1) != 0u && (ub << 1) != 0u;
+  if (is_tiny || is_denormal(ua) || is_denormal(ub) || is_denormal(uc)) return uintBitsToFloat(fma_bits(ua, ub, uc));
+  return y;
+}
+#elif defined(ZRT_FMA_NATIVE)
+#define ZRT_FMA fma
+#endif
+
+#define kInfinity uintBitsToFloat(0x7F800000u)
+#define kNan uintBitsToFloat(0x7FC00000u)
+const float kRound = 12582912.0;
+
+float round_int(float x) { return (x + kRound) - kRound; }
+float rcp_of_positive(float x) {
+  float r = uintBitsToFloat(0x7EF311C7u - floatBitsToUint(x));
+  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0), r);
+  return r;
+}
+float rcp(float x) {
+  float r = rcp_of_positive(x < 0.0 ? -x : x);
+  return x < 0.0 ? -r : r;
+}
+float exact_div(float a, float b) {
+  float r = rcp(b), q = a * r;
+  return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
+}
+float rsqrt(float x) {
+  float r = uintBitsToFloat(0x5F375A86u - (floatBitsToUint(x) >> 1)), h = 0.5 * x;
+  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-(h * r), r, 0.5), r);
+  return r;
+}
+float pow2(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
+
+struct ExpParts {
+  float p, lo;
+  int n;
+};
+ExpParts exp_parts(float x) {
+  float shifted = ZRT_FMA(x, 1.44269504, kRound), n = shifted - kRound;
+  float r = ZRT_FMA(n, -0.693145752, x);
+  r = ZRT_FMA(n, -1.42860677e-6, r);
+  float p = 1.98412698e-4;
+  p = ZRT_FMA(p, r, 1.38888889e-3);
+  p = ZRT_FMA(p, r, 8.33333333e-3);
+  p = ZRT_FMA(p, r, 4.16666667e-2);
+  p = ZRT_FMA(p, r, 1.66666667e-1);
+  p = ZRT_FMA(p, r, 0.5);
+  float t = ZRT_FMA(p * r, r, r), sum = t + 1.0;
+  return ExpParts(sum, t - (sum - 1.0), int(floatBitsToUint(shifted) - floatBitsToUint(kRound)));
+}
+float scale2(float x, int n) {
+  int first = n >> 1;
+  return x * pow2(first) * pow2(n - first);
+}
+float exact_exp(float x) {
+  if (!(x > -104.0)) return x == x ? 0.0 : x;
+  if (x > 88.72283) return kInfinity;
+  ExpParts e = exp_parts(x);
+  return scale2(e.p, e.n);
+}
+float times_sigmoid(float x, float v, float v_lo) {
+  float minus = v < 0.0 ? v : -v;
+  bool is_usual = minus > -120.0;
+  float a = is_usual ? minus : 0.0, other = v != v ? v : (v > 0.0 ? x : (x < 0.0 ? -0.0 : 0.0));
+  ExpParts e = exp_parts(a);
+  e.lo = ZRT_FMA(e.p, v < 0.0 ? v_lo : -v_lo, e.lo);
+  float t = scale2(e.p, e.n), s = 1.0 + t, s_lo = (t - (s - 1.0)) + scale2(e.lo, e.n);
+  float r = rcp_of_positive(s);
+  float p = v < 0.0 ? e.p : 1.0, p_lo = v < 0.0 ? e.lo : 0.0;
+  float num = x * p, num_lo = ZRT_FMA(x, p_lo, ZRT_FMA(x, p, -num));
+  float q = num * r;
+  float y = ZRT_FMA(ZRT_FMA(-q, s, num) + ZRT_FMA(-q, s_lo, num_lo), r, q);
+  return is_usual ? (v < 0.0 ? scale2(y, e.n) : y) : other;
+}
+float silu(float x) { return times_sigmoid(x, x, 0.0); }
+float gelu_tanh(float x) {
+  float c = 1.59576917, c_lo = -4.534068e-8, k = 7.1354814e-2, k_lo = 2.3988324e-9;
+  float x2 = x * x, x2_lo = ZRT_FMA(x, x, -x2);
+  float p = k * x2, p_lo = ZRT_FMA(k, x2, -p) + ZRT_FMA(k, x2_lo, k_lo * x2);
+  float s = c + p, back = s - c, s_lo = ((c - (s - back)) + (p - back)) + (p_lo + c_lo);
+  float v = x * s;
+  float y = times_sigmoid(x, v, ZRT_FMA(x, s, -v) + x * s_lo);
+  return x > 12.0 ? x : (x < -14.0 ? -0.0 : y);
+}
+float exact_tanh(float x) {
+  float a = x < 0.0 ? -x : x;
+  if (a < 0.625) {
+    float s = a * a;
+    float p = -5.70498872745e-3;
+    p = ZRT_FMA(p, s, 2.06390887954e-2);
+    p = ZRT_FMA(p, s, -5.37397155531e-2);
+    p = ZRT_FMA(p, s, 1.33314422036e-1);
+    p = ZRT_FMA(p, s, -3.33332819422e-1);
+    return ZRT_FMA(p * s, x, x);
+  }
+  if (!(a < 10.0)) return a != a ? x : (x < 0.0 ? -1.0 : 1.0);
+  float t = ZRT_FMA(-2.0, rcp(1.0 + exact_exp(2.0 * a)), 1.0);
+  return x < 0.0 ? -t : t;
+}
+
+// kernels/common/fold.h.
+float fold16(float lane[16]) {
+  for (int width = 8; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];
+  return lane[0];
+}

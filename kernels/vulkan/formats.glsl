@@ -1,0 +1,154 @@
+// The weight formats (kernels/common/quant_blocks.h), by the specialization constant FORMAT, which is the number of the
+// type (cpp/base/dtype.h). A block's codes are read four at a time as signed bytes of a word, for integer dots. A block
+// lies at an address that is a multiple of its format's alignment: 4, 2, or 1 byte (MXFP4).
+#extension GL_EXT_spirv_intrinsics : require
+#include "half.glsl"
+layout(constant_id = 0) const uint FORMAT = 0;
+const uint kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1 = 6, kQ8_0 = 7, kQ2_K = 8, kQ3_K = 9,
+           kQ4_K = 10, kQ5_K = 11, kQ6_K = 12, kIQ4_NL = 13, kIQ4_XS = 14, kMXFP4 = 15;
+const uint kBlockBytes[16] = uint[](4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136, 17);
+uint block_bytes() {
+  uint format = FORMAT;
+  return kBlockBytes[format];
+}
+
+bool is_float_format() { return FORMAT <= kBF16; }
+bool is_k_format() { return (FORMAT >= kQ2_K && FORMAT <= kQ6_K) || FORMAT == kIQ4_XS; }
+bool has_minimum() {
+  return FORMAT == kQ4_1 || FORMAT == kQ5_1 || FORMAT == kQ2_K || FORMAT == kQ4_K || FORMAT == kQ5_K;
+}
+
+// Of two words of four signed bytes each: OpSDot, packed 4 x 8 bits.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
+int dot_of_bytes(int a, int b, spirv_literal int packed_format);
+int dot4(uint a, uint b) { return dot_of_bytes(int(a), int(b), 0); }
+
+uint byte_at(uint64_t address) { return uint(Bytes(address).v[0]); }
+int signed_byte_at(uint64_t address) { return bitfieldExtract(int(byte_at(address)), 0, 8); }
+uint half_at(uint64_t address) { return uint(Halves(address).v[0]); }
+uint word_at(uint64_t address) {
+  if (FORMAT == kMXFP4) {
+    Bytes b = Bytes(address);
+    return uint(b.v[0]) | uint(b.v[1]) << 8 | uint(b.v[2]) << 16 | uint(b.v[3]) << 24;
+  }
+  if (FORMAT == kQ4_1 || FORMAT == kQ5_1 || FORMAT == kQ2_K || FORMAT == kQ4_K || FORMAT == kQ5_K || FORMAT == kIQ4_XS)
+    return Words(address).v[0];
+  Halves h = Halves(address);
+  return uint(h.v[0]) | uint(h.v[1]) << 16;
+}
+
+// Each byte of v, below 128, less the same byte of c.
+uint less(uint v, uint c) { return ((v | 0x80808080u) - c) ^ 0x80808080u; }
+// Bits i..i + 3 of v, one a byte.
+uint spread_bits(uint v, uint i) {
+  v = v >> i & 15u;
+  return (v & 1u) | (v & 2u) << 7 | (v & 4u) << 14 | (v & 8u) << 21;
+}
+const int kIq4Values[16] = int[](-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+const int kFp4Values[16] = int[](0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12);
+uint look_up(uint nibbles) {
+  uint values = 0u;
+  for (uint i = 0; i < 32; i += 8) {
+    uint code = nibbles >> i & 15u;
+    values |= uint((FORMAT == kMXFP4 ? kFp4Values[code] : kIq4Values[code]) & 255) << i;
+  }
+  return values;
+}
+
+// Values i..i + 3 of a block, i a multiple of 4, as signed bytes.
+uint codes4(uint64_t block, uint i) {
+  uint within = i % 32, half_block = i / 128, part = i % 128 / 32;
+  switch (FORMAT) {
+    case kQ4_0: return less(word_at(block + 2 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu, 0x08080808u);
+    case kQ4_1: return word_at(block + 4 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu;
+    case kQ5_0:
+      return less((word_at(block + 6 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu) |
+                  spread_bits(word_at(block + 2), i) << 4, 0x10101010u);
+    case kQ5_1:
+      return (word_at(block + 8 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu) | spread_bits(word_at(block + 4), i) << 4;
+    case kQ8_0: return word_at(block + 2 + i);
+    case kIQ4_NL: return look_up(word_at(block + 2 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu);
+    case kMXFP4: return look_up(word_at(block + 1 + i % 16) >> (i < 16 ? 0 : 4) & 0x0F0F0F0Fu);
+    case kQ2_K: return word_at(block + 16 + 32 * half_block + within) >> (2 * part) & 0x03030303u;
+    case kQ3_K: {
+      uint low = word_at(block + 32 + 32 * half_block + within) >> (2 * part) & 0x03030303u;
+      uint high = word_at(block + within) >> (4 * half_block + part) & 0x01010101u;
+      return less(low | high << 2, 0x04040404u);
+    }
+    case kQ4_K: return word_at(block + 16 + i / 64 * 32 + within) >> (i % 64 < 32 ? 0 : 4) & 0x0F0F0F0Fu;
+    case kQ5_K: {
+      uint low = word_at(block + 48 + i / 64 * 32 + within) >> (i % 64 < 32 ? 0 : 4) & 0x0F0F0F0Fu;
+      return low | (word_at(block + 16 + within) >> (i / 32) & 0x01010101u) << 4;
+    }
+    case kQ6_K: {
+      uint low = word_at(block + 64 * half_block + 32 * (part % 2) + within) >> (part < 2 ? 0 : 4) & 0x0F0F0F0Fu;
+      uint high = word_at(block + 128 + 32 * half_block + within) >> (2 * part) & 0x03030303u;
+      return less(low | high << 4, 0x20202020u);
+    }
+    case kIQ4_XS: return look_up(word_at(block + 8 + i / 32 * 16 + i % 16) >> (within < 16 ? 0 : 4) & 0x0F0F0F0Fu);
+  }
+  return 0u;
+}
+
+// Of a K format: the integer scale (x) and minimum (y) of values 16 s..16 s + 15 of a block.
+ivec2 sub_block(uint64_t block, uint s) {
+  switch (FORMAT) {
+    case kQ2_K: {
+      uint b = byte_at(block + s);
+      return ivec2(b & 15u, b >> 4);
+    }
+    case kQ3_K: {
+      uint low = byte_at(block + 96 + s % 8) >> (4 * (s / 8)) & 15u;
+      uint high = byte_at(block + 104 + s % 4) >> (2 * (s / 4)) & 3u;
+      return ivec2(int(low | high << 4) - 32, 0);
+    }
+    case kQ4_K:
+    case kQ5_K: {
+      uint j = s / 2, packed = 4;
+      if (j < 4) return ivec2(byte_at(block + packed + j) & 63u, byte_at(block + packed + 4 + j) & 63u);
+      uint low = byte_at(block + packed + 4 + j), a = byte_at(block + packed + j - 4), b = byte_at(block + packed + j);
+      return ivec2((low & 15u) | (a >> 6) << 4, (low >> 4) | (b >> 6) << 4);
+    }
+    case kQ6_K: return ivec2(signed_byte_at(block + 192 + s), 0);
+    case kIQ4_XS: {
+      uint j = s / 2, low = byte_at(block + 4 + j / 2) >> (4 * (j % 2)) & 15u, high = half_at(block + 2) >> (2 * j) & 3u;
+      return ivec2(int(low | high << 4) - 32, 0);
+    }
+  }
+  return ivec2(0);
+}
+
+// The float scale of a block (x), and that of its minimums (y).
+vec2 block_scales(uint64_t block) {
+  switch (FORMAT) {
+    case kQ4_1:
+    case kQ5_1:
+    case kQ4_K:
+    case kQ5_K: return vec2(f16_to_f32(half_at(block)), f16_to_f32(half_at(block + 2)));
+    case kQ2_K: return vec2(f16_to_f32(half_at(block + 80)), f16_to_f32(half_at(block + 82)));
+    case kQ3_K: return vec2(f16_to_f32(half_at(block + 108)), 0.0);
+    case kQ6_K: return vec2(f16_to_f32(half_at(block + 208)), 0.0);
+    case kMXFP4: {
+      uint e = byte_at(block);
+      return vec2(uintBitsToFloat(e < 2u ? 0x00200000u << e : (e - 1u) << 23), 0.0);
+    }
+  }
+  return vec2(f16_to_f32(half_at(block)), 0.0);
+}
+
+// Element i of a row, widened to float as the format's dequantize_row does.
+float element(uint64_t row_address, uint i) {
+  if (FORMAT == kF32) return Floats(row_address).v[i];
+  if (FORMAT == kF16) return f16_to_f32(uint(Halves(row_address).v[i]));
+  if (FORMAT == kBF16) return uintBitsToFloat(uint(Halves(row_address).v[i]) << 16);
+  uint n = is_k_format() ? 256u : 32u, within = i % n;
+  uint64_t block = row_address + uint64_t(i / n) * block_bytes();
+  float q = float(bitfieldExtract(int(codes4(block, within & ~3u)), int(within % 4 * 8), 8));
+  vec2 d = block_scales(block);
+  if (is_k_format()) {
+    ivec2 sub = sub_block(block, within / 16);
+    float scaled = d.x * float(sub.x) * q;
+    return has_minimum() ? scaled - d.y * float(sub.y) : scaled;
+  }
+  return has_minimum() ? d.x * q + d.y : d.x * q;
+}

@@ -1,0 +1,18 @@
+// kernels/common/half.h for GLSL: by integers, since a driver may absorb arithmetic into a conversion.
+float f16_to_f32(uint half_bits) {
+  uint sign = (half_bits & 0x8000u) << 16, rest = half_bits & 0x7fffu;
+  uint subnormal = floatBitsToUint(float(int(rest)) * 5.9604644775390625e-8);
+  uint normal = (rest << 13) + (112u << 23) + (rest >= 0x7c00u ? 112u << 23 : 0u);
+  uint quiet = rest > 0x7c00u ? 0x00400000u : 0u;
+  return uintBitsToFloat(sign | quiet | (rest < 0x0400u ? subnormal : normal));
+}
+uint f32_to_f16(float value) {
+  uint bits = floatBitsToUint(value), sign = (bits >> 16) & 0x8000u, rest = bits & 0x7fffffffu;
+  bool is_small = rest < 0x38800000u;
+  // Below 2^-14: one ulp of 0.5 is 2^-24, so the addition itself rounds to a multiple of the smallest subnormal.
+  uint subnormal = floatBitsToUint(uintBitsToFloat(is_small ? rest : 0u) + 0.5) - 0x3f000000u;
+  uint normal = (rest - (112u << 23) + 0x0fffu + ((rest >> 13) & 1u)) >> 13;
+  uint nan = 0x7e00u | ((rest >> 13) & 0x03ffu);
+  uint ordered = rest >= 0x47800000u ? 0x7c00u : (is_small ? subnormal : normal);
+  return sign | (rest > 0x7f800000u ? nan : ordered);
+}

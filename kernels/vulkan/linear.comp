@@ -1,0 +1,115 @@
+// LINEAR for few rows of x: y[t][m] = dot(w[m], x[t]) + bias[m].
+// x is quantized (kernels/common/act_q8.h) and takes the format's integer dot (rule 3), or with FLOAT_X it is float and
+// takes the float dot of the widened weights (rule 4).
+// Order: groups of 256 ascending. K formats: acc = fma(v, d_x, acc); others: acc = acc + v.
+// Grid: (rows of w / (8 / TEAM), rows of x). Eight invocations, which are neighbours in a subgroup, make the value v of a
+// group: 32 weights each, or two of the 16 lanes. TEAM of these eights share an output: each takes its groups in turn,
+// and the first one adds up.
+#version 460
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
+#include "common.glsl"
+#include "exact_math.glsl"
+#include "formats.glsl"
+layout(constant_id = 1) const bool FLOAT_X = false;
+layout(constant_id = 2) const uint TEAM = 1;
+layout(local_size_x = kWidth) in;
+PUSH(Linear);
+const uint kEight = 8, kEights = kWidth / kEight;
+shared float values[kEights], factors[kEights];
+
+int sum_of_eight(int v) {
+  for (uint mask = 4; mask > 0; mask /= 2) v += subgroupShuffleXor(v, mask);
+  return v;
+}
+
+// Lanes i and i + 8 of the 16; the fold adds these two first.
+float float_group(uint64_t w, uint64_t x, uint first, uint n, uint i) {
+  float low = 0.0, high = 0.0;
+  for (uint k = i; k < n; k += 16) {
+    low = ZRT_FMA(element(w, first + k), Floats(x).v[first + k], low);
+    if (k + 8 < n) high = ZRT_FMA(element(w, first + k + 8), Floats(x).v[first + k + 8], high);
+  }
+  float v = low + high;
+  for (uint mask = 4; mask > 0; mask /= 2) v = v + subgroupShuffleXor(v, mask);
+  return v;
+}
+
+// Values 32 i..32 i + 31: sub-blocks 2 i and 2 i + 1.
+float k_group(uint64_t block, Words x, uint i) {
+  int isum = 0, msum = 0;
+  for (uint s = 2 * i; s < 2 * i + 2; ++s) {
+    int sum = 0;
+    for (uint k = 0; k < 16; k += 4) sum += dot4(codes4(block, 16 * s + k), x.v[9 + 4 * s + k / 4]);
+    ivec2 sub = sub_block(block, s);
+    isum += sub.x * sum;
+    if (has_minimum()) msum += sub.y * bitfieldExtract(int(x.v[1 + s / 2]), int(s % 2 * 16), 16);
+  }
+  isum = sum_of_eight(isum);
+  vec2 d = block_scales(block);
+  return has_minimum() ? ZRT_FMA(float(isum), d.x, float(sum_of_eight(msum)) * -d.y) : float(isum) * d.x;
+}
+
+// Block i of the group; then all eight go through the group's blocks in order.
+float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, uint i) {
+  float scaled = 0.0, minimum = 0.0, dx = 0.0;
+  if (i < n_blocks) {
+    uint64_t block = w + uint64_t(first_block + i) * block_bytes();
+    Words xb = Words(x + uint64_t(first_block + i) * 40u);
+    int isum = 0;
+    for (uint k = 0; k < 32; k += 4) isum += dot4(codes4(block, k), xb.v[2 + k / 4]);
+    vec2 d = block_scales(block);
+    dx = uintBitsToFloat(xb.v[0]);
+    scaled = float(isum) * d.x;
+    minimum = float(int(xb.v[1])) * d.y;
+  }
+  float v = 0.0;
+  uint begin = gl_SubgroupInvocationID & ~(kEight - 1);
+  for (uint b = 0; b < kEight; ++b) {
+    float b_scaled = subgroupShuffle(scaled, begin + b), b_dx = subgroupShuffle(dx, begin + b);
+    float b_minimum = has_minimum() ? subgroupShuffle(minimum, begin + b) : 0.0;
+    if (b >= n_blocks) continue;
+    v = ZRT_FMA(b_scaled, b_dx, v);
+    if (has_minimum()) v = ZRT_FMA(b_minimum, b_dx, v);
+  }
+  return v;
+}
+
+void main() {
+  uint id = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, i = id % kEight, eight = id / kEight;
+  uint lane = eight % TEAM, m = gl_WorkGroupID.x * (kEights / TEAM) + eight / TEAM, n_groups = (p.k + 255) / 256;
+  bool has_factors = is_k_format() && !FLOAT_X;
+  // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
+  uint64_t w = p.w + uint64_t(min(m, p.m - 1)) * p.w_row_bytes, x = p.x + uint64_t(row()) * p.x_row_bytes;
+  float acc = 0.0;
+  for (uint first = 0; first < n_groups; first += TEAM) {
+    uint g = min(first + lane, n_groups - 1);
+    float v, factor = 1.0;
+    if (FLOAT_X) {
+      v = float_group(w, x, 256 * g, min(256, p.k - 256 * g), i);
+    } else if (is_k_format()) {
+      Words group = Words(x + uint64_t(g) * 292u);
+      v = k_group(w + uint64_t(g) * block_bytes(), group, i);
+      factor = uintBitsToFloat(group.v[0]);
+    } else {
+      v = group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), i);
+    }
+    if (TEAM == 1) {
+      acc = has_factors ? ZRT_FMA(v, factor, acc) : acc + v;
+      continue;
+    }
+    if (i == 0) {
+      values[eight] = v;
+      factors[eight] = factor;
+    }
+    barrier();
+    for (uint t = 0; t < TEAM && first + t < n_groups; ++t) {
+      uint from = eight - lane + t;
+      acc = has_factors ? ZRT_FMA(values[from], factors[from], acc) : acc + values[from];
+    }
+    barrier();
+  }
+  if (i != 0 || lane != 0 || m >= p.m) return;
+  Floats(float_row(p.y, row(), p.m)).v[m] = p.bias != 0 ? acc + Floats(p.bias).v[m] : acc;
+}

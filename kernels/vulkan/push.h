@@ -1,0 +1,89 @@
+// The push constants of the kernels in this folder, one struct a kernel: GLSL and C++ read this file. An address is that
+// of device memory, 0 where an operand is absent. A kernel's grid is (work in a row, rows); what must not be read past
+// in a row is a number here.
+#ifdef __cplusplus
+#pragma once
+#include <cstdint>
+namespace zinc_rt::vulkan::push {
+using u64 = std::uint64_t;
+using u32 = std::uint32_t;
+using f32 = float;
+#else
+#define u64 uint64_t
+#define u32 uint
+#define f32 float
+#endif
+
+// Invocations of a workgroup, and what of a row a workgroup does in a kernel with one value an invocation.
+const u32 kWidth = 64;
+const u32 kAttendWidth = 128;  // of FLASH_ATTN: one token of a chunk each
+const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
+const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
+const u32 kKvRun = 32;         // values that one invocation of KV_WRITE_BATCHED stores
+
+struct Embed {
+  u64 ids, table, y;
+  u32 d, row_bytes;
+  f32 scale;
+};
+struct RmsNorm {
+  u64 x, w, y;
+  u32 d, group;
+  f32 eps, inverse;  // inverse: 1 / group
+};
+struct Quantize {
+  u64 x, y;
+  u32 k;
+};
+struct Linear {
+  u64 x, w, bias, y, n_rows;  // n_rows: where the number of rows of x is; linear_tiled.comp reads it
+  u32 k, m, x_row_bytes, w_row_bytes;
+};
+struct Rope {
+  u64 x, positions, table;
+  u32 d, head_dim, n_rot, neox;
+};
+struct KvWrite {
+  u64 k, v, positions, slots, pages, cache;
+  u32 nk, nv, width, page_bytes, v_offset;
+};
+struct FlashAttn {
+  u64 q, cache, y, positions, slots, pages;
+  u32 n_heads, n_kv_heads, head_dim, v_head_dim, width, page_bytes, v_offset, window;
+  f32 scale, softcap;
+};
+struct Glu {
+  u64 gate, up, y;
+  u32 width, act;  // act: push::Activation of kernels/common
+};
+struct Add {
+  u64 x, y;  // x += y
+  u32 width;
+};
+struct Scale {
+  u64 x;  // in place
+  u32 width;
+  f32 scale;
+};
+struct Softcap {
+  u64 x;  // in place
+  u32 width;
+  f32 cap;
+};
+struct GatherRows {
+  u64 x, rows, y;
+  u32 width;
+};
+struct SelfTest {
+  u64 a, b, y;
+  u32 n, function;
+};
+
+// What the self-test computes: SelfTest::function.
+const u32 kTestFma = 0, kTestSumOfProduct = 1, kTestProduct = 2, kTestSum = 3, kTestRound = 4, kTestExp = 5,
+          kTestSilu = 6, kTestGelu = 7, kTestTanh = 8, kTestDiv = 9, kTestRsqrt = 10, kTestFromInt = 11,
+          kTestToHalf = 12, kTestFromHalf = 13, kTestDotOfBytes = 14, kTestFold = 15, kTestFunctions = 16;
+
+#ifdef __cplusplus
+}  // namespace zinc_rt::vulkan::push
+#endif

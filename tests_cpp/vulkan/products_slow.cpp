@@ -1,0 +1,128 @@
+// The kernels that know weight formats, each format against the reference bit for bit: QUANTIZE, LINEAR, EMBED.
+#include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/quant.h"
+#include "kernels/vulkan/push.h"
+#include "same_bits.h"
+#include "tests_cpp/executor/random_weights.h"
+
+namespace zinc_rt::vulkan {
+namespace {
+
+class Products : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ZRT_NEED_VULKAN();
+    device_ = open_device();
+    ASSERT_TRUE(device_);
+  }
+  Buffer upload(std::span<const std::byte> bytes) {
+    const auto buffer = device_->allocate(std::max<std::size_t>(bytes.size(), 4), Heap::kHostVisible);
+    EXPECT_TRUE(buffer);
+    std::memcpy(buffer->host, bytes.data(), bytes.size());
+    return *buffer;
+  }
+  template <class Push>
+  void run(const KernelKey& kernel, const Push& push, std::uint32_t x, std::uint32_t y) {
+    const std::uint32_t counts[3] = {x, y, 1};
+    const Buffer grid = upload(std::as_bytes(std::span(counts)));
+    ASSERT_TRUE(device_->make_pipelines({&kernel, 1}));
+    const auto commands = device_->record(
+        [&](Recorder& recorder) { recorder.dispatch(device_->pipeline(kernel), push, grid.handle, 0); });
+    ASSERT_TRUE(commands);
+    ASSERT_TRUE(device_->run({&*commands, 1}));
+  }
+  std::vector<float> floats(const Buffer& buffer, std::size_t n) const {
+    const auto* values = reinterpret_cast<const float*>(buffer.host);
+    return {values, values + n};
+  }
+  // The device's product of every row of x with every row of w, in each way that the kernel has.
+  void expect_product(DType dtype, const Shape& s, bool is_float_x);
+  std::unique_ptr<Device> device_;
+};
+
+constexpr std::uint32_t ceil_div(std::uint32_t n, std::uint32_t size) {
+  return (n + size - 1) / size;
+}
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
+  std::mt19937 rng(static_cast<unsigned>(dtype) + 1);
+  const auto w = random_blocks(dtype, s, rng);
+  const auto x = random_rows(s, rng);
+  const auto bias = random_rows({s.m, s.m, 1}, rng);
+  const cpu::QuantFormat& format = *cpu::quant_format(dtype);
+  const DType act = is_float_x ? DType::kF32 : format.act;
+  const std::size_t x_row = row_bytes(act, s.k), w_row = row_bytes(dtype, s.k);
+  std::vector<std::byte> packed(s.n * x_row);
+  for (std::uint32_t t = 0; t < s.n; ++t) {
+    if (act == DType::kF32)
+      std::memcpy(packed.data() + t * x_row, x.data() + t * s.k, x_row);
+    else
+      cpu::quantize_row(x.data() + t * s.k, packed.data() + t * x_row, s.k, act);
+  }
+  std::vector<float> wanted;
+  for (std::uint32_t t = 0; t < s.n; ++t)
+    for (std::uint32_t m = 0; m < s.m; ++m) {
+      const auto *row = w.data() + m * w_row, *x_at = packed.data() + t * x_row;
+      const float v = act == DType::kF32 ? cpu::dot_f32(format, row, reinterpret_cast<const float*>(x_at), s.k)
+                                         : format.dot(row, x_at, s.k);
+      wanted.push_back(v + bias[m]);
+    }
+  Buffer x_buffer = upload(std::as_bytes(std::span(x)));
+  if (act != DType::kF32) {
+    const Buffer quantized = upload(std::vector<std::byte>(packed.size()));
+    const std::uint32_t block = traits(act).block_elems;
+    run({"quantize", {block}}, push::Quantize{x_buffer.address, quantized.address, s.k},
+        ceil_div(s.k, 4 * push::kWidth), s.n);
+    EXPECT_EQ(std::memcmp(quantized.host, packed.data(), packed.size()), 0) << "quantized rows";
+    x_buffer = quantized;
+  }
+  const Buffer w_buffer = upload(w), b_buffer = upload(std::as_bytes(std::span(bias))),
+               n_rows = upload(std::as_bytes(std::span(&s.n, 1)));
+  const auto format_number = static_cast<std::uint32_t>(dtype);
+  const std::uint32_t is_float = act == DType::kF32 ? 1 : 0;
+  // One row at a time, by 1 or 4 teams of eight invocations an output, and several.
+  struct Way {
+    KernelKey kernel;
+    std::uint32_t outputs, rows;  // of a workgroup
+  };
+  for (const Way& way : {Way{{"linear", {format_number, is_float, 1}}, 8, 1},
+                         {{"linear", {format_number, is_float, 4}}, 2, 1},
+                         {{"linear_tiled", {format_number, is_float}}, push::kWidth, push::kTile}}) {
+    const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));
+    run(way.kernel,
+        push::Linear{x_buffer.address, w_buffer.address, b_buffer.address, y.address, n_rows.address, s.k, s.m,
+                     static_cast<std::uint32_t>(x_row), static_cast<std::uint32_t>(w_row)},
+        ceil_div(s.m, way.outputs), ceil_div(s.n, way.rows));
+    EXPECT_TRUE(same_bits(floats(y, wanted.size()), wanted))
+        << to_string(dtype) << ", " << way.kernel.name << ", width " << s.k;
+  }
+  std::vector<float> widened(std::size_t{s.m} * s.k);
+  for (std::uint32_t m = 0; m < s.m; ++m)
+    format.dequantize_row(w.data() + m * w_row, widened.data() + std::size_t{m} * s.k, s.k);
+  std::vector<std::int32_t> ids(s.m);
+  for (std::uint32_t m = 0; m < s.m; ++m) ids[m] = static_cast<std::int32_t>(m);
+  const Buffer id_buffer = upload(std::as_bytes(std::span(ids))),
+               y = upload(std::vector<std::byte>(widened.size() * sizeof(float)));
+  run({"embed", {format_number}},
+      push::Embed{id_buffer.address, w_buffer.address, y.address, s.k, static_cast<std::uint32_t>(w_row), 1.0f},
+      ceil_div(s.k, push::kWidth), s.m);
+  EXPECT_TRUE(same_bits(floats(y, widened.size()), widened)) << to_string(dtype) << " widened";
+}
+
+TEST_F(Products, OfEveryFormat) {
+  for (const cpu::QuantFormat* format : cpu::quant_formats()) {
+    expect_product(format->dtype, {67, 1280, 11}, false);
+    if (traits(format->dtype).block_elems == 32) expect_product(format->dtype, {3, 288, 1}, false);
+    if (traits(format->dtype).block_elems == 1) expect_product(format->dtype, {3, 70, 1}, false);
+  }
+}
+
+TEST_F(Products, OfFloatRows) {
+  for (const cpu::QuantFormat* format : cpu::quant_formats()) expect_product(format->dtype, {5, 512, 2}, true);
+}
+
+}  // namespace
+}  // namespace zinc_rt::vulkan

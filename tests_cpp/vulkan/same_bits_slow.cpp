@@ -1,0 +1,107 @@
+// Every model that the backend supports, families and weight formats, on every kind of step: T-CPU's bits.
+#include "same_bits.h"
+
+namespace zinc_rt::vulkan {
+namespace {
+
+// Those of a folder that it does not refuse.
+std::vector<std::string> supported(const std::vector<std::string>& models) {
+  std::vector<std::string> names;
+  for (const auto& name : models) {
+    const auto weights = Weights::open(model_path(name));
+    if (!weights) continue;
+    const auto config = read_config(weights->metadata(), weights->infos());
+    if (config && describe(*config, *weights)) names.push_back(name);
+  }
+  return names;
+}
+
+// One model a family, that of tests_data.
+class EveryFamily : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ZRT_NEED_VULKAN(); }
+};
+// Of each family several, in more weight formats.
+class EveryModel : public EveryFamily {};
+// The same in one weight format each, for what no format changes.
+class EveryShape : public EveryFamily {};
+
+TEST_P(EveryModel, APromptInChunks) {
+  expect_same(GetParam(), small_options(), prompt_in_chunks);
+}
+
+TEST_P(EveryFamily, BatchesOfSlots) {
+  auto options = small_options();
+  options.max_slots = 16;
+  options.kv_pages = 16;
+  expect_same(GetParam(), options, batches_of_slots);
+}
+
+TEST_P(EveryShape, ALongHistory) {
+  expect_same(GetParam(), long_options(), long_history);
+}
+
+TEST_P(EveryFamily, CachesOfOtherTypes) {
+  for (const auto* kv_dtype : {"f32", "q8_0"}) {
+    auto options = small_options();
+    options.kv_dtype = kv_dtype;
+    if (!RingExecutor::open(model_path(GetParam()), options)) {  // heads that are no whole blocks
+      EXPECT_FALSE(VulkanExecutor::open_on(open_device(), model_path(GetParam()), options));
+      continue;
+    }
+    expect_same(GetParam(), options, prompt_in_chunks);
+  }
+}
+
+TEST_P(EveryFamily, FloatActivations) {
+  auto options = small_options();
+  options.activations = "f32";
+  expect_same(GetParam(), options,
+              [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); });
+}
+
+TEST_P(EveryFamily, SamplingOfAllKinds) {
+  expect_same(GetParam(), small_options(), sampling_of_all_kinds);
+}
+
+std::string name_of(const ::testing::TestParamInfo<std::string>& info) {
+  auto name = info.param;
+  std::ranges::replace_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+std::vector<std::string> all_models() {
+  auto names = models_in(own_models());
+  if (has_shared_fixtures())
+    for (auto& name : models_in(shared_models())) names.push_back(std::move(name));
+  return names;
+}
+// Of names that differ in what follows their last '-' alone, the first.
+std::vector<std::string> in_one_format(const std::vector<std::string>& names) {
+  std::vector<std::string> first;
+  for (const auto& name : names)
+    if (std::ranges::none_of(first, [&](const auto& other) {
+          return other.substr(0, other.rfind('-')) == name.substr(0, name.rfind('-'));
+        }))
+      first.push_back(name);
+  return first;
+}
+INSTANTIATE_TEST_SUITE_P(Vulkan, EveryFamily, ::testing::ValuesIn(supported(models_in(own_models()))), name_of);
+INSTANTIATE_TEST_SUITE_P(Vulkan, EveryModel, ::testing::ValuesIn(supported(all_models())), name_of);
+INSTANTIATE_TEST_SUITE_P(Vulkan, EveryShape, ::testing::ValuesIn(in_one_format(supported(all_models()))), name_of);
+
+// Devices without doubles and with an fma that rounds twice are rare, so this form is run where another one would do.
+TEST(VulkanForms, FmaOfIntegers) {
+  ZRT_NEED_VULKAN();
+  auto device = open_device();
+  ASSERT_TRUE(device);
+  EXPECT_EQ(find_difference(*device, Fma::kIntegers).value_or("an error"), "");
+  device = open_device();
+  device->use(Fma::kIntegers);
+  Outcome a, b;
+  const auto calls = [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(9), 8); };
+  run_both("tiny_llama_k-Q4_K_M", small_options(), calls, a, b, std::move(device));
+  EXPECT_EQ(a, b);
+}
+
+}  // namespace
+}  // namespace zinc_rt::vulkan

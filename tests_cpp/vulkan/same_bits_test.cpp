@@ -1,0 +1,139 @@
+// Two families on every run of the tests, one with float and one with quantized weights; same_bits_slow.cpp has all.
+#include "same_bits.h"
+
+#include <gmock/gmock.h>
+
+namespace zinc_rt::vulkan {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SameBits : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override { ZRT_NEED_VULKAN(); }
+};
+
+TEST_P(SameBits, APromptInChunks) {
+  expect_same(GetParam(), small_options(), prompt_in_chunks);
+}
+
+TEST_P(SameBits, BatchesOfSlots) {
+  auto options = small_options();
+  options.max_slots = 6;
+  options.kv_pages = 8;
+  expect_same(GetParam(), options, batches_of_slots);
+}
+
+TEST_P(SameBits, HiddenStatesAfterEachLayer) {
+  const auto cpu = open(GetParam(), small_options());
+  const auto peer = open_vulkan(GetParam(), small_options());
+  ASSERT_TRUE(cpu && peer);
+  TestStep input;
+  append(input, prompt(11), 0, 11, 0, pages_from(0));
+  for (int layer = -1; layer < static_cast<int>(cpu->config().n_layers); ++layer) {
+    const auto a = cpu->hidden(input.view(), layer), b = peer->hidden(input.view(), layer);
+    ASSERT_TRUE(a && b);
+    ASSERT_EQ(a->size(), b->size());
+    EXPECT_EQ(std::memcmp(a->data(), b->data(), a->size() * sizeof(float)), 0) << "layer " << layer;
+  }
+  EXPECT_THAT(peer->hidden(input.view(), 99).error().message, HasSubstr("layer 99 is not from -1 to "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Vulkan, SameBits, ::testing::Values("tiny_qwen3-f16", "tiny_llama_k-Q4_K_M"),
+                         [](const auto& info) { return std::string(info.index == 0 ? "qwen3" : "llama"); });
+
+constexpr const char* kModel = "tiny_llama_k-Q4_K_M";
+
+class Vulkan : public ::testing::Test {
+ protected:
+  void SetUp() override { ZRT_NEED_VULKAN(); }
+};
+
+TEST_F(Vulkan, SamplesWhatTCpuSamples) {
+  expect_same(kModel, small_options(), sampling_of_all_kinds);
+}
+
+TEST_F(Vulkan, HoldsWhatItsPlanSays) {
+  const auto peer = open_vulkan(kModel, small_options());
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->allocated_bytes(), peer->plan().allocated_bytes());
+  EXPECT_EQ(peer->info().page_bytes, peer->info().kv_bytes_per_token * 16);
+  EXPECT_EQ(peer->info().family, open(kModel)->info().family);
+}
+
+// A prefix that is copied to other pages, or that the host kept, serves another slot.
+TEST_F(Vulkan, PagesAreCopiedReadAndWritten) {
+  const auto peer = open_vulkan(kModel, small_options());
+  ASSERT_TRUE(peer);
+  const auto ids = prompt(20);
+  const auto after = [&](std::size_t first, const std::vector<std::uint32_t>& pages) {
+    TestStep input;
+    append(input, ids, first, ids.size() - first, 0, pages, false);
+    Outcome outcome;
+    step(*peer, input, outcome);
+    return outcome;
+  };
+  const Outcome whole = after(0, {0, 1});
+  ASSERT_TRUE(peer->copy_pages(std::vector<PageCopy>{{0, 5}}));
+  EXPECT_EQ(after(16, {5, 6}), whole);
+  std::vector<std::byte> bytes(peer->info().page_bytes);
+  ASSERT_TRUE(peer->read_pages(std::vector<std::uint32_t>{0}, bytes));
+  ASSERT_TRUE(peer->write_pages(std::vector<std::uint32_t>{7}, bytes));
+  EXPECT_EQ(after(16, {7, 6}), whole);
+  EXPECT_THAT(peer->read_pages(std::vector<std::uint32_t>{9999}, bytes).error().message, HasSubstr("page 9999"));
+  EXPECT_THAT(peer->write_pages(std::vector<std::uint32_t>{0, 1}, bytes).error().message, HasSubstr("for 2 pages"));
+  EXPECT_THAT(peer->copy_pages(std::vector<PageCopy>{{0, 9999}}).error().message, HasSubstr("page 9999"));
+}
+
+TEST_F(Vulkan, RefusesByName) {
+  const auto why = [](const std::string& model, const ExecutorOptions& options = small_options()) {
+    const auto opened = VulkanExecutor::open_on(open_device(), model_path(model), options);
+    return opened ? std::string("it opened") : opened.error().message;
+  };
+  EXPECT_THAT(why("tiny_qwen3moe-f16"), HasSubstr("\"qwen3moe\" is not supported by this backend; supported: llama, "));
+  EXPECT_THAT(why("tiny_qwen35-f16"), HasSubstr("\"qwen35\" is not supported"));
+  auto options = small_options();
+  options.kv_pages = 1u << 30;
+  EXPECT_THAT(why(kModel, options), HasSubstr("1073741824 pages"));
+  options = small_options();
+  options.activations = "f64";
+  EXPECT_THAT(why(kModel, options), HasSubstr("\"f64\""));
+  options = small_options();
+  options.kv_dtype = "i16";
+  EXPECT_THAT(why(kModel, options), HasSubstr("has no kernels for kv_dtype i16; it has them for f16, f32, q8_0"));
+}
+
+// Each of these must be noticed; without the fault the comparison is of equals.
+TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
+  const auto differs = [](const Faults& faults, std::optional<Fma> form = {}) {
+    auto device = open_device(faults);
+    if (form) device->use(*form);
+    Outcome a, b;
+    run_both(
+        kModel, small_options(),
+        [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(9), 8); }, a, b,
+        std::move(device));
+    return a.logits != b.logits;
+  };
+  EXPECT_FALSE(differs({}));
+  EXPECT_FALSE(differs({.more_barriers = true}));
+  EXPECT_FALSE(differs({.shuffled = true}));
+  EXPECT_TRUE(differs({.shuffled = true, .lost_barrier = 7}));
+  const auto device = open_device();
+  ASSERT_TRUE(device);
+  if (device->info().name.starts_with("llvmpipe")) {
+    EXPECT_TRUE(differs({}, Fma::kNative)) << "there a product and a sum";
+  }
+}
+
+// Without the pass that forbids it drivers compute otherwise than written; the device is then refused.
+TEST_F(Vulkan, KernelsWithoutNoContractionAreNoticed) {
+  const auto device = Device::open(*test_device(), {.undecorated = true});
+  ASSERT_TRUE(device);
+  const auto difference = find_difference(**device, open_device()->fma());
+  ASSERT_TRUE(difference);
+  EXPECT_THAT(*difference, HasSubstr(" differs in "));
+}
+
+}  // namespace
+}  // namespace zinc_rt::vulkan
