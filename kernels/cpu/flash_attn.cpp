@@ -1,40 +1,47 @@
 // FLASH_ATTN: causal attention of one query token a slot over the slot's paged K and V. Query heads are grouped: head h
 // reads kv head h / (n_heads / n_kv_heads). With window > 0, token i sees token j where i - j < window. With
-// softcap > 0, s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of any cache type are widened
-// to float first.
+// softcap > 0, s = cap * tanh(s / cap). Masked tokens are skipped, never added. K and V of f32, f16 and q8_0 are widened
+// to float first; rotated ones (r8, r4) and integers (i16) are read as they lie (quant/rotated_kv.h, integer_kv.h).
 // Shapes: q [n, n_heads * head_dim], kv_k [pages, 16, n_kv_heads * head_dim], kv_v [pages, 16, n_kv_heads *
 //   v_head_dim], y [n, n_heads * v_head_dim].
 // Order (rule 5): the history is cut at absolute positions into chunks of 128.
 //   In a chunk:
-//     s_j = dot(q, k_j) * scale, by the float dot of rule 4
+//     s_j = dot(q, k_j) * scale, by the float dot of rule 4; rotated keys: rotated_dots(q, k_j) * (scale / head_dim);
+//       integers: integer_dots(q, k_j) * (scale * d_q)
 //     max = the largest s_j
 //     p_j = exp(s_j - max)
 //     l   = sum of p_j in 16 lanes (lane = j mod 16), folded
-//     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending
+//     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending; rotated values: fma(p_j * d, T[code], o[i]);
+//       integers: p_j * d_j as digits of 16-bit integers with one scale d for the chunk's tokens that the row sees,
+//       their products with the codes summed exactly: o[i] = fma(float(A), 256, float(B)) * d
 //   Chunks merge in ascending order; m, l, o are the totals so far and m_c, l_c, o_c those of the chunk:
 //     m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m')
 //     l  = fma(l_c, b, l * a)
 //     o  = fma(o_c, b, o * a)
-//   y = o * (1 / l)
+//   y = o * (1 / l); of rotated values, rotate_back of it
 //
 // A step of few tokens with long histories has fewer workgroups than threads. Then `prepare` computes the chunks before
 // the workgroups start, in groups that the threads share evenly, and the workgroup only merges them. The groups change
 // no bit.
 #include <algorithm>
 
+#include "base/kv_type.h"
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/integer_kv.h"
 #include "kernels/cpu/quant/quant.h"
+#include "kernels/cpu/quant/rotated_kv.h"
 
 namespace zinc_rt::cpu {
 namespace {
 
 using Operand = operand::FlashAttn;
-constexpr NameList kSymbols{"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"};
+constexpr NameList kSymbols{"dim:m",      "dtype:kv_k",    "dtype:kv_v",     "pitch:kv_k",
+                            "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"};
 
 constexpr std::uint32_t kChunk = kAttendChunk;
 
@@ -54,11 +61,6 @@ ZRT_MULTIVERSION void merge(const Head& chunk, std::uint32_t dim, Head& total) {
   for (std::uint32_t i = 0; i < dim; ++i) total.o[i] = __builtin_fmaf(chunk.o[i], b, total.o[i] * a);
   total.max = max;
 }
-void finish(const Head& total, std::uint32_t dim, float* y) {
-  const float r = exact::rcp(total.sum);
-  for (std::uint32_t i = 0; i < dim; ++i) y[i] = total.o[i] * r;
-}
-
 // The first position that the token at `pos` sees; the last one is its own.
 std::uint32_t first_seen(const push::FlashAttn& c, std::uint32_t pos) {
   return c.window > 0 && pos >= c.window ? pos - c.window + 1 : 0;
@@ -79,34 +81,164 @@ struct Query {
   const std::int32_t* pages;
   std::uint32_t pos;
 };
+// The query of one head, as the cells of the keys want it.
+struct HeadQuery {
+  const float* q;
+  float scale;           // of its scores
+  RotatedQuery rotated;  // where keys are rotated
+  IntegerQuery integer;  // where keys are integers
+};
+const std::byte* page_of(const void* cache, std::uint64_t pitch, const std::int32_t* pages, std::uint32_t pos) {
+  return static_cast<const std::byte*>(cache) + static_cast<std::uint64_t>(pages[pos / 16]) * pitch;
+}
+// Positions [begin, end) of one chunk.
+struct Span {
+  std::uint32_t begin, end;
+};
 
-// One chunk [begin, end) of absolute positions for one head.
-void attend_chunk(const Query& query, std::uint32_t head, std::uint32_t begin, std::uint32_t end, float* wide,
-                  Head& out) {
+// How the cells of one layout are read. `wide` is memory for a head.
+struct Reader {
+  void (*make_query)(std::uint32_t head_dim, HeadQuery& query);  // from its q and scale
+  // scores[j - begin] = the score of key j, without the query's scale.
+  void (*score)(const Query& query, const HeadQuery& head, Span span, float* wide, float* scores);
+  // o = the sum of the values of the span, each times its p[j - begin].
+  void (*weigh)(const Query& query, const float* p, Span span, float* wide, float* o);
+  void (*finish)(float* y, std::uint32_t v_head_dim);
+};
+
+void leave_query(std::uint32_t, HeadQuery&) {}
+void leave_output(float*, std::uint32_t) {}
+
+void score_tokens(const Query& query, const HeadQuery& head, Span span, float* wide, float* scores) {
   const auto& tile = query.tile;
   const auto& c = tile.shape;
   const QuantFormat& f32 = *quant_format(DType::kF32);
-  const float* q = query.q + std::uint64_t{head} * c.head_dim;
+  const std::uint64_t bytes = row_bytes(tile.k_type, std::uint64_t{c.n_kv_heads} * c.head_dim);
+  for (std::uint32_t j = span.begin; j < span.end; ++j) {
+    const auto* cell = page_of(tile.kv_k, tile.k_pitch, query.pages, j) + j % 16 * bytes;
+    scores[j - span.begin] = f32.dot(widen(cell, tile.k_type, tile.kv_head, c.head_dim, wide), head.q, c.head_dim);
+  }
+}
+void weigh_tokens(const Query& query, const float* p, Span span, float* wide, float* o) {
+  const auto& tile = query.tile;
+  const auto& c = tile.shape;
+  const std::uint64_t bytes = row_bytes(tile.v_type, std::uint64_t{c.n_kv_heads} * c.v_head_dim);
+  std::fill_n(o, c.v_head_dim, 0.0f);
+  for (std::uint32_t j = span.begin; j < span.end; ++j) {
+    const auto* cell = page_of(tile.kv_v, tile.v_pitch, query.pages, j) + j % 16 * bytes;
+    add_scaled(p[j - span.begin], widen(cell, tile.v_type, tile.kv_head, c.v_head_dim, wide), o, c.v_head_dim);
+  }
+}
+
+// Keys that lie by pages: dots_of(page, dots) gives the dots of its 16 tokens.
+template <class DotsOf>
+void score_pages(const Query& query, Span span, float* scores, const DotsOf& dots_of) {
+  const auto& tile = query.tile;
+  for (std::uint32_t at = span.begin / 16 * 16; at < span.end; at += 16) {
+    float dots[16];
+    dots_of(page_of(tile.kv_k, tile.k_pitch, query.pages, at), dots);
+    for (std::uint32_t j = std::max(at, span.begin); j < std::min(at + 16, span.end); ++j)
+      scores[j - span.begin] = dots[j - at];
+  }
+}
+
+void make_rotated_query(std::uint32_t head_dim, HeadQuery& query) {
+  rotate_query(query.q, head_dim, query.rotated);
+  query.scale = query.scale * (1.0f / static_cast<float>(head_dim));
+}
+void score_rotated(const Query& query, const HeadQuery& head, Span span, float*, float* scores) {
+  const auto& tile = query.tile;
+  const RotatedPart part{tile.k_type, tile.shape.n_kv_heads, tile.shape.head_dim};
+  score_pages(query, span, scores,
+              [&](const std::byte* page, float* dots) { rotated_dots(head.rotated, page, tile.kv_head, part, dots); });
+}
+void weigh_rotated(const Query& query, const float* p, Span span, float*, float* o) {
+  const auto& tile = query.tile;
+  const RotatedPart part{tile.v_type, tile.shape.n_kv_heads, tile.shape.v_head_dim};
+  std::fill_n(o, tile.shape.v_head_dim, 0.0f);
+  for (std::uint32_t j = span.begin; j < span.end; ++j)
+    add_rotated_values(p[j - span.begin], page_of(tile.kv_v, tile.v_pitch, query.pages, j), j % 16, tile.kv_head, part,
+                       o);
+}
+
+void make_integer_query(std::uint32_t head_dim, HeadQuery& query) {
+  query.scale = query.scale * quantize_to_digits(query.q, head_dim, query.integer.high, query.integer.low);
+}
+void score_integers(const Query& query, const HeadQuery& head, Span span, float*, float* scores) {
+  const auto& tile = query.tile;
+  const IntegerPart part{tile.shape.n_kv_heads, tile.shape.head_dim};
+  score_pages(query, span, scores,
+              [&](const std::byte* page, float* dots) { integer_dots(head.integer, page, tile.kv_head, part, dots); });
+}
+void weigh_integers(const Query& query, const float* p, Span span, float*, float* o) {
+  const auto& tile = query.tile;
+  const IntegerPart part{tile.shape.n_kv_heads, tile.shape.v_head_dim};
+  const std::uint32_t begin = span.begin / 16 * 16;
+  float weights[kChunk] = {};
+  const auto page = [&](std::uint32_t at) { return page_of(tile.kv_v, tile.v_pitch, query.pages, at); };
+  for (std::uint32_t at = begin; at < span.end; at += 16) {
+    float d[16];
+    integer_scales(page(at), tile.kv_head, part, d);
+    for (std::uint32_t j = std::max(at, span.begin); j < std::min(at + 16, span.end); ++j)
+      weights[j - begin] = p[j - span.begin] * d[j - at];
+  }
+  std::int16_t high[kChunk], low[kChunk];
+  const float d = quantize_to_digits(weights, kChunk, high, low);
+  IntegerSums sums{};
+  for (std::uint32_t at = begin; at < span.end; at += 16)
+    add_integer_values(high + (at - begin), low + (at - begin), page(at), tile.kv_head, part, sums);
+  join_sums(sums, tile.shape.v_head_dim, d, o);
+}
+
+constexpr Reader kReaders[] = {
+    {leave_query, score_tokens, weigh_tokens, leave_output},
+    {make_rotated_query, score_rotated, weigh_rotated, rotate_output_back},
+    {make_integer_query, score_integers, weigh_integers, leave_output},
+};
+const Reader& reader_of(const AttendTile& tile) {
+  return kReaders[static_cast<std::size_t>(find_kv_cell(tile.k_type)->layout)];
+}
+
+HeadQuery make_head_query(const Query& query, std::uint32_t head) {
+  const auto& c = query.tile.shape;
+  HeadQuery made;
+  made.q = query.q + std::uint64_t{head} * c.head_dim;
+  made.scale = c.scale;
+  reader_of(query.tile).make_query(c.head_dim, made);
+  return made;
+}
+
+// One chunk for one head.
+void attend_chunk(const Query& query, const HeadQuery& head, Span span, float* wide, Head& out) {
+  const auto& c = query.tile.shape;
+  const Reader& reader = reader_of(query.tile);
   float scores[kChunk];
   float lanes[16] = {};
+  reader.score(query, head, span, wide, scores);
   out.max = -__builtin_inff();
-  for (std::uint32_t j = begin; j < end; ++j) {
-    const auto* cell = kv_cell(const_cast<void*>(tile.kv_k), query.pages, j, tile.k_pitch,
-                               row_bytes(tile.kv, std::uint64_t{c.n_kv_heads} * c.head_dim));
-    float s = f32.dot(widen(cell, tile.kv, tile.kv_head, c.head_dim, wide), q, c.head_dim) * c.scale;
+  const std::uint32_t n = span.end - span.begin;
+  for (std::uint32_t i = 0; i < n; ++i) {
+    float s = scores[i] * head.scale;
     if (c.softcap > 0.0f) s = c.softcap * exact::tanh(s * exact::rcp(c.softcap));
-    scores[j - begin] = s;
+    scores[i] = s;
     out.max = s > out.max ? s : out.max;
   }
-  std::fill_n(out.o, c.v_head_dim, 0.0f);
-  for (std::uint32_t j = begin; j < end; ++j) {
-    const float p = exact::exp(scores[j - begin] - out.max);
-    lanes[j % 16] = lanes[j % 16] + p;
-    const auto* cell = kv_cell(const_cast<void*>(tile.kv_v), query.pages, j, tile.v_pitch,
-                               row_bytes(tile.kv, std::uint64_t{c.n_kv_heads} * c.v_head_dim));
-    add_scaled(p, widen(cell, tile.kv, tile.kv_head, c.v_head_dim, wide), out.o, c.v_head_dim);
+  for (std::uint32_t i = 0; i < n; ++i) {
+    const float p = exact::exp(scores[i] - out.max);
+    scores[i] = p;
+    float& lane = lanes[(span.begin + i) % 16];
+    lane = lane + p;
   }
   out.sum = fold16(lanes);
+  reader.weigh(query, scores, span, wide, out.o);
+}
+
+// y = o * (1 / l), and what the values' layout ends with.
+void finish(const AttendTile& tile, const Head& total, float* y) {
+  const std::uint32_t dim = tile.shape.v_head_dim;
+  const float r = exact::rcp(total.sum);
+  for (std::uint32_t i = 0; i < dim; ++i) y[i] = total.o[i] * r;
+  reader_of(tile).finish(y, dim);
 }
 
 void attend_head(const Query& query, std::uint32_t head, float* y) {
@@ -115,14 +247,15 @@ void attend_head(const Query& query, std::uint32_t head, float* y) {
   float* wide = scratch + 2 * c.v_head_dim;
   const std::uint32_t first = first_seen(c, query.pos);
   Head total{0, 0, scratch}, chunk{0, 0, scratch + c.v_head_dim};
+  const HeadQuery head_query = make_head_query(query, head);
   bool is_first = true;
   for (std::uint32_t at = first / kChunk * kChunk; at <= query.pos; at += kChunk) {
-    attend_chunk(query, head, std::max(at, first), std::min(at + kChunk, query.pos + 1), wide,
+    attend_chunk(query, head_query, {std::max(at, first), std::min(at + kChunk, query.pos + 1)}, wide,
                  is_first ? total : chunk);
     if (!is_first) merge(chunk, c.v_head_dim, total);
     is_first = false;
   }
-  finish(total, c.v_head_dim, y);
+  finish(query.tile, total, y);
 }
 
 void leave_chunks(const Query& query, std::uint32_t head, float* record) {
@@ -130,9 +263,10 @@ void leave_chunks(const Query& query, std::uint32_t head, float* record) {
   const auto& c = tile.shape;
   const std::uint32_t first = first_seen(c, query.pos), group = c.n_heads / c.n_kv_heads;
   const std::uint64_t floats = attend_record_floats(c.v_head_dim);
+  const HeadQuery head_query = make_head_query(query, head);
   for (std::uint32_t chunk = tile.chunk_begin; chunk < tile.chunk_end; ++chunk, record += group * floats) {
     Head part{0, 0, record};
-    attend_chunk(query, head, std::max(chunk * kChunk, first), std::min((chunk + 1) * kChunk, query.pos + 1),
+    attend_chunk(query, head_query, {std::max(chunk * kChunk, first), std::min((chunk + 1) * kChunk, query.pos + 1)},
                  tile.scratch, part);
     record[floats - 16] = part.max;
     record[floats - 15] = part.sum;
@@ -166,6 +300,7 @@ AttendTile attend_tile_of(const CpuArgs& args, std::uint32_t tile) {
           args.buffers[Operand::kv_k],
           args.buffers[Operand::kv_v],
           static_cast<DType>(args.symbols[kSymbols["dtype:kv_k"]]),
+          static_cast<DType>(args.symbols[kSymbols["dtype:kv_v"]]),
           args.symbols[kSymbols["pitch:kv_k"]],
           args.symbols[kSymbols["pitch:kv_v"]],
           args.buffer<const std::int32_t>(Operand::pos) + begin,
@@ -294,7 +429,7 @@ void run(const CpuArgs& args) {
       record += group * floats;
       merge(head_of(), c.v_head_dim, total);
     }
-    finish(total, c.v_head_dim, tile.y + (tile.kv_head * group + h) * std::uint64_t{c.v_head_dim});
+    finish(tile, total, tile.y + (tile.kv_head * group + h) * std::uint64_t{c.v_head_dim});
   }
 }
 

@@ -18,7 +18,7 @@ extern const CpuKernel kCpuKernel_flash_attn_batched;
 const CpuKernel kCpuKernel_flash_attn_batched{
     "FLASH_ATTN_BATCHED",
     [](const CpuArgs& args) { run_attend(args, attend_tile_of(args, kTile)); },
-    {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
+    {"dim:m", "dtype:kv_k", "dtype:kv_v", "pitch:kv_k", "pitch:kv_v", "attr:head_dim", "attr:v_head_dim"},
     {{"n", kTile}, {"n_kv_heads"}},
     KeyTypes::kKv,
     [](const std::uint32_t* s) { return kCpuKernel_flash_attn.lds_bytes(s); }};

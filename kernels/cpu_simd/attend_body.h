@@ -8,8 +8,11 @@
 // that its exponential adds +0 to a sum that is never -0. Masked V are not read.
 #pragma once
 
+#include "base/kv_type.h"
 #include "kernels/cpu_simd/attend_blocks.h"
+#include "kernels/cpu_simd/attend_integer.h"
 #include "kernels/cpu_simd/attend_pages.h"
+#include "kernels/cpu_simd/attend_rotated.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
@@ -117,14 +120,16 @@ ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t 
 struct Row {
   std::uint32_t begin, end;  // positions that it sees
   std::uint32_t lo, hi;      // positions of the chunk that it sees, counted from its start
+  float scale;               // of its scores
   const float* q;
   float *scores, *o, *total;  // o: this chunk's sum of values
   float max, sum, total_max, total_sum;
   float* y;
+  float unit;  // where its weights become integers: their scale
 };
 
 // Turns scores into exponentials, in place; gives the maximum and sum of the row.
-__attribute__((noinline)) void soften(Row& row, float scale, float softcap) {
+__attribute__((noinline)) void soften(Row& row, float softcap) {
   const Floats minus_inf = splat(-__builtin_inff());
   const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
   float* scores = row.scores;
@@ -132,7 +137,7 @@ __attribute__((noinline)) void soften(Row& row, float scale, float softcap) {
                             __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
   Floats top = minus_inf, depth = minus_inf;  // over whole pages: the largest -s
   for (std::uint32_t j = begin; j < hi; j += kPage) {
-    Floats s = load(scores + j) * splat(scale);
+    Floats s = load(scores + j) * splat(row.scale);
     if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
     if (is_whole(j)) {
       depth = max(negate(s), depth);
@@ -172,16 +177,13 @@ ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width
   if (is_seen) page_dots<kN>(q, k.values, k.pitch, k.ahead, width, n, scores);
 }
 
-// Adds a page's values to rows in pieces of up to kN: the rows of a piece take the tokens that all of them see
-// together, and the others one by one.
+// Adds a page's values, times the weights p of its 16 tokens, to o: rows take the tokens that all of them see together,
+// and the others one by one.
 template <int kN, class T>
-ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, std::uint32_t page) {
-  const float* p[kN];
-  float* o[kN];
+ZRT_SIMD void add_weighted(Row* const* rows, const float* const* p, const Page<T>& v, std::uint32_t width,
+                           std::uint32_t page, float* const* o) {
   std::uint32_t lo[kN], hi[kN], begin = 0, end = kPage;
   for (int r = 0; r < kN; ++r) {
-    p[r] = rows[r]->scores + page;
-    o[r] = rows[r]->o;
     lo[r] = least(most(rows[r]->lo, page) - page, kPage);
     hi[r] = least(most(rows[r]->hi, page) - page, kPage);
     begin = most(begin, lo[r]);
@@ -196,6 +198,103 @@ ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, 
   if constexpr (kN > 1)
     for (int r = 0; r < kN; ++r)
       if (end < hi[r]) add_values<1>(p + r, v, width, most(end, lo[r]), hi[r], o + r);
+}
+template <int kN, class T>
+ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, std::uint32_t page) {
+  const float* p[kN];
+  float* o[kN];
+  for (int r = 0; r < kN; ++r) p[r] = rows[r]->scores + page, o[r] = rows[r]->o;
+  add_weighted<kN>(rows, p, v, width, page, o);
+}
+template <int kN>
+ZRT_SIMD void add_rotated_page(Row* const* rows, const WidePage& v, const float (*d)[kPage], std::uint32_t n_blocks,
+                               std::uint32_t page) {
+  for (std::uint32_t block = 0; block < n_blocks; ++block) {
+    alignas(64) float weights[kN][kPage];
+    const float* p[kN];
+    float* o[kN];
+    for (int r = 0; r < kN; ++r) {
+      store(weights[r], load(rows[r]->scores + page) * load(d[block]));
+      p[r] = weights[r];
+      o[r] = rows[r]->o + block * kv::kBlock;
+    }
+    add_weighted<kN>(rows, p, WidePage{v.values + block * kv::kBlock, v.pitch}, kv::kBlock, page, o);
+  }
+}
+template <int kN>
+ZRT_SIMD void score_integer_page(Row* const* rows, const PartCache& k, const std::byte* from, std::uint32_t page) {
+  const std::int16_t* q[kN];
+  float* scores[kN];
+  bool is_seen = false;
+  for (int r = 0; r < kN; ++r) {
+    q[r] = reinterpret_cast<const std::int16_t*>(rows[r]->q);
+    scores[r] = rows[r]->scores + page;
+    is_seen = is_seen || sees(*rows[r], page);
+  }
+  if (is_seen) integer_page_dots<kN>(q, from + k.codes, from + k.scales, k.dim, scores);
+}
+// Turns the weights of a row's positions, of pages [begin, end), into digits, in place: of each page the high ones of its
+// 16 tokens, then the low ones; of those that the row does not see, 0.
+__attribute__((noinline)) void digits_of_weights(Row& row, const PartCache& v, std::uint32_t at, std::uint32_t begin,
+                                                 std::uint32_t end) {
+  const Ints magnitude = splat(0x7FFFFFFF);
+  Ints largest = splat(0);
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    float* scores = row.scores + page;
+    Floats w = splat(0.0f);
+    if (sees(row, page)) {
+      w = load(scores) * integer_scales(page_at(v, at + page) + v.scales);
+      const float lo = static_cast<float>(most(row.lo, page) - page), hi = static_cast<float>(row.hi - page);
+      if (lo > 0.0f) w = select_ge(lane_index(), splat(lo), w, splat(0.0f));
+      if (hi < static_cast<float>(kPage)) w = select_gt(splat(hi), lane_index(), w, splat(0.0f));
+    }
+    store(scores, w);
+    largest = max(largest, as_ints(w) & magnitude);
+  }
+  const IntegerScale scale = integer_scale(reduce_max(largest));
+  row.unit = scale.d;
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    float* scores = row.scores + page;
+    store_digits(load(scores), scale.inverse, scores, scores + kPage / 2);
+  }
+}
+// o of each row = its weights times the values of a chunk, whose pages' codes are at `codes`.
+template <int kN>
+ZRT_SIMD void add_integer_chunk(Row* const* rows, const std::byte* const* codes, std::uint32_t begin,
+                                std::uint32_t n_pages, std::uint32_t dim) {
+  constexpr int kColumns = integer_columns(kN);
+  const std::int16_t* digits[kN];
+  float* o[kN];
+  float d[kN];
+  for (int r = 0; r < kN; ++r) {
+    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores + begin);
+    o[r] = rows[r]->o;
+    d[r] = rows[r]->unit;
+  }
+  std::uint32_t at = 0;
+  for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
+    integer_values<kN, kColumns>(digits, codes, n_pages, dim, d, o, at);
+  if constexpr (kColumns > 1)
+    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, codes, n_pages, dim, d, o, at);
+}
+
+template <int kN>
+ZRT_SIMD void score_rotated_page(Row* const* rows, const PartCache& k, bool is_r8, const std::byte* from,
+                                 std::uint32_t page) {
+  QueryWords q[kN];
+  float* scores[kN];
+  bool is_seen = false;
+  for (int r = 0; r < kN; ++r) {
+    q[r] = query_words(rows[r]->q, k.dim);
+    scores[r] = rows[r]->scores + page;
+    is_seen = is_seen || sees(*rows[r], page);
+  }
+  if (!is_seen) return;
+  const std::uint32_t n_blocks = k.dim / kv::kBlock;
+  if (is_r8)
+    rotated_page_dots<kN, true>(q, from + k.codes, from + k.scales, n_blocks, scores);
+  else
+    rotated_page_dots<kN, false>(q, from + k.codes, from + k.scales, n_blocks, scores);
 }
 
 // Merges the chunk of `n` rows into their totals. It takes so many rows at once that their factors, two each, fill the
@@ -246,13 +345,21 @@ ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, c
   f(widen(cache, at, n, wide));
 }
 
-// Computes the chunk that begins at position `at`, which `n` rows see. Positions up to `last` will be read later.
-void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
-                  std::uint32_t last, float scale, float softcap, float* wide) {
-  const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
+// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
+struct SeenPages {
+  std::uint32_t begin, end, hi;
+};
+ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
   std::uint32_t lo = kChunk, hi = 0;
   for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  const std::uint32_t begin = lo / kPage * kPage, end = (hi + kPage - 1) / kPage * kPage;
+  return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
+}
+
+// Computes the chunk that begins at position `at`, which `n` rows see. Positions up to `last` will be read later.
+void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
+                  std::uint32_t last, float softcap, float* wide) {
+  const std::uint32_t k_width = padded(k.dim), v_width = padded(v.dim);
+  const auto [begin, end, hi] = pages_seen_by(rows, n);
   // What is read kAhead positions later is in the same cache, or in the other one from position `then` on.
   const auto later = [&](const Cache& same, std::uint32_t page, const Cache& other, std::uint32_t then,
                          std::uint32_t other_end) __attribute__((always_inline)) -> const std::byte* {
@@ -272,7 +379,7 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
               });
   }
   for (std::uint32_t r = 0; r < n; ++r) {
-    soften(*rows[r], scale, softcap);
+    soften(*rows[r], softcap);
     for (std::uint32_t i = 0; i < v_width; i += kLanes) store(rows[r]->o + i, splat(0.0f));
   }
   for (std::uint32_t page = begin; page < end; page += kPage) {
@@ -286,7 +393,111 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
+// attend_chunk over rotated cells.
+void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, bool is_r8,
+                          std::uint32_t at, std::uint32_t last, float softcap, float* wide) {
+  const auto [begin, end, hi] = pages_seen_by(rows, n);
+  const std::uint64_t key_bytes = kPage * kv::code_bytes(is_r8, k.dim),
+                      value_bytes = kPage * kv::code_bytes(false, v.dim);
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    if (at + page + kAhead < last) prefetch(k, at + page + kAhead, key_bytes);
+    const std::byte* from = page_at(k, at + page);
+    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+      score_rotated_page<kN>(piece, k, is_r8, from, page);
+    });
+  }
+  for (std::uint32_t r = 0; r < n; ++r) {
+    soften(*rows[r], softcap);
+    for (std::uint32_t i = 0; i < v.dim; i += kLanes) store(rows[r]->o + i, splat(0.0f));
+  }
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    if (at + page + kAhead < last) prefetch(v, at + page + kAhead, value_bytes);
+    alignas(64) float d[kMostBlocks][kPage];
+    look_up_values(v, page_at(v, at + page), wide, d);
+    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+      add_rotated_page<kN>(piece, {wide, v.dim}, d, v.dim / kv::kBlock, page);
+    });
+  }
+}
+
+// attend_chunk over integer cells.
+void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
+                          std::uint32_t last, float softcap) {
+  const auto [begin, end, hi] = pages_seen_by(rows, n);
+  const std::byte* codes[kChunk / kPage];
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    if (at + page + kAhead < last) prefetch(k, at + page + kAhead, kv_integer::codes_at(1, k.dim));
+    prefetch(v, at + page, kv_integer::codes_at(1, v.dim));
+    codes[(page - begin) / kPage] = page_at(v, at + page) + v.codes;
+    const std::byte* from = page_at(k, at + page);
+    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+      score_integer_page<kN>(piece, k, from, page);
+    });
+  }
+  for (std::uint32_t r = 0; r < n; ++r) {
+    soften(*rows[r], softcap);
+    digits_of_weights(*rows[r], v, at, begin, end);
+  }
+  together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+    add_integer_chunk<kN>(piece, codes, begin, (end - begin) / kPage, v.dim);
+  });
+}
+
+// What attend_rows does with cells of one layout. make_query keeps a query in memory of padded(dim) floats and gives the
+// factor of its scores; attend computes a chunk; finish is the end of an output.
+struct PlainCells {
+  const cpu::AttendTile& tile;
+  Cache k, v;
+  ZRT_MEMBER PlainCells(const cpu::AttendTile& of, std::int32_t slot)
+      : tile(of),
+        k(cache_of(of, of.kv_k, of.k_pitch, of.shape.head_dim, slot)),
+        v(cache_of(of, of.kv_v, of.v_pitch, of.shape.v_head_dim, slot)) {}
+  ZRT_MEMBER static float make_query(const float* q, std::uint32_t dim, float* to) {
+    std::memcpy(to, q, 4 * std::uint64_t{dim});
+    for (std::uint32_t i = dim; i < padded(dim); ++i) to[i] = -0.0f;
+    return 1.0f;
+  }
+  ZRT_MEMBER void attend(Row* const* rows, std::uint32_t n, std::uint32_t at, std::uint32_t last, float* wide) const {
+    attend_chunk(rows, n, k, v, at, last, tile.shape.softcap, wide);
+  }
+  ZRT_MEMBER static void finish(float*, std::uint32_t) {}
+};
+struct RotatedCells {
+  const cpu::AttendTile& tile;
+  PartCache k, v;
+  ZRT_MEMBER RotatedCells(const cpu::AttendTile& of, std::int32_t slot)
+      : tile(of),
+        k(rotated_cache_of(of, of.kv_k, of.k_pitch, of.k_type, of.shape.head_dim, slot)),
+        v(rotated_cache_of(of, of.kv_v, of.v_pitch, of.v_type, of.shape.v_head_dim, slot)) {}
+  ZRT_MEMBER static float make_query(const float* q, std::uint32_t dim, float* to) {
+    make_query_words(q, dim, to);
+    return 1.0f / static_cast<float>(dim);
+  }
+  ZRT_MEMBER void attend(Row* const* rows, std::uint32_t n, std::uint32_t at, std::uint32_t last, float* wide) const {
+    attend_rotated_chunk(rows, n, k, v, tile.k_type == DType::kR8, at, last, tile.shape.softcap, wide);
+  }
+  ZRT_MEMBER static void finish(float* y, std::uint32_t dim) { cpu::rotate_output_back(y, dim); }
+};
+
+struct IntegerCells {
+  const cpu::AttendTile& tile;
+  PartCache k, v;
+  ZRT_MEMBER IntegerCells(const cpu::AttendTile& of, std::int32_t slot)
+      : tile(of),
+        k(integer_cache_of(of, of.kv_k, of.k_pitch, of.shape.head_dim, slot)),
+        v(integer_cache_of(of, of.kv_v, of.v_pitch, of.shape.v_head_dim, slot)) {}
+  ZRT_MEMBER static float make_query(const float* q, std::uint32_t dim, float* to) {
+    auto* digits = reinterpret_cast<std::int16_t*>(to);
+    return cpu::quantize_to_digits(q, dim, digits, digits + dim);
+  }
+  ZRT_MEMBER void attend(Row* const* rows, std::uint32_t n, std::uint32_t at, std::uint32_t last, float*) const {
+    attend_integer_chunk(rows, n, k, v, at, last, tile.shape.softcap);
+  }
+  ZRT_MEMBER static void finish(float*, std::uint32_t) {}
+};
+
 // Computes tokens [begin, end) of the tile, which are of one slot, for heads [h_begin, h_end): at most kRows rows.
+template <class Cells>
 void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
                  std::uint32_t h_end) {
   const auto& c = tile.shape;
@@ -316,9 +527,8 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
         row.end = least(row.end, tile.chunk_end * kChunk);
       }
       float* q = all_q + n * k_width;
-      std::memcpy(q, tile.q + (std::uint64_t{t} * c.n_heads + h) * c.head_dim, 4 * std::uint64_t{c.head_dim});
-      for (std::uint32_t i = c.head_dim; i < k_width; ++i) q[i] = -0.0f;
       row.q = q;
+      row.scale = c.scale * Cells::make_query(tile.q + (std::uint64_t{t} * c.n_heads + h) * c.head_dim, c.head_dim, q);
       row.scores = all_scores + n * kChunk;
       row.total = all_totals + n * v_width;
       row.o = all_o + n * v_width;
@@ -329,8 +539,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
     }
   }
   const std::int32_t slot = tile.slot[begin];
-  const Cache k = cache_of(tile, tile.kv_k, tile.k_pitch, c.head_dim, slot);
-  const Cache v = cache_of(tile, tile.kv_v, tile.v_pitch, c.v_head_dim, slot);
+  const Cells cells(tile, slot);
   for (std::uint32_t at = first / kChunk * kChunk; at < last; at += kChunk) {
     Row* seeing[kRows];
     std::uint32_t n_seeing = 0;
@@ -345,7 +554,7 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
       const std::uint64_t first_row = (at / kChunk - tile.chunk_begin) * group + h_begin - tile.kv_head * group;
       for (std::uint32_t r = 0; r < n; ++r) rows[r].o = tile.records + (first_row + r) * (v_width + kLanes);
     }
-    attend_chunk(seeing, n_seeing, k, v, at, last, c.scale, c.softcap, wide);
+    cells.attend(seeing, n_seeing, at, last, wide);
     if (tile.records != nullptr) {
       for (std::uint32_t r = 0; r < n; ++r) {
         rows[r].o[v_width] = rows[r].max;
@@ -369,21 +578,33 @@ void attend_rows(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t
     merge(seeing, n_begun, v_width);
   }
   if (tile.records != nullptr) return;
-  for (std::uint32_t r = 0; r < n; ++r) finish(rows[r], c.v_head_dim, v_width);
+  for (std::uint32_t r = 0; r < n; ++r) {
+    finish(rows[r], c.v_head_dim, v_width);
+    Cells::finish(rows[r].y, c.v_head_dim);
+  }
+}
+
+void attend_plain(const cpu::AttendTile& tile, std::uint32_t begin, std::uint32_t end, std::uint32_t h_begin,
+                  std::uint32_t h_end) {
+  const bool is_few = (end - begin) * (h_end - h_begin) < kLeastForBlocks || tile.records != nullptr;
+  (is_few ? attend_rows<PlainCells> : attend_blocks)(tile, begin, end, h_begin, h_end);
 }
 
 void attend_tile(const cpu::AttendTile& tile) {
   const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
   const std::uint32_t h_begin = tile.kv_head * group, h_end = h_begin + group;
   const std::uint32_t most_tokens = group < kRows ? kRows / group : 1;
+  const auto attend = [&](std::uint32_t begin, std::uint32_t end, std::uint32_t h, std::uint32_t to) {
+    switch (find_kv_cell(tile.k_type)->layout) {
+      case KvLayout::kTokens: return attend_plain(tile, begin, end, h, to);
+      case KvLayout::kRotated: return attend_rows<RotatedCells>(tile, begin, end, h, to);
+      case KvLayout::kIntegers: return attend_rows<IntegerCells>(tile, begin, end, h, to);
+    }
+  };
   for (std::uint32_t begin = 0; begin < tile.n;) {
     std::uint32_t end = begin + 1;
     while (end < tile.n && end - begin < most_tokens && tile.slot[end] == tile.slot[begin]) ++end;
-    for (std::uint32_t h = h_begin; h < h_end; h += kRows) {
-      const std::uint32_t to = least(h + kRows, h_end);
-      (end - begin) * (to - h) < kLeastForBlocks || tile.records != nullptr ? attend_rows(tile, begin, end, h, to)
-                                                                            : attend_blocks(tile, begin, end, h, to);
-    }
+    for (std::uint32_t h = h_begin; h < h_end; h += kRows) attend(begin, end, h, least(h + kRows, h_end));
     begin = end;
   }
 }

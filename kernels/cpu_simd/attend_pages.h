@@ -31,14 +31,15 @@ struct Cache {
 ZRT_SIMD std::uint64_t bytes_of(DType kv, std::uint64_t n) {
   return kv == DType::kF32 ? 4 * n : kv == DType::kF16 ? 2 * n : n / 32 * 34;
 }
+// Keys and values have cells of the same type: rotated ones are attend_rotated.h's.
 ZRT_SIMD Cache cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch, std::uint32_t dim,
                         std::int32_t slot) {
   return {static_cast<const std::byte*>(memory),
           tile.page_table + static_cast<std::int64_t>(slot) * tile.pages_per_slot,
           pitch,
-          bytes_of(tile.kv, std::uint64_t{tile.shape.n_kv_heads} * dim),
-          bytes_of(tile.kv, std::uint64_t{tile.kv_head} * dim),
-          tile.kv,
+          bytes_of(tile.k_type, std::uint64_t{tile.shape.n_kv_heads} * dim),
+          bytes_of(tile.k_type, std::uint64_t{tile.kv_head} * dim),
+          tile.k_type,
           dim};
 }
 
@@ -121,6 +122,32 @@ __attribute__((noinline)) WidePage widen(const Cache& cache, std::uint32_t at, s
   else
     for (std::uint32_t j = 0; j < n; ++j, from += cell, to += width) widen_q8_0(from, to, dim);
   return {scratch, width};
+}
+
+// A head of page parts whose cells lie by pages and not by tokens, of one slot.
+struct PartCache {
+  const std::byte* memory;
+  const std::int32_t* pages;
+  std::uint64_t pitch, codes, scales;  // bytes: from page to page, into a page
+  std::uint32_t dim;
+};
+ZRT_SIMD PartCache part_cache_of(const cpu::AttendTile& tile, const void* memory, std::uint64_t pitch,
+                                 std::uint64_t codes, std::uint64_t scales, std::uint32_t dim, std::int32_t slot) {
+  return {static_cast<const std::byte*>(memory),
+          tile.page_table + static_cast<std::int64_t>(slot) * tile.pages_per_slot,
+          pitch,
+          codes,
+          scales,
+          dim};
+}
+ZRT_SIMD const std::byte* page_at(const PartCache& cache, std::uint32_t at) {
+  return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch;
+}
+// Prefetches a head's codes and scales of the page that holds position `at`.
+ZRT_SIMD void prefetch(const PartCache& cache, std::uint32_t at, std::uint64_t code_bytes) {
+  const std::byte* page = page_at(cache, at);
+  for (std::uint64_t i = 0; i < code_bytes; i += 64) __builtin_prefetch(page + cache.codes + i, 0, 2);
+  __builtin_prefetch(page + cache.scales, 0, 2);
 }
 
 }  // namespace

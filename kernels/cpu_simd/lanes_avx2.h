@@ -132,6 +132,12 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
 }
 
+// Narrows to 16 x i16. REQUIRES: each lane fits.
+ZRT_SIMD void store_i16(void* p, const Ints& a) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
+  _mm256_storeu_si256(static_cast<__m256i*>(p), words);
+}
+
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
   return {_mm256_and_si256(a.lo, b.lo), _mm256_and_si256(a.hi, b.hi)};
 }

@@ -116,6 +116,11 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
 
+// Narrows to 16 x i16. REQUIRES: each lane fits.
+ZRT_SIMD void store_i16(void* p, const Ints& a) {
+  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
+}
+
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
   return {_mm512_and_si512(a.v, b.v)};
 }

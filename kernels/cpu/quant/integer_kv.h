@@ -1,0 +1,49 @@
+// The reference of integer cells of the KV cache (kernels/common/kv_integer.h): their writing and reading.
+// All functions are pure and thread safe; tokens of one page may be written at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/common/kv_integer.h"
+
+namespace zinc_rt::cpu {
+
+// The heads of a page part.
+struct IntegerPart {
+  std::uint32_t n_heads, head_dim;
+};
+
+// Writes token `token` (0 to 15) of a page part: row has n_heads * head_dim values. In each head amax is the largest
+// |x|, d the least bf16 that is not below amax * (1 / 32639), and a code round(x * (1 / d)), held to -32639..32639. A head
+// with amax below 2^-100 is all 0; a NaN or an infinity in it makes its d NaN.
+void write_integer_keys(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
+void write_integer_values(const float* row, void* page, std::uint32_t token, const IntegerPart& part);
+
+// n floats as the digits of 16-bit codes, by the rule of QUANTIZE with 32639 for 127. Returns the scale.
+float quantize_to_digits(const float* x, std::uint32_t n, std::int16_t* high, std::int16_t* low);
+
+struct IntegerQuery {
+  alignas(64) std::int16_t high[kv_integer::kMaxHead];
+  alignas(64) std::int16_t low[kv_integer::kMaxHead];
+};
+
+// dots[j] = fma(float(A), 256, float(B)) * d_j for the 16 tokens of a page, whatever those hold that were not written. A
+// and B are the sums of their codes times the high and the low digits of q.
+void integer_dots(const IntegerQuery& q, const void* page, std::uint32_t head, const IntegerPart& part, float* dots);
+
+// The scales of a page's 16 tokens.
+void integer_scales(const void* page, std::uint32_t head, const IntegerPart& part, float* d);
+
+// Sums of products of values with the digits of weights, for one head.
+struct IntegerSums {
+  std::int32_t high[kv_integer::kMaxHead];
+  std::int32_t low[kv_integer::kMaxHead];
+};
+// Adds the 16 tokens of a page, those that were not written with digits 0.
+void add_integer_values(const std::int16_t* high, const std::int16_t* low, const void* page, std::uint32_t head,
+                        const IntegerPart& part, IntegerSums& sums);
+// o[i] = fma(float(high), 256, float(low)) * d
+void join_sums(const IntegerSums& sums, std::uint32_t n, float d, float* o);
+
+}  // namespace zinc_rt::cpu

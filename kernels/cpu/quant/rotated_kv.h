@@ -1,0 +1,49 @@
+// The reference of rotated cells of the KV cache (kernels/common/kv_rotate.h): their writing and reading.
+// All functions are pure and thread safe; tokens of one page may be written at once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "kernels/common/kv_rotate.h"
+
+namespace zinc_rt::cpu {
+
+// The heads of a page part.
+struct RotatedPart {
+  DType type;  // kR8 or kR4; of values kR4
+  std::uint32_t n_heads, head_dim;
+};
+
+// Writes token `token` (0 to 15) of a page part: row has n_heads * head_dim values. Each head x, as H(s x), in blocks
+// of 64:
+//   r8  as q8_0 over 64: d = f16(amax * (1 / 127)), q = round(x * (1 / d)) held to -127..127, all 0 where d is 0
+//   r4  z = x * (126 / amax). For each of kFactors a code is how many of kMiddles lie below z * factor, t = dot(z,
+//       kTable[code]) by rule 4 and n the sum of kTable[code]^2; the first factor with the largest t * t / n is taken,
+//       whose error is the least: d = f16((t / n) * (amax * (64 / 126))). All 0 where amax is below 2^-100
+// A NaN or an infinity in the block, with r4 an amax above 2^100, or a d beyond f16 makes d NaN, and all codes 0 but for
+// such a d of r4.
+void write_rotated_keys(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
+void write_rotated_values(const float* row, void* page, std::uint32_t token, const RotatedPart& part);
+
+// H(s q) as int8 with one scale for 64, by the rule of QUANTIZE.
+struct RotatedQuery {
+  alignas(64) std::int8_t q[kv::kMaxHead];
+  float d[kv::kMaxHead / kv::kBlock];
+};
+void rotate_query(const float* q, std::uint32_t head_dim, RotatedQuery& out);
+
+// dots[j] = the dot of q with the key of token j of the page, for all 16 tokens, whatever those hold that were not
+// written: v = 0; for blocks ascending v = fma(float(isum) * d_k, d_q, v), where isum is exact. It is R times the dot of
+// what was rotated.
+void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, const RotatedPart& part, float* dots);
+
+// The end of an output, in place: y = s H(y) * (1 / head_dim).
+void rotate_output_back(float* y, std::uint32_t head_dim);
+
+// o[i] = fma(p * d_v, kTable[c_i], o[i]) for a head of token `token`; type kR4.
+void add_rotated_values(float p, const void* page, std::uint32_t token, std::uint32_t head, const RotatedPart& part,
+                        float* o);
+
+}  // namespace zinc_rt::cpu

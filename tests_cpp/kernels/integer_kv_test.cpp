@@ -1,0 +1,352 @@
+// The integer cells of the KV cache, i16: what is written, and attention over it, bit for bit against an oracle that is
+// written here from docs/arithmetic.md alone; how close it is to what was not rounded; its bits in every arrangement.
+#include <algorithm>
+#include <bit>
+
+#include "kernels/common/exact_math.h"
+#include "kv_history.h"
+
+namespace zinc_rt::kernel_test::integer_kv {
+namespace {
+
+using kv_history::attention_over, kv_history::error_of, kv_history::expect_bits_whatever_set_and_threads,
+    kv_history::expect_nan_stays_in_its_head, kv_history::kHeads, kv_history::kPages, kv_history::kScale,
+    kv_history::shuffled_pages;
+
+float of_bf16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t(bits) << 16);
+}
+
+// A head of one token.
+struct Coded {
+  std::vector<int> codes;
+  std::uint16_t d = 0;
+  double value(std::size_t i) const { return double(of_bf16(d)) * codes[i]; }
+};
+float largest(std::span<const float> x) {
+  float amax = 0;
+  for (const float v : x) amax = std::isfinite(v) ? std::max(amax, std::abs(v)) : NAN;
+  return amax;
+}
+Coded coded(std::span<const float> x) {
+  Coded head{std::vector<int>(x.size(), 0)};
+  bool finite = true;
+  float amax = 0;
+  for (const float v : x) finite = finite && std::isfinite(v), amax = std::max(amax, std::abs(v));
+  if (!finite) head.d = 0x7fc0;
+  if (!finite || amax < 0x1p-100f) return head;
+  const float wanted = amax * (1.0f / 32639.0f);
+  head.d = std::uint16_t(std::bit_cast<std::uint32_t>(wanted) >> 16);
+  if (of_bf16(head.d) < wanted) ++head.d;
+  for (std::size_t i = 0; i < x.size(); ++i)
+    head.codes[i] = std::clamp(int(std::nearbyint(x[i] * (1.0f / of_bf16(head.d)))), -32639, 32639);
+  return head;
+}
+
+struct Shape {
+  std::uint32_t head_dim = 64, v_head_dim = 64;
+  std::uint32_t k_row() const { return kHeads * (head_dim + 1); }
+  std::uint32_t v_row() const { return kHeads * (v_head_dim + 1); }
+  static std::uint64_t pitch(std::uint32_t row) { return 16 * std::uint64_t{row} * 2 + 64; }
+  static Tensor cache(std::uint32_t row, std::byte fill) {
+    return {DType::kI16, {kPages, 16, row}, Bytes(kPages * pitch(row), fill), pitch(row)};
+  }
+};
+std::string name(const Shape& s) {
+  return "heads of " + std::to_string(s.head_dim) + " and " + std::to_string(s.v_head_dim);
+}
+const Shape kShapes[] = {{64, 64}, {16, 48}, {80, 80}, {128, 128}, {32, 96}, {512, 512}};
+
+Case kv_write(const Shape& s, const std::vector<float>& k, const std::vector<float>& v,
+              const std::vector<std::int32_t>& pos, std::byte fill) {
+  return kv_history::kv_write({s.head_dim, s.v_head_dim}, k, v, pos, Shape::cache(s.k_row(), fill),
+                              Shape::cache(s.v_row(), fill));
+}
+
+void put(std::byte* at, int code) {
+  const auto bits = static_cast<std::uint16_t>(code);
+  std::memcpy(at, &bits, 2);
+}
+
+TEST(IntegerKv, WritesAreTheOraclesBytesAndNoOthers) {
+  for (const Shape& s : kShapes) {
+    Random random(s.head_dim);
+    const std::vector<std::int32_t> pos{0, 15, 16, 47, 3, 31, 1000};
+    auto k = random.normal(pos.size() * kHeads * s.head_dim), v = random.normal(pos.size() * kHeads * s.v_head_dim);
+    for (std::uint32_t i = 0; i < s.head_dim; ++i) k[i] = 0, k[kHeads * s.head_dim + i] *= 3e33f;
+    for (std::uint32_t i = 0; i < s.v_head_dim; ++i) v[i] *= 1e-30f, v[kHeads * s.v_head_dim + i] *= 1e-29f;
+    k[2 * kHeads * s.head_dim] = NAN, v[3 * kHeads * s.v_head_dim + 5] = INFINITY;
+    const auto got = run(kv_write(s, k, v, pos, std::byte{0x5a}));
+    Bytes keys = Shape::cache(s.k_row(), std::byte{0x5a}).bytes,
+          values = Shape::cache(s.v_row(), std::byte{0x5a}).bytes;
+    const auto pages = shuffled_pages();
+    for (std::size_t t = 0; t < pos.size(); ++t)
+      for (std::uint32_t head = 0; head < kHeads; ++head) {
+        const auto page = static_cast<std::uint64_t>(pages[std::size_t(pos[t] / 16)]);
+        const auto token = std::uint64_t(pos[t] % 16);
+        std::byte* to = keys.data() + page * Shape::pitch(s.k_row());
+        const Coded key = coded(std::span(k).subspan((t * kHeads + head) * s.head_dim, s.head_dim));
+        for (std::uint64_t i = 0; i < s.head_dim; ++i)
+          put(to + head * 32 * s.head_dim + i / 2 * 64 + token * 4 + i % 2 * 2, key.codes[i]);
+        put(to + kHeads * 32 * s.head_dim + head * 32 + token * 2, key.d);
+        to = values.data() + page * Shape::pitch(s.v_row());
+        const Coded value = coded(std::span(v).subspan((t * kHeads + head) * s.v_head_dim, s.v_head_dim));
+        for (std::uint64_t i = 0; i < s.v_head_dim; ++i)
+          put(to + head * 32 * s.v_head_dim + (token / 2 * s.v_head_dim + i) * 4 + token % 2 * 2, value.codes[i]);
+        put(to + kHeads * 32 * s.v_head_dim + head * 32 + token * 2, value.d);
+      }
+    EXPECT_TRUE(got[0] == keys) << name(s);
+    EXPECT_TRUE(got[1] == values) << name(s);
+  }
+}
+
+// x as codes of 16 bits; their two digits are summed apart, as the contract has it.
+struct Digits {
+  std::vector<std::int64_t> high, low;
+  float d = 0;
+};
+Digits digits(const std::vector<float>& x) {
+  Digits q{std::vector<std::int64_t>(x.size()), std::vector<std::int64_t>(x.size())};
+  const float amax = largest(x);
+  if (!(amax <= 0x1p120f)) q.d = NAN;
+  if (!(amax <= 0x1p120f) || amax < 0x1p-100f) return q;
+  q.d = amax / 32639.0f;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto code = std::int64_t(std::nearbyint(x[i] * (32639.0f / amax)));
+    q.low[i] = code & 255;
+    if (q.low[i] > 127) q.low[i] -= 256;
+    q.high[i] = (code - q.low[i]) / 256;
+  }
+  return q;
+}
+float joined(std::int64_t high, std::int64_t low) {
+  return std::fma(float(high), 256.0f, float(low));
+}
+
+// A history that was written by the op; what was not written is NaN or the largest codes.
+class History {
+ public:
+  History(const Shape& s, std::int32_t n, double k_scale = 0.6) : s_(s), random_(9) {
+    for (std::int32_t i = 0; i < n; ++i) {
+      const auto k = random_.normal(kHeads * s.head_dim, k_scale), v = random_.normal(kHeads * s.v_head_dim);
+      k_.insert(k_.end(), k.begin(), k.end()), v_.insert(v_.end(), v.begin(), v.end());
+    }
+    write();
+    random_ = Random(10);
+  }
+  History(const Shape& s, std::vector<float> k, std::vector<float> v)
+      : s_(s), random_(9), k_(std::move(k)), v_(std::move(v)) {
+    write();
+  }
+  std::vector<float> queries(std::size_t n, std::uint32_t group) {
+    return random_.normal(n * group * kHeads * s_.head_dim, 1.2);
+  }
+  Case attention(Op op, const std::vector<float>& q, const std::vector<std::int32_t>& pos, std::uint32_t group,
+                 std::uint32_t window = 0, float softcap = 0) const {
+    return attention_over(op, {s_.head_dim, s_.v_head_dim}, q, pos, {group, window, softcap}, keys_, values_);
+  }
+  // Over the same values in f16 cells.
+  Case attention_of_f16(const std::vector<float>& q, const std::vector<std::int32_t>& pos, std::uint32_t group) const {
+    const auto cells = [&](const std::vector<float>& rows, std::uint32_t width) {
+      const std::uint64_t pitch = 32 * std::uint64_t{width} + 64;
+      Tensor cache{DType::kF16, {kPages, 16, width}, Bytes(kPages * pitch), pitch};
+      const auto pages = shuffled_pages();
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::uint16_t half = f32_to_f16(rows[i]);
+        const std::size_t t = i / width;
+        std::memcpy(cache.bytes.data() + std::uint64_t(pages[t / 16]) * pitch + (t % 16 * width + i % width) * 2, &half,
+                    2);
+      }
+      return cache;
+    };
+    return attention_over(Op::FLASH_ATTN, {s_.head_dim, s_.v_head_dim}, q, pos, {group},
+                          cells(k_, kHeads * s_.head_dim), cells(v_, kHeads * s_.v_head_dim));
+  }
+
+  // The contract, step by step.
+  std::vector<float> expected(const std::vector<float>& q, const std::vector<std::int32_t>& pos, std::uint32_t group,
+                              std::uint32_t window, float softcap) const {
+    std::vector<float> y;
+    for (std::size_t t = 0; t < pos.size(); ++t)
+      for (std::uint32_t head = 0; head < group * kHeads; ++head) {
+        const auto from = q.begin() + std::ptrdiff_t((t * group * kHeads + head) * s_.head_dim);
+        const Digits query = digits(std::vector<float>(from, from + s_.head_dim));
+        const int first = window > 0 ? std::max(0, pos[t] - int(window) + 1) : 0;
+        Part total;
+        for (int at = first / 128 * 128; at <= pos[t]; at += 128) {
+          const Part chunk =
+              chunk_of(query, head / group, std::max(at, first), std::min(at + 127, pos[t]), kScale * query.d, softcap);
+          total = at <= first ? chunk : merged(total, chunk);
+        }
+        for (const float o : total.o) y.push_back(o * exact::rcp(total.sum));
+      }
+    return y;
+  }
+  // In double, over the values as they were.
+  std::vector<double> unrounded(const std::vector<float>& q, std::int32_t pos) const {
+    std::vector<double> y;
+    for (std::uint32_t head = 0; head < kHeads; ++head) {
+      std::vector<double> o(s_.v_head_dim);
+      double sum = 0;
+      for (std::size_t j = 0; j <= std::size_t(pos); ++j) {
+        double score = 0;
+        for (std::uint32_t i = 0; i < s_.head_dim; ++i)
+          score += double(k_[(j * kHeads + head) * s_.head_dim + i]) * q[head * s_.head_dim + i];
+        const double p = std::exp(score * double(kScale));
+        sum += p;
+        for (std::uint32_t i = 0; i < s_.v_head_dim; ++i) o[i] += p * v_[(j * kHeads + head) * s_.v_head_dim + i];
+      }
+      for (const double x : o) y.push_back(x / sum);
+    }
+    return y;
+  }
+
+ private:
+  void write() {
+    for (std::size_t i = 0; i < k_.size() / (kHeads * s_.head_dim); ++i) pos_.push_back(std::int32_t(i));
+    const auto written = run(kv_write(s_, k_, v_, pos_, std::byte{0xff}));
+    keys_ = Shape::cache(s_.k_row(), std::byte{0}), values_ = Shape::cache(s_.v_row(), std::byte{0});
+    keys_.bytes = written[0], values_.bytes = written[1];
+  }
+  struct Part {
+    float max = 0, sum = 0;
+    std::vector<float> o;
+  };
+  Part chunk_of(const Digits& query, std::uint32_t head, int first, int last, float scale, float softcap) const {
+    std::vector<float> p, weights;
+    Part part{-INFINITY, 0, std::vector<float>(s_.v_head_dim)};
+    for (int j = first; j <= last; ++j) {
+      const Coded key = coded(std::span(k_).subspan((std::size_t(j) * kHeads + head) * s_.head_dim, s_.head_dim));
+      std::int64_t a = 0, b = 0;
+      for (std::size_t i = 0; i < s_.head_dim; ++i) a += key.codes[i] * query.high[i], b += key.codes[i] * query.low[i];
+      float score = joined(a, b) * of_bf16(key.d) * scale;
+      if (softcap > 0) score = softcap * exact::tanh(score * exact::rcp(softcap));
+      p.push_back(score);
+      part.max = std::max(part.max, score);
+    }
+    float lane[16] = {};
+    std::vector<Coded> values;
+    for (int j = first; j <= last; ++j) {
+      float& x = p[std::size_t(j - first)];
+      x = exact::exp(x - part.max);
+      lane[j % 16] += x;
+      values.push_back(coded(std::span(v_).subspan((std::size_t(j) * kHeads + head) * s_.v_head_dim, s_.v_head_dim)));
+      weights.push_back(x * of_bf16(values.back().d));
+    }
+    for (int step : {8, 4, 2, 1})
+      for (int l = 0; l < step; ++l) lane[l] += lane[l + step];
+    part.sum = lane[0];
+    const Digits weight = digits(weights);
+    for (std::size_t i = 0; i < s_.v_head_dim; ++i) {
+      std::int64_t a = 0, b = 0;
+      for (std::size_t j = 0; j < values.size(); ++j)
+        a += values[j].codes[i] * weight.high[j], b += values[j].codes[i] * weight.low[j];
+      part.o[i] = joined(a, b) * weight.d;
+    }
+    return part;
+  }
+  static Part merged(const Part& total, const Part& chunk) {
+    Part both{std::max(total.max, chunk.max), 0, total.o};
+    const float a = exact::exp(total.max - both.max), b = exact::exp(chunk.max - both.max);
+    both.sum = std::fma(chunk.sum, b, total.sum * a);
+    for (std::size_t i = 0; i < both.o.size(); ++i) both.o[i] = std::fma(chunk.o[i], b, total.o[i] * a);
+    return both;
+  }
+  Shape s_;
+  Random random_;
+  std::vector<float> k_, v_;
+  std::vector<std::int32_t> pos_;
+  Tensor keys_, values_;
+};
+
+const std::vector<std::int32_t> kEdges{0, 1, 15, 16, 17, 127, 128, 129, 255, 256, 299};
+
+TEST(IntegerKv, AttentionIsTheOraclesBits) {
+  for (const Shape& s : kShapes)
+    for (const auto& [group, window, softcap] :
+         {std::tuple{1u, 0u, 0.0f}, {3u, 0u, 0.0f}, {2u, 24u, 0.0f}, {1u, 129u, 2.0f}}) {
+      History history(s, 300);
+      const auto q = history.queries(kEdges.size(), group);
+      EXPECT_EQ(as<float>(run(history.attention(Op::FLASH_ATTN_BATCHED, q, kEdges, group, window, softcap))[0]),
+                history.expected(q, kEdges, group, window, softcap))
+          << name(s) << ", " << group << " heads, window " << window;
+    }
+}
+
+// Weights far apart: most of them are rounded to 0.
+TEST(IntegerKv, AttentionOfSharpScoresIsTheOraclesBits) {
+  History history({}, 300, 12.0);
+  const auto q = history.queries(kEdges.size(), 2);
+  EXPECT_EQ(as<float>(run(history.attention(Op::FLASH_ATTN, q, kEdges, 2))[0]), history.expected(q, kEdges, 2, 0, 0));
+}
+
+TEST(IntegerKv, IsCloserToWhatWasNotRoundedThanHalvesAre) {
+  for (const Shape& s : kShapes)
+    for (const double k_scale : {0.1, 0.6, 3.0}) {
+      History history(s, 300, k_scale);
+      const auto q = history.queries(1, 1);
+      const auto wanted = history.unrounded(q, 299);
+      const double integers = error_of(as<float>(run(history.attention(Op::FLASH_ATTN, q, {299}, 1))[0]), wanted),
+                   halves = error_of(as<float>(run(history.attention_of_f16(q, {299}, 1))[0]), wanted);
+      EXPECT_LT(integers, halves / 2) << name(s) << ", keys of " << k_scale;
+    }
+}
+
+TEST(IntegerKv, BitsOfATokenAreItsOwn) {
+  for (const Shape& s : kShapes) {
+    History history(s, 300), shorter(s, 141);
+    const std::vector<std::int32_t> pos{0, 15, 130, 128, 127, 299, 298};
+    const auto q = history.queries(pos.size(), 3);
+    const auto c = history.attention(Op::FLASH_ATTN_BATCHED, q, pos, 3);
+    expect_rows_independent(c);
+    EXPECT_EQ(run(c), run(history.attention(Op::FLASH_ATTN, q, pos, 3))) << name(s);
+    // What comes later is not read.
+    const std::vector<std::int32_t> early{140, 129, 7};
+    const auto few = history.queries(early.size(), 3);
+    EXPECT_EQ(run(history.attention(Op::FLASH_ATTN, few, early, 3)),
+              run(shorter.attention(Op::FLASH_ATTN, few, early, 3)))
+        << name(s);
+  }
+}
+
+TEST(IntegerKv, BitsDoNotDependOnTheSetNorOnTheCutsBetweenThreads) {
+  for (const Shape& s : {kShapes[0], kShapes[1], kShapes[3]})
+    for (const std::uint32_t window : {0u, 150u}) {
+      History history(s, 1101);
+      expect_bits_whatever_set_and_threads(history, window, name(s));
+    }
+}
+
+// Rows from one to more than a piece takes, at the borders of pages and chunks.
+TEST(IntegerKv, BitsOfPromptsAreTheSetsAlike) {
+  for (const Shape& s : {kShapes[0], kShapes[2]})
+    for (const std::uint32_t window : {0u, 20u, 128u})
+      for (const std::int32_t first : {0, 57, 121})
+        for (const std::int32_t n : {2, 5, 16, 40}) {
+          History history(s, first + n);
+          std::vector<std::int32_t> pos;
+          for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i);
+          const auto q = history.queries(pos.size(), 3);
+          // `run` compares the fastest set with the reference.
+          run(history.attention(Op::FLASH_ATTN_BATCHED, q, pos, 3, window));
+        }
+}
+
+TEST(IntegerKv, BitsAreThoseOfTheContract) {
+  std::vector<std::uint64_t> hashes;
+  for (const Shape& s : kShapes) {
+    History history(s, plain_values(200 * kHeads * s.head_dim, 1), plain_values(200 * kHeads * s.v_head_dim, 2));
+    const auto q = plain_values(4 * 2 * kHeads * s.head_dim, 3);
+    hashes.push_back(hash_of(run(history.attention(Op::FLASH_ATTN, q, {199, 128, 127, 16}, 2))[0]));
+  }
+  EXPECT_EQ(hashes, (std::vector<std::uint64_t>{13821705665157131176u, 18368841023312343085u, 1411311380228330667u,
+                                                14957649786782381894u, 3478043539884586416u, 7567746623809391155u}));
+}
+
+TEST(IntegerKv, NanStaysInItsHead) {
+  History history({}, 150);
+  expect_nan_stays_in_its_head(history);
+}
+
+}  // namespace
+}  // namespace zinc_rt::kernel_test::integer_kv
