@@ -1,0 +1,30 @@
+// What a Builder holds while it builds.
+#pragma once
+
+#include <optional>
+
+#include "grammar/compiled.h"
+#include "grammar/json_lexemes.h"
+
+namespace zinc_rt::grammar {
+
+struct Builder::Parts {
+  explicit Parts(Options given)
+      : options(std::move(given)),
+        compiled(std::make_shared<CompiledGrammar>(options.limits)),
+        rules(compiled->rules) {}
+
+  // Those of JSON, made when the first value is asked for. Fails for a pattern of white space that is none.
+  Result<JsonLexemes*> json();
+  // Any bytes in which none of the texts occurs.
+  Regex free_text(std::span<const std::string> without);
+  // Any bytes that end with `end` and have none of the texts before that.
+  Regex text_up_to(std::string_view end, std::span<const std::string> without);
+
+  Options options;
+  std::shared_ptr<CompiledGrammar> compiled;
+  Rules& rules;
+  std::optional<JsonLexemes> json_lexemes;
+};
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,41 @@
+// Sets of code points, and how one character is written in bytes: as UTF-8, or as a character of a JSON string.
+// Thread rule: plain values.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "grammar/regex_arena.h"
+
+namespace zinc_rt::grammar {
+
+class CharSet {
+ public:
+  static CharSet any();  // all but surrogates
+  static CharSet of(std::initializer_list<std::pair<char32_t, char32_t>> ranges);
+  void add(char32_t first, char32_t last);
+  void add(const CharSet& other);
+  CharSet complement() const;
+  CharSet without(const CharSet& other) const;
+  CharSet common(const CharSet& other) const;
+  bool is_empty() const { return ranges_.empty(); }
+  const std::vector<std::pair<char32_t, char32_t>>& ranges() const { return ranges_; }
+
+ private:
+  void normalize();
+  std::vector<std::pair<char32_t, char32_t>> ranges_;  // ascending, with gaps, without surrogates
+};
+
+// How text is written. In JSON strings a quote and a backslash are escaped, control characters and U+007F are \u00XX or
+// their short escape, and all else stands as it is: no character that is not a control character has two spellings, so a
+// text's length, pattern and value hold for what is written.
+enum class Spelling : std::uint8_t { kPlain, kJson };
+
+Regex one_of(RegexArena& arena, const CharSet& set, Spelling spelling);
+// All spellings of a text. REQUIRES of these three: UTF-8.
+Regex spelled(RegexArena& arena, std::string_view utf8, Spelling spelling);
+bool has_one_spelling(std::string_view utf8);
+// The spelling with short escapes.
+std::string json_spelling(std::string_view utf8);
+
+}  // namespace zinc_rt::grammar

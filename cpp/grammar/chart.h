@@ -1,0 +1,102 @@
+// The parse of one answer: Earley's algorithm over lexemes (Earley 1970; symbols that may be empty as in Aycock and
+// Horspool 2002).
+//
+// A row stands for a place in the text where lexemes ended. It has the items (rule, state, the row where the rule began)
+// that fit the text so far, and from them the lexemes that may come next. Which row a text leads to depends on the rows
+// before and the lexemes that ended, not on time or other texts.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grammar/lexer.h"
+#include "grammar/limits.h"
+#include "grammar/rules.h"
+
+namespace zinc_rt::grammar {
+
+class Chart {
+ public:
+  explicit Chart(const Rules& rules) : rules_(&rules) {}
+
+  // Lexemes, by their list's number of the lexer, that end a part of a text that began at a row.
+  struct Ended {
+    std::uint32_t row;
+    std::uint32_t lexemes;
+    bool operator==(const Ended&) const = default;
+  };
+
+  // The first row, number 0.
+  void begin(Lexer& lexer, Fuel& fuel);
+  // The row behind these lexemes: a new one at the end.
+  std::uint32_t scan(std::span<const Ended> ended, Lexer& lexer, Fuel& fuel);
+  // The row behind one token's lexeme.
+  std::uint32_t scan_token(std::uint32_t row, std::uint32_t lexeme, Lexer& lexer, Fuel& fuel);
+
+  std::size_t n_rows() const { return rows_.size(); }
+  std::size_t n_items() const { return items_.size(); }
+  // Forgets the rows from n_rows on.
+  void cut(std::size_t n_rows);
+  // Keeps the rows that those given depend on; renames these.
+  void collect(std::span<std::uint32_t*> kept);
+
+  // The lexer's state in which the text behind this row begins.
+  std::uint32_t start(std::uint32_t row) const { return rows_[row].start; }
+  // The lexemes of single tokens that may come next.
+  std::span<const std::uint32_t> tokens(std::uint32_t row) const {
+    return std::span(token_lexemes_).subspan(rows_[row].first_token, rows_[row].n_tokens);
+  }
+  bool is_complete(std::uint32_t row) const { return rows_[row].is_complete; }
+  std::size_t n_bytes() const { return items_.capacity() * sizeof(Item) + rows_.capacity() * sizeof(Row); }
+
+ private:
+  struct Item {
+    std::uint32_t rule, state, origin;
+    bool operator==(const Item&) const = default;
+  };
+  struct Row {
+    std::uint32_t first_item, n_items;
+    std::uint32_t start;
+    std::uint32_t first_token, n_tokens;
+    bool is_complete;
+  };
+  // Items of the row that is being made, and symbols that it has completed: each once.
+  class Seen {
+   public:
+    void clear() {
+      n_ = 0;
+      if (++epoch_ == 0) slots_.assign(slots_.size(), {}), epoch_ = 1;
+    }
+    bool insert(const Item& item);
+
+   private:
+    struct Slot {
+      Item item;
+      std::uint32_t epoch = 0;
+    };
+    std::vector<Slot> slots_ = std::vector<Slot>(64);
+    std::uint32_t epoch_ = 0;
+    std::size_t n_ = 0;
+  };
+
+  void add(const Item& item) {
+    if (seen_.insert(item)) items_.push_back(item);
+  }
+  void open_row();
+  void close_row(Lexer& lexer, Fuel& fuel);
+  void predict(Symbol symbol, std::uint32_t row);
+
+  const Rules* rules_;
+  std::vector<Row> rows_;
+  std::vector<Item> items_;
+  std::vector<std::uint32_t> token_lexemes_;
+  // Of use while a row is made.
+  Seen seen_;
+  std::vector<std::uint32_t> predicted_;  // by symbol: the mark of the row that did
+  std::uint32_t mark_ = 0;
+  std::vector<std::uint32_t> lexemes_;
+};
+
+}  // namespace zinc_rt::grammar

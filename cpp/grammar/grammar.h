@@ -1,0 +1,173 @@
+// What a generated text must look like, and which token may come next.
+//
+//   Grammar grammar = compile({SourceKind::kJsonSchema, text});       // once a schema; any thread
+//   Matcher matcher(grammar, vocabulary);                             // once an answer
+//   loop: matcher.fill(mask); token = sample(logits, mask); matcher.accept(token);
+//
+// A mask is a function of the grammar and the tokens accepted so far: neither time nor other matchers change it. Every
+// token of a mask leads on: some text completes each beginning that the grammar allows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/limits.h"
+#include "grammar/vocabulary.h"
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::grammar {
+
+struct CompiledGrammar;
+class Parse;
+
+// Between the tokens of JSON; none stands before or behind the whole value.
+struct Whitespace {
+  std::uint32_t max = 8;               // spaces, tabs and line ends in a row; 0: none
+  std::optional<std::string> pattern;  // a regular expression instead
+};
+
+struct Options {
+  Limits limits;
+  Whitespace whitespace;
+};
+
+enum class SourceKind : std::uint8_t {
+  kJsonSchema,  // text: the schema
+  kJsonObject,  // any JSON object; no text
+  kRegex,       // text: an expression that the whole answer matches (grammar/regex_parser.h)
+  kChoice,      // choices: the answer is one of them
+  kGbnf,        // text: a grammar in llama.cpp's notation, rule "root" first
+};
+
+struct Source {
+  SourceKind kind = SourceKind::kJsonObject;
+  std::string text;
+  std::vector<std::string> choices;
+};
+
+// Thread rule: immutable as seen from outside; copies share everything. What matchers of one grammar learn is shared
+// behind a lock.
+class Grammar {
+ public:
+  // Bytes held, the tables that matchers have filled so far included.
+  std::size_t n_bytes() const;
+  const CompiledGrammar& compiled() const { return *compiled_; }
+
+ private:
+  friend class Builder;
+  friend class Matcher;
+  explicit Grammar(std::shared_ptr<CompiledGrammar> compiled) : compiled_(std::move(compiled)) {}
+  std::shared_ptr<CompiledGrammar> compiled_;
+};
+
+// Fails with kInvalidArgument: "[schema] /properties/a/not: ..." and its like for what is broken, unknown or allows
+// nothing at all; with is_too_complex() beyond a limit.
+Result<Grammar> compile(const Source& source, const Options& options = {});
+
+// A text, or one token of the vocabulary that is no text.
+struct Marker {
+  std::string text;
+  std::optional<std::int32_t> token;  // when given, `text` is unused
+};
+
+// Makes grammars out of parts, for tool calls. A Symbol belongs to its builder.
+class Builder {
+ public:
+  using Symbol = std::uint32_t;
+
+  explicit Builder(Options options = {});
+  Builder(Builder&&) noexcept;
+  Builder& operator=(Builder&&) noexcept;
+  ~Builder();
+
+  Symbol text(std::string_view bytes);
+  Symbol token(std::int32_t id);
+  Symbol marker(const Marker& marker);
+  Result<Symbol> regex(std::string_view pattern);
+  Symbol choice(std::span<const std::string> texts);
+  // A JSON value that fits the schema; no white space before it.
+  Result<Symbol> json(std::string_view schema);
+  Result<Symbol> json_object();
+  Symbol sequence(std::vector<Symbol> parts);
+  Symbol alternatives(std::vector<Symbol> parts);
+  Symbol repeat(Symbol part, std::uint32_t min, std::optional<std::uint32_t> max, std::optional<Symbol> separator = {});
+  Symbol optional(Symbol part) { return repeat(part, 0, 1); }
+  // Any bytes in which none of `without` occurs.
+  Symbol free_text(std::span<const std::string> without = {});
+  // Any bytes up to and including the first occurrence of `end`. REQUIRES: end is not empty.
+  Symbol text_until(const std::string& end);
+
+  struct Tag {
+    Marker begin;    // begins with one of the triggers
+    Symbol content;  // what stands between
+    Marker end;      // an empty text: nothing
+  };
+  struct TaggedText {
+    // What opens a tag: behind a trigger the text must go on as one of the tags. Empty: the begins of the tags.
+    std::vector<Marker> triggers;
+    std::vector<Tag> tags;
+    bool at_least_one = false;
+    bool ends_after_first = false;  // no text behind the first tag
+  };
+  // Free text, in which each trigger begins a tag, then free text again.
+  Result<Symbol> tagged_text(const TaggedText& tagged);
+
+  // Fails with kInvalidArgument when no text at all fits, and as compile() beyond a limit.
+  Result<Grammar> finish(Symbol root);
+
+ private:
+  friend Result<Grammar> compile(const Source& source, const Options& options);
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// Where one answer stands. A copy goes its own way (fork).
+// Thread rule: one thread at a time; matchers of one grammar may be used on several threads and wait for each other.
+class Matcher {
+ public:
+  Matcher(Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary);
+  Matcher(const Matcher&);
+  Matcher(Matcher&&) noexcept;
+  Matcher& operator=(const Matcher&);
+  Matcher& operator=(Matcher&&) noexcept;
+  ~Matcher();
+
+  // False: the token is not allowed here, and nothing has changed. An end token is allowed where is_complete(); nothing
+  // is behind it. Fails as too complex beyond a limit; the matcher then fails from there on.
+  Result<bool> accept(std::int32_t token);
+  // The same for text that no token stands for: a prefix that is given.
+  Result<bool> accept_text(std::string_view bytes);
+
+  // Sets bit id % 32 of word id / 32 of each allowed token, clears all others. REQUIRES: vocabulary.n_mask_words() words.
+  Status fill(std::span<std::uint32_t> mask);
+
+  // Whether the text so far is whole: an end token is allowed.
+  bool is_complete() const;
+  // Whether an end token was accepted.
+  bool is_ended() const;
+
+  // The tokens that must come next, as long as there is just one, at most `most`; an end token is not among them. The
+  // matcher stays where it is.
+  Result<std::vector<std::int32_t>> forced(std::size_t most);
+
+  // Bytes of its own; what it shares with others is the grammar's.
+  std::size_t n_bytes() const;
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+
+ private:
+  Grammar grammar_;
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  std::unique_ptr<Parse> parse_;
+};
+
+// What OpenAI's strict mode asks of a schema besides: the root is an object, every object lists all its properties as
+// required and has additionalProperties false; at most 5,000 properties, 10 levels, 1,000 values of enums and 120,000
+// characters of names and values. Fails with kInvalidArgument and the JSON pointer.
+Status check_strict(std::string_view schema);
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,107 @@
+#include "grammar/json_lexemes.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "grammar/char_set.h"
+
+namespace zinc_rt::grammar {
+namespace {
+
+Regex set_of(RegexArena& arena, std::string_view bytes) {
+  ByteSet set;
+  for (const char byte : bytes) set.add(static_cast<std::uint8_t>(byte));
+  return arena.bytes(set);
+}
+
+}  // namespace
+
+JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space) : arena(made_in), whitespace(space) {
+  constexpr auto kAny = RegexArena::kUnbounded;
+  const Regex digit = set_of(arena, "0123456789"), digits = arena.repeat(digit, 1, kAny);
+  character = one_of(arena, CharSet::any(), Spelling::kJson);
+  const Regex whole =
+      arena.any_of({arena.literal("0"), arena.concat(set_of(arena, "123456789"), arena.repeat(digit, 0, kAny))});
+  integer = arena.concat(arena.optional(arena.literal("-")), whole);
+  decimal = arena.concat(integer, arena.optional(arena.concat(arena.literal("."), digits)));
+  const Regex exponent = arena.concat({set_of(arena, "eE"), arena.optional(set_of(arena, "+-")), digits});
+  number = arena.concat(decimal, arena.optional(exponent));
+}
+
+Regex JsonLexemes::in_quotes(Regex text) const {
+  return arena.concat({arena.literal("\""), text, arena.literal("\"")});
+}
+
+Regex JsonLexemes::sign(std::string_view token, bool with_space_before) {
+  const Regex made = arena.literal(token);
+  return with_space_before ? with_space(made) : made;
+}
+
+std::string plain_digits(const Json& number) {
+  std::string text = number.dump();
+  const bool is_negative = text.starts_with('-');
+  if (is_negative) text.erase(0, 1);
+  long exponent = 0;
+  if (const auto at = text.find_first_of("eE"); at != std::string::npos) {
+    exponent = std::strtol(text.c_str() + at + 1, nullptr, 10);
+    text.erase(at);
+  }
+  const auto point = std::min(text.find('.'), text.size());
+  std::string digits = text.substr(0, point) + (point < text.size() ? text.substr(point + 1) : "");
+  long n_whole = static_cast<long>(point) + exponent;
+  if (n_whole <= 0) {
+    digits.insert(0, static_cast<std::size_t>(1 - n_whole), '0');
+    n_whole = 1;
+  }
+  if (static_cast<long>(digits.size()) < n_whole) digits.append(static_cast<std::size_t>(n_whole) - digits.size(), '0');
+  std::string whole = digits.substr(0, static_cast<std::size_t>(n_whole));
+  std::string fraction = digits.substr(static_cast<std::size_t>(n_whole));
+  whole.erase(0, std::min(whole.find_first_not_of('0'), whole.size() - 1));
+  fraction.erase(fraction.find_last_not_of('0') + 1);
+  if (!fraction.empty()) whole += "." + fraction;
+  return is_negative && whole != "0" ? "-" + whole : whole;
+}
+
+std::string scalar_text(const Json& value) {
+  if (value.is_string()) return "\"" + json_spelling(value.get_ref<const std::string&>()) + "\"";
+  if (!value.is_number_float()) return value.dump();
+  // Very large and very small ones keep their exponent.
+  const std::string plain = plain_digits(value);
+  return plain.size() <= 24 ? plain : value.dump();
+}
+
+Regex JsonLexemes::any_text(const std::vector<std::string_view>& texts) {
+  std::vector<std::string> plain;
+  std::vector<Regex> parts;
+  for (const std::string_view text : texts) {
+    if (has_one_spelling(text)) {
+      plain.push_back(json_spelling(text));
+    } else {
+      parts.push_back(spelled(arena, text, Spelling::kJson));
+    }
+  }
+  parts.push_back(arena.any_literal({plain.begin(), plain.end()}));
+  return arena.any_of(std::move(parts));
+}
+
+Regex JsonLexemes::constant(const Json& value) {
+  if (value.is_string()) return in_quotes(spelled(arena, value.get_ref<const std::string&>(), Spelling::kJson));
+  if (!value.is_structured()) return arena.literal(scalar_text(value));
+  const bool is_object = value.is_object();
+  std::vector<Regex> parts = {arena.literal(is_object ? "{" : "[")};
+  bool is_first = true;
+  for (const auto& item : value.items()) {
+    if (!std::exchange(is_first, false)) parts.push_back(sign(",", true));
+    if (is_object) {
+      parts.push_back(with_space(in_quotes(spelled(arena, item.key(), Spelling::kJson))));
+      parts.push_back(sign(":", true));
+    }
+    parts.push_back(with_space(constant(item.value())));
+  }
+  parts.push_back(sign(is_object ? "}" : "]", true));
+  Regex made = RegexArena::kEpsilon;
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) made = arena.concat(*part, made);
+  return made;
+}
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,24 @@
+// JSON text of a request to a value that keeps the order of keys.
+// Thread rule: pure functions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "grammar/limits.h"
+
+namespace zinc_rt::grammar {
+
+using Json = nlohmann::ordered_json;
+
+// Fails with kInvalidArgument for broken JSON and a key given twice, as too complex above limits.max_source_bytes and
+// max_depth. Takes time in proportion to the text, however many keys an object has.
+Result<Json> read_json(std::string_view text, const Limits& limits);
+
+// The value of an object's key; none where there is no such key, or no object.
+inline const Json* find(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it == object.end() ? nullptr : &*it;
+}
+
+}  // namespace zinc_rt::grammar

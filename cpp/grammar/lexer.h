@@ -1,0 +1,101 @@
+// A deterministic automaton over bytes for all lexemes of a grammar at once, made as texts ask for it.
+//
+// A state is a set of (lexeme, what is left of it). Threads of a parse start it with the lexemes that may come there.
+// Thread rule: one thread at a time (CompiledGrammar's lock).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/limits.h"
+#include "grammar/rules.h"
+
+namespace zinc_rt::grammar {
+
+// Sorted lists of numbers, each kept once and named by a number. 0 is the empty list.
+class ListTable {
+ public:
+  ListTable() { add({}); }
+  std::uint32_t add(std::span<const std::uint32_t> list);
+  std::span<const std::uint32_t> operator[](std::uint32_t number) const {
+    return std::span(values_).subspan(begins_[number], begins_[number + 1] - begins_[number]);
+  }
+  std::size_t size() const { return begins_.size() - 1; }
+  std::size_t n_bytes() const { return values_.capacity() * 4 + begins_.capacity() * 4 + numbers_.size() * 40; }
+
+ private:
+  std::vector<std::uint32_t> values_;
+  std::vector<std::uint32_t> begins_ = {0};
+  std::unordered_multimap<std::uint64_t, std::uint32_t> numbers_;  // by hash
+};
+
+class Lexer {
+ public:
+  static constexpr std::uint32_t kDead = 0;
+
+  // REQUIRES: `rules` is finished and outlives this.
+  Lexer(const Rules& rules, const Limits& limits);
+
+  // Called before each step of a matcher: the work of searches is counted anew.
+  void begin() {
+    search_budget_ = limits_.step_work / 4;
+    arena_.start_work(limits_.step_work);
+  }
+
+  // `lexemes`: sorted, without tokens.
+  std::uint32_t start(std::span<const std::uint32_t> lexemes);
+  std::uint32_t step(std::uint32_t state, std::uint8_t byte) {
+    const std::uint32_t known = next_[state * n_classes_ + class_of_[byte]];
+    return known != kUnknown ? known : make_step(state, class_of_[byte]);
+  }
+  // Bytes of one class lead the same way from every state.
+  std::uint8_t class_of(std::uint8_t byte) const { return class_of_[byte]; }
+  // The lexemes that end here, as a list's number; 0: none.
+  std::uint32_t accepted(std::uint32_t state) const { return states_[state].accepted; }
+  std::span<const std::uint32_t> list(std::uint32_t number) const { return lists_[number]; }
+  std::uint32_t weight(std::uint32_t state) const { return states_[state].weight; }
+  // What making a state's steps may cost, the first time that a walk meets it; else 0.
+  void new_walk() { ++walk_; }
+  std::uint64_t meet(std::uint32_t state) {
+    State& met = states_[state];
+    if (met.walk == walk_) return 0;
+    met.walk = walk_;
+    return kWeightWork * met.weight;
+  }
+
+  // An error once the states are too many: what was answered since may be wrong.
+  Status check() const;
+  std::size_t n_bytes() const;
+
+ private:
+  static constexpr std::uint32_t kUnknown = UINT32_MAX;
+  struct State {
+    std::uint32_t parts;  // a list's number: lexeme, regex, lexeme, regex ...
+    std::uint32_t accepted;
+    std::uint32_t weight;
+    std::uint64_t walk;  // the last that met it
+  };
+  std::uint32_t make(std::vector<std::uint32_t>& parts);
+  std::uint32_t make_step(std::uint32_t state, std::uint8_t byte_class);
+
+  const Rules& rules_;
+  const Limits limits_;
+  RegexArena arena_;  // begins as the rules' own
+  std::array<std::uint8_t, 256> class_of_;
+  std::vector<std::uint8_t> representatives_;
+  std::size_t n_classes_;
+  std::uint64_t search_budget_;
+  std::size_t base_bytes_;
+  ListTable lists_;
+  std::vector<State> states_;
+  std::vector<std::uint32_t> next_;
+  std::unordered_map<std::uint32_t, std::uint32_t> state_of_parts_;
+  std::uint64_t walk_ = 1;
+  bool is_full_ = false;
+};
+
+}  // namespace zinc_rt::grammar

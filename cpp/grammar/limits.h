@@ -1,0 +1,60 @@
+// What a grammar, its compilation and each of its steps may use. Grammars come from requests and are untrusted input.
+//
+// Work is counted, not timed, so that the same grammar and tokens end the same way on every machine. What is beyond a
+// limit is an error of kInvalidArgument whose message begins with "[grammar_too_complex]" and has the number and the
+// limit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace zinc_rt::grammar {
+
+struct Limits {
+  std::size_t max_source_bytes = 256u << 10;  // of a schema, a grammar's text, or all choices together
+  std::size_t max_depth = 64;                 // nesting of a source, and of groups of a pattern
+  std::size_t max_pattern_bytes = 4u << 10;   // of one regular expression
+  std::uint32_t max_repeat = 10'000;          // of one {m,n}, minItems, maxLength and their like
+  std::size_t max_rules = 100'000;            // of a compiled grammar
+  std::size_t max_regex_nodes = 300'000;      // of a compiled grammar
+  std::uint64_t compile_work = 4'000'000;     // schema nodes, alternatives, derivatives while compiling
+  std::uint64_t step_work = 3'000'000;        // of one accept or fill: see Fuel
+  std::size_t max_items = 400'000;            // that a matcher's parse may hold, 12 bytes each
+  std::size_t max_lexer_bytes = 16u << 20;    // of states, expressions and token sets that matchers of a grammar share
+};
+
+inline constexpr std::string_view kTooComplex = "[grammar_too_complex]";
+
+inline std::unexpected<Error> too_complex(std::string_view what, std::uint64_t n, std::uint64_t limit) {
+  return fail(StatusCode::kInvalidArgument, "{} {}: {} wanted, at most {} allowed", kTooComplex, what, n, limit);
+}
+inline bool is_too_complex(const Error& error) {
+  return error.message.starts_with(kTooComplex);
+}
+
+// Counts work against a limit, in units of some nanoseconds: 1 for a node of the vocabulary's tree, kItemWork for an item
+// of the parse, kWeightWork times its weight for a lexer state that is met. Work that a cache saved is counted all the
+// same.
+inline constexpr std::uint64_t kItemWork = 8, kWeightWork = 8;
+
+class Fuel {
+ public:
+  explicit Fuel(std::uint64_t limit) : limit_(limit) {}
+  void use(std::uint64_t n) { used_ += n; }
+  bool is_spent() const { return used_ > limit_; }
+  std::uint64_t used() const { return used_; }
+  std::uint64_t limit() const { return limit_; }
+  Status check(std::string_view what) const {
+    if (is_spent()) return too_complex(what, used_, limit_);
+    return {};
+  }
+
+ private:
+  std::uint64_t limit_;
+  std::uint64_t used_ = 0;
+};
+
+}  // namespace zinc_rt::grammar

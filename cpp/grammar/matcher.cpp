@@ -1,0 +1,95 @@
+#include <bit>
+
+#include "grammar/grammar.h"
+#include "grammar/parse.h"
+
+namespace zinc_rt::grammar {
+
+std::shared_ptr<Learned> CompiledGrammar::learned_for(std::shared_ptr<const Vocabulary> vocabulary) {
+  const std::scoped_lock lock(lock_);
+  bool is_fit = shared_ != nullptr && shared_->vocabulary == vocabulary;
+  if (is_fit) {
+    const std::scoped_lock inner(shared_->lock);
+    is_fit = shared_->lexer.n_bytes() <= limits.max_lexer_bytes / 2;
+  }
+  if (!is_fit) shared_ = std::make_shared<Learned>(rules, limits, std::move(vocabulary));
+  return shared_;
+}
+
+std::size_t Grammar::n_bytes() const {
+  std::size_t n = sizeof(CompiledGrammar) + compiled_->rules.n_bytes();
+  const std::scoped_lock lock(compiled_->lock_);
+  if (const auto& shared = compiled_->shared_) {
+    const std::scoped_lock inner(shared->lock);
+    n += shared->lexer.n_bytes() + shared->token_sets.n_bytes();
+  }
+  return n;
+}
+
+Matcher::Matcher(Grammar grammar, std::shared_ptr<const Vocabulary> vocabulary)
+    : grammar_(std::move(grammar)), vocabulary_(std::move(vocabulary)) {
+  auto learned = grammar_.compiled_->learned_for(vocabulary_);
+  const std::scoped_lock lock(learned->lock);
+  parse_ = std::make_unique<Parse>(grammar_.compiled_, learned);
+}
+
+Matcher::Matcher(const Matcher& other)
+    : grammar_(other.grammar_), vocabulary_(other.vocabulary_), parse_(std::make_unique<Parse>(*other.parse_)) {}
+Matcher& Matcher::operator=(const Matcher& other) {
+  if (this != &other) *this = Matcher(other);
+  return *this;
+}
+Matcher::Matcher(Matcher&&) noexcept = default;
+Matcher& Matcher::operator=(Matcher&&) noexcept = default;
+Matcher::~Matcher() = default;
+
+Result<bool> Matcher::accept(std::int32_t token) {
+  const std::scoped_lock lock(parse_->learned().lock);
+  return parse_->accept(token);
+}
+
+Result<bool> Matcher::accept_text(std::string_view bytes) {
+  const std::scoped_lock lock(parse_->learned().lock);
+  return parse_->accept_bytes(bytes);
+}
+
+Status Matcher::fill(std::span<std::uint32_t> mask) {
+  const std::scoped_lock lock(parse_->learned().lock);
+  return parse_->fill(mask);
+}
+
+bool Matcher::is_complete() const {
+  return parse_->is_complete();
+}
+
+std::size_t Matcher::n_bytes() const {
+  return parse_->n_bytes();
+}
+
+bool Matcher::is_ended() const {
+  return parse_->is_ended();
+}
+
+Result<std::vector<std::int32_t>> Matcher::forced(std::size_t most) {
+  const std::scoped_lock lock(parse_->learned().lock);
+  Parse ahead = *parse_;
+  std::vector<std::int32_t> tokens;
+  std::vector<std::uint32_t> mask(vocabulary_->n_mask_words());
+  while (tokens.size() < most && !ahead.is_ended()) {
+    ZRT_CHECK_OK(ahead.fill(mask));
+    std::int32_t only = -1;
+    int n = 0;
+    for (std::size_t i = 0; i < mask.size() && n < 2; ++i) {
+      if (mask[i] == 0) continue;
+      n += std::popcount(mask[i]);
+      only = static_cast<std::int32_t>(i) * 32 + std::countr_zero(mask[i]);
+    }
+    if (n != 1 || vocabulary_->is_end(only)) break;
+    ZRT_TRY(const bool is_allowed, ahead.accept(only));
+    if (!is_allowed) break;
+    tokens.push_back(only);
+  }
+  return tokens;
+}
+
+}  // namespace zinc_rt::grammar

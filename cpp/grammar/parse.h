@@ -1,0 +1,63 @@
+// One answer's place in its grammar: the chart, and the lexemes that have begun.
+// Thread rule: one thread at a time, with Learned's lock held.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/chart.h"
+#include "grammar/compiled.h"
+
+namespace zinc_rt::grammar {
+
+class Parse {
+ public:
+  Parse(std::shared_ptr<CompiledGrammar> grammar, std::shared_ptr<Learned> learned);
+
+  Result<bool> accept(std::int32_t token);
+  Result<bool> accept_bytes(std::string_view bytes);
+  Status fill(std::span<std::uint32_t> mask);
+  bool is_complete() const { return here_ && chart_.is_complete(*here_); }
+  bool is_ended() const { return is_ended_; }
+  // Why it cannot go on, if so.
+  Status status() const;
+  std::size_t n_bytes() const { return sizeof(Parse) + chart_.n_bytes() + threads_.capacity() * sizeof(Thread); }
+  Learned& learned() const { return *learned_; }
+
+ private:
+  // Lexemes that began behind a row, and how far they are. All threads of a parse have read the same text.
+  struct Thread {
+    std::uint32_t row, state;
+  };
+  bool step(std::uint8_t byte, Fuel& fuel);
+  void put_row(std::uint32_t row);
+  Status finish_step(const Fuel& fuel);
+  // Adds the tokens below a node of the vocabulary's tree for a text that goes on from the row.
+  void walk_below(std::uint32_t node, std::uint32_t row, std::span<std::uint32_t> mask, Fuel& fuel);
+  std::uint32_t row_behind(Chart::Ended ended, Fuel& fuel);
+  // The lexeme of a token that the grammar names by its id.
+  std::optional<std::uint32_t> named(std::int32_t token) const;
+  bool is_wanted(std::uint32_t token_lexeme) const;
+
+  std::shared_ptr<CompiledGrammar> grammar_;
+  std::shared_ptr<Learned> learned_;
+  Chart chart_;
+  std::vector<Thread> threads_;
+  std::optional<std::uint32_t> here_;  // the row of lexemes that ended just here
+  bool is_ended_ = false;
+  std::optional<Error> failed_;
+  std::size_t n_kept_rows_ = 0;
+  std::vector<std::pair<std::int32_t, std::uint32_t>> named_;  // token, lexeme
+  // Of use within a call.
+  std::vector<Thread> next_threads_, levels_;
+  std::vector<std::uint32_t> level_begins_;
+  std::vector<Chart::Ended> ended_;
+  std::unordered_map<std::uint64_t, std::uint32_t> rows_behind_;
+};
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,25 @@
+// Whether a lexer state goes on for every plain text: characters that a JSON string holds as they are.
+//
+// Inside a string nearly every token of a vocabulary is allowed, and all of them for the same reason. Seen once for the
+// state, it need not be seen for each token.
+// Thread rule: as Lexer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "grammar/lexer.h"
+
+namespace zinc_rt::grammar {
+
+struct PlainReach {
+  // Every plain text of up to so many characters leads to a state that is not dead; UINT32_MAX: of any length.
+  std::uint32_t n_characters = 0;
+  bool is_exact = false;             // every longer plain text leads to a dead state
+  std::vector<std::uint32_t> ended;  // lists of the lexemes that end on the way
+  std::uint64_t work = 0;            // steps of the lexer
+};
+
+PlainReach plain_reach(std::uint32_t state, Lexer& lexer);
+
+}  // namespace zinc_rt::grammar

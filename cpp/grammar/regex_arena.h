@@ -1,0 +1,119 @@
+// Regular expressions over bytes, and their derivatives.
+//
+// An expression is the number of a node; equal expressions have equal numbers, since nodes are shared and brought to one
+// form when they are made (alternatives sorted, concatenations to the right, neutral parts dropped). The derivative of
+// an expression by a byte is the expression of what may follow that byte (Brzozowski 1964); because of that one form an
+// expression has finitely many of them.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/byte_set.h"
+
+namespace zinc_rt::grammar {
+
+using Regex = std::uint32_t;
+
+class RegexArena {
+ public:
+  static constexpr Regex kNothing = 0;  // matches no text
+  static constexpr Regex kEpsilon = 1;  // matches the empty text alone
+  static constexpr Regex kAll = 2;      // matches every text
+  static constexpr std::uint32_t kUnbounded = UINT32_MAX;
+
+  // Above max_nodes new expressions become kNothing and is_full() turns true for good: a caller asks before it relies on
+  // what it has made.
+  explicit RegexArena(std::size_t max_nodes);
+  bool is_full() const { return is_full_; }
+  void set_max_nodes(std::size_t max_nodes) { max_nodes_ = max_nodes; }
+  // Counts anew the parts that are put together from here on. Above the limit derivatives are kNothing, and is_over() is
+  // true until the next call: what was answered meanwhile may be wrong.
+  void start_work(std::uint64_t limit) {
+    work_ = 0;
+    work_limit_ = limit;
+  }
+  bool is_over() const { return work_ > work_limit_; }
+
+  Regex bytes(const ByteSet& set);
+  Regex literal(std::string_view text);
+  Regex concat(Regex left, Regex right);
+  Regex concat(std::initializer_list<Regex> parts);
+  Regex any_of(std::vector<Regex> parts);
+  Regex all_of(std::vector<Regex> parts);
+  Regex complement(Regex part);
+  Regex repeat(Regex part, std::uint32_t min, std::uint32_t max);
+  Regex optional(Regex part) { return any_of({kEpsilon, part}); }
+  // Decimal digits d such that the number (rest)(d) is a multiple of `divisor`. REQUIRES: 0 < divisor < 2^28.
+  Regex multiple_of(std::uint32_t divisor, std::uint32_t rest = 0);
+  // One of these texts, as a tree that shares beginnings, so that a derivative costs no more than the texts' variety.
+  Regex any_literal(std::vector<std::string_view> texts);
+
+  Regex derivative(Regex regex, std::uint8_t byte);
+  bool is_nullable(Regex regex) const { return nodes_[regex].nullable; }
+  // Whether no text matches. Exact; answers false when `budget`, which it lowers by what it used, runs out.
+  bool is_nothing(Regex regex, std::uint64_t& budget);
+  // How much a derivative of it has to look at: alternatives, and parts of conjunctions.
+  std::uint32_t weight(Regex regex) const;
+
+  // Bytes that no expression so far tells apart have one class.
+  std::size_t n_classes();
+  const std::array<std::uint8_t, 256>& class_of();
+  const std::vector<std::uint8_t>& representatives();  // one byte a class
+
+  std::size_t n_nodes() const { return nodes_.size(); }
+  std::size_t n_bytes() const;
+
+ private:
+  enum class Kind : std::uint8_t {
+    kBytes,
+    kConcat,
+    kAnyOf,
+    kAllOf,
+    kComplement,
+    kRepeat,
+    kMultiple,
+    kNothing,
+    kEpsilon
+  };
+  struct Node {
+    Kind kind;
+    bool nullable;
+    bool may_be_nothing;  // has a conjunction or a complement: only a search tells whether any text matches
+    std::uint8_t known = 0;
+    std::uint32_t a, b;      // parts; a set's number; of any_of and all_of: the first part in lists_ and their count
+    std::uint32_t min, max;  // of a repeat
+  };
+  static constexpr std::uint8_t kKnownSome = 1, kKnownNothing = 2;
+
+  Regex make(const Node& node, std::span<const Regex> parts = {});
+  std::uint64_t hash_of(const Node& node, std::span<const Regex> parts) const;
+  bool equal(const Node& a, const Node& b, std::span<const Regex> parts) const;
+  std::span<const Regex> parts_of(const Node& node) const { return {lists_.data() + node.a, node.b}; }
+  Regex derive(Regex regex, std::uint8_t byte);
+  void find_classes();
+  void grow();
+  Regex literal_tree(std::span<const std::string_view> sorted, std::size_t depth);
+
+  std::size_t max_nodes_;
+  bool is_full_ = false;
+  std::uint64_t work_ = 0, work_limit_ = UINT64_MAX;
+  std::vector<Node> nodes_;
+  std::vector<Regex> lists_;
+  std::vector<ByteSet> sets_;
+  std::map<ByteSet, std::uint32_t> set_numbers_;
+  std::vector<std::uint32_t> slots_;  // open addressing over nodes_: number + 1, 0 is free
+  std::unordered_map<std::uint64_t, Regex> derivatives_;
+  std::size_t n_classed_sets_ = 0;
+  std::array<std::uint8_t, 256> class_of_ = {};
+  std::vector<std::uint8_t> representatives_;
+};
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,28 @@
+// Regular expressions as text: the common part of ECMA-262, Rust and Python.
+//
+// Known: literals, . (all but line ends), [classes] with ranges and negation, \d \D \w \W \s \S (ECMA's: \d and \w are
+// ASCII), \t \n \r \f \v \0 \xHH \uHHHH \u{H..} and escaped punctuation, groups (capturing, named, (?:)), |, the
+// quantifiers * + ? {m} {m,} {m,n} with a lazy ? that changes no language, ^ and $ at the ends of an alternative.
+// Refused by name: look-around, back references, \b \B, \p, flags.
+// Thread rule: pure functions.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/char_set.h"
+#include "grammar/limits.h"
+#include "grammar/regex_arena.h"
+
+namespace zinc_rt::grammar {
+
+enum class Anchoring : std::uint8_t {
+  kWhole,  // the whole text matches
+  kFind,   // some part of the text matches, as JSON Schema's pattern: anything may stand around it, but for ^ and $
+};
+
+// Fails with kInvalidArgument, naming the byte, for what is broken or not known, and as too complex above
+// limits.max_pattern_bytes, max_repeat and max_depth.
+Result<Regex> parse_regex(RegexArena& arena, std::string_view pattern, Spelling spelling, Anchoring anchoring,
+                          const Limits& limits);
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,177 @@
+// A context-free grammar whose terminals are lexemes (byte regexes) and single tokens.
+//
+// Besides sequences there are two kinds of rule that would be thousands of sequences each: a list that counts its parts,
+// and an object whose members come in order, some of them optional. A rule's place is a number (its state), so that
+// the parse sees all three alike: which symbols may come next, and where each leads.
+// Thread rule: one thread while it is made; immutable behind finish().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "grammar/limits.h"
+#include "grammar/regex_arena.h"
+
+namespace zinc_rt::grammar {
+
+using Symbol = std::uint32_t;
+inline constexpr Symbol kTerminalBit = 0x80000000u;
+inline constexpr Symbol kNoSymbol = 0x7FFFFFFFu;
+
+inline bool is_terminal(Symbol symbol) {
+  return (symbol & kTerminalBit) != 0;
+}
+inline std::uint32_t lexeme_of(Symbol symbol) {
+  return symbol & ~kTerminalBit;
+}
+
+struct Lexeme {
+  Regex regex = RegexArena::kNothing;
+  std::int32_t token = -1;  // at least 0: this token, no bytes
+};
+
+struct ListRule {
+  std::vector<Symbol> first;  // the parts at the beginning
+  Symbol rest = kNoSymbol;    // every part behind them; none: there are no more
+  std::uint32_t min = 0, max = RegexArena::kUnbounded;
+  Symbol separator = kNoSymbol;
+};
+
+struct ObjectRule {
+  struct Member {
+    std::uint32_t first_key = 0, next_key = 0;  // lexemes: without and with the comma before it
+    Symbol value = kNoSymbol;
+    bool is_required = false;
+  };
+  std::vector<Member> members;
+  std::vector<Member> rests;  // any number of these behind the others
+  // Made by finish(): the first required member from each on; lexeme -> member, by lexeme.
+  std::vector<std::uint32_t> next_required;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> first_keys, next_keys;  // the rests behind the members
+};
+
+class Rules {
+ public:
+  explicit Rules(const Limits& limits);
+
+  RegexArena arena;
+
+  // A terminal. For a regex that the empty text matches: a symbol that may be empty or that terminal.
+  Symbol terminal(Regex regex);
+  // The lexeme alone, which the parse takes only where a text is not empty.
+  std::uint32_t lexeme(Regex regex);
+  Symbol token(std::int32_t id);
+  Symbol new_symbol();
+  void add_sequence(Symbol left, std::vector<Symbol> parts);
+  void add_list(Symbol left, ListRule rule);
+  void add_object(Symbol left, ObjectRule rule);
+  Symbol sequence(std::vector<Symbol> parts);
+  Symbol alternatives(std::span<const Symbol> parts);
+  Symbol repeat(Symbol part, std::uint32_t min, std::uint32_t max, Symbol separator = kNoSymbol);
+
+  // Drops what can never be completed and prepares the tables below. False: the root itself cannot. Fails as too complex.
+  Result<bool> finish(Symbol root);
+
+  std::span<const Lexeme> lexemes() const { return lexemes_; }
+  std::size_t n_symbols() const { return n_symbols_; }
+  std::size_t n_rules() const { return rules_.size(); }
+  Symbol root() const { return root_; }
+  std::size_t n_bytes() const;
+
+  // REQUIRES of these: finish() was called.
+  std::span<const std::uint32_t> rules_of(Symbol symbol) const {
+    return std::span(by_symbol_).subspan(symbol_begins_[symbol], symbol_begins_[symbol + 1] - symbol_begins_[symbol]);
+  }
+  bool is_nullable(Symbol symbol) const { return !is_terminal(symbol) && nullable_[symbol]; }
+  Symbol left_of(std::uint32_t rule) const { return rules_[rule].left; }
+  bool is_final(std::uint32_t rule, std::uint32_t state) const;
+  // f(symbol, the state behind it) for each symbol that may come next.
+  template <class F>
+  void for_each_next(std::uint32_t rule, std::uint32_t state, F f) const;
+  // The state behind the symbol, or none.
+  std::optional<std::uint32_t> next_on(std::uint32_t rule, std::uint32_t state, Symbol symbol) const;
+
+ private:
+  enum class Kind : std::uint8_t { kSequence, kList, kObject };
+  struct Rule {
+    Kind kind;
+    bool is_dead = false;
+    Symbol left;
+    std::uint32_t begin, n;  // of a sequence: in parts_; else begin is the number in lists_ or objects_
+  };
+  void add_rule(Kind kind, Symbol left, std::uint32_t begin, std::uint32_t n);
+  bool can_end(Symbol symbol) const {
+    return is_terminal(symbol) ? lexeme_can_end_[lexeme_of(symbol)] : symbol_can_end_[symbol];
+  }
+  bool find_can_end(const Rule& rule) const;
+  bool find_nullable(const Rule& rule) const;
+  void cut(Rule& rule);
+  static std::uint32_t cap_of(const ListRule& list) {
+    return std::max({list.min, static_cast<std::uint32_t>(list.first.size()), 1u});
+  }
+  Symbol part_of(const ListRule& list, std::uint32_t count) const {
+    return count < list.first.size() ? list.first[count] : list.rest;
+  }
+  static std::uint32_t more(const ListRule& list, std::uint32_t count) {
+    return list.max == RegexArena::kUnbounded ? std::min(count + 1, cap_of(list)) : count + 1;
+  }
+
+  // An object's state: the member to go on from, times 4, and where within a member it stands.
+  enum Phase : std::uint32_t { kFirst = 0, kNext = 1, kValue = 2, kRestValue = 3 };
+
+  const Limits limits_;
+  std::vector<Lexeme> lexemes_;
+  std::vector<std::uint32_t> lexeme_by_regex_;  // number + 1
+  std::vector<Rule> rules_;
+  std::vector<Symbol> parts_;
+  std::vector<ListRule> lists_;
+  std::vector<ObjectRule> objects_;
+  std::uint32_t n_symbols_ = 0;
+  Symbol root_ = kNoSymbol;
+  std::vector<std::uint32_t> by_symbol_, symbol_begins_;
+  std::vector<bool> nullable_, symbol_can_end_, lexeme_can_end_;
+};
+
+template <class F>
+void Rules::for_each_next(std::uint32_t number, std::uint32_t state, F f) const {
+  const Rule& rule = rules_[number];
+  if (rule.kind == Kind::kSequence) {
+    if (state < rule.n) f(parts_[rule.begin + state], state + 1);
+    return;
+  }
+  if (rule.kind == Kind::kList) {
+    const ListRule& list = lists_[rule.begin];
+    const std::uint32_t count = state >> 1;
+    if ((state & 1) == 0 && count >= list.max) return;
+    if ((state & 1) == 0 && count > 0 && list.separator != kNoSymbol) {
+      f(list.separator, state | 1);
+    } else {
+      f(part_of(list, count), more(list, count) << 1);
+    }
+    return;
+  }
+  const ObjectRule& object = objects_[rule.begin];
+  const std::uint32_t at = state >> 2;
+  if ((state & 3) == kValue) {
+    f(object.members[at].value, (at + 1) << 2 | kNext);
+  } else if ((state & 3) == kRestValue) {
+    f(object.rests[at - object.members.size()].value, static_cast<std::uint32_t>(object.members.size()) << 2 | kNext);
+  } else {
+    const bool is_first = (state & 3) == kFirst;
+    const auto n = static_cast<std::uint32_t>(object.members.size());
+    const std::uint32_t required = object.next_required[at];
+    for (std::uint32_t i = at; i < std::min(n, required + 1); ++i) {
+      const auto& member = object.members[i];
+      f(kTerminalBit | (is_first ? member.first_key : member.next_key), i << 2 | kValue);
+    }
+    if (required < n) return;
+    for (std::uint32_t i = 0; i < object.rests.size(); ++i)
+      f(kTerminalBit | (is_first ? object.rests[i].first_key : object.rests[i].next_key), (n + i) << 2 | kRestValue);
+  }
+}
+
+}  // namespace zinc_rt::grammar

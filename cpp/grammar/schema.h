@@ -1,0 +1,140 @@
+// JSON Schema (draft 2020-12) to rules.
+//
+// What a value must satisfy is a set of schemas (a Claim): a schema, what its $ref and allOf name, and one branch of each
+// anyOf and oneOf. All keywords of all of them hold at once, which is what they mean; the members of an object and the
+// parts of a list have claims again. So allOf needs no merging, and a keyword is read in one place.
+// Thread rule: one thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "grammar/json_lexemes.h"
+#include "grammar/json_reader.h"
+#include "grammar/limits.h"
+#include "grammar/rules.h"
+
+namespace zinc_rt::grammar {
+
+// Of JSON's values. A number is a whole one or not.
+enum TypeBits : std::uint8_t {
+  kNullType = 1,
+  kBooleanType = 2,
+  kIntegerType = 4,
+  kFractionType = 8,
+  kStringType = 16,
+  kArrayType = 32,
+  kObjectType = 64,
+  kAllTypes = 127,
+};
+
+struct Claim {
+  std::vector<const Json*> schemas;  // sorted
+  std::vector<const Json*> chosen;   // lists of anyOf and oneOf of which a branch is among the schemas; sorted
+  auto operator<=>(const Claim&) const = default;
+};
+
+// A claim's schemas without indirections, their keywords by the type that they are about.
+struct Shape {
+  std::uint8_t types = kAllTypes;
+  std::vector<const Json*> schemas;  // all, with those that $ref and allOf name; objects only
+  const Json* choice = nullptr;      // a list of branches that is still to choose from
+  std::vector<const Json*> values;   // lists of enum, or single values of const
+  bool has_values = false;
+  bool is_empty() const { return types == 0; }
+};
+
+class SchemaCompiler {
+ public:
+  SchemaCompiler(const Json& root, Rules& rules, JsonLexemes& lexemes, const Limits& limits);
+
+  // A value that fits the root, without white space before it. Fails with kInvalidArgument, naming a JSON pointer.
+  Result<Symbol> run();
+
+ private:
+  struct Kinds {  // what a claim allows
+    std::vector<Regex> scalars;
+    std::vector<Claim> arrays, objects;  // without anyOf left to choose from
+  };
+  struct Members {
+    struct Member {
+      std::string name;
+      Claim claim;
+      bool is_required = false;
+    };
+    struct Rest {
+      Regex names;  // with their quotes
+      Claim claim;
+    };
+    std::vector<Member> members;
+    std::vector<Rest> rests;
+  };
+  struct Parts {
+    std::vector<Claim> first;
+    Claim rest;
+    std::uint32_t min = 0, max = RegexArena::kUnbounded;
+  };
+
+  // schema_shape.cpp
+  Result<Shape> shape_of(const Claim& claim);
+  Status read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo, const Claim& claim);
+  Result<const Json*> resolve(const Json& schema, const std::string& reference);
+  Status check_no_cycle(const Json* schema);
+  static Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
+
+  // schema_scalar.cpp
+  Result<Regex> scalars_of(const Shape& shape);
+  Result<Regex> numbers_of(const Shape& shape);
+  Result<Regex> strings_of(const Shape& shape);
+  Result<Regex> pattern_of(const Json& schema, const char* keyword);
+  bool matches(Regex regex, std::string_view text);
+
+  // schema_compile.cpp
+  Result<Symbol> symbol_of(const Claim& claim, bool with_space);
+  Status collect(const Claim& claim, Kinds& kinds);
+  Result<Symbol> body_of(const Claim& claim, bool is_object);
+  Result<Parts> parts_of(const Shape& shape);
+
+  // schema_members.cpp
+  Result<Members> members_of(const Shape& shape);
+  Status add_rests(const Shape& shape, Members& made);
+  Result<Regex> name_pattern(const Json& patterns, const std::string& pattern);
+
+  // schema_values.cpp
+  // listed_in: the claim's own const or enum that the value comes from, if so.
+  Result<bool> is_valid(const Json& value, const Claim& claim, const Json* listed_in = nullptr);
+  Result<bool> are_disjoint(const Claim& a, const Claim& b, int depth);
+  Status check_disjoint(const Json& branches);
+
+  // The place of a part of the root, for messages.
+  std::string pointer_to(const Json* part) const;
+  template <class... Args>
+  std::unexpected<Error> refuse(const Json* schema, std::string_view keyword, fmt::format_string<Args...> format,
+                                Args&&... args) const {
+    std::string at = pointer_to(schema);
+    if (!keyword.empty()) at += "/" + std::string(keyword);
+    return fail(StatusCode::kInvalidArgument, "[schema] {}: {}", at.empty() ? "the root" : at,
+                fmt::format(format, std::forward<Args>(args)...));
+  }
+  // A keyword's value as a count.
+  Result<std::optional<std::uint32_t>> count_of(const Json& schema, const char* keyword);
+  const std::map<std::string_view, const Json*>& properties_of(const Json& schema);
+
+  const Json& root_;
+  Rules& rules_;
+  JsonLexemes& lexemes_;
+  const Limits& limits_;
+  Fuel work_;
+  std::uint64_t search_budget_;
+  int depth_ = 0;
+  std::map<std::pair<Claim, bool>, Symbol> symbols_;  // with white space before it, or not
+  std::map<std::pair<Claim, bool>, Symbol> bodies_;   // behind the { or [
+  std::map<const Json*, Regex> patterns_;
+  std::map<const Json*, std::map<std::string_view, const Json*>> properties_;
+  std::set<const Json*> acyclic_, checked_disjoint_;
+};
+
+}  // namespace zinc_rt::grammar

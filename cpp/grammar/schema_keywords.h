@@ -1,0 +1,19 @@
+// What JSON Schema's keywords are to this engine. A new keyword is a row here and a reader in one of schema_*.cpp.
+// Thread rule: constant tables.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace zinc_rt::grammar {
+
+enum class KeywordUse : std::uint8_t {
+  kEnforced,
+  kAnnotation,  // constrains nothing
+  kRefused,
+  kUnknown,
+};
+
+KeywordUse use_of(std::string_view keyword);
+
+}  // namespace zinc_rt::grammar

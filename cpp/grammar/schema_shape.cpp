@@ -1,0 +1,242 @@
+// A claim without its indirections: $ref and allOf followed, types met, the next anyOf or oneOf found.
+#include <algorithm>
+
+#include "grammar/schema.h"
+#include "grammar/schema_keywords.h"
+
+namespace zinc_rt::grammar {
+namespace {
+
+struct TypeName {
+  std::string_view name;
+  std::uint8_t bits;
+};
+constexpr TypeName kTypeNames[] = {
+    {"null", kNullType},     {"boolean", kBooleanType}, {"integer", kIntegerType},
+    {"string", kStringType}, {"array", kArrayType},     {"number", kIntegerType | kFractionType},
+    {"object", kObjectType},
+};
+
+// 0: no such type.
+std::uint8_t type_bits(const Json& name) {
+  if (!name.is_string()) return 0;
+  for (const TypeName& type : kTypeNames)
+    if (name.get_ref<const std::string&>() == type.name) return type.bits;
+  return 0;
+}
+
+void insert_sorted(std::vector<const Json*>& list, const Json* item) {
+  const auto it = std::ranges::lower_bound(list, item);
+  if (it == list.end() || *it != item) list.insert(it, item);
+}
+
+}  // namespace
+
+Claim SchemaCompiler::with(const Claim& claim, const Json* schema, const Json* choice) {
+  Claim made = claim;
+  insert_sorted(made.schemas, schema);
+  if (choice != nullptr) insert_sorted(made.chosen, choice);
+  return made;
+}
+
+std::string SchemaCompiler::pointer_to(const Json* part) const {
+  struct Step {
+    const Json* value;
+    std::string pointer;
+  };
+  std::vector<Step> open = {{&root_, ""}};
+  while (!open.empty()) {
+    const Step step = std::move(open.back());
+    open.pop_back();
+    if (step.value == part) return step.pointer;
+    if (!step.value->is_structured()) continue;
+    for (const auto& item : step.value->items()) {
+      std::string name;
+      for (const char c : item.key()) name += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+      open.push_back({&item.value(), step.pointer + "/" + name});
+    }
+  }
+  return "";
+}
+
+Result<const Json*> SchemaCompiler::resolve(const Json& schema, const std::string& reference) {
+  if (!reference.starts_with('#'))
+    return refuse(&schema, "$ref", "\"{}\" is not in this schema; only references that begin with # are followed",
+                  reference.substr(0, 80));
+  const Json* at = &root_;
+  std::string_view rest = std::string_view(reference).substr(1);
+  if (!rest.empty() && !rest.starts_with('/'))
+    return refuse(&schema, "$ref", "\"{}\": references to anchors are not followed", reference.substr(0, 80));
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view part = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(part.size());
+    std::string name;
+    for (std::size_t i = 0; i < part.size(); ++i) {
+      const auto hex = [](char c) {
+        return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+      };
+      if (part[i] == '~' && i + 1 < part.size()) {
+        name += part[++i] == '1' ? '/' : '~';
+      } else if (part[i] == '%' && i + 2 < part.size() && hex(part[i + 1]) >= 0 && hex(part[i + 2]) >= 0) {
+        name += static_cast<char>(hex(part[i + 1]) * 16 + hex(part[i + 2]));
+        i += 2;
+      } else {
+        name += part[i];
+      }
+    }
+    const Json* next = nullptr;
+    if (at->is_object()) {
+      next = find(*at, name.c_str());
+    } else if (at->is_array() && !name.empty() && name.size() < 8 &&
+               name.find_first_not_of("0123456789") == std::string::npos) {
+      const auto i = static_cast<std::size_t>(std::stoul(name));
+      if (i < at->size()) next = &(*at)[i];
+    }
+    if (next == nullptr) return refuse(&schema, "$ref", "\"{}\" leads nowhere", reference.substr(0, 80));
+    at = next;
+    if (const Json* id = find(*at, "$id"); id != nullptr && id->is_string())
+      return refuse(&schema, "$ref", "\"{}\" leads through a schema with an $id of its own", reference.substr(0, 80));
+  }
+  if (!at->is_object() && !at->is_boolean())
+    return refuse(&schema, "$ref", "\"{}\" is no schema", reference.substr(0, 80));
+  return at;
+}
+
+// A schema that means itself, by $ref and what holds in place, has no meaning.
+Status SchemaCompiler::check_no_cycle(const Json* schema) {
+  struct Step {
+    const Json* schema;
+    std::vector<const Json*> next;
+  };
+  const auto step_of = [this](const Json* s) -> Result<Step> {
+    Step step{s, {}};
+    if (!s->is_object()) return step;
+    if (const Json* ref = find(*s, "$ref"); ref != nullptr && ref->is_string()) {
+      ZRT_TRY(const Json* target, resolve(*s, ref->get_ref<const std::string&>()));
+      step.next.push_back(target);
+    }
+    for (const char* keyword : {"allOf", "anyOf", "oneOf"}) {
+      if (const Json* list = find(*s, keyword); list != nullptr && list->is_array())
+        for (const Json& branch : *list) step.next.push_back(&branch);
+    }
+    work_.use(1 + step.next.size());
+    return step;
+  };
+  if (acyclic_.contains(schema)) return {};
+  std::set<const Json*> on_path = {schema};
+  std::vector<Step> path;
+  ZRT_TRY(path.emplace_back(), step_of(schema));
+  while (!path.empty()) {
+    ZRT_CHECK_OK(work_.check("work on a schema"));
+    if (path.back().next.empty()) {
+      acyclic_.insert(path.back().schema);
+      on_path.erase(path.back().schema);
+      path.pop_back();
+      continue;
+    }
+    const Json* next = path.back().next.back();
+    path.back().next.pop_back();
+    if (on_path.contains(next)) return refuse(next, "", "this schema refers to itself");
+    if (acyclic_.contains(next)) continue;
+    on_path.insert(next);
+    ZRT_TRY(auto step, step_of(next));
+    path.push_back(std::move(step));
+  }
+  return {};
+}
+
+Result<Shape> SchemaCompiler::shape_of(const Claim& claim) {
+  Shape shape;
+  std::vector<const Json*> todo = claim.schemas;
+  std::ranges::reverse(todo);
+  std::set<const Json*> met;
+  while (!todo.empty()) {
+    const Json* schema = todo.back();
+    todo.pop_back();
+    if (!met.insert(schema).second) continue;
+    work_.use(1);
+    ZRT_CHECK_OK(work_.check("work on a schema"));
+    if (schema->is_boolean()) {
+      if (!schema->get<bool>()) shape.types = 0;
+      continue;
+    }
+    if (!schema->is_object()) return refuse(schema, "", "a schema is an object, true or false");
+    ZRT_CHECK_OK(check_no_cycle(schema));
+    ZRT_CHECK_OK(read_keywords(*schema, shape, todo, claim));
+    shape.schemas.push_back(schema);
+  }
+  return shape;
+}
+
+Status SchemaCompiler::read_keywords(const Json& schema, Shape& shape, std::vector<const Json*>& todo,
+                                     const Claim& claim) {
+  for (const auto& [keyword, value] : schema.items()) {
+    work_.use(1);
+    switch (use_of(keyword)) {
+      case KeywordUse::kAnnotation: continue;
+      case KeywordUse::kRefused: return refuse(&value, "", "this keyword is not enforced");
+      case KeywordUse::kUnknown: return refuse(&value, "", "no keyword of JSON Schema has this name");
+      case KeywordUse::kEnforced: break;
+    }
+    if (keyword == "type") {
+      std::uint8_t types = 0;
+      const bool is_list = value.is_array();
+      for (std::size_t i = 0; i < (is_list ? value.size() : 1); ++i) {
+        const std::uint8_t bits = type_bits(is_list ? value[i] : value);
+        if (bits == 0) return refuse(&value, "", "no such type");
+        types |= bits;
+      }
+      shape.types &= types;
+    } else if (keyword == "const") {
+      shape.values.push_back(&value);
+      shape.has_values = true;
+    } else if (keyword == "enum") {
+      if (!value.is_array()) return refuse(&value, "", "a list is wanted");
+      shape.values.push_back(&value);
+      shape.has_values = true;
+    } else if (keyword == "$ref") {
+      if (!value.is_string()) return refuse(&value, "", "a string is wanted");
+      ZRT_TRY(const Json* target, resolve(schema, value.get_ref<const std::string&>()));
+      todo.push_back(target);
+    } else if (keyword == "$id") {
+      if (&schema != &root_) return refuse(&value, "", "$id is known in the root alone");
+    } else if (keyword == "$schema") {
+      if (!value.is_string() || value.get_ref<const std::string&>().find("://json-schema.org/") == std::string::npos)
+        return refuse(&value, "", "only the dialects of json-schema.org are known");
+    } else if (keyword == "allOf" || keyword == "anyOf" || keyword == "oneOf") {
+      if (!value.is_array() || value.empty()) return refuse(&value, "", "a list of schemas is wanted");
+      if (keyword == "allOf") {
+        for (std::size_t i = value.size(); i-- > 0;) todo.push_back(&value[i]);
+      } else if (!std::ranges::binary_search(claim.chosen, &value) && shape.choice == nullptr) {
+        if (keyword == "oneOf") ZRT_CHECK_OK(check_disjoint(value));
+        shape.choice = &value;
+      }
+    }
+  }
+  return {};
+}
+
+Result<std::optional<std::uint32_t>> SchemaCompiler::count_of(const Json& schema, const char* keyword) {
+  const Json* value = find(schema, keyword);
+  if (value == nullptr) return std::nullopt;
+  const bool is_number =
+      value->is_number() && value->get<double>() >= 0 && plain_digits(*value).find('.') == std::string::npos;
+  if (!is_number) return refuse(value, "", "a whole number from 0 on is wanted");
+  if (value->get<double>() > limits_.max_repeat) {
+    // An upper bound beyond the limit would be dropped silently, so it is an error too.
+    return too_complex(fmt::format("{}: repeats", pointer_to(value)),
+                       static_cast<std::uint64_t>(std::min(value->get<double>(), 9e18)), limits_.max_repeat);
+  }
+  return static_cast<std::uint32_t>(value->get<double>());
+}
+
+const std::map<std::string_view, const Json*>& SchemaCompiler::properties_of(const Json& schema) {
+  auto& made = properties_[&schema];
+  const Json* properties = find(schema, "properties");
+  if (made.empty() && properties != nullptr && properties->is_object())
+    for (const auto& [name, value] : properties->get_ref<const Json::object_t&>()) made.emplace(name, &value);
+  return made;
+}
+
+}  // namespace zinc_rt::grammar

@@ -1,0 +1,69 @@
+// Which tokens a lexer state allows, found by walking the vocabulary's tree, and kept.
+// Thread rule: one thread at a time (Learned's lock).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/lexer.h"
+#include "grammar/limits.h"
+#include "grammar/vocabulary.h"
+
+namespace zinc_rt::grammar {
+
+// The tokens whose bytes all belong to the lexemes of one state, and the places in the tree where a lexeme ends and
+// tokens go on: there the parse decides.
+struct TokenSet {
+  const std::vector<std::uint32_t>* plain = nullptr;  // the vocabulary's plain tokens that are all in; or none
+  std::vector<std::uint32_t> words;                   // a bit a token; empty: `tokens` has them
+  std::vector<std::int32_t> tokens;
+  struct Exits {
+    std::uint32_t lexemes;             // a list of the lexer
+    std::vector<std::uint32_t> nodes;  // those with nodes below
+  };
+  std::vector<Exits> exits;
+  // Lists of lexemes that end within plain tokens. Where a text goes on behind one of them, the set by nodes is wanted.
+  std::vector<std::uint32_t> ended_in_plain;
+  std::uint64_t work = 0;  // what finding it took, counted for each who asks
+};
+
+class TokenSets {
+ public:
+  enum class Way : std::uint8_t {
+    kPlain,  // plain tokens at once, where the state allows it
+    kNodes,  // every token by the tree's nodes
+  };
+
+  explicit TokenSets(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  // Begins a walk of the lexer. Once the fuel is spent, what it returns may lack tokens. The reference holds until the
+  // next call and until clear().
+  const TokenSet& of(std::uint32_t state, Way way, Lexer& lexer, Fuel& fuel);
+  void clear() {
+    sets_.clear();
+    n_bytes_ = 0;
+  }
+  std::size_t n_bytes() const { return n_bytes_; }
+
+ private:
+  // Nodes with only plain tokens of groups below n_decided are left out. False: the fuel did not last.
+  bool walk(std::uint32_t state, std::uint8_t n_decided, TokenSet& set, Lexer& lexer, const Fuel& fuel);
+
+  const Vocabulary& vocabulary_;
+  std::unordered_map<std::uint64_t, TokenSet> sets_;
+  std::size_t n_bytes_ = 0;
+  std::vector<std::uint32_t> states_;  // of the walk: by depth
+  TokenSet part_;                      // a set whose walk was broken off
+};
+
+inline void add_to(const TokenSet& set, std::span<std::uint32_t> mask) {
+  if (set.plain != nullptr)
+    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] |= (*set.plain)[i];
+  for (std::size_t i = 0; i < set.words.size(); ++i) mask[i] |= set.words[i];
+  for (const std::int32_t token : set.tokens)
+    mask[static_cast<std::size_t>(token) / 32] |= std::uint32_t{1} << (token % 32);
+}
+
+}  // namespace zinc_rt::grammar
