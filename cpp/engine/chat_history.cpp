@@ -1,0 +1,128 @@
+#include "engine/chat_history.h"
+
+#include <xxhash.h>
+
+#include <string>
+
+namespace zinc_rt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kBrokenArguments = "text";  // the key of arguments that are no object
+
+std::string dump(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// The function of a call; null: it has not the form of the API.
+Json* function_of(Json& call) {
+  if (!call.is_object()) return nullptr;
+  const auto function = call.find("function");
+  return function != call.end() && function->is_object() && function->contains("name") ? &*function : nullptr;
+}
+
+Json as_object(const Json& arguments) {
+  if (arguments.is_object()) return arguments;
+  if (arguments.is_null()) return Json::object();
+  if (arguments.is_string()) {
+    const auto& text = arguments.get_ref<const std::string&>();
+    auto parsed = Json::parse(text, nullptr, false);
+    if (parsed.is_object()) return parsed;
+    if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Json::object();
+  }
+  return Json{{kBrokenArguments, arguments}};
+}
+
+std::string short_id(const std::string& id) {
+  constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  if (id.size() == 9 && id.find_first_not_of(kLetters) == std::string::npos) return id;
+  auto hash = XXH3_64bits(id.data(), id.size());
+  std::string out(9, '0');
+  for (char& c : out) c = kLetters[hash % kLetters.size()], hash /= kLetters.size();
+  return out;
+}
+
+void shorten(Json& object, const char* name) {
+  if (const auto id = object.find(name); id != object.end() && id->is_string()) *id = short_id(id->get<std::string>());
+}
+
+bool has_role(const Json& message, std::string_view role) {
+  const auto found = message.find("role");
+  return found != message.end() && found->is_string() && found->get_ref<const std::string&>() == role;
+}
+
+void append_text(Json& message, std::string text) {
+  auto& content = message["content"];
+  if (!content.is_string()) content = "";
+  auto& own = content.get_ref<std::string&>();
+  if (!own.empty() && !text.empty()) own += "\n";
+  own += text;
+}
+
+// Writes the calls of a message into its text.
+void write_calls(Json& message, const output::CallFormat& format) {
+  const auto& opening = format.openings[0];
+  std::string text, calls;
+  for (Json& call : message["tool_calls"]) {
+    const Json* function = function_of(call);
+    if (function == nullptr) continue;
+    auto one =
+        output::call_text(format, dump((*function)["name"]), dump(as_object(function->value("arguments", Json()))));
+    if (!format.is_list) one = std::string(opening.marker) + one + std::string(opening.close);
+    calls += (calls.empty() ? "" : std::string(format.separator)) + one;
+  }
+  if (calls.empty()) return;
+  if (format.is_list)
+    text = std::string(opening.marker) + "[" + calls + "]" + std::string(opening.close);
+  else
+    text = std::move(calls);
+  append_text(message, std::move(text));
+  message.erase("tool_calls");
+}
+
+std::string described(const Json& tools) {
+  std::string text =
+      "# Tools\n\nYou can call these functions. Each line between <tools> and </tools> describes one:\n<tools>\n";
+  for (const Json& tool : tools) text += dump(tool) + "\n";
+  return text +
+         "</tools>\n\nTo call a function, write its name and its arguments as one JSON object between <tool_call> and "
+         "</tool_call>:\n<tool_call>\n{\"name\": \"<name of the function>\", \"arguments\": {<its arguments>}}\n"
+         "</tool_call>\nThe result comes between <tool_response> and </tool_response>.";
+}
+
+}  // namespace
+
+void fit_history(Json& messages, const Json* tools, const output::TemplateTraits& traits, std::string_view own_tools) {
+  const bool is_own = !own_tools.empty() && !traits.shows_tools;
+  const auto* format = is_own ? output::find_call_format(own_tools) : traits.calls;
+  for (Json& message : messages) {
+    if (!message.is_object()) continue;
+    if (format != nullptr && format->has_short_ids) shorten(message, "tool_call_id");
+    const auto calls = message.find("tool_calls");
+    if (calls != message.end() && calls->is_array()) {
+      for (Json& call : *calls) {
+        Json* function = function_of(call);
+        if (function == nullptr) continue;
+        auto object = as_object(function->value("arguments", Json()));
+        (*function)["arguments"] = traits.takes_objects || is_own ? std::move(object) : Json(dump(object));
+        if (format != nullptr && format->has_short_ids) shorten(call, "id");
+      }
+      const bool is_left_out = is_own || (traits.shows_tools && !traits.writes_calls);
+      if (is_left_out && format != nullptr && !format->body.empty()) write_calls(message, *format);
+    }
+    if (is_own && has_role(message, "tool") && message.contains("content") && message["content"].is_string()) {
+      message["content"] = "<tool_response>\n" + message["content"].get<std::string>() + "\n</tool_response>";
+      message["role"] = "user";
+      message.erase("tool_call_id");
+    }
+  }
+  if (!is_own || tools == nullptr || !tools->is_array() || tools->empty()) return;
+  const bool has_system = !messages.empty() && messages[0].is_object() && has_role(messages[0], "system");
+  if (!has_system) messages.insert(messages.begin(), Json{{"role", "system"}, {"content", ""}});
+  Json& system = messages[0];
+  const auto own = system["content"].is_string() ? system["content"].get<std::string>() : std::string();
+  system["content"] = own.empty() ? described(*tools) : own + "\n\n" + described(*tools);
+}
+
+}  // namespace zinc_rt

@@ -1,0 +1,221 @@
+#include "engine/output_grammar.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace zinc_rt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using grammar::Builder;
+using Symbol = Builder::Symbol;
+using Kind = OutputFormat::Kind;
+
+struct Tool {
+  std::string name, schema;  // name: as JSON
+  bool is_strict = false;
+};
+
+std::vector<Tool> tools_of(std::string_view text) {
+  std::vector<Tool> out;
+  const auto list = Json::parse(text, nullptr, false);
+  if (!list.is_array()) return out;
+  for (const auto& one : list) {
+    if (!one.is_object() || !one.contains("function") || !one["function"].is_object()) continue;
+    const Json& function = one["function"];
+    if (!function.contains("name") || !function["name"].is_string()) continue;
+    const auto schema = function.value("parameters", Json());
+    out.push_back(
+        {function["name"].dump(-1, ' ', false, Json::error_handler_t::replace),
+         schema.is_object() ? schema.dump(-1, ' ', false, Json::error_handler_t::replace) : R"({"type":"object"})",
+         function.value("strict", Json()) == true});
+  }
+  return out;
+}
+
+std::unexpected<Error> refuse(const std::string& message) {
+  return fail(StatusCode::kInvalidArgument, "[request] {}", message);
+}
+
+class Maker {
+ public:
+  explicit Maker(const GrammarInput& input) : input_(input), format_(input.formats.calls()) {}
+
+  Result<grammar::Grammar> make() {
+    const auto& wanted = input_.request.output_format;
+    const bool must_call = input_.request.tool_choice != ToolChoice::kAuto;
+    if (must_call || wanted.kind == Kind::kText) {
+      if (wanted.kind != Kind::kText)
+        return refuse("an output format and a tool choice that demands calls are both given, at most one allowed");
+      ZRT_TRY(const auto calls, must_call ? forced_calls() : strict_calls());
+      return behind_reasoning(calls);
+    }
+    if (wanted.kind == Kind::kGbnf) {
+      if (input_.opens_reasoning)
+        return refuse("a grammar cannot be given where the template opens the reasoning; turn thinking off");
+      return grammar::compile({grammar::SourceKind::kGbnf, wanted.text, {}});
+    }
+    ZRT_TRY(const auto text, text_of(wanted));
+    return behind_reasoning(text);
+  }
+
+ private:
+  Result<Symbol> text_of(const OutputFormat& wanted) {
+    switch (wanted.kind) {
+      case Kind::kJsonSchema: return builder_.json(wanted.text);
+      case Kind::kRegex: return builder_.regex(wanted.text);
+      case Kind::kChoice:
+        if (wanted.choices.empty()) return refuse("an output format of choices has none, at least 1 wanted");
+        return builder_.choice(wanted.choices);
+      default: return builder_.json_object();
+    }
+  }
+
+  grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
+
+  // The reasoning is free; the model may also begin with one where its marker is a token.
+  Result<grammar::Grammar> behind_reasoning(Symbol rest) {
+    const auto* reasoning = input_.formats.reasoning();
+    const auto open = marker(reasoning->open), close = marker(reasoning->close);
+    if (input_.request.parse_output && (input_.opens_reasoning || open.token)) {
+      const std::string without[] = {close.text};
+      ZRT_TRY(const auto spaces, builder_.regex("[ \\n\\r\\t]{0,8}"));
+      auto thought = builder_.sequence({builder_.free_text(without), builder_.marker(close), spaces});
+      if (!input_.opens_reasoning) thought = builder_.optional(builder_.sequence({builder_.marker(open), thought}));
+      rest = builder_.sequence({thought, rest});
+    }
+    return builder_.finish(rest);
+  }
+
+  Result<Symbol> call(const Tool& tool) {
+    // The schema of a tool that is not strict binds as far as it is supported.
+    auto arguments = builder_.json(tool.schema);
+    if (!arguments) {
+      if (tool.is_strict) {
+        auto error = arguments.error();
+        error.message = fmt::format("[request] the parameters of tool {}: {}", tool.name, error.message);
+        return std::unexpected(std::move(error));
+      }
+      arguments = builder_.json_object();
+    }
+    if (!arguments) return arguments;
+    constexpr std::string_view kHole = "\x01";  // which no name has: control characters are escaped in JSON
+    const auto text = output::call_text(*format_, tool.name, kHole);
+    const auto at = text.find(kHole);
+    return builder_.sequence({builder_.text(text.substr(0, at)), *arguments, builder_.text(text.substr(at + 1))});
+  }
+
+  // What stands between the markers: one call, or a list of them.
+  Result<Symbol> content(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
+    std::vector<Symbol> calls;
+    for (const auto& tool : tools) {
+      ZRT_TRY(const auto one, call(tool));
+      calls.push_back(one);
+    }
+    auto any = builder_.alternatives(std::move(calls));
+    if (!format_->is_list) return any;
+    any = builder_.repeat(any, 1, most, builder_.text(format_->separator));
+    return builder_.sequence({builder_.text("["), any, builder_.text("]")});
+  }
+
+  std::optional<std::uint32_t> most_calls() const {
+    const auto n = input_.request.max_tool_calls;
+    return n == 0 ? std::nullopt : std::optional(n);
+  }
+
+  Result<Symbol> forced_calls() {
+    auto tools = tools_of(input_.tools);
+    if (tools.empty()) return refuse("a tool choice demands a call, and there are no tools");
+    auto most = most_calls();
+    if (input_.request.tool_choice == ToolChoice::kNamed) {
+      const auto name = Json(input_.request.named_tool).dump(-1, ' ', false, Json::error_handler_t::replace);
+      std::erase_if(tools, [&](const Tool& tool) { return tool.name != name; });
+      if (tools.empty()) return refuse(fmt::format("the tool choice names {}, which is none of the tools", name));
+      most = 1;
+    }
+    if (format_ == nullptr || format_->body.empty())
+      return refuse(fmt::format("calls cannot be forced from this model: its format of calls is {}",
+                                format_ == nullptr ? "not known" : format_->name));
+    const auto& opening = format_->openings[0];
+    ZRT_TRY(auto calls, content(tools, most));
+    std::vector<Symbol> parts;
+    if (!opening.marker.empty()) parts.push_back(builder_.marker(marker(opening.marker)));
+    parts.push_back(calls);
+    if (!opening.close.empty()) parts.push_back(builder_.marker({std::string(opening.close), {}}));
+    calls = builder_.sequence(std::move(parts));
+    if (!format_->is_list) calls = builder_.repeat(calls, 1, most, builder_.text(format_->separator));
+    return calls;
+  }
+
+  // Free text, in which a call of a strict tool is bound, and one of another is any JSON object.
+  Result<Symbol> strict_calls() {
+    const auto& opening = format_->openings[0];
+    ZRT_TRY(const auto calls, content(tools_of(input_.tools), most_calls()));
+    grammar::Marker close;
+    if (!opening.close.empty()) close = {std::string(opening.close), {}};
+    Builder::TaggedText text;
+    text.tags.push_back({marker(opening.marker), calls, close});
+    return builder_.tagged_text(text);
+  }
+
+  const GrammarInput& input_;
+  const output::CallFormat* format_;
+  Builder builder_;
+};
+
+bool has_strict(const GrammarInput& input) {
+  const auto* format = input.formats.calls();
+  const bool is_bound = format != nullptr && !format->body.empty() && !format->openings[0].marker.empty();
+  if (!input.request.parse_output || input.request.ignore_eos || !is_bound || !input.tools.contains("strict"))
+    return false;
+  const auto list = tools_of(input.tools);
+  return std::ranges::any_of(list, &Tool::is_strict);
+}
+
+}  // namespace
+
+bool wants_grammar(const GrammarInput& input) {
+  const Request& r = input.request;
+  return r.output_format.kind != Kind::kText || r.tool_choice != ToolChoice::kAuto || has_strict(input);
+}
+
+std::string grammar_key(const GrammarInput& input) {
+  const auto& r = input.request;
+  std::string key =
+      fmt::format("{} {} {} {} {}:", static_cast<int>(r.output_format.kind), static_cast<int>(r.tool_choice),
+                  r.max_tool_calls, input.opens_reasoning, r.output_format.text.size());
+  key += r.output_format.text;
+  for (const auto& choice : r.output_format.choices) key += fmt::format("{}:{}", choice.size(), choice);
+  return key + fmt::format("{}:{}", r.named_tool.size(), r.named_tool) + std::string(input.tools);
+}
+
+Result<grammar::Grammar> make_grammar(const GrammarInput& input) {
+  return Maker(input).make();
+}
+
+std::optional<OutputGrammar> GrammarCache::find(std::uint32_t tenant, const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  auto& list = by_tenant_[tenant];
+  const auto it = std::ranges::find(list, key, &Entry::key);
+  if (it == list.end()) return std::nullopt;
+  list.splice(list.begin(), list, it);
+  return it->grammar;
+}
+
+void GrammarCache::add(std::uint32_t tenant, const std::string& key, const OutputGrammar& grammar) {
+  const std::lock_guard lock(mutex_);
+  auto& list = by_tenant_[tenant];
+  list.push_front({key, grammar});
+  std::size_t bytes = 0;
+  for (auto it = list.begin(); it != list.end(); ++it) {
+    bytes += it->key.size() + it->grammar.grammar.n_bytes();
+    if (bytes > kBytes && it != list.begin()) {
+      list.erase(it, list.end());
+      break;
+    }
+  }
+}
+
+}  // namespace zinc_rt

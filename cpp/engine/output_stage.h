@@ -1,0 +1,56 @@
+// From the tokens of a choice to what its reader gets: text, or with Request::parse_output its parts, cut at the first
+// stop string. Thread rule: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/mask_pace.h"
+#include "engine/model.h"
+#include "engine/stop_matcher.h"
+#include "output/parser.h"
+#include "tokenizer/detokenizer.h"
+#include "zinc_rt/request.h"
+
+namespace zinc_rt {
+
+// A prompt as tokens, and what of it the answer's reader has to know.
+struct Prompt {
+  std::vector<std::int32_t> ids;
+  bool opens_reasoning = false;                           // it ends within the reasoning
+  std::shared_ptr<const output::ToolTypes> tools;         // null: none were given
+  std::optional<OutputGrammar> grammar;                   // of the answer; nothing: it is free
+  std::shared_ptr<const grammar::Vocabulary> vocabulary;  // where there is a grammar
+};
+
+class OutputStage {
+ public:
+  OutputStage(const Model& model, const Request& request, const Prompt& prompt);
+
+  // What is decided with this token. Stop strings are looked for if the text is long enough by now.
+  std::vector<OutputPiece> push(std::int32_t id, bool looks_for_stops);
+  // No token follows: the text that was held back.
+  std::vector<OutputPiece> finish();
+  // A stop string came, or the last call that is allowed has ended.
+  bool stopped() const { return stops_.stopped() || has_all_calls_; }
+  const std::string& stop_string() const { return stops_.found(); }
+  bool is_in_reasoning() const { return parser_ != nullptr && parser_->is_in_reasoning(); }
+
+ private:
+  // At the last call that is allowed, and with at_stops at stop strings.
+  std::vector<OutputPiece> cut(std::vector<OutputPiece> pieces, bool at_stops);
+  void flush_held(std::vector<OutputPiece>& out);
+
+  const Tokenizer& tokenizer_;
+  Detokenizer detokenizer_;
+  StopMatcher stops_;
+  PieceKind held_kind_ = PieceKind::kText;  // of the text that stops_ holds back
+  std::unique_ptr<output::Parser> parser_;  // null: all is text
+  std::uint32_t n_calls_ = 0, max_calls_;
+  bool has_all_calls_ = false;
+};
+
+}  // namespace zinc_rt

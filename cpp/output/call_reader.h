@@ -1,0 +1,100 @@
+// Reads the calls behind an opening marker, as their text comes in pieces. One class a syntax (output/format.h).
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "output/format.h"
+#include "output/tool_types.h"
+
+namespace zinc_rt::output {
+
+// Where the parts of calls go.
+class CallSink {
+ public:
+  virtual ~CallSink() = default;
+  virtual void begin(std::string name) = 0;
+  virtual void arguments(std::string_view piece) = 0;
+  virtual void end() = 0;
+};
+
+class CallReader {
+ public:
+  explicit CallReader(CallSink& sink) : sink_(sink) {}
+  virtual ~CallReader() = default;
+
+  // Takes more text. What it cannot decide yet is held.
+  void push(std::string_view text);
+  // No more text comes. Text that was held inside a call goes to the call, which stays open.
+  void finish();
+
+  // kFailed: it is no call. Nothing of it was passed on if no call had begun: rest() is all that came. Else, and with
+  // kDone, rest() is what came behind the last call.
+  enum class State : std::uint8_t { kOpen, kDone, kFailed };
+  State state() const { return state_; }
+  std::string_view rest() const { return held_; }
+  bool has_begun() const { return n_begun_ > 0; }
+
+ protected:
+  // Reads on in held_, and takes away what is decided. False: nothing can be decided now.
+  virtual bool step() = 0;
+  // What to do with held_ at the end, inside of a call.
+  virtual void flush() {}
+
+  void begin(std::string name);
+  void end();
+  void done() { state_ = State::kDone; }
+  // It is no call: all that came since the last call's end is text. An open call ends where it is.
+  void failed();
+  void skip_spaces();
+  void drop(std::size_t n) { taken_.append(held_, 0, n), held_.erase(0, n); }
+  // Drops `text` if held_ begins with it.
+  bool take(std::string_view text);
+  // Whether held_ may become a text that begins with `text`.
+  bool may_become(std::string_view text) const { return held_.size() < text.size() && text.starts_with(held_); }
+
+  CallSink& sink_;
+  std::string held_;
+
+ private:
+  std::string taken_;  // since the last call's end, while no call is open
+  bool is_open_ = false;
+  State state_ = State::kOpen;
+  std::size_t n_begun_ = 0;
+};
+
+// Passes on one JSON value as it is written, piece by piece.
+class JsonCopy {
+ public:
+  // How many bytes of `text` belong to the value.
+  std::size_t push(std::string_view text);
+  bool is_done() const { return is_done_; }
+  void restart() { *this = JsonCopy(); }
+
+ private:
+  int depth_ = 0;
+  bool in_string_ = false, is_escaped_ = false, has_begun_ = false, is_done_ = false;
+};
+
+struct ReaderOptions {
+  const CallFormat* format = nullptr;
+  const Opening* opening = nullptr;
+  const ToolTypes* tools = nullptr;
+  bool only_known_names = false;  // a call of another name is text
+};
+std::unique_ptr<CallReader> make_json_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_bare_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_named_reader(const ReaderOptions& options, CallSink& sink);
+std::unique_ptr<CallReader> make_reader(const ReaderOptions& options, CallSink& sink);
+
+// Names and keys longer than this are no names: what is held to find their end stays short.
+inline constexpr std::size_t kMaxNameBytes = 1024;
+inline constexpr std::string_view kSpaces = " \t\r\n";
+// The length of the longest end of `text` that `marker` begins with, less than all of it.
+std::size_t overlap(std::string_view text, std::string_view marker);
+
+}  // namespace zinc_rt::output

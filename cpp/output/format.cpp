@@ -1,0 +1,170 @@
+#include "output/format.h"
+
+#include <algorithm>
+
+namespace zinc_rt::output {
+namespace {
+
+// As the models' own templates write calls: Qwen2.5, Qwen3, Hermes, Granite 4 (hermes); Qwen3-Coder, Qwen3.5, Nemotron 3
+// (tags); and so on. docs/agents.md lists the models.
+constexpr Opening kHermes[] = {{"<tool_call>", Syntax::kJson, "</tool_call>"}};
+constexpr Opening kTags[] = {{"<tool_call>", Syntax::kTags, "</tool_call>"},
+                             {"<function=", Syntax::kTags, "</tool_call>", true}};
+// The first opening is the one that is written.
+constexpr Opening kLlama[] = {{"", Syntax::kJson}, {"<|python_tag|>", Syntax::kJson}};
+constexpr Opening kMistralList[] = {{"[TOOL_CALLS]", Syntax::kJson}};
+constexpr Opening kMistralNamed[] = {{"[TOOL_CALLS]", Syntax::kNamed}};
+constexpr Opening kGemma[] = {{"<|tool_call>", Syntax::kBare, "<tool_call|>"}};
+constexpr Opening kFunctionGemma[] = {{"<start_function_call>", Syntax::kBare, "<end_function_call>"}};
+constexpr Opening kGranite[] = {{"<|tool_call|>", Syntax::kJson}, {"<tool_call>", Syntax::kJson}};
+constexpr Opening kPhi[] = {{"<|tool_call|>", Syntax::kJson, "<|/tool_call|>"}, {"functools", Syntax::kJson}};
+constexpr Opening kDeepSeek[] = {{"<｜tool▁call▁begin｜>", Syntax::kNamed, "<｜tool▁call▁end｜>"}};
+constexpr std::string_view kDeepSeekDropped[] = {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"};
+constexpr Opening kInvoke[] = {{"<｜DSML｜function_calls>", Syntax::kInvoke, "</｜DSML｜function_calls>"}};
+
+constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {arguments}}";
+
+// The first row whose sign a template's text has is the template's own.
+constexpr CallFormat kCalls[] = {
+    {.name = "tags", .openings = kTags, .in_calls = "<function=zrt_probe_name>"},
+    {.name = "gemma", .openings = kGemma, .mark = "<|\"|>", .in_calls = "<|tool_call>call:zrt_probe_name{"},
+    {.name = "functiongemma",
+     .openings = kFunctionGemma,
+     .mark = "<escape>",
+     .in_calls = "<start_function_call>call:zrt_probe_name{"},
+    {.name = "mistral_args",
+     .openings = kMistralNamed,
+     .mark = "[ARGS]",
+     .has_short_ids = true,
+     .in_calls = "[TOOL_CALLS]zrt_probe_name",
+     .body = "{bare}[ARGS]{arguments}"},
+    {.name = "mistral",
+     .openings = kMistralList,
+     .has_short_ids = true,
+     .in_calls = "[TOOL_CALLS]",
+     .body = kObject,
+     .is_list = true,
+     .separator = ", "},
+    {.name = "dsml", .openings = kInvoke, .mark = "｜DSML｜", .in_calls = "<｜DSML｜invoke name=\"zrt_probe_name\""},
+    {.name = "deepseek",
+     .openings = kDeepSeek,
+     .mark = "<｜tool▁sep｜>",
+     .dropped = kDeepSeekDropped,
+     .in_calls = "<｜tool▁sep｜>"},
+    {.name = "hermes",
+     .openings = kHermes,
+     .in_calls = "<tool_call>",
+     .in_instructions = "<tool_call>",
+     .body = "\n{\"name\": {name}, \"arguments\": {arguments}}\n",
+     .separator = "\n"},
+    {.name = "granite",
+     .openings = kGranite,
+     .in_calls = "<|tool_call|>[{\"name\": \"zrt_probe_name\", \"arguments\"",
+     .in_instructions = "<|tool_call|>",
+     .body = kObject,
+     .is_list = true,
+     .separator = ", "},
+    {.name = "phi",
+     .openings = kPhi,
+     .in_calls = "<|tool_call|>",
+     .in_instructions = "functools",
+     .body = kObject,
+     .is_list = true,
+     .separator = ", "},
+    {.name = "llama",
+     .openings = kLlama,
+     .in_calls = "{\"name\": \"zrt_probe_name\", \"parameters\":",
+     .body = "{\"name\": {name}, \"parameters\": {arguments}}",
+     .separator = "; "},
+};
+
+constexpr ReasoningFormat kReasoning[] = {
+    {"think", "<think>", "</think>"},
+    {"mistral", "[THINK]", "[/THINK]"},
+    {"gemma", "<|channel>", "<channel|>", "thought\n"},
+};
+
+constexpr const char* kProbeTools =
+    R"([{"type":"function","function":{"name":"zrt_probe_name","description":"zrt probe","parameters":{"type":"object","properties":{"zrt_probe_key":{"type":"string","description":"k"}},"required":["zrt_probe_key"]}}}])";
+constexpr const char* kAsk = R"([{"role":"user","content":"zrt question"}])";
+
+// A question, an answer with a call, the tool's result.
+std::string conversation(bool with_call, bool as_text) {
+  std::string out = R"([{"role":"user","content":"zrt question"},{"role":"assistant","content":"")";
+  if (with_call) {
+    out += R"(,"tool_calls":[{"id":"zrtcall01","type":"function","function":{"name":"zrt_probe_name","arguments":)";
+    out += as_text ? R"("{\"zrt_probe_key\": \"zrt value\"}")" : R"({"zrt_probe_key":"zrt value"})";
+    out += "}}]";
+  }
+  return out + R"(},{"role":"tool","name":"zrt_probe_name","tool_call_id":"zrtcall01","content":"zrt result"}])";
+}
+
+const CallFormat* first_of(std::string_view text, std::string_view CallFormat::* sign) {
+  const auto it = std::ranges::find_if(
+      kCalls, [&](const CallFormat& f) { return !(f.*sign).empty() && text.find(f.*sign) != std::string_view::npos; });
+  return it == std::end(kCalls) ? nullptr : &*it;
+}
+
+}  // namespace
+
+std::span<const CallFormat> call_formats() {
+  return kCalls;
+}
+std::span<const ReasoningFormat> reasoning_formats() {
+  return kReasoning;
+}
+
+std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments) {
+  std::string out(format.body);
+  const auto replace = [&](std::string_view mark, std::string_view by) {
+    if (const auto at = out.find(mark); at != std::string::npos) out.replace(at, mark.size(), by);
+  };
+  // The arguments last: a name in them that looks like a mark stays.
+  replace("{name}", name);
+  if (name.size() >= 2) replace("{bare}", name.substr(1, name.size() - 2));
+  replace("{arguments}", arguments);
+  return out;
+}
+
+const CallFormat* find_call_format(std::string_view name) {
+  const auto it = std::ranges::find(kCalls, name, &CallFormat::name);
+  return it == std::end(kCalls) ? nullptr : &*it;
+}
+
+TemplateTraits probe_template(const Render& render) {
+  TemplateTraits traits;
+  const auto plain = render(kAsk, ""), with_tools = render(kAsk, kProbeTools);
+  traits.shows_tools = with_tools && with_tools->contains(kProbeName);
+  auto calls = render(conversation(true, false), kProbeTools);
+  if (!calls || !calls->contains("zrt value")) {
+    if (auto as_text = render(conversation(true, true), kProbeTools); as_text && as_text->contains("zrt value")) {
+      calls = std::move(as_text);
+      traits.takes_objects = false;
+    }
+  }
+  traits.writes_calls = calls && calls->contains("zrt value");
+  if (traits.writes_calls) {
+    // What its instructions say is there without the call, too, and is no sign.
+    std::string difference = *calls;
+    if (const auto without = render(conversation(false, false), kProbeTools)) {
+      const auto n = std::ranges::mismatch(*without, *calls).in2 - calls->begin();
+      // A few bytes before: a marker's first ones may be equal by chance.
+      difference = calls->substr(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, n - 24)));
+    }
+    traits.calls = first_of(difference, &CallFormat::in_calls);
+  }
+  if (traits.calls == nullptr && traits.shows_tools && !traits.writes_calls)
+    traits.calls = first_of(*with_tools, &CallFormat::in_instructions);
+  if (!traits.shows_tools) traits.calls = nullptr;
+  traits.reasoning = &kReasoning[0];
+  const auto thought = render(
+      R"([{"role":"user","content":"zrt question"},{"role":"assistant","content":"zrt answer","reasoning_content":"zrt thought","reasoning":"zrt thought"}])",
+      "");
+  for (const auto& row : kReasoning)
+    for (const auto& text : {plain, with_tools, calls, thought})
+      if (traits.reasoning == &kReasoning[0] && text && text->contains(row.open) && text->contains(row.close))
+        traits.reasoning = &row;
+  return traits;
+}
+
+}  // namespace zinc_rt::output

@@ -1,0 +1,79 @@
+// How models write reasoning and calls of tools: a table, and how a chat template tells which row is its own.
+// Thread rule: constants and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace zinc_rt::output {
+
+// How the text of a call is written.
+enum class Syntax : std::uint8_t {
+  kJson,    // {"name": "N", "arguments": {..}}, alone, one after another, or in a list
+  kTags,    // <function=N><parameter=K>V</parameter></function>
+  kInvoke,  // <invoke name="N"><parameter name="K" string="true">V</parameter></invoke>
+  kBare,    // call:N{key:<quote>text<quote>,n:3}
+  kNamed,   // N<separator>{..}
+};
+
+// A text behind which calls stand.
+struct Opening {
+  std::string_view marker;  // empty: calls may be the whole answer, from its first character on
+  Syntax syntax = Syntax::kJson;
+  std::string_view close = {};  // ends what the marker opened; empty: the calls end by themselves
+  bool in_body = false;         // the marker is the beginning of the call itself
+};
+
+struct CallFormat {
+  std::string_view name;
+  std::span<const Opening> openings;
+  // Of kBare, what encloses texts; of kInvoke, what stands in each tag before its name; of kNamed, what follows a name.
+  std::string_view mark = {};
+  // Dropped where they stand between calls.
+  std::span<const std::string_view> dropped = {};
+  bool has_short_ids = false;  // templates of these models refuse ids of other than 9 letters and digits
+  // What a template's text has if it writes a call of kProbeName in this format.
+  std::string_view in_calls = {};
+  // What its instructions have if it shows tools in this format, but writes no calls of the history.
+  std::string_view in_instructions = {};
+  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object.
+  // Empty: such calls are read, and never written or forced.
+  std::string_view body = {};
+  bool is_list = false;             // the calls are the items of one list
+  std::string_view separator = {};  // between calls
+};
+
+struct ReasoningFormat {
+  std::string_view name, open, close;
+  std::string_view head = {};  // dropped where it follows `open`
+};
+
+inline constexpr std::string_view kProbeName = "zrt_probe_name";
+
+std::span<const CallFormat> call_formats();
+std::span<const ReasoningFormat> reasoning_formats();
+// `body` with a name and arguments, both JSON.
+std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments);
+// Null: there is none of this name.
+const CallFormat* find_call_format(std::string_view name);
+
+// What a chat template turned out to do.
+struct TemplateTraits {
+  const CallFormat* calls = nullptr;  // null: it shows no tools, or its format of calls is not known
+  const ReasoningFormat* reasoning = nullptr;
+  bool shows_tools = false;   // it writes another text when there are tools
+  bool writes_calls = false;  // it writes the calls of an assistant's message
+  bool takes_objects = true;  // false: it wants the arguments of calls as JSON text
+};
+
+// Renders messages and tools, both JSON lists (tools: may be empty), to text; nothing: the template refuses them.
+using Render = std::function<std::optional<std::string>(const std::string& messages, const std::string& tools)>;
+// Tries a template: a few conversations, each rendered once.
+TemplateTraits probe_template(const Render& render);
+
+}  // namespace zinc_rt::output

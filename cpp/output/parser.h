@@ -1,0 +1,110 @@
+// Takes a model's text apart into its answer, its reasoning and its calls of tools, as the tokens come. What it gives
+// does not depend on how the text is cut into pieces.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "output/call_reader.h"
+#include "output/format.h"
+#include "output/tool_types.h"
+#include "zinc_rt/output.h"
+
+namespace zinc_rt::output {
+
+// The formats of one model, with the ids of markers that are one token of its vocabulary. Made once a model.
+class Formats {
+ public:
+  // The id of the token that a text is; nothing: it is none.
+  using FindToken = std::function<std::optional<std::int32_t>(std::string_view)>;
+  Formats() = default;
+  // `calls` may be null; `reasoning` may not.
+  Formats(const CallFormat* calls, const ReasoningFormat* reasoning, const FindToken& find);
+
+  const CallFormat* calls() const { return calls_; }
+  const ReasoningFormat* reasoning() const { return reasoning_; }
+  // The token that a marker is; nothing: it is written in ordinary tokens.
+  std::optional<std::int32_t> token_of(std::string_view marker) const;
+  // Whether a prompt ends within the reasoning, as one does after which the model goes on thinking.
+  bool leaves_reasoning_open(std::string_view prompt) const;
+
+ private:
+  friend class Parser;
+  enum class Role : std::uint8_t { kReasoningOpen, kReasoningClose, kCall, kDropped };
+  struct Marker {
+    std::string_view text;
+    Role role;
+    const Opening* opening = nullptr;
+    std::optional<std::int32_t> id;  // then only this token is the marker, and its text in other tokens is text
+  };
+  const CallFormat* calls_ = nullptr;
+  const ReasoningFormat* reasoning_ = nullptr;
+  std::vector<Marker> markers_;
+  const Opening* whole_ = nullptr;  // the opening without a marker
+};
+
+class Parser final : private CallSink {
+ public:
+  struct Options {
+    bool with_calls = false;                      // else calls are text
+    bool in_reasoning = false;                    // the prompt ends within the reasoning
+    bool skips_special = true;                    // special tokens that are no markers are left out
+    std::shared_ptr<const ToolTypes> tools = {};  // with_calls: not null
+  };
+  // `formats` outlives the parser.
+  Parser(const Formats& formats, Options options);
+  ~Parser() override;
+
+  // The text that came with a token. `own`: how many bytes at its end are the token's own name, if it is special or
+  // is_marker(id); what is before them came from tokens before it.
+  std::vector<OutputPiece> push(std::int32_t id, std::string_view text, std::size_t own, bool is_special);
+  // Text that came without a token.
+  std::vector<OutputPiece> push(std::string_view text);
+  // No more text comes.
+  std::vector<OutputPiece> finish();
+
+  bool is_in_reasoning() const { return state_ == State::kReasoning; }
+  // Whether a token of this id is a marker.
+  bool is_marker(std::int32_t id) const;
+
+ private:
+  using Marker = Formats::Marker;
+  enum class State : std::uint8_t { kText, kReasoning, kCalls };
+
+  void begin(std::string name) override;
+  void arguments(std::string_view piece) override;
+  void end() override;
+
+  void read();            // what is decided in held_
+  bool read_text();       // false: nothing more can be decided
+  bool read_reasoning();  // likewise
+  void feed(std::string_view text);
+  void meet(const Marker& marker);
+  void open_calls(const Opening& opening);
+  void leave_calls();
+  bool counts(const Marker& marker) const;  // in the state that the text is in
+  void put(PieceKind kind, std::string_view text);
+  void put_text(std::string_view text);
+
+  const Formats& formats_;
+  const Options options_;
+  State state_ = State::kText;
+  std::string held_;      // what may become a marker
+  std::string spaces_;    // at the end of the text so far: they are dropped where a call follows
+  bool at_start_ = true;  // only spaces so far, or since the last reasoning or call
+  bool behind_reasoning_ = false, behind_call_ = false;
+  bool may_be_whole_ = true;  // calls without a marker may begin
+  bool has_head_ = false;     // the head of the reasoning may follow
+  std::unique_ptr<CallReader> reader_;
+  const Opening* opening_ = nullptr;  // of reader_
+  std::uint32_t n_calls_ = 0;
+  std::vector<OutputPiece> out_;
+};
+
+}  // namespace zinc_rt::output

@@ -1,0 +1,196 @@
+// <function=N><parameter=K>V</parameter></function>, and the same with <invoke name="N"> and <parameter name="K"
+// string="true">. Values are written as they are: the tools say which of them are texts.
+#include "base/json_text.h"
+#include "output/call_reader.h"
+
+namespace zinc_rt::output {
+namespace {
+
+// The tags of a syntax. One line feed on each side of a value is markup, where the syntax has it.
+struct Tags {
+  std::string function, function_end, parameter, parameter_end, name_end;
+  bool has_line_feeds = false;
+};
+
+Tags tags_of(const ReaderOptions& options) {
+  if (options.opening->syntax == Syntax::kTags)
+    return {"<function=", "</function>", "<parameter=", "</parameter>", ">", true};
+  const std::string mark(options.format->mark);
+  return {"<" + mark + "invoke name=\"",
+          "</" + mark + "invoke>",
+          "<" + mark + "parameter name=\"",
+          "</" + mark + "parameter>",
+          "\"",
+          false};
+}
+
+class TagReader final : public CallReader {
+ public:
+  TagReader(const ReaderOptions& options, CallSink& sink)
+      : CallReader(sink), options_(options), tags_(tags_of(options)) {}
+
+ private:
+  enum class At : std::uint8_t { kFunction, kParameter, kValue };
+
+  bool step() override {
+    switch (at_) {
+      case At::kFunction: return read_function();
+      case At::kParameter: return read_parameter();
+      case At::kValue: return read_value();
+    }
+    return false;
+  }
+
+  void flush() override {
+    if (at_ == At::kValue && is_text_) put_text(held_);
+  }
+
+  bool give_up() {
+    failed();
+    return false;
+  }
+
+  // A name up to what ends it. False: it is not whole yet, or is none (then the reader has failed).
+  bool read_name(std::string_view tag, std::string& name) {
+    const auto end = held_.find(tags_.name_end, tag.size());
+    if (end == std::string::npos || end - tag.size() > kMaxNameBytes)
+      return held_.size() > tag.size() + kMaxNameBytes ? give_up() : false;
+    name = held_.substr(tag.size(), end - tag.size());
+    if (name.empty()) return give_up();
+    drop(end + tags_.name_end.size());
+    return true;
+  }
+
+  bool read_function() {
+    skip_spaces();
+    if (held_.empty()) return false;
+    const auto close = options_.opening->close;
+    if (take(close)) return done(), false;
+    if (held_.starts_with(tags_.function)) {
+      if (!read_name(tags_.function, function_)) return false;
+      if (options_.opening->syntax == Syntax::kInvoke) take(">");
+      begin(function_);
+      n_parameters_ = 0;
+      sink_.arguments("{");
+      at_ = At::kParameter;
+      return true;
+    }
+    if (may_become(close) || may_become(tags_.function)) return false;
+    if (!has_begun()) return give_up();
+    done();  // the closing tag was left out
+    return false;
+  }
+
+  bool read_parameter() {
+    skip_spaces();
+    if (options_.opening->syntax == Syntax::kInvoke && n_parameters_ == 0 && take(">")) return true;
+    if (held_.empty() || may_become(tags_.parameter) || may_become(tags_.function_end)) return false;
+    if (held_.starts_with(tags_.parameter)) {
+      if (!read_name(tags_.parameter, parameter_)) return false;
+      at_ = At::kValue;
+      has_begun_value_ = has_quoted_ = false;
+      is_text_ = options_.tools->is_text(function_, parameter_);
+      value_.clear();
+      return true;
+    }
+    const auto close = options_.opening->close;
+    if (take(tags_.function_end) || held_.starts_with(close)) {
+      sink_.arguments("}");
+      end();
+      at_ = At::kFunction;
+      return true;
+    }
+    if (may_become(close)) return false;
+    return give_up();
+  }
+
+  // Where the value ends in held_; npos: not found. A closing tag counts only before another parameter or the call's
+  // end, so that a value may have such tags in it. `sure`: how much of held_ certainly belongs to the value.
+  std::size_t find_end(std::size_t& sure) const {
+    for (auto at = held_.find(tags_.parameter_end); at != std::string::npos;
+         at = held_.find(tags_.parameter_end, at + 1)) {
+      const auto behind = at + tags_.parameter_end.size();
+      const auto next = held_.find_first_not_of(kSpaces, behind);
+      const auto rest = next == std::string::npos ? std::string_view() : std::string_view(held_).substr(next);
+      if (rest.starts_with(tags_.parameter) || rest.starts_with(tags_.function_end)) return at;
+      if (tags_.parameter.starts_with(rest) || tags_.function_end.starts_with(rest)) {  // not known yet
+        sure = before_line_feed(at);
+        return std::string::npos;
+      }
+    }
+    sure = before_line_feed(held_.size() - overlap(held_, tags_.parameter_end));
+    return std::string::npos;
+  }
+  std::size_t before_line_feed(std::size_t at) const {
+    return tags_.has_line_feeds && at > 0 && held_[at - 1] == '\n' ? at - 1 : at;
+  }
+
+  bool read_value() {
+    if (!has_begun_value_) {
+      if (options_.opening->syntax == Syntax::kInvoke) {
+        // string="true"> or string="false">
+        const auto end = held_.find('>');
+        if (end == std::string::npos) return held_.size() > kMaxNameBytes ? give_up() : false;
+        const auto attributes = std::string_view(held_).substr(0, end);
+        if (attributes.contains("string=\"true\"")) is_text_ = true;
+        drop(end + 1);
+      } else {
+        if (held_.empty()) return false;
+        take("\n");
+      }
+      has_begun_value_ = true;
+    }
+    std::size_t sure = 0;
+    const auto end = find_end(sure);
+    const auto n = end == std::string::npos ? sure : before_line_feed(end);
+    if (is_text_)
+      put_text(std::string_view(held_).substr(0, n));
+    else
+      value_.append(held_, 0, n);
+    if (end == std::string::npos) {
+      drop(n);
+      return false;
+    }
+    drop(end + tags_.parameter_end.size());
+    if (is_text_) {
+      put_text("");
+      sink_.arguments("\"");
+    } else if (const auto json = options_.tools->to_json(function_, parameter_, value_)) {
+      put_key();
+      sink_.arguments(*json);
+    }
+    at_ = At::kParameter;
+    return true;
+  }
+
+  void put_key() {
+    std::string out = n_parameters_++ == 0 ? "" : ", ";
+    sink_.arguments(out + json_string(parameter_) + ": ");
+  }
+  void put_text(std::string_view piece) {
+    if (!has_quoted_) {
+      put_key();
+      sink_.arguments("\"");
+      has_quoted_ = true;
+    }
+    if (piece.empty()) return;
+    std::string escaped;
+    append_escaped(escaped, piece);
+    sink_.arguments(escaped);
+  }
+
+  const ReaderOptions options_;
+  const Tags tags_;
+  At at_ = At::kFunction;
+  std::string function_, parameter_, value_;
+  bool is_text_ = false, has_begun_value_ = false, has_quoted_ = false;
+  std::size_t n_parameters_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<CallReader> make_tag_reader(const ReaderOptions& options, CallSink& sink) {
+  return std::make_unique<TagReader>(options, sink);
+}
+
+}  // namespace zinc_rt::output

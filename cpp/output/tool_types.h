@@ -1,0 +1,43 @@
+// What the tools of a request say of their parameters: what is needed to make JSON of values that models write without
+// quotes. Thread rule: const functions from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt::output {
+
+class ToolTypes {
+ public:
+  ToolTypes() = default;
+  // `tools`: a JSON list as in the API. What is not one has no tools.
+  explicit ToolTypes(std::string_view tools);
+
+  bool has(std::string_view name) const { return tools_.contains(name); }
+  // Whether values of this parameter are texts and nothing else.
+  bool is_text(std::string_view tool, std::string_view parameter) const;
+  // The JSON of a value that is written as plain text: of the first of the parameter's types that it fits, else a text.
+  // A parameter without types takes what JSON makes of it, else a text. Nothing: an empty value that is no text, which
+  // is left out.
+  std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
+
+ private:
+  enum Type : std::uint8_t {
+    kText = 1,
+    kInteger = 2,
+    kNumber = 4,
+    kBoolean = 8,
+    kNull = 16,
+    kObject = 32,
+    kArray = 64
+  };
+  // Bits of Type; 0: nothing is said.
+  std::uint8_t types_of(std::string_view tool, std::string_view parameter) const;
+
+  std::map<std::string, std::map<std::string, std::uint8_t, std::less<>>, std::less<>> tools_;
+};
+
+}  // namespace zinc_rt::output

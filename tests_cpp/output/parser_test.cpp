@@ -1,0 +1,271 @@
+// Every format: what its calls come out as, whole and in pieces, with markers as text and as tokens.
+#include "output/parser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+
+namespace zinc_rt::output {
+namespace {
+
+constexpr const char* kTools = R"([
+  {"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{
+    "city":{"type":"string"},"days":{"type":"integer"},"ratio":{"type":"number"},"deep":{"type":"boolean"},
+    "note":{"type":["string","null"]},"tags":{"type":"array"},"zip":{"type":"string"},
+    "either":{"anyOf":[{"type":"integer"},{"type":"string"}]}}}}},
+  {"type":"function","function":{"name":"run","parameters":{"type":"object","properties":{"code":{"type":"string"}}}}},
+  {"type":"function","function":{"name":"now","parameters":{"type":"object","properties":{}}}}])";
+
+// What an answer came out as, one part a line: "text ..", "think ..", "call N name", "args N ..", "end N".
+std::string show(const std::vector<OutputPiece>& pieces) {
+  std::string out;
+  const OutputPiece* last = nullptr;
+  for (const auto& p : pieces) {
+    const bool goes_on = last != nullptr && last->kind == p.kind && last->call == p.call &&
+                         p.kind != PieceKind::kCallBegin && p.kind != PieceKind::kCallEnd;
+    if (!goes_on) {
+      if (!out.empty()) out += "\n";
+      const auto call = std::to_string(p.call);
+      out += p.kind == PieceKind::kText            ? "text "
+             : p.kind == PieceKind::kReasoning     ? "think "
+             : p.kind == PieceKind::kCallBegin     ? "call " + call + " "
+             : p.kind == PieceKind::kCallArguments ? "args " + call + " "
+                                                   : "end " + call;
+    }
+    out += p.text;
+    last = &p;
+  }
+  return out;
+}
+
+struct Bench {
+  Bench(const char* format, bool with_tokens, Parser::Options options = {.with_calls = true}) {
+    const auto find = [this, with_tokens](std::string_view text) -> std::optional<std::int32_t> {
+      if (!with_tokens || text == "<function=" || text == "functools") return std::nullopt;
+      tokens.emplace_back(text);
+      return static_cast<std::int32_t>(tokens.size() - 1);
+    };
+    formats = Formats(find_call_format(format), &reasoning_formats()[0], find);
+    options.tools = std::make_shared<ToolTypes>(kTools);
+    parser = std::make_unique<Parser>(formats, std::move(options));
+  }
+  void add(std::vector<OutputPiece> pieces) { std::ranges::move(pieces, std::back_inserter(all)); }
+  // Pushes a text in pieces of at most `most` bytes; tokens of the vocabulary are pushed as such.
+  std::string run(std::string_view text, std::size_t most, std::mt19937* random = nullptr) {
+    while (!text.empty()) {
+      const auto token = std::ranges::find_if(tokens, [&](const std::string& t) { return text.starts_with(t); });
+      if (token != tokens.end()) {
+        add(parser->push(static_cast<std::int32_t>(token - tokens.begin()), *token, token->size(), true));
+        text.remove_prefix(token->size());
+        continue;
+      }
+      auto n = std::min(text.size(), random == nullptr ? most : 1 + (*random)() % most);
+      for (const auto& t : tokens) n = std::min(n, text.find(t));
+      add(parser->push(text.substr(0, n)));
+      text.remove_prefix(n);
+    }
+    add(parser->finish());
+    return show(all);
+  }
+  std::vector<std::string> tokens;
+  Formats formats;
+  std::unique_ptr<Parser> parser;
+  std::vector<OutputPiece> all;
+};
+
+struct Case {
+  const char* name;
+  const char* format;
+  const char* text;
+  const char* wanted;
+};
+
+const Case kCases[] = {
+    {"hermes_one", "hermes",
+     "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\"}}\n</tool_call>",
+     "call 0 get_weather\nargs 0 {\"city\": \"Bern\"}\nend 0"},
+    {"hermes_two_and_text", "hermes",
+     "<think>\nhm\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"now\", \"arguments\": "
+     "{}}\n</tool_call>\n<tool_call>\n"
+     "{\"arguments\": {\"code\": \"</tool_call> } \\\" {\"}, \"name\": \"run\"}\n</tool_call>\nDone.",
+     "think \nhm\n\ntext I look.\ncall 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"</tool_call> } \\\" "
+     "{\"}\nend 1\ntext \nDone."},
+    {"hermes_no_arguments", "hermes", "<tool_call>{\"name\": \"now\"}</tool_call>", "call 0 now\nargs 0 {}\nend 0"},
+    {"hermes_arguments_as_text", "hermes",
+     "<tool_call>{\"name\": \"run\", \"arguments\": \"{\\\"code\\\": \\\"1\\\"}\"}</tool_call>",
+     "call 0 run\nargs 0 {\"code\": \"1\"}\nend 0"},
+    {"hermes_unknown_name", "hermes", "<tool_call>{\"name\": \"fly\", \"arguments\": {\"to\": 1}}</tool_call>",
+     "call 0 fly\nargs 0 {\"to\": 1}\nend 0"},
+    {"hermes_no_call", "hermes", "<tool_call>\nnot JSON</tool_call> and more",
+     "text <tool_call>\nnot JSON</tool_call> and more"},
+    {"hermes_other_object", "hermes", "<tool_call>{\"colour\": 1}</tool_call>",
+     "text <tool_call>{\"colour\": 1}</tool_call>"},
+    {"hermes_false_start", "hermes", "a <tool_x> b <tool_cal", "text a <tool_x> b <tool_cal"},
+    {"hermes_cut", "hermes", "<tool_call>\n{\"name\": \"run\", \"arguments\": {\"code\": \"pri",
+     "call 0 run\nargs 0 {\"code\": \"pri"},
+    {"hermes_text_only", "hermes", "Plain text, with spaces.  \n", "text Plain text, with spaces.  \n"},
+    {"tags_types", "tags",
+     "<tool_call>\n<function=get_weather>\n<parameter=city>\nNew\nYork\n</parameter>\n<parameter=days>\n5.0\n</"
+     "parameter>\n"
+     "<parameter=deep>\nTrue\n</parameter>\n<parameter=note>\nNone\n</parameter>\n<parameter=zip>\n02134\n</"
+     "parameter>\n"
+     "<parameter=tags>\n[\"a\", "
+     "1]\n</parameter>\n<parameter=ratio>\n\n</parameter>\n<parameter=either>\nx1\n</parameter>\n"
+     "</function>\n</tool_call>",
+     "call 0 get_weather\nargs 0 {\"city\": \"New\\nYork\", \"days\": 5, \"deep\": true, \"note\": null, \"zip\": "
+     "\"02134\", \"tags\": [\"a\", 1], \"either\": \"x1\"}\nend 0"},
+    {"tags_code", "tags",
+     "<tool_call>\n<function=run>\n<parameter=code>\n\n  if a:\n    print(\"</parameter>\", "
+     "'</tool_call>')\n\n\n</parameter>\n"
+     "</function>\n</tool_call>",
+     "call 0 run\nargs 0 {\"code\": \"\\n  if a:\\n    print(\\\"</parameter>\\\", '</tool_call>')\\n\\n\"}\nend 0"},
+    {"tags_two", "tags",
+     "Look:\n\n<tool_call>\n<function=now>\n</function>\n</tool_call>\n<tool_call>\n<function=now>\n</function>\n</"
+     "tool_call>",
+     "text Look:\ncall 0 now\nargs 0 {}\nend 0\ncall 1 now\nargs 1 {}\nend 1"},
+    {"tags_without_wrapper", "tags", "<function=run>\n<parameter=code>\n1\n</parameter>\n</function>\n</tool_call>",
+     "call 0 run\nargs 0 {\"code\": \"1\"}\nend 0"},
+    {"tags_cut", "tags", "<tool_call>\n<function=run>\n<parameter=code>\nprint(",
+     "call 0 run\nargs 0 {\"code\": \"print("},
+    {"tags_no_call", "tags", "<tool_call>\nhello", "text <tool_call>\nhello"},
+    {"llama_whole", "llama", "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Bern\"}}",
+     "call 0 get_weather\nargs 0 {\"city\": \"Bern\"}\nend 0"},
+    {"llama_two", "llama",
+     "{\"name\": \"now\", \"parameters\": {}}; {\"name\": \"run\", \"parameters\": {\"code\": \"2\"}}",
+     "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"2\"}\nend 1"},
+    {"llama_tag", "llama", "<|python_tag|>{\"name\": \"now\", \"parameters\": {}}", "call 0 now\nargs 0 {}\nend 0"},
+    {"llama_other_json", "llama", "{\"name\": \"Bern\", \"size\": 3}", "text {\"name\": \"Bern\", \"size\": 3}"},
+    {"llama_text", "llama", "A set is {\"name\": \"now\"}.", "text A set is {\"name\": \"now\"}."},
+    {"mistral_list", "mistral",
+     "[TOOL_CALLS][{\"name\": \"now\", \"arguments\": {}, \"id\": \"abcdefghi\"}, {\"name\": \"run\", \"arguments\": "
+     "{\"code\": \"]\"}}]",
+     "call 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"]\"}\nend 1"},
+    {"mistral_named", "mistral_args",
+     "Sure.[TOOL_CALLS]now[ARGS]{}[TOOL_CALLS]run[CALL_ID]abcdefghi[ARGS]{\"code\": \"[TOOL_CALLS]\"}",
+     "text Sure.\ncall 0 now\nargs 0 {}\nend 0\ncall 1 run\nargs 1 {\"code\": \"[TOOL_CALLS]\"}\nend 1"},
+    {"gemma", "gemma",
+     "<|tool_call>call:get_weather{city:<|\"|>Le \"Locle\", {x}<|\"|>,days:3,o:{a:true,b:[1,<|\"|>c<|\"|>,null]}}"
+     "<tool_call|><|tool_call>call:now{}<tool_call|>",
+     "call 0 get_weather\nargs 0 {\"city\": \"Le \\\"Locle\\\", {x}\", \"days\": 3, \"o\": {\"a\": true, \"b\": [1, "
+     "\"c\", null]}}\nend 0\ncall 1 now\nargs 1 {}\nend 1"},
+    {"functiongemma", "functiongemma", "<start_function_call>call:run{code:<escape>a}b<escape>}<end_function_call>",
+     "call 0 run\nargs 0 {\"code\": \"a}b\"}\nend 0"},
+    {"granite", "granite", "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}]", "call 0 now\nargs 0 {}\nend 0"},
+    {"phi", "phi", "<|tool_call|>[{\"name\": \"now\", \"arguments\": {}}]<|/tool_call|>",
+     "call 0 now\nargs 0 {}\nend 0"},
+    {"deepseek_r1", "deepseek",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>run\n```json\n{\"code\": "
+     "\"```\"}\n```<｜tool▁call▁end｜>\n"
+     "<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "call 0 run\nargs 0 {\"code\": \"```\"}\nend 0\ncall 1 now\nargs 1 {}\nend 1"},
+    {"deepseek_v31", "deepseek",
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>now<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "call 0 now\nargs 0 {}\nend 0"},
+    {"dsml", "dsml",
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+     "string=\"true\">5</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" string=\"false\">5</｜DSML｜parameter>\n"
+     "</｜DSML｜invoke>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+     "call 0 get_weather\nargs 0 {\"city\": \"5\", \"days\": 5}\nend 0\ncall 1 now\nargs 1 {}\nend 1"},
+};
+
+class ParserCases : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Output, ParserCases, testing::ValuesIn(kCases), [](const auto& p) { return p.param.name; });
+
+TEST_P(ParserCases, Whole) {
+  for (const bool with_tokens : {false, true})
+    EXPECT_EQ(Bench(GetParam().format, with_tokens).run(GetParam().text, 1 << 20), GetParam().wanted) << with_tokens;
+}
+
+TEST_P(ParserCases, ByteByByte) {
+  for (const bool with_tokens : {false, true})
+    EXPECT_EQ(Bench(GetParam().format, with_tokens).run(GetParam().text, 1), GetParam().wanted) << with_tokens;
+}
+
+TEST_P(ParserCases, ThousandSplits) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 1000; ++i) {
+    const std::size_t most = 1 + random() % 12;
+    ASSERT_EQ(Bench(GetParam().format, i % 2 == 1).run(GetParam().text, most, &random), GetParam().wanted) << i;
+  }
+}
+
+// Wherever the text ends, what no call took is there as it was written, but for markers that mean nothing by themselves.
+TEST_P(ParserCases, AnyEndLosesNothing) {
+  const std::string_view text = GetParam().text;
+  for (std::size_t n = 1; n < text.size(); ++n) {
+    const auto shown = Bench(GetParam().format, false).run(text.substr(0, n), 3);
+    if (!shown.contains("call 0 ") && !shown.starts_with("think ") && !text.starts_with("<think>")) {
+      std::string wanted(text.substr(0, n));
+      for (const auto dropped : find_call_format(GetParam().format)->dropped)
+        if (const auto at = wanted.find(dropped); at != std::string::npos) wanted.erase(at, dropped.size());
+      EXPECT_EQ(shown, wanted.empty() ? wanted : "text " + wanted);
+    }
+  }
+}
+
+TEST_P(ParserCases, ArgumentsAreJson) {
+  Bench setup(GetParam().format, false);
+  setup.run(GetParam().text, 1 << 20);
+  std::map<std::uint32_t, std::string> arguments;
+  std::set<std::uint32_t> ended;
+  for (const auto& piece : setup.all) {
+    if (piece.kind == PieceKind::kCallArguments) arguments[piece.call] += piece.text;
+    if (piece.kind == PieceKind::kCallEnd) ended.insert(piece.call);
+  }
+  for (const auto call : ended) EXPECT_TRUE(nlohmann::json::parse(arguments[call]).is_object()) << arguments[call];
+}
+
+TEST(Parser, WithoutToolsCallsAreText) {
+  Bench setup("hermes", true, {.with_calls = false});
+  const auto* text = "<tool_call>\n{\"name\": \"now\"}\n</tool_call>";
+  EXPECT_EQ(setup.run(text, 5), "text \n{\"name\": \"now\"}\n</tool_call>");  // the special token is left out
+  Bench shown("hermes", true, {.with_calls = false, .skips_special = false});
+  EXPECT_EQ(shown.run(text, 5), std::string("text ") + text);
+}
+
+TEST(Parser, AMarkerInOpenReasoningEndsItAsATokenAndNotAsText) {
+  const auto* text = "hm <tool_call>{\"name\": \"now\"}</tool_call>";
+  EXPECT_EQ(Bench("hermes", true, {.with_calls = true, .in_reasoning = true}).run(text, 4),
+            "think hm \ncall 0 now\nargs 0 {}\nend 0");
+  EXPECT_EQ(Bench("hermes", false, {.with_calls = true, .in_reasoning = true}).run(text, 4),
+            std::string("think ") + text);
+}
+
+TEST(Parser, ReasoningClosesTextAndMarkerInOnePiece) {
+  Bench setup("hermes", false, {.with_calls = true, .in_reasoning = true});
+  EXPECT_EQ(setup.run("a</think>\n\nb <tool_call>{\"name\": \"now\"}</tool_call>", 1 << 20),
+            "think a\ntext b\ncall 0 now\nargs 0 {}\nend 0");
+}
+
+TEST(Parser, ReasoningIsSplitTheSameWayInAnyPieces) {
+  struct Split {
+    const char *text, *wanted;
+    bool begins_inside;
+  };
+  const Split cases[] = {{"<think>a b</think>\n\nc", "think a b\ntext c", false},
+                         {" \n<think>a</think>", "think a", false},
+                         {"a</think> b", "think a\ntext b", true},
+                         {"no tags < here </think>", "text no tags < here </think>", false},
+                         {"<think>never ends </thi", "think never ends </thi", false},
+                         {"<thin", "text <thin", false},
+                         {"  ", "text   ", false},
+                         {"", "", false},
+                         {"</think>x", "text x", true}};
+  for (const auto& c : cases)
+    for (const std::size_t most : {1u, 2u, 100u}) {
+      Bench bench("hermes", false, {.with_calls = false, .in_reasoning = c.begins_inside});
+      EXPECT_EQ(bench.run(c.text, most), c.wanted) << most;
+    }
+}
+
+TEST(Parser, ReasoningOpensBeforeAllElse) {
+  EXPECT_EQ(Bench("hermes", false).run("  <think>a</think> b <think>c", 2), "think a\ntext b <think>c");
+  EXPECT_EQ(Bench("hermes", false).run("x <think>a</think>", 2), "text x <think>a</think>");
+}
+
+}  // namespace
+}  // namespace zinc_rt::output
