@@ -10,7 +10,7 @@ namespace zinc_rt {
 
 struct EncodeLimits {
   std::size_t max_tokens = SIZE_MAX;
-  std::stop_token cancel;
+  std::stop_token cancel = {};
 };
 
 }  // namespace zinc_rt

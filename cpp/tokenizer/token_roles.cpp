@@ -106,4 +106,22 @@ Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab
   return roles;
 }
 
+Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, TokenRoles& roles) {
+  const struct {
+    std::optional<TokenId>& role;
+    std::string_view key, text;
+  } rows[] = {{roles.bos, "cls", "[CLS]"},
+              {roles.eos, "seperator", "[SEP]"},  // GGUF has the key in this spelling
+              {roles.unk, "unknown", "[UNK]"}};
+  for (const auto& [role, key, text] : rows) {
+    ZRT_TRY(const auto id, read_id(metadata, key, vocab));
+    if (id) role = id;
+    if (!role) role = vocab.find(text);
+    if (!role)
+      return fail(StatusCode::kNotFound,
+                  "[tokenizer] neither the key tokenizer.ggml.{}_token_id nor a token {} is there", key, text);
+  }
+  return {};
+}
+
 }  // namespace zinc_rt

@@ -27,4 +27,8 @@ struct TokenRoles {
 // outside the vocabulary.
 Result<TokenRoles> read_token_roles(const gguf::Metadata& metadata, Vocab& vocab);
 
+// Sets bos, eos and unk of BERT's vocabularies, whose files have keys of their own for the first two; without keys they
+// are the tokens [CLS], [SEP] and [UNK]. Errors: kNotFound where there is neither; kCorrupt as above.
+Status read_bert_roles(const gguf::Metadata& metadata, const Vocab& vocab, TokenRoles& roles);
+
 }  // namespace zinc_rt

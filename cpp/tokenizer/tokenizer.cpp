@@ -8,6 +8,7 @@
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/piece_cache.h"
 #include "tokenizer/tokenizer_parts.h"
+#include "tokenizer/wordpiece.h"
 
 namespace zinc_rt {
 namespace {
@@ -146,6 +147,12 @@ Result<std::vector<std::int32_t>> Tokenizer::encode(std::string_view text, bool 
       const auto goes_on = p.pretokenizer->split(fragment.text, pieces);
       if (!goes_on) failed = std::unexpected(goes_on.error());
       return goes_on && *goes_on;
+    });
+  } else if (p.model == TokenizerModel::kBert) {
+    is_whole = p.special_tokens.split(text, parse_special, [&](const Fragment& fragment) {
+      if (fragment.id < 0) return encode_wordpiece(p.vocab, fragment.text, *p.roles.unk, ids, watch);
+      ids.push_back(fragment.id);
+      return !watch.over(p.bytes_of(fragment.id).size(), ids.size());
     });
   } else {
     MarkedPieces pieces(p.vocab, p.spm ? &*p.spm : nullptr, p.bpe ? &*p.bpe : nullptr, p.roles.unk.value_or(-1), cache,

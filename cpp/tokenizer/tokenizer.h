@@ -1,7 +1,7 @@
 // Text to token ids and back, by the vocabulary and rules in a GGUF file's metadata.
 //
 // tokenizer.ggml.model: "gpt2" (byte-level BPE, cut by tokenizer.ggml.pre), "llama" (SentencePiece BPE), "gemma4" (BPE
-// on characters with U+2581 for the space).
+// on characters with U+2581 for the space), "bert" (uncased WordPiece).
 // Thread rule: all calls are const and may run at the same time; copies share one immutable vocabulary.
 #pragma once
 
@@ -70,7 +70,7 @@ class Tokenizer {
   std::optional<std::int32_t> find(std::string_view token_text) const;
   std::vector<std::int32_t> end_of_generation_ids() const;
 
-  std::string_view model() const;               // "gpt2", "llama", "gemma4"
+  std::string_view model() const;               // "gpt2", "llama", "gemma4", "bert"
   std::string_view pre_tokenizer_name() const;  // empty for models without one
 
  private:

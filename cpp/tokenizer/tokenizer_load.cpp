@@ -6,6 +6,7 @@
 #include "base/utf8.h"
 #include "tokenizer/byte_alphabet.h"
 #include "tokenizer/tokenizer_parts.h"
+#include "tokenizer/wordpiece.h"
 
 namespace zinc_rt {
 namespace {
@@ -14,8 +15,10 @@ struct ModelRow {
   std::string_view name;
   TokenizerModel model;
 };
-constexpr ModelRow kModels[] = {
-    {"gpt2", TokenizerModel::kGpt2}, {"llama", TokenizerModel::kLlama}, {"gemma4", TokenizerModel::kGemma4}};
+constexpr ModelRow kModels[] = {{"gpt2", TokenizerModel::kGpt2},
+                                {"llama", TokenizerModel::kLlama},
+                                {"gemma4", TokenizerModel::kGemma4},
+                                {"bert", TokenizerModel::kBert}};
 
 Result<TokenizerModel> find_model(std::string_view name) {
   std::string known;
@@ -101,6 +104,7 @@ std::vector<SpecialTokens::Entry> special_entries(const gguf::Metadata& metadata
 // Bytes that an encoding always keeps.
 std::bitset<256> bytes_always_in_token(const Vocab& vocab, TokenizerModel model, bool has_unknown, bool drops_space) {
   std::bitset<256> out;
+  if (model == TokenizerModel::kBert) return out;  // a word of any length may be one unknown token
   for (unsigned value = 0; value < 256; ++value) {
     const auto byte = static_cast<std::uint8_t>(value);
     if (drops_space && is_space(static_cast<char>(byte))) continue;
@@ -125,7 +129,11 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
   ZRT_TRY(p.vocab, Vocab::from_metadata(metadata));
   ZRT_TRY(p.roles, read_token_roles(metadata, p.vocab));
 
-  if (p.model == TokenizerModel::kLlama) {
+  if (p.model == TokenizerModel::kBert) {
+    ZRT_CHECK_OK(read_bert_roles(metadata, p.vocab, p.roles));
+    ZRT_CHECK_OK(check_wordpiece(p.vocab));
+    p.add_space_prefix = true;
+  } else if (p.model == TokenizerModel::kLlama) {
     default_spm_roles(p.vocab, p.roles);
     ZRT_TRY(p.spm, Spm::create(p.vocab));
     p.add_bos = true;
@@ -147,6 +155,8 @@ Result<Tokenizer> Tokenizer::from_metadata(const gguf::Metadata& metadata) {
   ZRT_TRY(p.add_eos, metadata.get_bool_or("tokenizer.ggml.add_eos_token", false));
   // Gemma 4 does not work without BOS, and files exist that deny it.
   if (p.model == TokenizerModel::kGemma4) p.add_bos = true;
+  // BERT's texts stand between two tokens, which files say by no key or by others.
+  if (p.model == TokenizerModel::kBert) p.add_bos = p.add_eos = true;
   if (p.add_bos && !p.roles.bos) {
     if (!bos_by_default && p.model != TokenizerModel::kGemma4)
       return fail(StatusCode::kCorrupt, "[tokenizer] tokenizer.ggml.add_bos_token is true, but bos_token_id is absent");

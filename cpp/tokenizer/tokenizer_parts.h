@@ -19,7 +19,7 @@ namespace zinc_rt {
 
 inline constexpr std::string_view kSpaceMark = "\u2581";  // stands for a space in SPM vocabularies
 
-enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4 };
+enum class TokenizerModel : std::uint8_t { kGpt2, kLlama, kGemma4, kBert };
 
 struct Tokenizer::Parts {
   TokenizerModel model = TokenizerModel::kGpt2;

@@ -1,0 +1,165 @@
+"""Makes a GGUF file of a BERT encoder: a folder as sentence-transformers has it (config.json, model.safetensors,
+vocab.txt or tokenizer.json, 1_Pooling/config.json).
+
+Example: python bench/bert_gguf.py all-MiniLM-L6-v2 -o minilm.gguf --type f16
+
+Matrices are stored as they are or as f16, norms and biases as f32. The head that BERT was trained with (pooler) is left
+out, since sentence embeddings do not use it.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import struct
+
+import numpy as np
+
+import gguf_file
+
+DTYPES = {"F32": np.float32, "F16": np.float16}
+WHOLE = {
+    "embeddings.word_embeddings": "token_embd",
+    "embeddings.position_embeddings": "position_embd",
+    "embeddings.token_type_embeddings": "token_types",
+    "embeddings.LayerNorm": "token_embd_norm",
+}
+LAYER = {
+    "attention.self.query": "attn_q",
+    "attention.self.key": "attn_k",
+    "attention.self.value": "attn_v",
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
+}
+LEFT_OUT = ("embeddings.position_ids", "pooler.")
+POOLING = {"pooling_mode_mean_tokens": 1, "pooling_mode_cls_token": 2, "pooling_mode_lasttoken": 3}
+NORMAL, CONTROL = 1, 3
+# GGUF has the key of [SEP] in this spelling.
+SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "cls": "[CLS]", "seperator": "[SEP]", "mask": "[MASK]"}
+
+
+def read_safetensors(path) -> dict[str, np.ndarray]:
+    """The tensors of a file, as arrays over its bytes."""
+    raw = np.memmap(path, np.uint8, "r")
+    (n,) = struct.unpack("<Q", raw[:8].tobytes())
+    if n > len(raw) - 8:
+        raise ValueError(f"[bert_gguf] {path}: its header has {n} bytes, {len(raw) - 8} are there")
+    tensors = {}
+    for name, entry in json.loads(raw[8 : 8 + n].tobytes()).items():
+        if name == "__metadata__" or name.startswith(LEFT_OUT):
+            continue
+        if entry["dtype"] not in DTYPES:
+            raise ValueError(f"[bert_gguf] tensor {name} of type {entry['dtype']}: one of {', '.join(DTYPES)} wanted")
+        first, last = (8 + n + offset for offset in entry["data_offsets"])
+        wanted = math.prod(entry["shape"]) * np.dtype(DTYPES[entry["dtype"]]).itemsize
+        if last - first != wanted or last > len(raw):
+            raise ValueError(f"[bert_gguf] tensor {name}: {last - first} bytes there, {wanted} wanted")
+        tensors[name] = raw[first:last].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+def gguf_name(name: str) -> str:
+    """embeddings.LayerNorm.bias -> token_embd_norm.bias; encoder.layer.3.output.dense.bias -> blk.3.ffn_down.bias"""
+    stem, part = name.removeprefix("bert.").rsplit(".", 1)
+    if stem in WHOLE:
+        return f"{WHOLE[stem]}.{part}"
+    if stem.startswith("encoder.layer."):
+        layer, rest = stem.removeprefix("encoder.layer.").split(".", 1)
+        if rest in LAYER:
+            return f"blk.{layer}.{LAYER[rest]}.{part}"
+    raise ValueError(f"[bert_gguf] tensor {name} is not one that BERT has")
+
+
+def gguf_token(token: str) -> str:
+    """BERT writes "##" before what goes on a word; GGUF a mark before what begins one."""
+    if token in SPECIAL.values():
+        return token
+    return token[2:] if token.startswith("##") else "\u2581" + token
+
+
+def vocabulary(folder: pathlib.Path) -> list[str]:
+    if (folder / "vocab.txt").exists():
+        return (folder / "vocab.txt").read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    model = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["model"]
+    if model.get("type") != "WordPiece":
+        raise ValueError(f"[bert_gguf] tokenizer.json has a model of type {model.get('type')}, WordPiece wanted")
+    tokens = {i: token for token, i in model["vocab"].items()}
+    if set(tokens) != set(range(len(tokens))):
+        raise ValueError(f"[bert_gguf] tokenizer.json has {len(tokens)} tokens, the last with the id {max(tokens)}")
+    return [tokens[i] for i in range(len(tokens))]
+
+
+def tokenizer_metadata(tokens: list[str]) -> dict:
+    missing = [token for token in SPECIAL.values() if token not in tokens]
+    if missing:
+        raise ValueError(f"[bert_gguf] the vocabulary of {len(tokens)} tokens has no {', '.join(missing)}")
+    return {
+        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.tokens": [gguf_token(token) for token in tokens],
+        "tokenizer.ggml.token_type": [CONTROL if token in SPECIAL.values() else NORMAL for token in tokens],
+        **{f"tokenizer.ggml.{role}_token_id": tokens.index(token) for role, token in SPECIAL.items()},
+    }
+
+
+def pooling_of(folder: pathlib.Path) -> int:
+    path = folder / "1_Pooling" / "config.json"
+    modes = json.loads(path.read_text()) if path.exists() else {"pooling_mode_mean_tokens": True}
+    wanted = [name for name, is_on in modes.items() if name.startswith("pooling_mode_") and is_on]
+    if len(wanted) != 1 or wanted[0] not in POOLING:
+        raise ValueError(f"[bert_gguf] {path} asks for {', '.join(wanted)}: one of {', '.join(POOLING)} wanted")
+    return POOLING[wanted[0]]
+
+
+def metadata_of(folder: pathlib.Path, config: dict) -> dict:
+    wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+    for key, value in wanted.items():
+        there = config.get(key, "absolute" if key == "position_embedding_type" else None)
+        if there != value:
+            raise ValueError(f"[bert_gguf] config.json: {key} {there!r}, {value!r} wanted")
+    return {
+        "general.architecture": "bert",
+        "general.name": folder.resolve().name,
+        "bert.block_count": config["num_hidden_layers"],
+        "bert.context_length": config["max_position_embeddings"],
+        "bert.embedding_length": config["hidden_size"],
+        "bert.feed_forward_length": config["intermediate_size"],
+        "bert.attention.head_count": config["num_attention_heads"],
+        "bert.attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
+        "bert.attention.causal": False,
+        "bert.pooling_type": pooling_of(folder),
+        "tokenizer.ggml.token_type_count": config["type_vocab_size"],
+        **tokenizer_metadata(vocabulary(folder)),
+    }
+
+
+def read_config(folder: pathlib.Path) -> dict:
+    return json.loads((folder / "config.json").read_text())
+
+
+def convert(folder, out, kind: str = "f32") -> None:
+    folder = pathlib.Path(folder)
+    config = read_config(folder)
+    number = gguf_file.TYPES[kind].number
+    as_type = {"f32": np.float32, "f16": np.float16}[kind]
+    tensors = {}
+    for name, values in read_safetensors(folder / "model.safetensors").items():
+        is_matrix = values.ndim > 1
+        data = values.astype(as_type if is_matrix else np.float32)
+        tensors[gguf_name(name)] = (data.shape, number if is_matrix else gguf_file.F32, data.tobytes())
+    gguf_file.write(out, metadata_of(folder, config), tensors)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("-o", "--out", required=True)
+    parser.add_argument("--type", choices=["f32", "f16"], default="f32", help="of matrices")
+    arguments = parser.parse_args()
+    convert(arguments.folder, arguments.out, arguments.type)
+
+
+if __name__ == "__main__":
+    main()

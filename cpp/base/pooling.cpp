@@ -1,0 +1,35 @@
+#include "base/pooling.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace zinc_rt {
+namespace {
+
+constexpr PoolingRow kRows[] = {
+    {"none", Pooling::kNone}, {"mean", Pooling::kMean}, {"cls", Pooling::kCls},
+    {"last", Pooling::kLast}, {"rank", Pooling::kRank},
+};
+
+}  // namespace
+
+const PoolingRow* find_pooling(std::string_view name) {
+  const auto* row = std::ranges::find(kRows, name, &PoolingRow::name);
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+std::string_view to_string(Pooling pooling) {
+  return std::ranges::find(kRows, pooling, &PoolingRow::pooling)->name;
+}
+
+std::string pooling_names(std::string_view separator) {
+  std::string names;
+  for (const PoolingRow& row : kRows) {
+    if (row.pooling == Pooling::kRank) continue;
+    if (!names.empty()) names += separator;
+    names += row.name;
+  }
+  return names;
+}
+
+}  // namespace zinc_rt

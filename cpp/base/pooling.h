@@ -1,0 +1,31 @@
+// How the rows of a text become its embedding. Files name it by a number (key <architecture>.pooling_type), people by a
+// word; one table row each.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace zinc_rt {
+
+enum class Pooling : std::uint8_t {
+  kNone,  // the model generates and has no embeddings
+  kMean,  // the mean of the rows of all tokens
+  kCls,   // the row of the first token
+  kLast,  // the row of the last token
+  kRank,  // a score by a head of its own; no family has it yet
+};
+
+struct PoolingRow {
+  std::string_view name;
+  Pooling pooling;  // its number is that of files
+};
+
+// Null: there is no such name.
+const PoolingRow* find_pooling(std::string_view name);
+std::string_view to_string(Pooling pooling);
+// The names that a model may be opened with, joined: "none, mean, cls, last".
+std::string pooling_names(std::string_view separator);
+
+}  // namespace zinc_rt
