@@ -46,7 +46,12 @@ PARAMETERS = [
     and not re.search(r"\b(Any|object)\b", str(parameter.annotation).replace("dict[str, Any]", "dict"))
 ]
 INTEGERS = [(place, p) for place, p in PARAMETERS if re.fullmatch(r"int( \| None)?", str(p.annotation))]
-LISTS = [(place, p) for place, p in PARAMETERS if "Sequence[int]" in str(p.annotation)]
+# Lists of numbers. What embeds takes lists of texts and of lists as well, and says so in other words.
+LISTS = [
+    (place, p)
+    for place, p in PARAMETERS
+    if "Sequence[int]" in str(p.annotation) and "Sequence[str | Sequence" not in str(p.annotation)
+]
 
 
 class Wrong:
@@ -82,6 +87,7 @@ NEEDED = {
     "path": "none.gguf",
     "name": "n",
     "text": "t",
+    "texts": ["t"],
     "ids": [1],
     "token_ids": [1],
     "layer": 0,

@@ -71,7 +71,7 @@ def test_renders_as_jinja2(context):
 
 
 @pytest.mark.slow
-@settings(max_examples=6000, **LENIENT)
+@settings(max_examples=2000, **LENIENT)
 @given(contexts(VARIABLES))
 def test_renders_as_jinja2_at_length(context):
     compare(context)

@@ -17,6 +17,7 @@ from server_process import PROGRAM
 COMMANDS = [
     "run",
     "chat",
+    "run-batch",
     "serve",
     "key",
     "info",
@@ -70,8 +71,24 @@ def test_absent_tier_is_1_with_the_fix(tiny_model):
     result = zinc("info", tiny_model, env={"ZINC_RT_TIER": "t_metal"})
     assert result.returncode == 1
     assert re.search(
-        r"t_metal was asked for but this build does not have it; it has: auto, (t_cuda, )?t_cpu, null", result.stderr
+        "t_metal was asked for but this build does not have it; "
+        r"it has: auto, (t_cuda, )?t_cpu, (t1, )?null(, vulkan)?",
+        result.stderr,
     )
+
+
+def test_a_backend_is_that_backend_or_an_error(tiny_model):
+    run = ("run", tiny_model, "-p", "the thin", "-n", 3, "--ignore-eos", "--json")
+    wanted = json.loads(zinc(*run).stdout)["token_ids"]
+    peer = zinc(*run, "--backend", "vulkan", env={"ZINC_RT_VULKAN_DEVICE": "llvmpipe"})
+    if peer.returncode == 0:
+        assert json.loads(peer.stdout)["token_ids"] == wanted
+        assert "llvmpipe" in zinc("tiers", env={"ZINC_RT_VULKAN_DEVICE": "llvmpipe"}).stdout
+    else:
+        assert peer.returncode == 1 and "vulkan was asked for but " in peer.stderr
+    refused = zinc(*run, "--tier", "t_cpu", env={"ZINC_RT_BACKEND": "vulkan"})
+    assert refused.returncode != 0
+    assert "t_cpu is of backend zinc_rt, but backend vulkan was asked for" in refused.stderr
 
 
 def test_run_is_python(tiny_model):
@@ -196,7 +213,7 @@ def test_help_is_in_groups_with_defaults():
     words = zinc("--help").stdout
     assert words.index("Use a model:") < words.index("Models by name:") < words.index("Compare and measure:")
     words = zinc("run", "--help").stdout
-    assert words.index("Memory and speed:") < words.index("Sampling:") and "f16, f32 or q8_0" in words
+    assert words.index("Memory and speed:") < words.index("Sampling:") and "f16, f32, q8_0, k8v4, k4v4, i16" in words
     assert "--max-slots UINT=64" in words and "--tier TEXT=auto" in words
 
 
@@ -319,9 +336,10 @@ def test_ir(tiny_model):
 def test_tiers():
     out = json.loads(zinc("tiers", "--json").stdout)
     names = {t["name"] for t in out["tiers"]}
-    assert {"t_cpu", "null"} <= names <= {"t_cuda", "t_cpu", "null"}  # t_cuda: where a CUDA compiler was
-    assert [e["name"] for e in out["executors"]] == ["ring"]
-    assert {t["executor"] for t in out["tiers"]} == {"ring"}
+    # t_cuda: where a CUDA compiler was; t1: where clang-22 was; vulkan: where glslc was
+    assert {"t_cpu", "null"} <= names <= {"t_cuda", "t_cpu", "t1", "null", "vulkan"}
+    assert [e["name"] for e in out["executors"]] == ["ring", "vulkan"]
+    assert {t["executor"] for t in out["tiers"] if t["name"] != "vulkan"} == {"ring"}
     has_gpu = any(t["name"] == "t_cuda" and t["available"] for t in out["tiers"])
     assert out["chosen"] == ("t_cuda" if has_gpu else "t_cpu")
     threads = out["threads"]

@@ -28,7 +28,8 @@ def test_every_family_has_a_model_in_the_repository():
     sources = "".join(path.read_text() for path in (ROOT / "cpp" / "arch").glob("*.cpp"))
     families = set(re.findall(r'"(\w+)"', "".join(re.findall(r"kArchitectures\[\] = \{([^}]*)\}", sources))))
     found = {name.removeprefix("tiny_").rsplit("-", 1)[0] for name in own_models()}
-    assert len(families) >= 12 and families <= found
+    encoders = {"bert"}  # tests_py/test_bert.py makes its own
+    assert len(families) >= 13 and families - encoders <= found
     assert sum(path.stat().st_size for path in OWN.rglob("*")) <= 4 << 20
 
 

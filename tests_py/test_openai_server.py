@@ -295,12 +295,22 @@ BAD = {
         ),
     ],
     "tool_choice": ["required", {"type": "function", "function": {"name": "f"}}, 5],
-    "response_format": [{"type": "json_object"}, {"type": "json_schema", "json_schema": {}}, 5],
+    "response_format": [
+        {"type": "xml"},
+        {"type": "json_schema", "json_schema": {}},
+        {"type": "json_schema", "json_schema": {"schema": {"not": {}}}},
+        {"type": "json_schema", "json_schema": {"schema": 5}},
+        {"json_schema": {"schema": {}}},
+        5,
+    ],
+    "guided_regex": [5, "(", "a{99999999}"],
+    "guided_choice": [[], [5], "a"],
+    "grammar": [5, "root := x"],
     "reasoning_effort": ["extreme", 5],
     "service_tier": ["gold", 5],
     "functions": [[{"name": "f"}]],
     "function_call": ["f", {"name": "f"}],
-    "parallel_tool_calls": [False, "x"],
+    "parallel_tool_calls": ["x"],
     "modalities": [["audio"], "text"],
     "audio": [{"voice": "x", "format": "wav"}],
     "prediction": [{"type": "content", "content": "x"}],
@@ -312,7 +322,7 @@ BAD = {
     "cache_salt": [5],
     "chat_template_kwargs": [5, []],
     "echo": [True],
-    "guided_json": [{}],
+    "guided_json": [5, "{", {"type": "shape"}],
     "no_such_field": [1],
 }
 
@@ -340,8 +350,8 @@ def test_errors_are_typed(client):
 
 def test_what_is_not_served_says_so_by_name(client):
     with pytest.raises(openai.APIStatusError) as caught:
-        client.embeddings.create(model=MODEL, input="x")
-    assert caught.value.status_code == 501 and "embeddings" in caught.value.body["message"]
+        client.moderations.create(input="x")
+    assert caught.value.status_code == 501 and "moderation" in caught.value.body["message"]
 
 
 def test_many_at_once_each_get_their_own(server, client):
@@ -382,5 +392,5 @@ def test_what_fails_again_is_not_sent_again(server):
     with openai.DefaultHttpxClient(event_hooks=hooks) as http:
         client = openai.OpenAI(base_url=server.url + "/v1", api_key="any", max_retries=2, http_client=http)
         with pytest.raises(openai.APIStatusError):
-            client.embeddings.create(model=MODEL, input="x")
+            client.moderations.create(input="x")
     assert len(sent) == 1

@@ -8,7 +8,7 @@ import pytest
 import zinc_rt
 
 # Prose of several registers, written for this test and published nowhere else: 1,323 tokens of SmolLM2.
-PROSE = pathlib.Path(__file__).parent / "data" / "prose.txt"
+PROSE = pathlib.Path(__file__).parent.parent / "cpp" / "tools" / "prose.txt"
 WINDOW = 512
 
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import synth_gguf
 import tiny_model as tiny
 import zinc_rt
 from tenant_helpers import HASHED
@@ -21,14 +22,15 @@ def saved(tiny_model, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("kv_dtype", ["f16", "f32"])
-def test_a_loaded_prefix_has_the_bits(tiny_model, tmp_path, kv_dtype):
-    path = tmp_path / "prefix"
-    with zinc_rt.Engine(tiny_model, max_slots=4, kv_dtype=kv_dtype) as engine:
+@pytest.mark.parametrize("kv_dtype", ["f16", "f32", "k8v4", "k4v4", "i16"])
+def test_a_loaded_prefix_has_the_bits(tmp_path, kv_dtype):
+    path, model = tmp_path / "prefix", tmp_path / "heads_of_64.gguf"
+    assert synth_gguf.main(["tiny-llama", "-o", str(model), "--types", "F16", "--width", "256"]) == 0
+    with zinc_rt.Engine(model, max_slots=4, kv_dtype=kv_dtype) as engine:
         session = engine.tenant("a").session()
         wanted = session.generate(token_ids=PROMPT, max_tokens=20, **HASHED)
         assert session.save(path, token_ids=PREFIX) == 64
-    with zinc_rt.Engine(tiny_model, max_slots=2, kv_dtype=kv_dtype, chunk_cap=8, threads=1) as engine:
+    with zinc_rt.Engine(model, max_slots=2, kv_dtype=kv_dtype, chunk_cap=8, threads=1) as engine:
         session = engine.tenant("b").session()
         assert session.load(path) == 64
         got = session.generate(token_ids=PROMPT, max_tokens=20, **HASHED)

@@ -38,6 +38,8 @@ ApiError to_api_error(const Error& error, ErrorSource source = ErrorSource::kReq
 // {"error": {"message", "type", "param", "code"}}
 std::string error_json(const ApiError& error);
 HttpResponse error_response(const ApiError& error);
+// How an API shows its errors.
+using MakeErrorResponse = HttpResponse (*)(const ApiError& error);
 // As TransportOptions::refusal wants it.
 HttpResponse refusal_of_transport(int status, const std::string& why);
 

@@ -6,20 +6,6 @@ namespace {
 constexpr std::int64_t kMaxTokens = 1 << 24;
 constexpr std::size_t kMaxBias = 1024;
 
-void read_stop(BodyReader& r, Request& request) {
-  const Json* stop = r.fields().get("stop");
-  if (stop == nullptr) return;
-  const auto add = [&](const Json& one) {
-    if (one.is_string() && !one.get_ref<const std::string&>().empty())
-      request.stop.push_back(one.get<std::string>());
-    else
-      r.wrong("stop", show(one) + " is given, a text or a list of texts that are not empty wanted");
-  };
-  if (!stop->is_array()) return add(*stop);
-  if (stop->size() > 16) return r.wrong("stop", fmt::format("{} entries, at most 16 allowed", stop->size()));
-  for (const Json& one : *stop) add(one);
-}
-
 void read_bias(BodyReader& r, Request& request) {
   const Json* bias = r.fields().get("logit_bias");
   if (bias == nullptr) return;
@@ -38,6 +24,34 @@ void read_bias(BodyReader& r, Request& request) {
 
 }  // namespace
 
+void read_stop(BodyReader& r, Request& request) {
+  const Json* stop = r.fields().get("stop");
+  if (stop == nullptr) return;
+  const auto add = [&](const Json& one) {
+    if (one.is_string() && !one.get_ref<const std::string&>().empty())
+      request.stop.push_back(one.get<std::string>());
+    else
+      r.wrong("stop", show(one) + " is given, a text or a list of texts that are not empty wanted");
+  };
+  if (!stop->is_array()) return add(*stop);
+  if (stop->size() > 16) return r.wrong("stop", fmt::format("{} entries, at most 16 allowed", stop->size()));
+  for (const Json& one : *stop) add(one);
+}
+
+void read_temperature(BodyReader& r, Request& q, double most) {
+  r.into(q.temperature, r.number("temperature", 0, most));
+  if (q.temperature > 0 && q.temperature < 1e-4f) q.temperature = 0;
+  r.into(q.top_p, r.number("top_p", 0, 1));
+}
+
+void read_top_k(BodyReader& r, Request& q) {
+  if (const auto k = r.integer("top_k", -1, INT32_MAX)) q.top_k = *k < 0 ? 0 : static_cast<std::uint32_t>(*k);
+}
+
+void read_seed(BodyReader& r, Request& q) {
+  if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
+}
+
 void read_common(BodyReader& r, GenerationCall& call, Request& q) {
   r.into(q.model, r.string("model", 4096));
   r.into(call.stream, r.boolean("stream"));
@@ -50,17 +64,15 @@ void read_common(BodyReader& r, GenerationCall& call, Request& q) {
     inner.refuse("include_obfuscation", "chunks are not padded", {false});
     if (const auto done = inner.finish(); !done) r.wrong(done.error());
   }
-  r.into(q.temperature, r.number("temperature", 0, 2));
-  if (q.temperature > 0 && q.temperature < 1e-4f) q.temperature = 0;
-  r.into(q.top_p, r.number("top_p", 0, 1));
-  if (const auto k = r.integer("top_k", -1, INT32_MAX)) q.top_k = *k < 0 ? 0 : static_cast<std::uint32_t>(*k);
+  read_temperature(r, q, 2);
+  read_top_k(r, q);
   r.into(q.min_p, r.number("min_p", 0, 1));
   r.into(q.typical_p, r.number("typical_p", 0, 1));
   r.into(q.repetition_penalty, r.number("repetition_penalty", 0.01, 100));
   r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
   r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
   read_bias(r, q);
-  if (const auto seed = r.integer("seed", INT64_MIN, INT64_MAX)) q.seed = static_cast<std::uint64_t>(*seed);
+  read_seed(r, q);
   r.into(q.n, r.integer("n", 1, 128));
   read_stop(r, q);
   if (auto ids = r.take(r.fields().get_ids("stop_token_ids", kMaxBias))) q.stop_token_ids = std::move(*ids);
@@ -104,13 +116,6 @@ void read_max_tokens(BodyReader& r, Request& q, std::initializer_list<const char
   }
   if (q.min_tokens > q.max_tokens)
     r.wrong("min_tokens", fmt::format("{} is more than max_tokens {}", q.min_tokens, q.max_tokens));
-}
-
-void refuse_grammars(BodyReader& r) {
-  constexpr const char* kWhy = "output bound to a grammar or schema is not there yet";
-  for (const char* name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
-                           "grammar", "json_schema", "regex", "choice"})
-    r.refuse(name, kWhy);
 }
 
 }  // namespace zinc_rt::server

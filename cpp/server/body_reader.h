@@ -88,11 +88,27 @@ class BodyReader {
   std::optional<ApiError> error_;
 };
 
-// The fields that all generating endpoints have.
+// Single fields that several APIs have under the same names.
+void read_temperature(BodyReader& r, Request& request, double most);  // and top_p; so low that it is greedy: 0
+void read_top_k(BodyReader& r, Request& request);                     // below 0: off
+void read_seed(BodyReader& r, Request& request);
+void read_stop(BodyReader& r, Request& request);  // a text or a list of them
+// The fields that all of OpenAI's generating endpoints have.
 void read_common(BodyReader& r, GenerationCall& call, Request& request);
 // The limit on generated tokens, by any of `names`; `absent` where none is given.
 void read_max_tokens(BodyReader& r, Request& request, std::initializer_list<const char*> names, std::uint32_t absent,
                      bool may_be_0);
-void refuse_grammars(BodyReader& r);
+// What the answer must look like, in OpenAI's fields and those of vLLM, SGLang and llama.cpp (output_format.cpp).
+void read_output_format(BodyReader& r, Request& request, GenerationCall& call);
+// The answer's format, by the field `name`; a second one is refused.
+void set_format(BodyReader& r, const char* name, OutputFormat format, Request& request, GenerationCall& call);
+// A JSON schema as the answer's format: an object, or true.
+void set_schema(BodyReader& r, const char* name, const Json& schema, Request& request, GenerationCall& call);
+// tool_choice as OpenAI has it: auto, none, required, or an object that names a function, in `path` or, where that is
+// empty, at its top. None takes the tools away.
+void read_tool_choice(BodyReader& r, const char* path, Request& request, GenerationCall& call);
+// The fields "model" and "options" as Ollama has them (ollama_request.cpp).
+void read_ollama_model(BodyReader& r, Request& request);
+void read_ollama_options(BodyReader& r, GenerationCall& call, Request& request);
 
 }  // namespace zinc_rt::server

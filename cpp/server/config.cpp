@@ -5,6 +5,7 @@
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -25,13 +26,16 @@ port = 8080
 # tls_key = "/etc/zinc_rt/key.pem"
 state = "/var/lib/zinc_rt/state.db"  # the ledger, and tenants made at run time
 drain_timeout_s = 30
+shutdown_delay_s = 0                 # from SIGTERM on /readyz says 503, and requests are still taken for so long
+# metrics_listen = "0.0.0.0:9090"     # probes, /metrics and /load without a key, in plain HTTP
+metrics_tenants = false               # /metrics there has the names of tenants, too
 max_body_bytes = 16777216
 max_answer_bytes = 67108864           # about so much may one answer with logprobs or echo take
 max_connections = 16384
 max_connections_per_address = 8192
 max_bodies_bytes = 268435456             # of requests under way, in all
 max_bodies_bytes_per_address = 134217728
-max_bodies_bytes_per_tenant = 67108864
+max_bodies_bytes_per_tenant = 117440512
 allow_anonymous = false              # without any key, listen on a host that other machines reach
 # model_dirs = ["/models"]           # where POST /v1/models/load may load from; else the folders of [[models]]
 access_log = "on"                    # a line on stderr for each request but good health probes; all; off
@@ -44,11 +48,18 @@ keep_alive_s = 300.0                 # a model of the folder that is idle for lo
 [[models]]
 path = "/models/smollm2-135m-instruct.gguf"
 id = "smollm2"
+# served_names = ["default"]         # other names of the model
 # max_context = 8192
 # max_slots = 64
 # kv_pages = 0
 # kv_dtype = "f16"
+# pooling = "last"                  # mean, last or cls: it embeds texts; none: it generates; else what the file says
+# tools = "hermes"                # for a model whose template shows no tools
 # threads = 0
+
+[objectives]                         # classes by the names in a proxy's x-gateway-inference-objective
+chat = "interactive"
+nightly = "batch"
 
 [[tenants]]
 name = "team-a"
@@ -65,6 +76,7 @@ isolation_group = ""           # tenants of one group share cached prefixes
 requests_per_minute = 0.0      # 0: no limit
 tokens_per_minute = 0.0
 max_open_requests = 4096       # choices: prompts times n
+may_store = false              # keep its answers of /v1/responses for a day (previous_response_id)
 proxy = false                  # its x-gateway-inference-fairness-id is believed
 )";
 
@@ -206,11 +218,17 @@ void read_server(Table& t, Config& config) {
   }
   t.take("allow_anonymous", config.options.allow_anonymous);
   t.take("state", config.options.state_path);
+  t.take("metrics_listen", config.options.metrics_listen);
+  t.take("metrics_tenants", config.options.metrics_tenants);
   t.take("drain_timeout_s", config.drain_timeout_s);
+  t.take("shutdown_delay_s", config.shutdown_delay_s);
   constexpr double kMostDrain_s = 86400;
   if (!(config.drain_timeout_s >= 0 && config.drain_timeout_s <= kMostDrain_s))
     t.complain(*t.get("drain_timeout_s"), "drain_timeout_s",
                fmt::format("{} s, 0 to {} allowed", config.drain_timeout_s, kMostDrain_s));
+  if (!(config.shutdown_delay_s >= 0 && config.shutdown_delay_s <= kMostDrain_s))
+    t.complain(*t.get("shutdown_delay_s"), "shutdown_delay_s",
+               fmt::format("{} s, 0 to {} allowed", config.shutdown_delay_s, kMostDrain_s));
   if (t.get("on_demand") != nullptr) t.take("on_demand", config.is_on_demand.emplace());
   t.take_count("max_loaded", config.on_demand.max_loaded);
   t.take("keep_alive_s", config.on_demand.keep_alive_s);
@@ -218,23 +236,39 @@ void read_server(Table& t, Config& config) {
   if (t.get("model_dirs") != nullptr) t.take_strings("model_dirs", config.options.model_dirs.emplace());
 }
 
+void read_objectives(Table& t, const toml::table& names, Config& config) {
+  for (const auto& [name, value] : names) {
+    const std::string key(name.str());
+    auto& qos = config.options.objectives[key];
+    t.take(key.c_str(), qos);
+    if (qos != "interactive" && qos != "standard" && qos != "batch")
+      t.complain(value, key, "interactive, standard or batch wanted");
+  }
+}
+
 void read_model(Table& t, const toml::node& node, Config& config) {
   ModelSpec spec;
   auto& o = spec.options;
   t.take("path", spec.path);
   t.take("id", spec.id);
+  t.take_strings("served_names", spec.aliases);
   t.take("max_context", o.max_context);
   t.take("max_slots", o.max_slots);
   t.take("kv_pages", o.kv_pages);
   t.take("kv_dtype", o.kv_dtype);
+  t.take("pooling", o.pooling);
   t.take("threads", o.threads);
   t.take("tier", o.tier);
+  t.take("backend", o.backend);
   t.take("arithmetic", o.arithmetic);
+  t.take("tools", o.tools);
   t.take("chunk_cap", o.chunk_cap);
   t.take("standard_gap_ms", o.standard_gap_ms);
   if (spec.path.empty()) t.complain(node, "path", "it is missing");
   if (!spec.id.empty() && !is_good_model_id(spec.id))
     t.complain(t.node_of("id", node), "id", "1 to 256 bytes without control characters wanted");
+  if (!std::ranges::all_of(spec.aliases, is_good_model_id))
+    t.complain(t.node_of("served_names", node), "served_names", "1 to 256 bytes without control characters wanted");
   config.models.push_back(std::move(spec));
 }
 
@@ -272,6 +306,14 @@ Result<Config> load_config(const std::string& path) {
         read_server(table, config);
       } else {
         root.complain(*node, "server", "[server] wanted");
+      }
+    }
+    if (const toml::node* node = root.get("objectives"); node != nullptr) {
+      if (node->is_table()) {
+        Table table(*node->as_table(), "objectives.", status);
+        read_objectives(table, *node->as_table(), config);
+      } else {
+        root.complain(*node, "objectives", "[objectives] wanted");
       }
     }
     for_tables(root, "models", status, [&](Table& t, const toml::node& node) { read_model(t, node, config); });

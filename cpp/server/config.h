@@ -15,6 +15,7 @@ struct Config {
   OnDemandOptions on_demand;  // who reads the configuration says which models are offered
   std::optional<bool> is_on_demand;
   double drain_timeout_s = 30;
+  double shutdown_delay_s = 0;  // how long requests are still taken once the server is told to end
 };
 
 // Errors: kNotFound for a file that cannot be read; kInvalidArgument with line and key for a key that is not known, a

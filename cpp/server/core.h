@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "server/batches.h"
 #include "server/metrics.h"
 #include "server/model_folders.h"
 #include "server/models.h"
@@ -15,6 +16,7 @@
 #include "server/resumable_stream.h"
 #include "server/router.h"
 #include "server/state_store.h"
+#include "server/stored_files.h"
 #include "server/tenants.h"
 #include "server/transport/transport.h"
 #include "server/work_queue.h"
@@ -27,7 +29,9 @@ struct ServerCore {
         store(std::move(store)),
         metrics(std::move(version)),
         models(this->engine),
-        tenants(this->engine, *this->store) {}
+        tenants(this->engine, *this->store),
+        files(*this->store),
+        batches(*this) {}
 
   Engine engine;
   std::unique_ptr<StateStore> store;
@@ -36,28 +40,36 @@ struct ServerCore {
   ModelFolders model_folders;
   TenantRegistry tenants;
   StreamShelf streams;
+  StoredFiles files;
+  Batches batches;
   // Handles requests, by tenant; one thread is always left for other tenants.
   WorkQueue work{4, 3, WorkQueue::Priority::kBehindSteps};
-  WorkQueue ends{2};    // ends answers
-  WorkQueue slow{1};    // loads and unloads models
-  WorkQueue probes{1};  // probes the engine, one probe at a time
+  WorkQueue ends{2};                                             // ends answers
+  WorkQueue slow{1};                                             // loads and unloads models
+  WorkQueue probes{1};                                           // probes the engine, one probe at a time
+  WorkQueue transfers{1, 1, WorkQueue::Priority::kBehindSteps};  // sends files, a piece of each by turns
   OnDemand on_demand{engine, models, work, slow, is_draining};
-  std::unique_ptr<Transport> transport;
+  std::unique_ptr<Transport> transport, status_transport;  // the second may be null
   std::atomic<std::uint64_t> max_answer_bytes{0};
   std::atomic<bool> is_tolerant{false};  // unknown fields of generating requests are passed over
   std::atomic<bool> is_draining{false};
-  std::atomic<bool> is_failed{false};  // the device fails every step
+  std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
+  std::atomic<bool> is_closing{false};  // what is under way is broken off
+  std::atomic<bool> is_failed{false};   // the device fails every step
   // When the engine's step thread last gave way, on the steady clock in ms.
   std::atomic<std::int64_t> last_alive_ms{0};
   std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, as of then
   static constexpr std::int64_t kWatchMs = 500;  // between two updates of these
   std::atomic<std::uint32_t> n_generating{0};    // answers that are being generated
+  std::atomic<std::uint32_t> n_embedding{0};     // calls for embeddings that have not ended; they submit as they go
 
   // The engine counts as hung if no step has ended for longer than this.
   static constexpr std::int64_t kHungMs = 30000;
   bool is_hung() const;
   // Why the server takes no requests now; empty: it takes them.
   std::string why_not_ready() const;
+  // Ends what is under way, and the threads of the queues. Errors: those of StateStore::close().
+  Status close();
 };
 
 // Names the fields of a request that were passed over.
@@ -69,17 +81,32 @@ std::string new_id();
 
 // Each adds the paths of its group.
 void add_generation_routes(Router& router, ServerCore& core);
+void add_messages_routes(Router& router, ServerCore& core);   // what Anthropic's API has besides generation
+void add_responses_routes(Router& router, ServerCore& core);  // what is kept of /v1/responses
+void add_ollama_routes(Router& router, ServerCore& core);     // what Ollama's API has besides generation
+void add_embedding_routes(Router& router, ServerCore& core);
 void add_stream_routes(Router& router, ServerCore& core);
+void add_file_routes(Router& router, ServerCore& core);   // OpenAI's /v1/files, for batches
+void add_batch_routes(Router& router, ServerCore& core);  // OpenAI's /v1/batches
 void add_model_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
+// Those of options.metrics_listen, which ask for no key: probes, load and metrics.
+void add_status_routes(Router& router, ServerCore& core, bool shows_tenants);
 void add_ui_routes(Router& router, ServerCore& core);
 
+// Puts what an earlier response holds in front of the body's input, and says whether this one is kept. Errors: 400, 404.
+ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body);
+
+// Whose files and batches a request speaks of. Errors: 403 for an admin's key.
+ApiResult<std::string> tenant_name(const Exchange& exchange);
 // Status 503.
 ApiError shutting_down();
 // Status 400: the model's template writes the same prompt with tools and without.
 ApiError tools_not_read(const ServedModel& model);
 
+// Has the route answer the exchange on a thread of `work`, unless the client has left by then.
+void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange);
 // The tenant's turn among the tasks of `work`, and whether the client has left.
 OnDemand::Asker asker_of(const Exchange& exchange);
 
@@ -87,6 +114,11 @@ OnDemand::Asker asker_of(const Exchange& exchange);
 void answer(ServerCore& core, Exchange& exchange, std::string body, int status = 200);
 void answer(ServerCore& core, Exchange& exchange, const ApiError& error);
 void answer_with(ServerCore& core, Exchange& exchange, ApiResult<std::string> result, int status = 200);
+// For Route::handle: answers with what work(core, exchange) gives, the text of a body or an error.
+template <class Work>
+auto answering(ServerCore& core, Work work) {
+  return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
+}
 // An error as the answer to a request whose body is not read.
 HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiError& error);
 

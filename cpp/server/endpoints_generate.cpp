@@ -5,30 +5,13 @@
 #include <ctime>
 
 #include "base/error.h"
-#include "server/access_log.h"
 #include "server/core.h"
 #include "server/generation_job.h"
+#include "server/incoming.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::server {
 namespace {
-
-// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. A malformed value is ignored,
-// as the standard demands.
-std::string traceparent_of(const HttpRequest& request) {
-  const auto text = request.header("traceparent");
-  const auto is_hex = [&](std::size_t at, std::size_t n) {
-    return text.substr(at, n).find_first_not_of("0123456789abcdef") == std::string_view::npos;
-  };
-  const auto is_zero = [&](std::size_t at, std::size_t n) {
-    return text.substr(at, n).find_first_not_of('0') == std::string_view::npos;
-  };
-  const bool has_form = text.size() >= 55 && text.size() <= 256 && text[2] == '-' && text[35] == '-' && text[52] == '-';
-  if (!has_form || (text.size() > 55 && (text.starts_with("00") || text[55] != '-'))) return {};
-  if (!is_hex(0, 2) || !is_hex(3, 32) || !is_hex(36, 16) || !is_hex(53, 2)) return {};
-  if (text.starts_with("ff") || is_zero(3, 32) || is_zero(36, 16)) return {};
-  return std::string(text.substr(0, 55));
-}
 
 using Parse = ApiResult<GenerationCall> (*)(const Json&, const Request&, Ignored);
 
@@ -83,17 +66,41 @@ ApiResult<void> check_answer_size(const GenerationCall& call, const ServedModel&
   return std::unexpected(std::move(error));
 }
 
+ApiResult<void> check_context(const GenerationCall& call, const ServedModel& model) {
+  if (call.wanted_context <= model.max_context) return {};
+  ApiError error;
+  error.param = "options.num_ctx";
+  error.message = fmt::format("[request] options.num_ctx: {} is given, the model has a context of {}",
+                              call.wanted_context, model.max_context);
+  return std::unexpected(std::move(error));
+}
+
 // Refuses tools where the template writes the same prompt without them: the model would answer as if there were none.
 ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model, const Request& request) {
   if (!request.tools || core.models.reads_tools(model, request.chat_template_kwargs.value_or(""))) return {};
   return std::unexpected(tools_not_read(model));
 }
 
-// A path that generates: how its bodies are read, and how its answers' ids begin.
+ApiResult<void> check_generates(const ServedModel& model) {
+  if (model.card.pooling.empty()) return {};
+  ApiError error;
+  error.param = "model";
+  error.message = fmt::format(
+      "[request] model \"{}\" gives embeddings (pooling {}) and generates nothing; POST /v1/embeddings asks for them",
+      model.id, model.card.pooling);
+  return std::unexpected(std::move(error));
+}
+
+// A path that generates: how its bodies are read, how its answers and errors are written, and how its answers' ids
+// begin.
 struct Endpoint {
   const char* path;
   Parse parse;
   const char* prefix;
+  MakeWriter make_writer = write_openai;
+  MakeErrorResponse make_error = error_response;
+  ApiResult<void> (*prepare)(ServerCore& core, const Exchange& exchange, Json& body) = nullptr;  // before it is read
+  std::string (*loaded)(Api api, const std::string& model) = nullptr;  // answers a request that only loads a model
 };
 
 // What a body asks for, before its model is known.
@@ -103,60 +110,36 @@ struct Asked {
 };
 
 ApiResult<std::shared_ptr<Asked>> read_call(ServerCore& core, Exchange& exchange, const Endpoint& endpoint) {
-  ApiError wrong;
-  if (const auto why = core.why_not_ready(); !why.empty()) {
-    core.metrics.refused("not_ready");
-    wrong.status = 503;
-    wrong.message = "[server] " + why;
-    wrong.retry_after_s = 5;
-    return std::unexpected(std::move(wrong));
-  }
-  if (!exchange.caller.tenant) {
-    wrong.status = 403;
-    wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
-    return std::unexpected(std::move(wrong));
-  }
-  ZRT_TRY(auto body, read_object(exchange.request));
-  std::string().swap(exchange.request.body);
-  // Azure's paths name the model, whatever the body says.
-  if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
-  Request defaults;
-  defaults.temperature = 1;
-  // Without keys a request may ask for any class; a request that asks for none is a standard one.
-  if (exchange.caller.is_admin) defaults.qos = "standard";
+  ZRT_TRY(auto body, take_body(core, exchange));
+  if (endpoint.prepare != nullptr) ZRT_CHECK_OK(endpoint.prepare(core, exchange, body));
   auto asked = std::make_shared<Asked>();
-  ZRT_TRY(asked->call, endpoint.parse(body, defaults, core.is_tolerant ? &asked->ignored : nullptr));
+  ZRT_TRY(asked->call, endpoint.parse(body, default_request(exchange), core.is_tolerant ? &asked->ignored : nullptr));
+  set_class(exchange, asked->call.requests);
   return asked;
 }
 
 ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint,
                                                    Asked& asked, const ServedModel& model) {
+  ZRT_CHECK_OK(check_generates(model));
   JobCall call;
   call.call = std::move(asked.call);
   ZRT_CHECK_OK(check_tools_are_read(core, model, call.call.requests.front()));
   ZRT_CHECK_OK(check_answer_size(call.call, model, core.max_answer_bytes));
+  ZRT_CHECK_OK(check_context(call.call, model));
   call.engine_model = model.engine_name;
   call.model_hold = model.hold;
   call.max_context = model.max_context;
-  call.endpoint = endpoint.path;  // not the path as written, which may name a model
-  call.head.api = call.call.api;
+  call.make_writer = endpoint.make_writer;
+  call.make_error = endpoint.make_error;
+  call.endpoint = endpoint.path;              // not the path as written, which may name a model
   call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
   call.head.model = model.id;
   call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
   call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, model.card.arithmetic);
   const auto& tier = call.call.service_tier;
   if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
-  if (call.call.prompt_opens_reasoning)
-    call.prompt_opens_reasoning = *call.call.prompt_opens_reasoning;
-  else if (call.call.split_reasoning)
-    call.prompt_opens_reasoning =
-        core.models.prompt_opens_reasoning(model, call.call.requests.front().chat_template_kwargs.value_or(""));
   call.headers.emplace_back("x-request-id", exchange.id);
-  if (!asked.ignored.empty()) {
-    const auto names = header_of_names(asked.ignored);
-    call.headers.emplace_back(kIgnoredHeader, names);
-    exchange.connection->note("ignored_fields", names);
-  }
+  note_ignored(asked.ignored, exchange, call.headers);
   exchange.connection->note("id", call.head.id);
   exchange.connection->note("model", call.head.model);
   call.tenant = exchange.caller.tenant;
@@ -166,6 +149,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
     return std::unexpected(open.error());
   }
   call.traceparent = traceparent_of(exchange.request);
+  call.wanted_latency = wanted_latency_of(exchange);
   call.connection = exchange.connection;
   call.gone = exchange.gone.get_token();
   if (call.call.resumable)
@@ -175,21 +159,17 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
                                          std::move(call));
 }
 
-void refuse(ServerCore& core, Exchange& exchange, ApiError error) {
-  if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
-  answer(core, exchange, error);
-}
-
 void start_job(ServerCore& core, Exchange& exchange, const Endpoint& endpoint, Asked& asked,
                const ApiResult<ServedModel>& model) {
+  if (model && asked.call.only_loads) return answer(core, exchange, endpoint.loaded(asked.call.api, model->id));
   const auto job = model ? make_job(core, exchange, endpoint, asked, *model) : std::unexpected(model.error());
   if (!job) {
     if (job.error().status == 400) core.metrics.refused("invalid");
-    return refuse(core, exchange, job.error());
+    return refuse(core, exchange, job.error(), endpoint.make_error);
   }
   if (const auto started = (*job)->start(); !started) {
     core.metrics.refused(started.error().status == 503 ? "queue" : "invalid");
-    refuse(core, exchange, started.error());
+    refuse(core, exchange, started.error(), endpoint.make_error);
   }
 }
 
@@ -198,7 +178,7 @@ void add_generation_route(Router& router, ServerCore& core, const Endpoint& endp
                 auto asked = read_call(core, exchange, endpoint);
                 if (!asked) {
                   if (asked.error().status == 400) core.metrics.refused("invalid");
-                  return refuse(core, exchange, asked.error());
+                  return refuse(core, exchange, asked.error(), endpoint.make_error);
                 }
                 const auto& name = (*asked)->call.requests.front().model;
                 auto asker = asker_of(exchange);
@@ -213,13 +193,19 @@ void add_generation_route(Router& router, ServerCore& core, const Endpoint& endp
 }  // namespace
 
 void add_generation_routes(Router& router, ServerCore& core) {
-  for (const Endpoint& endpoint : {Endpoint{"/v1/chat/completions", parse_chat, "chatcmpl-"},
-                                   {"/chat/completions", parse_chat, "chatcmpl-"},
-                                   {"/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-"},
-                                   {"/openai/deployments/{model}/completions", parse_completion, "cmpl-"},
-                                   {"/v1/completions", parse_completion, "cmpl-"},
-                                   {"/completions", parse_completion, "cmpl-"},
-                                   {"/generate", parse_generate, "gen-"}})
+  for (const Endpoint& endpoint :
+       {Endpoint{"/v1/chat/completions", parse_chat, "chatcmpl-"},
+        {"/chat/completions", parse_chat, "chatcmpl-"},
+        {"/openai/deployments/{model}/chat/completions", parse_chat, "chatcmpl-"},
+        {"/openai/deployments/{model}/completions", parse_completion, "cmpl-"},
+        {"/v1/completions", parse_completion, "cmpl-"},
+        {"/completions", parse_completion, "cmpl-"},
+        {"/generate", parse_generate, "gen-"},
+        {"/v1/messages", parse_messages, "msg_", write_messages, messages_error},
+        {"/v1/responses", parse_responses, "resp_", write_responses, error_response, find_earlier_response},
+        {"/responses", parse_responses, "resp_", write_responses, error_response, find_earlier_response},
+        {"/api/chat", parse_ollama_chat, "ollama-", write_ollama, ollama_error, nullptr, ollama_loaded},
+        {"/api/generate", parse_ollama_generate, "ollama-", write_ollama, ollama_error, nullptr, ollama_loaded}})
     add_generation_route(router, core, endpoint);
 }
 

@@ -1,4 +1,4 @@
-// /livez, /readyz, /health, /health_generate, /version, /metrics, and traces of the engine's steps.
+// /livez, /readyz, /health, /health_generate, /version, /metrics, /load, /is_sleeping, and traces of the engine's steps.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -90,18 +90,51 @@ std::string ready_json(ServerCore& core) {
   return ids.empty() ? R"({"status":"ok"})" : fmt::format(R"({{"status":"ok","models_with_bad_logits":[{}]}})", ids);
 }
 
+// What clients call the models, by the engine's names of them.
+std::map<std::string, std::string> ids_of(ServerCore& core) {
+  std::map<std::string, std::string> ids;
+  for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
+  return ids;
+}
+
 // Waits for the end of a step to read the engine's figures. Where none ends, it shows the last ones and their age.
-std::string scrape(ServerCore& core) {
+std::string scrape(ServerCore& core, bool shows_tenants) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
-  if (age_s > kOld) return core.metrics.scrape(core.transport->counts(), age_s);
+  if (age_s > kOld) return core.metrics.scrape(core.transport->counts(), age_s, shows_tenants);
   std::vector<Metrics::TenantNow> tenants;
   for (const auto& entry : core.tenants.list())
     tenants.push_back({entry->name, entry->settings().quota.qos_class, entry->tenant.ledger()});
-  std::map<std::string, std::string> ids;
-  for (const auto& model : core.models.list()) ids[model.engine_name] = model.id;
-  core.metrics.update(core.engine.stats(), ids, tenants);
-  return core.metrics.scrape(core.transport->counts(), age_s);
+  core.metrics.update(core.engine.stats(), ids_of(core), tenants);
+  return core.metrics.scrape(core.transport->counts(), age_s, shows_tenants);
+}
+
+// How much there is to do, as of the end of the last step. server_load is what vLLM calls it.
+ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
+  const auto stats = core.engine.stats();
+  const auto of = [](const ModelStats& m) {
+    return Json{{"running", m.running},       {"waiting", m.waiting}, {"backlog_tokens", m.backlog_tokens},
+                {"free_pages", m.pages_free}, {"pages", m.pages},     {"slots", m.slots}};
+  };
+  const auto ids = ids_of(core);
+  Json models = Json::object();
+  for (const auto& model : stats.models)
+    if (const auto id = ids.find(model.name); id != ids.end()) models[id->second] = of(model);
+  auto out = of(stats.total);
+  out["server_load"] = stats.total.running + stats.total.waiting;
+  out["models"] = std::move(models);
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void add_load_and_metrics(Router& router, ServerCore& core, Access access, bool shows_tenants) {
+  router.add({"GET", "/metrics", access, false, [&core, shows_tenants](Exchange& exchange) {
+                HttpResponse response;
+                response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+                response.body = scrape(core, shows_tenants);
+                core.metrics.answered(200);
+                exchange.connection->respond(std::move(response));
+              }});
+  router.add({"GET", "/load", access, false, answering(core, load_now)});
 }
 
 ApiResult<std::string> start_trace(ServerCore& core, const Exchange& exchange) {
@@ -139,13 +172,11 @@ ApiResult<std::string> stop_trace(ServerCore& core, const Exchange& exchange) {
   return text;
 }
 
-}  // namespace
-
-void add_health_routes(Router& router, ServerCore& core) {
+void add_probes(Router& router, ServerCore& core) {
   router.add({"GET", "/livez", Access::kOpen, true,
               [&core](Exchange& exchange) { answer(core, exchange, R"({"status":"ok"})"); }});
   const auto ready = [&core](Exchange& exchange) {
-    const auto why = core.why_not_ready();
+    const auto why = core.is_leaving ? "the server is about to shut down" : core.why_not_ready();
     if (why.empty())
       answer(core, exchange, ready_json(core));
     else
@@ -155,6 +186,17 @@ void add_health_routes(Router& router, ServerCore& core) {
   router.add({"GET", "/health", Access::kOpen, true, ready});
   router.add({"GET", "/v1/health", Access::kOpen, true, ready});  // as llama.cpp calls it
   router.add({"GET", "/ping", Access::kOpen, true, ready});
+}
+
+}  // namespace
+
+void add_status_routes(Router& router, ServerCore& core, bool shows_tenants) {
+  add_probes(router, core);
+  add_load_and_metrics(router, core, Access::kOpen, shows_tenants);
+}
+
+void add_health_routes(Router& router, ServerCore& core) {
+  add_probes(router, core);
   router.add({"GET", "/health_generate", Access::kOpen, true,
               [&core, shared = std::make_shared<SharedProbe>()](Exchange& exchange) {
                 shared->ask(core, std::move(exchange));
@@ -165,19 +207,12 @@ void add_health_routes(Router& router, ServerCore& core) {
                        fmt::format(R"({{"version":"{}","tier":{},"arithmetic":{}}})", kVersion,
                                    or_null(core.engine.tier()), or_null(core.engine.arithmetic())));
               }});
-  router.add({"GET", "/metrics", Access::kAdmin, false, [&core](Exchange& exchange) {
-                HttpResponse response;
-                response.content_type = "text/plain; version=0.0.4; charset=utf-8";
-                response.body = scrape(core);
-                core.metrics.answered(200);
-                exchange.connection->respond(std::move(response));
-              }});
-  const auto add = [&](const char* path, ApiResult<std::string> (*work)(ServerCore&, const Exchange&)) {
-    router.add({"POST", path, Access::kAdmin, false,
-                [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); }});
-  };
-  add("/v1/trace/start", start_trace);
-  add("/v1/trace/stop", stop_trace);
+  // There is no sleeping: routers ask for it.
+  router.add({"GET", "/is_sleeping", Access::kOpen, true,
+              [&core](Exchange& exchange) { answer(core, exchange, R"({"is_sleeping":false})"); }});
+  add_load_and_metrics(router, core, Access::kAdmin, true);
+  router.add({"POST", "/v1/trace/start", Access::kAdmin, false, answering(core, start_trace)});
+  router.add({"POST", "/v1/trace/stop", Access::kAdmin, false, answering(core, stop_trace)});
 }
 
 }  // namespace zinc_rt::server

@@ -39,11 +39,19 @@ Json describe_model(const ServedModel& model) {
            {"arithmetic", card.arithmetic},
            {"activations", card.activations},
            {"kv_dtype", card.kv_dtype},
+           {"tool_format", card.tool_format.empty() ? Json() : Json(card.tool_format)},
+           {"reasoning_format", card.reasoning_format},
            {"max_slots", memory.max_slots},
            {"max_context", memory.max_context},
            {"chunk_cap", memory.chunk_cap},
            {"kv_pages", memory.kv_pages},
            {"kv_page_bytes", memory.kv_page_bytes}};
+  // What requests may ask of it.
+  out["capabilities"] = {card.pooling.empty() ? "completion" : "embedding"};
+  if (!card.pooling.empty()) {
+    out["pooling"] = card.pooling;
+    out["embedding_dim"] = card.embedding_dim;
+  }
   out["health"] = {{"status", model.n_bad_logits == 0 ? "ok" : "bad_logits"}, {"bad_logits", model.n_bad_logits}};
   out["default_sampling"] = {{"temperature", 1}, {"top_p", 1}, {"top_k", 0}, {"min_p", 0}, {"repetition_penalty", 1}};
   out["state"] = "loaded";
@@ -141,7 +149,14 @@ ApiResult<std::string> tokenizer_info(ServerCore& core, Fields&, const ServedMod
 
 ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
   Json list = Json::array();
-  for (const auto& model : core.models.list()) list.push_back(describe_model(model));
+  for (const auto& model : core.models.list()) {
+    list.push_back(describe_model(model));
+    for (const auto& alias : model.aliases) {
+      list.push_back(list.back());
+      list.back()["id"] = alias;
+      list.back()["root"] = model.id;
+    }
+  }
   for (const auto& model : core.on_demand.not_loaded()) list.push_back(describe_offered(core, model));
   return Json{{"object", "list"}, {"data", std::move(list)}}.dump();
 }
@@ -181,6 +196,8 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   if (context) spec.options.max_context = static_cast<std::uint32_t>(*context);
   ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
   if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
+  ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last"}));
+  if (pooling) spec.options.pooling = *pooling;
   ZRT_CHECK_OK(fields.expect_no_others());
   if (core.is_draining) return std::unexpected(shutting_down());
   ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));
@@ -209,10 +226,6 @@ ApiResult<std::string> show_model(ServerCore& core, const Exchange& exchange) {
 
 using Work = ApiResult<std::string> (*)(ServerCore&, const Exchange&);
 using WorkOnModel = ApiResult<std::string> (*)(ServerCore&, Fields&, const ServedModel&);
-
-std::function<void(Exchange&)> answering(ServerCore& core, Work work) {
-  return [&core, work](Exchange& exchange) { answer_with(core, exchange, work(core, exchange)); };
-}
 
 // The work on the model that the body names, without a body on the first one.
 std::function<void(Exchange&)> answering_for_model(ServerCore& core, WorkOnModel work) {

@@ -13,6 +13,20 @@ constexpr const char* kPolicy =
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+// Clients of Ollama ask here whether it runs; browsers want the page.
+bool wants_page(const HttpRequest& request) {
+  const auto accept = request.header("accept");
+  return accept.empty() || accept.contains("text/html");
+}
+
+void answer_running(ServerCore& core, Exchange& exchange) {
+  HttpResponse response;
+  response.content_type = "text/plain; charset=utf-8";
+  response.body = "Ollama is running";
+  core.metrics.answered(response.status);
+  exchange.connection->respond(std::move(response));
+}
+
 void answer_file(ServerCore& core, Exchange& exchange, const UiFile& file) {
   HttpResponse response;
   response.headers = {{"ETag", std::string(file.etag)},     {"Cache-Control", "no-cache"},
@@ -33,7 +47,10 @@ void add_ui_routes(Router& router, ServerCore& core) {
   for (const UiFile& file : ui_files()) {
     const bool is_page = file.name == "index.html";
     router.add({"GET", is_page ? "/" : fmt::format("/ui/{}", file.name), Access::kOpen, true,
-                [&core, &file](Exchange& exchange) { answer_file(core, exchange, file); }});
+                [&core, &file, is_page](Exchange& exchange) {
+                  if (is_page && !wants_page(exchange.request)) return answer_running(core, exchange);
+                  answer_file(core, exchange, file);
+                }});
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/json_text.h"
 #include "base/log.h"
+#include "server/incoming.h"
 
 namespace zinc_rt::server {
 namespace {
@@ -17,35 +18,46 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 constexpr const char* kBadLogits = "bad_logits";  // as the engine's finish reason
 
+constexpr std::pair<Api, const char*> kPromptFields[] = {{Api::kChat, "messages"},    {Api::kText, "prompt"},
+                                                         {Api::kTokens, "token_ids"}, {Api::kMessages, "messages"},
+                                                         {Api::kResponses, "input"},  {Api::kOllamaChat, "messages"},
+                                                         {Api::kOllamaText, "prompt"}};
+
 // Which field the engine complains about: the first one that its message names, else the prompt.
 std::string field_of(std::string_view message, Api api) {
-  std::string field = api == Api::kChat ? "messages" : api == Api::kText ? "prompt" : "token_ids";
+  std::string field = std::ranges::find(kPromptFields, api, &std::pair<Api, const char*>::first)->second;
   auto first = std::string_view::npos;
-  for (const char* name :
-       {"logit_bias", "stop_token_ids", "min_tokens", "chat_template_kwargs", "continue_final_message"})
-    if (const auto at = message.find(name); at < first) {
+  for (const auto& [words, name] : {std::pair("the parameters of tool", "tools"),
+                                    {"tool choice", "tool_choice"},
+                                    {"logit_bias", "logit_bias"},
+                                    {"stop_token_ids", "stop_token_ids"},
+                                    {"min_tokens", "min_tokens"},
+                                    {"chat_template_kwargs", "chat_template_kwargs"},
+                                    {"continue_final_message", "continue_final_message"}})
+    if (const auto at = message.find(words); at < first) {
       first = at;
       field = name;
     }
   return field;
 }
 
-// The code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer
-// context.
-ApiError context_error(ApiError error, std::uint32_t max_context) {
-  error.code = "context_length_exceeded";
-  error.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
-                              max_context, error.message);
-  return error;
+// Whether the engine complains about what the answer must look like.
+bool is_about_format(std::string_view message) {
+  for (const char* part : {"[schema]", "[regex]", "[gbnf]", "[grammar", "output format", "a grammar"})
+    if (message.contains(part)) return !message.contains("the parameters of tool");
+  return false;
 }
 
 // The answer to a request that the engine refused.
-ApiError request_error(const Error& error, Api api, std::uint32_t max_context) {
-  auto out = to_api_error(error);
-  if (out.status != 400) return out;
-  out.param = field_of(error.message, api);
-  const bool is_too_long = error.message.contains("the context has") || error.message.contains("allowed (context of");
-  return is_too_long ? context_error(std::move(out), max_context) : out;
+ApiError request_error(const Error& error, const GenerationCall& call, std::uint32_t max_context) {
+  if (!call.format_field.empty() && is_about_format(error.message)) {
+    auto out = to_api_error(error);
+    if (out.status != 400) return out;
+    out.param = call.format_field;
+    out.message = fmt::format("[request] {}: {}", out.param, error.message);
+    return out;
+  }
+  return prompt_error(error, field_of(error.message, call.api), max_context);
 }
 
 }  // namespace
@@ -67,11 +79,12 @@ GenerationJob::GenerationJob(const JobServices& services, JobCall call)
     : services_(services),
       call_(std::move(call)),
       names_(services.engine, call_.engine_model),
+      writer_(call_.make_writer({call_.head, call_.call, names_})),
       series_(services.metrics.series(call_.tenant->name, call_.head.model)),
       started_(std::chrono::steady_clock::now()),
       n_(call_.call.requests.front().n) {
   const auto n = call_.call.requests.size() * n_;
-  choices_.assign(n, Choice(call_.prompt_opens_reasoning));
+  choices_.resize(n);
   n_open_ = static_cast<std::uint32_t>(n);
 }
 
@@ -102,16 +115,19 @@ ApiResult<void> GenerationJob::submit_all() {
       is_refused_ = true;
       for (auto& h : handles_) h.cancel();
       handles_.clear();
-      return std::unexpected(request_error(handle.error(), call_.call.api, call_.max_context));
+      return std::unexpected(request_error(handle.error(), call_.call, call_.max_context));
     }
     if (call_.call.stream) {
       HttpResponse head;
-      head.content_type = "text/event-stream";
+      head.content_type = writer_->stream_type();
       head.headers = call_.headers;
       head.headers.emplace_back("Cache-Control", "no-cache");
       head.headers.emplace_back("X-Accel-Buffering", "no");
       services_.metrics.answered(head.status);
       call_.connection->start_stream(std::move(head));
+      if (const auto begin = writer_->begin(handles_.front().completion().usage); !begin.empty())
+        call_.connection->write(begin);
+      has_stream_begun_ = true;
     }
   }
   call_.connection->on_gone([weak = weak_from_this()] {
@@ -128,18 +144,6 @@ void GenerationJob::cancel() {
   for (auto& handle : handles_) handle.cancel();
 }
 
-ChoiceText GenerationJob::begin_text(std::uint32_t prompt, std::uint32_t index) const {
-  ChoiceText text;
-  text.index = prompt * n_ + index;
-  const auto& request = call_.call.requests[prompt];
-  text.n_top = call_.call.n_top.value_or(request.logprobs);
-  return text;
-}
-
-std::string GenerationJob::event_of(const ChoiceText& text) const {
-  return chunk_event(call_.head, text, names_, call_.call.include_usage);
-}
-
 std::string GenerationJob::echo_of(std::uint32_t prompt) const {
   const Request& request = call_.call.requests[prompt];
   if (!call_.call.echo) return {};
@@ -149,6 +153,7 @@ std::string GenerationJob::echo_of(std::uint32_t prompt) const {
 
 SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
   Choice& choice = choices_[prompt * n_ + event.index];
+  if (call_.call.stream && !has_stream_begun_) return SinkResult::kFull;
   if (!choice.is_waiting) {
     if (event.is_token) {
       // The time since the step that made the token before; for the first token, since the request came.
@@ -158,35 +163,11 @@ SinkResult GenerationJob::push(std::uint32_t prompt, const StreamEvent& event) {
         series_.token_interval->Observe(static_cast<double>(event.time_us - choice.last_us) * 1e-6);
       choice.last_us = event.time_us;
     }
-    ReasoningSplitter::Parts parts;
-    if (call_.call.split_reasoning) {
-      parts = choice.splitter.push(event.text);
-      if (event.is_token && (choice.splitter.is_inside() || !parts.reasoning.empty())) ++choice.n_reasoning;
-    } else {
-      parts.answer = event.text;
-    }
     if (!call_.call.stream) return is_cancelled_ ? SinkResult::kFailed : SinkResult::kTaken;
-    auto text = begin_text(prompt, event.index);
-    text.text = std::move(parts.answer);
-    if (call_.call.include_reasoning) text.reasoning = std::move(parts.reasoning);
-    std::vector<TokenLogprob> logprobs;
-    std::vector<std::int32_t> ids;
-    if (call_.call.wants_logprobs) {
-      if (event.logprob) logprobs.push_back(*event.logprob);
-      text.logprobs = &logprobs;
-    }
-    if (call_.call.return_token_ids) {
-      if (event.is_token) ids.push_back(event.token_id);
-      text.token_ids = &ids;
-    }
-    text.has_role = !choice.has_begun && call_.call.api == Api::kChat;
-    if (!choice.has_begun && call_.call.echo) text.text.insert(0, echo_of(prompt));
-    if (text.text.empty() && text.reasoning.empty() && !text.has_role && logprobs.empty() && ids.empty())
-      return SinkResult::kTaken;
-    text.text_offset = choice.n_characters;
-    choice.n_characters += n_characters(text.text);
+    choice.waiting = writer_->part(
+        {prompt * n_ + event.index, !choice.has_begun, choice.has_begun ? std::string() : echo_of(prompt), event});
+    if (choice.waiting.empty()) return SinkResult::kTaken;
     choice.has_begun = true;
-    choice.waiting = event_of(text);
   }
   choice.is_waiting = !call_.connection->write(choice.waiting);
   return choice.is_waiting ? SinkResult::kFull : SinkResult::kTaken;
@@ -203,14 +184,9 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
   if (call_.call.stream) {
     const auto all = handles_[prompt].completion();
     const auto& completion = all.choices.empty() ? all : all.choices[index];
-    auto text = begin_text(prompt, index);
-    const auto rest = call_.call.split_reasoning ? choice.splitter.finish() : ReasoningSplitter::Parts{};
-    text.text = rest.answer;
-    if (call_.call.include_reasoning) text.reasoning = rest.reasoning;
-    if (!choice.has_begun && call_.call.echo) text.text.insert(0, echo_of(prompt));
-    text.has_role = !choice.has_begun && call_.call.api == Api::kChat;
-    text.finish_reason = completion.finish_reason.empty() ? "error" : completion.finish_reason;
-    const auto event = event_of(text);
+    const bool is_first = !choice.has_begun;
+    const auto event = writer_->end_choice(
+        {prompt * n_ + index, is_first ? echo_of(prompt) : std::string(), completion, completion}, is_first);
     if (n_open_ == 1 || !call_.connection->write(event)) last_events_ += event;
   }
   if (--n_open_ == 0) conclude();
@@ -218,17 +194,16 @@ void GenerationJob::finish_choice(std::uint32_t prompt, std::uint32_t index) {
 
 // Called when all choices have ended. The request is in the ledger before the client gets the end of the answer.
 void GenerationJob::conclude() {
-  Usage usage;
-  Timings timings;
-  std::uint32_t n_reasoning = 0;
+  AnswerTotals totals;
+  auto& [usage, timings] = totals;
   std::string finish;
   std::optional<Error> error;
-  for (const auto& choice : choices_) n_reasoning += choice.n_reasoning;
   for (const auto& handle : handles_) {
     const auto c = handle.completion();
     usage.prompt_tokens += c.usage.prompt_tokens;
     usage.completion_tokens += c.usage.completion_tokens;
     usage.cached_tokens += c.usage.cached_tokens;
+    usage.reasoning_tokens += c.usage.reasoning_tokens;
     if (&handle == &handles_.front()) timings = c.timings;
     if (finish.empty() || c.finish_reason == kBadLogits) finish = c.finish_reason;
     if (const auto status = handle.wait(); !status && !error) error = status.error();
@@ -236,7 +211,7 @@ void GenerationJob::conclude() {
   usage.total_tokens = usage.prompt_tokens + usage.completion_tokens;
   ApiError shown;
   if (error) {
-    shown = request_error(*error, call_.call.api, call_.max_context);
+    shown = request_error(*error, call_.call, call_.max_context);
     shown.is_final = finish == kBadLogits;  // the same request would fail again
     if (shown.is_final)
       shown.code = kBadLogits;
@@ -250,22 +225,31 @@ void GenerationJob::conclude() {
   to->note("finish", finish);
   if (error) to->note("error", shown.message);
   if (!call_.traceparent.empty()) to->note("traceparent", call_.traceparent);
-  const auto timings_text = call_.call.wants_timings ? timings_json(timings) : std::string();
+  std::string end_of_stream;
+  if (!error) {
+    if (call_.call.stream)
+      end_of_stream = writer_->end(totals);
+    else
+      put_whole(totals);
+    if (const auto kept = keep(); !kept) {
+      error = kept.error();
+      shown = to_api_error(*error);
+      finish = "error";
+    }
+  }
   if (error && call_.call.stream) {
-    last_events_ = "data: " + error_json(shown) + "\n\n";
+    last_events_ = writer_->failed(shown);
   } else if (error) {
-    whole_ = error_response(shown);
-  } else if (call_.call.stream) {
-    if (call_.call.include_usage) last_events_ += usage_event(call_.head, usage_json(usage, n_reasoning), timings_text);
-    last_events_ += "data: [DONE]\n\n";
+    whole_ = call_.make_error(shown);
   } else {
-    send_whole(usage, n_reasoning, timings);
+    last_events_ += end_of_stream;
   }
   series_.prompt_tokens->Increment(usage.prompt_tokens);
   series_.cached_tokens->Increment(usage.cached_tokens);
   series_.generated_tokens->Increment(usage.completion_tokens);
   series_.request_time->Observe(seconds_since(started_));
   series_.queue_time->Observe(timings.queue_ms * 1e-3);
+  if (!error) judge_latency(timings);
   services_.metrics.finished(series_, finish);
   log().info("request {} tenant {} model {} {} {} prompt tokens ({} cached), {} generated, {}, {:.0f} ms{}{}",
              call_.head.id, call_.tenant->name, call_.head.model, call_.endpoint, usage.prompt_tokens,
@@ -276,8 +260,20 @@ void GenerationJob::conclude() {
   record(usage, finish);
 }
 
+// Of the first choice, whose speed is known in tokens a second.
+void GenerationJob::judge_latency(const Timings& timings) {
+  const auto judge = [&](const char* which, std::uint32_t wanted_ms, double ms) {
+    if (wanted_ms == 0 || ms <= 0) return;
+    const bool is_met = ms <= wanted_ms;
+    services_.metrics.wanted_latency(which, is_met);
+    call_.connection->note(which, is_met ? "met" : "missed");
+  };
+  judge("ttft", call_.wanted_latency.first_token_ms, timings.prefill_ms);
+  judge("tpot", call_.wanted_latency.token_ms, timings.decode_tokens_per_s > 0 ? 1e3 / timings.decode_tokens_per_s : 0);
+}
+
 // Puts together an answer that is not streamed.
-void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, const Timings& timings) {
+void GenerationJob::put_whole(const AnswerTotals& totals) {
   std::vector<Completion> all;
   for (const auto& handle : handles_) {
     auto c = handle.completion();
@@ -286,31 +282,19 @@ void GenerationJob::send_whole(const Usage& usage, std::uint32_t n_reasoning, co
     else
       std::ranges::move(c.choices, std::back_inserter(all));
   }
-  std::vector<ChoiceText> texts;
-  for (std::uint32_t i = 0; i < all.size(); ++i) {
-    const Completion& c = all[i];
-    auto text = begin_text(i / n_, i % n_);
-    if (call_.call.split_reasoning) {
-      auto parts = split_reasoning(c.text, call_.prompt_opens_reasoning);
-      text.text = std::move(parts.answer);
-      if (call_.call.include_reasoning) text.reasoning = std::move(parts.reasoning);
-    } else {
-      text.text = echo_of(i / n_) + c.text;
-    }
-    if (call_.call.wants_logprobs) text.logprobs = &c.logprobs;
-    const auto& first = all[i - i % n_];  // of n choices only the first has the prompt's logprobs
-    if (call_.call.echo) text.echo_logprobs = &first.prompt_logprobs;
-    if (call_.call.prompt_logprobs) {
-      text.prompt_logprobs = &first.prompt_logprobs;
-      text.n_prompt_top = *call_.call.prompt_logprobs;
-    }
-    if (call_.call.return_token_ids) text.token_ids = &c.token_ids;
-    text.finish_reason = c.finish_reason;
-    texts.push_back(std::move(text));
-  }
+  std::vector<AnswerChoice> choices;
+  for (std::uint32_t i = 0; i < all.size(); ++i) choices.push_back({i, echo_of(i / n_), all[i], all[i - i % n_]});
   whole_.content_type = kJson;
-  whole_.body = whole_answer(call_.head, texts, names_, usage_json(usage, n_reasoning),
-                             call_.call.wants_timings ? timings_json(timings) : std::string());
+  whole_.body = writer_->whole(choices, totals);
+}
+
+// Keeps the answer, if that was asked for, before the client gets its end.
+Status GenerationJob::keep() {
+  const auto kept = writer_->kept();
+  if (kept.empty()) return {};
+  return services_.store.put_response({call_.head.id, call_.tenant->name,
+                                       fmt::format(R"({{"input":{},"response":{}}})", call_.call.stored_input, kept),
+                                       call_.head.created_s});
 }
 
 void GenerationJob::record(const Usage& usage, const std::string& finish) {

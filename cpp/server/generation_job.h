@@ -10,9 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "server/answer_writer.h"
 #include "server/metrics.h"
-#include "server/openai_response.h"
-#include "server/reasoning.h"
 #include "server/state_store.h"
 #include "server/tenants.h"
 #include "server/work_queue.h"
@@ -28,19 +27,26 @@ struct JobServices {
   WorkQueue& ends;  // ends answers, which thus never wait behind new requests
 };
 
+// Milliseconds to the first token, and from one token to the next on average; 0: nothing is wanted.
+struct WantedLatency {
+  std::uint32_t first_token_ms = 0, token_ms = 0;
+};
+
 struct JobCall {
   GenerationCall call;
+  MakeWriter make_writer = nullptr;
+  MakeErrorResponse make_error = nullptr;
   AnswerHead head;                         // its model is named as clients name it
   std::string engine_model;                // the model as the engine names it
   std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
   std::string endpoint;
   std::uint32_t max_context = 0;
-  bool prompt_opens_reasoning = false;
   std::shared_ptr<TenantEntry> tenant;
   std::shared_ptr<Connection> connection;
-  Headers headers;          // of the answer
-  std::string traceparent;  // the caller's, for the step timeline; empty: none
-  std::stop_token gone;     // the client has left
+  Headers headers;               // of the answer
+  std::string traceparent;       // the caller's, for the step timeline; empty: none
+  WantedLatency wanted_latency;  // counted as met or missed; changes nothing
+  std::stop_token gone;          // the client has left
 };
 
 class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
@@ -54,13 +60,9 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   class PromptSink;
   // One of n completions of one prompt. While it runs only the drainer uses it, afterwards only the work queue.
   struct Choice {
-    explicit Choice(bool begins_inside) : splitter(begins_inside) {}
-    ReasoningSplitter splitter;
     std::string waiting;  // an event for which the connection had no room
     bool is_waiting = false, has_begun = false;
     std::uint64_t last_us = 0;
-    std::uint32_t n_reasoning = 0;   // tokens
-    std::uint32_t n_characters = 0;  // characters that were sent
   };
 
   ApiResult<void> submit_all();
@@ -69,16 +71,17 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   void finish_choice(std::uint32_t prompt, std::uint32_t index);
   void conclude();
   void record(const Usage& usage, const std::string& finish);
+  void judge_latency(const Timings& timings);
   void send_rest();
-  void send_whole(const Usage& usage, std::uint32_t n_reasoning, const Timings& timings);
+  void put_whole(const AnswerTotals& totals);
+  Status keep();
   void cancel();
-  std::string event_of(const ChoiceText& text) const;
-  ChoiceText begin_text(std::uint32_t prompt, std::uint32_t index) const;
   std::string echo_of(std::uint32_t prompt) const;
 
   const JobServices services_;
   JobCall call_;  // the prompt is moved out of it to the engine, unless it is echoed
   const TokenNames names_;
+  std::unique_ptr<AnswerWriter> writer_;
   Metrics::Series& series_;
   const std::chrono::steady_clock::time_point started_;
   std::vector<Choice> choices_;  // prompt by prompt
@@ -88,7 +91,8 @@ class GenerationJob : public std::enable_shared_from_this<GenerationJob> {
   std::vector<RequestHandle> handles_;
   std::uint32_t n_open_ = 0;
   std::atomic<bool> is_cancelled_{false}, is_refused_{false};
-  std::string last_events_;  // the end of the stream, sent once the ledger has the request
+  std::atomic<bool> has_stream_begun_{false};  // its head and what comes before all choices are sent
+  std::string last_events_;                    // the end of the stream, sent once the ledger has the request
   HttpResponse whole_;
 };
 

@@ -135,6 +135,17 @@ std::optional<std::int64_t> whole_number(const Json& value) {
   return static_cast<std::int64_t>(number);
 }
 
+std::optional<std::vector<std::int32_t>> ids_of(const Json& list) {
+  std::vector<std::int32_t> ids;
+  ids.reserve(list.size());
+  for (const Json& id : list) {
+    const auto number = whole_number(id);
+    if (!number || *number < 0 || *number > INT32_MAX) return std::nullopt;
+    ids.push_back(static_cast<std::int32_t>(*number));
+  }
+  return ids;
+}
+
 std::string show(const Json& value) {
   // Infinity and NaN come from configuration files; JSON has neither.
   if (value.is_number_float() && !std::isfinite(value.get<double>())) return fmt::format("{}", value.get<double>());

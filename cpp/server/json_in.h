@@ -39,6 +39,7 @@ class Fields {
   ApiResult<std::optional<std::string>> get_choice(const char* name, std::initializer_list<const char*> values);
   // A list of token ids.
   ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids);
+  std::string full_name(const char* name) const { return prefix_ + name; }
   // An error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
   // Called after all fields are read: refuses the first one that no get_* asked for. With `ignored`: these are let
@@ -59,6 +60,9 @@ ApiResult<void> expect_no_fields(const HttpRequest& request);
 // A value as a whole number: 2, and also 2.0, which clients in languages with one type of number send. A floating-point
 // value from 2^53 on may stand for its neighbours too, so it is not taken for a whole number.
 std::optional<std::int64_t> whole_number(const Json& value);
+
+// The token ids of a list; nothing where an entry is none.
+std::optional<std::vector<std::int32_t>> ids_of(const Json& list);
 
 // A short form of a value for complaints.
 std::string show(const Json& value);

@@ -107,6 +107,13 @@ void Metrics::refused(const std::string& why) {
   counter("zinc:admission_rejections_total", "requests that were not taken, by why", {{"reason", why}}).Increment();
 }
 
+void Metrics::wanted_latency(const char* which, bool is_met) {
+  const std::lock_guard lock(mutex_);
+  counter("zinc:wanted_latencies_total", "answers whose caller named a latency (x-slo-ttft-ms, x-slo-tpot-ms)",
+          {{"latency", which}, {"met", is_met ? "true" : "false"}})
+      .Increment();
+}
+
 void Metrics::update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
                      const std::vector<TenantNow>& tenants) {
   const std::lock_guard lock(mutex_);
@@ -128,6 +135,14 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("vllm:prefix_cache_queries_total", "tokens looked for in the prefix cache", labels, name,
              number(m.prompt_tokens));
     raise_to("vllm:prefix_cache_hits_total", "tokens found in the prefix cache", labels, name, number(m.cached_tokens));
+    // The names that vLLM gave these before, which routers still read.
+    show("vllm:gpu_cache_usage_perc", "as vllm:kv_cache_usage_perc", labels, used);
+    raise_to("vllm:gpu_prefix_cache_queries_total", "as vllm:prefix_cache_queries_total", labels, name,
+             number(m.prompt_tokens));
+    raise_to("vllm:gpu_prefix_cache_hits_total", "as vllm:prefix_cache_hits_total", labels, name,
+             number(m.cached_tokens));
+    show("vllm:gpu_prefix_cache_hit_rate", "tokens found in the prefix cache, of those looked for, 0 to 1", labels,
+         m.prompt_tokens > 0 ? number(m.cached_tokens) / number(m.prompt_tokens) : 0);
     auto info = labels;
     info["block_size"] = "16";
     info["num_gpu_blocks"] = std::to_string(m.pages);
@@ -151,7 +166,7 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
   }
 }
 
-std::string Metrics::scrape(const TransportCounts& transport, double engine_age_s) {
+std::string Metrics::scrape(const TransportCounts& transport, double engine_age_s, bool shows_tenants) {
   const std::lock_guard lock(mutex_);
   gauge("zinc:engine_last_seen_seconds", "since a step of the engine was last seen to end", {}).Set(engine_age_s);
   gauge("zinc:http_connections", "connections that are open", {}).Set(transport.open);
@@ -198,6 +213,12 @@ std::string Metrics::scrape(const TransportCounts& transport, double engine_age_
     for (auto& [key, metric] : by_labels) sum.metric.push_back(std::move(metric));
     families.push_back(std::move(sum));
   }
+  const auto names_tenant = [](const prometheus::ClientMetric& metric) {
+    return std::ranges::any_of(metric.label, [](const auto& label) { return label.name == "tenant"; });
+  };
+  if (!shows_tenants)
+    for (auto& family : families) std::erase_if(family.metric, names_tenant);
+  std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
   return prometheus::TextSerializer().Serialize(families);
 }
 

@@ -33,6 +33,8 @@ class Metrics {
   void finished(Series& series, const std::string& reason);
   void answered(int status);             // counts an HTTP answer
   void refused(const std::string& why);  // counts a request that was not taken; why: rate, queue, draining, invalid
+  // Counts an answer whose caller named the latency that it wants: "ttft", to the first token, or "tpot", a token.
+  void wanted_latency(const char* which, bool is_met);
 
   struct TenantNow {
     std::string name, qos_class;
@@ -41,8 +43,9 @@ class Metrics {
   // Takes over what the engine counts. `ids` maps the engine's names of models to ids.
   void update(const EngineStats& stats, const std::map<std::string, std::string>& ids,
               const std::vector<TenantNow>& tenants);
-  // The text that Prometheus reads. engine_age_s: seconds since the engine was last seen between two steps.
-  std::string scrape(const TransportCounts& transport, double engine_age_s);
+  // The text that Prometheus reads. engine_age_s: seconds since the engine was last seen between two steps. Without
+  // tenants, all that has the name of one is left out.
+  std::string scrape(const TransportCounts& transport, double engine_age_s, bool shows_tenants);
 
  private:
   std::string label_of(const std::string& tenant);  // the first 200 names, then "other"

@@ -1,6 +1,7 @@
 #include "server/models.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -10,7 +11,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "server/reasoning.h"
 
 namespace zinc_rt::server {
 
@@ -18,6 +18,10 @@ std::string Models::default_id(const std::string& path) {
   auto name = std::filesystem::path(path).filename();
   if (name.empty()) name = std::filesystem::path(path).parent_path().filename();
   return name.extension() == ".gguf" ? name.stem().string() : name.string();
+}
+
+void widen_queue(EngineOptions& options) {
+  if (options.queue_cap == EngineOptions().queue_cap) options.queue_cap = kQueueCap;
 }
 
 std::string served_id(const ModelSpec& spec) {
@@ -41,8 +45,9 @@ std::string source_of(const ModelSpec& spec) {
   const auto size = std::filesystem::file_size(spec.path, ignored);
   const auto time = std::filesystem::last_write_time(spec.path, ignored).time_since_epoch().count();
   const auto& o = spec.options;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context, o.max_slots, o.kv_pages,
-                     o.kv_dtype, o.threads, o.tier, o.arithmetic, o.chunk_cap);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context, o.max_slots,
+                     o.kv_pages, o.kv_dtype, o.pooling, o.threads, o.tier, o.backend, o.arithmetic, o.chunk_cap,
+                     o.tools, fmt::join(spec.aliases, " "));
 }
 
 // 422: the file is at fault.
@@ -57,6 +62,7 @@ ApiError of_model_file(const Error& wrong) {
 ServedModel Models::describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const {
   ServedModel model;
   model.id = served_id(spec);
+  model.aliases = spec.aliases;
   model.engine_name = engine_name;
   model.path = spec.path;
   model.hold = std::make_shared<const char>();
@@ -84,15 +90,28 @@ Result<ServedModel> Models::open(const ModelSpec& spec, const std::string& id, L
   return describe(spec, name, by);
 }
 
-bool Models::has(const std::string& id) const {
+namespace {
+
+bool is_called(const ServedModel& model, const std::string& name) {
+  return model.id == name || std::ranges::find(model.aliases, name) != model.aliases.end();
+}
+
+}  // namespace
+
+std::string Models::taken(const ModelSpec& spec) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::find(models_, id, &ServedModel::id) != models_.end();
+  const auto is_taken = [&](const std::string& name) {
+    return std::ranges::any_of(models_, [&](const ServedModel& model) { return is_called(model, name); });
+  };
+  if (const auto id = served_id(spec); is_taken(id)) return id;
+  const auto alias = std::ranges::find_if(spec.aliases, is_taken);
+  return alias == spec.aliases.end() ? std::string() : *alias;
 }
 
 ApiResult<void> Models::load(const ModelSpec& spec, LoadedBy by) {
   const auto id = served_id(spec);
-  if (has(id)) {
-    auto error = make_error(409, fmt::format("[models] \"{}\" is loaded already", id));
+  if (const auto name = taken(spec); !name.empty()) {
+    auto error = make_error(409, fmt::format("[models] \"{}\" is loaded already", name));
     error.param = "id";
     return std::unexpected(std::move(error));
   }
@@ -105,7 +124,8 @@ ApiResult<void> Models::load(const ModelSpec& spec, LoadedBy by) {
 
 Status Models::load_at_start(const ModelSpec& spec) {
   const auto id = served_id(spec);
-  if (has(id)) return fail(StatusCode::kInvalidArgument, "[models] two models have the id \"{}\"", id);
+  if (const auto name = taken(spec); !name.empty())
+    return fail(StatusCode::kInvalidArgument, "[models] two models have the id \"{}\"", name);
   ZRT_TRY(auto model, open(spec, id, LoadedBy::kConfiguration));
   const std::lock_guard lock(mutex_);
   models_.push_back(std::move(model));
@@ -193,7 +213,7 @@ ApiError Models::not_found(const std::string& name) const {
 ApiResult<ServedModel> Models::find(const std::string& name) const {
   const std::lock_guard lock(mutex_);
   for (const auto& model : models_)
-    if (name.empty() ? model.loaded_by != LoadedBy::kRequest : model.id == name || model.engine_name == name)
+    if (name.empty() ? model.loaded_by != LoadedBy::kRequest : is_called(model, name) || model.engine_name == name)
       return model;
   return std::unexpected(not_found(name));
 }
@@ -219,37 +239,22 @@ std::vector<ServedModel> Models::list() const {
   return models;
 }
 
-template <class Find>
-bool Models::known_or(Known& known, const ServedModel& model, const std::string& template_kwargs, const Find& find) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = known.find({model.id, template_kwargs});
-    if (it != known.end()) return it->second;
-  }
-  const bool found = find();
-  const std::lock_guard lock(mutex_);
-  if (known.size() < kMostKnown) known[{model.id, template_kwargs}] = found;
-  return found;
-}
-
 void Models::forget_template(const std::string& id) {
-  for (auto* known : {&opens_reasoning_, &reads_tools_})
-    std::erase_if(*known, [&](const auto& one) { return one.first.first == id; });
-}
-
-bool Models::prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs) {
-  return known_or(opens_reasoning_, model, template_kwargs, [&] {
-    const auto text = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
-    return text && leaves_reasoning_open(*text);
-  });
+  std::erase_if(reads_tools_, [&](const auto& one) { return one.first.first == id; });
 }
 
 bool Models::reads_tools(const ServedModel& model, const std::string& template_kwargs) {
-  return known_or(reads_tools_, model, template_kwargs, [&] {
-    const auto without = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
-    const auto with = engine_.apply_template(kProbeMessages, kProbeTools, true, template_kwargs, model.engine_name);
-    return !without || !with || *without != *with;
-  });
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = reads_tools_.find({model.id, template_kwargs});
+    if (it != reads_tools_.end()) return it->second;
+  }
+  const auto without = engine_.apply_template(kProbeMessages, {}, true, template_kwargs, model.engine_name);
+  const auto with = engine_.apply_template(kProbeMessages, kProbeTools, true, template_kwargs, model.engine_name);
+  const bool found = !without || !with || *without != *with;
+  const std::lock_guard lock(mutex_);
+  if (reads_tools_.size() < kMostKnown) reads_tools_[{model.id, template_kwargs}] = found;
+  return found;
 }
 
 }  // namespace zinc_rt::server

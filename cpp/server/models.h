@@ -15,10 +15,13 @@
 namespace zinc_rt::server {
 
 constexpr std::uint32_t kQueueCap = 16384;  // the queue of a model, unless its options say otherwise
+// A server's queue is longer than an engine's, unless its length is given.
+void widen_queue(EngineOptions& options);
 
 struct ModelSpec {
   std::string path;
-  std::string id;  // empty: the file's name without its ending
+  std::string id;                    // empty: the file's name without its ending
+  std::vector<std::string> aliases;  // other names by which clients may call it
   EngineOptions options;
 };
 
@@ -30,6 +33,7 @@ enum class LoadedBy : std::uint8_t { kConfiguration, kAdmin, kRequest };
 
 struct ServedModel {
   std::string id, engine_name, path;
+  std::vector<std::string> aliases;
   std::int64_t created_s = 0;
   std::uint32_t max_context = 0;
   std::uint32_t queue_cap = 0;  // choices that may wait
@@ -60,13 +64,10 @@ class Models {
   // Removes a model: no request finds it from now on, and requests that have found it or are under way end first.
   // Errors: 404.
   ApiResult<void> unload(const std::string& id);
-  // A model by its id or the engine's name; empty: the first one that no request had loaded. Errors: 404 with the ids
-  // that exist.
+  // A model by its id, an alias or the engine's name; empty: the first one that no request had loaded. Errors: 404 with
+  // the ids that exist.
   ApiResult<ServedModel> find(const std::string& name) const;
   std::vector<ServedModel> list() const;  // for display: these copies do not keep a model from being removed
-  // Whether the model's template opens the reasoning itself when it asks for an answer.
-  bool prompt_opens_reasoning(const ServedModel& model, const std::string& template_kwargs);
-
   // Whether its template writes another text when there are tools; also true for a template that writes no text at all.
   bool reads_tools(const ServedModel& model, const std::string& template_kwargs);
   // Takes over the engine's count. Does nothing for a name that is not there.
@@ -77,7 +78,8 @@ class Models {
 
  private:
   Result<ServedModel> open(const ModelSpec& spec, const std::string& id, LoadedBy by);
-  bool has(const std::string& id) const;
+  // The first of the names that a loaded model has; empty: none.
+  std::string taken(const ModelSpec& spec) const;
   ApiResult<void> replace(const ModelSpec& spec, const std::string& id);
   std::string new_engine_name(const std::string& id);
   ServedModel describe(const ModelSpec& spec, const std::string& engine_name, LoadedBy by) const;
@@ -91,12 +93,9 @@ class Models {
   std::map<std::string, std::uint32_t> n_loads_;  // by id
   // What is known of templates, by id and the request's template variables. These come from clients, so only so many
   // are kept.
-  using Known = std::map<std::pair<std::string, std::string>, bool>;
   static constexpr std::size_t kMostKnown = 1024;
-  template <class Find>
-  bool known_or(Known& known, const ServedModel& model, const std::string& template_kwargs, const Find& find);
   void forget_template(const std::string& id);  // REQUIRES: mutex_
-  Known opens_reasoning_, reads_tools_;
+  std::map<std::pair<std::string, std::string>, bool> reads_tools_;
 };
 
 }  // namespace zinc_rt::server

@@ -168,7 +168,7 @@ ApiResult<ServedModel> OnDemand::load(const OfferedModel& wanted) {
   const auto begin = steady_ms();
   ZRT_CHECK_OK(make_room(o->max_loaded));
   for (;;) {
-    auto loaded = models_.load({wanted.path, wanted.id, o->engine}, LoadedBy::kRequest);
+    auto loaded = models_.load({wanted.path, wanted.id, {}, o->engine}, LoadedBy::kRequest);
     if (loaded) break;
     constexpr int kNoMemory = 409;  // the id is free, as the search above has shown
     if (loaded.error().status == kNoMemory && unload_idlest()) continue;

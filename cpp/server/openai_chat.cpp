@@ -1,7 +1,6 @@
 // The body of /v1/chat/completions.
 #include "base/error.h"
 #include "server/body_reader.h"
-#include "server/reasoning.h"
 
 namespace zinc_rt::server {
 
@@ -11,26 +10,21 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   BodyReader r(body, ignored);
   read_common(r, call, q);
   read_max_tokens(r, q, {"max_completion_tokens", "max_tokens"}, Request::kAllThatFit, false);
-  bool leaves_open = false;
+  q.parse_output = true;
   if (const Json* messages = r.fields().get("messages")) {
     const auto read = read_messages(*messages, ignored);
-    if (read) {
+    if (read)
       q.messages = read->dump();
-      const Json& last = read->back();
-      leaves_open = last["role"] == "assistant" && leaves_reasoning_open(last["content"].get_ref<const std::string&>());
-    } else {
+    else
       r.wrong(read.error());
-    }
   } else {
     r.wrong("messages", "it is missing");
   }
   const Json* tools = r.fields().get("tools");
   if (tools != nullptr)
     if (const auto good = check_tools(*tools); !good) r.wrong(good.error());
-  const Json* choice = r.fields().get("tool_choice");
-  if (choice != nullptr && *choice != "auto" && *choice != "none")
-    r.wrong("tool_choice", show(*choice) + " is not served: calls cannot be forced yet; auto and none can be given");
-  if (tools != nullptr && !tools->empty() && (choice == nullptr || *choice != "none")) q.tools = tools->dump();
+  if (tools != nullptr && !tools->empty()) q.tools = tools->dump();
+  read_tool_choice(r, "function", q, call);
   Json variables = Json::object();
   if (const Json* extra = r.fields().get("chat_template_kwargs")) {
     if (extra->is_object())
@@ -48,7 +42,6 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   r.into(q.continue_final_message, r.boolean("continue_final_message"));
   if (q.continue_final_message && q.add_generation_prompt.value_or(false))
     r.wrong("continue_final_message", "it cannot be given with add_generation_prompt");
-  if (!q.add_generation_prompt.value_or(!q.continue_final_message)) call.prompt_opens_reasoning = leaves_open;
   r.into(call.echo, r.boolean("echo"));
   if (call.echo) r.wrong("echo", "true is not served for chats");
   r.into(call.wants_logprobs, r.boolean("logprobs"));
@@ -57,11 +50,10 @@ ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, 
   call.n_top = static_cast<std::uint32_t>(top.value_or(0));
   if (call.wants_logprobs) q.logprobs = std::max(1u, *call.n_top);
   r.into(call.include_reasoning, r.boolean("include_reasoning"));
-  r.refuse("response_format", "output bound to a grammar or schema is not there yet", {Json{{"type", "text"}}});
-  refuse_grammars(r);
+  read_output_format(r, q, call);
   r.refuse("functions", "tools are what took their place");
   r.refuse("function_call", "tool_choice is what took its place", {"none", "auto"});
-  r.refuse("parallel_tool_calls", "calls are not taken apart yet", {true});
+  if (const auto many = r.boolean("parallel_tool_calls"); many && !*many) q.max_tool_calls = 1;
   r.refuse("modalities", "the models here write text alone", {Json::array({"text"})});
   r.refuse("audio", "the models here write text alone");
   r.refuse("prediction", "speculation from a given text is not there yet");

@@ -12,7 +12,6 @@ constexpr std::size_t kMaxPrompts = 256;
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   call.api = Api::kText;
-  call.split_reasoning = false;
   Request q = defaults;
   BodyReader r(body, ignored);
   read_common(r, call, q);
@@ -29,21 +28,11 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
   if (const auto best = r.integer("best_of", 1, 128); best && *best != q.n)
     r.wrong("best_of", fmt::format("{} is not served: every one of n completions is returned", *best));
   r.refuse("suffix", "text cannot be filled in between", {""});
-  r.refuse("response_format", "output bound to a grammar or schema is not there yet", {Json{{"type", "text"}}});
-  refuse_grammars(r);
+  read_output_format(r, q, call);
   if (call.stream && q.prompt_logprobs && call.echo) r.wrong("echo", "with logprobs it cannot be streamed");
   const Json* prompt = r.fields().get("prompt");
   if (prompt == nullptr) r.wrong("prompt", "it is missing");
   ZRT_CHECK_OK(r.finish());
-  const auto ids_of = [](const Json& list) -> std::optional<std::vector<std::int32_t>> {
-    std::vector<std::int32_t> ids;
-    for (const Json& id : list) {
-      const auto number = whole_number(id);
-      if (!number || *number < 0 || *number > INT32_MAX) return std::nullopt;
-      ids.push_back(static_cast<std::int32_t>(*number));
-    }
-    return ids;
-  };
   const auto add = [&](const Json& one) {
     Request request = q;
     if (one.is_string())
@@ -69,7 +58,6 @@ ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defa
 ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults, Ignored ignored) {
   GenerationCall call;
   call.api = Api::kTokens;
-  call.split_reasoning = false;
   call.return_token_ids = true;
   Request q = defaults;
   BodyReader r(body, ignored);

@@ -1,5 +1,6 @@
-// Reads the bodies of /v1/chat/completions, /v1/completions and /generate into the engine's requests. Every field is
-// honoured, or refused by its name. openai_chat.cpp, openai_completion.cpp and openai_messages.cpp hold the functions.
+// Reads the bodies of the generating endpoints into the engine's requests. Every field is honoured, or refused by its
+// name. There is a file an API: openai_chat.cpp (with openai_messages.cpp), openai_completion.cpp,
+// messages_request.cpp, responses_request.cpp.
 // Thread rule: pure functions on plain values.
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace zinc_rt::server {
 
-enum class Api : std::uint8_t { kChat, kText, kTokens };
+enum class Api : std::uint8_t { kChat, kText, kTokens, kMessages, kResponses, kOllamaChat, kOllamaText };
 
 struct GenerationCall {
   Api api = Api::kChat;
@@ -26,11 +27,15 @@ struct GenerationCall {
                                                  // tokens
   bool return_token_ids = false;
   bool wants_timings = false;
-  bool split_reasoning = true;  // <think>...</think> is shown apart from the answer
   bool include_reasoning = true;
-  // Whether the prompt ends within the reasoning, where the messages decide that; absent: the template decides.
-  std::optional<bool> prompt_opens_reasoning;
-  std::string service_tier;  // as the client asked for it; empty: it did not
+  std::string format_field;          // which field says what the answer must look like; empty: none
+  bool names_the_tool = false;       // the call that is made was named by the client
+  bool seals_reasoning = false;      // it is shown in a form that the client sends back as well
+  std::string service_tier;          // as the client asked for it; empty: it did not
+  bool only_loads = false;           // there is nothing to generate: the model is to be loaded
+  std::uint32_t wanted_context = 0;  // 0: not said
+  std::string stored_input;          // of an answer that is to be kept: what was said before it, a JSON list
+  std::string shown_again;           // fields of the request that the answer has too, a JSON object; empty: none
 };
 
 // Sampling fields that are absent keep the values of `defaults`.
@@ -39,6 +44,12 @@ using Ignored = std::vector<std::string>*;
 ApiResult<GenerationCall> parse_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_completion(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 ApiResult<GenerationCall> parse_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+
+// Anthropic's API, OpenAI's Responses, and Ollama's.
+ApiResult<GenerationCall> parse_messages(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<GenerationCall> parse_responses(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& defaults, Ignored ignored = nullptr);
+ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request& defaults, Ignored ignored = nullptr);
 
 // The messages of a chat as the templates take them: parts of text joined by line feeds, developer as system. Errors:
 // 400 naming the message and the field.

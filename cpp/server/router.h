@@ -21,6 +21,7 @@ struct Exchange {
   std::stop_source gone;                      // stop is requested when the client leaves before its answer is complete
   std::map<std::string, std::string> params;  // values of the path's {names}
   std::string id;                             // for x-request-id: the client's, or one made here
+  bool is_of_batch = false;                   // a line of a batch: it takes only what other work leaves over
 };
 
 enum class Access : std::uint8_t {
@@ -35,6 +36,8 @@ struct Route {
   Access access;
   bool is_quick;  // answered on the I/O thread: must not block
   std::function<void(Exchange&)> handle;
+  std::size_t max_form_bytes =
+      0;  // not 0: the body is a form with files, multipart/form-data, of at most so many bytes
 };
 
 class Router {

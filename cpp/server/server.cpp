@@ -2,16 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <random>
 #include <thread>
 
 #include "base/error.h"
-#include "base/letter_case.h"
 #include "base/log.h"
 #include "base/this_thread.h"
 #include "server/core.h"
+#include "server/foreign_pages.h"
 #include "zinc_rt/version.h"
 
 namespace zinc_rt::server {
@@ -31,6 +32,14 @@ std::string ServerCore::why_not_ready() const {
   if (is_hung()) return fmt::format("the engine's step has not ended for {} ms", steady_ms() - last_alive_ms.load());
   if (const auto trouble = store->trouble(); !trouble.empty()) return "the ledger cannot be written: " + trouble;
   return {};
+}
+
+Status ServerCore::close() {
+  is_closing = true;
+  batches.close();
+  engine.close();  // ends what is under way; the work queues then make the answers
+  for (auto* queue : {&slow, &probes, &work, &ends, &transfers}) queue->stop();
+  return store->close();  // comes after the ledger's last line and the answers that wait for it
 }
 
 std::string new_id() {
@@ -92,6 +101,13 @@ HttpResponse refusal(ServerCore& core, const std::string& request_id, const ApiE
   return response;
 }
 
+void post_to_handler(ServerCore& core, const Route& route, const std::shared_ptr<Exchange>& exchange) {
+  exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
+  core.work.post(owner_of(*exchange), [&route, exchange] {
+    if (!exchange->gone.stop_requested()) route.handle(*exchange);
+  });
+}
+
 OnDemand::Asker asker_of(const Exchange& exchange) {
   return {owner_of(exchange), exchange.gone.get_token()};
 }
@@ -115,54 +131,18 @@ std::string id_of(const HttpRequest& request) {
   return is_good ? std::string(given) : new_id();
 }
 
-bool is_loopback(std::string_view name) {
-  const bool is_number = name.find_first_not_of("0123456789.") == std::string_view::npos;
-  return equals_in_any_case(name, "localhost") || name == "::1" || (is_number && name.starts_with("127."));
-}
-
-// A Host header without its port.
-std::string_view name_in(std::string_view host) {
-  if (host.starts_with("[")) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
-
-// A server without keys trusts whoever reaches it, so requests that a page of another site makes a browser send must be
-// refused. They are known by their Origin, by being a browser's form, or, where the server listens on loopback, by a Host that is
-// another site's name for this address, under which the browser would let the page read the answer too. With keys there
-// is no such danger, since the page has none. `listens_on` is empty where any Host is answered.
-std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
-  const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
-  const auto host = request.header("host");
-  const auto scheme = origin.find("://");
-  if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
-    return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
-  if (is_open && !is_allowed_origin && !listens_on.empty() && !host.empty() && !is_loopback(name_in(host)) &&
-      !equals_in_any_case(name_in(host), listens_on))
-    return fmt::format(
-        "[http] Host {} is no name of this machine alone: a server without keys that listens on {} answers to "
-        "localhost, "
-        "127.0.0.1 and [::1]; for other names start it with --api-key, or with the --host that they stand for",
-        host.substr(0, 100), listens_on);
-  const auto type = request.header("content-type");
-  constexpr std::string_view kWanted = kJson;
-  const auto begins_with = [&](std::string_view wanted) {
-    return equals_in_any_case(type.substr(0, wanted.size()), wanted);
-  };
-  // `curl -d` says that its body is a form. Browsers say so too when a page of another site sends something without
-  // asking first, but they tell from where: what has none of these headers is no browser's.
-  const bool is_curls = begins_with("application/x-www-form-urlencoded") && request.header("origin").empty() &&
-                        request.header("referer").empty() && request.header("sec-fetch-site").empty();
-  const bool is_json = begins_with(kWanted) || is_curls;
-  if (request.method == "GET" || request.method == "HEAD" || type.empty() || is_json) return {};
-  return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
-}
-
 class ServerImpl final : public Server {
  public:
   ServerImpl(Engine engine, std::unique_ptr<StateStore> store) : core_(std::move(engine), std::move(store), kVersion) {
     add_health_routes(router_, core_);
     add_generation_routes(router_, core_);
+    add_messages_routes(router_, core_);
+    add_responses_routes(router_, core_);
+    add_ollama_routes(router_, core_);
+    add_embedding_routes(router_, core_);
     add_stream_routes(router_, core_);
+    add_file_routes(router_, core_);
+    add_batch_routes(router_, core_);
     add_model_routes(router_, core_);
     add_tenant_routes(router_, core_);
     add_ui_routes(router_, core_);
@@ -180,19 +160,14 @@ class ServerImpl final : public Server {
     }
     watch_wake_.notify_all();
     if (watch_.joinable()) watch_.join();
-    core_.engine.close();  // ends what is under way; the work queues then make the answers
-    core_.slow.stop();
-    core_.probes.stop();
-    core_.work.stop();
-    core_.ends.stop();
-    auto closed = core_.store->close();  // comes after the ledger's last line and the answers that wait for it
+    auto closed = core_.close();
     if (core_.transport) core_.transport->drain(1);
     core_.transport.reset();
+    core_.status_transport.reset();
     return closed;
   }
 
   Status start(const std::vector<ModelSpec>& models, const ServerOptions& options) {
-    core_.last_alive_ms = steady_ms();
     core_.max_answer_bytes = options.max_answer_bytes;
     core_.is_tolerant = options.is_tolerant;
     cors_origins_ = options.cors_origins;
@@ -200,7 +175,9 @@ class ServerImpl final : public Server {
     core_.model_folders.set(std::move(folders));
     if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
     core_.on_demand.set(options.on_demand);
+    ZRT_CHECK_OK(core_.files.open(options.state_path.empty() ? "" : options.state_path + ".files"));
     for (const auto& model : models) ZRT_CHECK_OK(core_.models.load_at_start(model));
+    core_.tenants.set_objectives(options.objectives);
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
     auto transport = options.transport;
     transport.refusal = refusal_of_transport;
@@ -210,8 +187,11 @@ class ServerImpl final : public Server {
       transport.why_loopback_only =
           "and without keys everyone there would be an admin: give --api-key and --admin-key, or keys in --config; or "
           "say --allow-anonymous";
+    ZRT_CHECK_OK(core_.batches.start(router_));  // before a client can add one
+    core_.last_alive_ms = steady_ms();           // loading may have taken longer than kHungMs
     ZRT_TRY(core_.transport,
             Transport::listen(transport, [this](const HttpRequest& request) { return judge(request); }));
+    ZRT_CHECK_OK(listen_for_status(options));
     watch_ = std::thread([this] {
       name_thread("zrt-watch");
       watch();
@@ -220,10 +200,15 @@ class ServerImpl final : public Server {
   }
 
   std::uint16_t port() const override { return core_.transport->port(); }
+  std::uint16_t metrics_port() const override {
+    return core_.status_transport ? core_.status_transport->port() : std::uint16_t{0};
+  }
+  void leave() override { core_.is_leaving = true; }
   bool has_keys() const override { return !core_.tenants.is_open_to_all(); }
   Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) override {
     ZRT_TRY(auto folders, model_folders(models, options));  // an error changes nothing
     ZRT_CHECK_OK(core_.tenants.configure(options.tenants, options.admin_key_hashes));
+    core_.tenants.set_objectives(options.objectives);
     core_.model_folders.set(std::move(folders));
     core_.max_answer_bytes = options.max_answer_bytes;
     core_.is_tolerant = options.is_tolerant;
@@ -236,8 +221,13 @@ class ServerImpl final : public Server {
   bool drain(double timeout_s) override {
     core_.is_draining = true;
     const auto start = steady_ms();
-    const bool has_ended = core_.engine.drain(1e3 * timeout_s);
-    const double left = timeout_s - 1e-3 * static_cast<double>(steady_ms() - start);
+    const auto left_s = [&] { return timeout_s - 1e-3 * static_cast<double>(steady_ms() - start); };
+    // Calls for embeddings still have inputs to submit, which a draining engine refuses.
+    while (core_.n_embedding > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const bool has_ended = core_.engine.drain(1e3 * std::max(0.0, left_s()));
+    // Lines of batches that have ended are to be written yet.
+    while (core_.batches.n_under_way() > 0 && left_s() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const double left = left_s();
     return core_.transport->drain(std::max(0.5, left)) && has_ended;
   }
 
@@ -265,6 +255,7 @@ class ServerImpl final : public Server {
       if (exchange->caller.tenant) verdict.owner = exchange->caller.tenant->name;
       if (!verdict.owner.empty()) verdict.notes.emplace_back("tenant", verdict.owner);
       verdict.owner_words = "this key's tenant";
+      verdict.max_body_bytes = (*route)->max_form_bytes;
       verdict.handle = [this, exchange, route = *route, for_browser](HttpRequest whole,
                                                                      std::shared_ptr<Connection> to) {
         for (const auto& [name, value] : for_browser) to->add_header(name, value);
@@ -278,16 +269,51 @@ class ServerImpl final : public Server {
     return verdict;
   }
 
+  // REQUIRES: the transport of requests is there, whose counts /metrics shows.
+  Status listen_for_status(const ServerOptions& options) {
+    if (options.metrics_listen.empty()) return {};
+    const auto colon = options.metrics_listen.rfind(':');
+    const auto digits = colon == std::string::npos ? "" : options.metrics_listen.substr(colon + 1);
+    TransportOptions transport;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), transport.port);
+    if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
+      return fail(StatusCode::kInvalidArgument, "[serve] metrics_listen \"{}\": host:port wanted, as 0.0.0.0:9090",
+                  options.metrics_listen);
+    transport.host = options.metrics_listen.substr(0, colon);
+    if (transport.host.starts_with('[') && transport.host.ends_with(']'))
+      transport.host = transport.host.substr(1, transport.host.size() - 2);
+    transport.refusal = refusal_of_transport;
+    add_status_routes(status_router_, core_, options.metrics_tenants);
+    ZRT_TRY(core_.status_transport,
+            Transport::listen(transport, [this](const HttpRequest& request) { return judge_status(request); }));
+    return {};
+  }
+
+  HeadVerdict judge_status(const HttpRequest& request) {
+    auto exchange = std::make_shared<Exchange>();
+    exchange->id = id_of(request);
+    HeadVerdict verdict;
+    const auto route = status_router_.find(request, exchange->params);
+    if (!route) {
+      verdict.answer = refusal(core_, exchange->id, route.error());
+      return verdict;
+    }
+    verdict.handle = [this, exchange, route = *route](HttpRequest whole, std::shared_ptr<Connection> to) {
+      exchange->request = std::move(whole);
+      exchange->connection = std::move(to);
+      handle(*route, exchange);
+    };
+    return verdict;
+  }
+
   // Finds the route; fills in the caller and the path's params. Errors: all that can be wrong apart from the body.
   ApiResult<const Route*> route_for(const HttpRequest& request, bool is_allowed_origin, Exchange& exchange) {
     if (auto breach = breach_of(request, core_.tenants.is_open_to_all(), listens_on_, is_allowed_origin);
-        !breach.empty()) {
-      ApiError error;
-      error.status = breach.starts_with("[http] Content-Type") ? 415 : 403;
-      error.message = std::move(breach);
-      return std::unexpected(std::move(error));
-    }
+        !breach.empty())
+      return std::unexpected(make_error(403, std::move(breach)));
     ZRT_TRY(const Route* route, router_.find(request, exchange.params));
+    if (auto wrong = wrong_type_of(request, *route); !wrong.empty())
+      return std::unexpected(make_error(415, std::move(wrong)));
     if (route->access == Access::kOpen) return route;
     ZRT_TRY(exchange.caller, core_.tenants.authenticate(request));
     if (route->access == Access::kKey || exchange.caller.is_admin) return route;
@@ -304,10 +330,7 @@ class ServerImpl final : public Server {
       log().error("a request ended by an exception: {}", error.what());
       return;
     }
-    exchange->connection->on_gone([gone = exchange->gone]() mutable { gone.request_stop(); });
-    core_.work.post(owner_of(*exchange), [&route, exchange] {
-      if (!exchange->gone.stop_requested()) route.handle(*exchange);
-    });
+    post_to_handler(core_, route, exchange);
   }
 
   bool allows(std::string_view origin) const {
@@ -337,6 +360,7 @@ class ServerImpl final : public Server {
       core_.last_alive_ms = steady_ms();
       core_.on_demand.look(stats);
       core_.streams.sweep(std::chrono::steady_clock::now());
+      core_.batches.look();
       for (const auto& model : stats.models) {
         core_.models.note_bad_logits(model.name, model.bad_logits);
         if (model.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
@@ -350,7 +374,7 @@ class ServerImpl final : public Server {
 
   std::unique_ptr<AccessLog> access_log_;  // outlives the transport
   ServerCore core_;
-  Router router_;
+  Router router_, status_router_;
   std::mutex watch_mutex_;
   std::condition_variable watch_wake_;
   bool is_stopped_ = false;

@@ -28,6 +28,11 @@ struct ServerOptions {
   // Sites whose pages may call this server from a browser, such as "https://chat.example"; "*": any site.
   std::vector<std::string> cors_origins;
   AccessLogOf access_log = AccessLogOf::kRequests;
+  // Another address, host:port, on which probes, /metrics and /load are answered without a key and without TLS; empty:
+  // none. Names of tenants are shown there if metrics_tenants.
+  std::string metrics_listen;
+  bool metrics_tenants = false;
+  Objectives objectives;
   // Unknown fields of generating requests are passed over, and named in the answer's header and the log; else refused.
   bool is_tolerant = false;
   std::optional<OnDemandOptions> on_demand;  // absent: only the models of the configuration and those that admins load
@@ -43,12 +48,15 @@ class Server {
   virtual Status close() = 0;
 
   virtual std::uint16_t port() const = 0;
+  virtual std::uint16_t metrics_port() const = 0;  // of options.metrics_listen; 0: none
   virtual bool has_keys() const = 0;
   // Takes over a configuration that was read again: tenants, keys and limits at once, models soon, on a thread of the
   // server. New models are loaded. Models that are gone from it, or whose file or options have changed, are removed
   // when their requests have ended. Models that were loaded by the API stay. If a model cannot be loaded, that is
   // logged and the former one stays.
   virtual Status reconfigure(const std::vector<ModelSpec>& models, const ServerOptions& options) = 0;
+  // From now on the probes say that the server is not ready; requests are still taken.
+  virtual void leave() = 0;
   // Takes no more requests, and waits until those under way have been answered. False: some had not when the time was
   // over.
   virtual bool drain(double timeout_s) = 0;

@@ -123,6 +123,8 @@ class Store final : public StateStore {
   Status remove_tenant(const std::string& name) override {
     return file_.in_transaction([&] {
       return Statement(file_.db(), "DELETE FROM tenants WHERE name = ?").bind(name).run() &&
+             Statement(file_.db(), "DELETE FROM responses WHERE tenant = ?").bind(name).run() &&
+             Statement(file_.db(), "DELETE FROM objects WHERE tenant = ?").bind(name).run() &&
              Statement(file_.db(), "DELETE FROM keys WHERE tenant = ?").bind(name).run();
     });
   }
@@ -142,7 +144,95 @@ class Store final : public StateStore {
     return out;
   }
 
+  Status put_response(const StoredResponse& response) override {
+    if (response.body.size() > kMostResponses)
+      return fail(StatusCode::kExhausted, "[state] the response takes {} bytes, {} allowed", response.body.size(),
+                  kMostResponses);
+    return file_.in_transaction([&] {
+      const auto time = static_cast<std::uint64_t>(response.time_s);
+      if (!Statement(file_.db(), "DELETE FROM responses WHERE time_s < ?").bind(time - kResponsesKept_s).run() ||
+          !Statement(file_.db(), "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?)")
+               .bind(response.id)
+               .bind(response.tenant)
+               .bind(time)
+               .bind(response.body)
+               .run())
+        return false;
+      // Those before which the newer ones take all that there is.
+      return Statement(
+                 file_.db(),
+                 "DELETE FROM responses WHERE id IN (SELECT id FROM (SELECT id, SUM(LENGTH(CAST(body AS BLOB))) "
+                 "OVER (ORDER BY time_s DESC, id DESC) AS total FROM responses WHERE tenant = ?) WHERE total > ?)")
+          .bind(response.tenant)
+          .bind(std::uint64_t{kMostResponses})
+          .run();
+    });
+  }
+
+  Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) override {
+    const auto guard = file_.lock();
+    Statement statement(file_.db(), "SELECT body FROM responses WHERE id = ? AND tenant = ? AND time_s >= ?");
+    statement.bind(id).bind(tenant).bind(static_cast<std::uint64_t>(std::time(nullptr) - kResponsesKept_s));
+    if (statement.step()) return statement.text(0);
+    if (!statement.is_at_end()) return file_.unreadable();
+    return std::nullopt;
+  }
+
+  Result<bool> remove_response(const std::string& tenant, const std::string& id) override {
+    return remove_one("DELETE FROM responses WHERE id = ? AND tenant = ?", {id, tenant});
+  }
+
+  Status put_object(const StoredObject& object) override {
+    return file_.in_transaction([&] {
+      Statement statement(file_.db(), "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)");
+      statement.bind(object.kind).bind(object.tenant).bind(object.id);
+      return statement.bind(static_cast<std::uint64_t>(object.time_s)).bind(object.body).run();
+    });
+  }
+
+  Result<std::optional<StoredObject>> object(const std::string& kind, const std::string& tenant,
+                                             const std::string& id) override {
+    const auto guard = file_.lock();
+    Statement statement(file_.db(), "SELECT time_s, body FROM objects WHERE kind = ? AND tenant = ? AND id = ?");
+    statement.bind(kind).bind(tenant).bind(id);
+    if (statement.step())
+      return StoredObject{kind, tenant, id, static_cast<std::int64_t>(statement.number(0)), statement.text(1)};
+    if (!statement.is_at_end()) return file_.unreadable();
+    return std::nullopt;
+  }
+
+  Result<std::vector<StoredObject>> objects(const std::string& kind, const std::string& tenant) override {
+    const auto guard = file_.lock();
+    Statement statement(file_.db(),
+                        "SELECT tenant, id, time_s, body FROM objects WHERE kind = ?1 AND (?2 = '' OR tenant = ?2) "
+                        "ORDER BY time_s, id");
+    statement.bind(kind).bind(tenant);
+    std::vector<StoredObject> out;
+    while (statement.step())
+      out.push_back({kind, statement.text(0), statement.text(1), static_cast<std::int64_t>(statement.number(2)),
+                     statement.text(3)});
+    if (!statement.is_at_end()) return file_.unreadable();
+    return out;
+  }
+
+  Result<bool> remove_object(const std::string& kind, const std::string& tenant, const std::string& id) override {
+    return remove_one("DELETE FROM objects WHERE kind = ? AND tenant = ? AND id = ?", {kind, tenant, id});
+  }
+
  private:
+  // Whether there was a row to remove.
+  Result<bool> remove_one(const char* sql, std::initializer_list<std::string> values) {
+    bool was_there = false;
+    ZRT_CHECK_OK(file_.in_transaction([&] {
+      Statement statement(file_.db(), sql);
+      for (const auto& value : values) statement.bind(value);
+      if (!statement.run()) return false;
+      was_there = sqlite3_changes(file_.db()) > 0;
+      return true;
+    }));
+    return was_there;
+  }
+
   void forget_old() {
     const auto before = static_cast<std::int64_t>(std::time(nullptr)) - 86400ll * kDaysOfRequests;
     Statement(file_.db(), "DELETE FROM requests WHERE time_s < ?").bind(static_cast<std::uint64_t>(before)).run();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,24 @@ struct StoredTenant {
   std::vector<StoredKey> keys;  // made at run time
 };
 
+// An answer of /v1/responses that is kept: what was said up to it, and the answer itself.
+struct StoredResponse {
+  std::string id, tenant, body;  // body: {"input": [items], "response": {..}}
+  std::int64_t time_s = 0;       // since 1970
+};
+
+// A file or a batch as its API shows it.
+struct StoredObject {
+  std::string kind, tenant, id;
+  std::int64_t time_s = 0;  // since 1970: when it was made
+  std::string body;         // JSON
+};
+
 class StateStore {
  public:
+  static constexpr std::int64_t kResponsesKept_s = 86400;     // how long they are kept
+  static constexpr std::uint64_t kMostResponses = 64u << 20;  // bytes of a tenant; the oldest ones go
+
   // `path` empty: in memory. Errors: kUnavailable for a file that cannot be opened or written, kCorrupt for one that is
   // no state file, is damaged, or is of a later version.
   static Result<std::unique_ptr<StateStore>> open(const std::string& path);
@@ -55,6 +72,22 @@ class StateStore {
   // be written; each of them is in the log then.
   virtual Status close() = 0;
   virtual Result<std::vector<UsageTotal>> totals(const std::string& tenant) = 0;
+
+  // Committed when it returns. Forgets what is too old, and the tenant's oldest ones beyond its bytes. Errors:
+  // kUnavailable; kExhausted for one that is larger than all of them may be.
+  virtual Status put_response(const StoredResponse& response) = 0;
+  // The body; nothing: the tenant has none of this id.
+  virtual Result<std::optional<std::string>> response(const std::string& tenant, const std::string& id) = 0;
+  virtual Result<bool> remove_response(const std::string& tenant, const std::string& id) = 0;  // false: there was none
+
+  // Committed when it returns; takes the place of an earlier one of this kind, tenant and id. Errors: kUnavailable.
+  virtual Status put_object(const StoredObject& object) = 0;
+  virtual Result<std::optional<StoredObject>> object(const std::string& kind, const std::string& tenant,
+                                                     const std::string& id) = 0;
+  // In order of time; `tenant` empty: of all of them.
+  virtual Result<std::vector<StoredObject>> objects(const std::string& kind, const std::string& tenant) = 0;
+  virtual Result<bool> remove_object(const std::string& kind, const std::string& tenant,
+                                     const std::string& id) = 0;  // false: there was none
 
   virtual Status put_tenant(const StoredTenant& tenant) = 0;
   virtual Status remove_tenant(const std::string& name) = 0;

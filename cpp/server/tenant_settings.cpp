@@ -33,6 +33,7 @@ Json TenantSettings::to_json() const {
               {"requests_per_minute", requests_per_minute},
               {"tokens_per_minute", tokens_per_minute},
               {"max_open_requests", max_open_requests},
+              {"may_store", may_store},
               {"proxy", is_proxy}};
 }
 
@@ -74,6 +75,7 @@ ApiResult<void> TenantSettings::change(const Json& json) {
   number("requests_per_minute", requests_per_minute, 0, 1e9);
   number("tokens_per_minute", tokens_per_minute, 0, 1e15);
   count("max_open_requests", max_open_requests, 1);
+  take(fields.get_bool("may_store"), may_store);
   take(fields.get_bool("proxy"), is_proxy);
   if (!result) return result;
   return fields.expect_no_others();

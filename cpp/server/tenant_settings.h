@@ -21,7 +21,8 @@ struct TenantSettings {
   TenantQuota quota;
   double requests_per_minute = 0, tokens_per_minute = 0;
   std::uint32_t max_open_requests = 4096;  // counted in choices
-  bool is_proxy = false;  // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
+  bool may_store = false;  // its answers of /v1/responses may be kept, and are unless a request says "store": false
+  bool is_proxy = false;   // its requests may be on behalf of others, named in x-gateway-inference-fairness-id
 
   // For a caller who has the machine to itself: no bound on slots, pages and rates.
   static TenantSettings unlimited();

@@ -13,6 +13,12 @@ namespace {
 
 constexpr std::size_t kMaxBehalf = 1024;  // tenants that are made for the callers of one proxy
 
+// A header by the name that the Gateway API gave it, or by llm-d's.
+std::string_view either_header(const HttpRequest& request, std::string_view name) {
+  const auto value = request.header(fmt::format("x-gateway-{}", name));
+  return value.empty() ? request.header(fmt::format("x-llm-d-{}", name)) : value;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<TenantEntry>> TenantRegistry::make(const std::string& name, const TenantSettings& settings,
@@ -48,18 +54,30 @@ ApiResult<Caller> TenantRegistry::authenticate(const HttpRequest& request) {
     if (found->tenant.empty()) return Caller{nullptr, true};
     entry = tenants_.at(found->tenant);  // found, since a tenant's keys are removed with it
   }
-  const auto id = request.header("x-gateway-inference-fairness-id");
-  if (id.empty() || !entry->settings().is_proxy) return Caller{std::move(entry), false};
-  auto tenant = on_behalf_of(entry, id);
-  if (!tenant) return std::unexpected(tenant.error());
-  return Caller{std::move(*tenant), false};
+  if (!entry->settings().is_proxy) return Caller{std::move(entry)};
+  Caller caller{entry};
+  caller.is_proxied = true;
+  if (const auto id = either_header(request, "inference-fairness-id"); !id.empty()) {
+    auto tenant = on_behalf_of(entry, id);
+    if (!tenant) return std::unexpected(tenant.error());
+    caller.tenant = std::move(*tenant);
+  }
+  const auto objective = either_header(request, "inference-objective");
+  const std::lock_guard lock(mutex_);
+  if (const auto it = objectives_.find(std::string(objective)); it != objectives_.end()) caller.qos_class = it->second;
+  return caller;
+}
+
+void TenantRegistry::set_objectives(Objectives objectives) {
+  const std::lock_guard lock(mutex_);
+  objectives_ = std::move(objectives);
 }
 
 // The tenant of that name, if there is one; else a tenant that is made for this caller, with the proxy's limits.
 ApiResult<std::shared_ptr<TenantEntry>> TenantRegistry::on_behalf_of(const std::shared_ptr<TenantEntry>& proxy,
                                                                      std::string_view id) {
   if (!is_good_tenant_name(id))
-    return std::unexpected(make_error(400, fmt::format("[keys] x-gateway-inference-fairness-id: {}", kGoodTenantName)));
+    return std::unexpected(make_error(400, fmt::format("[keys] inference-fairness-id: {}", kGoodTenantName)));
   if (auto known = find(std::string(id))) return known;
   const std::string name = proxy->name + "/" + std::string(id);
   const std::lock_guard lock(mutex_);

@@ -15,9 +15,14 @@
 namespace zinc_rt::server {
 
 struct Caller {
-  std::shared_ptr<TenantEntry> tenant;
+  std::shared_ptr<TenantEntry> tenant{};
   bool is_admin = false;
+  std::string qos_class{};  // that a proxy's objective stands for; empty: none
+  bool is_proxied = false;  // a proxy called; what it says of the request is believed
 };
+
+// Classes by the names that gateways send (x-gateway-inference-objective).
+using Objectives = std::map<std::string, std::string>;
 
 class TenantRegistry {
  public:
@@ -29,6 +34,7 @@ class TenantRegistry {
   // Without any key, every caller is the tenant "default", and an admin.
   TenantRegistry(Engine engine, StateStore& store) : engine_(std::move(engine)), store_(store) {}
 
+  void set_objectives(Objectives objectives);
   // Takes the whole configuration; called again on reload. Tenants that are no longer in it lose their keys. Errors:
   // one key for two tenants, and a reload that leaves no key at all.
   Status configure(const std::vector<Configured>& tenants, const std::vector<std::string>& admin_key_hashes);
@@ -81,6 +87,7 @@ class TenantRegistry {
   std::mutex changing_;  // one change at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<TenantEntry>> tenants_;
+  Objectives objectives_;
   std::vector<Key> configured_keys_, stored_keys_;
   std::set<std::string> configured_names_;
   bool has_stored_ = false;

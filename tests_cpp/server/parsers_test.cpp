@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "server/openai_request.h"
-#include "server/reasoning.h"
 #include "server/transport/http_head.h"
 
 namespace zinc_rt::server {
@@ -198,36 +197,6 @@ TEST(OpenAiRequest, FloatsThatAreWholeAreIntegers) {
   }
   EXPECT_FALSE(parse(R"({"prompt":[1.5]})"));
   EXPECT_FALSE(parse(R"({"prompt":[1e300]})"));
-}
-
-TEST(Reasoning, IsSplitTheSameWayInAnyPieces) {
-  struct Case {
-    const char *text, *reasoning, *answer;
-    bool begins_inside;
-  };
-  const Case cases[] = {{"<think>a b</think>\n\nc", "a b", "c", false},
-                        {" \n<think>a</think>", "a", "", false},
-                        {"a</think> b", "a", "b", true},
-                        {"no tags < here </think>", "", "no tags < here </think>", false},
-                        {"<think>never ends </thi", "never ends </thi", "", false},
-                        {"<thin", "", "<thin", false},
-                        {"", "", "", false},
-                        {"</think>x", "", "x", true}};
-  for (const Case& c : cases) {
-    const auto whole = split_reasoning(c.text, c.begins_inside);
-    EXPECT_EQ(whole.reasoning, c.reasoning) << c.text;
-    EXPECT_EQ(whole.answer, c.answer) << c.text;
-    ReasoningSplitter splitter(c.begins_inside);
-    ReasoningSplitter::Parts parts;
-    for (const char* at = c.text; *at != 0; ++at) {
-      const auto part = splitter.push(std::string_view(at, 1));
-      parts.reasoning += part.reasoning;
-      parts.answer += part.answer;
-    }
-    const auto rest = splitter.finish();
-    EXPECT_EQ(parts.reasoning + rest.reasoning, c.reasoning) << c.text;
-    EXPECT_EQ(parts.answer + rest.answer, c.answer) << c.text;
-  }
 }
 
 }  // namespace

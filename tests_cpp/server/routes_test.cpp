@@ -49,7 +49,13 @@ Paths served() {
   ServerCore core(std::move(*engine), std::move(*store), "0");
   Router router;
   add_generation_routes(router, core);
+  add_messages_routes(router, core);
+  add_responses_routes(router, core);
+  add_ollama_routes(router, core);
+  add_embedding_routes(router, core);
   add_stream_routes(router, core);
+  add_file_routes(router, core);
+  add_batch_routes(router, core);
   add_model_routes(router, core);
   add_tenant_routes(router, core);
   add_health_routes(router, core);
@@ -60,11 +66,7 @@ Paths served() {
     if (const auto star = path.find("*}"); star != std::string::npos) path.erase(star, 1);
     paths.insert(std::string(route.method) + " " + path);
   }
-  core.engine.close();
-  core.ends.stop();
-  core.work.stop();
-  core.slow.stop();
-  core.probes.stop();
+  EXPECT_TRUE(core.close());
   return paths;
 }
 

@@ -53,7 +53,10 @@ constexpr std::string_view kOnce[] = {"host",
                                       "api-key",
                                       "origin",
                                       "expect",
-                                      "x-gateway-inference-fairness-id"};
+                                      "x-gateway-inference-fairness-id",
+                                      "x-llm-d-inference-fairness-id",
+                                      "x-gateway-inference-objective",
+                                      "x-llm-d-inference-objective"};
 
 struct Seen {
   std::size_t n_headers = 0;
@@ -88,9 +91,7 @@ std::string check_header_line(std::string_view line, Seen& seen) {
   if (colon == std::string_view::npos) return "a header line has no ':'";
   const auto name = to_lower(line.substr(0, colon));
   if (!is_token(name)) return "a header name is not a token";
-  auto value = line.substr(colon + 1);
-  while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
-  while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
+  const auto value = trimmed(line.substr(colon + 1));
   for (const unsigned char c : value)
     if ((c < 0x20 && c != '\t') || c == 0x7F) return fmt::format("header {} has a control character", name);
   if (++seen.n_headers > kMaxHeaders) return fmt::format("more than {} header lines", kMaxHeaders);
@@ -163,6 +164,13 @@ Target split_target(std::string_view target) {
   const auto authority = rest.substr(0, end);
   if (!is_host(authority)) return {};
   return {std::string(authority), (rest.substr(end).starts_with('/') ? "" : "/") + std::string(rest.substr(end))};
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 bool percent_decode(std::string_view text, std::string& out) {

@@ -28,6 +28,9 @@ struct Target {
 };
 Target split_target(std::string_view target);
 
+// Without the spaces and tabs around it, which are no part of a header's value.
+std::string_view trimmed(std::string_view text);
+
 // A path or query with %XX decoded; false for a broken escape, a zero byte or a result that is not UTF-8.
 bool percent_decode(std::string_view text, std::string& out);
 

@@ -14,9 +14,12 @@ HeadScan complaint(std::string text, int status) {
   return {HeadScan::kBad, 0, status, std::move(text)};
 }
 
-HeadScan complaint_of(const boost::system::error_code& ec, const TransportOptions& options) {
-  if (ec == http::error::body_limit)
-    return complaint(fmt::format("the body has more than {} bytes", options.max_body_bytes), 413);
+HeadScan too_large(std::size_t max_body_bytes) {
+  return complaint(fmt::format("the body has more than {} bytes", max_body_bytes), 413);
+}
+
+HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes) {
+  if (ec == http::error::body_limit) return too_large(max_body_bytes);
   return complaint("the message breaks HTTP: " + ec.message());
 }
 
@@ -27,13 +30,13 @@ bool expects(const Parser& parser) {
 HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request) {
   parser.eager(true);
   parser.header_limit(static_cast<std::uint32_t>(options.max_head_bytes));
-  parser.body_limit(options.max_body_bytes);
+  parser.body_limit(boost::none);
   boost::system::error_code ec;
   if (head.starts_with("\r\n")) head.remove_prefix(2);
   parser.put(boost::asio::buffer(head), ec);
   if (ec == http::error::need_more) ec = {};
   if (!ec && !parser.is_header_done()) ec = http::error::bad_field;
-  if (ec) return complaint_of(ec, options);
+  if (ec) return complaint_of(ec, options.max_body_bytes);
   auto& message = parser.get();
   if (const auto expect = message[http::field::expect];
       message.version() == 11 && !expect.empty() && !boost::beast::iequals(expect, "100-continue"))

@@ -43,9 +43,11 @@ using Parser = http::request_parser<GrowingBody>;
 
 // What is wrong with a message, and the status to answer.
 HeadScan complaint(std::string text, int status = 400);
-HeadScan complaint_of(const boost::system::error_code& ec, const TransportOptions& options);
+HeadScan complaint_of(const boost::system::error_code& ec, std::size_t max_body_bytes);
+HeadScan too_large(std::size_t max_body_bytes);
 
-// Reads a whole head into `parser` and, as handlers see it, into `request`. kBad: what is wrong with it.
+// Reads a whole head into `parser` and, as handlers see it, into `request`. kBad: what is wrong with it. The parser has no
+// limit on the body yet, since the handler may give it one.
 HeadScan read_head(std::string_view head, const TransportOptions& options, Parser& parser, HttpRequest& request);
 
 // Whether the client waits for "100 Continue" before it sends the body. Clients of HTTP/1.0 know of no expectations.

@@ -72,8 +72,11 @@ class SessionOf final : public Session, public std::enable_shared_from_this<Sess
   // Answers a request whose body nobody wants. A short body that is on its way is passed over, so that the connection
   // can go on.
   TaskOf<bool> answer_unread(const Parser& parser, HttpResponse response, std::size_t n_unread);
+  // How many bytes the body may have.
+  std::size_t limit_of(const HeadVerdict& verdict) const;
   // kBad in `bad`: what to answer instead. `owner`: HeadVerdict::owner_words.
-  Task read_body(Parser& parser, const std::string& owner, ByteBudget::Hold& held, HeadScan& bad);
+  Task read_body(Parser& parser, std::size_t max_bytes, const std::string& owner, ByteBudget::Hold& held,
+                 HeadScan& bad);
   HeadScan room_for(std::size_t n_bytes, const std::string& owner, ByteBudget::Hold& held) const;
   void begin_record();           // of a request that on_answered will be told of
   void tell(bool has_gone_out);  // tells it; false: the client did not take all of the answer

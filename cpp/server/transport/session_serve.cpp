@@ -110,7 +110,7 @@ TaskOf<bool> SessionOf<Stream>::serve(std::size_t head_size) {
   }
   request.held = ByteBudget::Hold(shared_->bodies, address_, std::move(verdict.owner));
   if (has_body) {
-    co_await read_body(parser, verdict.owner_words, request.held, bad);
+    co_await read_body(parser, limit_of(verdict), verdict.owner_words, request.held, bad);
     if (is_closed_) {
       tell(false);
       co_return false;
@@ -194,10 +194,27 @@ HeadScan SessionOf<Stream>::room_for(std::size_t n_bytes, const std::string& own
 }
 
 template <class Stream>
-Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, ByteBudget::Hold& held, HeadScan& bad) {
+std::size_t SessionOf<Stream>::limit_of(const HeadVerdict& verdict) const {
+  const std::size_t most = shared_->options.max_body_bytes;
+  if (verdict.max_body_bytes <= most) return most;
+  // A body that the budget could never hold would be refused as one to be sent again.
+  const auto& budget = shared_->bodies->limits();
+  return std::max(most, std::min({verdict.max_body_bytes, budget.in_all, budget.per_address, budget.per_owner}));
+}
+
+template <class Stream>
+Task SessionOf<Stream>::read_body(Parser& parser, std::size_t max_bytes, const std::string& owner,
+                                  ByteBudget::Hold& held, HeadScan& bad) {
   const TransportOptions& o = shared_->options;
+  if (parser.content_length().value_or(0) > max_bytes) {
+    bad = too_large(max_bytes);
+    co_return;
+  }
+  parser.body_limit(max_bytes);
   phase_ = Phase::kRequest;
-  const auto last = Clock::now() + seconds(o.body_timeout_s);
+  const double size = static_cast<double>(max_bytes) / static_cast<double>(std::max<std::size_t>(1, o.max_body_bytes));
+  const double timeout_s = o.body_timeout_s * std::max(1.0, size);
+  const auto last = Clock::now() + seconds(timeout_s);
   const auto came = [&] { deadline_ = std::min(last, Clock::now() + seconds(o.body_stall_timeout_s)); };
   came();
   if (expects(parser)) {
@@ -207,7 +224,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, Byte
   }
   while (!parser.is_done() && !is_closed_) {
     if (is_late_) {
-      bad = complaint(fmt::format("the body did not end within {:g} s, or had no byte for {:g} s", o.body_timeout_s,
+      bad = complaint(fmt::format("the body did not end within {:g} s, or had no byte for {:g} s", timeout_s,
                                   o.body_stall_timeout_s),
                       408);
       co_return;
@@ -220,7 +237,7 @@ Task SessionOf<Stream>::read_body(Parser& parser, const std::string& owner, Byte
       if (ec == http::error::need_more) ec = {};
       // The head of a chunk is never so long.
       if (!ec && n == 0 && in_.size() >= kReadAhead) ec = http::error::bad_chunk;
-      if (ec) bad = complaint_of(ec, o);
+      if (ec) bad = complaint_of(ec, max_bytes);
       if (!ec) bad = room_for(parser.get().body().size(), owner, held);
       if (bad.state == HeadScan::kBad) co_return;
     }

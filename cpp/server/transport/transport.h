@@ -30,7 +30,7 @@ struct TransportOptions {
   double head_timeout_s = 10, body_timeout_s = 60, idle_timeout_s = 75, write_timeout_s = 30, heartbeat_s = 15;
   double body_stall_timeout_s = 10;  // seconds between two pieces of a body
   // Bytes of bodies that are read or wait for a handler; a request beyond is refused.
-  ByteBudget::Limits bodies{256u << 20, 128u << 20, 64u << 20};
+  ByteBudget::Limits bodies{256u << 20, 128u << 20, 112u << 20};
   // Bytes that clients sent and that are not part of a request yet, beyond kFreeInput of each; a connection beyond the
   // bound is closed.
   static constexpr std::size_t kFreeInput = 4096;
@@ -50,6 +50,8 @@ struct HeadVerdict {
   std::string owner;  // whose bytes the body's are, in TransportOptions::bodies; empty: nobody's
   Headers notes;      // for TransportOptions::on_answered
   std::string owner_words = "this request's owner";  // how an error names the owner to the client
+  // For a body that may be larger than others, and takes longer in proportion; 0: TransportOptions::max_body_bytes.
+  std::size_t max_body_bytes = 0;
 };
 
 struct TransportCounts {

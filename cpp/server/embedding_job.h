@@ -1,0 +1,94 @@
+// One API call that wants embeddings. Its inputs become requests of the engine, a few at a time, so that a call with
+// thousands of them leaves the queue to others; the answer comes when all have ended, and the call gets its line in the
+// ledger.
+// Thread rule: start() once; the rest is called by the engine's drainer, the work queues and the I/O threads.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "server/metrics.h"
+#include "server/openai_embedding.h"
+#include "server/state_store.h"
+#include "server/tenants.h"
+#include "server/work_queue.h"
+#include "zinc_rt/engine.h"
+
+namespace zinc_rt::server {
+
+// What embedding jobs work with. All of it outlives every job.
+struct EmbeddingServices {
+  StateStore& store;
+  Metrics& metrics;
+  WorkQueue& work;  // tokenizes and submits, by turns of tenants
+  WorkQueue& ends;
+  std::atomic<std::uint32_t>& n_open;  // jobs that have not ended
+};
+
+struct EmbeddingJobCall {
+  EmbeddingCall call;
+  MakeErrorResponse make_error = error_response;
+  std::string id, model, endpoint;         // model: as clients name it
+  std::string engine_model;                // as the engine names it
+  std::shared_ptr<const void> model_hold;  // ServedModel::hold, until all requests are submitted
+  std::uint32_t max_context = 0;
+  std::uint32_t window = 0;  // inputs that are under way at once; the tenant has so many choices open
+  std::shared_ptr<TenantEntry> tenant;
+  std::string owner;  // whose turn it takes on the work queue
+  std::shared_ptr<Connection> connection;
+  Headers headers;
+  std::string traceparent;
+  std::stop_token gone;
+};
+
+class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
+ public:
+  EmbeddingJob(const EmbeddingServices& services, EmbeddingJobCall call);
+  // Submits the first inputs, and has the connection answered in the end, also with an error. Called on a thread of
+  // the work queue.
+  void start();
+
+ private:
+  class InputSink;
+  struct Input {
+    std::optional<RequestHandle> handle;  // while it is under way
+    bool has_ended = false;
+    std::vector<float> embedding;
+  };
+
+  void submit_more();
+  // Keeps what the engine said of an input that was submitted. False: its queue is full, and has room again when one of
+  // the call's own inputs has ended. REQUIRES: mutex_.
+  bool take_handle(std::uint32_t i, Result<RequestHandle> handle);
+  void end(std::uint32_t i);
+  void take(std::uint32_t i);                      // the result of an input that has ended. REQUIRES: mutex_
+  void fail(std::uint32_t i, const Error& error);  // ends the call. REQUIRES: mutex_
+  void cancel();
+  void go_on();  // submits more, or concludes. REQUIRES: mutex_
+  void conclude();
+  void respond();
+
+  const EmbeddingServices services_;
+  EmbeddingJobCall call_;
+  Metrics::Series& series_;
+  const std::chrono::steady_clock::time_point started_;
+
+  std::mutex mutex_;
+  std::vector<Input> inputs_;
+  std::size_t next_ = 0;  // the first input that was not submitted
+  std::uint32_t n_running_ = 0;
+  bool is_submitting_ = false, is_cancelled_ = false, is_concluded_ = false;
+  std::optional<ApiError> error_;  // the first that there was
+  std::string finish_ = "stop";
+  Usage usage_;
+  double queue_ms_ = 0;  // of the first input
+  HttpResponse answer_;
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,91 @@
+// Answers of /v1/responses that are kept for a tenant that may have them kept: to go on from, to read, to delete.
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "server/core.h"
+
+namespace zinc_rt::server {
+namespace {
+
+ApiError no_response(const std::string& id, const char* param) {
+  auto error = make_error(404, fmt::format("[responses] there is no \"{}\" of this tenant: answers are kept where it "
+                                           "may_store, for {} hours",
+                                           id.substr(0, 100), StateStore::kResponsesKept_s / 3600));
+  error.param = param;
+  return error;
+}
+
+// What is kept under an id: {"input", "response"}.
+ApiResult<Json> find_kept(ServerCore& core, const Exchange& exchange, const std::string& id, const char* param) {
+  if (!exchange.caller.tenant) return std::unexpected(no_response(id, param));
+  const auto body = core.store->response(exchange.caller.tenant->name, id);
+  if (!body) return std::unexpected(to_api_error(body.error()));
+  if (!*body) return std::unexpected(no_response(id, param));
+  return parse_json(**body);
+}
+
+ApiResult<std::string> show_response(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
+  return kept["response"].dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+ApiResult<std::string> show_input(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
+  return Json{{"object", "list"}, {"data", kept["input"]}, {"has_more", false}}.dump(-1, ' ', false,
+                                                                                     Json::error_handler_t::replace);
+}
+
+ApiResult<std::string> delete_response(ServerCore& core, const Exchange& exchange) {
+  const auto& id = exchange.params.at("id");
+  if (!exchange.caller.tenant) return std::unexpected(no_response(id, ""));
+  const auto removed = core.store->remove_response(exchange.caller.tenant->name, id);
+  if (!removed) return std::unexpected(to_api_error(removed.error()));
+  if (!*removed) return std::unexpected(no_response(id, ""));
+  return Json{{"id", id}, {"object", "response"}, {"deleted", true}}.dump();
+}
+
+ApiResult<std::string> cancel_response(ServerCore& core, const Exchange& exchange) {
+  ZRT_TRY(const auto kept, find_kept(core, exchange, exchange.params.at("id"), ""));
+  return std::unexpected(
+      make_error(400, "[responses] only answers in the background can be cancelled; this one ended"));
+}
+
+}  // namespace
+
+ApiResult<void> find_earlier_response(ServerCore& core, const Exchange& exchange, Json& body) {
+  const auto wrong = [](const char* field, const std::string& what) {
+    auto error = make_error(400, fmt::format("[request] {}: {}", field, what));
+    error.param = field;
+    return std::unexpected(std::move(error));
+  };
+  const bool may_store = exchange.caller.tenant->settings().may_store;
+  const auto store = body.find("store");
+  if (store == body.end() || store->is_null())
+    body["store"] = may_store;
+  else if (*store == true && !may_store)
+    return wrong("store",
+                 "true is given, and nothing is kept for this tenant (may_store): send the whole conversation");
+  const auto earlier = body.find("previous_response_id");
+  if (earlier == body.end() || !earlier->is_string()) return {};
+  ZRT_TRY(auto kept, find_kept(core, exchange, earlier->get<std::string>(), "previous_response_id"));
+  Json items = std::move(kept["input"]);
+  for (Json& item : kept["response"]["output"]) items.push_back(std::move(item));
+  Json& input = body["input"];
+  if (input.is_array())
+    for (Json& item : input) items.push_back(std::move(item));
+  else if (input.is_string())
+    items.push_back(Json{{"role", "user"}, {"content", std::move(input)}});
+  else
+    return wrong("input", show(input) + " is given, a text or a list of items wanted");
+  input = std::move(items);
+  return {};
+}
+
+void add_responses_routes(Router& router, ServerCore& core) {
+  router.add({"GET", "/v1/responses/{id}", Access::kKey, false, answering(core, show_response)});
+  router.add({"DELETE", "/v1/responses/{id}", Access::kKey, false, answering(core, delete_response)});
+  router.add({"GET", "/v1/responses/{id}/input_items", Access::kKey, false, answering(core, show_input)});
+  router.add({"POST", "/v1/responses/{id}/cancel", Access::kKey, false, answering(core, cancel_response)});
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,60 @@
+#include "server/foreign_pages.h"
+
+#include <fmt/format.h>
+
+#include "base/letter_case.h"
+
+namespace zinc_rt::server {
+namespace {
+
+// A Host header without its port.
+std::string_view name_in(std::string_view host) {
+  if (host.starts_with("[")) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+}  // namespace
+
+bool is_loopback(std::string_view name) {
+  const bool is_number = name.find_first_not_of("0123456789.") == std::string_view::npos;
+  return equals_in_any_case(name, "localhost") || name == "::1" || (is_number && name.starts_with("127."));
+}
+
+std::string breach_of(const HttpRequest& request, bool is_open, const std::string& listens_on, bool is_allowed_origin) {
+  const auto origin = is_allowed_origin ? std::string_view{} : request.header("origin");
+  const auto host = request.header("host");
+  const auto scheme = origin.find("://");
+  if (is_open && !origin.empty() && origin.substr(scheme == std::string_view::npos ? 0 : scheme + 3) != host)
+    return fmt::format("[http] Origin {} is another site than this server, which has no keys", origin.substr(0, 100));
+  if (is_open && !is_allowed_origin && !listens_on.empty() && !host.empty() && !is_loopback(name_in(host)) &&
+      !equals_in_any_case(name_in(host), listens_on))
+    return fmt::format(
+        "[http] Host {} is no name of this machine alone: a server without keys that listens on {} answers to "
+        "localhost, "
+        "127.0.0.1 and [::1]; for other names start it with --api-key, or with the --host that they stand for",
+        host.substr(0, 100), listens_on);
+  return {};
+}
+
+std::string wrong_type_of(const HttpRequest& request, const Route& route) {
+  const auto type = request.header("content-type");
+  if (request.method == "GET" || request.method == "HEAD" || type.empty()) return {};
+  const auto is = [&](std::string_view wanted) { return equals_in_any_case(type.substr(0, wanted.size()), wanted); };
+  // Browsers tell from where they send a form: what has none of these headers is no browser's.
+  const bool is_no_browsers =
+      request.header("origin").empty() && request.header("referer").empty() && request.header("sec-fetch-site").empty();
+  constexpr std::string_view kForm = "multipart/form-data";
+  if (route.max_form_bytes > 0) {
+    // A form with this header is one that a script sent, which asks first.
+    if (is(kForm) && (is_no_browsers || !request.header("authorization").empty())) return {};
+    if (is(kForm))
+      return fmt::format(
+          "[http] {} comes from a browser, without an Authorization header: a page of any site could send it", kForm);
+    return fmt::format("[http] Content-Type {} is given, {} wanted", type.substr(0, 80), kForm);
+  }
+  // `curl -d` says that its body is a form.
+  if (is(kJson) || (is("application/x-www-form-urlencoded") && is_no_browsers)) return {};
+  return fmt::format("[http] Content-Type {} is given, application/json wanted", type.substr(0, 80));
+}
+
+}  // namespace zinc_rt::server

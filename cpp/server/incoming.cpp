@@ -1,0 +1,102 @@
+#include "server/incoming.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/error.h"
+#include "server/access_log.h"
+
+namespace zinc_rt::server {
+
+std::string traceparent_of(const HttpRequest& request) {
+  const auto text = request.header("traceparent");
+  const auto is_hex = [&](std::size_t at, std::size_t n) {
+    return text.substr(at, n).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  };
+  const auto is_zero = [&](std::size_t at, std::size_t n) {
+    return text.substr(at, n).find_first_not_of('0') == std::string_view::npos;
+  };
+  const bool has_form = text.size() >= 55 && text.size() <= 256 && text[2] == '-' && text[35] == '-' && text[52] == '-';
+  if (!has_form || (text.size() > 55 && (text.starts_with("00") || text[55] != '-'))) return {};
+  if (!is_hex(0, 2) || !is_hex(3, 32) || !is_hex(36, 16) || !is_hex(53, 2)) return {};
+  if (text.starts_with("ff") || is_zero(3, 32) || is_zero(36, 16)) return {};
+  return std::string(text.substr(0, 55));
+}
+
+ApiResult<Json> take_body(ServerCore& core, Exchange& exchange) {
+  ApiError wrong;
+  if (const auto why = core.why_not_ready(); !why.empty()) {
+    core.metrics.refused("not_ready");
+    wrong.status = 503;
+    wrong.message = "[server] " + why;
+    wrong.retry_after_s = 5;
+    return std::unexpected(std::move(wrong));
+  }
+  if (!exchange.caller.tenant) {
+    wrong.status = 403;
+    wrong.message = "[keys] this is an admin's key; requests need one of a tenant";
+    return std::unexpected(std::move(wrong));
+  }
+  ZRT_TRY(auto body, read_object(exchange.request));
+  std::string().swap(exchange.request.body);
+  // Azure's paths name the model, whatever the body says.
+  if (const auto named = exchange.params.find("model"); named != exchange.params.end()) body["model"] = named->second;
+  return body;
+}
+
+Request default_request(const Exchange& exchange) {
+  Request defaults;
+  defaults.temperature = 1;
+  // Without keys a request may ask for any class; a request that asks for none is a standard one.
+  if (exchange.caller.is_admin) defaults.qos = "standard";
+  if (!exchange.caller.qos_class.empty()) defaults.qos = exchange.caller.qos_class;
+  return defaults;
+}
+
+WantedLatency wanted_latency_of(const Exchange& exchange) {
+  if (!exchange.caller.is_proxied) return {};
+  const auto ms = [&](const char* name, const char* llm_d_name) {
+    auto text = exchange.request.header(name);
+    if (text.empty()) text = exchange.request.header(llm_d_name);
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() ? value : 0;
+  };
+  return {ms("x-slo-ttft-ms", "x-llm-d-slo-ttft-ms"), ms("x-slo-tpot-ms", "x-llm-d-slo-tpot-ms")};
+}
+
+void set_class(const Exchange& exchange, std::vector<Request>& requests) {
+  if (!exchange.is_of_batch) return;
+  for (Request& request : requests) request.qos = "batch";
+}
+
+void note_ignored(const std::vector<std::string>& ignored, const Exchange& exchange, Headers& headers) {
+  if (ignored.empty()) return;
+  const auto names = header_of_names(ignored);
+  headers.emplace_back(kIgnoredHeader, names);
+  exchange.connection->note("ignored_fields", names);
+}
+
+void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error) {
+  if (exchange.caller.tenant) exchange.caller.tenant->tell_rates(error.headers);
+  exchange.connection->note("error", error.message);
+  auto response = make_error(error);
+  core.metrics.answered(response.status);
+  response.headers.emplace_back("x-request-id", exchange.id);
+  exchange.connection->respond(std::move(response));
+}
+
+ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context) {
+  auto out = to_api_error(error);
+  if (out.status != 400) return out;
+  out.param = std::move(param);
+  const bool is_too_long = error.message.contains("the context has") || error.message.contains("allowed (context of");
+  if (!is_too_long) return out;
+  out.code = "context_length_exceeded";
+  out.message = fmt::format("This model's maximum context length is {} tokens. However, this request wants more: {}",
+                            max_context, out.message);
+  return out;
+}
+
+}  // namespace zinc_rt::server

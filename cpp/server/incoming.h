@@ -1,0 +1,35 @@
+// What the handlers of computing requests do with one before its model is known, and how they refuse it.
+// Thread rule: any thread; an exchange belongs to one handler.
+#pragma once
+
+#include <string>
+
+#include "server/core.h"
+#include "server/generation_job.h"
+#include "server/json_in.h"
+#include "zinc_rt/request.h"
+
+namespace zinc_rt::server {
+
+// The body as an object, which is taken out of the exchange; "model" is the path's where the path names one. Errors:
+// 503 while the server takes no requests, 403 for a key of no tenant, those of read_object.
+ApiResult<Json> take_body(ServerCore& core, Exchange& exchange);
+// What a request is made of where its body says nothing.
+Request default_request(const Exchange& exchange);
+// Has a line of a batch run in class batch, whatever its body says.
+void set_class(const Exchange& exchange, std::vector<Request>& requests);
+// W3C Trace Context: version, 32 hex digits of the trace, 16 of the caller's span, flags. Empty: there is none, or a
+// malformed one, which is ignored as the standard demands.
+std::string traceparent_of(const HttpRequest& request);
+// What a proxy's x-slo-ttft-ms and x-slo-tpot-ms say; what is no number says nothing.
+WantedLatency wanted_latency_of(const Exchange& exchange);
+// Notes the fields that were passed over, in the answer's headers and in the access log.
+void note_ignored(const std::vector<std::string>& ignored, const Exchange& exchange, Headers& headers);
+// Answers with the error, in the form of an API, and with what is left of the tenant's rates.
+void refuse(ServerCore& core, Exchange& exchange, ApiError error, MakeErrorResponse make_error = error_response);
+
+// The answer to a prompt that the engine refused; `param`: the field that it came in. A text that is too long has the
+// code and the words of OpenAI's API, since clients look for them: LiteLLM falls back on a model with a longer context.
+ApiError prompt_error(const Error& error, std::string param, std::uint32_t max_context);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,49 @@
+// A request that comes from the server itself and not from a socket: it goes through the same routes, quotas, ledger and
+// metrics as those of clients, and has no line in the access log.
+// Thread rule: any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "server/router.h"
+
+namespace zinc_rt::server {
+
+struct ServerCore;
+
+class InnerCall final : public Connection {
+ public:
+  // Gets the whole answer, on any thread; it must not block.
+  using Done = std::function<void(HttpResponse)>;
+
+  // Asks a path that tenants may ask, on behalf of one. `done` is called once, also where nothing answers: then with 499
+  // after cancel(), else with 500. REQUIRES: core and router outlive the call.
+  static std::weak_ptr<InnerCall> start(ServerCore& core, const Router& router, std::shared_ptr<TenantEntry> tenant,
+                                        HttpRequest request, Done done);
+
+  explicit InnerCall(Done done) : done_(std::move(done)) {}
+  ~InnerCall() override;
+  // As when a client leaves: what runs for it ends soon.
+  void cancel();
+
+  void add_header(std::string name, std::string value) override;
+  void note(std::string, std::string) override {}
+  void respond(HttpResponse response) override;
+  void start_stream(HttpResponse head) override;
+  bool write(std::string_view piece) override;
+  void finish(std::string_view last) override;
+  void abort() override;
+  void on_gone(std::function<void()> left) override;
+
+ private:
+  std::mutex mutex_;
+  Done done_;  // empty: it was called
+  HttpResponse answer_;
+  bool is_stream_ = false, is_cancelled_ = false;
+  std::function<void()> left_;
+};
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,30 @@
+// Lists that clients read by pages, as OpenAI's API has them.
+// Thread rule: pure functions.
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/json_in.h"
+
+namespace zinc_rt::server {
+
+// The fields of a query as an object of texts, so that Fields reads them. Errors: 400 for broken escapes, and for a field
+// that is there twice.
+ApiResult<Json> read_query(std::string_view query);
+
+struct ListPage {
+  std::size_t limit = 20;
+  std::string after;  // the id before the page's first; empty: it begins with the first
+  bool is_ascending = false;
+};
+// Takes limit, after and order from a query's fields. Errors: 400 that names the field.
+ApiResult<ListPage> read_page(Fields& fields, std::size_t limit, std::size_t most);
+
+// {"object": "list", "data", "first_id", "last_id", "has_more"}; `all`: in order of time. Errors: 400 for an `after` that
+// is not among them.
+ApiResult<std::string> page_of(std::vector<Json> all, const ListPage& page);
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,188 @@
+// The bodies of /api/chat and /api/generate, Ollama's API.
+#include "base/error.h"
+#include "server/body_reader.h"
+
+namespace zinc_rt::server {
+namespace {
+
+// Sampling where nothing is asked for: Ollama's own defaults.
+constexpr float kTemperature = 0.8f, kTopP = 0.9f;
+constexpr std::uint32_t kTopK = 40;
+
+}  // namespace
+
+void read_ollama_model(BodyReader& r, Request& q) {
+  r.into(q.model, r.string("model", 4096));
+  constexpr std::string_view kLatest = ":latest";  // which these clients put behind names without a tag
+  if (q.model.ends_with(kLatest)) q.model.resize(q.model.size() - kLatest.size());
+}
+
+void read_ollama_options(BodyReader& body, GenerationCall& call, Request& q) {
+  const Json* options = body.fields().get("options");
+  if (options == nullptr) return;
+  if (!options->is_object()) return body.wrong("options", show(*options) + " is given, an object wanted");
+  BodyReader r(*options, body.ignored(), "options.");
+  read_temperature(r, q, 100);
+  read_top_k(r, q);
+  r.into(q.min_p, r.number("min_p", 0, 1));
+  r.into(q.typical_p, r.number("typical_p", 0, 1));
+  r.into(q.repetition_penalty, r.number("repeat_penalty", 0.01, 100));
+  r.into(q.presence_penalty, r.number("presence_penalty", -2, 2));
+  r.into(q.frequency_penalty, r.number("frequency_penalty", -2, 2));
+  read_seed(r, q);
+  // -1 and -2: until the model ends, or the context is full.
+  if (const auto n = r.integer("num_predict", -2, 1 << 24); n && *n > 0) q.max_tokens = static_cast<std::uint32_t>(*n);
+  if (const auto n = r.integer("num_ctx", 1, INT32_MAX)) call.wanted_context = static_cast<std::uint32_t>(*n);
+  read_stop(r, q);
+  // How a model is loaded is the server's affair, and penalties here look at the whole text.
+  for (const char* name : {"num_keep", "repeat_last_n", "num_batch", "num_gpu", "main_gpu", "num_thread", "use_mmap",
+                           "use_mlock", "numa", "low_vram", "penalize_newline", "draft_num_predict"})
+    static_cast<void>(r.fields().get(name));
+  r.refuse("mirostat", "it is not served", {0});
+  r.refuse("tfs_z", "it is not served", {1});
+  for (const char* name : {"mirostat_tau", "mirostat_eta"}) static_cast<void>(r.fields().get(name));
+  if (const auto done = r.finish(); !done) body.wrong(done.error());
+}
+
+namespace {
+
+// What both bodies have.
+void read_shared(BodyReader& r, GenerationCall& call, Request& q) {
+  q.parse_output = true;
+  q.max_tokens = Request::kAllThatFit;
+  q.temperature = kTemperature;
+  q.top_k = kTopK;
+  q.top_p = kTopP;
+  read_ollama_model(r, q);
+  call.stream = r.boolean("stream").value_or(true);
+  read_ollama_options(r, call, q);
+  if (const Json* think = r.fields().get("think")) {
+    Json variables = Json::object();
+    if (think->is_boolean())
+      variables["enable_thinking"] = *think;
+    else if (*think == "low" || *think == "medium" || *think == "high")
+      variables["reasoning_effort"] = *think;
+    else
+      r.wrong("think", show(*think) + " is given; true, false, low, medium or high wanted");
+    q.chat_template_kwargs = variables.dump();
+    call.include_reasoning = *think != false;
+  }
+  if (const Json* format = r.fields().get("format"); format != nullptr && *format != "") {
+    if (*format == "json")
+      set_format(r, "format", {OutputFormat::Kind::kJsonObject, {}, {}}, q, call);
+    else
+      set_schema(r, "format", *format, q, call);
+  }
+  r.refuse("logprobs", "they are served by /v1/chat/completions", {false});
+  static_cast<void>(r.fields().get("keep_alive"));  // the server says how long an idle model stays
+}
+
+// A message as chats have it: calls get the ids that Ollama's do not have, in the order in which results follow.
+Json chat_message(BodyReader& r, const Json& message, const std::string& at, std::vector<std::string>& open,
+                  std::uint32_t& n_calls) {
+  if (!message.is_object()) {
+    r.wrong(at.c_str(), show(message) + " is given, an object wanted");
+    return {};
+  }
+  Json out = message;
+  if (!out.contains("content") || out["content"].is_null()) out["content"] = "";
+  if (const auto images = out.find("images"); images != out.end()) {
+    if (!images->is_null() && *images != Json::array())
+      r.wrong((at + ".images").c_str(), "the models here read text alone");
+    out.erase("images");
+  }
+  if (const auto thinking = out.find("thinking"); thinking != out.end()) {
+    auto text = std::move(*thinking);
+    out.erase("thinking");
+    if (text.is_string() && !text.get_ref<const std::string&>().empty()) out["reasoning_content"] = std::move(text);
+  }
+  if (const auto calls = out.find("tool_calls"); calls != out.end() && calls->is_array()) {
+    for (Json& call : *calls) {
+      if (!call.is_object()) continue;
+      if (call.contains("function") && call["function"].is_object()) call["function"].erase("index");
+      if (!call.contains("id") || !call["id"].is_string()) call["id"] = fmt::format("call_{}", n_calls);
+      ++n_calls;
+      open.push_back(call["id"].get<std::string>());
+    }
+    if (calls->empty()) out.erase("tool_calls");
+  }
+  if (out.value("role", Json()) == "tool") {
+    if (const auto name = out.find("tool_name"); name != out.end()) {
+      auto text = std::move(*name);
+      out.erase("tool_name");
+      out["name"] = std::move(text);
+    }
+    if (!out.contains("tool_call_id") && !open.empty()) {
+      out["tool_call_id"] = open.front();
+      open.erase(open.begin());
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+ApiResult<GenerationCall> parse_ollama_chat(const Json& body, const Request& defaults, Ignored ignored) {
+  GenerationCall call;
+  call.api = Api::kOllamaChat;
+  Request q = defaults;
+  BodyReader r(body, ignored);
+  read_shared(r, call, q);
+  if (const Json* messages = r.fields().get("messages"); messages != nullptr && messages->is_array()) {
+    Json list = Json::array();
+    std::vector<std::string> open;
+    std::uint32_t n_calls = 0;
+    for (std::size_t i = 0; i < messages->size() && r.is_good(); ++i)
+      list.push_back(chat_message(r, (*messages)[i], fmt::format("messages[{}]", i), open, n_calls));
+    if (r.is_good() && !list.empty()) {
+      const auto read = read_messages(list, ignored);
+      if (read)
+        q.messages = read->dump();
+      else
+        r.wrong(read.error());
+    }
+  } else if (messages != nullptr) {
+    r.wrong("messages", show(*messages) + " is given, a list wanted");
+  }
+  call.only_loads = !q.messages;  // no message: the model is to be loaded
+  if (const Json* tools = r.fields().get("tools")) {
+    if (const auto good = check_tools(*tools); !good)
+      r.wrong(good.error());
+    else if (!tools->empty())
+      q.tools = tools->dump();
+  }
+  ZRT_CHECK_OK(r.finish());
+  call.requests.push_back(std::move(q));
+  return call;
+}
+
+ApiResult<GenerationCall> parse_ollama_generate(const Json& body, const Request& defaults, Ignored ignored) {
+  GenerationCall call;
+  call.api = Api::kOllamaText;
+  Request q = defaults;
+  BodyReader r(body, ignored);
+  read_shared(r, call, q);
+  const auto prompt = r.string("prompt", 64u << 20).value_or("");
+  const auto system = r.string("system", 64u << 20).value_or("");
+  const bool is_raw = r.boolean("raw").value_or(false);
+  r.refuse("images", "the models here read text alone", {Json::array()});
+  r.refuse("suffix", "text cannot be filled in between", {""});
+  r.refuse("template", "the model's own is used", {""});
+  r.refuse("context", "it was given up for /api/chat", {Json::array()});
+  ZRT_CHECK_OK(r.finish());
+  call.only_loads = prompt.empty();
+  if (is_raw) {
+    q.prompt = prompt;
+    q.parse_output = false;
+    q.chat_template_kwargs.reset();
+  } else {
+    Json messages = Json::array();
+    if (!system.empty()) messages.push_back(Json{{"role", "system"}, {"content", system}});
+    messages.push_back(Json{{"role", "user"}, {"content", prompt}});
+    q.messages = messages.dump();
+  }
+  call.requests.push_back(std::move(q));
+  return call;
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,117 @@
+// What an answer must look like: OpenAI's response_format, and the fields of other servers.
+#include "server/body_reader.h"
+
+namespace zinc_rt::server {
+namespace {
+
+using Kind = OutputFormat::Kind;
+
+void set_text(BodyReader& r, const char* name, Kind kind, const Json& value, Request& q, GenerationCall& call) {
+  if (!value.is_string()) return r.wrong(name, show(value) + " is given, a text wanted");
+  set_format(r, name, {kind, value.get<std::string>(), {}}, q, call);
+}
+
+void set_choices(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
+  constexpr std::size_t kMax = 100'000;
+  OutputFormat format{Kind::kChoice, {}, {}};
+  if (!value.is_array() || value.empty() || value.size() > kMax)
+    return r.wrong(name, fmt::format("{} is given, a list of 1 to {} texts wanted", show(value), kMax));
+  for (const Json& one : value) {
+    if (!one.is_string()) return r.wrong(name, show(one) + " is given, a text wanted");
+    format.choices.push_back(one.get<std::string>());
+  }
+  set_format(r, name, std::move(format), q, call);
+}
+
+// A schema as an object, or as JSON text, which vLLM's clients send.
+void set_any_schema(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
+  if (!value.is_string()) return set_schema(r, name, value, q, call);
+  const auto parsed = parse_json(value.get_ref<const std::string&>());
+  if (!parsed) return r.wrong(name, parsed.error().message);
+  set_schema(r, name, *parsed, q, call);
+}
+
+void read_response_format(BodyReader& r, const Json& value, Request& q, GenerationCall& call) {
+  if (!value.is_object()) return r.wrong("response_format", show(value) + " is given, an object with a type wanted");
+  BodyReader one(value, r.ignored(), "response_format.");
+  const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
+  const Json* schema = one.fields().get("json_schema");
+  if (!type && one.is_good()) one.wrong("type", "it is missing");
+  if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
+  if (type == "json_schema") {
+    if (schema == nullptr || !schema->is_object() || !schema->contains("schema")) {
+      one.wrong("json_schema", "an object with a schema wanted");
+    } else {
+      BodyReader inner(*schema, r.ignored(), "response_format.json_schema.");
+      set_schema(inner, "schema", (*schema)["schema"], q, call);
+      for (const char* name : {"schema", "name", "description", "strict"}) static_cast<void>(inner.fields().get(name));
+      if (const auto done = inner.finish(); !done) one.wrong(done.error());
+    }
+  } else if (schema != nullptr) {
+    one.wrong("json_schema", "only with type json_schema");
+  }
+  if (const auto done = one.finish(); !done) r.wrong(done.error());
+}
+
+void read_structured_outputs(BodyReader& r, const Json& value, Request& q, GenerationCall& call) {
+  if (!value.is_object()) return r.wrong("structured_outputs", show(value) + " is given, an object wanted");
+  BodyReader one(value, r.ignored(), "structured_outputs.");
+  if (const Json* schema = one.fields().get("json")) set_any_schema(one, "json", *schema, q, call);
+  if (const Json* regex = one.fields().get("regex")) set_text(one, "regex", Kind::kRegex, *regex, q, call);
+  if (const Json* choice = one.fields().get("choice")) set_choices(one, "choice", *choice, q, call);
+  if (const Json* text = one.fields().get("grammar")) set_text(one, "grammar", Kind::kGbnf, *text, q, call);
+  if (one.boolean("json_object").value_or(false)) set_format(one, "json_object", {Kind::kJsonObject, {}, {}}, q, call);
+  one.refuse("structural_tag", "tags are not read");
+  one.refuse("disable_any_whitespace", "up to 8 blanks stand between the tokens of JSON", {false});
+  one.refuse("disable_additional_properties", "say it in the schema", {false});
+  one.refuse("whitespace_pattern", "up to 8 blanks stand between the tokens of JSON");
+  if (const auto done = one.finish(); !done) r.wrong(done.error());
+}
+
+}  // namespace
+
+void set_format(BodyReader& r, const char* name, OutputFormat format, Request& q, GenerationCall& call) {
+  if (q.output_format.kind != Kind::kText) return r.wrong(name, "another format of the answer is given beside it");
+  q.output_format = std::move(format);
+  call.format_field = r.fields().full_name(name);
+}
+
+void set_schema(BodyReader& r, const char* name, const Json& schema, Request& q, GenerationCall& call) {
+  if (!schema.is_object() && !schema.is_boolean())
+    return r.wrong(name, show(schema) + " is given, a JSON schema, which is an object, wanted");
+  set_format(r, name, {Kind::kJsonSchema, schema.dump(), {}}, q, call);
+}
+
+void read_output_format(BodyReader& r, Request& q, GenerationCall& call) {
+  if (const Json* format = r.fields().get("response_format")) read_response_format(r, *format, q, call);
+  if (const Json* outputs = r.fields().get("structured_outputs")) read_structured_outputs(r, *outputs, q, call);
+  for (const char* name : {"guided_json", "json_schema"})
+    if (const Json* schema = r.fields().get(name)) set_any_schema(r, name, *schema, q, call);
+  for (const char* name : {"guided_regex", "regex"})
+    if (const Json* regex = r.fields().get(name)) set_text(r, name, Kind::kRegex, *regex, q, call);
+  for (const char* name : {"guided_choice", "choice"})
+    if (const Json* choices = r.fields().get(name)) set_choices(r, name, *choices, q, call);
+  for (const char* name : {"guided_grammar", "grammar"})
+    if (const Json* text = r.fields().get(name)) set_text(r, name, Kind::kGbnf, *text, q, call);
+}
+
+void read_tool_choice(BodyReader& r, const char* path, Request& q, GenerationCall& call) {
+  const Json* choice = r.fields().get("tool_choice");
+  if (choice == nullptr || *choice == "auto") return;
+  if (*choice == "none") return q.tools.reset();
+  const Json* named = nullptr;
+  if (choice->is_object() && choice->value("type", Json()) == "function") {
+    named = *path == '\0' ? &*choice : choice->contains(path) ? &(*choice)[path] : nullptr;
+    if (named != nullptr && (!named->is_object() || !named->contains("name") || !(*named)["name"].is_string()))
+      named = nullptr;
+  }
+  if (*choice != "required" && named == nullptr)
+    return r.wrong("tool_choice", show(*choice) + " is given; auto, none, required, or a function by name wanted");
+  if (!q.tools) return r.wrong("tool_choice", show(*choice) + " is given without tools");
+  q.tool_choice = named == nullptr ? ToolChoice::kRequired : ToolChoice::kNamed;
+  if (named == nullptr) return;
+  q.named_tool = (*named)["name"].get<std::string>();
+  call.names_the_tool = true;
+}
+
+}  // namespace zinc_rt::server

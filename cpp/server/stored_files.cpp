@@ -1,0 +1,191 @@
+#include "server/stored_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/output_file.h"
+#include "server/core.h"
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr const char* kFileKind = "file";
+namespace fs = std::filesystem;
+
+ApiError no_file(const std::string& id, const char* param) {
+  auto error = make_error(404, fmt::format("[files] there is no \"{}\" of this tenant; files are kept for {} days",
+                                           id.substr(0, 100), StoredFiles::kKept_s / 86400));
+  error.param = param;
+  return error;
+}
+
+}  // namespace
+
+Status StoredFiles::open(const std::string& folder) {
+  folder_ = folder;
+  if (folder.empty()) return {};
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (!failure) fs::permissions(folder, fs::perms::owner_all, failure);  // texts of tenants
+  if (failure)
+    return fail(StatusCode::kUnavailable,
+                "[files] {} cannot be made: {}; another --state file, or --state none, may do", folder,
+                failure.message());
+  return {};
+}
+
+ApiResult<void> StoredFiles::expect_kept() const {
+  if (!folder_.empty()) return {};
+  auto error =
+      make_error(501,
+                 "[files] this server keeps nothing (--state none): /v1/files and /v1/batches need --state FILE, "
+                 "or state in the configuration; `zinc-rt run-batch` needs no server");
+  error.code = "not_implemented";
+  return std::unexpected(std::move(error));
+}
+
+ApiResult<std::uint64_t> StoredFiles::room_of(const std::string& tenant) const {
+  ZRT_TRY(const auto all, list(tenant));
+  std::uint64_t n_bytes = 0;
+  for (const Json& file : all) n_bytes += file["bytes"].get<std::uint64_t>();
+  return n_bytes < kMostBytes && all.size() < kMostFiles ? kMostBytes - n_bytes : 0;
+}
+
+ApiResult<Json> StoredFiles::upload(const std::string& tenant, const std::string& name, std::string_view content) {
+  ZRT_CHECK_OK(expect_kept());
+  const auto refused = [](const std::string& what) {
+    auto error = make_error(400, "[files] file: " + what);
+    error.param = "file";
+    return std::unexpected(std::move(error));
+  };
+  if (content.size() > kMostUploadBytes)
+    return refused(fmt::format("{} bytes are given, {} allowed", content.size(), kMostUploadBytes));
+  {
+    const std::lock_guard lock(mutex_);
+    ZRT_TRY(auto room, room_of(tenant));
+    room -= std::min(room, being_written_[tenant]);
+    if (content.size() > room)
+      return refused(
+          fmt::format("{} bytes are given, and the tenant's files have room for {} more ({} bytes in {} "
+                      "files allowed): delete some",
+                      content.size(), room, kMostBytes, kMostFiles));
+    being_written_[tenant] += content.size();
+  }
+  const auto made = write_upload(tenant, name, content);
+  const std::lock_guard lock(mutex_);
+  if ((being_written_[tenant] -= content.size()) == 0) being_written_.erase(tenant);
+  return made;
+}
+
+ApiResult<Json> StoredFiles::write_upload(const std::string& tenant, const std::string& name,
+                                          std::string_view content) {
+  const auto id = "file-" + new_id();
+  const auto written = [&]() -> Status {
+    ZRT_TRY(auto file, OutputFile::create(path_of(id)));
+    ZRT_CHECK_OK(file.write(content));
+    return file.commit();
+  }();
+  if (!written) return std::unexpected(make_error(500, written.error().message));
+  auto made = put(tenant, id, name, content.size(), "batch");
+  if (!made) {
+    std::error_code ignored;
+    fs::remove(path_of(id), ignored);
+  }
+  return made;
+}
+
+ApiResult<Json> StoredFiles::put(const std::string& tenant, const std::string& id, const std::string& name,
+                                 std::uint64_t n_bytes, const char* purpose) {
+  const auto now = static_cast<std::int64_t>(std::time(nullptr));
+  Json file{{"id", id},
+            {"object", "file"},
+            {"bytes", n_bytes},
+            {"created_at", now},
+            {"expires_at", now + kKept_s},
+            {"filename", name},
+            {"purpose", purpose},
+            {"status", "processed"},
+            {"status_details", nullptr}};
+  const auto stored = store_.put_object({kFileKind, tenant, id, now, file.dump()});
+  if (!stored) return std::unexpected(to_api_error(stored.error()));
+  return file;
+}
+
+ApiResult<void> StoredFiles::adopt(const std::string& tenant, const std::string& id, const std::string& name) {
+  std::error_code failure;
+  const auto n_bytes = fs::file_size(path_of(id), failure);
+  if (failure) return std::unexpected(make_error(500, fmt::format("[files] {}: {}", path_of(id), failure.message())));
+  ZRT_CHECK_OK(put(tenant, id, name, n_bytes, "batch_output"));
+  return {};
+}
+
+ApiResult<Json> StoredFiles::find(const std::string& tenant, const std::string& id, const char* param) const {
+  ZRT_CHECK_OK(expect_kept());
+  const auto row = store_.object(kFileKind, tenant, id);
+  if (!row) return std::unexpected(to_api_error(row.error()));
+  if (!*row) return std::unexpected(no_file(id, param));
+  return parse_json((*row)->body);
+}
+
+ApiResult<std::vector<Json>> StoredFiles::list(const std::string& tenant) const {
+  ZRT_CHECK_OK(expect_kept());
+  const auto rows = store_.objects(kFileKind, tenant);
+  if (!rows) return std::unexpected(to_api_error(rows.error()));
+  std::vector<Json> files;
+  for (const auto& row : *rows) {
+    ZRT_TRY(auto file, parse_json(row.body));
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+ApiResult<void> StoredFiles::remove(const std::string& tenant, const std::string& id) {
+  ZRT_CHECK_OK(expect_kept());
+  const auto removed = store_.remove_object(kFileKind, tenant, id);
+  if (!removed) return std::unexpected(to_api_error(removed.error()));
+  if (!*removed) return std::unexpected(no_file(id, ""));
+  std::error_code failure;
+  fs::remove(path_of(id), failure);
+  if (failure) log().error("[files] {} was not removed: {}", path_of(id), failure.message());
+  return {};
+}
+
+void StoredFiles::remove_contents(const std::vector<Json>& files) const {
+  std::error_code ignored;
+  for (const Json& file : files) fs::remove(path_of(file["id"].get<std::string>()), ignored);
+}
+
+void StoredFiles::sweep(std::int64_t now_s,
+                        const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use) {
+  if (folder_.empty()) return;
+  const auto rows = store_.objects(kFileKind, "");
+  if (!rows) return log().error("{}", rows.error().message);
+  for (const auto& row : *rows) {
+    if (row.time_s + kKept_s > now_s || is_in_use(row.tenant, row.id)) continue;
+    if (const auto removed = remove(row.tenant, row.id); !removed) log().error("{}", removed.error().message);
+  }
+}
+
+Status StoredFiles::remove_strays(const std::set<std::string>& others) const {
+  if (folder_.empty()) return {};
+  ZRT_TRY(const auto rows, store_.objects(kFileKind, ""));
+  std::set<std::string> known = others;
+  for (const auto& row : rows) known.insert(row.id);
+  std::error_code failure;
+  for (const auto& entry : fs::directory_iterator(folder_, failure)) {
+    const auto name = entry.path().filename().string();
+    if (known.contains(name)) continue;
+    fs::remove(entry.path(), failure);
+    log().info("[files] {} was nobody's and is removed", entry.path().string());
+  }
+  if (failure) return fail(StatusCode::kUnavailable, "[files] {}: {}", folder_, failure.message());
+  return {};
+}
+
+}  // namespace zinc_rt::server

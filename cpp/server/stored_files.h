@@ -1,0 +1,66 @@
+// The files of tenants: what they uploaded for batches, and what batches made of it. The content lies in a folder beside
+// the state file, what is known of it in the state.
+// Thread rule: open() first; then any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/api_error.h"
+#include "server/json_in.h"
+#include "server/state_store.h"
+
+namespace zinc_rt::server {
+
+class StoredFiles {
+ public:
+  static constexpr std::int64_t kKept_s = 30 * 86400;    // since a file was made
+  static constexpr std::uint64_t kMostBytes = 1u << 30;  // of a tenant's files; no upload and no batch begins beyond
+  static constexpr std::size_t kMostFiles = 10000;       // of a tenant
+  static constexpr std::size_t kMostUploadBytes = 100000000;  // of one file
+  static constexpr std::size_t kMostNameBytes = 255;
+
+  explicit StoredFiles(StateStore& store) : store_(store) {}
+  // Makes the folder. Empty: the server keeps nothing, and every call below is refused. Errors: kUnavailable.
+  Status open(const std::string& folder);
+  // Errors: 501 that says what to start the server with.
+  ApiResult<void> expect_kept() const;
+
+  // The objects are OpenAI's. Errors: those of the disk and the state; 400 for what is over a bound.
+  ApiResult<Json> upload(const std::string& tenant, const std::string& name, std::string_view content);
+  // Makes a file of the tenant of what lies at path_of(id), such as a batch's output; again without harm.
+  ApiResult<void> adopt(const std::string& tenant, const std::string& id, const std::string& name);
+  // `param`: the field that the id came in, for the 404.
+  ApiResult<Json> find(const std::string& tenant, const std::string& id, const char* param) const;
+  ApiResult<std::vector<Json>> list(const std::string& tenant) const;  // in order of time
+  ApiResult<void> remove(const std::string& tenant, const std::string& id);
+  // How many bytes a tenant may still have.
+  ApiResult<std::uint64_t> room_of(const std::string& tenant) const;
+  std::string path_of(const std::string& id) const { return folder_ + "/" + id; }
+
+  // Removes the contents of files whose rows are gone, as those of a tenant that was removed.
+  void remove_contents(const std::vector<Json>& files) const;
+  // Removes what is too old, but for the ids that are in use.
+  void sweep(std::int64_t now_s,
+             const std::function<bool(const std::string& tenant, const std::string& id)>& is_in_use);
+  // Removes what lies in the folder and is nobody's: what a kill left. `others`: ids that are not adopted yet.
+  Status remove_strays(const std::set<std::string>& others) const;
+
+ private:
+  ApiResult<Json> write_upload(const std::string& tenant, const std::string& name, std::string_view content);
+  ApiResult<Json> put(const std::string& tenant, const std::string& id, const std::string& name, std::uint64_t n_bytes,
+                      const char* purpose);
+
+  StateStore& store_;
+  std::string folder_;
+  std::mutex mutex_;
+  std::map<std::string, std::uint64_t> being_written_;  // bytes by tenant, of uploads that have no row yet
+};
+
+}  // namespace zinc_rt::server
