@@ -23,6 +23,20 @@ function(zrt_compile_in_groups target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
 
+# zrt_auto_option(NAME help): the cache variable NAME, one of AUTO, ON and OFF. Without it the variable of that name in
+# the environment counts, as CXX and CXXFLAGS do; else it is AUTO.
+function(zrt_auto_option name help)
+  set(default AUTO)
+  if(DEFINED ENV{${name}})
+    set(default $ENV{${name}})
+  endif()
+  set(${name} ${default} CACHE STRING "${help}")
+  set_property(CACHE ${name} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT ${name} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "${name} is \"${${name}}\"; one of: AUTO, ON, OFF")
+  endif()
+endfunction()
+
 # zrt_module(NAME [dependency ...]): a static library zrt_NAME of all .cpp files below this folder that no folder with a
 # CMakeLists.txt of its own holds.
 function(zrt_module name)

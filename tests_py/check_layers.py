@@ -14,6 +14,8 @@ ALLOWED = {
     "model": ["base"],
     "jinja": ["base"],
     "tokenizer": ["base", "model"],
+    "output": ["base"],
+    "grammar": ["base", "tokenizer"],
     "ir": ["base"],
     "kernel": ["base", "ir"],
     "mem": ["base"],
@@ -22,7 +24,8 @@ ALLOWED = {
     "lower": ["base", "ir", "kernel", "mem", "ring"],
     "sched": ["base", "mem"],
     "executor": ["base", "model", "arch", "mem"],
-    "engine": ["base", "model", "jinja", "tokenizer", "mem", "sched", "executor"],
+    "vulkan": ["base", "model", "mem", "executor"],
+    "engine": ["base", "model", "jinja", "tokenizer", "output", "grammar", "mem", "sched", "executor"],
     "client": ["base"],
     "hub": ["base", "client"],
     "server": ["base"],
@@ -31,22 +34,33 @@ ALLOWED = {
         *("server", "client", "hub"),
     ],
 }
-ONLY = {("engine", "executor"): {"executor/executor.h", "executor/step.h"}}
+ONLY = {
+    ("engine", "executor"): {"executor/executor.h", "executor/step.h"},
+    # The peer backend shares the interface and the limits of steps, and nothing that makes or runs a graph.
+    ("vulkan", "executor"): {f"executor/{name}.h" for name in ("executor", "kind", "sizes", "step", "step_check")},
+}
 # What a folder of a module may include besides.
 FOLDER_ALSO = {("executor", "ring"): {"ir", "kernel", "ring", "lower"}}
 # Modules whose folders are of one kind, and what these are called.
 FOLDERS_OF = {"ring": "tier", "executor": "executor"}
+# A folder that those of its kind share.
+SHARED_FOLDERS = {("ring", "amd")}
 # A folder inside a module that is a library of its own: what it may include besides itself, and libraries that it may
 # not. Its tests, in the folder of that name in tests_cpp, are held to the same.
-LIBRARIES = {"server/transport": ({"base", "zinc_rt/status.h"}, {"nlohmann"})}
+LIBRARIES = {
+    "server/transport": ({"base", "zinc_rt/status.h"}, {"nlohmann"}),
+    "vulkan/device": ({"base", "zinc_rt/status.h", "vulkan/vulkan_core.h"}, set()),
+}
 # kernels/common: constants, structs and names of operands that host and device share; modules that fill or read them
 # may include it.
-MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower"}
+MAY_SEE_KERNELS_COMMON = {"model", "arch", "executor", "ring", "ir", "lower", "vulkan"}
 # The table of weight formats, which converting needs and no module of the runtime may see (docs/design/model.md).
 MAY_SEE_QUANT = {"tools"}
 QUANT = "kernels/cpu/quant/quant.h"
+# What the peer backend shares with its kernels.
+VULKAN_PUSH = "kernels/vulkan/push.h"
 # Which kernels a tier's folder may include.
-TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}}
+TIER_KERNELS = {"cpu": {"common", "cpu", "cpu_simd"}, "amd": {"common", "rdna"}}
 # A test may include its module and all below it; these need more: to run a graph, or to compare with reference kernels.
 TESTS_ALSO = {
     "model": {"kernels"},
@@ -55,10 +69,13 @@ TESTS_ALSO = {
     "lower": {"executor"},
     "executor": {"kernels", *FOLDER_ALSO["executor", "ring"]},
     "peer": {"base", "model", "arch", "mem", "executor"},
+    # A comparison with T-CPU has both sides.
+    "vulkan": {"arch", "ir", "ring", "kernel", "lower", "kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
+    "amd_sim": {"ring"},
     "cuda_sim": {"ring"},
-    "fuzz": {"base", "model", "jinja", "tokenizer", "ir", "kernel", "ring", "server"},
+    "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
 BINDINGS_MAY_SEE = {"base", "model", "jinja", "tokenizer", "tools"}
@@ -95,7 +112,7 @@ def module_breach(parts, target):
     module, to = parts[0], target.split("/")
     if module == "include":
         return None if to[0] == PUBLIC else "public headers include only public headers and the standard library"
-    if target == QUANT and module in MAY_SEE_QUANT:
+    if (target == QUANT and module in MAY_SEE_QUANT) or (target == VULKAN_PUSH and module == "vulkan"):
         return None
     if to[0] == "kernels":
         if module == "ring" and len(parts) > 2:
@@ -108,7 +125,7 @@ def module_breach(parts, target):
         )
     if to[0] in (PUBLIC, module):
         what = FOLDERS_OF.get(module) if to[0] == module and len(to) > 2 else None
-        if what and len(parts) > 2 and to[1] != parts[1]:
+        if what and len(parts) > 2 and to[1] != parts[1] and (module, to[1]) not in SHARED_FOLDERS:
             return f"{what} {parts[1]} may not include {what} {to[1]}"
         if list(parts[2:3]) == ["plan"] and to[:2] == ["ring", parts[1]] and to[2] != "plan":
             return f"the plans of tier {parts[1]} need no device: they may not include what does"

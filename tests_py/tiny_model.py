@@ -48,7 +48,9 @@ CHAT_TEMPLATE = (
 )
 
 
-def write(path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE, context: int = CONTEXT) -> None:
+def write(
+    path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE, context: int = CONTEXT, pooling: int = 0
+) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
     metadata = {
@@ -68,6 +70,8 @@ def write(path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE
         "llama.vocab_size": VOCAB,
         **tokenizer_metadata(),
     }
+    if pooling:
+        metadata["llama.pooling_type"] = pooling
     if template is not None:
         metadata["tokenizer.chat_template"] = template
     shapes = {"token_embd.weight": (VOCAB, DIM), "output_norm.weight": (DIM,)}

@@ -15,6 +15,14 @@ BufferId embed_tokens(Builder& b, float scale) {
 void output_head(Builder& b, BufferId hidden, float logit_scale) {
   const auto& c = b.config();
   const BufferId norm = b.weight("output_norm_weight", "output_norm.weight", {c.model_dim});
+  if (!c.is_causal)
+    b.refuse(fmt::format("key {}.attention.causal is false, and this family's attention is causal", c.architecture));
+  if (b.options().pooling == Pooling::kCls)
+    b.refuse("pooling cls is not there for a causal model, whose first token sees no other; mean and last are");
+  if (b.options().pooling != Pooling::kNone) {
+    b.leave_out("output.weight");
+    return b.embedding_head(hidden, norm);
+  }
   const BufferId head = c.tied_embeddings ? b.weight("embed_table", "token_embd.weight", {c.vocab_size, c.model_dim})
                                           : b.weight("output_weight", "output.weight", {c.vocab_size, c.model_dim});
   b.head(hidden, norm, head, logit_scale, static_cast<float>(c.final_logit_softcap));
@@ -77,7 +85,7 @@ Qkv project_qkv(Builder& b, BufferId x, const AttentionShape& s) {
 
 BufferId attend(Builder& b, const Qkv& qkv, const AttentionShape& s, const Rope& rope) {
   const BufferId q = rotate(b, "q_rot", qkv.q, rope, s.head_dim), k = rotate(b, "k_rot", qkv.k, rope, s.head_dim);
-  const auto cache = b.kv_cache(std::uint64_t{s.n_kv_heads} * s.head_dim, std::uint64_t{s.n_kv_heads} * s.v_head_dim);
+  const auto cache = b.kv_cache(s.n_kv_heads, s.head_dim, s.v_head_dim);
   b.kv_write(k, qkv.v, cache.k, cache.v, s.head_dim);
   return b.flash_attn(b.at_layer("attn"), q, cache.k, cache.v,
                       {s.n_heads, s.n_kv_heads, s.head_dim, s.v_head_dim, s.scale, s.window, s.softcap});

@@ -24,7 +24,7 @@ BufferId Builder::declare(std::string name, BufferClass buffer_class, DType dtyp
                           std::string tensor) {
   ir::Buffer buffer;
   buffer.name =
-      std::string(buffer_class == BufferClass::kOutput && name == "logits" ? "out." : ir::name_prefix(buffer_class)) +
+      std::string(buffer_class == BufferClass::kOutput && name != "tokens" ? "out." : ir::name_prefix(buffer_class)) +
       std::move(name);
   buffer.tensor = std::move(tensor);
   buffer.buffer_class = buffer_class;

@@ -57,14 +57,16 @@ class Builder {
   // Nodes. `name` is the output's, without its class prefix.
   BufferId embed(std::string name, BufferId ids, BufferId table, float scale);
   BufferId rms_norm(std::string name, BufferId x, BufferId w, float eps, std::uint32_t group);
+  void layer_norm_into(BufferId x, BufferId w, BufferId b, float eps);  // x = LAYER_NORM(x) in place
   BufferId linear(std::string name, BufferId x, BufferId w, BufferId bias = ir::kNoBuffer);
   BufferId rope(std::string name, BufferId x, BufferId pos, BufferId table, std::uint32_t head_dim, std::uint32_t n_rot,
                 bool neox);
-  // The paged cache of a layer: state.kv_k[layer] and state.kv_v[layer], `k_dim` and `v_dim` values a token.
+  // The paged cache of a layer: state.kv_k[layer] and state.kv_v[layer], n_heads heads of `k_dim` and of
+  // `v_dim` values a token.
   struct KvCache {
     BufferId k = ir::kNoBuffer, v = ir::kNoBuffer;
   };
-  KvCache kv_cache(std::uint64_t k_dim, std::uint64_t v_dim);
+  KvCache kv_cache(std::uint32_t n_heads, std::uint32_t k_dim, std::uint32_t v_dim);
   void kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std::uint32_t head_dim);
   struct Attention {
     std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim;
@@ -75,6 +77,7 @@ class Builder {
   BufferId flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention);
   void add_into(BufferId x, BufferId y);  // x = x + y in place
   BufferId glu(std::string name, BufferId gate, BufferId up, std::uint32_t act);
+  BufferId gelu(std::string name, BufferId x);
   BufferId sigmoid_mul(std::string name, BufferId x, BufferId gate);
   BufferId slice(std::string name, BufferId x, std::uint32_t group, std::uint32_t first, std::uint32_t width);
   BufferId scale(std::string name, BufferId x, float factor);
@@ -103,6 +106,9 @@ class Builder {
   // From the hidden state to tokens: gathers the output rows, then norm, head, sampling and output ring. The logits are
   // the buffer out.logits.
   void head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float softcap);
+  // From the hidden state to embeddings, out.embeddings: norm where norm_w is given, pooling by options().pooling, and
+  // the output rows of it. A text's output row is its first token with cls, else its last.
+  void embedding_head(BufferId hidden, BufferId norm_w);
 
   std::uint32_t width(BufferId buffer) const;  // the contiguous extent
   // Buffers that every family uses.
@@ -111,6 +117,8 @@ class Builder {
   // Rows of a RoPE table with variants.
   BufferId rope_positions() { return request("rope_positions", DType::kI32, {ir::kTokens}); }
 
+  // A tensor that the family knows, and that no node of this graph reads.
+  void leave_out(const std::string& tensor) { used_tensors_.insert(tensor); }
   // Reports what a family cannot run; finish() returns the first such mistake.
   void refuse(std::string message);
 

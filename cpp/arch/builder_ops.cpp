@@ -1,6 +1,8 @@
 // The nodes that Builder writes, one function for each op.
 #include "arch/builder.h"
+#include "base/error.h"
 #include "ir/op_rules.h"
+#include "kernels/common/sample_params.h"
 
 namespace zinc_rt::arch {
 
@@ -24,6 +26,12 @@ BufferId Builder::rms_norm(std::string name, BufferId x, BufferId w, float eps, 
   return y;
 }
 
+void Builder::layer_norm_into(BufferId x, BufferId w, BufferId b, float eps) {
+  Node n = node(Op::LAYER_NORM, {x, w, b}, {x});
+  ir::set_attr(n, "eps", eps);
+  push(n);
+}
+
 BufferId Builder::linear(std::string name, BufferId x, BufferId w, BufferId bias) {
   const BufferId y = activation(std::move(name), {rows(x), rows(w)});
   push(node(Op::LINEAR, {x, w, bias}, {y}));
@@ -41,10 +49,12 @@ BufferId Builder::rope(std::string name, BufferId x, BufferId pos, BufferId tabl
   return y;
 }
 
-Builder::KvCache Builder::kv_cache(std::uint64_t k_dim, std::uint64_t v_dim) {
-  return {
-      state(at_layer("kv_k"), options_.kv_dtype, {options_.n_pages, kPageTokens, static_cast<std::uint32_t>(k_dim)}),
-      state(at_layer("kv_v"), options_.kv_dtype, {options_.n_pages, kPageTokens, static_cast<std::uint32_t>(v_dim)})};
+Builder::KvCache Builder::kv_cache(std::uint32_t n_heads, std::uint32_t k_dim, std::uint32_t v_dim) {
+  const auto part = [&](const char* name, DType type, std::uint32_t head_dim) {
+    const auto row = static_cast<std::uint32_t>(kv_row(*find_kv_cell(type), n_heads, head_dim));
+    return state(at_layer(name), type, {options_.n_pages, kPageTokens, row});
+  };
+  return {part("kv_k", options_.kv.k, k_dim), part("kv_v", options_.kv.v, v_dim)};
 }
 
 void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std::uint32_t head_dim) {
@@ -54,9 +64,11 @@ void Builder::kv_write(BufferId k, BufferId v, BufferId kv_k, BufferId kv_v, std
 }
 
 BufferId Builder::flash_attn(std::string name, BufferId q, BufferId kv_k, BufferId kv_v, const Attention& attention) {
+  // The last position that a token sees: its own, or the last of its text.
+  const BufferId seen = config_.is_causal ? positions_ : request("text_ends", DType::kI32, {ir::kTokens});
   const BufferId y = activation(std::move(name), {rows(q), attention.n_heads * attention.v_head_dim});
   const Op op = options_.stage == ir::Stage::kDecode ? Op::FLASH_ATTN : Op::FLASH_ATTN_BATCHED;
-  Node n = node(op, {q, kv_k, kv_v, positions_, slots_, page_table_}, {y});
+  Node n = node(op, {q, kv_k, kv_v, seen, slots_, page_table_}, {y});
   ir::set_attr(n, "n_heads", attention.n_heads);
   ir::set_attr(n, "n_kv_heads", attention.n_kv_heads);
   ir::set_attr(n, "head_dim", attention.head_dim);
@@ -92,6 +104,12 @@ void Builder::scale_into(BufferId x, BufferId w) {
   Node n = node(Op::SCALE, {x, w}, {x});
   ir::set_attr(n, "scale", 1.0f);
   push(n);
+}
+
+BufferId Builder::gelu(std::string name, BufferId x) {
+  const BufferId y = activation(std::move(name), {rows(x), width(x)});
+  push(node(Op::GELU, {x}, {y}));
+  return y;
 }
 
 BufferId Builder::sigmoid_mul(std::string name, BufferId x, BufferId gate) {
@@ -195,13 +213,37 @@ BufferId Builder::softcap(std::string name, BufferId x, float cap) {
   return y;
 }
 
+void Builder::embedding_head(BufferId hidden, BufferId norm_w) {
+  set_layer(-1);
+  const auto d = width(hidden);
+  const auto eps = static_cast<float>(config_.norm_eps);
+  const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});
+  const BufferId embeddings = output("embeddings", DType::kF32, {ir::kOutputs, d});
+  if (options_.pooling == Pooling::kMean) {
+    const BufferId rows = norm_w == ir::kNoBuffer ? hidden : rms_norm("output_norm", hidden, norm_w, eps, d);
+    const BufferId sum = state("pool_sum", DType::kF32, {options_.state_entries, d});
+    const BufferId mean = activation("pooled", {ir::kTokens, d});
+    push(node(Op::POOL_MEAN, {rows, positions_, slots_, sum}, {mean, sum}));
+    push(node(Op::GATHER_ROWS, {mean, output_rows}, {embeddings}));
+    return;
+  }
+  if (norm_w == ir::kNoBuffer) return push(node(Op::GATHER_ROWS, {hidden, output_rows}, {embeddings}));
+  const BufferId gathered = activation("output_hidden", {ir::kOutputs, d});
+  push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
+  Node n = node(Op::RMS_NORM, {gathered, norm_w}, {embeddings});
+  ir::set_attr(n, "eps", eps);
+  ir::set_attr(n, "group", d);
+  push(n);
+}
+
 void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float cap) {
   set_layer(-1);
   const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});
   const BufferId output_slots = request("output_slots", DType::kI32, {ir::kOutputs});
-  const BufferId sampling = request("sampling", DType::kU32, {ir::kOutputs, 16});
+  const BufferId sampling = request("sampling", DType::kU32, {ir::kOutputs, kSampleParamWords});
   const BufferId history = request("history", DType::kI32, {options_.history_tokens});
   const BufferId bias = request("bias", DType::kU32, {options_.bias_entries, 2});
+  const BufferId mask = request("mask", DType::kU32, {options_.mask_words});
   const BufferId gathered = activation("output_hidden", {ir::kOutputs, width(hidden)});
   push(node(Op::GATHER_ROWS, {hidden, output_rows}, {gathered}));
   const BufferId norm = rms_norm("output_norm", gathered, norm_w, static_cast<float>(config_.norm_eps), width(hidden));
@@ -215,7 +257,7 @@ void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logi
   if (logit_scale != 1.0f) in_place(Op::SCALE, "scale", logit_scale);
   if (cap > 0.0f) in_place(Op::SOFTCAP, "cap", cap);
   const BufferId token = activation("next_token", {ir::kOutputs}, DType::kI32);
-  push(node(Op::SAMPLE, {logits, sampling, history, bias}, {token}));
+  push(node(Op::SAMPLE, {logits, sampling, history, bias, mask}, {token}));
   const BufferId ring = output("tokens", DType::kU32, {options_.ring_entries, 4});
   push(node(Op::STREAM_OUT, {token, output_slots, ring}, {ring}));
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/kv_type.h"
+#include "base/pooling.h"
 #include "ir/graph.h"
 #include "model/config.h"
 #include "model/weights.h"
@@ -22,8 +24,10 @@ struct GraphOptions {
   std::uint32_t n_pages = 0;         // of the KV pool
   std::uint32_t history_tokens = 0;  // extent of request.history
   std::uint32_t bias_entries = 0;    // extent of request.bias
+  std::uint32_t mask_words = 0;      // extent of request.mask
   std::uint32_t ring_entries = 0;    // extent of host_ring.tokens
-  DType kv_dtype = DType::kF16;
+  KvType kv = *find_kv_type("f16");
+  Pooling pooling = Pooling::kNone;  // kNone: the graph ends in tokens, else in embeddings
 };
 
 // The angles of one table: position p, pair i turns by p * inverse_frequencies[i]; cos and sin are times magnitude.

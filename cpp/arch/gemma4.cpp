@@ -72,7 +72,7 @@ class Gemma4 {
           b_.layer_has("attn_v.weight") ? project(b_, "v", "attn.v", x, "attn_v", dim(s.n_kv_heads, s.v_head_dim)) : k;
       const BufferId v_norm = b_.rms_norm(b_.at_layer("v_norm"), v, ir::kNoBuffer, eps(), s.v_head_dim);
       y = attend(b_, {q, head_norm(b_, "k_norm", k, "attn_k_norm", s.head_dim), v_norm}, s, rope);
-      cache = b_.kv_cache(dim(s.n_kv_heads, s.head_dim), dim(s.n_kv_heads, s.v_head_dim));
+      cache = b_.kv_cache(s.n_kv_heads, s.head_dim, s.v_head_dim);
     }
     const BufferId out = project(b_, "attn_out", "attn.output", y, "attn_output", c_.model_dim);
     b_.add_into(hidden_, row_norm(b_, "attn_post_norm", out, "post_attention_norm"));

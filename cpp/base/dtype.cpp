@@ -27,6 +27,9 @@ constexpr std::array<DTypeTraits, static_cast<std::size_t>(DType::kCount)> kTrai
     {DType::kU8, "u8", 1, 1, false},
     {DType::kQ8A32, "q8a32", 32, 40, false},
     {DType::kQ8A256, "q8a256", 256, 292, false},
+    {DType::kR8, "r8", 64, 66, false},
+    {DType::kR4, "r4", 64, 34, false},
+    {DType::kI16, "i16", 1, 2, false},
 }};
 
 constexpr bool table_is_in_order() {
@@ -46,6 +49,13 @@ std::optional<DType> parse_dtype(std::string_view name) {
   for (const auto& row : kTraits)
     if (row.name == name) return row.dtype;
   return std::nullopt;
+}
+
+std::vector<DType> weight_types() {
+  std::vector<DType> types;
+  for (const auto& row : kTraits)
+    if (row.is_weight) types.push_back(row.dtype);
+  return types;
 }
 
 DType act_dtype(DType weight) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace zinc_rt {
 
@@ -31,6 +32,11 @@ enum class DType : std::uint8_t {
   // Quantized activations, made by the QUANTIZE op (kernels/common/act_q8.h).
   kQ8A32,
   kQ8A256,
+  // Cells of the KV cache alone: rotated by heads, of 8 and of 4 bits (kernels/common/kv_rotate.h).
+  kR8,
+  kR4,
+  // Integers of 16 bits with a scale a head (kernels/common/kv_integer.h), which is one more element of a row.
+  kI16,
   kCount
 };
 
@@ -44,6 +50,7 @@ struct DTypeTraits {
 
 const DTypeTraits& traits(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
+std::vector<DType> weight_types();  // those that is_weight says
 inline std::string_view to_string(DType dtype) {
   return traits(dtype).name;
 }

@@ -11,7 +11,11 @@ namespace {
 
 constexpr Variable kVariables[] = {
     {"ZINC_RT_TIER", "auto",
-     "hardware tier: auto, t1, t2, t_cpu, t_metal, t_intel, t_cuda or null; a forced tier that is absent is an error"},
+     "hardware tier: auto, t1, t2, t_cpu, t_metal, t_intel, t_cuda, vulkan or null; one that is absent is an error"},
+    {"ZINC_RT_BACKEND", "",
+     "zinc_rt, or vulkan: the peer backend, which is never taken unasked; empty: that of the tier"},
+    {"ZINC_RT_VULKAN_DEVICE", "",
+     "tier vulkan: a part of the name of the device to use; empty: the first GPU, never a processor"},
     {"ZINC_RT_ARITH", "exact",
      "exact: the same bits on every tier and in every batch; fast: a tier may use any order where it has such kernels"},
     {"ZINC_RT_CPU_KERNELS", "auto", "kernel set of T-CPU: auto, or a name that zinc-rt tiers gives; same bits"},
@@ -22,6 +26,7 @@ constexpr Variable kVariables[] = {
      "1: prompts in chunks; 0: token by token; validate: both ways, reports the largest difference of the logits"},
     {"ZINC_RT_FUSION", "1",
      "1: all fused kernels; 0: none; or a list of qkv, gate_up, rope_kv, residual. Never changes a result"},
+    {"ZINC_RT_DEVICE_LIMIT", "10", "T1: seconds that a step may take before the device counts as lost"},
     {"ZINC_RT_API_KEY", "", "zinc-rt serve: the one key of the tenant \"default\"; empty: none", true},
     {"ZINC_RT_ADMIN_KEY", "", "zinc-rt serve: the key for tenants, metrics and loading models; empty: none", true},
     {"ZINC_RT_STATE", "",
@@ -85,6 +90,10 @@ std::string get(std::string_view name) {
 
 std::string state_folder() {
   return users_folder("XDG_STATE_HOME", ".local/state", "");
+}
+
+std::string cache_folder() {
+  return users_folder("XDG_CACHE_HOME", ".cache", "");
 }
 
 std::string models_folder() {

@@ -26,6 +26,8 @@ std::string get(std::string_view name);
 bool is_set(std::string_view name);
 // The folder for files of the program that outlive it; empty: the user has none.
 std::string state_folder();
+// The folder for files that can be made again; empty: the user has none.
+std::string cache_folder();
 // The folder of models that are found by name: ZINC_RT_MODELS, else one of the user's; empty: there is none.
 std::string models_folder();
 // The proxy for a host and a scheme, as https_proxy, http_proxy, all_proxy and no_proxy of the environment say it (curl

@@ -11,18 +11,23 @@ bool is_mtp(const Tensor& tensor, const ModelConfig& c) {
   return false;
 }
 
-// Counts parameters and bytes. A token reads every matrix once, with these exceptions: of embedding tables it reads one
-// row, of experts those that it is sent to, and of blocks that are not run nothing.
-void count_weights(const Weights& weights, const ModelConfig& c, ModelCard& card) {
+// Counts parameters and bytes. A token reads every matrix once, with these exceptions: of tables (of embeddings, of
+// positions and types) that are no output matrix it reads one row, of experts those that it is sent to, and of blocks
+// that are not run nothing.
+void count_weights(const Weights& weights, const ModelConfig& c, bool has_output, ModelCard& card) {
+  constexpr std::string_view kTables[] = {"per_layer_token_embd.weight", "position_embd.weight", "token_types.weight"};
   for (const Tensor& tensor : weights.all()) {
     const std::uint64_t n = tensor.n_elements();
     card.n_parameters += n;
     double share = 1;
-    if ((tensor.name == "token_embd.weight" && !c.tied_embeddings) || tensor.name == "per_layer_token_embd.weight")
+    if ((tensor.name == "token_embd.weight" && !(has_output && c.tied_embeddings)) ||
+        std::ranges::find(kTables, tensor.name) != std::end(kTables))
       share = 1.0 / static_cast<double>(std::max<std::uint64_t>(tensor.dims[1], 1));
     else if (c.n_experts > 0 && tensor.n_dims == 3)
       share = static_cast<double>(c.n_experts_used) / c.n_experts;
     else if (is_mtp(tensor, c))
+      share = 0;
+    else if (!has_output && tensor.name == "output.weight")
       share = 0;
     card.n_active_parameters += static_cast<std::uint64_t>(share * static_cast<double>(n));
     card.weight_bytes_read_per_token += static_cast<std::uint64_t>(share * static_cast<double>(tensor.data.size()));
@@ -48,7 +53,7 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.head_dim = c.head_dim;
   card.vocab_size = c.vocab_size;
   card.context_length = c.context_length;
-  card.rope_theta = c.rope_theta;
+  card.rope_theta = weights.find("position_embd.weight") == nullptr ? c.rope_theta : 0;  // 0: a table has positions
   card.norm_eps = c.norm_eps;
   card.tied_embeddings = c.tied_embeddings;
   card.tokenizer = {std::string(tokenizer.model()),
@@ -62,13 +67,17 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.weight_bytes = weights.total_bytes();
   for (const auto& [dtype, bytes] : weights.bytes_by_dtype())
     card.weight_bytes_by_format.emplace_back(to_string(dtype), bytes);
-  count_weights(weights, c, card);
+  count_weights(weights, c, info.pooling == Pooling::kNone, card);
   card.kv_bytes_per_token = info.kv_bytes_per_token;
   card.tier = info.tier;
   card.device = info.device;
   card.arithmetic = info.arithmetic;
   card.activations = info.activations;
   card.kv_dtype = info.kv_dtype;
+  if (info.pooling != Pooling::kNone) {
+    card.pooling = to_string(info.pooling);
+    card.embedding_dim = c.model_dim;
+  }
   card.fusion = info.fusion;
   card.sliding_window = c.sliding_window;
   card.n_sliding_layers = static_cast<std::uint64_t>(std::ranges::count(c.is_sliding, true));

@@ -72,8 +72,12 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   bool wants_logits(std::uint64_t user) const override;
   bool has_processor(std::uint64_t user) const override;
   bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
+  bool has_mask(std::uint64_t user) const override;
+  std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user) override;
+  void before_step(std::span<const std::uint64_t> users) override;
   void no_token_left(std::uint64_t user) override;
   void on_logits(std::span<const LogitsRow> rows) override;
+  bool on_embedding(std::uint64_t user, std::span<const float> row) override;
   bool is_held_up(std::uint64_t user) const override;
   void on_event(const sched::Event& event, sched::Micros now) override;
 
@@ -109,6 +113,8 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
+  static Status bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
+                            Prompt& prompt);
 
   // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);
@@ -139,7 +145,9 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   mem::SipKey key_;
   GenerationTable generations_;                                               // that the schedulers of all models have
   std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
-  std::unique_ptr<ThreadPool> row_threads_;  // make log-probabilities together, since the next step waits for them
+  // Make log-probabilities and quick masks together, since the next step waits for them.
+  std::unique_ptr<ThreadPool> row_threads_;
+  std::vector<AnswerMask*> quick_masks_;
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
   Timeline timeline_;
 
@@ -154,6 +162,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   OutputRing output_{4096};
   std::vector<Generation*> held_;  // whose sinks had no room; the drainer's
   std::thread steps_, drainer_;
+  MaskMaker mask_maker_{[this] { poke(); }};
 };
 
 }  // namespace zinc_rt

@@ -24,6 +24,10 @@ void add_family_keys(Json& json, const ModelCard& card) {
   const auto add = [&](const char* key, auto value) {
     if (value != 0) json[key] = value;
   };
+  if (!card.pooling.empty()) {
+    json["pooling"] = card.pooling;
+    json["embedding_dim"] = card.embedding_dim;
+  }
   add("sliding_window", card.sliding_window);
   add("n_sliding_layers", card.n_sliding_layers);
   add("n_shared_kv_layers", card.n_shared_kv_layers);
@@ -65,6 +69,7 @@ constexpr Counter kCounters[] = {
     {"generated_tokens", &ModelStats::generated_tokens},
     {"running", &ModelStats::running},
     {"waiting", &ModelStats::waiting},
+    {"backlog_tokens", &ModelStats::backlog_tokens},
     {"slots", &ModelStats::slots},
     {"slots_free", &ModelStats::slots_free},
     {"pages", &ModelStats::pages},
@@ -120,7 +125,9 @@ std::string to_json(const ModelCard& card) {
             {"arithmetic", card.arithmetic},
             {"activations", card.activations},
             {"kv_dtype", card.kv_dtype},
-            {"fusion", card.fusion}};
+            {"fusion", card.fusion},
+            {"tool_format", card.tool_format},
+            {"reasoning_format", card.reasoning_format}};
   add_family_keys(json, card);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

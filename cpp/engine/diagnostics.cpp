@@ -27,6 +27,9 @@ std::vector<EngineCore::Span> EngineCore::variant_spans(const Model& model, std:
 Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std::int32_t> ids, LogitsRows rows,
                                               std::uint32_t chunk) {
   if (ids.empty()) return fail(StatusCode::kInvalidArgument, "[logits] no tokens");
+  if (model.info().pooling != Pooling::kNone)
+    return fail(StatusCode::kUnavailable, "[logits] model \"{}\" gives embeddings (pooling {}) and has no logits",
+                model.name(), to_string(model.info().pooling));
   if (chunk > model.info().chunk_cap)
     return fail(StatusCode::kInvalidArgument, "[logits] chunk {}, at most {} (chunk_cap)", chunk,
                 model.info().chunk_cap);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/clock.h"
+#include "engine/embedding.h"
 #include "engine/logprobs.h"
 
 namespace zinc_rt {
@@ -20,24 +21,23 @@ double milliseconds(sched::Micros us) {
 }  // namespace
 
 Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
-                       std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index,
-                       std::shared_ptr<Sink> sink)
+                       const Prompt& prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink)
     : model_(std::move(model)),
       tenant_(std::move(tenant)),
       request_(request),
-      n_prompt_(static_cast<std::uint32_t>(prompt.size())),
+      n_prompt_(static_cast<std::uint32_t>(prompt.ids.size())),
       index_(index),
+      prompt_hash_(XXH3_64bits(prompt.ids.data(), prompt.ids.size() * sizeof(prompt.ids[0]))),
       started_(now_us()),
       last_(started_),
       sink_(std::move(sink)),
-      detokenizer_(model_->tokenizer(), request_.skip_special_tokens,
-                   prompt.empty() ? std::nullopt : std::optional(prompt.back())),
-      stops_(request_.stop, request_.include_stop_str_in_output) {
+      mask_(prompt.grammar ? std::make_shared<AnswerMask>(*prompt.grammar, prompt.vocabulary) : nullptr),
+      output_(*model_, request_, prompt) {
   completion_.seed = seed;
   completion_.usage.prompt_tokens = n_prompt_;
   if (scores_prompt()) {
     prompt_logprobs_.reserve(n_prompt_);
-    prompt_logprobs_.push_back({prompt[0], std::numeric_limits<double>::quiet_NaN(), {}});
+    prompt_logprobs_.push_back({prompt.ids[0], std::numeric_limits<double>::quiet_NaN(), {}});
   }
   sampling_ = {seed,
                request_.temperature,
@@ -82,10 +82,25 @@ std::unique_ptr<TokenDetails> Generation::make_details(const LogitsRow& row) con
   return details;
 }
 
+bool Generation::take_embedding(std::span<const float> row) {
+  auto embedding = normalized(row.first(request_.dimensions > 0 ? request_.dimensions : row.size()));
+  if (embedding.empty()) return false;
+  const std::lock_guard lock(mutex_);
+  completion_.embedding = std::move(embedding);
+  return true;
+}
+
 void Generation::keep(Error error) {
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
   has_error_ = true;
+}
+
+std::optional<std::span<const std::uint32_t>> Generation::mask_words() {
+  auto words = mask_->get();
+  if (words) return *words;
+  keep(std::move(words.error()));
+  return std::nullopt;
 }
 
 bool Generation::process(std::span<const std::int32_t> tokens, std::span<float> logits) {
@@ -102,14 +117,50 @@ bool Generation::process(std::span<const std::int32_t> tokens, std::span<float> 
 }
 
 void Generation::no_token_left() {
-  keep({StatusCode::kInvalidArgument,
-        "[logits_processor] the largest of the logits that it left, and logit_bias after it, is no finite number: no "
-        "token can be picked",
-        0});
+  const auto* whose = has_processor()
+                          ? "[logits_processor] the largest of the logits that it left, and logit_bias after it"
+                          : "[grammar] the largest logit of the tokens that it allows, with logit_bias,";
+  keep({StatusCode::kInvalidArgument, fmt::format("{} is no finite number: no token can be picked", whose), 0});
 }
 
 void Generation::publish_prompt_logprobs() {
   if (scores_prompt()) completion_.prompt_logprobs = std::move(prompt_logprobs_);
+}
+
+std::string Generation::call_id(std::uint32_t call) const {
+  const std::uint64_t of[] = {prompt_hash_, completion_.seed, index_, call};
+  const auto hash = XXH3_128bits(of, sizeof of);
+  const auto* format = model_->formats().calls();
+  if (format == nullptr || !format->has_short_ids)
+    return fmt::format("call_{:016x}{:08x}", hash.high64, static_cast<std::uint32_t>(hash.low64));
+  return fmt::format("{:09x}", hash.low64 & 0xFFFFFFFFF);
+}
+
+void Generation::keep_pieces(StreamEvent& event) {
+  auto& calls = completion_.tool_calls;
+  for (auto& piece : event.pieces) {
+    switch (piece.kind) {
+      case PieceKind::kText:
+        event.text += piece.text;
+        completion_.text += piece.text;
+        break;
+      case PieceKind::kReasoning: completion_.reasoning += piece.text; break;
+      case PieceKind::kCallBegin:
+        piece.id = call_id(piece.call);
+        calls.push_back({piece.id, piece.text, {}});
+        break;
+      case PieceKind::kCallArguments: calls.back().arguments += piece.text; break;
+      case PieceKind::kCallEnd: break;
+    }
+  }
+  if (!request_.parse_output) return event.pieces.clear();
+  auto& all = completion_.pieces;
+  for (const auto& piece : event.pieces)
+    if (!all.empty() && all.back().kind == piece.kind && piece.kind != PieceKind::kCallBegin &&
+        piece.kind != PieceKind::kCallEnd)
+      all.back().text += piece.text;
+    else
+      all.push_back(piece);
 }
 
 void Generation::offer(StreamEvent event) {
@@ -172,9 +223,9 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
   event.time_us = static_cast<std::uint64_t>(time);
   const bool is_end = std::ranges::count(request_.stop_token_ids, token) > 0 ||
                       (!request_.ignore_eos && model_->tokenizer().is_end_of_generation(token));
-  if (!is_end) event.text = detokenizer_.push(token);
-  if (!is_end && completion_.token_ids.size() >= request_.min_tokens)  // this thread alone writes it
-    event.text = stops_.push(event.text);
+  const bool was_reasoning = output_.is_in_reasoning();
+  if (!is_end)  // this thread alone writes the ids
+    event.pieces = output_.push(token, completion_.token_ids.size() >= request_.min_tokens);
   if (details != nullptr && request_.logprobs > 0) event.logprob = details->logprob;
   {
     const std::lock_guard lock(mutex_);
@@ -184,13 +235,14 @@ void Generation::on_token(std::int32_t token, sched::Micros time, const TokenDet
     (is_first ? completion_.timings.prefill_ms : completion_.timings.decode_ms) += ms;
     last_ = time;
     completion_.token_ids.push_back(token);
-    completion_.text += event.text;
+    if (was_reasoning || output_.is_in_reasoning()) ++completion_.usage.reasoning_tokens;
+    keep_pieces(event);
     if (details != nullptr && request_.return_logits_hash) completion_.logits_hashes.push_back(details->logits_hash);
     if (details != nullptr && request_.logprobs > 0) completion_.logprobs.push_back(details->logprob);
     const std::lock_guard tenant_lock(tenant_->mutex);
     is_first ? tenant_->accounting.first_token(ms) : tenant_->accounting.next_token(ms);
   }
-  if (stops_.stopped()) {
+  if (output_.stopped()) {
     has_text_end_ = true;
     wanted_end_ = sched::Finish::kStop;
   }
@@ -207,16 +259,15 @@ void Generation::note_clamps() {
 void Generation::on_finished(sched::Finish finish) {
   finish_ = finish;
   has_finish_ = true;
-  if (!stops_.stopped()) {
-    std::string rest = stops_.push(detokenizer_.finish());
-    if (!stops_.stopped()) rest += stops_.finish();
-    if (!rest.empty()) {
-      {
-        const std::lock_guard lock(mutex_);
-        completion_.text += rest;
-      }
-      offer({0, rest, false, false, 0, 0, {}});
+  if (auto rest = output_.finish(); !rest.empty()) {
+    StreamEvent event;
+    event.is_token = false;
+    event.pieces = std::move(rest);
+    {
+      const std::lock_guard lock(mutex_);
+      keep_pieces(event);
     }
+    offer(std::move(event));
   }
   retry();
 }
@@ -227,14 +278,14 @@ void Generation::retry() {
   using sched::Finish;
   offer_held();
   if (!has_finish_) return;
-  const bool is_by_itself = stops_.stopped() || finish_ == Finish::kStop || finish_ == Finish::kLength;
+  const bool is_by_itself = output_.stopped() || finish_ == Finish::kStop || finish_ == Finish::kLength;
   if (held_.empty() || !is_by_itself || is_abandoned_.load(std::memory_order_relaxed)) end();
 }
 
 void Generation::end() {
   using sched::Finish;
   if (sink_failed_) finish_ = Finish::kSinkFailed;  // even where all tokens were made before
-  const bool has_stopped = !sink_failed_ && (stops_.stopped() || finish_ == Finish::kStop);
+  const bool has_stopped = !sink_failed_ && (output_.stopped() || finish_ == Finish::kStop);
   const bool is_cancel = finish_ == Finish::kCancelled || finish_ == Finish::kDeadline;
   {
     const std::lock_guard lock(tenant_->mutex);
@@ -248,9 +299,12 @@ void Generation::end() {
   is_held_up_.store(false, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
-    completion_.finish_reason = has_stopped ? "stop" : to_string(finish_);
+    completion_.finish_reason =
+        has_stopped || (request_.embed && finish_ == Finish::kLength) ? "stop" : to_string(finish_);
+    completion_.stop_string = output_.stop_string();
     if (finish_ == Finish::kLength && request_.max_tokens == 0) publish_prompt_logprobs();
     if (finish_ == Finish::kLength && !has_stopped) note_clamps();
+    if (finish_ != Finish::kLength) completion_.embedding.clear();
     const auto failed = [&](StatusCode code, const char* message) {
       if (has_stopped || has_error_) return;
       has_error_ = true;
@@ -260,8 +314,11 @@ void Generation::end() {
       failed(StatusCode::kInternal, "[engine] the device failed in a step of this request; the log says how");
     if (finish_ == Finish::kBadLogits)
       failed(StatusCode::kInternal,
-             "[engine] the model gave logits without a finite maximum, of which no token can be picked: its weights "
-             "have NaN or infinite values, or overflow");
+             request_.embed
+                 ? "[engine] the model gave an embedding that is not finite or all zeros, which has no direction: its "
+                   "weights have NaN or infinite values, or overflow"
+                 : "[engine] the model gave logits without a finite maximum, of which no token can be picked: its "
+                   "weights have NaN or infinite values, or overflow");
     if (finish_ == Finish::kShutdown) failed(StatusCode::kUnavailable, "[engine] the engine is closed");
     if (finish_ == Finish::kOutOfPages)
       failed(StatusCode::kExhausted,

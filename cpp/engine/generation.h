@@ -12,12 +12,12 @@
 #include <optional>
 #include <utility>
 
+#include "engine/answer_mask.h"
 #include "engine/model.h"
-#include "engine/stop_matcher.h"
+#include "engine/output_stage.h"
 #include "engine/tenant_state.h"
 #include "engine/timeline.h"
 #include "sched/request.h"
-#include "tokenizer/detokenizer.h"
 #include "zinc_rt/sink.h"
 
 namespace zinc_rt {
@@ -39,17 +39,17 @@ struct PromptRoom {
 class Generation {
  public:
   // generation_request.cpp
-  // The token ids of the prompt. The text or messages that they are made of are removed from the request. Errors: those
+  // The prompt. The text or messages that it is made of, and the tools, are removed from the request. Errors: those
   // of the template and the tokenizer; kInvalidArgument also for a text with more tokens than there is room for;
   // kCancelled.
-  static Result<std::vector<std::int32_t>> take_prompt(const Model& model, Request& request, const std::string& system,
-                                                       const PromptRoom& room);
+  static Result<Prompt> take_prompt(const Model& model, Request& request, const std::string& system,
+                                    const PromptRoom& room);
   // Checks every number that a client gives.
   static Status check(const Request& request, const Model& model);
 
   // `index`: which of the n choices of the request this is.
   Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState> tenant, const Request& request,
-             std::span<const std::int32_t> prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
+             const Prompt& prompt, std::uint64_t seed, std::uint32_t index, std::shared_ptr<Sink> sink);
 
   Model& model() const { return *model_; }
   TenantState& tenant() const { return *tenant_; }
@@ -70,8 +70,13 @@ class Generation {
   bool wants_row() const { return request_.logprobs > 0 || request_.return_logits_hash; }
   bool has_processor() const { return request_.logits_processor != nullptr; }
   bool process(std::span<const std::int32_t> tokens, std::span<float> logits);  // false: it failed
-  void no_token_left();                                                         // after process()
-  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;       // several threads may call it at once
+  const std::shared_ptr<AnswerMask>& mask() const { return mask_; }             // null: the answer is free
+  // Of the next pick; nothing: it failed. REQUIRES: mask()
+  std::optional<std::span<const std::uint32_t>> mask_words();
+  void no_token_left();  // that the processor or the mask allows
+  // The pooled row of the text. False: it has no direction, and the request ends as bad_logits.
+  bool take_embedding(std::span<const float> row);
+  std::unique_ptr<TokenDetails> make_details(const LogitsRow& row) const;  // several threads may call it at once
   // For the tokens of the prompt from the second on, in order, before the first token or the end of the request.
   void add_prompt_logprob(TokenLogprob logprob) { prompt_logprobs_.push_back(std::move(logprob)); }
 
@@ -101,6 +106,9 @@ class Generation {
   void keep(Error error);  // what the request ends with
   void offer(StreamEvent event);
   void offer_held();
+  // Adds the event's parts to the completion, and gives new calls their ids. REQUIRES: mutex_
+  void keep_pieces(StreamEvent& event);
+  std::string call_id(std::uint32_t call) const;
   void end();
   void note_clamps();
   void publish_prompt_logprobs();  // REQUIRES: mutex_
@@ -109,13 +117,14 @@ class Generation {
   std::shared_ptr<TenantState> tenant_;
   Request request_;
   std::uint32_t n_prompt_, index_;
+  std::uint64_t prompt_hash_;
   sched::Micros started_, last_;
   Sampling sampling_;
   std::shared_ptr<Sink> sink_;
+  const std::shared_ptr<AnswerMask> mask_;
   std::vector<TokenLogprob> prompt_logprobs_;  // the step thread's, until it reports that the prompt is done
   // the drainer's
-  Detokenizer detokenizer_;
-  StopMatcher stops_;
+  OutputStage output_;
   std::deque<StreamEvent> held_;  // what the sink had no room for
   std::optional<sched::Finish> wanted_end_;
   bool has_text_end_ = false, sink_failed_ = false;

@@ -18,6 +18,16 @@ std::unexpected<Error> refuse(const std::string& message) {
   return fail(StatusCode::kInvalidArgument, "[request] {}", message);
 }
 
+Status check_output_fields(const Request& r) {
+  const bool is_bound = r.output_format.kind != OutputFormat::Kind::kText || r.tool_choice != ToolChoice::kAuto;
+  if (is_bound && r.ignore_eos) return refuse("ignore_eos is given with an output format or a tool choice, which end");
+  if (is_bound && r.min_tokens > 0)
+    return refuse(fmt::format("min_tokens is {} with an output format or a tool choice, 0 allowed", r.min_tokens));
+  if (r.tool_choice != ToolChoice::kAuto && (!r.parse_output || !r.tools))
+    return refuse("a tool choice that demands calls is given without parse_output or without tools");
+  return {};
+}
+
 Status check_template_fields(const Request& r) {
   if (r.add_generation_prompt.value_or(false) && r.continue_final_message)
     return refuse("add_generation_prompt and continue_final_message are both given, at most one of them allowed");
@@ -30,8 +40,66 @@ Status check_template_fields(const Request& r) {
   return given == nullptr ? Status{} : refuse(fmt::format("{} is given without messages", given));
 }
 
+// Whether a rendered prompt ends within the reasoning: the text that asks for an answer opens it, or the last message,
+// which the answer goes on, has left it open.
+bool opens_reasoning(const Model& model, const RenderInput& input, std::string_view prompt) {
+  const auto* format = model.formats().reasoning();
+  if (input.add_generation_prompt) {
+    const auto trim = [](std::string_view text) { return text.substr(0, text.find_last_not_of(" \t\r\n") + 1); };
+    prompt = trim(prompt);
+    if (const auto head = trim(format->head); !head.empty() && prompt.ends_with(head)) {
+      prompt.remove_suffix(head.size());
+      prompt = trim(prompt);
+    }
+    return prompt.ends_with(format->open);
+  }
+  const auto messages = nlohmann::json::parse(input.messages, nullptr, false);
+  if (!messages.is_array() || messages.empty() || !messages.back().is_object()) return false;
+  const auto& last = messages.back();
+  return last.value("role", nlohmann::json()) == "assistant" && last.contains("content") &&
+         last["content"].is_string() &&
+         model.formats().leaves_reasoning_open(last["content"].get_ref<const std::string&>());
+}
+
+Status check_names(const Request& r) {
+  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
+                                   std::pair("traceparent", &r.traceparent)})
+    if (text->size() > kMaxName)
+      return refuse(fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
+  return {};
+}
+
+Status check_embedding(const Request& r, const Model& model) {
+  if (model.info().pooling == Pooling::kNone)
+    return refuse(fmt::format(
+        "model \"{}\" generates and gives no embeddings; opened with pooling mean or last it gives them and "
+        "generates nothing",
+        model.name()));
+  if (r.max_tokens != 0) return refuse(fmt::format("max_tokens is {}, 0 wanted for an embedding", r.max_tokens));
+  if (r.n != 1) return refuse(fmt::format("n is {}, 1 wanted for an embedding", r.n));
+  const std::pair<const char*, bool> fields[] = {
+      {"prompt_logprobs", r.prompt_logprobs.has_value()},
+      {"logprobs", r.logprobs > 0},
+      {"return_logits_hash", r.return_logits_hash},
+      {"logits_processor", r.logits_processor != nullptr},
+      {"logit_bias", !r.logit_bias.empty()},
+      {"min_tokens", r.min_tokens > 0},
+      {"stop", !r.stop.empty()},
+      {"stop_token_ids", !r.stop_token_ids.empty()},
+      {"output_format", r.output_format.kind != OutputFormat::Kind::kText},
+      {"tool_choice", r.tool_choice != ToolChoice::kAuto},
+  };
+  for (const auto& [name, is_given] : fields)
+    if (is_given) return refuse(fmt::format("{} is given for an embedding, which picks no token", name));
+  if (r.dimensions > model.config().model_dim)
+    return refuse(fmt::format("dimensions is {}, 1 to {} allowed", r.dimensions, model.config().model_dim));
+  if (!(r.deadline_ms >= 0)) return refuse(fmt::format("deadline_ms is {}, 0 or more wanted", r.deadline_ms));
+  ZRT_CHECK_OK(check_names(r));
+  return check_template_fields(r);
+}
+
 // Renders the messages to text and removes them from the request.
-Result<std::string> render(const Model& model, Request& request, const std::string& system) {
+Result<std::string> render(const Model& model, Request& request, const std::string& system, Prompt& prompt) {
   using Json = nlohmann::ordered_json;
   if (request.chat_template_kwargs) {
     const auto kwargs = Json::parse(*request.chat_template_kwargs, nullptr, false);
@@ -48,6 +116,10 @@ Result<std::string> render(const Model& model, Request& request, const std::stri
   if (request.chat_template_kwargs) input.extra = *request.chat_template_kwargs;
   input.add_generation_prompt = request.add_generation_prompt.value_or(!request.continue_final_message);
   auto text = model.render(input);
+  if (text && request.parse_output) {
+    prompt.opens_reasoning = opens_reasoning(model, input, *text);
+    if (request.tools) prompt.tools = std::make_shared<const output::ToolTypes>(*request.tools);
+  }
   request.messages.reset();
   request.tools.reset();
   return text;
@@ -71,6 +143,10 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
 }  // namespace
 
 Status Generation::check(const Request& r, const Model& model) {
+  if (model.info().pooling != Pooling::kNone && !r.embed)
+    return refuse(fmt::format("model \"{}\" gives embeddings (pooling {}) and generates nothing", model.name(),
+                              to_string(model.info().pooling)));
+  if (r.embed) return check_embedding(r, model);
   const std::uint32_t vocab_size = model.config().vocab_size;
   const auto between = [](const char* name, float value, float low, float high) -> Status {
     if (value >= low && value <= high) return {};  // false for NaN
@@ -120,33 +196,35 @@ Status Generation::check(const Request& r, const Model& model) {
       return refuse(
           fmt::format("min_tokens bans {} tokens that end the text, the vocabulary has {}", banned.size(), vocab_size));
   }
-  for (const auto& [name, text] : {std::pair("cache_salt", &r.cache_salt), std::pair("request_id", &r.request_id),
-                                   std::pair("traceparent", &r.traceparent)})
-    if (text->size() > kMaxName)
-      return refuse(fmt::format("{} has {} bytes, 0 to {} allowed", name, text->size(), kMaxName));
+  ZRT_CHECK_OK(check_names(r));
+  ZRT_CHECK_OK(check_output_fields(r));
   return check_template_fields(r);
 }
 
-Result<std::vector<std::int32_t>> Generation::take_prompt(const Model& model, Request& request,
-                                                          const std::string& system, const PromptRoom& room) {
+Result<Prompt> Generation::take_prompt(const Model& model, Request& request, const std::string& system,
+                                       const PromptRoom& room) {
+  Prompt prompt;
   const int given = request.prompt.has_value() + request.messages.has_value() + request.token_ids.has_value();
   if (given != 1) return refuse(fmt::format("{} of prompt, messages and token_ids are given, just one wanted", given));
   if (request.token_ids) {
     for (const auto id : *request.token_ids)
       if (id < 0 || static_cast<std::uint32_t>(id) >= model.config().vocab_size)
         return refuse(fmt::format("token id {}, the vocabulary has {}", id, model.config().vocab_size));
-    return *std::exchange(request.token_ids, std::nullopt);
+    prompt.ids = *std::exchange(request.token_ids, std::nullopt);
+    return prompt;
   }
   if (request.prompt) {
     const std::string text = *std::exchange(request.prompt, std::nullopt);
-    return encode_within(model, text, true, room, request.cancel);
+    ZRT_TRY(prompt.ids, encode_within(model, text, true, room, request.cancel));
+    return prompt;
   }
-  ZRT_TRY(const auto text, render(model, request, system));
+  ZRT_TRY(const auto text, render(model, request, system, prompt));
   // The template writes the special tokens itself; a BOS that it wrote is not doubled.
-  ZRT_TRY(auto ids, encode_within(model, text, false, room, request.cancel));
+  ZRT_TRY(prompt.ids, encode_within(model, text, false, room, request.cancel));
   const auto bos = model.tokenizer().bos_id();
-  if (model.tokenizer().adds_bos() && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
-  return ids;
+  if (model.tokenizer().adds_bos() && bos && (prompt.ids.empty() || prompt.ids[0] != *bos))
+    prompt.ids.insert(prompt.ids.begin(), *bos);
+  return prompt;
 }
 
 }  // namespace zinc_rt

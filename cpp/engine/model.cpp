@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/options.h"
 #include "base/thread_pool.h"
 #include "engine/card.h"
 #include "engine/options.h"
@@ -29,6 +30,10 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
   if (options.queue_cap == 0) return fail(StatusCode::kInvalidArgument, "[engine] queue_cap is 0, at least 1 wanted");
   model->info_ = executor->info();
   model->config_ = executor->config();
+  if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)
+    return fail(StatusCode::kInvalidArgument,
+                "[engine] ZINC_RT_BATCHED_PREFILL={} is not there for {}, which computes a text in one step; 1 is",
+                options::get("ZINC_RT_BATCHED_PREFILL"), model->config_.architecture);
   const auto& metadata = executor->weights().metadata();
   ZRT_TRY(model->tokenizer_, Tokenizer::from_metadata(metadata));
   const auto n_vocab = static_cast<std::int32_t>(model->tokenizer_->n_vocab());
@@ -48,7 +53,10 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
         StatusCode::kInvalidArgument,
         "[chat_template] the model file has none (key tokenizer.chat_template); give a prompt instead", 0};
   }
+  ZRT_CHECK_OK(model->probe_template());
   model->card_ = make_model_card(*executor, *model->tokenizer_);
+  if (const auto* calls = model->formats_.calls()) model->card_.tool_format = calls->name;
+  model->card_.reasoning_format = model->formats_.reasoning()->name;
   model->memory_ = make_model_memory(executor->plan(), model->info_);
   model->allocated_bytes_ = executor->allocated_bytes();
   model->executor_ = std::move(executor);
@@ -66,12 +74,22 @@ void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants,
   o.prefill_cap = prefill_mode_ == PrefillMode::kTokenByToken ? 1 : info_.chunk_cap;
   o.standard_gap = sched::Micros{1000} * options_.standard_gap_ms;
   o.queue_cap = options_.queue_cap;
-  o.prefix_cache = options_.prefix_cache;
-  o.is_recurrent = info_.state_bytes_per_slot > 0;
+  o.needs_whole_texts = info_.needs_whole_texts;
+  o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
+  // A sum over a text that is computed whole begins and ends in one step.
+  o.is_recurrent = info_.state_bytes_per_slot > 0 && !info_.needs_whole_texts;
   o.n_checkpoints = o.is_recurrent ? info_.n_state_checkpoints : 0;
   o.rope_limits = info_.rope_limits;
   o.hash_key = key;
   runner_ = std::make_unique<ModelRunner>(*executor_, o, tenants, timeline);
+}
+
+Result<std::shared_ptr<const grammar::Vocabulary>> Model::vocabulary() {
+  const std::lock_guard lock(vocabulary_mutex_);
+  if (vocabulary_ == nullptr) {
+    ZRT_TRY(vocabulary_, grammar::Vocabulary::make(*tokenizer_));
+  }
+  return vocabulary_;
 }
 
 void Model::unload() {

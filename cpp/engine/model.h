@@ -8,9 +8,11 @@
 #include <optional>
 #include <stop_token>
 
+#include "engine/output_grammar.h"
 #include "engine/runner.h"
 #include "executor/executor.h"
 #include "jinja/chat_template.h"
+#include "output/parser.h"
 #include "tokenizer/tokenizer.h"
 #include "zinc_rt/engine.h"
 
@@ -25,6 +27,7 @@ struct RenderInput {
   std::string_view extra = {};
   bool add_generation_prompt = true;
   bool continue_final_message = false;
+  bool as_they_are = false;      // the messages are not fitted to the template (engine/chat_history.h)
   std::string_view system = {};  // put before messages that do not begin with role system; empty: nothing is put
   std::stop_token cancel = {};
 };
@@ -48,6 +51,10 @@ class Model {
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
+  const output::Formats& formats() const { return formats_; }
+  // The tokens as grammars see them; made when the first grammar needs them.
+  Result<std::shared_ptr<const grammar::Vocabulary>> vocabulary();
+  GrammarCache& grammars() { return grammars_; }
   const std::vector<std::int32_t>& end_tokens() const { return end_tokens_; }  // those that end a generation
   PrefillMode prefill_mode() const { return prefill_mode_; }
   int n_threads() const { return n_threads_; }  // that its work on the host may use
@@ -68,6 +75,8 @@ class Model {
   std::atomic<float> largest_prefill_difference{0};  // seen by ZINC_RT_BATCHED_PREFILL=validate
 
  private:
+  Status probe_template();
+
   EngineOptions options_;
   std::string name_;
   ExecutorInfo info_;
@@ -75,6 +84,11 @@ class Model {
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;
   Error template_error_;
+  output::TemplateTraits traits_;
+  output::Formats formats_;
+  std::mutex vocabulary_mutex_;
+  std::shared_ptr<const grammar::Vocabulary> vocabulary_;
+  GrammarCache grammars_;
   std::vector<std::int32_t> end_tokens_;
   ModelCard card_;
   ModelMemory memory_;

@@ -15,10 +15,12 @@ Result<int> chosen_threads(const EngineOptions& options) {
 Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   ExecutorOptions out;
   out.tier = options.tier.empty() || options.tier == "auto" ? options::get("ZINC_RT_TIER") : options.tier;
+  out.backend = options.backend.empty() ? options::get("ZINC_RT_BACKEND") : options.backend;
   out.max_slots = options.max_slots;
   out.kv_pages = options.kv_pages;
   out.max_context = options.max_context;
   out.kv_dtype = options.kv_dtype;
+  out.pooling = options.pooling;
   out.activations = options.activations;
   out.arithmetic = options.arithmetic.empty() ? options::get("ZINC_RT_ARITH") : options.arithmetic;
   if (out.arithmetic != "exact" && out.arithmetic != "fast")

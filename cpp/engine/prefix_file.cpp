@@ -71,6 +71,9 @@ Result<PrefixFile> parse(std::span<const std::byte> bytes, const std::string& pa
 }
 
 Status check_can(const Model& model) {
+  if (model.info().needs_whole_texts)
+    return fail(StatusCode::kUnavailable,
+                "[prefix] model \"{}\" computes a text in one step: no prefix of it is saved or used", model.name());
   if (model.info().state_bytes_per_slot > 0)
     return fail(StatusCode::kUnavailable,
                 "[prefix] model \"{}\" has recurrent layers, whose state lies in no page: its prefixes are not saved",
@@ -85,7 +88,8 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   ZRT_TRY(const auto model, this->model(request.model));
   ZRT_CHECK_OK(check_can(*model));
   ZRT_CHECK_OK(Generation::check(request, *model));
-  ZRT_TRY(auto ids, Generation::take_prompt(*model, request, system, prompt_room(*model, tenant, false)));
+  ZRT_TRY(auto prompt, Generation::take_prompt(*model, request, system, prompt_room(*model, tenant, false)));
+  auto& ids = prompt.ids;
   ids.resize(ids.size() / kPageTokens * kPageTokens);
   if (ids.empty())
     return fail(StatusCode::kInvalidArgument, "[prefix] the prompt is shorter than a page of {} tokens", kPageTokens);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "engine/chat_history.h"
 #include "engine/model.h"
 
 namespace zinc_rt {
@@ -47,6 +48,8 @@ Result<std::string> Model::render(const RenderInput& input) const {
   if (!input.tools.empty()) {
     ZRT_TRY(context["tools"], add("tools", input.tools, Json::value_t::array));
   }
+  if (!input.as_they_are)
+    fit_history(context["messages"], context.contains("tools") ? &context["tools"] : nullptr, traits_, options_.tools);
   // transformers gives its templates these variables as none where the caller has not set them.
   for (const char* name : {"tools", "documents"})
     if (!context.contains(name)) context[name] = nullptr;
@@ -67,6 +70,23 @@ Result<std::string> Model::render(const RenderInput& input) const {
                 "is");
   rendered.resize(end);
   return rendered;
+}
+
+Status Model::probe_template() {
+  const output::CallFormat* own = nullptr;
+  if (!options_.tools.empty()) {
+    own = output::find_call_format(options_.tools);
+    if (own == nullptr || own->name != kOwnTools)
+      return fail(StatusCode::kInvalidArgument, "[engine] tools is \"{}\", \"{}\" or nothing wanted", options_.tools,
+                  kOwnTools);
+  }
+  const auto find = [&](std::string_view text) { return tokenizer_->find(text); };
+  traits_ = output::probe_template([&](const std::string& messages, const std::string& tools) {
+    auto text = render({.messages = messages, .tools = tools, .as_they_are = true});
+    return text ? std::optional(std::move(*text)) : std::nullopt;
+  });
+  formats_ = output::Formats(own != nullptr ? own : traits_.calls, traits_.reasoning, find);
+  return {};
 }
 
 }  // namespace zinc_rt

@@ -29,18 +29,28 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     }
     if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
+  input_.on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
+    const std::size_t width = executor_.config().model_dim;
+    for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row)
+      if (!listener_->on_embedding(row_users_[row], rows.subspan(i * width, width)))
+        bad_embeddings_.push_back(embedded_[row]);
+  };
   input_.process = [this](std::uint32_t row, std::span<float> logits) {
-    const auto it = std::ranges::find(processed_, row, &Processed::row);
-    it->has_failed = !listener_->process(row_users_[row], it->tokens, logits);
+    const auto it = std::ranges::find(bound_, row, &Bound::row);
+    it->has_failed |= !listener_->process(row_users_[row], it->tokens, logits);
   };
   output_.tokens.reserve(n_slots + n_tokens);
   page_copies_.reserve(n_slots);
   restores_.reserve(n_slots);
   saves_.reserve(n_slots);
+  bound_.reserve(n_slots);
+  in_slots_.reserve(n_slots);
   row_users_.reserve(n_slots + n_tokens);
   logits_rows_.reserve(n_slots + n_tokens);
   score_tokens_.reserve(n_tokens);
   score_requests_.reserve(n_tokens);
+  embedded_.reserve(n_slots);
+  bad_embeddings_.reserve(n_slots);
   leased_variants_.resize(n_slots);
 }
 
@@ -53,7 +63,7 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
   input_.slots.clear();
   input_.outputs.clear();
   row_users_.clear();
-  processed_.clear();
+  bound_.clear();
   input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
   input_.rope_variants = slots.rope_variants();
   for (const sched::PlanItem& item : plan.items) {
@@ -75,16 +85,53 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
       row.bias = request.params.bias;
       if (request.bans_stops(row.position)) row.banned = request.params.stop_tokens;
       row.wants_logits = listener.wants_logits(request.params.user);
-      row.is_processed = listener.has_processor(request.params.user);
-      if (row.is_processed)
-        processed_.push_back({static_cast<std::uint32_t>(row_users_.size()), request.id,
-                              std::span(request.tokens).first(row.position), false});
+      bind(row, request);
       input_.outputs.push_back(row);
       row_users_.push_back(request.params.user);
     }
   }
   n_picks_ = row_users_.size();
   fill_scores(plan);
+  fill_embeddings(plan);
+}
+
+// A row that is next to be added. A request with masks has one row a step: a mask belongs to the token after all others.
+void ModelRunner::bind(OutputRow& row, const sched::Request& request) {
+  const auto user = request.params.user;
+  row.is_processed = listener_->has_processor(user);
+  const bool has_mask = listener_->has_mask(user);
+  if (!row.is_processed && !has_mask) return;
+  bound_.push_back({static_cast<std::uint32_t>(row_users_.size()), request.id,
+                    std::span(request.tokens).first(row.position), false});
+  if (!has_mask) return;
+  const auto mask = listener_->mask(user);
+  constexpr std::size_t kWord = 32;
+  const std::size_t n_words = (executor_.config().vocab_size + kWord - 1) / kWord;
+  if (mask) row.mask = mask->first(std::min(mask->size(), n_words));  // a tokenizer may have more tokens than logits
+  bound_.back().has_failed = !mask;
+}
+
+// Adds a row for each text that this step completes, where the model gives embeddings.
+void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
+  embedded_.clear();
+  bad_embeddings_.clear();
+  if (executor_.info().pooling == Pooling::kNone) return;
+  std::uint32_t end = 0;  // of the item, in the step
+  for (const sched::PlanItem& item : plan.items) {
+    const sched::Request& request = *scheduler_.in_slot(item.slot);
+    end += item.n;
+    if (item.begin + item.n < request.n_prompt) continue;
+    OutputRow row;
+    row.token_index = executor_.info().pooling == Pooling::kCls ? end - item.n : end - 1;
+    row.position = request.n_prompt;
+    input_.outputs.push_back(row);
+    row_users_.push_back(request.params.user);
+    embedded_.push_back(request.id);
+  }
+}
+
+void ModelRunner::end_bad_embeddings() {
+  for (const sched::RequestId id : bad_embeddings_) scheduler_.cancel(id, sched::Finish::kBadLogits);
 }
 
 // Adds rows for the scores of prompts. What they pick is thrown away.
@@ -114,13 +161,13 @@ void ModelRunner::end_bad_scores() {
     if (output_.tokens[n_picks_ + i] == kNoToken) scheduler_.cancel(score_requests_[i], sched::Finish::kBadLogits);
 }
 
-// A request whose processor failed, or left nothing that can be picked, ends before it gets a token.
-void ModelRunner::end_failed_processors() {
-  for (const Processed& p : processed_) {
-    const bool has_token = output_.tokens[p.row] != kNoToken;
-    if (has_token && !p.has_failed) continue;
-    if (!p.has_failed) listener_->no_token_left(row_users_[p.row]);
-    scheduler_.cancel(p.request, sched::Finish::kProcessorFailed);
+// A request whose processor or mask failed, or left nothing that can be picked, ends before it gets a token.
+void ModelRunner::end_failed_bounds() {
+  for (const Bound& b : bound_) {
+    const bool has_token = output_.tokens[b.row] != kNoToken;
+    if (has_token && !b.has_failed) continue;
+    if (!b.has_failed) listener_->no_token_left(row_users_[b.row]);
+    scheduler_.cancel(b.request, sched::Finish::kProcessorFailed);
   }
 }
 
@@ -140,6 +187,10 @@ Status ModelRunner::execute(const sched::StepPlan& plan) {
 
 ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
   const auto begin = now_us();
+  in_slots_.clear();
+  for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
+    if (const sched::Request* request = scheduler_.in_slot(slot)) in_slots_.push_back(request->params.user);
+  listener.before_step(in_slots_);
   for (std::uint32_t slot = 0; slot < scheduler_.slots().size(); ++slot)
     if (const sched::Request* request = scheduler_.in_slot(slot))
       scheduler_.set_backpressure(request->id, listener.is_held_up(request->params.user));
@@ -160,7 +211,8 @@ ModelRunner::Turn ModelRunner::turn(StepListener& listener) {
     if (status) {
       failed_in_a_row_ = 0;
       end_bad_scores();
-      end_failed_processors();
+      end_bad_embeddings();
+      end_failed_bounds();
       scheduler_.commit(std::span(output_.tokens).first(n_picks_), executed, used_us);
     } else {
       log().error("a step of {} tokens failed, its requests end: {}", n_decode + n_prefill, status.error().message);
@@ -191,7 +243,9 @@ void ModelRunner::report(StepListener& listener) {
   for (const sched::Event& event : scheduler_.events()) {
     if (trace_.is_on()) trace_.event(event, now);
     if (event.kind == sched::EventKind::kFinished && event.reason == sched::Finish::kBadLogits && bad_logits_++ == 0)
-      log().error("the model gives logits without a finite maximum: its weights may be broken; such requests end");
+      log().error(
+          "the model gives logits without a finite maximum, or embeddings without a direction: its weights may be "
+          "broken; such requests end");
     listener.on_event(event, now);
   }
   scheduler_.clear_events();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "engine/step_trace.h"
 #include "executor/executor.h"
@@ -30,9 +31,18 @@ class StepListener {
   virtual bool has_processor(std::uint64_t) const { return false; }
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
+  // Whether the request has masks (OutputRow::mask); asked once a row. Then mask() gives that of its pick, which stays
+  // until the step has ended; nothing: the request ends as processor_failed.
+  virtual bool has_mask(std::uint64_t) const { return false; }
+  virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
+  // Before is_held_up() is asked for those that are in slots.
+  virtual void before_step(std::span<const std::uint64_t>) {}
   // Rows of the present step. Those of a prompt come in order, beginning with the one that predicts its second token.
   virtual void on_logits(std::span<const LogitsRow> rows) = 0;
-  // Whether the sink of the request is full.
+  // The pooled row of a text whose embedding a request wants; false: the row has no direction, and the request ends as
+  // bad_logits.
+  virtual bool on_embedding(std::uint64_t, std::span<const float>) { return true; }
+  // Whether the request sits this step out, since its sink is full or its mask is not made yet.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
@@ -77,8 +87,11 @@ class ModelRunner {
   void report(StepListener& listener);
   void fill(const sched::StepPlan& plan, StepListener& listener);
   void fill_scores(const sched::StepPlan& plan);
+  void fill_embeddings(const sched::StepPlan& plan);
   void end_bad_scores();
-  void end_failed_processors();
+  void end_bad_embeddings();
+  void bind(OutputRow& row, const sched::Request& request);
+  void end_failed_bounds();
   Status execute(const sched::StepPlan& plan);
   void fill_leased(std::uint32_t slot, std::span<const std::int32_t> ids, std::size_t begin, std::size_t n,
                    std::uint32_t rope_variant);
@@ -91,16 +104,19 @@ class ModelRunner {
   std::vector<PageCopy> page_copies_;
   std::vector<StateCopy> restores_, saves_;
   std::vector<std::uint64_t> row_users_;  // by output row: first those that pick, then those of prompts that are scored
-  // A row whose logits a request changes before the pick.
-  struct Processed {
+  // A row of a request that says by more than numbers what may be picked.
+  struct Bound {
     std::uint32_t row = 0;
     sched::RequestId request = 0;
     std::span<const std::int32_t> tokens;
     bool has_failed = false;
   };
-  std::vector<Processed> processed_;
+  std::vector<Bound> bound_;
+  std::vector<std::uint64_t> in_slots_;     // `user` of each request that has a slot
   std::vector<std::int32_t> score_tokens_;  // by row of prompts that are scored
   std::vector<sched::RequestId> score_requests_;
+  std::vector<sched::RequestId> embedded_;  // by output row, of a model with pooling
+  std::vector<sched::RequestId> bad_embeddings_;
   std::size_t n_picks_ = 0;
   std::vector<LogitsRow> logits_rows_;
   std::vector<std::uint32_t> leased_variants_;

@@ -19,6 +19,7 @@ ModelStats stats_of(Model& model) {
           .generated_tokens = stats.generated_tokens,
           .running = s.n_running(),
           .waiting = s.n_waiting(),
+          .backlog_tokens = s.backlog_tokens(),
           .slots = s.slots().size(),
           .slots_free = s.slots().n_free(),
           .pages = s.pages().n_pages(),
@@ -45,6 +46,7 @@ void add(ModelStats& total, const ModelStats& one) {
   total.generated_tokens += one.generated_tokens;
   total.running += one.running;
   total.waiting += one.waiting;
+  total.backlog_tokens += one.backlog_tokens;
   total.slots += one.slots;
   total.slots_free += one.slots_free;
   total.pages += one.pages;

@@ -57,12 +57,40 @@ bool EngineCore::process(std::uint64_t user, std::span<const std::int32_t> token
   return generations_[user].process(tokens, logits);
 }
 
+bool EngineCore::has_mask(std::uint64_t user) const {
+  return generations_[user].mask() != nullptr;
+}
+
+std::optional<std::span<const std::uint32_t>> EngineCore::mask(std::uint64_t user) {
+  return generations_[user].mask_words();
+}
+
+// Stale masks that take little are made here, the others on threads of their own.
+void EngineCore::before_step(std::span<const std::uint64_t> users) {
+  quick_masks_.clear();
+  for (const auto user : users) {
+    const auto& mask = generations_[user].mask();
+    if (!mask || !mask->is_stale()) continue;
+    mask->begin();
+    if (mask->is_quick())
+      quick_masks_.push_back(mask.get());
+    else
+      mask_maker_.post(mask);
+  }
+  row_threads_->parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
+}
+
 void EngineCore::no_token_left(std::uint64_t user) {
   generations_[user].no_token_left();
 }
 
+bool EngineCore::on_embedding(std::uint64_t user, std::span<const float> row) {
+  return generations_[user].take_embedding(row);
+}
+
 bool EngineCore::is_held_up(std::uint64_t user) const {
-  return generations_[user].is_held_up();
+  const Generation& g = generations_[user];
+  return g.is_held_up() || (g.mask() && !g.mask()->is_made());
 }
 
 void EngineCore::on_logits(std::span<const LogitsRow> rows) {
@@ -96,6 +124,7 @@ void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
     case sched::EventKind::kToken:
       out.kind = OutputKind::kToken;
       out.token_id = e.token;
+      if (g.mask()) g.mask()->take(e.token);
       if (details_.empty()) break;
       if (const auto it = details_.find(e.user); it != details_.end()) {
         out.details = it->second.release();

@@ -36,7 +36,8 @@ std::string StopMatcher::push(const std::string& text) {
   for (Stop& stop : stops_) {
     const std::size_t end = find(stop, text);
     if (end == std::string::npos) continue;
-    if (const std::size_t at = n_held + end - stop.text.size(); at < found) found = at, found_bytes = stop.text.size();
+    if (const std::size_t at = n_held + end - stop.text.size(); at < found)
+      found = at, found_bytes = stop.text.size(), found_ = stop.text;
   }
   if (found != std::string::npos) {
     stopped_ = true;

@@ -17,6 +17,7 @@ class StopMatcher {
   std::string push(const std::string& text);
   std::string finish();  // the text that was held back, where no stop string came
   bool stopped() const { return stopped_; }
+  const std::string& found() const { return found_; }  // the stop string that was found
 
  private:
   struct Stop {
@@ -33,6 +34,7 @@ class StopMatcher {
   std::string held_;  // from given_ on; what was given before it goes now and then, not byte by byte
   std::size_t given_ = 0;
   bool stopped_ = false;
+  std::string found_;
 };
 
 }  // namespace zinc_rt

@@ -57,6 +57,21 @@ Status EngineCore::check_request(const Model& model, const TenantState& tenant, 
   return error;
 }
 
+// Gives the prompt the grammar of its answer, if the request asks for one.
+Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Request& request, std::string_view tools,
+                               Prompt& prompt) {
+  const GrammarInput input{model.formats(), request, tools, prompt.opens_reasoning};
+  if (!wants_grammar(input)) return {};
+  ZRT_TRY(prompt.vocabulary, model.vocabulary());
+  const auto key = grammar_key(input);
+  prompt.grammar = model.grammars().find(tenant.id, key);
+  if (prompt.grammar) return {};
+  ZRT_TRY(auto grammar, make_grammar(input));
+  prompt.grammar.emplace(std::move(grammar));
+  model.grammars().add(tenant.id, key, *prompt.grammar);
+  return {};
+}
+
 Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
                                                                     Request request, const std::string& system,
                                                                     std::uint32_t session, std::shared_ptr<Sink> sink) {
@@ -81,19 +96,22 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
       qos = std::max(qos, wanted);
     }
     ZRT_CHECK_OK(check_cancel());
-    ZRT_TRY(const auto prompt,
+    const auto tools = request.tools.value_or("");
+    ZRT_TRY(auto prompt,
             Generation::take_prompt(*model, request, system, prompt_room(*model, *tenant, request.max_tokens > 0)));
     ZRT_CHECK_OK(check_cancel());
-    if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.size());
-    ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.size()));
-    if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt));
+    if (request.max_tokens == Request::kAllThatFit) request.max_tokens = room_for(*model, *tenant, prompt.ids.size());
+    ZRT_CHECK_OK(check_request(*model, *tenant, request, prompt.ids.size()));
+    ZRT_CHECK_OK(bind_output(*model, *tenant, request, tools, prompt));
+    ZRT_CHECK_OK(check_cancel());
+    if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
     std::vector<std::shared_ptr<Generation>> generations;
     for (std::uint32_t i = 0; i < request.n; ++i) {
       constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
-      g->pending = g->params(prompt, qos, session);
+      g->pending = g->params(prompt.ids, qos, session);
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "engine/core.h"
 #include "engine/npz.h"
 #include "model/weights.h"
@@ -158,9 +159,9 @@ Result<ValidateSide> parse_validate_side(std::string_view text) {
     if (equals == parts[i].size() || !set_option(side.options, parts[i].substr(0, equals), parts[i].substr(equals + 1)))
       return fail(StatusCode::kInvalidArgument,
                   "[validate] side \"{}\": option \"{}\" is not one of activations=int8|f32, arithmetic=exact|fast, "
-                  "chunk_cap=N, cpu_kernels=SET, fusion=1|0|LIST with / between, kv_dtype=f16|f32|q8_0, mmap=0|1, "
-                  "repack=0|1, threads=N",
-                  text, parts[i]);
+                  "chunk_cap=N, cpu_kernels=SET, fusion=1|0|LIST with / between, kv_dtype={}, mmap=0|1, repack=0|1, "
+                  "threads=N",
+                  text, parts[i], kv_type_names("|"));
   }
   return side;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/pooling.h"
 #include "executor/memory_plan.h"
 #include "executor/step.h"
 #include "model/config.h"
@@ -20,10 +21,12 @@ namespace zinc_rt {
 
 struct ExecutorOptions {
   std::string tier = "auto";
+  std::string backend;  // zinc_rt, or a peer by its name (kind.h); empty: that of the tier
   std::uint32_t max_slots = 16;
   std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768
-  std::string kv_dtype = "f16";         // f16, f32 or q8_0; empty: choose_kv_dtype (sizes.h)
+  std::string kv_dtype = "f16";         // a name of base/kv_type.h; empty: choose_kv_type (sizes.h)
+  std::string pooling;                  // a name of base/pooling.h; empty: the file's (choose_pooling, sizes.h)
   int threads = 0;                      // T-CPU; 0: what the process may use
   std::string cpu_kernels;              // T-CPU; ring/tier.h
   std::uint32_t state_checkpoints = 0;  // entries for copies of slots' recurrent state
@@ -46,6 +49,12 @@ struct ExecutorInfo {
   std::string arithmetic;  // "fast" where it was asked for and the tier has kernels for it here, else "exact"
   std::string activations, fusion;
   std::string kv_dtype;  // "f16"
+  // kNone: output rows pick tokens. Else they give embeddings, and nothing is picked; a text's output row is then its
+  // first token with kCls, else its last.
+  Pooling pooling = Pooling::kNone;
+  // All tokens of a text see each other, so its tokens from position 0 on come together, in one step, and no prefix of it
+  // can be computed before.
+  bool needs_whole_texts = false;
   std::uint32_t max_slots = 0, max_context = 0, n_pages = 0, chunk_cap = 0;
   std::uint64_t page_bytes = 0, kv_bytes_per_token = 0;
   std::uint32_t n_state_checkpoints = 0;

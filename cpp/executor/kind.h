@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/executor.h"
@@ -22,6 +23,9 @@ struct ExecutorTier {
   std::string (*built_with)() = nullptr;
 };
 
+// The backend of graphs and rings; beside it are peers that bring all of their own.
+inline constexpr std::string_view kOwnBackend = "zinc_rt";
+
 // A tier that this build could have and was told to leave out, or lacked something for.
 struct LeftOutExecutorTier {
   std::string name, why;
@@ -30,6 +34,8 @@ struct LeftOutExecutorTier {
 struct ExecutorKind {
   std::string name;         // "ring"
   std::string description;  // one line for people
+  // The backend that its tiers belong to: kOwnBackend, or the name of a peer, which is taken only when asked for.
+  std::string backend = std::string(kOwnBackend);
   std::vector<ExecutorTier> (*tiers)();
   // Opens a model on the tier that options.tier names; it is one of tiers() and available. Errors as open_executor.
   Result<std::unique_ptr<Executor>> (*open)(const std::string& path, const ExecutorOptions& options);

@@ -35,6 +35,15 @@ std::string with_reason(std::string_view what, const LeftOutExecutorTier& tier) 
   return tier.why.empty() ? std::string(what) : fmt::format("{}: {}", what, tier.why);
 }
 
+// How to take a peer instead, where one was built in; empty: none was.
+std::string peers_hint() {
+  std::vector<std::string> names;
+  for (const ExecutorKind* kind : executor_kinds())
+    if (kind->backend != kOwnBackend && kind->open != nullptr) names.push_back("--backend " + kind->backend);
+  return names.empty() ? std::string()
+                       : fmt::format("; {} (or ZINC_RT_BACKEND) takes a peer backend", fmt::join(names, ", "));
+}
+
 Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
   TierChoice choice;
   for (TierEntry& entry : tiers) {
@@ -47,7 +56,8 @@ Result<TierChoice> pick_best(std::vector<TierEntry> tiers) {
   for (const LeftOutExecutorTier& tier : absent_tiers(tiers))
     choice.rejected.push_back(fmt::format("{}: {}", tier.name, with_reason("not in this build", tier)));
   if (choice.entry.executor == nullptr)
-    return fail(StatusCode::kUnavailable, "[tier] no tier can run here: {}", fmt::join(choice.rejected, "; "));
+    return fail(StatusCode::kUnavailable, "[tier] no tier can run here: {}{}", fmt::join(choice.rejected, "; "),
+                peers_hint());
   choice.why = fmt::format("best of the tiers that can run here: {}", choice.entry.tier.description);
   return choice;
 }
@@ -74,8 +84,27 @@ std::vector<std::string> known_tier_names() {
   return names;
 }
 
-Result<TierChoice> pick_tier(std::string_view wanted) {
+std::vector<std::string> backend_names() {
+  std::vector<std::string> names{std::string(kOwnBackend)};
+  for (const ExecutorKind* kind : executor_kinds())
+    if (std::ranges::find(names, kind->backend) == names.end()) names.push_back(kind->backend);
+  return names;
+}
+
+Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend) {
   const auto tiers = executor_tiers();
+  if (!backend.empty()) {
+    if (const auto names = backend_names(); std::ranges::find(names, backend) == names.end())
+      return fail(StatusCode::kInvalidArgument, "[tier] unknown backend \"{}\"; one of: {}", backend,
+                  fmt::join(names, ", "));
+    const auto is_of_it = [&](const TierEntry& entry) { return entry.executor->backend == backend; };
+    // A peer has one tier, by its own name, also in builds that lack it.
+    if (wanted == "auto" && backend != kOwnBackend) return pick_tier(backend);
+    const auto named = std::ranges::find(tiers, wanted, [](const TierEntry& entry) { return entry.tier.name; });
+    if (named != tiers.end() && !is_of_it(*named))
+      return fail(StatusCode::kInvalidArgument, "[tier] {} is of backend {}, but backend {} was asked for", wanted,
+                  named->executor->backend, backend);
+  }
   if (wanted == "auto") return pick_best(tiers);
   const auto found = std::ranges::find(tiers, wanted, [](const TierEntry& entry) { return entry.tier.name; });
   if (found != tiers.end()) {
@@ -95,7 +124,7 @@ Result<TierChoice> pick_tier(std::string_view wanted) {
 }
 
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
-  ZRT_TRY(const auto choice, pick_tier(options.tier));
+  ZRT_TRY(const auto choice, pick_tier(options.tier, options.backend));
   auto on_tier = options;
   on_tier.tier = choice.entry.tier.name;
   ZRT_TRY(auto executor, choice.entry.executor->open(path, on_tier));

@@ -31,8 +31,13 @@ struct TierChoice {
   std::vector<std::string> rejected;  // "t1: not in this build": why each of the others was not taken
 };
 
-// "auto" picks the available tier of the highest priority. A name forces that tier; where it cannot run, the answer is
-// an error with the fix and never another tier. Errors: kUnavailable, kInvalidArgument for a name that nobody knows.
-Result<TierChoice> pick_tier(std::string_view wanted);
+// The backends of this build: kOwnBackend, then peers, also those that were left out.
+std::vector<std::string> backend_names();
+
+// "auto" picks the available tier of the highest priority, of a peer backend its tier. A name forces that tier; where it
+// cannot run, or is not of the backend that is named too, the answer is an error with the fix and never another tier. An
+// empty backend is that of the tier; `auto` takes no peer then. Errors: kUnavailable, kInvalidArgument for a name that
+// nobody knows.
+Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend = {});
 
 }  // namespace zinc_rt

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/common/sample_params.h"
 #include "mem/page_pool.h"
 
 namespace zinc_rt {
@@ -38,21 +39,51 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
   s.history_tokens = s.max_slots * s.max_context;
   s.bias_entries = s.max_slots * kMaxBias;
   const std::uint32_t chunk = options.chunk_cap > 0 ? options.chunk_cap : kDefaultChunk;
-  s.max_tokens = std::max(std::min(chunk, s.max_context), s.max_slots);
+  if (!config.is_causal && options.chunk_cap > 0 && chunk < s.max_context)
+    return fail(StatusCode::kInvalidArgument,
+                "[executor] chunk_cap {} is below the context of {} tokens, and {} computes a text in one step; a "
+                "chunk_cap of {} fits, or a smaller max_context",
+                chunk, s.max_context, config.architecture, s.max_context);
+  // A step has the longest text where texts are computed whole.
+  s.max_tokens = std::max(config.is_causal ? std::min(chunk, s.max_context) : s.max_context, s.max_slots);
   s.max_outputs = std::max(std::min(s.max_tokens, kMaxOutputs), s.max_slots);
+  s.mask_words = s.max_outputs * mask_words_of(config.vocab_size);
   return s;
 }
 
-Result<DType> choose_kv_dtype(const ExecutorOptions& options, const Weights& weights) {
+Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights) {
   if (options.kv_dtype.empty()) {
     const auto& formats = weights.bytes_by_dtype();
     const bool is_f32 = formats.size() == 1 && formats[0].first == DType::kF32;
-    return is_f32 || options.activations == "f32" ? DType::kF32 : DType::kF16;
+    return *find_kv_type(is_f32 || options.activations == "f32" ? "f32" : "f16");
   }
-  const auto dtype = parse_dtype(options.kv_dtype);
-  if (dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kQ8_0) return *dtype;
-  return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of f16, f32, q8_0",
-              options.kv_dtype);
+  if (const KvType* type = find_kv_type(options.kv_dtype)) return *type;
+  return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of {}", options.kv_dtype,
+              kv_type_names(", "));
+}
+
+Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config) {
+  const PoolingRow* row = find_pooling(options.pooling);
+  if (!options.pooling.empty() && (row == nullptr || row->pooling == Pooling::kRank))
+    return fail(StatusCode::kInvalidArgument, "[executor] pooling \"{}\" is not one of {}", options.pooling,
+                pooling_names(", "));
+  const Pooling pooling = row != nullptr ? row->pooling : static_cast<Pooling>(config.pooling_type);
+  if (pooling == Pooling::kRank)
+    return fail(
+        StatusCode::kUnavailable,
+        "[executor] key \"{}.pooling_type\": {} ({}) is not served; with the option pooling ({}) the model does "
+        "something else",
+        config.architecture, config.pooling_type, to_string(pooling), pooling_names(", "));
+  return pooling;
+}
+
+Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there) {
+  if (is_there(kv.k)) return {};
+  std::string names;
+  for (const KvType& type : kv_types())
+    if (is_there(type.k)) names += (names.empty() ? "" : ", ") + std::string(type.name);
+  return fail(StatusCode::kInvalidArgument, "[executor] tier {} has no kernels for kv_dtype {}; it has them for {}",
+              tier, kv.name, names);
 }
 
 std::uint32_t default_pages(const Sizes& sizes, std::uint64_t page_bytes, std::uint64_t memory) {

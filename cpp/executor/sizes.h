@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 
-#include "base/dtype.h"
+#include "base/kv_type.h"
 #include "executor/executor.h"
 
 namespace zinc_rt {
@@ -17,10 +19,12 @@ struct Sizes {
   std::uint32_t max_slots = 0;
   std::uint32_t state_entries = 0;   // of recurrent state: max_slots, then checkpoints
   std::uint32_t max_context = 0;     // tokens that a slot can hold, whole pages
-  std::uint32_t max_tokens = 0;      // query tokens of a step; at least max_slots, so that all slots decode in one
+  std::uint32_t max_tokens = 0;      // query tokens of a step; at least max_slots, so that all slots decode in one,
+                                     // and at least max_context where a text is computed whole
   std::uint32_t max_outputs = 0;     // output rows that run together; a step with more runs them in groups
   std::uint32_t history_tokens = 0;  // of all histories in one such group
   std::uint32_t bias_entries = 0;    // biased and banned tokens of one such group
+  std::uint32_t mask_words = 0;      // of the masks of one such group, all of its rows having one
 };
 
 // Errors: kInvalidArgument for an option outside its limits, with both numbers.
@@ -28,7 +32,12 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
 
 // The type of the KV cache. Where nobody names one it is no coarser than the rest of the arithmetic: f32 where nothing
 // else is rounded below f32, else f16. Errors: kInvalidArgument for a type that no cache may have.
-Result<DType> choose_kv_dtype(const ExecutorOptions& options, const Weights& weights);
+Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights);
+// What options ask for, else what the file says. Errors: kInvalidArgument for a name that is none; kUnavailable for
+// pooling_type 4 (rank).
+Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
+// Refuses a type for whose cells of keys is_there says no, and names those that are there. Errors: kInvalidArgument.
+Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there);
 
 // Pages of a cache whose size nobody gave: max_slots full contexts, at most a quarter of `memory` bytes, at least one
 // context. `page_bytes`: K and V of all layers for the tokens of a page.

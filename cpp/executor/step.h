@@ -20,8 +20,11 @@ struct OutputRow {
   std::uint32_t n_prompt = 0;             // how many of them are the prompt
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
   std::span<const std::int32_t> banned;   // never picked; kNoToken where all are banned
-  bool is_processed = false;              // StepInput::process changes its logits before the pick; costs two copies
-  bool wants_logits = true;               // on_logits gets the row; on a GPU it costs time to bring it to the host
+  // Bit t % 32 of word t / 32 allows token t; those past the last word are not allowed. Empty: all are. kNoToken where
+  // none is.
+  std::span<const std::uint32_t> mask;
+  bool is_processed = false;  // StepInput::process changes its logits before the pick; costs two copies
+  bool wants_logits = true;   // on_logits gets the row; on a GPU it costs time to bring it to the host
 };
 // The most entries that bias and banned of a row may have together.
 inline constexpr std::uint32_t kMaxBias = 2048;
@@ -50,6 +53,10 @@ struct StepInput {
   // Called with consecutive rows that want logits, in order: the index of the first row, and the logits of all of them,
   // row after row. The memory is valid during the call. It is set once by who wants logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
+
+  // Of models with pooling: called with consecutive output rows, in order: the index of the first, and the embeddings of
+  // all of them, row after row, as pooling leaves them. As on_logits otherwise, which is not called then.
+  std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called for each row that is processed, in order, with its index and its logits to be changed, before any row of its
   // group is picked. on_logits gets what was there before. It is set once, as on_logits.
@@ -80,6 +87,7 @@ struct PageCopy {
 // The output of a step; it is used again, too.
 struct StepOutput {
   // The pick of each row of StepInput::outputs, in their order, or kNoToken. A slot has as many as it has output rows.
+  // Empty for models with pooling.
   std::vector<std::int32_t> tokens;
 };
 

@@ -60,9 +60,13 @@ Status StepCheck::check_slots(const StepInput& input) {
     if (slot_seen_[slot] == n_checks_)
       return refuse(fmt::format("the tokens of slot {} do not stand together (index {})", slot, i));
     slot_seen_[slot] = n_checks_;
+    const std::size_t first = i;
     for (++i; i < input.slots.size() && input.slots[i] == input.slots[i - 1]; ++i)
       if (input.positions[i] <= input.positions[i - 1])
         return refuse(fmt::format("position {} after {} in slot {}", input.positions[i], input.positions[i - 1], slot));
+    if (limits_.needs_whole_texts && static_cast<std::size_t>(input.positions[i - 1]) != i - 1 - first)
+      return refuse(fmt::format("slot {} has {} tokens up to position {}, {} wanted: the model computes a text whole",
+                                slot, i - first, input.positions[i - 1], i - 1 - first));
     ZRT_CHECK_OK(check_slot(input, slot, static_cast<std::uint32_t>(input.positions[i - 1])));
   }
   return {};
@@ -98,6 +102,9 @@ Status StepCheck::check_outputs(const StepInput& input) const {
     if (row.bias.size() + row.banned.size() > kMaxBias)
       return refuse(fmt::format("{} biased and {} banned tokens in an output row, {} in all allowed", row.bias.size(),
                                 row.banned.size(), kMaxBias));
+    if (row.mask.size() > limits_.sizes.mask_words / limits_.sizes.max_outputs)
+      return refuse(fmt::format("a mask of {} words in an output row, {} allowed", row.mask.size(),
+                                limits_.sizes.mask_words / limits_.sizes.max_outputs));
     if (row.token_index >= input.token_ids.size())
       return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
     group_bias += row.bias.size() + row.banned.size();

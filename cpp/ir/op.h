@@ -50,7 +50,10 @@ namespace zinc_rt::ir {
   X(SLICE, "data")                           \
   X(MOE_LINEAR, "moe")                       \
   X(MOE_SUM, "moe")                          \
-  X(COPY_ROWS, "data")
+  X(COPY_ROWS, "data")                       \
+  X(POOL_MEAN, "output")                     \
+  X(LAYER_NORM, "norm")                      \
+  X(GELU, "act")
 
 enum class Op : std::uint16_t {
 #define ZRT_OP_ENUM(name, category) name,

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "kernels/common/operands.h"
 
 // The text of a row: "operand operand ... -> result result ... ; attribute attribute ...", where
@@ -12,7 +13,7 @@
 //                a dtype's name, such as f32
 //                W   any weight format
 //                A   f32, or the activation type that the weight wants
-//                KV  any type of the KV cache: f32, f16, q8_0
+//                KV  any type of a cell of the KV cache (base/kv_type.h); a row of some has more elements than said
 //   dims       joined by ",": a number, a variable, an attribute, or a product of them such as n_heads*head_dim
 //   result     one of
 //                name:types[dims]   a fresh buffer
@@ -68,7 +69,7 @@ constexpr Row kRows[] = {
     {Op::RESIDUAL_RMS_NORM, "residual:f32[n,d] x:f32[n,d] w:f32[d] -> y:f32[n,d] sum=residual ; eps:f32"},
     {Op::LM_HEAD, "x:A[n,d] !w:W[v,d] -> logits:f32[n,v]"},
     {Op::ARGMAX, "logits:f32[n,v] -> token:i32[n]"},
-    {Op::SAMPLE, "logits:f32[n,v] params:u32[n,16] history:i32[h] bias:u32[b,2] -> token:i32[n]"},
+    {Op::SAMPLE, "logits:f32[n,v] params:u32[n,18] history:i32[h] bias:u32[b,2] mask:u32[m] -> token:i32[n]"},
     {Op::KV_WRITE_BATCHED,
      "k:f32[n,nk] v:f32[n,nv] pos:i32[n] slot:i32[n] page_table:i32[s,m] !kv_k:KV[pages,16,nk] kv_v:KV[pages,16,nv] -> "
      "k_cache=kv_k v_cache=kv_v ; head_dim:u32"},
@@ -91,6 +92,9 @@ constexpr Row kRows[] = {
     {Op::MOE_LINEAR, "x:A[n,rows*d] !w:W[e,f,d] ids:i32[n,k] -> y:f32[n,k*f] ; rows:u32"},
     {Op::MOE_SUM, "y:f32[n,k*d] ids:i32[n,k] weights:f32[n,k] expert_scale?:f32[e] -> z:f32[n,d]"},
     {Op::COPY_ROWS, "from:i32[n] to:i32[n] rows:f32[s,w] -> next=rows"},
+    {Op::POOL_MEAN, "x:f32[n,d] pos:i32[n] slot:i32[n] sum:f32[s,d] -> y:f32[n,d] next=sum"},
+    {Op::LAYER_NORM, "x:f32[n,d] w:f32[d] b:f32[d] -> y~:f32[n,d] ; eps:f32"},
+    {Op::GELU, "x:f32[n,f] -> y~:f32[n,f]"},
 };
 static_assert(std::size(kRows) == kOpCount);
 
@@ -157,7 +161,7 @@ std::uint32_t parse_types(std::string_view text) {
     if (name == "A") {
       set |= bit(DType::kF32) | bit(DType::kQ8A32) | bit(DType::kQ8A256);
     } else if (name == "KV") {
-      set |= bit(DType::kF32) | bit(DType::kF16) | bit(DType::kQ8_0);
+      for (const KvType& type : kv_types()) set |= bit(type.k) | bit(type.v);
     } else if (name == "W") {
       for (unsigned i = 0; i < static_cast<unsigned>(DType::kCount); ++i)
         if (traits(static_cast<DType>(i)).is_weight) set |= 1u << i;
@@ -271,6 +275,16 @@ Result<Dim> evaluate(const OpRule& rule, const Node& node, const DimPattern& pat
   return Dim(static_cast<std::uint32_t>(product));
 }
 
+// What the heads of a row have beside their values, where it is one of a KV cache.
+std::uint32_t row_extra(const OpRule& rule, const Node& node, DType dtype, const Bindings& bindings) {
+  const KvCell* cell = find_kv_cell(dtype);
+  if (cell == nullptr || cell->head_extra == 0) return 0;
+  if (const auto i = attr_index(rule, "n_kv_heads"); i < rule.attrs.size()) return node.attrs[i] * cell->head_extra;
+  const Dim* width = bindings.find("nk");
+  const std::uint32_t head_dim = attr_u32(node, "head_dim");
+  return width != nullptr && width->is_const() && head_dim > 0 ? width->n / head_dim * cell->head_extra : 0;
+}
+
 Status match_operand(const Graph& graph, const OpRule& rule, const Node& node, const OperandRule& operand, BufferId id,
                      Bindings& bindings) {
   const auto where = [&] { return fmt::format("[ir] {} {}", to_string(node.op), operand.name); };
@@ -292,6 +306,8 @@ Status match_operand(const Graph& graph, const OpRule& rule, const Node& node, c
     const Dim actual = buffer.dims[i];
     auto wanted = evaluate(rule, node, operand.dims[i], actual, bindings);
     if (!wanted) return fail(StatusCode::kInvalidArgument, "{}: {}", where(), wanted.error().message);
+    if (wanted->is_const() && i + 1 == operand.dims.size())
+      wanted = Dim(wanted->n + row_extra(rule, node, buffer.dtype, bindings));
     if (*wanted != actual)
       return fail(StatusCode::kInvalidArgument, "{}: dimension {} of {} is {}, {} wanted ({})", where(), i, buffer.name,
                   show(actual), show(*wanted), rule.text);
@@ -314,6 +330,23 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
         return refuse(fmt::format("{} of type {} wants activations of type {}, {} given", rule.inputs[i].name,
                                   to_string(w), to_string(act_dtype(w)), to_string(x)));
     }
+  }
+  // Cells of keys and of values are those of one cache type, and serve the node's heads, since kernels read them head by
+  // head.
+  std::optional<DType> kv_k;
+  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
+    if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
+    const DType type = graph.buffer(node.inputs[i]).dtype;
+    if (kv_k && find_kv_type(*kv_k, type) == nullptr)
+      return refuse(fmt::format("kv_k has type {}, kv_v {}: no KV cache has both ({})", to_string(*kv_k),
+                                to_string(type), kv_type_names(", ")));
+    kv_k = type;
+    const auto attr = attr_index(
+        rule, rule.inputs[i].name == "kv_v" && attr_index(rule, "v_head_dim") < kMaxAttrs ? "v_head_dim" : "head_dim");
+    const KvCell& cell = *find_kv_cell(type);
+    if (attr < rule.attrs.size() && !cell.serves(node.attrs[attr]))
+      return refuse(fmt::format("a KV cache of type {} wants head_dim {}, {} given", to_string(type), cell.head_dims,
+                                node.attrs[attr]));
   }
   for (const auto* list : {&rule.inputs, &rule.outputs})
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -345,26 +378,6 @@ Status match_relations(const Graph& graph, const OpRule& rule, const Node& node,
     const auto n_heads = attr_u32(node, "n_heads");
     if (node.attrs[i] == 0 || n_heads % node.attrs[i] != 0)
       return refuse(fmt::format("n_kv_heads = {} does not divide n_heads = {}", node.attrs[i], n_heads));
-  }
-  // A kernel is made for one cache type.
-  std::optional<DType> kv_type;
-  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
-    if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
-    const DType kv = graph.buffer(node.inputs[i]).dtype;
-    if (kv_type && *kv_type != kv)
-      return refuse(
-          fmt::format("kv_k has type {}, kv_v {}: they must be the same", to_string(*kv_type), to_string(kv)));
-    kv_type = kv;
-  }
-  // A kernel reads the cache head by head, so a head must be whole blocks.
-  for (std::size_t i = 0; i < rule.inputs.size(); ++i) {
-    if (rule.inputs[i].name != "kv_k" && rule.inputs[i].name != "kv_v") continue;
-    const auto attr = attr_index(
-        rule, rule.inputs[i].name == "kv_v" && attr_index(rule, "v_head_dim") < kMaxAttrs ? "v_head_dim" : "head_dim");
-    const DType kv = graph.buffer(node.inputs[i]).dtype;
-    if (attr < rule.attrs.size() && node.attrs[attr] % traits(kv).block_elems != 0)
-      return refuse(fmt::format("a KV cache of type {} wants head_dim in multiples of {}, {} given", to_string(kv),
-                                traits(kv).block_elems, node.attrs[attr]));
   }
   if (node.op == Op::RMS_NORM_FUSED_QKV)
     for (const auto* name : {"nk", "nv"})

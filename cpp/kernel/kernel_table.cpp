@@ -2,6 +2,11 @@
 
 namespace zinc_rt::kernel {
 
+bool KernelTable::has(ir::Op op) const {
+  const auto first = entries_.lower_bound({op, DType{}});
+  return first != entries_.end() && first->first.first == op;
+}
+
 const KernelEntry* KernelTable::find(ir::Op op, DType key) const {
   const auto it = entries_.find({op, key});
   return it == entries_.end() ? nullptr : &it->second;

@@ -46,6 +46,7 @@ class KernelTable {
   // `key` is the type of the op's key operand (OpRule::key_input), kF32 for ops without one.
   void add(ir::Op op, DType key, KernelEntry entry) { entries_[{op, key}] = std::move(entry); }
   const KernelEntry* find(ir::Op op, DType key) const;
+  bool has(ir::Op op) const;  // of any type
   std::size_t size() const { return entries_.size(); }
 
  private:

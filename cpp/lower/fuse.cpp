@@ -230,12 +230,15 @@ class Fuser {
 struct Name {
   std::string_view text;
   bool FusionOptions::* flag;
+  ir::Op ops[2];  // that it makes
 };
-constexpr Name kNames[] = {{"qkv", &FusionOptions::qkv},
-                           {"gate_up", &FusionOptions::gate_up},
-                           {"rope_kv", &FusionOptions::rope_kv},
-                           {"moe", &FusionOptions::moe},
-                           {"residual", &FusionOptions::residual}};
+using ir::Op;
+constexpr Name kNames[] = {
+    {"qkv", &FusionOptions::qkv, {Op::RMS_NORM_FUSED_QKV, Op::RMS_NORM_FUSED_QKV}},
+    {"gate_up", &FusionOptions::gate_up, {Op::RMS_NORM_FUSED_MLP_GATE_UP, Op::RMS_NORM_FUSED_MLP_GATE_UP}},
+    {"rope_kv", &FusionOptions::rope_kv, {Op::RMS_NORM_FUSED_ROPE_KV_WRITE, Op::RMS_NORM_FUSED_ROPE_KV_WRITE}},
+    {"moe", &FusionOptions::moe, {Op::MOE_GATE_UP, Op::MOE_DOWN_ACC}},
+    {"residual", &FusionOptions::residual, {Op::RESIDUAL_RMS_NORM, Op::RESIDUAL_RMS_NORM}}};
 
 }  // namespace
 
@@ -260,6 +263,12 @@ std::string to_string(const FusionOptions& options) {
   for (const auto& name : kNames)
     if (options.*name.flag) text += (text.empty() ? "" : ",") + std::string(name.text);
   return text.empty() ? "0" : text;
+}
+
+FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& kernels) {
+  for (const auto& name : kNames)
+    for (const Op op : name.ops) options.*name.flag = options.*name.flag && kernels.has(op);
+  return options;
 }
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "kernel/kernel_table.h"
 
 namespace zinc_rt::lower {
 
@@ -21,6 +22,8 @@ struct FusionOptions {
 // "1" all, "0" none, or a list of qkv, gate_up, rope_kv, moe, residual. Errors: kInvalidArgument naming the word.
 Result<FusionOptions> parse_fusion(std::string_view text);
 std::string to_string(const FusionOptions& options);
+// Those of the options for which a tier has the kernels.
+FusionOptions with_kernels(FusionOptions options, const kernel::KernelTable& kernels);
 
 ir::Graph fuse(const ir::Graph& graph, const FusionOptions& options);
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/pooling.h"
 
 namespace zinc_rt {
 namespace {
@@ -64,6 +65,7 @@ constexpr CountRow kCounts[] = {
     {&ModelConfig::ssm_k_dim, ".ssm.state_size", 0, kMaxHeadDim, 0},
     {&ModelConfig::ssm_inner_dim, ".ssm.inner_size", 0, kMaxDim, 0},
     {&ModelConfig::per_layer_embedding_dim, ".embedding_length_per_layer_input", 0, kMaxDim, 0},
+    {&ModelConfig::pooling_type, ".pooling_type", 0, static_cast<std::uint32_t>(Pooling::kRank), 0},
 };
 
 struct NumberRow {
@@ -109,12 +111,14 @@ class ConfigReader {
     for (const NumberRow& row : kNumbers) {
       ZRT_TRY(config_.*row.field, number(row.key, row.min, row.max, row.absent));
     }
+    ZRT_TRY(config_.is_causal, metadata_.get_bool_or(full(".attention.causal"), true));
     ZRT_CHECK_OK(derive_layers());
     ZRT_CHECK_OK(derive_heads());
     ZRT_CHECK_OK(derive_rope());
     ZRT_CHECK_OK(derive_ffn());
     ZRT_CHECK_OK(derive_norm());
     ZRT_CHECK_OK(derive_vocab());
+    ZRT_CHECK_OK(derive_token_types());
     return std::move(config_);
   }
 
@@ -321,6 +325,22 @@ class ConfigReader {
       return fail(StatusCode::kCorrupt, "[config] {}: says {} tokens, tensor \"token_embd.weight\" has {} rows",
                   at(key), n_tokens, embedding->dims[1]);
     config_.vocab_size = static_cast<std::uint32_t>(n_tokens);
+    return {};
+  }
+
+  // The kinds of texts that an encoder tells apart: a tensor has a row for each, and a key may say how many.
+  Status derive_token_types() {
+    constexpr std::string_view kKey = "tokenizer.ggml.token_type_count";
+    const gguf::TensorInfo* types = find_tensor("token_types.weight");
+    const std::uint64_t there = types == nullptr ? 0 : types->dims[1];
+    if (there > kMaxVocab)
+      return fail(StatusCode::kCorrupt, "[config] tensor \"token_types.weight\" has {} rows, at most {} allowed", there,
+                  kMaxVocab);
+    ZRT_TRY(const std::int64_t said, metadata_.get_int_or(kKey, static_cast<std::int64_t>(there)));
+    if (said != static_cast<std::int64_t>(there))
+      return fail(StatusCode::kCorrupt, "[config] {}: says {} token types, tensor \"token_types.weight\" has {} rows",
+                  at(kKey), said, there);
+    config_.n_token_types = static_cast<std::uint32_t>(there);
     return {};
   }
 

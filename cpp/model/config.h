@@ -41,6 +41,7 @@ struct ModelConfig {
   std::uint32_t sliding_head_dim = 0;  // for these layers; head_dim where the file gives none
   std::uint32_t sliding_v_head_dim = 0;
   std::uint32_t n_shared_kv_layers = 0;  // how many of the last layers read an earlier layer's K and V
+  bool is_causal = true;                 // a token sees itself and those before it; false: all of its text
   double attention_scale = 0;            // 0: 1 / sqrt(head_dim)
   double attention_softcap = 0;          // 0: none
 
@@ -74,6 +75,10 @@ struct ModelConfig {
 
   // Embeddings that each layer adds.
   std::uint32_t per_layer_embedding_dim = 0;
+
+  // Encoders.
+  std::uint32_t n_token_types = 0;  // rows of token_types.weight; 0: there is none
+  std::uint32_t pooling_type = 0;   // how rows become embeddings: a number of base/pooling.h; 0: not at all
 
   // Norms and scales.
   double norm_eps = 0;

@@ -42,4 +42,15 @@ Status check_ranges(const Submission& submission) {
   return {};
 }
 
+Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
+                    std::size_t n_loaded) {
+  if (kernel == nullptr)
+    return fail(StatusCode::kInvalidArgument, "[{}] kernel {} is not loaded, {} are", tier, packet.kernel.id, n_loaded);
+  if (packet.push_bytes != kernel->push_bytes || packet.n_bindings != kernel->n_bindings)
+    return fail(StatusCode::kInvalidArgument,
+                "[{}] {} has {} bindings and {} bytes of push constants, its kernel wants {} and {}", tier,
+                to_string(packet.op), packet.n_bindings, packet.push_bytes, kernel->n_bindings, kernel->push_bytes);
+  return {};
+}
+
 }  // namespace zinc_rt::ring

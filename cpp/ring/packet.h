@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/heap.h"
 #include "ir/graph.h"
+#include "kernel/slots.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt::ring {
@@ -133,5 +135,9 @@ std::vector<bool> barriers(const PacketBatch& batch);
 
 // Checks that the numbers of a submission lie within its batch. Every tier asks this first. Errors: kInvalidArgument.
 Status check_ranges(const Submission& submission);
+// Checks that a packet's kernel, null where no kernel has its number, is one of the n_loaded and takes what the packet
+// has. `tier` begins messages. Errors: kInvalidArgument.
+Status check_kernel(std::string_view tier, const Packet& packet, const kernel::SlotKernel* kernel,
+                    std::size_t n_loaded);
 
 }  // namespace zinc_rt::ring

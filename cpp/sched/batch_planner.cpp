@@ -159,6 +159,12 @@ std::uint32_t Scheduler::chunk_end(const Request& r, std::uint32_t n) const {
   return end < last && aligned > r.n_done ? aligned : end;
 }
 
+// The same where a text is computed whole: all of it if it is as short as a chunk may be, or if the step is empty.
+std::uint32_t Scheduler::whole_end(const Request& r, std::uint32_t room, std::uint32_t allowed) const {
+  const std::uint32_t most = plan_.items.empty() ? room : allowed;
+  return r.n_left() <= most ? static_cast<std::uint32_t>(r.tokens.size()) : r.n_done;
+}
+
 void Scheduler::plan_prefills(Micros now) {
   prefilling_.clear();
   for (Request* r : slot_requests_) {
@@ -181,10 +187,11 @@ void Scheduler::plan_prefills(Micros now) {
     if (allowed == 0) continue;
     // Decoding slots may have taken its pages since it was admitted. It preempts others for pages only when nothing
     // else runs.
-    const std::uint32_t wanted = chunk_end(r, allowed);
+    const std::uint32_t wanted = options_.needs_whole_texts ? whole_end(r, room, allowed) : chunk_end(r, allowed);
     const bool is_last_hope = plan_.items.empty() && i + 1 == prefilling_.size();
     if (!grow(r, wanted, is_last_hope, now) && r.slot == kNone) continue;
     const std::uint32_t there = std::min(wanted, slots_[r.slot].page_count * mem::kPageTokens);
+    if (options_.needs_whole_texts && there < r.tokens.size()) continue;
     if (there > r.n_done) add_item(r, there - r.n_done, false);
   }
 }

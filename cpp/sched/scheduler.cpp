@@ -135,6 +135,13 @@ void Scheduler::set_backpressure(RequestId id, bool on) {
   if (!on) r->n_stalled = 0;
 }
 
+std::uint64_t Scheduler::backlog_tokens() const {
+  std::uint64_t n = 0;
+  for (const auto& r : requests_)
+    if (r) n += r->n_left();
+  return n;
+}
+
 void Scheduler::move(std::uint32_t slot, SlotState to) {
   if (const auto status = slots_.set_state(slot, to); !status) {
     log().error("{}", status.error().message);

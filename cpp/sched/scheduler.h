@@ -35,6 +35,8 @@ struct Options {
   std::uint32_t chunk_cap = 256;           // tokens that a step may compute; at least n_slots
   std::uint32_t prefill_cap = UINT32_MAX;  // prompt tokens of one request in a step
   std::uint32_t queue_cap = 1024;
+  // A text is computed in one step: chunk_cap is at least max_context, and nothing of it can be cached.
+  bool needs_whole_texts = false;
   bool prefix_cache = true;
   bool is_recurrent = false;  // slots have recurrent state besides pages; n_checkpoints copies of it can be kept
   std::uint32_t n_checkpoints = 0;
@@ -155,6 +157,8 @@ class Scheduler {
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
+  // Tokens of all requests that are not computed yet. It goes through all of them.
+  std::uint64_t backlog_tokens() const;
   const Request* find(RequestId id) const;
   const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
   const SlotTable& slots() const { return slots_; }
@@ -224,6 +228,7 @@ class Scheduler {
   double prompt_budget(Qos decoding, std::uint32_t n_decode, double alone_us) const;
   void note_prompts(double step_us, double expected_us);
   std::uint32_t chunk_end(const Request& request, std::uint32_t n) const;
+  std::uint32_t whole_end(const Request& request, std::uint32_t room, std::uint32_t allowed) const;
   void add_item(Request& request, std::uint32_t n, bool is_decode);
   void save_state(Request& request, std::uint32_t at);
   bool is_throttled(const Request& request, Micros now);

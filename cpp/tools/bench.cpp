@@ -15,6 +15,10 @@ namespace zinc_rt::tools {
 namespace {
 
 Result<int> bench(BenchOptions& o) {
+  if (!o.kv_quality.empty()) {
+    ZRT_CHECK_OK(bench_kv_quality(o));
+    return kDone;
+  }
   ZRT_TRY(const auto result, measure_engine(o));
   std::optional<Roofline> roofline;
   if (o.roofline) {
@@ -75,6 +79,11 @@ void add_bench(CLI::App& app, int& exit) {
       ->check(CLI::IsMember({"prefill", "decode", "batch", "context"}));
   command.add_flag("--roofline", o->roofline,
                    "set beside it the rates at which this machine reads memory and multiplies bytes");
+  command
+      .add_option("--kv-quality", o->kv_quality,
+                  "instead: perplexity of built-in prose with these types of the KV cache, and how far the logits are "
+                  "from an f32 cache's")
+      ->delimiter(',');
   command.add_option("--seed", o->seed, "of the token ids")->capture_default_str();
   command.add_option("--json", o->json_path, "a file to write");
   command.add_option("--markdown", o->markdown_path, "a file to write");

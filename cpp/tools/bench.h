@@ -20,7 +20,8 @@ struct BenchOptions {
   std::uint32_t depth = kShortPrompt;  // tokens that the streams of `batch` hold when they begin to decode
   std::vector<std::uint32_t> batch{1, 2, 4, 8, 16}, context{128, 1024, 4096, 8192};
   std::uint64_t seed = 1;
-  std::string only;  // prefill, decode, batch or context; empty: all
+  std::string only;                     // prefill, decode, batch or context; empty: all
+  std::vector<std::string> kv_quality;  // types of the KV cache whose quality is measured instead
   std::string json_path, markdown_path;
   bool roofline = false;
 };
@@ -93,6 +94,11 @@ struct Roofline {
   std::vector<RooflineRow> rows;
 };
 Result<Roofline> measure_roofline(const BenchResult& result);
+
+// Prints, and writes where paths are given, the perplexity of kProse (prose.txt) with each of o.kv_quality, and how far
+// its logits are from those with an f32 cache.
+extern const char kProse[];
+Status bench_kv_quality(const BenchOptions& o);
 
 nlohmann::ordered_json bench_json(const BenchResult& result, const std::optional<Roofline>& roofline);
 std::string bench_text(const BenchResult& result, const std::optional<Roofline>& roofline);

@@ -30,7 +30,7 @@ struct Group {
 
 const std::vector<Group>& groups() {
   static const std::vector<Group> all{
-      {"Use a model", {add_run, add_chat, add_serve, add_key}},
+      {"Use a model", {add_run, add_chat, add_run_batch, add_serve, add_key}},
       {"Models by name", {add_models, add_pull, add_alias, add_rm}},
       {"Look at a model", {add_info, add_plan, add_ir, add_tokenize, add_convert}},
       {"Compare and measure", {add_validate, add_bench, add_trace, add_sched_test}},

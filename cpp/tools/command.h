@@ -82,6 +82,7 @@ void add_sched_test(CLI::App& app, int& exit);
 void add_trace(CLI::App& app, int& exit);
 void add_bench(CLI::App& app, int& exit);
 void add_bench_serve(CLI::App& bench, int& exit);
+void add_run_batch(CLI::App& app, int& exit);
 void add_serve(CLI::App& app, int& exit);
 void add_key(CLI::App& app, int& exit);
 void add_completion(CLI::App& app, int& exit);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "hub/store.h"
 #include "tools/command.h"
 
@@ -42,7 +43,7 @@ Result<std::string> model_path(const std::string& path_or_name) {
 void add_model_options(CLI::App& app, ModelOptions& options, const std::string& names) {
   auto& e = options.engine;
   const char* group = "Memory and speed";
-  const auto add = [&]<class T>(const char* name, T EngineOptions::* field, const char* help,
+  const auto add = [&]<class T>(const char* name, T EngineOptions::* field, const std::string& help,
                                 const char* fallback = nullptr) {
     auto* option = app.add_option(name, e.*field, help)->group(group)->capture_default_str();
     if (fallback != nullptr) option->default_str(fallback);  // of an empty option
@@ -54,13 +55,18 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
                  "a GGUF file (of a split model, the first), an MLC folder, or a name of `zinc-rt models`")
       ->required();
   add("--tier", &EngineOptions::tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)", "auto");
+  add("--backend", &EngineOptions::backend, "zinc_rt, or vulkan: a peer for GPUs that have no tier", "zinc_rt");
   add("-t,--threads", &EngineOptions::threads, "threads of T-CPU and for logprobs; 0: what the process may use");
   add("-c,--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
   add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
   add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
-  add("--kv-dtype", &EngineOptions::kv_dtype, "f16, f32 or q8_0", "f16");
+  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "f16");
+  add("--pooling", &EngineOptions::pooling, "mean, last, cls (of encoders): the model embeds texts; none: it generates",
+      "the file's");
   add("--arithmetic", &EngineOptions::arithmetic, "exact: the same bits everywhere; fast: where a tier has it",
       "exact");
+  add("--tools", &EngineOptions::tools,
+      "hermes: show tools to a model whose template shows none, by a text in the system message", "the template's way");
   app.add_flag("--progress", options.progress, "show progress even where stderr is no terminal")->group(group);
   group = "For those who measure and compare";
   add("--kernels", &EngineOptions::cpu_kernels, "kernel set of T-CPU: auto, or one that runs here; same bits", "auto");

@@ -27,6 +27,7 @@ struct RunOptions {
   std::set<std::string> given;  // settings of sampling
   std::string prompt, chat, system, file;
   bool is_chat = false, json = false;
+  std::string json_schema, grammar, regex;  // the first two: paths
 };
 
 void print_json(const Completion& c) {
@@ -78,7 +79,20 @@ Result<bool> read_prompt(RunOptions& o, bool has_prompt) {
   return true;
 }
 
+// The format of the answer, of the file that an option names.
+Status read_format(RunOptions& o) {
+  using Kind = OutputFormat::Kind;
+  for (const auto& [path, kind] : {std::pair(&o.json_schema, Kind::kJsonSchema), std::pair(&o.grammar, Kind::kGbnf)})
+    if (!path->empty()) {
+      ZRT_TRY(o.request.output_format.text, read_text(*path));
+      o.request.output_format.kind = kind;
+    }
+  if (!o.regex.empty()) o.request.output_format = {Kind::kRegex, o.regex, {}};
+  return {};
+}
+
 Result<int> run(RunOptions& o) {
+  ZRT_CHECK_OK(read_format(o));
   auto engine = open_engine(o.model);
   if (!engine) return std::unexpected(engine.error());
   auto tenant = engine->tenant("cli");
@@ -135,6 +149,12 @@ void add_run(CLI::App& app, int& exit) {
   add_sampling_options(command, r, o->given);
   command.add_option("--stop", r.stop, "end before this text; may be given several times")->allow_extra_args(false);
   command.add_flag("--ignore-eos", r.ignore_eos, "go on past the model's end tokens");
+  auto* schema = command.add_option("--json-schema", o->json_schema, "bind the answer to the JSON schema in a file");
+  auto* grammar = command.add_option("--grammar", o->grammar, "bind the answer to the grammar (GBNF) in a file");
+  command.add_option("--regex", o->regex, "bind the answer to a regular expression")
+      ->excludes(schema)
+      ->excludes(grammar);
+  grammar->excludes(schema);
   command.add_flag("--json", o->json, "print one JSON object at the end");
   command.callback([o, &exit, &command] {
     o->is_chat = command.count("--chat") > 0;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <thread>
@@ -28,7 +29,9 @@ namespace {
 struct ServeOptions {
   ModelOptions model;
   std::string id, config, host, api_key, admin_key, state, tls_cert, tls_key;
-  std::vector<std::string> cors_origins, model_dirs;
+  std::vector<std::string> cors_origins, model_dirs, served_names;
+  std::string metrics_listen;
+  std::optional<double> shutdown_delay_s;
   int port = -1;
   std::string access_log, log_format;
   bool example = false, allow_anonymous = false, tolerant = false, on_demand = false;
@@ -64,11 +67,6 @@ Status override_models(const ServeOptions& o, std::vector<server::ModelSpec>& mo
   return {};
 }
 
-// A server's queue is longer than an engine's, unless its length is given.
-void widen_queue(EngineOptions& options) {
-  if (options.queue_cap == EngineOptions().queue_cap) options.queue_cap = server::kQueueCap;
-}
-
 // The file, then the command line over it.
 Result<server::Config> configuration(const ServeOptions& o) {
   server::Config config;
@@ -97,11 +95,20 @@ Result<server::Config> configuration(const ServeOptions& o) {
     ZRT_TRY(const auto path, model_path(o.model.model));
     // A name of the models folder is what clients call it, too.
     const auto id = !o.id.empty() || path == o.model.model ? o.id : o.model.model;
-    server::ModelSpec spec{path, id, o.model.engine};
+    server::ModelSpec spec{path, id, o.served_names, o.model.engine};
     config.models.insert(config.models.begin(), std::move(spec));
   } else if (const auto done = override_models(o, config.models); !done) {
     return std::unexpected(done.error());
   }
+  if (!o.served_names.empty() && o.model.model.empty())
+    return fail(StatusCode::kInvalidArgument,
+                "[serve] --served-name {} is given without a MODEL: write served_names into the [[models]]",
+                o.served_names.front());
+  if (!std::ranges::all_of(o.served_names, server::is_good_model_id))
+    return fail(StatusCode::kInvalidArgument,
+                "[serve] --served-name: 1 to 256 bytes without control characters wanted");
+  if (!o.metrics_listen.empty()) config.options.metrics_listen = o.metrics_listen;
+  if (o.shutdown_delay_s) config.shutdown_delay_s = *o.shutdown_delay_s;
   const bool is_on_demand = o.on_demand || config.is_on_demand.value_or(config.models.empty());
   if (config.models.empty() && !is_on_demand)
     return fail(StatusCode::kInvalidArgument,
@@ -115,14 +122,14 @@ Result<server::Config> configuration(const ServeOptions& o) {
     if (o.keep_alive_s) on_demand.keep_alive_s = *o.keep_alive_s;
     if (o.max_loaded) on_demand.max_loaded = *o.max_loaded;
     on_demand.engine = o.model.engine;
-    widen_queue(on_demand.engine);
+    server::widen_queue(on_demand.engine);
     config.options.on_demand = std::move(on_demand);
   }
   for (const auto& model : config.models)
     if (!server::is_good_model_id(served_id(model)))
       return fail(StatusCode::kInvalidArgument,
                   "[serve] the name of a model has 1 to 256 bytes without control characters: give it one by --id");
-  for (auto& model : config.models) widen_queue(model.options);
+  for (auto& model : config.models) server::widen_queue(model.options);
   const auto key = !o.api_key.empty() ? o.api_key : options::get("ZINC_RT_API_KEY");
   const auto admin_key = !o.admin_key.empty() ? o.admin_key : options::get("ZINC_RT_ADMIN_KEY");
   if (!key.empty()) {
@@ -217,6 +224,7 @@ Result<int> serve(ServeOptions& o) {
              (*server)->port(), what_is_served(*config, *engine),
              config->options.state_path.empty() ? "in memory" : config->options.state_path,
              (*server)->has_keys() ? "API keys wanted" : "no API keys");
+  if (const auto port = (*server)->metrics_port(); port != 0) fmt::print("probes, /metrics and /load: port {}\n", port);
   std::fflush(stdout);
   constexpr timespec kLook{0, 200'000'000};
   for (;;) {
@@ -225,6 +233,13 @@ Result<int> serve(ServeOptions& o) {
       return std::unexpected(Error{StatusCode::kInternal, "[serve] the device fails every step", 0});
     if (signal == SIGHUP) reload(**server, o);
     if (signal != SIGTERM && signal != SIGINT) continue;
+    if (config->shutdown_delay_s > 0) {
+      (*server)->leave();
+      fmt::print(stderr, "zinc-rt: requests are taken for {} s more, and /readyz says no\n", config->shutdown_delay_s);
+      const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(config->shutdown_delay_s);
+      while (std::chrono::steady_clock::now() < until)
+        if (const int again = sigtimedwait(&signals, nullptr, &kLook); again == SIGTERM || again == SIGINT) break;
+    }
     // Whoever pressed Ctrl-C sees why nothing ends yet, whatever the log's level.
     fmt::print(stderr, "zinc-rt: draining: answers under way may end, for at most {} s; a second signal ends at once\n",
                config->drain_timeout_s);
@@ -278,6 +293,8 @@ void add_serve(CLI::App& app, int& exit) {
   add_model_options(command, o->model);
   command.get_option("model")->required(false);
   command.add_option("--id", o->id, "the model's name for clients; else the file's");
+  command.add_option("--served-name", o->served_names, "another name of MODEL for clients; may be repeated")
+      ->allow_extra_args(false);
   command
       .add_option("--config", o->config,
                   "a TOML file; what is given beside it goes before it: without MODEL, for each of its [[models]]")
@@ -293,6 +310,12 @@ void add_serve(CLI::App& app, int& exit) {
   command.add_flag("--allow-anonymous", o->allow_anonymous,
                    "without any key, listen on a --host that other machines reach: everyone there is an admin");
   command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
+  command.add_option("--metrics-listen", o->metrics_listen,
+                     "another address, as 0.0.0.0:9090, for probes, /metrics and /load without a key");
+  command
+      .add_option("--shutdown-delay", o->shutdown_delay_s,
+                  "seconds for which SIGTERM still lets requests in, while /readyz says 503; 0 unless given")
+      ->check(CLI::Range(0.0, 86400.0));
   command.add_option("--tls-cert", o->tls_cert, "PEM file of the certificate chain");
   command.add_option("--tls-key", o->tls_key, "PEM file of its key");
   command

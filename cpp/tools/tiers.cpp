@@ -28,7 +28,7 @@ int print_env(bool json) {
 }
 
 int print_tiers(bool json) {
-  const auto choice = pick_tier(options::get("ZINC_RT_TIER"));
+  const auto choice = pick_tier(options::get("ZINC_RT_TIER"), options::get("ZINC_RT_BACKEND"));
   auto list = nlohmann::ordered_json::array(), executors = nlohmann::ordered_json::array();
   for (const auto& [executor, tier] : executor_tiers()) {
     const auto reason = tier.unavailable_reason();

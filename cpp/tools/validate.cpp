@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/kv_type.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -47,12 +48,15 @@ void add_validate(CLI::App& app, int& exit) {
   auto o = std::make_shared<ValidateCommand>();
   auto& command = *app.add_subcommand("validate", "compare two runs of a prompt, layer by layer and in the logits");
   command.footer(
-      "Example: zinc-rt validate model.gguf --prompt \"Hello\" --tiers t_cpu+threads=1,t_cpu+chunk_cap=1 --layers all\n"
+      std::string("Example: zinc-rt validate model.gguf --prompt \"Hello\" --tiers t_cpu+threads=1,t_cpu+chunk_cap=1 "
+                  "--layers all\n") +
       "ends with EQUAL: neither threads nor chunks change a bit. t_cpu,t_cpu+activations=f32 shows what int8\n"
       "activations change.\n"
       "A side is a tier and options that differ from the defaults: t_cpu+kv_dtype=f32+chunk_cap=7. Options:\n"
-      "  activations=int8|f32  arithmetic=exact|fast  chunk_cap=N  fusion=1|0|qkv/gate_up  kv_dtype=f16|f32|q8_0\n"
-      "  mmap=0|1  repack=0|1  threads=N\n"
+      "  activations=int8|f32  arithmetic=exact|fast  chunk_cap=N  fusion=1|0|qkv/gate_up  mmap=0|1\n"
+      "  repack=0|1  threads=N  kv_dtype=" +
+      kv_type_names("|") +
+      "\n"
       "Arrays for --against, stored with numpy.savez (float16/32/64, int32/64):\n"
       "  logits [rows, vocab] or [vocab]   prompt [n]: token ids, instead of --prompt and --ids\n"
       "  pos [rows]: token positions of the rows; absent: all, or the last for one row\n"

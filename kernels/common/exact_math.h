@@ -136,6 +136,41 @@ ZRT_HD float gelu_tanh(float x) {
   return x > 12.0f ? x : (x < -14.0f ? -0.0f : y);
 }
 
+// x Phi(x), Phi the normal distribution. Phi(-a) = e^(-a^2 / 2) P(u) for a >= 0, with u = 1 / (1 + 0.4 a) and P a
+// polynomial without a constant, fitted to 2^-25. Since e^-v multiplies an error of v by its size, a^2 / 2 is carried in
+// two floats; so are u and the last steps of P, whose roundings would add up.
+struct FloatPair {
+  float high, low;
+};
+// p u + c
+ZRT_HD FloatPair horner_step(FloatPair p, FloatPair u, float c) {
+  const float m = p.high * u.high, m_lo = ZRT_FMA(p.high, u.high, -m) + ZRT_FMA(p.high, u.low, p.low * u.high);
+  const float sum = m + c, back = sum - m;
+  return FloatPair{sum, ((m - (sum - back)) + (c - back)) + m_lo};
+}
+ZRT_HD float gelu(float x) {
+  const float size = x < 0 ? -x : x, a = size < 15.0f ? size : 15.0f;
+  const float d = ZRT_FMA(a, 0.4f, 1.0f), d_lo = ZRT_FMA(a, 0.4f, -(d - 1.0f)), r = rcp_of_positive(d);
+  const FloatPair u{r, r * ZRT_FMA(-r, d_lo, ZRT_FMA(-r, d, 1.0f))};
+  float first = 0.0329349227f;
+  first = ZRT_FMA(first, r, -0.180550367f);
+  first = ZRT_FMA(first, r, 0.390616f);
+  first = ZRT_FMA(first, r, -0.38439244f);
+  first = ZRT_FMA(first, r, 0.127430364f);
+  first = ZRT_FMA(first, r, -0.0307039134f);
+  first = ZRT_FMA(first, r, 0.0925217718f);
+  FloatPair p = horner_step(FloatPair{first, 0.0f}, u, 0.132918686f);
+  p = horner_step(p, u, 0.159650043f);
+  p = horner_step(p, u, 0.159574941f);
+  p = horner_step(p, u, 0.0f);
+  const float half = -0.5f * a, v = half * a, v_lo = ZRT_FMA(half, a, -v);
+  const ExpParts e = exp_parts(v);
+  const float e_lo = ZRT_FMA(e.p, v_lo, e.lo), q = e.p * p.high;
+  const float q_lo = ZRT_FMA(e.p, p.high, -q) + ZRT_FMA(e.p, p.low, e_lo * p.high);
+  const float y = x < 0 ? scale2(ZRT_FMA(x, q, x * q_lo), e.n) : ZRT_FMA(-x, scale2(q + q_lo, e.n), x);
+  return x != x ? x : (x > 15.0f ? x : (x < -15.0f ? -0.0f : y));
+}
+
 ZRT_HD float tanh(float x) {
   const float a = x < 0 ? -x : x;
   if (a < 0.625f) {

@@ -49,7 +49,7 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(RESIDUAL_RMS_NORM, ResidualRmsNorm, residual, x, w, y, sum)                                                   \
   X(LM_HEAD, LmHead, x, w, logits)                                                                                \
   X(ARGMAX, Argmax, logits, token)                                                                                \
-  X(SAMPLE, Sample, logits, params, history, bias, token)                                                         \
+  X(SAMPLE, Sample, logits, params, history, bias, mask, token)                                                   \
   X(KV_WRITE_BATCHED, KvWriteBatched, k, v, pos, slot, page_table, kv_k, kv_v, k_cache, v_cache)                  \
   X(MATMUL_WMMA_F16, MatmulWmmaF16, a, b, c)                                                                      \
   X(MATMUL_WMMA_Q4K, MatmulWmmaQ4K, a, b, c)                                                                      \
@@ -68,7 +68,10 @@ constexpr bool is_same_place(unsigned a, unsigned b) {
   X(SLICE, Slice, x, y)                                                                                           \
   X(MOE_LINEAR, MoeLinear, x, w, ids, y)                                                                          \
   X(MOE_SUM, MoeSum, y, ids, weights, expert_scale, z)                                                            \
-  X(COPY_ROWS, CopyRows, from, to, rows, next)
+  X(COPY_ROWS, CopyRows, from, to, rows, next)                                                                    \
+  X(POOL_MEAN, PoolMean, x, pos, slot, sum, y, next)                                                              \
+  X(LAYER_NORM, LayerNorm, x, w, b, y)                                                                            \
+  X(GELU, Gelu, x, y)
 
 namespace zinc_rt::operand {
 

@@ -22,8 +22,15 @@ struct SampleParams {
   float typical_p;           // 1: off
   uint32_t bias_begin;       // of this row's entries (token id, bits of a float) in request.bias
   uint32_t n_bias;           // 0: none
+  uint32_t mask_begin;       // of this row's words in request.mask: bit t % 32 of word t / 32 allows token t
+  uint32_t n_mask_words;     // 0: all tokens are allowed; else those past the last word are not
 };
-static_assert(sizeof(SampleParams) == 64, "16 words a row");
+constexpr uint32_t kSampleParamWords = 18;
+static_assert(sizeof(SampleParams) == 4 * kSampleParamWords, "words only");
+
+inline constexpr uint32_t mask_words_of(uint32_t vocab_size) {
+  return vocab_size / 32 + (vocab_size % 32 != 0 ? 1 : 0);
+}
 
 // In place of a token where the largest of a row's candidates is no finite number: a model whose weights are broken, or
 // a request that forbids every token.

@@ -69,6 +69,9 @@ inline std::uint64_t bf16_row_bytes(std::uint32_t k) {
 void rms_norm_row(const float* x, const float* w, float* y, std::uint32_t d, std::uint32_t group, float eps,
                   const KernelSet* set = nullptr);
 
+// quantize.cpp: n floats to int8 with one scale, which is returned.
+float quantize_block(const float* x, std::int8_t* q, int n);
+
 // quantize.cpp: k floats to blocks of the activation type.
 void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set = nullptr);
 
@@ -81,14 +84,15 @@ void rope_row(const float* x, const float* table_row, float* y, std::uint32_t d,
 void glu_row(std::uint32_t act, const float* gate, const float* up, float* y, std::uint32_t n,
              const KernelSet* set = nullptr);
 
-// kv_write_batched.cpp: one token's K or V row into its cell of a page.
-void kv_store_row(const float* row, void* cell, std::uint32_t n, DType kv);
-// The cell of a token: page_table gives the page, a page holds 16 cells of cell_bytes.
-inline std::byte* kv_cell(void* cache, const std::int32_t* pages, std::uint32_t pos, std::uint64_t page_pitch,
-                          std::uint64_t cell_bytes) {
-  return static_cast<std::byte*>(cache) + static_cast<std::uint64_t>(pages[pos / 16]) * page_pitch +
-         pos % 16 * cell_bytes;
-}
+// kv_write_batched.cpp: one token's row of K or of V into the cache, at a position of the slot that has these pages.
+struct KvSide {
+  void* cache;
+  DType type;
+  std::uint64_t pitch;  // bytes between pages
+  std::uint32_t n_heads, head_dim;
+  bool is_key;
+};
+void kv_store(const float* row, const KvSide& side, const std::int32_t* pages, std::uint32_t pos);
 
 // linear.cpp: rows [begin, end) of W [rows, k] times n rows of x, each x_pitch bytes after the one before it. x_dtype
 // is the activation type of w_dtype, or f32, or bf16 where the set's rounds_x says so. scratch holds k floats; bias may
@@ -164,7 +168,7 @@ struct AttendTile {
   const float* q;  // [n, n_heads * head_dim]
   const void* kv_k;
   const void* kv_v;
-  DType kv;
+  DType k_type, v_type;
   std::uint64_t k_pitch, v_pitch;  // bytes between pages
   const std::int32_t* pos;         // [n]
   const std::int32_t* slot;        // [n]

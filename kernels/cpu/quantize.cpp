@@ -15,6 +15,7 @@
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
+#include "kernels/cpu/quant/largest.h"
 
 namespace zinc_rt::cpu {
 namespace {
@@ -22,21 +23,15 @@ namespace {
 using Operand = operand::Quantize;
 constexpr NameList kSymbols{"dim:k", "dtype:y"};
 
-ZRT_MULTIVERSION float quantize_block(const float* x, std::int8_t* q, int n) {
-  float amax = 0.0f;
-  float finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
-  for (int i = 0; i < n; ++i) {
-    const float a = std::fabs(x[i]);
-    amax = a > amax ? a : amax;
-    finite = finite + x[i] * 0.0f;
-  }
-  const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && finite == 0.0f;
+ZRT_MULTIVERSION float quantize_any_block(const float* x, std::int8_t* q, int n) {
+  const auto [amax, is_finite] = largest_of(x, static_cast<std::uint32_t>(n));
+  const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && is_finite;
   const float inverse = usable ? exact::div(127.0f, amax) : 0.0f;
   for (int i = 0; i < n; ++i) {
     const float shifted = (usable ? x[i] * inverse : 0.0f) + exact::kRound;
     q[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::int32_t, shifted));
   }
-  if (finite != 0.0f || amax > 0x1p120f) return NAN;
+  if (!is_finite || amax > 0x1p120f) return NAN;
   return usable ? exact::div(amax, 127.0f) : 0.0f;
 }
 
@@ -49,6 +44,10 @@ void run(const CpuArgs& args) {
 }
 
 }  // namespace
+
+float quantize_block(const float* x, std::int8_t* q, int n) {
+  return quantize_any_block(x, q, n);
+}
 
 void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const KernelSet* set) {
   if (set != nullptr && set->rows != nullptr) return set->rows->quantize(x, y, k, act);

@@ -13,14 +13,14 @@ namespace zinc_rt::cpu {
 namespace {
 
 using Operand = operand::RmsNormFusedRopeKvWrite;
-constexpr NameList kSymbols{"dim:nq", "dim:nk", "dim:nv", "dim:m", "dim:p", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
+constexpr NameList kSymbols{"dim:nq",     "dim:nk",     "dim:nv",     "dim:m",     "dim:p",
+                            "dtype:kv_k", "dtype:kv_v", "pitch:kv_k", "pitch:kv_v"};
 
 void run(const CpuArgs& args) {
   const auto& c = args.constants<push::RmsNormFusedRopeKvWrite>();
   const std::uint32_t nq = args.dim(kSymbols["dim:nq"]), nk = args.dim(kSymbols["dim:nk"]),
                       nv = args.dim(kSymbols["dim:nv"]), pages_per_slot = args.dim(kSymbols["dim:m"]),
                       rows = args.dim(kSymbols["dim:p"]), t = args.wg[0];
-  const auto kv = static_cast<DType>(args.symbols[kSymbols["dtype:kv_k"]]);
   const auto pos = static_cast<std::uint32_t>(args.buffer<const std::int32_t>(Operand::pos)[t]);
   auto* k = reinterpret_cast<float*>(args.lds);
   float* q_out = args.buffer<float>(Operand::q_out) + std::uint64_t{t} * nq;
@@ -39,13 +39,15 @@ void run(const CpuArgs& args) {
                   args.buffer<const float>(Operand::k_norm), k, nk);
   const auto* pages = args.buffer<const std::int32_t>(Operand::page_table) +
                       static_cast<std::uint64_t>(args.buffer<const std::int32_t>(Operand::slot)[t]) * pages_per_slot;
-  kv_store_row(
-      k, kv_cell(args.buffers[Operand::kv_k], pages, pos, args.symbols[kSymbols["pitch:kv_k"]], row_bytes(kv, nk)), nk,
-      kv);
-  kv_store_row(
-      args.buffer<const float>(Operand::v) + std::uint64_t{t} * nv,
-      kv_cell(args.buffers[Operand::kv_v], pages, pos, args.symbols[kSymbols["pitch:kv_v"]], row_bytes(kv, nv)), nv,
-      kv);
+  const std::uint32_t n_heads = nk / c.head_dim;
+  kv_store(k,
+           {args.buffers[Operand::kv_k], static_cast<DType>(args.symbols[kSymbols["dtype:kv_k"]]),
+            args.symbols[kSymbols["pitch:kv_k"]], n_heads, c.head_dim, true},
+           pages, pos);
+  kv_store(args.buffer<const float>(Operand::v) + std::uint64_t{t} * nv,
+           {args.buffers[Operand::kv_v], static_cast<DType>(args.symbols[kSymbols["dtype:kv_v"]]),
+            args.symbols[kSymbols["pitch:kv_v"]], n_heads, nv / n_heads, false},
+           pages, pos);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // SAMPLE: draws one token for each row of logits.
-// Shapes: logits [n, v]; params [n, 16 words], a SampleParams for each row; history [h], the tokens of all rows so far;
-//   bias [b, 2], pairs (token id, float) of all rows; token [n].
+// Shapes: logits [n, v]; params [n, 18 words], a SampleParams for each row; history [h], the tokens of all rows so far;
+//   bias [b, 2], pairs (token id, float) of all rows; mask [m], the words of all rows; token [n].
 //
 // The steps for a row, where l is its logits and i counts candidates from 0:
+//   0 Mask, where the row has one: the logits of tokens that it does not allow become minus infinity.
 //   1 Bias: each entry is added to its token's logit, in the order of the entries. Minus infinity forbids a token.
 //   2 Penalties, once for each token that the history holds.
 //     Repetition, for tokens of the prompt and generated ones: a positive logit is multiplied by 1/p, any other by p.
@@ -45,6 +46,15 @@ struct Candidate {
   float logit;
   std::uint32_t id;
 };
+
+void apply_mask(const SampleParams& p, const std::uint32_t* words, float* logits, std::uint32_t v) {
+  for (std::uint32_t w = 0; 32 * w < v; ++w) {
+    const std::uint32_t bits = w < p.n_mask_words ? words[w] : 0, end = std::min(v, 32 * w + 32);
+    if (bits == ~0u) continue;
+    for (std::uint32_t id = 32 * w; id < end; ++id)
+      if ((bits >> id % 32 & 1) == 0) logits[id] = -INFINITY;
+  }
+}
 
 void add_bias(const SampleParams& p, const std::uint32_t* entries, float* logits, std::uint32_t v) {
   for (std::uint32_t i = 0; i < p.n_bias; ++i) {
@@ -188,7 +198,7 @@ void run(const CpuArgs& args) {
   auto* out = args.buffer<std::int32_t>(Operand::token) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
-  if (is_greedy && !has_penalties && p.n_bias == 0) {
+  if (is_greedy && !has_penalties && p.n_bias == 0 && p.n_mask_words == 0) {
     *out = largest(logits, v);
     return;
   }
@@ -197,6 +207,7 @@ void run(const CpuArgs& args) {
   auto* work = reinterpret_cast<float*>(spare + v);
   auto* counts = reinterpret_cast<std::uint32_t*>(work + v);
   std::copy_n(logits, v, work);
+  if (p.n_mask_words > 0) apply_mask(p, args.buffer<const std::uint32_t>(Operand::mask) + p.mask_begin, work, v);
   if (p.n_bias > 0)
     add_bias(p, args.buffer<const std::uint32_t>(Operand::bias) + std::size_t{2} * p.bias_begin, work, v);
   if (has_penalties) penalize(p, args.buffer<const std::int32_t>(Operand::history) + p.history_begin, counts, work, v);

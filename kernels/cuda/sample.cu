@@ -442,7 +442,7 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   int32_t* out = args.buffer<int32_t>(binding::Sample::token) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
-  if (is_greedy && !has_penalties && p.n_bias == 0) {
+  if (is_greedy && !has_penalties && p.n_bias == 0 && p.n_mask_words == 0) {
     if (tid >= 32) return;
     const uint32_t* part = scratch_of(args, r, v) + 2 * tid;
     Best best{__uint_as_float(part[0]), part[1]};
@@ -455,8 +455,12 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   }
   uint32_t *keys = scratch_of(args, r, v), *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
   auto *work = reinterpret_cast<float*>(more_ids + v), *distance = work + v;
-  if (has_penalties || p.n_bias > 0) {
-    for (uint32_t i = tid; i < v; i += kThreads) work[i] = logits[i];
+  if (has_penalties || p.n_bias > 0 || p.n_mask_words > 0) {
+    const uint32_t* words = args.buffer<const uint32_t>(binding::Sample::mask) + p.mask_begin;
+    const auto is_allowed = [&](uint32_t id) {
+      return p.n_mask_words == 0 || (id / 32 < p.n_mask_words && (words[id / 32] >> id % 32 & 1) != 0);
+    };
+    for (uint32_t i = tid; i < v; i += kThreads) work[i] = is_allowed(i) ? logits[i] : __uint_as_float(0xFF800000u);
     logits = work;
     __syncthreads();
   }

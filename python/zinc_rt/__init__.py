@@ -12,7 +12,7 @@ from .client import AsyncClient
 from .ledger import TenantLedger
 from .quota import TenantQuota
 from .report import Difference, ValidateReport
-from .results import Completion, StreamEvent, Timings, TokenLogprob, Usage
+from .results import Completion, OutputPiece, StreamEvent, Timings, TokenLogprob, ToolCall, Usage
 from .timeline import Timeline
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Conversation",
     "Difference",
     "Engine",
+    "OutputPiece",
     "RequestHandle",
     "Session",
     "Stream",
@@ -33,6 +34,7 @@ __all__ = [
     "Timings",
     "TokenLogprob",
     "Tokenizer",
+    "ToolCall",
     "Usage",
     "ValidateReport",
     "__version__",

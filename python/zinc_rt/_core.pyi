@@ -91,6 +91,13 @@ class _Parameters(TypedDict, total=False):
     stop_token_ids: Sequence[TokenId]  # ()
     ignore_eos: bool  # False
     skip_special_tokens: bool  # True
+    parse_output: bool | None  # None: where tools are given
+    max_tool_calls: UInt32  # 0
+    tool_choice: str | None  # None: as the model likes; "required", or a tool's name
+    response_format: dict[str, Any] | None  # None; as in OpenAI's API: json_object, or json_schema
+    regex: str | None  # None
+    choice: Sequence[str] | None  # None
+    grammar: str | None  # None; GBNF
     logprobs: UInt32  # 0
     prompt_logprobs: UInt32 | None  # None
     n: UInt32  # 1
@@ -112,6 +119,12 @@ class Session:
         continue_final_message: bool = False,
         model: str | None = None,
     ) -> int: ...
+    def embed(
+        self,
+        texts: Sequence[str | Sequence[TokenId]],
+        dimensions: UInt32 | None = None,
+        model: str | None = None,
+    ) -> npt.NDArray[np.float32]: ...
     def load(self, path: str | PathLike[str], *, model: str | None = None, cache_salt: str | None = None) -> int: ...
     @property
     def tenant_name(self) -> str: ...
@@ -150,6 +163,13 @@ class Session:
         stop_token_ids: Sequence[TokenId] = (),
         ignore_eos: bool = False,
         skip_special_tokens: bool = True,
+        parse_output: bool | None = None,
+        max_tool_calls: UInt32 = 0,
+        tool_choice: str | None = None,
+        response_format: dict[str, Any] | None = None,
+        regex: str | None = None,
+        choice: Sequence[str] | None = None,
+        grammar: str | None = None,
         logprobs: UInt32 = 0,
         prompt_logprobs: UInt32 | None = None,
         n: UInt32 = 1,
@@ -198,13 +218,16 @@ class Tenant:
 
 # The options of a model when it is opened, each with its default; None: the engine chooses.
 class _ModelOptions(TypedDict, total=False):
+    backend: Literal["zinc_rt", "vulkan"] | None
     max_slots: UInt32  # 64
     kv_pages: UInt32 | None
     max_context: UInt32 | None
-    kv_dtype: Literal["f16", "f32", "q8_0"] | None
+    kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None
+    pooling: Literal["none", "mean", "cls", "last"] | None  # but for none: it embeds, generates nothing
     threads: Int32 | None
     arithmetic: Literal["exact", "fast"] | None
     activations: Literal["int8", "f32"]  # "int8"
+    tools: Literal["hermes"] | None
     chunk_cap: UInt32 | None
     fusion: str | None
     cpu_kernels: str | None
@@ -223,13 +246,16 @@ class Engine:
         tier: str = "auto",
         *,
         max_models: UInt32 | None = None,
+        backend: Literal["zinc_rt", "vulkan"] | None = None,
         max_slots: UInt32 = 64,
         kv_pages: UInt32 | None = None,
         max_context: UInt32 | None = None,
-        kv_dtype: Literal["f16", "f32", "q8_0"] | None = None,
+        kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None = None,
+        pooling: Literal["none", "mean", "cls", "last"] | None = None,
         threads: Int32 | None = None,
         arithmetic: Literal["exact", "fast"] | None = None,
         activations: Literal["int8", "f32"] = "int8",
+        tools: Literal["hermes"] | None = None,
         chunk_cap: UInt32 | None = None,
         fusion: str | None = None,
         cpu_kernels: str | None = None,
@@ -314,6 +340,14 @@ class Engine:
         progress: bool | None = None,
         **parameters: Unpack[_Parameters],
     ) -> list[Completion]: ...
+    def embed(
+        self,
+        texts: str | Sequence[str | Sequence[TokenId]] | Sequence[TokenId],
+        dimensions: UInt32 | None = None,
+        *,
+        model: str | None = None,
+        tenant: str | None = None,
+    ) -> npt.NDArray[np.float32]: ...
     def chat(
         self, messages: Sequence[dict[str, Any]], *, tenant: str | None = None, **parameters: Unpack[_Parameters]
     ) -> Completion: ...

@@ -1,4 +1,4 @@
-"""Engine.generate, Engine.chat and Engine.conversation: generating without naming a tenant or a session."""
+"""Engine.generate, Engine.chat, Engine.conversation and Engine.embed: working without naming a tenant or a session."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .quota import TenantQuota
 from .results import Completion, StreamEvent
 
 if TYPE_CHECKING:
+    import numpy as np
     from typing_extensions import Unpack
 
     from ._core import Engine, _Parameters
@@ -50,14 +51,14 @@ def _is_token_ids(value) -> bool:
     return _check.is_sequence(value) and len(value) > 0 and all(map(_check.is_int, value))
 
 
-def _one(prompt, where: str) -> dict:
+def _one(prompt, where: str, call: str = "Engine.generate") -> dict:
     """The arguments of Session.generate for a text or a list of token ids. where: the prompt's name in errors."""
     if isinstance(prompt, str):
         return {"prompt": prompt}
     if _is_token_ids(prompt):
         return {"token_ids": list(prompt)}
     kind = "an empty list" if _check.is_sequence(prompt) and len(prompt) == 0 else type(prompt).__name__
-    raise errors.InvalidArgument(f"[Engine.generate] {where} is {kind}; a str or a list of token ids is wanted")
+    raise errors.InvalidArgument(f"[{call}] {where} is {kind}; a str or a list of token ids is wanted")
 
 
 class _Batch:
@@ -127,6 +128,23 @@ def generate(engine, prompt, *, tenant: str | None = None, progress: bool | None
     return _generate_all(engine, _own_session(engine, tenant), prompts, progress, parameters) if prompts else []
 
 
+def embed(
+    engine, texts, dimensions: int | None = None, *, model: str | None = None, tenant: str | None = None
+) -> np.ndarray:
+    """The embeddings of texts: a float32 array of shape (n, dimensions), each row of length 1.
+
+    texts: a str or a list of token ids is one text; a list of these is several, in the same order.
+    dimensions: the first so many of an embedding; None: all.
+    tenant: whose work it is; None: tenant `default`, who may use the whole engine.
+
+    A text's row has the same bits alone and among others. Raises InvalidArgument for a model that generates: open it
+    with pooling="mean" or "last", or take a file that says how it pools. Also for a text longer than the context.
+    """
+    several = [texts] if isinstance(texts, str) or _is_token_ids(texts) else texts
+    given = [next(iter(_one(each, f"texts[{index}]", "Engine.embed").values())) for index, each in enumerate(several)]
+    return _own_session(engine, tenant).embed(given, dimensions, model)
+
+
 def chat(engine, messages, *, tenant: str | None = None, **parameters) -> Completion:
     """Answers a conversation: a list of {"role": ..., "content": ...}, through the model's chat template.
 
@@ -194,4 +212,5 @@ def install(engine_class) -> None:
     """Gives the native class its facade."""
     engine_class.generate = generate
     engine_class.chat = chat
+    engine_class.embed = embed
     engine_class.conversation = conversation

@@ -32,7 +32,8 @@ class ServerFields(TypedDict, total=False):
     prompt_logprobs: int
     echo: bool
     tools: Sequence[dict[str, Any]]
-    tool_choice: Literal["auto", "none"]
+    tool_choice: Literal["auto", "none", "required"] | dict[str, Any]
+    parallel_tool_calls: bool
     chat_template_kwargs: dict[str, Any]
     add_generation_prompt: bool
     continue_final_message: bool
@@ -46,5 +47,6 @@ class ServerFields(TypedDict, total=False):
     user: str
     safety_identifier: str
     prompt_cache_key: str
-    response_format: dict[str, Any]  # of type text; others are refused
+    response_format: dict[str, Any]
+    structured_outputs: dict[str, Any]
     metadata: dict[str, Any]

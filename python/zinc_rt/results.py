@@ -6,6 +6,7 @@ The extension passes all fields by name, so a field that one side lacks is an er
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Usage:
     completion_tokens: int
     total_tokens: int
     cached_tokens: int  # of prompt_tokens, those that came from the prefix cache
+    reasoning_tokens: int = 0  # of completion_tokens, where the output is parsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,31 @@ class Timings:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model made of one of the tools."""
+
+    id: str
+    name: str  # as the model wrote it: it need not be one of the tools
+    arguments: str  # a JSON object, if the model wrote one to its end
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPiece:
+    """A part of an answer, or of a part: text, reasoning, or what a call is made of."""
+
+    kind: Literal["text", "reasoning", "call_begin", "call_arguments", "call_end"]
+    text: str  # of call_begin: the tool's name
+    call: int  # which call, from 0
+    id: str  # of call_begin: ToolCall.id
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """What a generation gave. With n > 1: the first choice, usage of all."""
 
-    text: str
+    text: str  # where the output is parsed: the answer alone
+    reasoning: str  # where the output is parsed
+    tool_calls: list[ToolCall]  # where the output is parsed
     token_ids: list[int]  # all that were picked, the end token too
     finish_reason: str  # stop, length, cancelled, deadline, client_too_slow, sink_failed; empty while it runs
     logprobs: list[TokenLogprob]  # one a token when asked for
@@ -56,6 +79,8 @@ class Completion:
 
     def __repr__(self) -> str:
         choices = f", choices={len(self.choices)}" if self.choices else ""
+        if self.tool_calls:
+            choices = f", tool_calls={self.tool_calls!r}{choices}"
         return (
             f"Completion(text={self.text!r}, finish_reason={self.finish_reason!r}, "
             f"prompt_tokens={self.usage.prompt_tokens}, completion_tokens={self.usage.completion_tokens}{choices})"
@@ -71,3 +96,4 @@ class StreamEvent:
     preempted: bool  # the request gave way to another and will go on
     index: int  # which of n completions
     logprob: TokenLogprob | None  # when logprobs are asked for
+    pieces: list[OutputPiece] = field(default_factory=list)  # where the output is parsed; text has those of the answer

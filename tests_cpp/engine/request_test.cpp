@@ -308,9 +308,9 @@ TEST_F(RequestTest, MessagesTakeWhatTheTemplateTakes) {
   Request request;
   const auto text = [&](const std::string& system = {}) {
     Request taken = request;
-    const auto ids = Generation::take_prompt(*model, taken, system, {1000, "the test"});
-    EXPECT_TRUE(ids) << ids.error().message;
-    const auto out = ids ? model->tokenizer().decode(*ids, false) : Result<std::string>("");
+    const auto prompt = Generation::take_prompt(*model, taken, system, {1000, "the test"});
+    EXPECT_TRUE(prompt) << prompt.error().message;
+    const auto out = prompt ? model->tokenizer().decode(prompt->ids, false) : Result<std::string>("");
     return out ? *out : std::string();
   };
   request.messages = R"([{"role": "system", "content": "S"}, {"role": "user", "content": "U"}])";

@@ -13,7 +13,7 @@ TEST_P(SamenessAtLength, OfRequestsAloneAndAmongOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, SamenessAtLength, ::testing::ValuesIn(kFamilies), [](const auto& info) {
-  auto name = info.param.model;
+  auto name = info.param.model + "_kv_" + info.param.kv_dtype;
   std::ranges::replace(name, '-', '_');
   return name;
 });

@@ -11,7 +11,7 @@ TEST_P(Sameness, OfRequestsAloneAndAmongOthers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, Sameness, ::testing::ValuesIn(kFamilies), [](const auto& info) {
-  auto name = info.param.model;
+  auto name = info.param.model + "_kv_" + info.param.kv_dtype;
   std::ranges::replace(name, '-', '_');
   return name;
 });

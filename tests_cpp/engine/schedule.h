@@ -33,9 +33,9 @@ struct Seen {
 class Family {
  public:
   // Prompts of up to longest_prompt tokens; the context has max_context.
-  Family(std::string model, std::uint32_t max_context, std::size_t shortest_prompt, std::size_t longest_prompt,
-         std::size_t n_cases)
-      : model(std::move(model)), max_context(max_context) {
+  Family(std::string model, std::string kv_dtype, std::uint32_t max_context, std::size_t shortest_prompt,
+         std::size_t longest_prompt, std::size_t n_cases)
+      : model(std::move(model)), kv_dtype(std::move(kv_dtype)), max_context(max_context) {
     std::mt19937 rng(99);
     const auto below = [&](std::size_t n) { return rng() % n; };
     std::vector<std::vector<std::int32_t>> beginnings;
@@ -92,7 +92,7 @@ class Family {
   const Case& pick(std::mt19937& rng) const { return cases_[rng() % cases_.size()]; }
   std::uint32_t limit() const { return limit_; }
 
-  const std::string model;
+  const std::string model, kv_dtype;
   const std::uint32_t max_context;
 
  private:
@@ -101,6 +101,7 @@ class Family {
     for (std::uint32_t i = 0; i < c.request.n; ++i) {
       auto options = small_options();
       options.max_slots = 1;
+      options.kv_dtype = kv_dtype;
       options.max_context = max_context;
       EngineOptions engine_options;
       engine_options.prefix_cache = false;
@@ -164,6 +165,7 @@ class Schedule {
   void make_engine() {
     auto options = small_options();
     options.max_context = family_.max_context;
+    options.kv_dtype = family_.kv_dtype;
     options.max_slots = static_cast<std::uint32_t>(1 + below(8));
     options.threads = static_cast<int>(1 + below(3));
     const std::uint32_t full = family_.max_context / 16;
@@ -417,12 +419,17 @@ struct FamilyCase {
   std::string model;
   std::uint32_t max_context;
   std::size_t shortest, longest;  // prompts
+  std::string kv_dtype = "f16";
 };
 inline const FamilyCase kFamilies[] = {
     {"llama_spm-f32", 128, 1, 80},         // dense
     {"qwen35-f32", 128, 1, 80},            // recurrent state beside pages
     {"qwen3moe-Q4_K_M", 128, 1, 80},       // experts
     {"phi3_longrope-f16", 320, 225, 270},  // the position encoding changes at 256 tokens
+    {"llama_k-Q4_K_M", 128, 1, 80, "k8v4"},
+    {"llama_k-Q4_K_M", 128, 1, 80, "k4v4"},
+    {"llama_k-Q4_K_M", 128, 1, 80, "i16"},
+    {"qwen35-f32", 128, 1, 80, "i16"},
 };
 inline void PrintTo(const FamilyCase& c, std::ostream* out) {
   *out << c.model;
@@ -434,7 +441,7 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   if (changes_variant) {
     ZRT_NEED_SHARED_FIXTURES();
   }
-  const Family family(c.model, c.max_context, c.shortest, c.longest, n_cases);
+  const Family family(c.model, c.kv_dtype, c.max_context, c.shortest, c.longest, n_cases);
   if (::testing::Test::HasFatalFailure()) return;
   Seen seen;
   const char* only = std::getenv("ZINC_RT_SAMENESS_SEED");

@@ -52,6 +52,7 @@ struct TestStep {
   std::vector<std::uint32_t> rope_variants;
   std::vector<OutputRow> outputs;
   std::function<void(std::uint32_t, std::span<const float>)> on_logits;
+  std::function<void(std::uint32_t, std::span<const float>)> on_embeddings;
   std::function<void(std::uint32_t, std::span<float>)> process;
 
   const StepInput& view() {
@@ -65,7 +66,8 @@ struct TestStep {
     for (std::size_t slot = 0; slot < page_tables.size(); ++slot)
       std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
     input_ = {token_ids,     positions, slots,     {ids_, static_cast<std::uint32_t>(width), counts_},
-              rope_variants, outputs,   on_logits, process};
+              rope_variants, outputs,   on_logits, on_embeddings,
+              process};
     return input_;
   }
 

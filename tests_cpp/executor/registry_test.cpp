@@ -55,6 +55,25 @@ TEST(Registry, UnknownNamesListTheKnown) {
   }
 }
 
+// A peer backend is taken by its name alone; with a tier of another backend, both are named.
+TEST(Registry, APeerIsTakenOnlyWhenAskedFor) {
+  EXPECT_EQ(backend_names(), (std::vector<std::string>{"zinc_rt", "vulkan"}));
+  EXPECT_EQ(pick_tier("auto")->entry.executor->backend, kOwnBackend);
+  EXPECT_EQ(pick_tier("auto", "zinc_rt")->entry.tier.name, pick_tier("auto")->entry.tier.name);
+  const auto peer = pick_tier("auto", "vulkan");
+  if (peer)
+    EXPECT_EQ(peer->entry.tier.name, "vulkan");
+  else
+    EXPECT_THAT(peer.error().message, HasSubstr("vulkan was asked for but "));
+  EXPECT_THAT(pick_tier("t_cpu", "vulkan").error().message,
+              HasSubstr("t_cpu is of backend zinc_rt, but backend vulkan was asked for"));
+  EXPECT_THAT(pick_tier("auto", "metal").error().message,
+              HasSubstr("unknown backend \"metal\"; one of: zinc_rt, vulkan"));
+  if (is_built("vulkan")) {
+    EXPECT_THAT(pick_tier("vulkan", "zinc_rt").error().message, HasSubstr("vulkan is of backend vulkan, but"));
+  }
+}
+
 TEST(Registry, NoTwoTiersHaveOneName) {
   auto names = known_tier_names();
   std::ranges::sort(names);

@@ -134,7 +134,7 @@ inline std::size_t n_different_numbers(const std::vector<std::byte>& a, const st
 inline std::vector<const ring::Tier*> other_tiers() {
   std::vector<const ring::Tier*> others;
   for (const ring::Tier* tier : ring::tiers())
-    if (tier->priority > 0 && tier->unavailable_reason().empty()) others.push_back(tier);
+    if (tier->name != "t_cpu" && tier->name != "null" && tier->unavailable_reason().empty()) others.push_back(tier);
   return others;
 }
 

@@ -262,6 +262,18 @@ TEST_P(TierProducts, OfEachKindHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {3, 144, 256, 60, 2, true}));
 }
 
+// Each format, of few rows: a last group that is short, rows that fill no tile.
+TEST_P(TierProducts, OfFewRowsHaveTheBitsOfTCpu) {
+  for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
+    const auto dtype = static_cast<DType>(type);
+    if (!traits(dtype).is_weight) continue;
+    for (const Shape& s : {Shape{11, 1280, 2}, {24, 544, 3}})
+      if (s.k % traits(dtype).block_elems == 0) {
+        ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
+      }
+  }
+}
+
 TEST_P(TierProducts, HaveTheBitsOfTCpu) {
   for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
     const auto dtype = static_cast<DType>(type);

@@ -12,17 +12,18 @@ namespace {
 
 class TierSampling : public TierGraphTest {};
 
-constexpr std::uint32_t kHistory = 300, kBias = 12;
+constexpr std::uint32_t kHistory = 300, kBias = 12, kMasks = 2;
 
 ir::Graph sampling_graph(std::uint32_t v) {
   ir::Graph graph("sampling", ir::Stage::kBoth);
   using enum ir::BufferClass;
   const auto logits = declare(graph, "act.logits", kActivation, DType::kF32, {ir::kTokens, v});
-  const auto params = declare(graph, "act.params", kActivation, DType::kU32, {ir::kTokens, 16});
+  const auto params = declare(graph, "act.params", kActivation, DType::kU32, {ir::kTokens, kSampleParamWords});
   const auto history = declare(graph, "act.history", kActivation, DType::kI32, {kHistory});
   const auto bias = declare(graph, "act.bias", kActivation, DType::kU32, {kBias, 2});
+  const auto mask = declare(graph, "act.mask", kActivation, DType::kU32, {kMasks * mask_words_of(v)});
   const auto token = declare(graph, "act.token", kActivation, DType::kI32, {ir::kTokens});
-  add_node(graph, ir::Op::SAMPLE, {logits, params, history, bias}, {token});
+  add_node(graph, ir::Op::SAMPLE, {logits, params, history, bias, mask}, {token});
   return graph;
 }
 
@@ -40,7 +41,22 @@ SampleParams params_of(std::uint32_t row, std::uint32_t v, std::mt19937& rng) {
   p.frequency_penalty = row % 9 == 5 ? 0.25f : 0.0f;
   p.history_begin = row % 20, p.n_prompt = 100, p.n_history = kHistory - 20;
   p.bias_begin = row % 3, p.n_bias = row % 6 == 5 ? kBias - 3 : 0;
+  // All rows with a bias, most of those with penalties, and a greedy one have a mask, once without its last words.
+  const std::uint32_t words = mask_words_of(v);
+  p.mask_begin = row % kMasks * words, p.n_mask_words = row % 5 == 0 || row % 9 == 5 ? words - row % 3 * words / 4 : 0;
   return p;
+}
+
+// The first allows most tokens, the second few; both allow the first one.
+std::vector<std::uint32_t> random_mask(std::uint32_t v, std::mt19937& rng) {
+  const std::uint32_t words = mask_words_of(v);
+  std::vector<std::uint32_t> mask(kMasks * words);
+  for (std::uint32_t w = 0; w < words; ++w) {
+    mask[w] = static_cast<std::uint32_t>(rng() | rng() | rng());
+    mask[words + w] = static_cast<std::uint32_t>(rng() & rng() & rng() & rng() & rng());
+  }
+  mask[0] |= 1, mask[words] |= 1;
+  return mask;
 }
 
 // Numbers of candidates around the threads of a workgroup; spreads from all alike, where most are candidates, to far
@@ -74,7 +90,8 @@ TEST_P(TierSampling, DrawsTheTokensOfTCpu) {
       const Memory given{{"act.logits", bytes_of(logits)},
                          {"act.params", bytes_of(params)},
                          {"act.history", bytes_of(history)},
-                         {"act.bias", bytes_of(bias)}};
+                         {"act.bias", bytes_of(bias)},
+                         {"act.mask", bytes_of(random_mask(v, rng))}};
       const auto graph = sampling_graph(v);
       const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kRows, given, {"act.token"});
       const auto got = run_graph(*GetParam(), graph, kRows, given, {"act.token"});
@@ -84,14 +101,15 @@ TEST_P(TierSampling, DrawsTheTokensOfTCpu) {
 
 // A vocabulary as large as models have, all of it likely: sums over many stages.
 TEST_P(TierSampling, DrawsTheTokensOfTCpuOfALargeVocabulary) {
-  constexpr std::uint32_t kV = 151937, kRows = 4;
+  constexpr std::uint32_t kV = 151937, kRows = 6;
   std::mt19937 rng(5);
   std::normal_distribution<float> normal(0.0f, 2.0f);
   std::vector<float> logits(std::size_t{kRows} * kV);
   for (float& l : logits) l = normal(rng);
   std::vector<SampleParams> params;
-  for (const std::uint32_t row : {0u, 1u, 3u, 6u}) params.push_back(params_of(row, kV, rng));
-  const Memory given{{"act.logits", bytes_of(logits)}, {"act.params", bytes_of(params)}};
+  for (const std::uint32_t row : {0u, 1u, 3u, 6u, 10u, 15u}) params.push_back(params_of(row, kV, rng));
+  const Memory given{
+      {"act.logits", bytes_of(logits)}, {"act.params", bytes_of(params)}, {"act.mask", bytes_of(random_mask(kV, rng))}};
   const auto graph = sampling_graph(kV);
   const auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, kRows, given, {"act.token"});
   const auto got = run_graph(*GetParam(), graph, kRows, given, {"act.token"});

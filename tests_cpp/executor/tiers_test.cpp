@@ -1,4 +1,7 @@
 // Every tier that can run here against T-CPU: logits and tokens, bit for bit. Where there is none, nothing is listed.
+#include <fmt/format.h>
+
+#include "base/kv_type.h"
 #include "kernels/cpu/ops.h"
 #include "model_fixture.h"
 #include "ring/cpu/kernel_sets.h"
@@ -17,7 +20,7 @@ void PrintTo(const TierCase& c, std::ostream* out) {
 std::vector<TierCase> tier_cases() {
   std::vector<TierCase> cases;
   for (const ring::Tier* tier : ring::tiers()) {
-    if (tier->priority <= 0 || !tier->unavailable_reason().empty()) continue;
+    if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
     for (const auto& model : models()) cases.push_back({tier->name, model});
     if (!has_shared_fixtures()) continue;
     for (const auto* model : {"llama_k-Q4_0", "llama_k-Q4_1", "llama_k-Q6_K", "llama_k-Q8_0", "llama_spm-bf16",
@@ -183,10 +186,17 @@ TEST_P(Tiers, TokenAfterToken) {
 }
 
 TEST_P(Tiers, CachesOfOtherTypes) {
-  for (const auto* kv_dtype : {"f32", "q8_0"}) {
+  for (const KvType& type : kv_types()) {
     auto options = small_options();
-    options.kv_dtype = kv_dtype;
+    options.kv_dtype = type.name;
     if (!RingExecutor::open(model_path(GetParam().model), options)) continue;  // heads that are no whole blocks
+    auto there = options;
+    there.tier = GetParam().tier;
+    if (const auto other = RingExecutor::open(model_path(GetParam().model), there); !other) {
+      const auto why = fmt::format("tier {} has no kernels for kv_dtype {};", there.tier, type.name);
+      EXPECT_NE(other.error().message.find(why), std::string::npos) << other.error().message;
+      continue;
+    }
     expect_same([](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(40), 9); }, options);
   }
 }
@@ -211,6 +221,7 @@ TEST_P(Tiers, SamplingOfAllKinds) {
     kinds[6] = kinds[5], kinds[6].temperature = 0, kinds[6].top_k = 5;
     const std::vector<TokenBias> bias{{5, 3.0f}, {9, -2.0f}, {5, 0.5f}};
     const std::vector<std::int32_t> banned{1, 2, 3};
+    const std::vector<std::uint32_t> mask{0xF0F0F0F0u, 0x12345678u, 0xFFFFFFFFu};
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       TestStep input;
       append(input, ids, 0, 20, 0, pages_from(0));
@@ -220,6 +231,7 @@ TEST_P(Tiers, SamplingOfAllKinds) {
         row.history = std::span(ids).first(row.position);
         row.n_prompt = row.position / 2;
         if (i % 2 == 0) row.bias = bias, row.banned = banned;
+        if (row.position % 3 == i % 3) row.mask = mask;
       }
       step(executor, input, outcome);
     }

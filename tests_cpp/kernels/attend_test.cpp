@@ -67,6 +67,7 @@ class Attend : public ::testing::Test {
                 k.data(),
                 v.data(),
                 s.kv,
+                s.kv,
                 k_pitch,
                 v_pitch,
                 tokens.pos.data(),

@@ -112,6 +112,20 @@ TEST(Elementwise, Softcap) {
   }
 }
 
+TEST(Elementwise, Gelu) {
+  Random random(5);
+  auto x = random.normal(3 * 65, 3.0);
+  x[0] = 0, x[1] = 1e30f, x[2] = -1e30f;
+  std::vector<double> expected;
+  for (const float v : x) expected.push_back(0.5 * v * std::erfc(-double(v) / std::sqrt(2.0)));
+  Case c{Op::GELU, {f32({kTokens, 65}, x)}, {{DType::kF32, {kTokens, 65}}}, {}, {3, 0}};
+  const auto fresh = run(c);
+  expect_near(fresh[0], expected, 1e-30, 2.4e-7, "gelu");
+  expect_rows_independent(c);
+  c.outputs = {update(0)};
+  EXPECT_EQ(run(c), fresh);
+}
+
 TEST(Embed, WidensRowsOfEveryFormat) {
   Random random(3);
   for (const auto* format : cpu::quant_formats())

@@ -19,6 +19,8 @@ inline const Function kFunctions[] = {
        return x < -50 ? -0.0 : x / (1 + std::exp(-2 * std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
      },
      -kMax, kMax},
+    {"gelu", exact::gelu, [](double x) { return x < -50 ? -0.0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -kMax,
+     kMax},
     {"tanh", exact::tanh, std::tanh, -kMax, kMax},
     {"softplus", exact::softplus, log1p_exp, -kMax, kMax},
     {"rcp", exact::rcp, [](double x) { return 1 / x; }, 0x1p-125f, 0x1p125f},

@@ -54,7 +54,8 @@ TEST(ExactMath, SpecialValues) {
   EXPECT_EQ(exact::sigmoid(inf), 1.0f);
   EXPECT_EQ(exact::silu(inf), inf);
   EXPECT_EQ(exact::gelu_tanh(inf), inf);
-  for (const auto f : {exact::silu, exact::gelu_tanh}) {
+  EXPECT_EQ(exact::gelu(inf), inf);
+  for (const auto f : {exact::silu, exact::gelu_tanh, exact::gelu}) {
     EXPECT_EQ(f(-inf), 0.0f);
     EXPECT_TRUE(std::signbit(f(-inf)));
     EXPECT_EQ(std::bit_cast<std::uint32_t>(f(0.0f)), 0u);
@@ -79,6 +80,7 @@ TEST(ExactMath, DenormalArguments) {
     EXPECT_EQ(exact::tanh(x), x);
     EXPECT_LE(ulp_distance(exact::silu(x), x / 2.0), 1.0);
     EXPECT_LE(ulp_distance(exact::gelu_tanh(x), x / 2.0), 1.0);
+    EXPECT_LE(ulp_distance(exact::gelu(x), x / 2.0), 1.0);
   }
 }
 

@@ -391,6 +391,20 @@ inline Bytes quantized(const std::vector<float>& x, DType act, std::uint32_t k) 
   return run({Op::QUANTIZE, {f32({kTokens, k}, x)}, {{act, {kTokens, k}}}, {}, {rows, 0}})[0];
 }
 
+// For bits that may never change: values that need no random numbers, whose functions differ between libraries.
+inline std::vector<float> plain_values(std::size_t n, std::uint32_t seed) {
+  std::vector<float> values;
+  for (std::uint32_t x = seed; values.size() < n; x = x * 1664525 + 1013904223)
+    values.push_back(static_cast<float>(static_cast<std::int32_t>(x)) * 0x1p-31f);
+  return values;
+}
+// FNV-1a.
+inline std::uint64_t hash_of(const Bytes& bytes) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const std::byte byte : bytes) hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+  return hash;
+}
+
 inline void expect_near(const Bytes& actual, const std::vector<double>& expected, double absolute, double relative,
                         const std::string& what) {
   const auto values = as<float>(actual);

@@ -153,7 +153,8 @@ TEST(Inventory, PushConstantsAreTheAttributes) {
                                         {Op::SCALE, sizeof(push::Scale)},
                                         {Op::SOFTCAP, sizeof(push::Softcap)},
                                         {Op::SLICE, sizeof(push::Slice)},
-                                        {Op::MOE_LINEAR, sizeof(push::MoeLinear)}};
+                                        {Op::MOE_LINEAR, sizeof(push::MoeLinear)},
+                                        {Op::LAYER_NORM, sizeof(push::LayerNorm)}};
   for (const Op op : all_ops()) {
     const auto it = sizes.find(op);
     EXPECT_EQ(it == sizes.end() ? 0 : it->second, 4 * ir::rule(op).attrs.size()) << to_string(op);

@@ -1,4 +1,4 @@
-// RMS_NORM, RESIDUAL_RMS_NORM, SSM_GATED_NORM against float64, and the bits of the fused form against ADD + RMS_NORM.
+// RMS_NORM, RESIDUAL_RMS_NORM, LAYER_NORM, SSM_GATED_NORM against float64, and the bits of the fused form against ADD + RMS_NORM.
 #include "harness.h"
 
 namespace zinc_rt::kernel_test {
@@ -79,6 +79,49 @@ TEST(ResidualRmsNorm, IsAddThenNorm) {
     expect_near(got[0], norm(as<float>(sum[0]), as<float>(w.bytes), d, 1e-5f), 1e-12, 1e-6, "residual");
     expect_rows_independent(fused);
   }
+}
+
+Case layer_norm(std::uint32_t n, std::uint32_t d, const std::vector<float>& x, const std::vector<float>& w,
+                const std::vector<float>& b) {
+  return {Op::LAYER_NORM,
+          {f32({kTokens, d}, x), f32({d}, w), f32({d}, b)},
+          {{DType::kF32, {kTokens, d}}},
+          {{"eps", 1e-5f}},
+          {n, 0}};
+}
+
+TEST(LayerNorm, MatchesFloat64) {
+  Random random(7);
+  for (const std::uint32_t d : {1u, 15u, 16u, 17u, 64u, 255u, 256u, 257u, 384u, 1000u}) {
+    auto x = random.normal(3 * d, 2.0);
+    for (std::uint32_t i = 0; i < d; ++i) x[d + i] += 100.0f;  // a row far from 0
+    const auto w = random.normal(d), b = random.normal(d);
+    std::vector<double> expected;
+    for (std::size_t row = 0; row < 3; ++row) {
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < d; ++i) mean += x[row * d + i] / double(d);
+      for (std::size_t i = 0; i < d; ++i) variance += std::pow(x[row * d + i] - mean, 2.0) / double(d);
+      const double r = 1 / std::sqrt(variance + 1e-5f);
+      for (std::size_t i = 0; i < d; ++i) expected.push_back((x[row * d + i] - mean) * r * w[i] + b[i]);
+    }
+    auto c = layer_norm(3, d, x, w, b);
+    const auto fresh = run(c);
+    expect_near(fresh[0], expected, 1e-4, 4e-6, "d " + std::to_string(d));
+    expect_rows_independent(c);
+    c.outputs = {update(0)};
+    EXPECT_EQ(run(c), fresh) << "in place";
+  }
+}
+
+TEST(LayerNorm, ExtremeRows) {
+  for (const float v : {0.0f, 1e-20f, 1e15f, -3.0f}) {  // equal values: only the bias is left
+    const auto y = as<float>(run(
+        layer_norm(1, 64, std::vector<float>(64, v), std::vector<float>(64, 2.0f), std::vector<float>(64, 0.5f)))[0]);
+    for (const float each : y) EXPECT_EQ(each, 0.5f) << v;
+  }
+  std::vector<float> x(64, 1.0f);
+  x[3] = NAN;
+  for (const float y : as<float>(run(layer_norm(1, 64, x, x, x))[0])) EXPECT_TRUE(std::isnan(y));
 }
 
 TEST(SsmGatedNorm, MatchesFloat64) {

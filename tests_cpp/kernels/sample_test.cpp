@@ -31,29 +31,31 @@ SampleParams params() {
 }
 
 using Bias = std::vector<std::pair<std::int32_t, float>>;
+using Mask = std::vector<std::uint32_t>;
 
 std::vector<std::int32_t> sample(std::uint32_t v, const std::vector<float>& logits,
                                  const std::vector<SampleParams>& rows, const std::vector<std::int32_t>& history = {0},
-                                 const Bias& bias = {{0, 0.0f}}) {
+                                 const Bias& bias = {{0, 0.0f}}, const Mask& mask = {0}) {
   const auto n = static_cast<std::uint32_t>(rows.size());
-  std::vector<std::uint32_t> words(16 * n);
-  std::memcpy(words.data(), rows.data(), 64 * n);
+  std::vector<std::uint32_t> words(std::size_t{kSampleParamWords} * n);
+  std::memcpy(words.data(), rows.data(), sizeof(SampleParams) * n);
   std::vector<std::uint32_t> entries;
   for (const auto& [id, value] : bias) {
     entries.push_back(std::uint32_t(id));
     entries.push_back(std::bit_cast<std::uint32_t>(value));
   }
-  return as<std::int32_t>(
-      run({Op::SAMPLE,
-           {f32({kOutputs, v}, logits), u32({kOutputs, 16}, words), i32({std::uint32_t(history.size())}, history),
-            u32({std::uint32_t(bias.size()), 2}, entries)},
-           {{DType::kI32, {kOutputs}}},
-           {},
-           {0, n}})[0]);
+  return as<std::int32_t>(run({Op::SAMPLE,
+                               {f32({kOutputs, v}, logits), u32({kOutputs, kSampleParamWords}, words),
+                                i32({std::uint32_t(history.size())}, history),
+                                u32({std::uint32_t(bias.size()), 2}, entries), u32({std::uint32_t(mask.size())}, mask)},
+                               {{DType::kI32, {kOutputs}}},
+                               {},
+                               {0, n}})[0]);
 }
 std::int32_t sample_one(const std::vector<float>& logits, SampleParams p,
-                        const std::vector<std::int32_t>& history = {0}, const Bias& bias = {{0, 0.0f}}) {
-  return sample(std::uint32_t(logits.size()), logits, {p}, history, bias)[0];
+                        const std::vector<std::int32_t>& history = {0}, const Bias& bias = {{0, 0.0f}},
+                        const Mask& mask = {0}) {
+  return sample(std::uint32_t(logits.size()), logits, {p}, history, bias, mask)[0];
 }
 
 // The chances by the documented steps in float64.
@@ -314,6 +316,35 @@ TEST(Sample, GreedyWithBiasTakesTheLargestSum) {
   EXPECT_EQ(sample_one({1, 5}, p, {1}, {{1, 100.0f}, {0, -INFINITY}, {1, -INFINITY}}), kSampleNone);
   p.temperature = 1;
   EXPECT_EQ(sample_one({1, 5}, p, {1}, {{1, 100.0f}, {0, -INFINITY}, {1, -INFINITY}}), kSampleNone);
+}
+
+TEST(Sample, AMaskComesBeforeAllElse) {
+  auto p = params();
+  p.temperature = 0, p.mask_begin = 1, p.n_mask_words = 1;
+  EXPECT_EQ(sample_one({9, NAN, 7, 8}, p, {0}, {{0, 0.0f}}, {~0u, 0b0110}), 2);
+  p.n_bias = 1;
+  EXPECT_EQ(sample_one({9, 6, 7, 8}, p, {0}, {{0, 100.0f}}, {~0u, 0b0110}), 2);
+  EXPECT_EQ(sample_one({9, 6, 7, 8}, p, {0}, {{1, 5.0f}}, {~0u, 0b0110}), 1);
+  EXPECT_EQ(sample_one({9, 6, 7, 8}, p, {0}, {{1, 5.0f}}, {~0u, 0}), kSampleNone);
+  // Tokens past the last word are not allowed.
+  std::vector<float> logits(100, 1.0f);
+  logits[40] = 2.0f, logits[70] = 3.0f;
+  p.n_bias = 0, p.n_mask_words = 2;
+  EXPECT_EQ(sample_one(logits, p, {0}, {{0, 0.0f}}, {0, ~0u, ~0u, ~0u}), 40);
+  p.n_mask_words = 3;
+  EXPECT_EQ(sample_one(logits, p, {0}, {{0, 0.0f}}, {0, ~0u, ~0u, ~0u}), 70);
+  // What is drawn is what would be drawn if the others were minus infinity.
+  auto without = logits;
+  for (std::size_t id = 0; id < without.size(); ++id)
+    if (id % 3 != 0) without[id] = -INFINITY;
+  Mask thirds(4);
+  for (std::uint32_t id = 0; id < 100; id += 3) thirds[id / 32] |= 1u << id % 32;
+  p.temperature = 1, p.mask_begin = 0, p.n_mask_words = 4;
+  for (p.position = 0; p.position < 50; ++p.position) {
+    auto plain = p;
+    plain.n_mask_words = 0;
+    EXPECT_EQ(sample_one(logits, p, {0}, {{0, 0.0f}}, thirds), sample_one(without, plain));
+  }
 }
 
 TEST(Sample, TypicalPHandlesWhatIsNoNumber) {

@@ -86,6 +86,33 @@ TEST(SsmConv1d, MatchesFloat64) {
     }
 }
 
+TEST(PoolMean, IsTheMeanUpToEachTokenAndGoesOnInTheNextStep) {
+  for (const std::uint32_t d : {1u, 255u, 256u, 257u}) {
+    Random random(d);
+    const Case c{Op::POOL_MEAN,
+                 {f32({kTokens, d}, random.normal(7 * d)), i32({kTokens}, kTwoSlots.pos),
+                  i32({kTokens}, kTwoSlots.slot), f32({3, d}, random.normal(3 * d))},
+                 {{DType::kF32, {kTokens, d}}, update(3)},
+                 {},
+                 {7, 0}};
+    const auto x = as<float>(c.inputs[0].bytes), state = as<float>(c.inputs[3].bytes);
+    std::vector<float> sums(state);
+    std::vector<double> exact(state.begin(), state.end()), expected;
+    for (std::size_t t = 0; t < 7; ++t)
+      for (std::size_t i = 0; i < d; ++i) {
+        const std::size_t at = std::size_t(kTwoSlots.slot[t]) * d + i;
+        const bool is_first = kTwoSlots.pos[t] == 0;
+        sums[at] = is_first ? x[t * d + i] : sums[at] + x[t * d + i];
+        exact[at] = is_first ? double{x[t * d + i]} : exact[at] + x[t * d + i];
+        expected.push_back(exact[at] / (kTwoSlots.pos[t] + 1));
+      }
+    const auto got = run(c);
+    expect_near(got[0], expected, 2e-6, 2e-6, "mean");
+    EXPECT_EQ(as<float>(got[1]), sums) << "one add a row, in the order of the rows";
+    expect_parts_give_the_whole(c, 3);
+  }
+}
+
 struct Shape {
   std::uint32_t n_k = 2, n_v = 4, k_dim = 16, v_dim = 8;
   int tiled = 0;

@@ -201,5 +201,59 @@ TEST(StreamsBesidePrompts, SeeChunksThatAtMostDouble) {
   EXPECT_EQ(chunks, (std::vector<std::uint32_t>{8, 16, 32, 64, 128, 255, 255}));
 }
 
+// Texts that are computed whole: none is cut, all come in, and short ones share steps; also where pages are for one long
+// text alone.
+class WholeTexts : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(WholeTexts, ComeInOneStepEach) {
+  Options options;
+  options.n_slots = 8;
+  options.n_pages = GetParam();
+  options.max_context = 512;
+  options.chunk_cap = 512;
+  options.needs_whole_texts = true;
+  options.prefix_cache = false;
+  TenantBook book;
+  const TenantId tenants[] = {book.add(wide_quota(8, 512, Qos::kStandard), 0),
+                              book.add(wide_quota(8, 512, Qos::kInteractive), 0)};
+  Scheduler scheduler(options, book);
+  std::mt19937 random(3);
+  std::vector<std::uint32_t> lengths;
+  for (std::size_t i = 0; i < 60; ++i) {
+    RequestParams p;
+    p.tenant = tenants[i % 2];
+    p.qos = i % 2 == 0 ? Qos::kStandard : Qos::kInteractive;
+    p.max_tokens = 0;
+    lengths.push_back(i % 7 == 0 ? 512 : 1 + static_cast<std::uint32_t>(random() % 200));
+    p.prompt.assign(lengths.back(), 5);
+    ASSERT_TRUE(scheduler.submit(std::move(p), 0));
+  }
+  std::vector<std::uint32_t> computed;
+  std::size_t n_finished = 0, n_steps = 0;
+  for (Micros now = 0; n_finished < lengths.size() && n_steps < 500; now += 10'000, ++n_steps) {
+    scheduler.admit(now);
+    const StepPlan& plan = scheduler.plan(now);
+    ASSERT_LE(plan.n_tokens, options.chunk_cap);
+    for (const PlanItem& item : plan.items) {
+      EXPECT_EQ(item.begin, 0u);
+      EXPECT_EQ(item.n, scheduler.in_slot(item.slot)->n_prompt);
+      computed.push_back(item.n);
+    }
+    scheduler.commit({}, now, 5'000.0 + plan.n_tokens * 50.0);
+    for (const Event& e : scheduler.events())
+      n_finished += e.kind == EventKind::kFinished && e.reason == Finish::kLength ? 1 : 0;
+    scheduler.clear_events();
+  }
+  EXPECT_EQ(n_finished, lengths.size());
+  EXPECT_LT(n_steps, lengths.size());
+  EXPECT_EQ(scheduler.pages().n_free(), options.n_pages);
+  EXPECT_EQ(scheduler.stats().internal_errors, 0u);
+  std::ranges::sort(lengths);
+  std::ranges::sort(computed);
+  EXPECT_EQ(computed, lengths);
+}
+
+INSTANTIATE_TEST_SUITE_P(Pages, WholeTexts, ::testing::Values(512u, 40u, 33u));
+
 }  // namespace
 }  // namespace zinc_rt::sched

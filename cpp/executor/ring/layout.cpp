@@ -56,7 +56,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   Layout layout;
   std::map<std::string, std::uint64_t> weight_bytes;
   std::set<std::uint32_t> host_layers;
-  std::uint64_t constants = 0, recurrent = 0, request = 0, logits = 0, ring = 0;
+  std::uint64_t constants = 0, recurrent = 0, request = 0, rows = 0, ring = 0;
+  std::string rows_region;
   for (const ir::Graph* graph : graphs)
     for (const ir::Buffer& buffer : graph->buffers()) {
       switch (buffer.buffer_class) {
@@ -70,8 +71,8 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
         case ir::BufferClass::kRequest: append(layout, request, "step_descriptor", buffer, options.limits); break;
         case ir::BufferClass::kOutput:
-          if (buffer.name == "out.logits")
-            append(layout, logits, "logits", buffer, options.limits);
+          if (buffer.name.starts_with("out."))  // out.logits or out.embeddings
+            append(layout, rows, buffer.name.substr(4), buffer, options.limits), rows_region = buffer.name.substr(4);
           else
             append(layout, ring, "output_ring", buffer, options.limits);
           break;
@@ -118,12 +119,12 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,
       fmt::format("{} pages of {} bytes, 16 tokens each", options.n_pages, layout.page_bytes));
   add("recurrent_state", kDeviceLocal, recurrent, false,
-      "convolution and delta-net state of all slots and checkpoints");
+      "convolution and delta-net state and sums of rows, of all slots and checkpoints");
   add("activations", kDeviceLocal, arena, false,
       fmt::format("for {} query tokens and {} output rows, shared where lives do not meet", options.limits.max_tokens,
                   options.limits.max_outputs));
   add("scratch", kDeviceLocal, options.scratch_bytes, false, "between the kernels of an op");
-  add("logits", kDeviceLocal, logits, false, fmt::format("{} output rows", options.limits.max_outputs));
+  add(rows_region, kDeviceLocal, rows, false, fmt::format("{} output rows", options.limits.max_outputs));
   add("output_ring", kBar, ring, false, "tokens to the host");
   add("step_descriptor", kHostVisible, request, false, "what changes from step to step");
   return layout;

@@ -20,14 +20,18 @@ Status bind_sizes(const ExecutorOptions& options, Prepared& p) {
   g.max_context = p.sizes.max_context;
   g.history_tokens = p.sizes.history_tokens;
   g.bias_entries = p.sizes.bias_entries;
+  g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
-  ZRT_TRY(g.kv_dtype, choose_kv_dtype(options, *p.weights));
+  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights));
+  ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};
 }
 
-Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& options, const ir::TensorLookup& tensors) {
+Result<ir::Graph> lower_graph(const ir::Graph& graph, const ExecutorOptions& options, const Target& target,
+                              const ir::TensorLookup& tensors) {
   ZRT_CHECK_OK(ir::verify(graph, tensors));
-  ZRT_TRY(const auto fusion, lower::parse_fusion(options.fusion));
+  ZRT_TRY(auto fusion, lower::parse_fusion(options.fusion));
+  if (target.kernels != nullptr) fusion = lower::with_kernels(fusion, *target.kernels);
   const bool quantize = options.activations == "int8";
   if (!quantize && options.activations != "f32")
     return fail(StatusCode::kInvalidArgument, "[executor] activations \"{}\" is not one of int8, f32",
@@ -97,8 +101,8 @@ Status build_graphs(const ExecutorOptions& options, const Target& target, Prepar
   ZRT_TRY(p.prefill, p.family->build(p.config, *p.weights, p.graph_options));
   p.graph_options.stage = ir::Stage::kDecode;
   ZRT_TRY(p.decode, p.family->build(p.config, *p.weights, p.graph_options));
-  ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, tensors));
-  ZRT_TRY(p.decode_low, lower_graph(p.decode, options, tensors));
+  ZRT_TRY(p.prefill_low, lower_graph(p.prefill, options, target, tensors));
+  ZRT_TRY(p.decode_low, lower_graph(p.decode, options, target, tensors));
   p.state_copy = state_copy_graph(p.prefill_low);
   ZRT_CHECK_OK(ir::verify(p.state_copy));
   p.page_copy = {};

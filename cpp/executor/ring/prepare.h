@@ -13,6 +13,7 @@
 #include "executor/ring/layout.h"
 #include "executor/sizes.h"
 #include "ir/graph.h"
+#include "kernel/kernel_table.h"
 #include "lower/join.h"
 
 namespace zinc_rt {
@@ -39,9 +40,10 @@ struct Prepared {
 
 // What has to be known of a tier before its memory is laid out.
 struct Target {
-  bool maps_weights = true;                   // it uses weights in the mapped file
-  const DeviceBudget* budget = nullptr;       // null: the tier computes in host memory
-  std::span<const std::string_view> joins{};  // ring::Ring::joins
+  bool maps_weights = true;                      // it uses weights in the mapped file
+  const DeviceBudget* budget = nullptr;          // null: the tier computes in host memory
+  std::span<const std::string_view> joins{};     // ring::Ring::joins
+  const kernel::KernelTable* kernels = nullptr;  // ring::Ring::kernels: what cannot be run is not fused; null: all can
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

@@ -47,6 +47,26 @@ Result<std::uint64_t> scratch_bytes(ring::Ring& ring, const Prepared& p) {
   return bytes;
 }
 
+// Four bits a key cost a model of 135M parameters 5 % of perplexity, and biases in the keys leave the rest of them few
+// of the bits.
+void warn_of_coarse_keys(const Prepared& p) {
+  constexpr std::uint64_t kSmall = 1'000'000'000;
+  const KvType& kv = p.graph_options.kv;
+  if (!kv.has_coarse_keys) return;
+  std::uint64_t n_parameters = 0;
+  bool has_key_biases = false;
+  for (const Tensor& tensor : p.weights->all()) {
+    n_parameters += tensor.n_elements();
+    has_key_biases = has_key_biases || tensor.name.ends_with(".attn_k.bias");
+  }
+  const char* ask = "`zinc-rt bench MODEL --kv-quality` measures it, and k8v4 costs far less";
+  if (n_parameters < kSmall)
+    log().warn("{}: kv_dtype {} costs a model of {} parameters (below {}) quality; {}", p.config.name, kv.name,
+               n_parameters, kSmall, ask);
+  if (has_key_biases)
+    log().warn("{}: kv_dtype {} costs a model whose keys have biases much quality; {}", p.config.name, kv.name, ask);
+}
+
 }  // namespace
 
 RingExecutor::~RingExecutor() {
@@ -70,21 +90,38 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     mapped = probe.has_value();
     if (probe) executor->ring_->free_bo(*probe);
   }
+  // What is no name of a type, choose_kv_type refuses.
+  if (const KvType* kv = find_kv_type(options.kv_dtype)) {
+    const auto& kernels = executor->ring_->kernels();
+    ZRT_CHECK_OK(check_kv_type(*kv, tier->name,
+                               [&](DType cells) { return kernels.find(ir::Op::FLASH_ATTN, cells) != nullptr; }));
+  }
   ZRT_TRY(const auto memory, executor->ring_->device_memory());
   DeviceBudget budget;
   if (memory)
     // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_, prepare(path, options, {mapped, memory ? &budget : nullptr, executor->ring_->joins()}));
+  ZRT_TRY(executor->prepared_,
+          prepare(path, options,
+                  {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels()}));
   const auto& p = executor->prepared_;
+  // Its kernel tells that a tier gives embeddings, of whatever pooling.
+  if (p.graph_options.pooling != Pooling::kNone &&
+      executor->ring_->kernels().find(ir::Op::POOL_MEAN, DType::kF32) == nullptr)
+    return fail(StatusCode::kUnavailable,
+                "[executor] tier {} has no kernel for POOL_MEAN: it gives no embeddings (pooling {})", tier->name,
+                to_string(p.graph_options.pooling));
+  warn_of_coarse_keys(p);
   executor->info_ = {.family = std::string(p.family->name),
                      .tier = tier->name,
                      .device = executor->ring_->describe(),
                      .arithmetic = executor->ring_->is_fast() ? "fast" : "exact",
                      .activations = options.activations,
                      .fusion = options.fusion,
-                     .kv_dtype = std::string(to_string(p.graph_options.kv_dtype)),
+                     .kv_dtype = std::string(p.graph_options.kv.name),
+                     .pooling = p.graph_options.pooling,
+                     .needs_whole_texts = !p.config.is_causal,
                      .max_slots = p.sizes.max_slots,
                      .max_context = p.sizes.max_context,
                      .n_pages = p.graph_options.n_pages,
@@ -111,7 +148,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   executor->check_ = StepCheck({.sizes = p.sizes,
                                 .n_pages = p.graph_options.n_pages,
                                 .vocab_size = p.config.vocab_size,
-                                .n_rope_variants = executor->n_rope_variants_});
+                                .n_rope_variants = executor->n_rope_variants_,
+                                .needs_whole_texts = executor->info_.needs_whole_texts});
   return executor;
 }
 
@@ -215,7 +253,8 @@ Status RingExecutor::bind_views() {
     to = reinterpret_cast<T*>(view.data());
     return {};
   };
-  const auto bind_if_used = [&](std::int32_t*& to, std::string_view name) -> Status {
+  // Buffers that only some graphs have: those of picks, of RoPE variants, of encoders, of copies.
+  const auto bind_if_used = [&]<class T>(T*& to, std::string_view name) -> Status {
     return prepared_.layout.places.contains(std::string(name)) ? bind(to, name) : Status{};
   };
   ZRT_CHECK_OK(bind(views_.token_ids, "request.token_ids"));
@@ -223,12 +262,15 @@ Status RingExecutor::bind_views() {
   ZRT_CHECK_OK(bind(views_.slots, "request.slots"));
   ZRT_CHECK_OK(bind(views_.page_table, "request.page_table"));
   ZRT_CHECK_OK(bind(views_.output_rows, "request.output_rows"));
-  ZRT_CHECK_OK(bind(views_.output_slots, "request.output_slots"));
-  ZRT_CHECK_OK(bind(views_.history, "request.history"));
-  ZRT_CHECK_OK(bind(views_.bias, "request.bias"));
-  ZRT_CHECK_OK(bind(views_.sampling, "request.sampling"));
-  ZRT_CHECK_OK(bind(views_.tokens, "host_ring.tokens"));
+  ZRT_CHECK_OK(bind_if_used(views_.output_slots, "request.output_slots"));
+  ZRT_CHECK_OK(bind_if_used(views_.history, "request.history"));
+  ZRT_CHECK_OK(bind_if_used(views_.bias, "request.bias"));
+  ZRT_CHECK_OK(bind_if_used(views_.mask, "request.mask"));
+  ZRT_CHECK_OK(bind_if_used(views_.sampling, "request.sampling"));
+  ZRT_CHECK_OK(bind_if_used(views_.tokens, "host_ring.tokens"));
   ZRT_CHECK_OK(bind_if_used(views_.rope_positions, "request.rope_positions"));
+  ZRT_CHECK_OK(bind_if_used(views_.text_ends, "request.text_ends"));
+  ZRT_CHECK_OK(bind_if_used(views_.token_types, "request.token_types"));
   ZRT_CHECK_OK(bind_if_used(views_.copy_from, "request.copy_from"));
   return bind_if_used(views_.copy_to, "request.copy_to");
 }

@@ -51,6 +51,11 @@ class RingExecutor final : public Executor {
   Status run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count, ring::StepDims dims);
   // Floats of a region of the plan; valid until the next step.
   Result<std::span<const float>> read_floats(std::string_view region, std::uint64_t offset, std::uint64_t count);
+  // Runs the output part for rows [first, first + count), and what comes before it from packet `from` on.
+  Status embed_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from, std::size_t first,
+                    std::uint32_t count);
+  Status pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from, std::size_t first,
+                   std::uint32_t count, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
   // Lets the caller change the rows that are processed, and keeps what they were; restore_rows() puts that back.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
@@ -64,8 +69,12 @@ class RingExecutor final : public Executor {
   struct Views {
     std::int32_t *token_ids = nullptr, *positions = nullptr, *slots = nullptr, *page_table = nullptr;
     std::int32_t* rope_positions = nullptr;  // null: the graph takes positions
-    std::int32_t *output_rows = nullptr, *output_slots = nullptr, *history = nullptr;
-    std::uint32_t* bias = nullptr;  // pairs
+    std::int32_t* text_ends = nullptr;       // null: attention is causal
+    std::int32_t* token_types = nullptr;     // null: the model has none
+    std::int32_t* output_rows = nullptr;
+    // Null where embeddings come out: nothing is picked then.
+    std::int32_t *output_slots = nullptr, *history = nullptr;
+    std::uint32_t *bias = nullptr, *mask = nullptr;  // bias: pairs
     SampleParams* sampling = nullptr;
     std::int32_t *copy_from = nullptr, *copy_to = nullptr;  // null: nothing to copy
     const std::uint32_t* tokens = nullptr;                  // the output ring

@@ -24,6 +24,12 @@ void RingExecutor::fill_body(const StepInput& input) {
           input.rope_variants.empty() ? 0 : input.rope_variants[static_cast<std::size_t>(input.slots[i])];
       views_.rope_positions[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
     }
+  if (views_.token_types != nullptr) std::fill_n(views_.token_types, input.token_ids.size(), 0);
+  if (views_.text_ends != nullptr)
+    for (std::size_t i = input.slots.size(); i-- > 0;) {
+      const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
+      views_.text_ends[i] = is_last ? input.positions[i] : views_.text_ends[i + 1];
+    }
   const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
   for (std::size_t i = 0; i < n; ++i) {
     if (i + 1 < n && input.slots[i + 1] == input.slots[i]) continue;  // the last position reads the most pages
@@ -35,7 +41,7 @@ void RingExecutor::fill_body(const StepInput& input) {
 }
 
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
-  std::size_t history_end = 0, bias_end = 0;
+  std::size_t history_end = 0, bias_end = 0, mask_end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];
     const Sampling& s = row.sampling;
@@ -48,6 +54,7 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
       *entry++ = std::bit_cast<std::uint32_t>(bias);
     };
     for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
+    std::ranges::copy(row.mask, views_.mask + mask_end);
     for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
     views_.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
                           .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
@@ -64,9 +71,12 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
                           .n_history = static_cast<std::uint32_t>(row.history.size()),
                           .typical_p = s.typical_p,
                           .bias_begin = static_cast<std::uint32_t>(bias_end),
-                          .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size())};
+                          .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
+                          .mask_begin = static_cast<std::uint32_t>(mask_end),
+                          .n_mask_words = static_cast<std::uint32_t>(row.mask.size())};
     history_end += row.history.size();
     bias_end += row.bias.size() + row.banned.size();
+    mask_end += row.mask.size();
   }
 }
 
@@ -136,6 +146,40 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
   return {};
 }
 
+Status RingExecutor::embed_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
+                                std::size_t first, std::uint32_t count) {
+  const std::uint64_t width = prepared_.config.model_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
+  for (std::uint32_t i = 0; i < count; ++i)
+    views_.output_rows[i] = static_cast<std::int32_t>(input.outputs[first + i].token_index);
+  ZRT_CHECK_OK(run(batch, from, static_cast<std::uint32_t>(batch.packets.size()) - from,
+                   {static_cast<std::uint32_t>(input.token_ids.size()), count}));
+  if (!input.on_embeddings) return {};
+  ZRT_TRY(const auto rows, read_floats("embeddings", offset, count * width));
+  input.on_embeddings(static_cast<std::uint32_t>(first), rows);
+  return {};
+}
+
+Status RingExecutor::pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
+                               std::size_t first, std::uint32_t count, StepOutput& output) {
+  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
+  const auto n_packets = static_cast<std::uint32_t>(batch.packets.size());
+  fill_outputs(input, first, count);
+  const auto rows = std::span(input.outputs).subspan(first, count);
+  const bool is_processed = input.process && std::ranges::any_of(rows, &OutputRow::is_processed);
+  if (is_processed) {
+    const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
+    const auto picks = static_cast<std::uint32_t>(sample);
+    ZRT_CHECK_OK(run(batch, from, picks - from, {n_tokens, count}));
+    ZRT_CHECK_OK(process_rows(input, first, count));
+    ZRT_CHECK_OK(run(batch, picks, n_packets - picks, {n_tokens, count}));
+  } else {
+    ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
+  }
+  ZRT_CHECK_OK(drain_tokens(count, output.tokens));
+  if (is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
+  return input.on_logits ? read_logits(input, first, count) : Status{};
+}
+
 Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check_.check(input));
@@ -144,29 +188,15 @@ Status RingExecutor::step(const StepInput& input, StepOutput& output) {
   bool one_each = true;
   for (std::size_t i = 1; i < input.slots.size(); ++i) one_each &= input.slots[i] != input.slots[i - 1];
   const auto& batch = one_each ? decode_ : prefill_;
-  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
-  const auto n_packets = static_cast<std::uint32_t>(batch.packets.size());
-  if (input.outputs.empty()) return run(batch, 0, batch.body_end, {n_tokens, 0});
+  if (input.outputs.empty())
+    return run(batch, 0, batch.body_end, {static_cast<std::uint32_t>(input.token_ids.size()), 0});
   std::uint32_t from = 0;  // the body runs with the first group of output rows
   for (std::size_t first = 0; first < input.outputs.size();
        first += prepared_.limits.max_outputs, from = batch.body_end) {
     const auto count =
         static_cast<std::uint32_t>(std::min<std::size_t>(prepared_.limits.max_outputs, input.outputs.size() - first));
-    fill_outputs(input, first, count);
-    const auto rows = std::span(input.outputs).subspan(first, count);
-    const bool is_processed = input.process && std::ranges::any_of(rows, &OutputRow::is_processed);
-    if (is_processed) {
-      const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
-      const auto picks = static_cast<std::uint32_t>(sample);
-      ZRT_CHECK_OK(run(batch, from, picks - from, {n_tokens, count}));
-      ZRT_CHECK_OK(process_rows(input, first, count));
-      ZRT_CHECK_OK(run(batch, picks, n_packets - picks, {n_tokens, count}));
-    } else {
-      ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
-    }
-    ZRT_CHECK_OK(drain_tokens(count, output.tokens));
-    if (is_processed) ZRT_CHECK_OK(restore_rows(input, first, count));
-    if (input.on_logits) ZRT_CHECK_OK(read_logits(input, first, count));
+    ZRT_CHECK_OK(info_.pooling == Pooling::kNone ? pick_rows(input, batch, from, first, count, output)
+                                                 : embed_rows(input, batch, from, first, count));
   }
   return {};
 }

@@ -20,23 +20,30 @@ namespace zinc_rt {
 
 // Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
 struct EngineOptions {
-  std::string tier;                  // ZINC_RT_TIER, "auto"
-  std::uint32_t max_slots = 64;      // requests that may be under way at once
-  std::uint32_t kv_pages = 0;        // 0: max_slots full contexts, at most a quarter of memory and what is free
-  std::uint32_t max_context = 0;     // tokens; 0: the model's, at most 32,768
-  std::string kv_dtype;              // f16, f32 or q8_0; empty: f32 for models in f32 or with activations f32, else f16
-  int threads = 0;                   // ZINC_RT_CPU_WORKERS; 0: what the process may use
-  std::string cpu_kernels;           // ZINC_RT_CPU_KERNELS: auto, or a set that `zinc-rt tiers` lists; same bits
-  std::string arithmetic;            // ZINC_RT_ARITH: exact or fast
-  std::string activations = "int8";  // f32: a debugging mode of the reference kernels, no activation is quantized
-  std::uint32_t chunk_cap = 0;       // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
-  std::string fusion;                // ZINC_RT_FUSION
-  bool repack = true;                // weights in the form that the tier's kernels read fastest, made at load
-  bool mmap = true;                  // with repack off: use the weights where the file is mapped; false: copy them
-  bool prefix_cache = true;          // keep the KV of what was computed, for prompts that begin the same way
+  std::string tier;               // ZINC_RT_TIER, "auto"
+  std::string backend;            // ZINC_RT_BACKEND: zinc_rt, or vulkan, which is taken only when asked for
+  std::uint32_t max_slots = 64;   // requests that may be under way at once
+  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
+  std::uint32_t max_context = 0;  // tokens; 0: the model's, at most 32,768
+  std::string kv_dtype;           // `--help` has all; empty: f32 for models in f32 or with activations f32, else f16
+  // none, mean, last, or cls of encoders; empty: what the file says, which is none where it says nothing. With a pooling
+  // but none the model embeds texts and generates nothing.
+  std::string pooling;
+  int threads = 0;                     // ZINC_RT_CPU_WORKERS; 0: what the process may use
+  std::string cpu_kernels;             // ZINC_RT_CPU_KERNELS: auto, or a set that `zinc-rt tiers` lists; same bits
+  std::string arithmetic;              // ZINC_RT_ARITH: exact or fast
+  std::string activations = "int8";    // f32: a debugging mode of the reference kernels, no activation is quantized
+  std::uint32_t chunk_cap = 0;         // ZINC_RT_CHUNK_CAP; most prompt tokens a step, 0: the tier's default
+  std::string fusion;                  // ZINC_RT_FUSION
+  bool repack = true;                  // weights in the form that the tier's kernels read fastest, made at load
+  bool mmap = true;                    // with repack off: use the weights where the file is mapped; false: copy them
+  bool prefix_cache = true;            // keep the KV of what was computed, for prompts that begin the same way
   std::uint32_t standard_gap_ms = 60;  // that prompts may make between two tokens of streams of class standard
   std::uint32_t queue_cap = 1024;      // requests of a model that may wait; more are refused with a time to try again
-  std::uint32_t max_models = 0;        // 0: no limit; else add_model unloads the one that was idle longest
+  // How tools are shown to a model whose template shows none: empty, not at all; "hermes", by a text of the engine's own
+  // in the system message, which the template writes.
+  std::string tools;
+  std::uint32_t max_models = 0;  // 0: no limit; else add_model unloads the one that was idle longest
   std::function<void(std::uint64_t done, std::uint64_t total)> on_progress;  // bytes of weights made ready
 };
 
@@ -86,6 +93,8 @@ class Engine {
   std::string token_bytes(std::int32_t id, const std::string& model = {}) const;
   // messages: a JSON list; tools: a JSON list or empty; extra: a JSON object of further template variables or empty.
   // continue_final_message: the text ends with the last message's content (Request).
+  // How many prompt tokens the request would have. Errors: those of submit() about the prompt.
+  Result<std::uint32_t> count_prompt(Request request) const;
   Result<std::string> apply_template(std::string_view messages, std::string_view tools = {},
                                      bool add_generation_prompt = true, std::string_view extra = {},
                                      const std::string& model = {}, bool continue_final_message = false) const;

@@ -40,6 +40,13 @@ struct ModelCard {
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // What it runs on, and how.
   std::string tier, device, arithmetic, activations, kv_dtype, fusion;
+  // How its chat template has it write calls of tools, and reasoning (docs/agents.md lists the formats); tool_format is
+  // empty where the template shows no tools.
+  std::string tool_format, reasoning_format;
+
+  // Of a model that gives embeddings: mean, cls or last, and their length. Empty and 0: it generates.
+  std::string pooling;
+  std::uint32_t embedding_dim = 0;
 
   std::uint32_t sliding_window = 0;
   std::uint64_t n_sliding_layers = 0;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "zinc_rt/output.h"
 #include "zinc_rt/status.h"
 
 namespace zinc_rt {
@@ -20,6 +21,25 @@ namespace zinc_rt {
 // Changes the logits of a pick: the tokens so far, prompt first, and the model's logits after them. An error ends the
 // request.
 using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token_ids, std::span<float> logits)>;
+
+// What an answer must look like. A grammar bounds its text behind the reasoning.
+struct OutputFormat {
+  enum class Kind : std::uint8_t {
+    kText,        // anything
+    kJsonObject,  // any JSON object
+    kJsonSchema,  // text: a JSON schema
+    kRegex,       // text: an expression that the whole answer matches
+    kChoice,      // choices: one of these texts
+    kGbnf,        // text: a grammar in llama.cpp's notation
+  };
+  Kind kind = Kind::kText;
+  std::string text;
+  std::vector<std::string> choices;
+};
+
+// Whether the model may call tools, must, or must call just one of them. Where it may, calls of tools that say
+// "strict": true are bound to the tool's schema; where it must, all are.
+enum class ToolChoice : std::uint8_t { kAuto, kRequired, kNamed };
 
 struct Request {
   // Just one of the three. messages is a JSON list of {"role": ..., "content": ...}, rendered by the model's chat
@@ -71,12 +91,25 @@ struct Request {
   std::vector<std::int32_t> stop_token_ids;  // besides the model's own end tokens; up to 1024
   bool ignore_eos = false;                   // go on past the model's end tokens
   bool skip_special_tokens = true;           // false: special tokens are text too, but not the one that ends it
-  std::uint32_t logprobs = 0;                // 0: none; n: of the token and of the n most likely, at most 128
+  // The text is taken apart into the answer, the reasoning and, where tools are given, their calls, as the model's
+  // template writes them (ModelCard::tool_format, reasoning_format). Stop strings are not looked for in calls.
+  bool parse_output = false;
+  // What is not supported is kInvalidArgument, with the JSON pointer of the schema's part. A grammar that takes too much
+  // work for a step ends the request as processor_failed, "[grammar_too_complex]". Not with ignore_eos or min_tokens.
+  OutputFormat output_format;
+  ToolChoice tool_choice = ToolChoice::kAuto;  // with parse_output and tools
+  std::string named_tool;                      // with kNamed
+  std::uint32_t max_tool_calls = 0;            // with parse_output: the text ends behind so many calls; 0: no limit
+  std::uint32_t logprobs = 0;                  // 0: none; n: of the token and of the n most likely, at most 128
   // Of each prompt token given those before it, and of the n most likely in its place, 0 to 20; absent: none. The
   // prefix cache is then read only for what was scored before a preemption. With n > 1: the first choice has them.
   std::optional<std::uint32_t> prompt_logprobs;
   bool return_logits_hash = false;
-  double deadline_ms = 0;  // 0: none; counted from the call
+  // The text's embedding instead of a completion, from a model that was opened with a pooling. max_tokens is 0 then, n
+  // is 1, and no field that speaks of tokens to be picked is given.
+  bool embed = false;
+  std::uint32_t dimensions = 0;  // of the embedding: its first so many, of length 1 again; 0: all
+  double deadline_ms = 0;        // 0: none; counted from the call
   // Requested from any thread, it ends a submit() under way with kCancelled, within a few ms of its thread's time,
   // while the request is checked, rendered or tokenized. It is not looked at after submit() has returned;
   // RequestHandle::cancel() ends what runs.
@@ -96,7 +129,8 @@ struct Usage {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
   std::uint32_t total_tokens = 0;
-  std::uint32_t cached_tokens = 0;  // of the prompt, taken from a cache
+  std::uint32_t cached_tokens = 0;     // of the prompt, taken from a cache
+  std::uint32_t reasoning_tokens = 0;  // of the completion, where the output is parsed
 };
 
 struct Timings {
@@ -110,13 +144,18 @@ struct Timings {
 
 struct Completion {
   std::string text;                     // without the end token; of the stop string: include_stop_str_in_output
+  std::string reasoning;                // with parse_output; text is then the answer alone
+  std::vector<ToolCall> tool_calls;     // with parse_output and tools
+  std::vector<OutputPiece> pieces;      // with parse_output: the same in the order in which it was written
   std::vector<std::int32_t> token_ids;  // all that were picked, the end token too
+  std::string stop_string;              // of Request::stop, the one that ended the text; empty: none did
   // stop, length, cancelled, deadline, client_too_slow or sink_failed; with an error bad_logits, processor_failed,
   // device_fault, shutdown or out_of_pages; empty while it runs
   std::string finish_reason;
   std::vector<TokenLogprob> logprobs;         // one a token when asked for
   std::vector<TokenLogprob> prompt_logprobs;  // one a prompt token when asked for; there with the first token's event
   std::vector<std::uint64_t> logits_hashes;   // one a token when asked for: XXH3-64 of the logit row's float32 bytes
+  std::vector<float> embedding;               // of length 1, where one was asked for and the request ended by itself
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;
@@ -132,6 +171,7 @@ struct StreamEvent {
   std::uint32_t index = 0;    // which of n completions
   std::uint64_t time_us = 0;  // of tokens: when the step that made it ended, on a clock that only runs forward
   std::optional<TokenLogprob> logprob;  // of tokens, when logprobs are asked for
+  std::vector<OutputPiece> pieces;      // with parse_output: all parts, of which text has those of the answer
 };
 
 }  // namespace zinc_rt

@@ -15,6 +15,7 @@ struct ModelStats {
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
   std::uint64_t generated_tokens = 0;      // those that prompts end with, too
   std::uint64_t running = 0, waiting = 0;  // requests with and without a slot
+  std::uint64_t backlog_tokens = 0;        // of all of them: tokens that are not computed yet
   std::uint64_t slots = 0, slots_free = 0;
   std::uint64_t pages = 0, pages_free = 0;  // KV pages; pages_free: also those that hold cached prefixes alone
   std::uint64_t pages_cached = 0;

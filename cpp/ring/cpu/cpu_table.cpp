@@ -1,8 +1,8 @@
 #include "ring/cpu/cpu_table.h"
 
-#include <cstring>
-
 #include "base/error.h"
+#include "base/kv_type.h"
+#include "kernel/slots.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -11,33 +11,26 @@ std::vector<DType> key_types(cpu::KeyTypes keys) {
   std::vector<DType> types;
   switch (keys) {
     case cpu::KeyTypes::kNone: return {DType::kF32};
-    case cpu::KeyTypes::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0};
+    case cpu::KeyTypes::kKv:
+      for (const KvType& type : kv_types()) types.push_back(type.k);
+      return types;
     case cpu::KeyTypes::kF16AndBF16: return {DType::kF16, DType::kBF16};
     case cpu::KeyTypes::kQ4K: return {DType::kQ4_K};
-    case cpu::KeyTypes::kWeights:
-      for (int i = 0; i < static_cast<int>(DType::kCount); ++i)
-        if (traits(static_cast<DType>(i)).is_weight) types.push_back(static_cast<DType>(i));
-      return types;
+    case cpu::KeyTypes::kWeights: return weight_types();
   }
   return types;
 }
 
 kernel::KernelEntry make_entry(const cpu::CpuKernel& code, const ir::OpRule& rule) {
   kernel::KernelEntry entry;
+  entry.file = kernel::with_slots(rule, code.symbols);
   entry.file.target = kernel::Target::kCpu;
   entry.file.name = code.op;
-  entry.file.buffer_count = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
-  entry.file.push_const_bytes = static_cast<std::uint32_t>(4 * rule.attrs.size());
   for (std::size_t i = 0; i < 2; ++i) {
     if (code.grid[i].variable != nullptr) entry.grid[i].variable = code.grid[i].variable;
     entry.grid[i].tile = entry.file.workgroup_size[i] = code.grid[i].tile;
   }
   entry.lds_bytes = code.lds_bytes;
-  entry.file.code.resize(4 * code.symbols.size());
-  for (std::size_t i = 0; i < code.symbols.size(); ++i) {
-    entry.file.symbols.push_back({code.symbols[i], static_cast<std::uint32_t>(4 * i)});
-    std::memcpy(entry.file.code.data() + 4 * i, &kernel::kPlaceholder, 4);
-  }
   return entry;
 }
 

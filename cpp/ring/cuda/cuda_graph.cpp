@@ -119,7 +119,7 @@ Result<std::vector<Launch>> CudaRing::plan(const Submission& submission, StepDim
   launches.reserve(part.launches.size() + 2);
   launches.push_back(step("step_begin", begin.n_copies + std::max(1u, begin.n_pages), cuda::kBeginThreads, begin));
   std::ranges::move(part.launches, std::back_inserter(launches));
-  launches.push_back(step("step_end", 1, 1, cuda::StepEndArgs{n_steps, const_cast<std::uint32_t*>(done_)}));
+  launches.push_back(step("step_end", 1, 1, cuda::StepEndArgs{n_steps, reinterpret_cast<std::uint32_t*>(done_)}));
   return launches;
 }
 

@@ -1,12 +1,11 @@
 #include "ring/cuda/cuda_ring.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "base/error.h"
 #include "ring/cuda/images.h"
+#include "ring/wait.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -78,7 +77,7 @@ Status CudaRing::open() {
   std::memset(pinned, 0, kPinned);
   pinned_ = static_cast<std::byte*>(pinned);
   headers_ = reinterpret_cast<cuda::StepHeader*>(pinned_);
-  done_ = reinterpret_cast<volatile std::uint32_t*>(pinned_ + cuda::kHeaders * sizeof(cuda::StepHeader));
+  done_ = reinterpret_cast<std::atomic<std::uint32_t>*>(pinned_ + cuda::kHeaders * sizeof(cuda::StepHeader));
   ZRT_TRY(words_, alloc_device(driver_, 512));
   ZRT_CHECK_OK(driver_.check(driver_.cuMemsetD8Async(device_pointer(words_), 0, 512, stream_), "cuMemsetD8Async"));
   for (CUevent& event : staged_)
@@ -246,14 +245,8 @@ Status CudaRing::fits(const Submission& submission) const {
   const auto& batch = *submission.batch;
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
-    if (packet.kernel.id - 1 >= kernels_.size())
-      return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {} is not loaded, {} are", packet.kernel.id,
-                  kernels_.size());
-    const LoadedKernel& kernel = kernels_[packet.kernel.id - 1];
-    if (packet.push_bytes != kernel.push_bytes || packet.n_bindings != kernel.n_bindings)
-      return fail(StatusCode::kInvalidArgument,
-                  "[t_cuda] {} has {} bindings and {} bytes of push constants, its kernel wants {} and {}",
-                  to_string(packet.op), packet.n_bindings, packet.push_bytes, kernel.n_bindings, kernel.push_bytes);
+    const std::size_t at = packet.kernel.id - 1;
+    ZRT_CHECK_OK(check_kernel("t_cuda", packet, at < kernels_.size() ? &kernels_[at] : nullptr, kernels_.size()));
     for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
       const Binding& binding = batch.bindings[packet.first_binding + b];
       if (!memory_.holds(binding)) return memory_.refuse(binding);
@@ -313,32 +306,17 @@ Status CudaRing::wait(Fence fence) {
 
 // The word that the device writes says when it is done. The driver is asked now and then whether the device is well.
 Status CudaRing::wait_for(std::uint64_t submission) {
-  using Clock = std::chrono::steady_clock;
-  constexpr auto kSpin = std::chrono::milliseconds(1), kAsk = std::chrono::milliseconds(20);
   ZRT_CHECK_OK(broken_);
-  const auto is_done = [&] { return static_cast<std::int32_t>(*done_ - static_cast<std::uint32_t>(submission)) >= 0; };
-  const auto begin = Clock::now();
-  auto asked = begin;
-  for (int spins = 0; !is_done(); ++spins) {
-    if (spins % 64 != 63) {
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-      continue;
-    }
-    const auto now = Clock::now();
-    if (now - begin > kSpin) std::this_thread::sleep_for(std::chrono::microseconds(20));
-    if (now - asked < kAsk) continue;
-    asked = now;
+  const auto is_done = [&] {
+    const std::uint32_t done = done_->load(std::memory_order_acquire);
+    return static_cast<std::int32_t>(done - static_cast<std::uint32_t>(submission)) >= 0;
+  };
+  return wait_until(is_done, [&](auto) -> Status {
     ZRT_CHECK_OK(use_device());
     const CUresult result = driver_.cuStreamQuery(stream_);
-    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
-      broken_ = driver_.check(result, "a step");
-      return broken_;
-    }
-  }
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return {};
+    if (result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) broken_ = driver_.check(result, "a step");
+    return broken_;
+  });
 }
 
 RingStats CudaRing::stats() const {

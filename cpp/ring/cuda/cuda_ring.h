@@ -5,6 +5,7 @@
 // of the driver.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <unordered_map>
@@ -102,7 +103,7 @@ class CudaRing final : public Ring {
 
   // Shared with the device: numbers of the last kHeaders steps, and the word that counts steps; then device memory.
   cuda::StepHeader* headers_ = nullptr;
-  volatile std::uint32_t* done_ = nullptr;
+  std::atomic<std::uint32_t>* done_ = nullptr;
   std::byte *pinned_ = nullptr, *words_ = nullptr;
   std::byte *scratch_ = nullptr, *own_scratch_ = nullptr;  // own: null where scratch_ is a buffer object
   std::uint64_t scratch_bytes_ = 0;

@@ -1,11 +1,11 @@
 #include <pybind11/functional.h>
-#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
 #include <algorithm>
 #include <filesystem>
 
+#include "arrays.h"
 #include "base/utf8.h"
 #include "bindings.h"
 #include "tools/cli.h"
@@ -14,24 +14,20 @@
 namespace zinc_rt::python {
 namespace {
 
-// A [rows, width] array that takes over the vector.
-py::array_t<float> to_array(std::vector<float>&& values, std::size_t width) {
-  auto* owned = new std::vector<float>(std::move(values));
-  const py::capsule owner(owned, [](void* p) { delete static_cast<std::vector<float>*>(p); });
-  return py::array_t<float>({owned->size() / width, width}, owned->data(), owner);
-}
-
 EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   EngineOptions o;
   o.tier = tier;
   Keywords keywords(kwargs);
+  keywords.take("backend", o.backend);
   keywords.take("max_slots", o.max_slots);
   keywords.take("kv_pages", o.kv_pages);
   keywords.take("max_context", o.max_context);
   keywords.take("kv_dtype", o.kv_dtype);
+  keywords.take("pooling", o.pooling);
   keywords.take("threads", o.threads);
   keywords.take("arithmetic", o.arithmetic);
   keywords.take("activations", o.activations);
+  keywords.take("tools", o.tools);
   keywords.take("chunk_cap", o.chunk_cap);
   keywords.take("fusion", o.fusion);
   keywords.take("cpu_kernels", o.cpu_kernels);

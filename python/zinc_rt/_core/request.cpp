@@ -20,6 +20,49 @@ void Keywords::check_all_taken() const {
           {StatusCode::kInternal, "the stub has " + py::str(name).cast<std::string>() + ", the extension has not", 0});
 }
 
+namespace {
+
+// response_format as OpenAI has it, or one of regex, choice and grammar.
+void read_output_format(Keywords& keywords, Request& r) {
+  using Kind = OutputFormat::Kind;
+  std::size_t n_given = 0;
+  const auto set = [&](OutputFormat format) {
+    r.output_format = std::move(format);
+    ++n_given;
+  };
+  const auto wrong = [](const std::string& message) { raise({StatusCode::kInvalidArgument, message, 0}); };
+  if (const auto format = keywords.find("response_format"); !format.is_none()) {
+    const auto fields = format.cast<py::dict>();
+    const auto type = fields.contains("type") ? py::str(fields["type"]).cast<std::string>() : std::string();
+    if (type == "json_object") {
+      set({Kind::kJsonObject, {}, {}});
+    } else if (type == "json_schema") {
+      const py::object outer = fields.contains("json_schema") ? py::object(fields["json_schema"]) : py::none();
+      if (!py::isinstance<py::dict>(outer) || !outer.cast<py::dict>().contains("schema"))
+        wrong("response_format has no {\"json_schema\": {\"schema\": ...}}");
+      set({Kind::kJsonSchema, to_json("response_format", outer["schema"]), {}});
+    } else if (type != "text") {
+      wrong("response_format has type \"" + type + "\"; text, json_object or json_schema is allowed");
+    }
+  }
+  if (const auto regex = keywords.find("regex"); !regex.is_none()) set({Kind::kRegex, regex.cast<std::string>(), {}});
+  if (const auto choice = keywords.find("choice"); !choice.is_none())
+    set({Kind::kChoice, {}, choice.cast<std::vector<std::string>>()});
+  if (const auto text = keywords.find("grammar"); !text.is_none()) set({Kind::kGbnf, text.cast<std::string>(), {}});
+  if (n_given > 1) wrong("more than one of response_format, regex, choice and grammar is given, at most one allowed");
+  if (const auto choice = keywords.find("tool_choice"); !choice.is_none()) {
+    const auto text = choice.cast<std::string>();
+    if (text == "required") {
+      r.tool_choice = ToolChoice::kRequired;
+    } else if (text != "auto") {
+      r.tool_choice = ToolChoice::kNamed;
+      r.named_tool = text;
+    }
+  }
+}
+
+}  // namespace
+
 Request make_request(const py::object& prompt, const py::object& messages, const py::object& token_ids,
                      const py::kwargs& kwargs) {
   Request r;
@@ -60,6 +103,11 @@ Request make_request(const py::object& prompt, const py::object& messages, const
   keywords.take("stop_token_ids", r.stop_token_ids);
   keywords.take("ignore_eos", r.ignore_eos);
   keywords.take("skip_special_tokens", r.skip_special_tokens);
+  std::optional<bool> parses;
+  keywords.take("parse_output", parses);
+  r.parse_output = parses.value_or(r.tools.has_value());
+  keywords.take("max_tool_calls", r.max_tool_calls);
+  read_output_format(keywords, r);
   keywords.take("logprobs", r.logprobs);
   keywords.take("prompt_logprobs", r.prompt_logprobs);
   keywords.take("return_logits_hash", r.return_logits_hash);

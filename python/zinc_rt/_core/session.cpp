@@ -5,8 +5,11 @@
 #include <pybind11/stl/filesystem.h>
 
 #include <chrono>
+#include <deque>
 #include <filesystem>
+#include <variant>
 
+#include "arrays.h"
 #include "bindings.h"
 #include "calls.h"
 
@@ -88,6 +91,56 @@ RequestHandle submit(const Session& self, const py::object& prompt, const py::ob
   return without_gil([&] { return self.submit(request, make_callback_sink(std::move(callback), capacity)); });
 }
 
+using EmbeddedText = std::variant<std::string, std::vector<std::int32_t>>;
+
+// So many texts at most are under way at once: enough for full steps, and others find room in the queue.
+constexpr std::size_t kMostEmbedding = 64;
+
+// Nothing where the queue is full.
+std::optional<Stream> begin_embedding(const Session& self, const EmbeddedText& text, std::uint32_t dimensions,
+                                      const std::string& model, bool may_wait) {
+  Request request;
+  request.embed = true;
+  request.max_tokens = 0;
+  request.dimensions = dimensions;
+  request.model = model;
+  if (const auto* words = std::get_if<std::string>(&text))
+    request.prompt = *words;
+  else
+    request.token_ids = std::get<std::vector<std::int32_t>>(text);
+  return without_gil([&]() -> Result<std::optional<Stream>> {
+    auto stream = self.stream(request);
+    if (stream) return std::optional(std::move(*stream));
+    if (may_wait && stream.error().code == StatusCode::kExhausted) return std::nullopt;
+    return std::unexpected(std::move(stream.error()));
+  });
+}
+
+py::array_t<float> embed(const Session& self, const std::vector<EmbeddedText>& texts,
+                         std::optional<std::uint32_t> dimensions, const std::optional<std::string>& model) {
+  if (texts.empty()) raise({StatusCode::kInvalidArgument, "[embed] texts is an empty list, at least 1 text wanted", 0});
+  if (dimensions && *dimensions == 0)
+    raise({StatusCode::kInvalidArgument, "[embed] dimensions is 0, at least 1 wanted", 0});
+  std::deque<Stream> streams;
+  std::vector<float> rows;
+  for (std::size_t next = 0; next < texts.size() || !streams.empty();) {
+    if (next < texts.size() && streams.size() < kMostEmbedding)
+      if (auto stream =
+              begin_embedding(self, texts[next], dimensions.value_or(0), model.value_or(""), !streams.empty())) {
+        streams.push_back(*std::move(stream));
+        ++next;
+        continue;
+      }
+    const Completion done = finish(streams.front());
+    streams.pop_front();
+    if (done.finish_reason != "stop")
+      raise({StatusCode::kCancelled, "[embed] a text ended as " + done.finish_reason, 0});
+    rows.insert(rows.end(), done.embedding.begin(), done.embedding.end());
+  }
+  const std::size_t width = rows.size() / texts.size();
+  return to_array(std::move(rows), width);
+}
+
 std::uint32_t save(const Session& self, const std::filesystem::path& path, const py::object& prompt,
                    const py::object& messages, const py::object& token_ids, const py::kwargs& kwargs) {
   Request request = make_request(prompt, messages, token_ids, kwargs);
@@ -155,6 +208,9 @@ void bind_session(py::module_& m) {
            py::arg("token_ids") = py::none(), py::kw_only(), py::arg("on_event"),
            "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
            "the request as sink_failed.")
+      .def("embed", &embed, py::arg("texts"), py::arg("dimensions") = py::none(), py::arg("model") = py::none(),
+           "The embeddings of texts or lists of token ids, by a model that was opened with a pooling: float32 [n, "
+           "dimensions], each of length 1. dimensions: its first so many; None: all.")
       .def("save", &save, py::arg("path"), py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
            py::arg("token_ids") = py::none(),
            "Computes the KV of a prompt and writes it to a file, in whole pages of 16 tokens; gives their number.")

@@ -15,7 +15,8 @@ py::object make(const char* module, const char* name, const py::dict& fields) {
 py::object to_python(const Usage& u) {
   return make("zinc_rt.results", "Usage",
               py::dict("prompt_tokens"_a = u.prompt_tokens, "completion_tokens"_a = u.completion_tokens,
-                       "total_tokens"_a = u.total_tokens, "cached_tokens"_a = u.cached_tokens));
+                       "total_tokens"_a = u.total_tokens, "cached_tokens"_a = u.cached_tokens,
+                       "reasoning_tokens"_a = u.reasoning_tokens));
 }
 
 py::object to_python(const Timings& t) {
@@ -32,18 +33,30 @@ py::object to_python(const TokenLogprob& p) {
               py::dict("token_id"_a = p.token_id, "logprob"_a = p.logprob, "top"_a = p.top));
 }
 
+py::object to_python(const ToolCall& c) {
+  return make("zinc_rt.results", "ToolCall", py::dict("id"_a = c.id, "name"_a = c.name, "arguments"_a = c.arguments));
+}
+
+py::object to_python(const OutputPiece& p) {
+  static constexpr const char* kKinds[] = {"text", "reasoning", "call_begin", "call_arguments", "call_end"};
+  return make("zinc_rt.results", "OutputPiece",
+              py::dict("kind"_a = kKinds[static_cast<std::size_t>(p.kind)], "text"_a = p.text, "call"_a = p.call,
+                       "id"_a = p.id));
+}
+
 py::object to_python(const Completion& c) {
   return make("zinc_rt.results", "Completion",
-              py::dict("text"_a = c.text, "token_ids"_a = c.token_ids, "finish_reason"_a = c.finish_reason,
-                       "logprobs"_a = c.logprobs, "prompt_logprobs"_a = c.prompt_logprobs,
-                       "logits_hashes"_a = c.logits_hashes, "seed"_a = c.seed, "usage"_a = to_python(c.usage),
-                       "timings"_a = to_python(c.timings), "choices"_a = c.choices));
+              py::dict("text"_a = c.text, "reasoning"_a = c.reasoning, "tool_calls"_a = c.tool_calls,
+                       "token_ids"_a = c.token_ids, "finish_reason"_a = c.finish_reason, "logprobs"_a = c.logprobs,
+                       "prompt_logprobs"_a = c.prompt_logprobs, "logits_hashes"_a = c.logits_hashes, "seed"_a = c.seed,
+                       "usage"_a = to_python(c.usage), "timings"_a = to_python(c.timings), "choices"_a = c.choices));
 }
 
 py::object to_python(const StreamEvent& e) {
-  return make("zinc_rt.results", "StreamEvent",
-              py::dict("token_id"_a = e.is_token ? std::optional(e.token_id) : std::nullopt, "text"_a = e.text,
-                       "preempted"_a = e.preempted, "index"_a = e.index, "logprob"_a = e.logprob));
+  return make(
+      "zinc_rt.results", "StreamEvent",
+      py::dict("token_id"_a = e.is_token ? std::optional(e.token_id) : std::nullopt, "text"_a = e.text,
+               "preempted"_a = e.preempted, "index"_a = e.index, "logprob"_a = e.logprob, "pieces"_a = e.pieces));
 }
 
 py::object to_python(const Difference& d) {

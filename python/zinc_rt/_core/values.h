@@ -11,6 +11,8 @@
 namespace zinc_rt::python {
 
 pybind11::object to_python(const TokenLogprob& value);
+pybind11::object to_python(const ToolCall& value);
+pybind11::object to_python(const OutputPiece& value);
 pybind11::object to_python(const Completion& value);
 pybind11::object to_python(const StreamEvent& value);
 pybind11::object to_python(const Difference& value);
@@ -32,6 +34,10 @@ namespace pybind11::detail {
 
 template <>
 struct type_caster<zinc_rt::TokenLogprob> : zinc_rt::python::ToPython<zinc_rt::TokenLogprob> {};
+template <>
+struct type_caster<zinc_rt::ToolCall> : zinc_rt::python::ToPython<zinc_rt::ToolCall> {};
+template <>
+struct type_caster<zinc_rt::OutputPiece> : zinc_rt::python::ToPython<zinc_rt::OutputPiece> {};
 template <>
 struct type_caster<zinc_rt::Completion> : zinc_rt::python::ToPython<zinc_rt::Completion> {};
 template <>

@@ -3,10 +3,10 @@
 #include "ring/cuda/plan/kernels.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "ir/op_rules.h"
+#include "kernel/slots.h"
 #include "kernels/cuda/dtypes.h"
 
 namespace zinc_rt::ring {
@@ -39,10 +39,7 @@ std::vector<DType> key_types(Keys keys) {
     case Keys::kNone: return {DType::kF32};
     case Keys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0};
     case Keys::kQ4K: return {DType::kQ4_K};
-    case Keys::kWeights:
-      for (int i = 0; i < static_cast<int>(DType::kCount); ++i)
-        if (traits(static_cast<DType>(i)).is_weight) types.push_back(static_cast<DType>(i));
-      return types;
+    case Keys::kWeights: return weight_types();
   }
   return types;
 }
@@ -61,19 +58,12 @@ std::uint32_t symbol_of(const GridExtent& extent) {
 kernel::KernelTable make_cuda_table() {
   kernel::KernelTable table(kernel::Target::kSm90);
   for (const CudaOp& op : cuda_ops()) {
-    const ir::OpRule& rule = ir::rule(op.op);
     kernel::KernelEntry entry;
+    entry.file = kernel::with_slots(ir::rule(op.op), op.symbols);
     entry.file.target = kernel::Target::kSm90;
     entry.file.name = to_string(op.op);
     entry.file.subgroup_size = 32;
-    entry.file.buffer_count = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
-    entry.file.push_const_bytes = static_cast<std::uint32_t>(4 * rule.attrs.size());
     if (op.rows != nullptr) entry.grid[0].variable = op.rows;
-    entry.file.code.resize(4 * op.symbols.size());
-    for (std::size_t i = 0; i < op.symbols.size(); ++i) {
-      entry.file.symbols.push_back({op.symbols[i], static_cast<std::uint32_t>(4 * i)});
-      std::memcpy(entry.file.code.data() + 4 * i, &kernel::kPlaceholder, 4);
-    }
     for (const DType key : key_types(op.keys)) table.add(op.op, key, entry);
   }
   return table;
@@ -90,30 +80,12 @@ std::span<const std::string_view> cuda_join_patterns() {
 
 Result<LoadedKernel> read_kernel(std::span<const std::byte> zrt) {
   ZRT_TRY(const auto file, kernel::read_zrt(zrt));
-  if (file.target != kernel::Target::kSm90)
-    return fail(StatusCode::kUnavailable, "[t_cuda] kernel {} is for {}, sm_90 wanted", file.name,
-                to_string(file.target));
-  if (const auto symbol = file.unpatched(); !symbol.empty())
-    return fail(StatusCode::kInvalidArgument, "[t_cuda] kernel {}: symbol {} is not patched", file.name, symbol);
+  ZRT_CHECK_OK(kernel::check_patched("t_cuda", file, kernel::Target::kSm90));
   const auto code = ir::parse_op(file.name);
   const CudaOp* op = code ? find_cuda_op(*code) : nullptr;
   if (op == nullptr) return fail(StatusCode::kNotFound, "[t_cuda] no kernel is named {}", file.name);
-  const auto& rule = ir::rule(op->op);
-  const auto n_bindings = static_cast<std::uint32_t>(rule.inputs.size() + rule.outputs.size());
-  if (file.symbols.size() != op->symbols.size() || file.buffer_count != n_bindings ||
-      file.push_const_bytes != 4 * rule.attrs.size())
-    return fail(StatusCode::kCorrupt,
-                "[t_cuda] kernel {} has {} symbols, {} buffers and {} bytes of push constants; {}, {} and {} wanted",
-                file.name, file.symbols.size(), file.buffer_count, file.push_const_bytes, op->symbols.size(),
-                n_bindings, 4 * rule.attrs.size());
-  LoadedKernel loaded{op, std::vector<std::uint32_t>(file.symbols.size()), file.push_const_bytes, n_bindings};
-  for (std::size_t i = 0; i < file.symbols.size(); ++i) {
-    if (file.symbols[i].name != op->symbols[i])
-      return fail(StatusCode::kCorrupt, "[t_cuda] kernel {} has symbol {}, {} wanted", file.name, file.symbols[i].name,
-                  op->symbols[i]);
-    std::memcpy(&loaded.symbols[i], file.code.data() + file.symbols[i].code_offset, 4);
-  }
-  return loaded;
+  ZRT_TRY(auto slots, kernel::read_slots("t_cuda", file, ir::rule(op->op), op->symbols));
+  return LoadedKernel{std::move(slots), op};
 }
 
 OpCall call_of(const PacketBatch& batch, const Packet& packet, std::span<const LoadedKernel> kernels, StepDims bucket) {

@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "kernel/kernel_table.h"
+#include "kernel/slots.h"
 #include "ring/cuda/plan/plan.h"
 
 namespace zinc_rt::ring {
 
 // An op whose symbols have their numbers.
-struct LoadedKernel {
+struct LoadedKernel : kernel::SlotKernel {  // symbols: by the places of op_symbols.h
   const CudaOp* op;
-  std::vector<std::uint32_t> symbols;  // by the places of op_symbols.h
-  std::uint32_t push_bytes, n_bindings;
 };
 
 kernel::KernelTable make_cuda_table();

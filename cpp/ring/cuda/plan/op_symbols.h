@@ -38,6 +38,7 @@ inline constexpr NameList kGatherRows{"dim:d", "dim:n"};
 inline constexpr NameList kMoeLinear{"dim:d", "dim:e", "dim:f", "dim:k", "dtype:w", "dtype:x", "pitch:w"};
 inline constexpr NameList kMoeSum{"dim:d", "dim:k", "dim:e"};
 inline constexpr NameList kCopyRows{"dim:w"};
+inline constexpr NameList kPoolMean{"dim:d", "dim:n"};
 
 // LINEAR and LM_HEAD have the same: columns and rows of the matrix, and types.
 static_assert(kLinear["dim:k"] == kLmHead["dim:d"] && kLinear["dim:m"] == kLmHead["dim:v"] &&

@@ -133,6 +133,12 @@ void conv1d(Planner& p, const OpCall& c) {
   p.launch("ssm_conv1d", "ssm_conv1d", ceil_div(channels, 256), c.most(n), 1, 256, 0,
            p.args<symbol::SsmConv1d>(c, {.rows = n, .c = channels}));
 }
+// As conv1d.
+void pool_mean(Planner& p, const OpCall& c) {
+  const std::uint32_t d = c.symbols[op_symbols::kPoolMean["dim:d"]], n = c.symbols[op_symbols::kPoolMean["dim:n"]];
+  p.launch("pool_mean", "pool_mean", ceil_div(d, 256), c.most(n), 1, 256, 0,
+           p.args<symbol::PoolMean>(c, {.rows = n, .d = d}));
+}
 void delta_net(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::SsmDeltaNet>();
   const std::uint32_t n = c.symbols[op_symbols::kSsmDeltaNet["dim:n"]];
@@ -253,6 +259,7 @@ const std::vector<CudaOp>& cuda_ops() {
       {Op::MOE_LINEAR, "n", op_symbols::kMoeLinear, Keys::kWeights, experts},
       {Op::MOE_SUM, "n", op_symbols::kMoeSum, Keys::kNone, plan_moe_sum},
       {Op::COPY_ROWS, "n", op_symbols::kCopyRows, Keys::kNone, copy_rows},
+      {Op::POOL_MEAN, nullptr, op_symbols::kPoolMean, Keys::kNone, pool_mean},
   };
   return ops;
 }

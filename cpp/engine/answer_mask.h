@@ -1,0 +1,72 @@
+// The tokens that the grammar of an answer allows next. The mask is made before each pick: by the step thread where that
+// takes little, else by a thread of MaskMaker, while the request sits steps out and holds up nobody.
+// Thread rule: AnswerMask: the step thread, but for make(), which another thread may run between begin() and the end of
+// it. MaskMaker: any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "engine/mask_pace.h"
+
+namespace zinc_rt {
+
+class AnswerMask {
+ public:
+  // The mask of the first token is made here, on the thread of the client.
+  AnswerMask(const OutputGrammar& grammar, std::shared_ptr<const grammar::Vocabulary> vocabulary);
+
+  // The token was picked; the mask is stale from here on. REQUIRES: nobody makes it.
+  void take(std::int32_t token);
+  bool is_made() const { return state_.load(std::memory_order_acquire) == kMade; }
+  bool is_stale() const { return state_.load(std::memory_order_relaxed) == kStale; }
+  bool is_quick() const { return pace_->is_quick(); }
+  // From a stale one on: make() follows, on whatever thread.
+  void begin() { state_.store(kMaking, std::memory_order_relaxed); }
+  void make();
+  // As OutputRow::mask has it, until the next take(). Waits for the thread that makes it, and makes one that is stale.
+  // Errors: kInternal for a picked token that was not allowed; kInvalidArgument for a grammar beyond its limits.
+  Result<std::span<const std::uint32_t>> get();
+
+ private:
+  enum State : std::uint32_t { kMade, kStale, kMaking };
+  Status advance();
+
+  grammar::Matcher matcher_;
+  std::shared_ptr<MaskPace> pace_;
+  std::vector<std::uint32_t> words_;
+  std::vector<std::int32_t> taken_;  // that the matcher has not seen
+  Status status_;
+  std::atomic<std::uint32_t> state_{kMaking};
+};
+
+// Threads that make masks, in the order in which they were asked for.
+class MaskMaker {
+ public:
+  // done() is called after each mask.
+  explicit MaskMaker(std::function<void()> done);
+  ~MaskMaker();  // what waits is not made
+  // `mask` has begun.
+  void post(std::shared_ptr<AnswerMask> mask);
+
+ private:
+  static constexpr int kThreads = 2;
+  void run();
+
+  std::function<void()> done_;
+  std::mutex mutex_;
+  std::condition_variable there_;
+  std::deque<std::shared_ptr<AnswerMask>> waiting_;
+  bool is_stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace zinc_rt

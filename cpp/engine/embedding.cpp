@@ -1,0 +1,18 @@
+#include "engine/embedding.h"
+
+#include <cmath>
+
+namespace zinc_rt {
+
+std::vector<float> normalized(std::span<const float> row) {
+  double squares = 0;
+  for (const float v : row) squares += double{v} * v;  // exact products, since a float has half a double's digits
+  if (!(squares > 0) || !std::isfinite(squares)) return {};
+  const double scale = 1 / std::sqrt(squares);
+  std::vector<float> out;
+  out.reserve(row.size());
+  for (const float v : row) out.push_back(static_cast<float>(v * scale));
+  return out;
+}
+
+}  // namespace zinc_rt

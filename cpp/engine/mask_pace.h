@@ -1,0 +1,33 @@
+// A grammar that requests share, and how long its masks take.
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "grammar/grammar.h"
+
+namespace zinc_rt {
+
+// Whether the masks of a grammar take little. Its answers share one, since their matchers wait for each other.
+class MaskPace {
+ public:
+  bool is_quick() const { return n_slow_.load(std::memory_order_relaxed) == 0; }
+  // A mask was made. One that took long makes the next kWatched ones count as slow.
+  void note(std::chrono::nanoseconds took);
+
+ private:
+  static constexpr std::chrono::microseconds kLong{300};
+  static constexpr std::uint32_t kWatched = 64;
+  std::atomic<std::uint32_t> n_slow_{0};
+};
+
+// A grammar that requests share.
+struct OutputGrammar {
+  grammar::Grammar grammar;
+  std::shared_ptr<MaskPace> pace = std::make_shared<MaskPace>();
+};
+
+}  // namespace zinc_rt

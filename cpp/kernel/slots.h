@@ -1,0 +1,31 @@
+// Kernels whose code is nothing but one 4-byte slot a symbol, in the order of the symbols. What such a kernel does, its
+// tier knows by its name.
+// Thread rule: plain functions and values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/op_rules.h"
+#include "kernel/zrt_file.h"
+
+namespace zinc_rt::kernel {
+
+// A file for an op, without target and name: the operands and attributes of its rule, a slot a symbol.
+ZrtFile with_slots(const ir::OpRule& rule, std::span<const char* const> symbols);
+
+// Such a kernel whose symbols have their numbers.
+struct SlotKernel {
+  std::vector<std::uint32_t> symbols;
+  std::uint32_t push_bytes = 0, n_bindings = 0;
+};
+// Whether a file is for a target and all its symbols have their numbers. Errors: kUnavailable for another target,
+// kInvalidArgument for a symbol without its number. `tier` begins messages.
+Status check_patched(std::string_view tier, const ZrtFile& file, Target target);
+// Errors: kCorrupt for other symbols, operands or attributes than the op's.
+Result<SlotKernel> read_slots(std::string_view tier, const ZrtFile& file, const ir::OpRule& rule,
+                              std::span<const char* const> symbols);
+
+}  // namespace zinc_rt::kernel

@@ -1,0 +1,18 @@
+// Arrays of numpy over memory of the extension's own.
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <utility>
+#include <vector>
+
+namespace zinc_rt::python {
+
+// A [rows, width] array that takes over the vector.
+inline pybind11::array_t<float> to_array(std::vector<float>&& values, std::size_t width) {
+  auto* owned = new std::vector<float>(std::move(values));
+  const pybind11::capsule owner(owned, [](void* p) { delete static_cast<std::vector<float>*>(p); });
+  return pybind11::array_t<float>({owned->size() / width, width}, owned->data(), owner);
+}
+
+}  // namespace zinc_rt::python

@@ -1,0 +1,86 @@
+// Masks of an answer, made here and on other threads.
+#include "engine/answer_mask.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+
+namespace zinc_rt {
+namespace {
+
+using grammar::SourceKind;
+using ::testing::HasSubstr;
+
+// The ids are the bytes, and 256 is the end.
+std::shared_ptr<const grammar::Vocabulary> byte_tokens() {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(1, static_cast<char>(byte));
+  tokens.emplace_back();
+  return grammar::Vocabulary::make(tokens, {256}).value();
+}
+
+OutputGrammar choice(std::vector<std::string> texts) {
+  return {grammar::compile({SourceKind::kChoice, "", std::move(texts)}).value()};
+}
+
+std::vector<std::int32_t> allowed(AnswerMask& mask) {
+  const auto words = mask.get();
+  std::vector<std::int32_t> ids;
+  if (!words) ADD_FAILURE() << words.error().message;
+  for (std::size_t id = 0; words && id < words->size() * 32; ++id)
+    if (((*words)[id / 32] >> id % 32 & 1) != 0) ids.push_back(static_cast<std::int32_t>(id));
+  return ids;
+}
+
+TEST(AnswerMask, FollowsTheTokensThatWerePicked) {
+  AnswerMask mask(choice({"ab", "ac", "b"}), byte_tokens());
+  EXPECT_TRUE(mask.is_made());
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'a', 'b'}));
+  mask.take('a');
+  EXPECT_TRUE(mask.is_stale() && !mask.is_made());
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{'b', 'c'}));
+  mask.take('c');
+  EXPECT_EQ(allowed(mask), (std::vector<std::int32_t>{256}));
+}
+
+TEST(AnswerMask, ATokenThatWasNotAllowedIsAnErrorThatStays) {
+  AnswerMask mask(choice({"ab"}), byte_tokens());
+  mask.take('x');
+  for (int i = 0; i < 2; ++i) {
+    const auto words = mask.get();
+    ASSERT_FALSE(words);
+    EXPECT_THAT(words.error().message, HasSubstr("token 120 was picked and is not allowed"));
+    mask.take('a');
+  }
+}
+
+TEST(AnswerMask, WaitsForTheThreadThatMakesIt) {
+  std::promise<void> made;
+  MaskMaker maker([&] { made.set_value(); });
+  const auto mask = std::make_shared<AnswerMask>(choice({"ab", "ac"}), byte_tokens());
+  mask->take('a');
+  mask->begin();
+  EXPECT_FALSE(mask->is_made() || mask->is_stale());
+  maker.post(mask);
+  EXPECT_EQ(allowed(*mask), (std::vector<std::int32_t>{'b', 'c'}));
+  made.get_future().wait();
+  EXPECT_TRUE(mask->is_made());
+}
+
+TEST(MaskPace, OneThatTookLongMakesTheNextCountAsSlow) {
+  using std::chrono::microseconds;
+  MaskPace pace;
+  EXPECT_TRUE(pace.is_quick());
+  pace.note(microseconds(300));
+  EXPECT_TRUE(pace.is_quick());
+  pace.note(microseconds(301));
+  for (int i = 0; i < 64; ++i) {
+    EXPECT_FALSE(pace.is_quick()) << i;
+    pace.note(microseconds(10));
+  }
+  EXPECT_TRUE(pace.is_quick());
+}
+
+}  // namespace
+}  // namespace zinc_rt

@@ -1,0 +1,131 @@
+// What probing finds of models' own templates, and what history becomes in them.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "engine/chat_history.h"
+#include "jinja/chat_template.h"
+#include "output/format.h"
+#include "tests_cpp/base/fixtures.h"
+
+namespace zinc_rt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<std::string> render(const ChatTemplate& chat, const std::string& messages, const std::string& tools) {
+  Json context{{"messages", Json::parse(messages)}, {"add_generation_prompt", true}};
+  context["tools"] = tools.empty() ? Json() : Json::parse(tools);
+  context["bos_token"] = "<s>";
+  context["eos_token"] = "</s>";
+  auto text = chat.render(std::move(context), {});
+  return text ? std::optional(*text) : std::nullopt;
+}
+
+std::string traits_of(const std::filesystem::path& file) {
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  const auto chat = ChatTemplate::parse(text.str());
+  if (!chat) return chat.error().message;
+  const auto t = output::probe_template(
+      [&](const std::string& messages, const std::string& tools) { return render(*chat, messages, tools); });
+  return fmt::format("{} {}{}{}{}", t.calls == nullptr ? "none" : t.calls->name, t.reasoning->name,
+                     t.shows_tools ? "" : ", shows no tools", t.writes_calls ? "" : ", drops calls",
+                     t.takes_objects ? "" : ", wants text");
+}
+
+TEST(TemplateProbe, FindsTheFormatOfEachModel) {
+  ZRT_NEED_SHARED_FIXTURES();
+  const std::map<std::string, std::string> wanted = {
+      {"mistralai-Mistral-Nemo-Instruct-2407", "mistral think"},
+      {"meta-llama-Llama-3.1-8B-Instruct", "llama think"},
+      {"HuggingFaceTB-SmolLM3-3B", "none think, shows no tools, drops calls"},
+      {"google-gemma-4-31B-it", "gemma gemma"},
+      {"Qwen3.5-4B", "tags think"},
+      {"Qwen-Qwen2.5-7B-Instruct", "hermes think"},
+      {"Qwen-Qwen3-0.6B", "hermes think"},
+      {"microsoft-Phi-3.5-mini-instruct", "none think, shows no tools, drops calls"},
+  };
+  for (const auto& [name, traits] : wanted)
+    EXPECT_EQ(traits_of(shared_fixtures() / "templates" / (name + ".jinja")), traits) << name;
+}
+
+TEST(TemplateProbe, OfTemplatesOfTheProject) {
+  const std::filesystem::path dir = ZRT_SOURCE_DIR "/tests_cpp/jinja/data/templates";
+  EXPECT_EQ(traits_of(dir / "alternating.jinja"), "none think, shows no tools, drops calls");
+  EXPECT_EQ(traits_of(dir / "signatures.jinja"), "none think");
+}
+
+output::TemplateTraits traits(const char* format, bool shows, bool writes, bool objects = true) {
+  return {output::find_call_format(format), &output::reasoning_formats()[0], shows, writes, objects};
+}
+
+constexpr const char* kHistory = R"([{"role":"user","content":"q"},
+  {"role":"assistant","content":"So.","tool_calls":[
+    {"id":"call_1","type":"function","function":{"name":"f","arguments":"{\"a\": 1}"}},
+    {"id":"call_2","type":"function","function":{"name":"g","arguments":"no JSON"}},
+    {"id":"call_3","type":"function","function":{"name":"h","arguments":""}}]},
+  {"role":"tool","tool_call_id":"call_1","content":"r"}])";
+
+TEST(ChatHistory, ArgumentsBecomeWhatTheTemplateTakes) {
+  auto objects = Json::parse(kHistory), texts = objects;
+  fit_history(objects, nullptr, traits("hermes", true, true), {});
+  EXPECT_EQ(objects[1]["tool_calls"][0]["function"]["arguments"].dump(), R"({"a":1})");
+  EXPECT_EQ(objects[1]["tool_calls"][1]["function"]["arguments"].dump(), R"({"text":"no JSON"})");
+  EXPECT_EQ(objects[1]["tool_calls"][2]["function"]["arguments"].dump(), "{}");
+  fit_history(texts, nullptr, traits("hermes", true, true, false), {});
+  EXPECT_EQ(texts[1]["tool_calls"][0]["function"]["arguments"], R"({"a":1})");
+  EXPECT_EQ(texts[1]["tool_calls"][1]["function"]["arguments"], R"({"text":"no JSON"})");
+}
+
+TEST(ChatHistory, IdsBecomeThoseThatMistralDemands) {
+  auto history = Json::parse(kHistory);
+  fit_history(history, nullptr, traits("mistral", true, true), {});
+  const auto id = history[1]["tool_calls"][0]["id"].get<std::string>();
+  EXPECT_EQ(id.size(), 9u);
+  EXPECT_EQ(history[2]["tool_call_id"], id);
+  EXPECT_NE(history[1]["tool_calls"][1]["id"], id);
+}
+
+TEST(ChatHistory, CallsThatATemplateDropsAreText) {
+  auto history = Json::parse(kHistory);
+  fit_history(history, nullptr, traits("hermes", true, false), {});
+  EXPECT_FALSE(history[1].contains("tool_calls"));
+  EXPECT_EQ(history[1]["content"],
+            "So.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\":1}}\n</tool_call>\n<tool_call>\n{\"name\": "
+            "\"g\", \"arguments\": {\"text\":\"no JSON\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"h\", "
+            "\"arguments\": {}}\n</tool_call>");
+}
+
+TEST(ChatHistory, OwnToolsAreShownInTheSystemMessage) {
+  auto history = Json::parse(kHistory);
+  const auto tools = Json::parse(R"([{"type":"function","function":{"name":"f"}}])");
+  fit_history(history, &tools, traits("none", false, false), kOwnTools);
+  EXPECT_EQ(history[0]["role"], "system");
+  EXPECT_THAT(history[0]["content"].get<std::string>(),
+              testing::HasSubstr(R"({"type":"function","function":{"name":"f"}})"));
+  EXPECT_EQ(history[3]["role"], "user");
+  EXPECT_EQ(history[3]["content"], "<tool_response>\nr\n</tool_response>");
+  // A model that shows tools itself keeps its own way.
+  auto shown = Json::parse(kHistory);
+  fit_history(shown, &tools, traits("hermes", true, true), kOwnTools);
+  EXPECT_EQ(shown[0]["role"], "user");
+}
+
+TEST(ChatHistory, WhatHasNotTheFormOfTheApiStays) {
+  for (const char* text : {"[]", "[1]", R"([{"tool_calls":1}])", R"([{"tool_calls":[1,{"function":2}]}])",
+                           R"([{"role":5,"content":[]}])"}) {
+    auto history = Json::parse(text);
+    fit_history(history, nullptr, traits("mistral", true, false), {});
+    EXPECT_EQ(history, Json::parse(text)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace zinc_rt
