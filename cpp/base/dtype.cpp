@@ -6,30 +6,32 @@ namespace zinc_rt {
 namespace {
 
 constexpr std::array<DTypeTraits, static_cast<std::size_t>(DType::kCount)> kTraits{{
-    {DType::kF32, "f32", 1, 4, true},
-    {DType::kF16, "f16", 1, 2, true},
-    {DType::kBF16, "bf16", 1, 2, true},
-    {DType::kQ4_0, "q4_0", 32, 18, true},
-    {DType::kQ4_1, "q4_1", 32, 20, true},
-    {DType::kQ5_0, "q5_0", 32, 22, true},
-    {DType::kQ5_1, "q5_1", 32, 24, true},
-    {DType::kQ8_0, "q8_0", 32, 34, true},
-    {DType::kQ2_K, "q2_k", 256, 84, true},
-    {DType::kQ3_K, "q3_k", 256, 110, true},
-    {DType::kQ4_K, "q4_k", 256, 144, true},
-    {DType::kQ5_K, "q5_k", 256, 176, true},
-    {DType::kQ6_K, "q6_k", 256, 210, true},
-    {DType::kIQ4_NL, "iq4_nl", 32, 18, true},
-    {DType::kIQ4_XS, "iq4_xs", 256, 136, true},
-    {DType::kMXFP4, "mxfp4", 32, 17, true},
-    {DType::kI32, "i32", 1, 4, false},
-    {DType::kU32, "u32", 1, 4, false},
-    {DType::kU8, "u8", 1, 1, false},
-    {DType::kQ8A32, "q8a32", 32, 40, false},
-    {DType::kQ8A256, "q8a256", 256, 292, false},
-    {DType::kR8, "r8", 64, 66, false},
-    {DType::kR4, "r4", 64, 34, false},
-    {DType::kI16, "i16", 1, 2, false},
+    {DType::kF32, "f32", 1, 4, true, DType::kF32},
+    {DType::kF16, "f16", 1, 2, true, DType::kF32},
+    {DType::kBF16, "bf16", 1, 2, true, DType::kF32},
+    {DType::kQ4_0, "q4_0", 32, 18, true, DType::kQ8A32},
+    {DType::kQ4_1, "q4_1", 32, 20, true, DType::kQ8A32},
+    {DType::kQ5_0, "q5_0", 32, 22, true, DType::kQ8A32},
+    {DType::kQ5_1, "q5_1", 32, 24, true, DType::kQ8A32},
+    {DType::kQ8_0, "q8_0", 32, 34, true, DType::kQ8A32},
+    {DType::kQ2_K, "q2_k", 256, 84, true, DType::kQ8A256},
+    {DType::kQ3_K, "q3_k", 256, 110, true, DType::kQ8A256},
+    {DType::kQ4_K, "q4_k", 256, 144, true, DType::kQ8A256},
+    {DType::kQ5_K, "q5_k", 256, 176, true, DType::kQ8A256},
+    {DType::kQ6_K, "q6_k", 256, 210, true, DType::kQ8A256},
+    {DType::kIQ4_NL, "iq4_nl", 32, 18, true, DType::kQ8A32},
+    {DType::kIQ4_XS, "iq4_xs", 256, 136, true, DType::kQ8A256},
+    {DType::kMXFP4, "mxfp4", 32, 17, true, DType::kQ8A32},
+    {DType::kI32, "i32", 1, 4, false, DType::kCount},
+    {DType::kU32, "u32", 1, 4, false, DType::kCount},
+    {DType::kU8, "u8", 1, 1, false, DType::kCount},
+    {DType::kQ8A32, "q8a32", 32, 40, false, DType::kCount},
+    {DType::kQ8A256, "q8a256", 256, 292, false, DType::kCount},
+    {DType::kR8, "r8", 64, 66, false, DType::kCount},
+    {DType::kR4, "r4", 64, 34, false, DType::kCount},
+    {DType::kI16, "i16", 1, 2, false, DType::kCount},
+    {DType::kFixed16, "fixed16", 256, 514, true, DType::kQ16A256},
+    {DType::kQ16A256, "q16a256", 256, 516, false, DType::kCount},
 }};
 
 constexpr bool table_is_in_order() {
@@ -59,11 +61,7 @@ std::vector<DType> weight_types() {
 }
 
 DType act_dtype(DType weight) {
-  switch (traits(weight).block_elems) {
-    case 256: return DType::kQ8A256;
-    case 32: return DType::kQ8A32;
-    default: return DType::kF32;
-  }
+  return traits(weight).act;
 }
 
 }  // namespace zinc_rt

@@ -37,6 +37,10 @@ enum class DType : std::uint8_t {
   kR4,
   // Integers of 16 bits with a scale a head (kernels/common/kv_integer.h), which is one more element of a row.
   kI16,
+  // 16-bit float weights as integers with a scale a group (BlockFixed16, kernels/common/quant_blocks.h), made while a
+  // model is loaded; and the activations that they are multiplied by, of two digits (kernels/common/act_q8.h).
+  kFixed16,
+  kQ16A256,
   kCount
 };
 
@@ -45,7 +49,8 @@ struct DTypeTraits {
   std::string_view name;      // lower case, the name used in file names, IR text and kernel names
   std::uint32_t block_elems;  // elements a block
   std::uint32_t block_bytes;  // bytes a block
-  bool is_weight;             // may be a matrix of a model file
+  bool is_weight;             // may be a matrix of a model
+  DType act;                  // of weights: act_dtype; else kCount
 };
 
 const DTypeTraits& traits(DType dtype);
@@ -60,8 +65,8 @@ inline std::uint64_t row_bytes(DType dtype, std::uint64_t n) {
   return n / traits(dtype).block_elems * traits(dtype).block_bytes;
 }
 
-// The type of activations that an integer dot with this weight format reads: one scale per 256 for 256-element blocks,
-// per 32 for 32-element blocks, f32 for float weights (docs/arithmetic.md, rule 3).
+// The type of activations that a dot with this weight format reads: one scale per 256 for 256-element blocks, per 32 for
+// 32-element blocks, f32 for float weights (docs/arithmetic.md, rules 3 and 4). REQUIRES: traits(weight).is_weight.
 DType act_dtype(DType weight);
 
 }  // namespace zinc_rt

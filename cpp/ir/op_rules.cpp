@@ -81,7 +81,7 @@ constexpr Row kRows[] = {
     {Op::STORE_REQUEST_STATE, "slots:u32[s,fields] slot:i32[n] value:u32[n] -> out=slots ; field:u32"},
     {Op::VERIFY_K, "draft:i32[b,k] logits:f32[b,k,v] -> accept_len:i32[b]"},
     {Op::LINEAR, "x:A[n,k] !w:W[m,k] bias?:f32[m] -> y:f32[n,m]"},
-    {Op::QUANTIZE, "x:f32[n,k] -> y:q8a32|q8a256[n,k]"},
+    {Op::QUANTIZE, "x:f32[n,k] -> y:q8a32|q8a256|q16a256[n,k]"},
     {Op::ADD, "x:f32[n,d] y:f32[n,d] -> z~:f32[n,d]"},
     {Op::GLU, "gate:f32[n,f] up:f32[n,f] -> y~:f32[n,f] ; act:u32"},
     {Op::SCALE, "x:f32[n,d] w?:f32[1] -> y~:f32[n,d] ; scale:f32"},
@@ -159,7 +159,7 @@ std::uint32_t parse_types(std::string_view text) {
   std::uint32_t set = 0;
   for (const auto name : split(text, '|')) {
     if (name == "A") {
-      set |= bit(DType::kF32) | bit(DType::kQ8A32) | bit(DType::kQ8A256);
+      set |= bit(DType::kF32) | bit(DType::kQ8A32) | bit(DType::kQ8A256) | bit(DType::kQ16A256);
     } else if (name == "KV") {
       for (const KvType& type : kv_types()) set |= bit(type.k) | bit(type.v);
     } else if (name == "W") {

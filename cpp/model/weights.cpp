@@ -3,8 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
+#include <thread>
 
 #include "base/error.h"
+#include "model/fixed16.h"
 #include "model/mlc/reader.h"
 
 namespace zinc_rt {
@@ -34,7 +37,7 @@ Weights::Weights(Source source)
   tensors_.reserve(infos_.size());
   for (std::size_t i = 0; i < infos_.size(); ++i) {
     const gguf::TensorInfo& info = infos_[i];
-    tensors_.push_back({info.name, info.dtype, info.n_dims, info.dims, source.data[i]});
+    tensors_.push_back({info.name, info.dtype, info.n_dims, info.dims, source.data[i], info.dtype});
     index_.emplace(info.name, i);
   }
 }
@@ -57,6 +60,28 @@ Weights::Source source_of(gguf::GgufFile opened) {
 }  // namespace
 
 Weights::Weights(gguf::GgufFile file) : Weights(source_of(std::move(file))) {}
+
+void Weights::use_fixed16() {
+  for (Tensor& tensor : tensors_)
+    if (fits_fixed16(tensor)) tensor.dtype = DType::kFixed16;
+}
+
+void Weights::copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to,
+                        unsigned n_threads) const {
+  constexpr std::uint64_t kFewestBytes = 1 << 20;  // that are worth a thread
+  const std::uint64_t k = tensor.dims[0], stored = row_bytes(tensor.stored, k), made = row_bytes(tensor.dtype, k);
+  const std::byte* from = tensor.data.data() + first * stored;
+  const auto copy = [&](std::uint64_t begin, std::uint64_t end) {
+    if (tensor.dtype == tensor.stored)
+      std::memcpy(to + begin * made, from + begin * stored, (end - begin) * made);
+    else
+      to_fixed16(tensor.stored, from + begin * stored, (end - begin) * k, to + begin * made);
+  };
+  const std::uint64_t parts = std::clamp<std::uint64_t>(n * stored / kFewestBytes, 1, std::max(n_threads, 1u));
+  std::vector<std::jthread> threads;
+  for (std::uint64_t i = 1; i < parts; ++i) threads.emplace_back(copy, n * i / parts, n * (i + 1) / parts);
+  copy(0, n / parts);
+}
 
 void Weights::release(const Tensor& tensor) const {
   if (is_mapped_) release_pages(tensor.data);

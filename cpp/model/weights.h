@@ -21,11 +21,12 @@
 namespace zinc_rt {
 
 struct Tensor {
-  std::string_view name;  // points into the Weights
-  DType dtype = DType::kF32;
+  std::string_view name;      // points into the Weights
+  DType dtype = DType::kF32;  // that executors compute with
   std::uint32_t n_dims = 1;
   std::array<std::uint64_t, 4> dims{1, 1, 1, 1};  // dims[0] is the contiguous one (elements a row)
-  std::span<const std::byte> data;
+  std::span<const std::byte> data;                // as it is in the file
+  DType stored = DType::kF32;                     // the type of `data`: dtype, unless use_fixed16() has changed that
 
   std::uint64_t n_elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
 };
@@ -60,6 +61,13 @@ class Weights {
   const Tensor* find(std::string_view name) const;                    // nullptr when absent
   // The tensor, if it is there with just these dimensions (trailing ones may be left out).
   Result<const Tensor*> require(std::string_view name, std::initializer_list<std::uint64_t> dims) const;
+
+  // Makes fixed16 the dtype of all tensors that it fits (model/fixed16.h). Their data stay as they are in the file, so
+  // what computes with them takes them by copy_rows.
+  void use_fixed16();
+  // Rows [first, first + n) of a tensor, in the form that its dtype has, to n rows of memory; converted by up to
+  // `n_threads` threads.
+  void copy_rows(const Tensor& tensor, std::uint64_t first, std::uint64_t n, std::byte* to, unsigned n_threads) const;
 
   // Call it when the tensor's bytes were copied: releases the memory of pages that can be read from the file again.
   void release(const Tensor& tensor) const;

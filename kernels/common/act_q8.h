@@ -6,7 +6,7 @@
 
 namespace zinc_rt {
 
-// qs run from -127 to 127: kernels rely on it.
+// qs of q8 run from -127 to 127: kernels rely on it.
 
 // One 32-element block: value = d * qs[i].
 struct ActBlockQ8A32 {
@@ -23,5 +23,14 @@ struct ActBlockQ8A256 {
   int8_t qs[256];
 };
 static_assert(sizeof(ActBlockQ8A256) == 292, "layout is shared with device code");
+
+// One 256-element block of codes of 16 bits, |code| <= 32,639, each as two digits in -128..127 (kernels/common/digits.h):
+// value = d * (256 * high[i] + low[i]).
+struct ActBlockQ16A256 {
+  float d;
+  int8_t high[256];
+  int8_t low[256];
+};
+static_assert(sizeof(ActBlockQ16A256) == 516, "layout is shared with device code");
 
 }  // namespace zinc_rt

@@ -1,6 +1,6 @@
 // Cells of the KV cache that hold integers of 16 bits: i16, with one scale d a token and kv head (docs/arithmetic.md, rule
 // 5). A value is code * d, where |code| <= 32,639 and d is a bf16, so that the product is exact in f32. A code is two
-// digits of 8 bits, each in -128..127: its high one (code + 128) >> 8, and what is left.
+// digits (kernels/common/digits.h).
 //
 // A page part holds 16 tokens of one layer's keys, or of its values, as a whole; a word has the codes of two values:
 //   keys    codes [kv head][head_dim / 2 words][16 tokens], then d [kv head][16 tokens]; word w of a token has values 2 w
@@ -15,39 +15,26 @@
 
 #include <stdint.h>
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define ZRT_INTEGER_FN static __host__ __device__ __forceinline__
-#else
-#define ZRT_INTEGER_FN static inline __attribute__((always_inline))
-#endif
+#include "kernels/common/digits.h"
 
 namespace zinc_rt::kv_integer {
 
 constexpr uint32_t kPageTokens = 16;
 constexpr uint32_t kMaxHead = 512;
-constexpr int32_t kMostCode = 127 * 256 + 127;
-constexpr float kMost = static_cast<float>(kMostCode);
 constexpr uint16_t kNanScale = 0x7fc0;
 
-ZRT_INTEGER_FN int32_t high_digit(int32_t code) {
-  return (code + 128) >> 8;
-}
-ZRT_INTEGER_FN int32_t low_digit(int32_t code) {
-  return code - high_digit(code) * 256;
-}
-
 // Where a page part of n_heads heads has the codes of `head`, and its scales: bytes.
-ZRT_INTEGER_FN uint64_t codes_at(uint32_t head, uint32_t head_dim) {
+ZRT_DIGITS_FN uint64_t codes_at(uint32_t head, uint32_t head_dim) {
   return static_cast<uint64_t>(head) * kPageTokens * head_dim * 2;
 }
-ZRT_INTEGER_FN uint64_t scales_at(uint32_t head, uint32_t n_heads, uint32_t head_dim) {
+ZRT_DIGITS_FN uint64_t scales_at(uint32_t head, uint32_t n_heads, uint32_t head_dim) {
   return codes_at(n_heads, head_dim) + static_cast<uint64_t>(head) * kPageTokens * 2;
 }
 // Into the codes of a head: value i of a token.
-ZRT_INTEGER_FN uint64_t key_at(uint32_t token, uint32_t i) {
+ZRT_DIGITS_FN uint64_t key_at(uint32_t token, uint32_t i) {
   return (static_cast<uint64_t>(i / 2) * kPageTokens + token) * 4 + i % 2 * 2;
 }
-ZRT_INTEGER_FN uint64_t value_at(uint32_t token, uint32_t i, uint32_t head_dim) {
+ZRT_DIGITS_FN uint64_t value_at(uint32_t token, uint32_t i, uint32_t head_dim) {
   return (static_cast<uint64_t>(token / 2) * head_dim + i) * 4 + token % 2 * 2;
 }
 

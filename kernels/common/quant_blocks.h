@@ -75,7 +75,14 @@ struct BlockIQ4_XS {  // value = d * (sc - 32) * kIq4Values[q], sc per 32
   uint8_t scales_l[4];  // low nibbles, two a byte
   uint8_t qs[128];      // byte 16 j + i: values 32 j + i (low nibble) and 32 j + 16 + i
 };
+// No format of files: what F16 and BF16 matrices become when a model is loaded (cpp/model/fixed16.h).
+struct BlockFixed16 {  // value = d * code, code = 256 * high + low (kernels/common/digits.h), |code| <= 32,639
+  int8_t high[256];
+  int8_t low[256];
+  uint16_t d;  // bf16: a power of two, 0, or NaN where a weight of the block is not finite
+};
 
+static_assert(sizeof(BlockFixed16) == 514, "layout is shared with device code");
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20, "layout of the file format");
 static_assert(sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24, "layout of the file format");
 static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockIQ4_NL) == 18, "layout of the file format");

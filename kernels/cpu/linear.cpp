@@ -1,6 +1,6 @@
 // LINEAR: y[t][m] = dot(w[m], x[t]) + bias[m].
 // Shapes: x [n, k], w [m, k], bias [m] or absent, y [n, m].
-// Types: x in q8a32 or q8a256 (made by QUANTIZE) takes the format's integer dot (rule 3). x in f32 takes the float dot
+// Types: x in a quantized type (made by QUANTIZE) takes the format's integer dot (rules 3 and 4). x in f32 takes the float dot
 //   (rule 4) of the weight row widened to float; this serves float weights and the debugging mode activations = f32.
 // Order: the dot's own, written in quant/<format>.cpp; the bias is added last. Rows and tokens are independent.
 #include <algorithm>
@@ -89,8 +89,9 @@ Form form_of(const CpuArgs& args, const NormArgs& norm, const NormLinearPart& pa
 }
 
 // The memory of a token holds h in every form that parts may want, one after another.
-constexpr Form kForms[] = {{DType::kF32, false}, {DType::kQ8A32, false}, {DType::kQ8A256, false},
-                           {DType::kF32, true},  {DType::kQ8A32, true},  {DType::kQ8A256, true}};
+constexpr Form kForms[] = {{DType::kF32, false},     {DType::kQ8A32, false}, {DType::kQ8A256, false},
+                           {DType::kQ16A256, false}, {DType::kF32, true},    {DType::kQ8A32, true},
+                           {DType::kQ8A256, true}};
 std::uint64_t bytes_of(const Form& form, std::uint32_t d) {
   return form.is_rounded ? bf16_row_bytes(d) : align64(row_bytes(form.type, d));
 }

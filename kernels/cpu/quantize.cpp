@@ -1,8 +1,9 @@
-// QUANTIZE: rows of floats to int8 blocks with one scale a block (kernels/common/act_q8.h), of 32 elements (q8a32) or
-// 256 (q8a256). In each block:
+// QUANTIZE: rows of floats to blocks of integers with one scale a block (kernels/common/act_q8.h): int8 in blocks of 32
+// (q8a32) or 256 (q8a256), where most = 127, or codes of two digits in blocks of 256 (q16a256), where most = 32,639. In
+// each block:
 //   amax = max |x|
-//   d = amax / 127
-//   q = round(x * (127 / amax)), ties to even; both quotients by exact::div
+//   d = amax / most
+//   q = round(x * (most / amax)), ties to even; both quotients by exact::div
 //   sums of q are exact integers
 // A block with amax below 2^-100 is all zero. A NaN or an infinity in the block makes d NaN, so that it is seen in the
 // logits and not hidden.
@@ -12,6 +13,7 @@
 #include "base/multiversion.h"
 #include "base/name_list.h"
 #include "kernels/common/act_q8.h"
+#include "kernels/common/digits.h"
 #include "kernels/common/operands.h"
 #include "kernels/cpu/kernel.h"
 #include "kernels/cpu/ops.h"
@@ -23,16 +25,31 @@ namespace {
 using Operand = operand::Quantize;
 constexpr NameList kSymbols{"dim:k", "dtype:y"};
 
-ZRT_MULTIVERSION float quantize_any_block(const float* x, std::int8_t* q, int n) {
+// Calls put(i, shifted) for each of n values, where the low bits of `shifted` are those of its code; returns d.
+template <class Put>
+ZRT_INLINE float quantize_by(const float* x, int n, float most, const Put& put) {
   const auto [amax, is_finite] = largest_of(x, static_cast<std::uint32_t>(n));
   const bool usable = amax >= 0x1p-100f && amax <= 0x1p120f && is_finite;
-  const float inverse = usable ? exact::div(127.0f, amax) : 0.0f;
-  for (int i = 0; i < n; ++i) {
-    const float shifted = (usable ? x[i] * inverse : 0.0f) + exact::kRound;
-    q[i] = static_cast<std::int8_t>(__builtin_bit_cast(std::int32_t, shifted));
-  }
+  const float inverse = usable ? exact::div(most, amax) : 0.0f;
+  for (int i = 0; i < n; ++i)
+    put(i, __builtin_bit_cast(std::int32_t, (usable ? x[i] * inverse : 0.0f) + exact::kRound));
   if (!is_finite || amax > 0x1p120f) return NAN;
-  return usable ? exact::div(amax, 127.0f) : 0.0f;
+  return usable ? exact::div(amax, most) : 0.0f;
+}
+
+ZRT_MULTIVERSION float quantize_any_block(const float* x, std::int8_t* q, int n) {
+  return quantize_by(x, n, 127.0f, [&](int i, std::int32_t shifted) __attribute__((always_inline)) {
+    q[i] = static_cast<std::int8_t>(shifted);
+  });
+}
+
+ZRT_MULTIVERSION void quantize_16(const float* x, ActBlockQ16A256* y, std::uint32_t n_blocks) {
+  for (std::uint32_t b = 0; b < n_blocks; ++b, x += 256)
+    y[b].d = quantize_by(x, 256, digits::kMost, [&](int i, std::int32_t shifted) __attribute__((always_inline)) {
+      const auto code = static_cast<std::int16_t>(shifted);
+      y[b].high[i] = static_cast<std::int8_t>(digits::high_digit(code));
+      y[b].low[i] = static_cast<std::int8_t>(code);
+    });
 }
 
 void run(const CpuArgs& args) {
@@ -61,6 +78,7 @@ void quantize_row(const float* x, void* y, std::uint32_t k, DType act, const Ker
     }
     return;
   }
+  if (act == DType::kQ16A256) return quantize_16(x, static_cast<ActBlockQ16A256*>(y), k / 256);
   auto* blocks = static_cast<ActBlockQ8A256*>(y);
   for (std::uint32_t b = 0; b < k / 256; ++b) {
     blocks[b].d = quantize_block(x + b * 256, blocks[b].qs, 256);

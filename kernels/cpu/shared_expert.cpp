@@ -50,7 +50,7 @@ extern const CpuKernel kCpuKernel_shared_expert;
 const CpuKernel kCpuKernel_shared_expert{
     "SHARED_EXPERT", run, kSymbols, {{"n"}, {}}, KeyTypes::kWeights, [](const std::uint32_t* s) {
       const std::uint64_t d = s[kSymbols["dim:d"]], f = s[kSymbols["dim:f"]], wide = std::max(d, f);
-      return (wide + 2 * f + d) * 4 + wide * 2 + 512;
+      return (wide + 2 * f + d) * 4 + wide * 4;
     }};
 
 }  // namespace zinc_rt::cpu

@@ -57,8 +57,8 @@ ZRT_SIMD IntegerScale integer_scale(std::int32_t largest) {
   std::memcpy(&amax, &largest, sizeof amax);
   if (!(amax <= 0x1p120f)) return {0.0f, __builtin_nanf("")};
   if (amax < 0x1p-100f) return {0.0f, 0.0f};
-  store(inverse, div(splat(kv_integer::kMost), splat(amax)));
-  store(d, div(splat(amax), splat(kv_integer::kMost)));
+  store(inverse, div(splat(digits::kMost), splat(amax)));
+  store(d, div(splat(amax), splat(digits::kMost)));
   return {inverse[0], d[0]};
 }
 // The digits of 16 weights, as 16 bits each.

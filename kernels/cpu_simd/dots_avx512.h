@@ -7,7 +7,8 @@
 namespace zinc_rt::cpu_simd {
 namespace {
 
-constexpr int kTile = 8;  // rows of x that are multiplied by a vector of codes at once
+constexpr int kTile = 8;      // rows of x that are multiplied by a vector of codes at once
+constexpr int kPairTile = 8;  // rows of x that 16-bit codes are multiplied by at once
 // Rows of x that are multiplied by the vectors of two panels: 12 sums, and each load serves two products.
 constexpr int kWideTile = 6;
 constexpr bool kHasWordPairs = false;

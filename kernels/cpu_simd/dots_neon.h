@@ -9,6 +9,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr int kTile = 4;      // rows of x that are multiplied by a vector of codes at once
+constexpr int kPairTile = 2;  // rows of x that 16-bit codes are multiplied by at once
 constexpr int kWideTile = 0;  // none: the registers hold the sums of one panel only
 #if defined(__ARM_FEATURE_MATMUL_INT8)
 constexpr bool kHasWordPairs = true;

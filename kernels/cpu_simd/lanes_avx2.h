@@ -175,6 +175,16 @@ ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm256_sllv_epi32(a.lo, b.lo), _mm256_sllv_epi32(a.hi, b.hi)};
 }
+// On the two 16-bit halves of each lane.
+ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
+  return {_mm256_add_epi16(a.lo, b.lo), _mm256_add_epi16(a.hi, b.hi)};
+}
+ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
+  return {_mm256_slli_epi16(a.lo, bits), _mm256_slli_epi16(a.hi, bits)};
+}
+ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
+  return {_mm256_srai_epi16(a.lo, bits), _mm256_srai_epi16(a.hi, bits)};
+}
 // a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm256_and_si256(_mm256_cmpgt_epi32(c.lo, b.lo), a.lo),

@@ -158,6 +158,16 @@ ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return {_mm512_sllv_epi32(a.v, b.v)};
 }
+// On the two 16-bit halves of each lane.
+ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
+  return {_mm512_add_epi16(a.v, b.v)};
+}
+ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
+  return {_mm512_slli_epi16(a.v, static_cast<unsigned>(bits))};
+}
+ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
+  return {_mm512_srai_epi16(a.v, static_cast<unsigned>(bits))};
+}
 // a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return {_mm512_maskz_mov_epi32(_mm512_cmplt_epi32_mask(b.v, c.v), a.v)};

@@ -202,6 +202,17 @@ ZRT_SIMD Ints shift_left(const Ints& a, int bits) {
 ZRT_SIMD Ints shift_left(const Ints& a, const Ints& b) {
   return four_ints(ZRT_EACH { return vshlq_s32(a.q[i], b.q[i]); });
 }
+// On the two 16-bit halves of each lane.
+ZRT_SIMD Ints add_16(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_s16(vaddq_s16(as_s16(a.q[i]), as_s16(b.q[i]))); });
+}
+ZRT_SIMD Ints shift_left_16(const Ints& a, int bits) {
+  const int16x8_t by = vdupq_n_s16(static_cast<std::int16_t>(bits));
+  return four_ints(ZRT_EACH { return vreinterpretq_s32_s16(vshlq_s16(as_s16(a.q[i]), by)); });
+}
+ZRT_SIMD Ints shift_right_signed_16(const Ints& a, int bits) {
+  return shift_left_16(a, -bits);
+}
 // a where b < c, else 0.
 ZRT_SIMD Ints where_less(const Ints& b, const Ints& c, const Ints& a) {
   return four_ints(ZRT_EACH { return vandq_s32(as_s32(vcltq_s32(b.q[i], c.q[i])), a.q[i]); });

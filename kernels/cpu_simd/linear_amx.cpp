@@ -1,5 +1,5 @@
-// LINEAR of K-quants with the tile registers of AMX, for kFewestRows rows of x or more. Everything else is computed by
-// the dot products of AVX-512. Integer sums are exact, so their order does not matter; float operations are done by
+// LINEAR of K-quants and of fixed16 with the tile registers of AMX, for kFewestRows rows of x or more. Everything else is
+// computed by the dot products of AVX-512. Integer sums are exact, so their order does not matter; float operations are done by
 // AVX-512 in the reference's order, with a row of W in each lane (docs/arithmetic.md, rule 3).
 //
 // code * scale of a K-quant is an integer of at most 13 bits. It is split into two bytes, 64 * high + low, so that two
@@ -7,6 +7,7 @@
 #include "base/processors.h"
 #include "kernels/cpu_simd/dots_avx512.h"
 // The dots header comes first: what follows is written in its names.
+#include "kernels/cpu_simd/fixed_group.h"
 #include "kernels/cpu_simd/linear_source.h"
 #include "kernels/cpu_simd/tiles_amx.h"
 #include "kernels/cpu_simd/units.h"
@@ -58,8 +59,6 @@ struct Unpacked {
       store(high[8 * s + w], (shift_right_signed_16(even, 6) & byte) | shift_left_16(shift_right_signed_16(odd, 6), 8));
     });
   }
-  ZRT_SIMD Ints shift_left_16(const Ints& a, unsigned bits) { return {_mm512_slli_epi16(a.v, bits)}; }
-  ZRT_SIMD Ints shift_right_signed_16(const Ints& a, unsigned bits) { return {_mm512_srai_epi16(a.v, bits)}; }
   ZRT_SIMD Ints multiply_16(const Ints& a, const Ints& b) { return {_mm512_mullo_epi16(a.v, b.v)}; }
 };
 
@@ -176,6 +175,79 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   return true;
 }
 
+// FIXED16: both planes of digits of W lie in its panels as the tiles want them, and are multiplied by both of x.
+struct DigitRows : RowTiles {
+  alignas(64) std::int8_t high[kSweep][kGroupValues], low[kSweep][kGroupValues];
+  float ds[kSweep];
+
+  void fill(const std::byte* x, std::uint64_t pitch) {
+    for (std::uint32_t t = 0; t < n; ++t) {
+      const auto* block = reinterpret_cast<const ActBlockQ16A256*>(x + t * pitch);
+      std::memcpy(high[t], block->high, sizeof(high[t]));
+      std::memcpy(low[t], block->low, sizeof(low[t]));
+      ds[t] = block->d;
+    }
+  }
+};
+// Sums of products of digits: of W's, then of x's.
+struct DigitSums {
+  TileSums high_high, low_high, high_low, low_low;
+};
+
+void sweep_digits(const Group& group, const DigitRows& rows, float (*acc)[16]) {
+  const FixedGroup w{group.at};
+  const Floats d = w.d();
+  alignas(64) DigitSums sums;
+  for (std::uint32_t tile = 0; tile < rows.count(); ++tile) {
+    const std::uint32_t first = rows.first_of(tile);
+    zero_tile<0>();
+    zero_tile<1>();
+    zero_tile<2>();
+    zero_tile<3>();
+    for (std::uint32_t k = 0; k < kGroupValues; k += 64) {
+      load_tile<4>(rows.high[first] + k, kGroupValues);
+      load_tile<6>(w.high_word(k / 4), kVectorPitch);
+      add_tile_products<0, 4, 6>();
+      load_tile<7>(w.low_word(k / 4), kVectorPitch);
+      add_tile_products<1, 4, 7>();
+      load_tile<5>(rows.low[first] + k, kGroupValues);
+      add_tile_products<2, 5, 6>();
+      add_tile_products<3, 5, 7>();
+    }
+    store_tile<0>(sums.high_high, kVectorPitch);
+    store_tile<1>(sums.low_high, kVectorPitch);
+    store_tile<2>(sums.high_low, kVectorPitch);
+    store_tile<3>(sums.low_low, kVectorPitch);
+    // Rows of the tile before this one are in it, too, where it is the last.
+    for (std::uint32_t j = tile * kTileRows - first; j < kTileRows; ++j) {
+      const Ints high = shift_left(load_ints(sums.high_high[j]), 8) + load_ints(sums.low_high[j]);
+      const Ints low = shift_left(load_ints(sums.high_low[j]), 8) + load_ints(sums.low_low[j]);
+      add_fixed_group(high, low, d, rows.ds[first + j], acc[first + j]);
+    }
+  }
+}
+
+void run_digits(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
+  Groups groups(a);
+  const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
+  for_sweeps<kSweep, kPanels>(
+      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
+        const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
+        alignas(64) float acc[kPanels][kSweep][16];
+        DigitRows rows;
+        rows.n = n;
+        for (std::uint32_t p = 0; p < n_panels; ++p)
+          for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
+        for (std::uint32_t g = 0; g < a.k / kGroupValues; ++g) {
+          rows.fill(x + g * x_group, a.x_pitch);
+          for (std::uint32_t p = 0; p < n_panels; ++p) sweep_digits(groups.at(panels[p], g), rows, acc[p]);
+        }
+        for (std::uint32_t t = 0; t < n; ++t)
+          for (std::uint32_t p = 0; p < n_panels; ++p)
+            store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
+      });
+}
+
 bool multiplies_tiles() {
   return multiplies_ones<std::int32_t>(std::int8_t{1}, std::int8_t{-1},
                                        []() ZRT_INLINE_LAMBDA { add_tile_products<0, 4, 6>(); });
@@ -188,6 +260,10 @@ bool has_amx_int8() {
 }
 
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
+  if (args.n >= kFewestRows && args.x_dtype == DType::kQ16A256) {
+    run_digits(args, begin, end);
+    return true;
+  }
   if (args.n < kFewestRows || args.x_dtype != DType::kQ8A256) return linear_rows_avx512_vnni(args, begin, end);
   return with_format(args.w_dtype, [&](auto format) {
     using F = decltype(format);

@@ -7,6 +7,7 @@
 // operations in the reference's order (docs/arithmetic.md, rule 3).
 #pragma once
 
+#include "kernels/cpu_simd/linear_fixed.h"
 #include "kernels/cpu_simd/linear_source.h"
 
 namespace zinc_rt::cpu_simd {
@@ -332,6 +333,10 @@ bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
 // KernelSet::linear_rows.
 bool panel_linear(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
   if (a.x_dtype == DType::kF32 || (!a.packed && a.n < kFewestPlain)) return false;
+  if (a.w_dtype == DType::kFixed16) {
+    fixed_linear(a, begin, end);
+    return true;
+  }
   return with_format(a.w_dtype, [&](auto format) { return run<decltype(format)>(a, begin, end); });
 }
 

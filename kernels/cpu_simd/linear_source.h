@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/act_q8.h"
+#include "kernels/common/quant_blocks.h"
 #include "kernels/cpu/ops.h"
 #include "kernels/cpu/quant/panels.h"
 #include "kernels/cpu_simd/panel_formats.h"
@@ -11,7 +12,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kGroupValues = 256;
-constexpr std::size_t kLargestGroup = std::size_t{kGroupValues} / 32 * 34 * cpu::kPanelRows;
+constexpr std::size_t kLargestGroup = sizeof(BlockFixed16) * cpu::kPanelRows;
 
 template <class F>
 using ActOf = std::conditional_t<F::kIsK, ActBlockQ8A256, ActBlockQ8A32>;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/common/act_q8.h"
+#include "kernels/common/digits.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/push.h"
 #include "kernels/cpu_simd/lanes_math.h"
@@ -65,12 +66,12 @@ ZRT_SIMD std::int32_t largest_bits(const float* x) {
   for (int i = kLanes; i < kBlock; i += kLanes) largest = max(largest, as_ints(load(x + i)) & mask);
   return reduce_max(largest);
 }
-// The scales of 16 blocks, from the bits of their largest magnitudes.
-ZRT_SIMD void find_scales(const std::int32_t* largest, Scale* scale) {
+// The scales of 16 blocks, from the bits of their largest magnitudes; codes go up to `most`.
+ZRT_SIMD void find_scales(const std::int32_t* largest, float most, Scale* scale) {
   float amax[kLanes], inverse[kLanes], d[kLanes];
   std::memcpy(amax, largest, sizeof(amax));
-  store(inverse, div(splat(127.0f), load(amax)));
-  store(d, div(load(amax), splat(127.0f)));
+  store(inverse, div(splat(most), load(amax)));
+  store(d, div(load(amax), splat(most)));
   for (std::uint32_t l = 0; l < kLanes; ++l) {
     const bool is_usable = amax[l] >= 0x1p-100f && amax[l] <= 0x1p120f;
     scale[l].inverse = is_usable ? inverse[l] : 0.0f;
@@ -98,17 +99,28 @@ ZRT_SIMD void quantize_256(const float* x, ActBlockQ8A256& y, Scale scale) {
     store_i8(y.qs + s * kLanes, q);
   }
 }
+ZRT_SIMD void quantize_digits(const float* x, ActBlockQ16A256& y, Scale scale) {
+  y.d = scale.d;
+  for (std::uint32_t i = 0; i < 256; i += kLanes) {
+    const Ints code = quantize_lanes(x + i, scale), high = shift_right_signed(code + splat(128), 8);
+    store_i8(y.high + i, high);
+    store_i8(y.low + i, code - shift_left(high, 8));
+  }
+}
 
 template <int kBlock, class Block>
 ZRT_SIMD void quantize_blocks(const float* x, Block* y, std::uint32_t n) {
+  constexpr bool kHasDigits = std::is_same_v<Block, ActBlockQ16A256>;
   for (std::uint32_t first = 0; first < n; first += kLanes) {
     const std::uint32_t count = n - first < kLanes ? n - first : kLanes;
     std::int32_t largest[kLanes] = {};
     Scale scale[kLanes];
     for (std::uint32_t b = 0; b < count; ++b) largest[b] = largest_bits<kBlock>(x + (first + b) * kBlock);
-    find_scales(largest, scale);
+    find_scales(largest, kHasDigits ? digits::kMost : 127.0f, scale);
     for (std::uint32_t b = 0; b < count; ++b) {
-      if constexpr (kBlock == 32)
+      if constexpr (kHasDigits)
+        quantize_digits(x + (first + b) * kBlock, y[first + b], scale[b]);
+      else if constexpr (kBlock == 32)
         quantize_32(x + (first + b) * kBlock, y[first + b], scale[b]);
       else
         quantize_256(x + (first + b) * kBlock, y[first + b], scale[b]);
@@ -119,6 +131,8 @@ ZRT_SIMD void quantize_blocks(const float* x, Block* y, std::uint32_t n) {
 void quantize(const float* x, void* y, std::uint32_t k, DType act) {
   if (act == DType::kQ8A32)
     quantize_blocks<32>(x, static_cast<ActBlockQ8A32*>(y), k / 32);
+  else if (act == DType::kQ16A256)
+    quantize_blocks<256>(x, static_cast<ActBlockQ16A256*>(y), k / 256);
   else
     quantize_blocks<256>(x, static_cast<ActBlockQ8A256*>(y), k / 256);
 }

@@ -351,6 +351,14 @@ inline Tensor weights(Random& random, DType dtype, std::vector<std::uint32_t> di
     switch (dtype) {
       case DType::kMXFP4: p[0] = static_cast<std::byte>(118 + random.below(4)); break;
       case DType::kQ2_K: put(p + 80, d), put(p + 82, d / 2); break;
+      case DType::kFixed16: {  // as a loader makes them: no code has the high digit -128, scales are powers of two
+        for (int i = 0; i < 256; ++i)
+          if (p[i] == std::byte{0x80}) p[i] = std::byte{0x81};
+        const std::uint16_t two_to = f32_to_bf16(static_cast<float>(std::ldexp(scale, -14 - int(random.below(3)))));
+        const std::uint16_t bits = two_to & 0x7f80u;
+        std::memcpy(p + 512, &bits, 2);
+        break;
+      }
       case DType::kQ3_K: put(p + 108, d / 8); break;
       case DType::kQ6_K: put(p + 208, d / 32); break;
       case DType::kQ4_1:
@@ -374,6 +382,9 @@ inline std::vector<double> values(DType dtype, const Bytes& bytes) {
   } else if (dtype == DType::kQ8A256) {
     for (const auto& block : as<ActBlockQ8A256>(bytes))
       for (const auto q : block.qs) out.push_back(double(block.d) * q);
+  } else if (dtype == DType::kQ16A256) {
+    for (const auto& block : as<ActBlockQ16A256>(bytes))
+      for (int i = 0; i < 256; ++i) out.push_back(double(block.d) * (256 * block.high[i] + block.low[i]));
   } else {
     const auto n = bytes.size() / traits(dtype).block_bytes * traits(dtype).block_elems;
     std::vector<float> wide(n);

@@ -10,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "kernels/common/act_q8.h"
+#include "kernels/common/quant_blocks.h"
 
 namespace zinc_rt::oracle {
 
@@ -84,6 +85,10 @@ inline Code code(DType dtype, const std::uint8_t* p, int i) {
       const int index = bit_field(p, 8 + j * 16 + i % 16, i % 32 < 16 ? 0 : 4, 4);
       return {kNonlinear[index], bit_field(p, 4 + j / 2, j % 2 * 4, 4) + 16 * high - 32};
     }
+    case DType::kFixed16: {
+      const auto digit = [](int byte) { return byte >= 128 ? byte - 256 : byte; };
+      return {256 * digit(p[i]) + digit(p[256 + i])};
+    }
     default: return {};
   }
 }
@@ -105,6 +110,12 @@ inline Scales scales(DType dtype, const std::uint8_t* p) {
     case DType::kQ3_K: return {f16(p + 108)};
     case DType::kQ6_K: return {f16(p + 208)};
     case DType::kMXFP4: return {static_cast<float>(std::ldexp(1.0, p[0] - 128))};
+    case DType::kFixed16: {
+      const std::uint32_t bits = static_cast<std::uint32_t>(p[512] | p[513] << 8) << 16;
+      float d;
+      std::memcpy(&d, &bits, sizeof(d));
+      return {d};
+    }
     default: return {f16(p)};
   }
 }
@@ -138,6 +149,23 @@ inline float dot_k(DType dtype, const std::uint8_t* row, const ActBlockQ8A256* x
     const Scales s = scales(dtype, p);
     float v = static_cast<float>(isum) * s.d;
     if (s.has_min) v = std::fma(static_cast<float>(isum), s.d, static_cast<float>(msum) * -s.min);
+    acc = std::fma(v, x[g].d, acc);
+  }
+  return acc;
+}
+
+// Rule 4, of 16-bit codes.
+inline float dot_fixed(const std::uint8_t* row, const ActBlockQ16A256* x, int k) {
+  float acc = 0;
+  for (int g = 0; g < k / 256; ++g) {
+    const std::uint8_t* p = row + static_cast<std::size_t>(g) * sizeof(BlockFixed16);
+    std::int64_t a = 0, b = 0;
+    for (int i = 0; i < 256; ++i) {
+      const std::int64_t w = code(DType::kFixed16, p, i).q;
+      a += w * x[g].high[i];
+      b += w * x[g].low[i];
+    }
+    const float v = std::fma(static_cast<float>(a), 256.0f, static_cast<float>(b)) * scales(DType::kFixed16, p).d;
     acc = std::fma(v, x[g].d, acc);
   }
   return acc;

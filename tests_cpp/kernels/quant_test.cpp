@@ -36,6 +36,7 @@ class Row {
   const void* activations() const {
     if (format_.act == DType::kQ8A256) return x256_.data();
     if (format_.act == DType::kQ8A32) return x32_.data();
+    if (format_.act == DType::kQ16A256) return x16_.data();
     return x_.data();
   }
   const std::vector<float>& floats() const { return x_; }  // what the activations stand for
@@ -59,6 +60,7 @@ class Row {
   float expected_dot() const {
     if (format_.act == DType::kQ8A256) return oracle::dot_k(format_.dtype, weights(), x256_.data(), k_);
     if (format_.act == DType::kQ8A32) return oracle::dot_32(format_.dtype, weights(), x32_.data(), k_);
+    if (format_.act == DType::kQ16A256) return oracle::dot_fixed(weights(), x16_.data(), k_);
     return oracle::dot_float(expected_values(), x_.data());
   }
 
@@ -112,6 +114,13 @@ class Row {
                                                                : 100 + rng_() % (fill == Fill::kExtreme ? 120 : 30));
           break;
         case DType::kQ2_K: put_f16(p + 80, fill), put_f16(p + 82, fill); break;
+        case DType::kFixed16:
+          fit_digits(p);
+          p[512] = static_cast<std::uint8_t>(rng_() % 2 * 0x80);
+          p[513] = static_cast<std::uint8_t>(fill == Fill::kTiny      ? 0
+                                             : fill == Fill::kExtreme ? 0x60
+                                                                      : 0x38 + rng_() % 4);
+          break;
         case DType::kQ3_K: put_f16(p + 108, fill); break;
         case DType::kQ6_K: put_f16(p + 208, fill); break;
         case DType::kQ4_1:
@@ -121,6 +130,12 @@ class Row {
         default: put_f16(p, fill);
       }
     }
+  }
+
+  // No code of a loader is below -32,640, which is the least with a high digit above -128.
+  static void fit_digits(std::uint8_t* high) {
+    for (int i = 0; i < 256; ++i)
+      if (high[i] == 0x80) high[i] = 0x81;
   }
 
   std::int8_t code(Fill fill) {
@@ -142,6 +157,11 @@ class Row {
         x32_.back().qs[i % 32] = q;
         x32_.back().sum += q;
         x_.push_back(x32_.back().d * static_cast<float>(q));
+      } else if (format_.act == DType::kQ16A256) {
+        if (i % 256 == 0) x16_.push_back({d * static_cast<float>(1 + i / 256 % 3), {}, {}});
+        x16_.back().high[i % 256] = q == -128 ? std::int8_t{-127} : q;
+        x16_.back().low[i % 256] = code(fill);
+        x_.push_back(x16_.back().d * static_cast<float>(256 * x16_.back().high[i % 256] + x16_.back().low[i % 256]));
       } else {
         if (i % 256 == 0) x256_.push_back({d * static_cast<float>(1 + i / 256 % 3), {}, {}});
         x256_.back().qs[i % 256] = q;
@@ -157,6 +177,7 @@ class Row {
   std::vector<std::uint64_t> weights_;
   std::vector<ActBlockQ8A32> x32_;
   std::vector<ActBlockQ8A256> x256_;
+  std::vector<ActBlockQ16A256> x16_;
   std::vector<float> x_;
 };
 
@@ -234,7 +255,8 @@ TEST(QuantTable, HasOneRowForEachWeightTypeWithTheRightActivations) {
     ASSERT_EQ(format != nullptr, traits(dtype).is_weight) << to_string(dtype);
     if (format == nullptr) continue;
     const std::uint32_t elems = traits(dtype).block_elems;
-    EXPECT_EQ(format->act, elems == 1 ? DType::kF32 : elems == 32 ? DType::kQ8A32 : DType::kQ8A256) << to_string(dtype);
+    const DType of_256 = dtype == DType::kFixed16 ? DType::kQ16A256 : DType::kQ8A256;
+    EXPECT_EQ(format->act, elems == 1 ? DType::kF32 : elems == 32 ? DType::kQ8A32 : of_256) << to_string(dtype);
   }
 }
 

@@ -7,7 +7,7 @@ namespace {
 
 struct Block {
   float d;
-  std::vector<int> q, sums;  // sums of runs: one of 32, or 16 of 16
+  std::vector<int> q, sums;  // sums of runs: one of 32, or 16 of 16, or none
 };
 
 std::vector<Block> blocks(const std::vector<float>& x, DType act, std::uint32_t k) {
@@ -15,6 +15,11 @@ std::vector<Block> blocks(const std::vector<float>& x, DType act, std::uint32_t 
   const auto bytes = quantized(x, act, k);
   if (act == DType::kQ8A32) {
     for (const auto& b : as<ActBlockQ8A32>(bytes)) out.push_back({b.d, {b.qs, b.qs + 32}, {b.sum}});
+  } else if (act == DType::kQ16A256) {
+    for (const auto& b : as<ActBlockQ16A256>(bytes)) {
+      out.push_back({b.d, {}, {}});
+      for (int i = 0; i < 256; ++i) out.back().q.push_back(256 * b.high[i] + b.low[i]);
+    }
   } else {
     for (const auto& b : as<ActBlockQ8A256>(bytes)) out.push_back({b.d, {b.qs, b.qs + 256}, {b.sums, b.sums + 16}});
   }
@@ -24,6 +29,7 @@ std::vector<Block> blocks(const std::vector<float>& x, DType act, std::uint32_t 
 class Quantize : public ::testing::TestWithParam<DType> {
  protected:
   std::uint32_t size() const { return traits(GetParam()).block_elems; }
+  int most() const { return GetParam() == DType::kQ16A256 ? 32639 : 127; }
   Block one(const std::vector<float>& x) const { return blocks(x, GetParam(), size())[0]; }
   std::vector<float> filled(float value) const { return std::vector<float>(size(), value); }
 };
@@ -37,13 +43,13 @@ TEST_P(Quantize, CodesAreTheNearestAndSumsExact) {
     for (std::size_t b = 0; b < got.size(); ++b) {
       double amax = 0;
       for (std::size_t i = 0; i < size(); ++i) amax = std::max(amax, std::abs(double(x[b * size() + i])));
-      EXPECT_NEAR(got[b].d, amax / 127, amax / 127 * 2e-7);
+      EXPECT_NEAR(got[b].d, amax / most(), amax / most() * 2e-7);
       for (std::size_t i = 0; i < size(); ++i) {
-        const double exact = x[b * size() + i] * 127 / amax;
-        EXPECT_LE(std::abs(got[b].q[i] - exact), 0.5 + 1e-4) << scale << " " << i;
-        EXPECT_LE(std::abs(got[b].q[i]), 127);
+        const double exact = x[b * size() + i] * most() / amax;
+        EXPECT_LE(std::abs(got[b].q[i] - exact), 0.5 + most() * 2e-7 + 1e-4) << scale << " " << i;
+        EXPECT_LE(std::abs(got[b].q[i]), most());
       }
-      const std::size_t run = size() / got[b].sums.size();
+      const std::size_t run = size() / std::max<std::size_t>(1, got[b].sums.size());
       for (std::size_t s = 0; s < got[b].sums.size(); ++s) {
         int sum = 0;
         for (std::size_t i = 0; i < run; ++i) sum += got[b].q[s * run + i];
@@ -53,20 +59,20 @@ TEST_P(Quantize, CodesAreTheNearestAndSumsExact) {
   }
 }
 
-TEST_P(Quantize, LargestIs127AndSymmetric) {
+TEST_P(Quantize, LargestIsTheMostAndSymmetric) {
   auto x = filled(0.25f);
   x[5] = 3.0f, x[6] = -3.0f;
   const auto block = one(x);
-  EXPECT_EQ(block.q[5], 127);
-  EXPECT_EQ(block.q[6], -127);
+  EXPECT_EQ(block.q[5], most());
+  EXPECT_EQ(block.q[6], -most());
   const auto all = one(filled(-3.0f));
-  for (const int q : all.q) EXPECT_EQ(q, -127);
-  EXPECT_EQ(all.sums[0], -127 * int(size() / all.sums.size()));
+  for (const int q : all.q) EXPECT_EQ(q, -most());
+  for (const int sum : all.sums) EXPECT_EQ(sum, -most() * int(size() / all.sums.size()));
 }
 
 TEST_P(Quantize, TiesGoToEven) {
   auto x = filled(0.0f);
-  x[0] = 127.0f, x[1] = 2.5f, x[2] = 3.5f, x[3] = -2.5f;
+  x[0] = static_cast<float>(most()), x[1] = 2.5f, x[2] = 3.5f, x[3] = -2.5f;
   const auto block = one(x);
   EXPECT_EQ(block.d, 1.0f);
   EXPECT_EQ((std::vector<int>{block.q[1], block.q[2], block.q[3]}), (std::vector<int>{2, 4, -2}));
@@ -90,7 +96,7 @@ TEST_P(Quantize, NotFiniteMakesTheScaleNan) {
     EXPECT_TRUE(std::isnan(block.d)) << bad;
     for (const int q : block.q) EXPECT_EQ(q, 0);
   }
-  EXPECT_EQ(one(filled(0x1p120f)).q[0], 127);
+  EXPECT_EQ(one(filled(0x1p120f)).q[0], most());
 }
 
 TEST_P(Quantize, RowsAreIndependent) {
@@ -100,7 +106,7 @@ TEST_P(Quantize, RowsAreIndependent) {
       {Op::QUANTIZE, {f32({kTokens, k}, random.normal(3 * k))}, {{GetParam(), {kTokens, k}}}, {}, {3, 0}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Quantize, ::testing::Values(DType::kQ8A32, DType::kQ8A256),
+INSTANTIATE_TEST_SUITE_P(Types, Quantize, ::testing::Values(DType::kQ8A32, DType::kQ8A256, DType::kQ16A256),
                          [](const auto& info) { return std::string(to_string(info.param)); });
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(Rows, RmsNorm) {
 }
 
 TEST_F(Rows, Quantize) {
-  for (const DType act : {DType::kQ8A32, DType::kQ8A256})
+  for (const DType act : {DType::kQ8A32, DType::kQ8A256, DType::kQ16A256})
     for (const std::uint32_t blocks : {1u, 2u, 15u, 16u, 17u, 48u})
       for (int kind = 0; kind < 7; ++kind)
         for (int round = 0; round < 20; ++round) {

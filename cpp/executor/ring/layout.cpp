@@ -39,6 +39,11 @@ std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
 }
 
 // Weights of three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
+// Whether it is used where it lies in the mapped file. Fixed16 is made while a model is loaded.
+bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
+  return options.weights_mapped && buffer.dtype != DType::kFixed16;
+}
+
 bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
   if (options.weights_mapped || buffer.rank < 3) return false;
   const auto layer = layer_of(buffer.name);
@@ -54,7 +59,11 @@ std::string weight_class(const std::string& buffer_name) {
 
 Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOptions& options) {
   Layout layout;
-  std::map<std::string, std::uint64_t> weight_bytes;
+  struct Region {
+    std::uint64_t bytes = 0;
+    bool is_mapped = false, is_host = false;
+  };
+  std::map<std::string, Region> weights;
   std::set<std::uint32_t> host_layers;
   std::uint64_t constants = 0, recurrent = 0, request = 0, rows = 0, ring = 0;
   std::string rows_region;
@@ -64,8 +73,12 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
         case ir::BufferClass::kWeight: {
           const bool is_host = is_host_expert(buffer, options);
           if (is_host) host_layers.insert(*layer_of(buffer.name));
-          const auto region = "weights." + weight_class(buffer.name) + (is_host ? ".host" : "");
-          append(layout, weight_bytes[region], region, buffer, options.limits);
+          const bool in_file = is_mapped(buffer, options);
+          const auto name = fmt::format("weights.{}{}{}", weight_class(buffer.name), is_host ? ".host" : "",
+                                        options.weights_mapped && !in_file ? ".converted" : "");
+          Region& region = weights[name];
+          region.is_mapped = in_file, region.is_host = is_host;
+          append(layout, region.bytes, name, buffer, options.limits);
           break;
         }
         case ir::BufferClass::kConstant: append(layout, constants, "constants", buffer, options.limits); break;
@@ -107,13 +120,12 @@ Layout make_layout(const std::vector<const ir::Graph*>& graphs, const LayoutOpti
   };
   using enum Heap;
   layout.n_host_expert_layers = static_cast<std::uint32_t>(host_layers.size());
-  for (const auto& [name, bytes] : weight_bytes) {
-    const bool is_host = name.ends_with(".host");
-    if (is_host) layout.host_expert_bytes += bytes;
-    add(name, options.weights_mapped || is_host ? kHostVisible : kDeviceLocal, bytes, options.weights_mapped,
-        is_host ? fmt::format("experts of {} layers, from {} on: the device reads them over the bus",
-                              host_layers.size(), *host_layers.begin())
-                : std::string("tensors of one class, all layers"));
+  for (const auto& [name, region] : weights) {
+    if (region.is_host) layout.host_expert_bytes += region.bytes;
+    add(name, region.is_mapped || region.is_host ? kHostVisible : kDeviceLocal, region.bytes, region.is_mapped,
+        region.is_host ? fmt::format("experts of {} layers, from {} on: the device reads them over the bus",
+                                     host_layers.size(), *host_layers.begin())
+                       : std::string("tensors of one class, all layers"));
   }
   add("constants", kDeviceLocal, constants, false, "RoPE tables");
   add("kv_pages", kDeviceLocal, layout.page_bytes * options.n_pages, false,

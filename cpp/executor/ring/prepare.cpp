@@ -139,6 +139,7 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   Prepared p;
   ZRT_TRY(auto weights, Weights::open(path));
   p.weights = std::make_unique<Weights>(std::move(weights));
+  if (!target.is_fast && options.activations == "int8") p.weights->use_fixed16();
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(shape(p, options, target));

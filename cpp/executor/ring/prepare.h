@@ -44,6 +44,7 @@ struct Target {
   const DeviceBudget* budget = nullptr;          // null: the tier computes in host memory
   std::span<const std::string_view> joins{};     // ring::Ring::joins
   const kernel::KernelTable* kernels = nullptr;  // ring::Ring::kernels: what cannot be run is not fused; null: all can
+  bool is_fast = false;                          // ring::Ring::is_fast: arithmetic `fast` computes with floats
 };
 Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options, const Target& target = {});
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -20,16 +21,19 @@ struct WeightView {
     rows = rank > 1 ? buffer.dims[rank - 2u].n : 1;
     k = buffer.dims[rank - 1u].n;
     row = row_bytes(buffer.dtype, k);
+    first_row = buffer.first_row;
+    rows_apart = buffer.tensor_rows > 0 ? buffer.tensor_rows : rows;
     for (std::size_t i = 0; i + 2 < rank; ++i) n_matrices *= buffer.dims[i].n;
     matrix = rows * row;
-    pitch = buffer.tensor_rows > 0 ? buffer.tensor_rows * row : matrix;
-    offset = buffer.first_row * row;
+    pitch = rows_apart * row;
+    offset = first_row * row;
     span = (n_matrices - 1) * pitch + matrix;
   }
   std::size_t rank;
   std::uint32_t k;
   std::uint64_t row, rows, n_matrices = 1;
-  std::uint64_t matrix, pitch;  // the part of a matrix that the view has; from one matrix to the next
+  std::uint64_t first_row, rows_apart;  // in the tensor: of the first matrix; from one matrix to the next
+  std::uint64_t matrix, pitch;          // the part of a matrix that the view has; from one matrix to the next
   std::uint64_t offset, span;
 };
 
@@ -102,9 +106,9 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_,
-          prepare(path, options,
-                  {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels()}));
+  ZRT_TRY(executor->prepared_, prepare(path, options,
+                                       {mapped, memory ? &budget : nullptr, executor->ring_->joins(),
+                                        &executor->ring_->kernels(), executor->ring_->is_fast()}));
   const auto& p = executor->prepared_;
   // Its kernel tells that a tier gives embeddings, of whatever pooling.
   if (p.graph_options.pooling != Pooling::kNone &&
@@ -165,6 +169,8 @@ Status RingExecutor::allocate_regions() {
 
 Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   const auto& weights = *prepared_.weights;
+  std::vector<std::byte> converted;  // a matrix, where the file has another form of it
+  const unsigned n_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
   std::uint64_t done = 0;
   const std::uint64_t total = weights.total_bytes();
   const auto report = [&](std::uint64_t bytes) {
@@ -175,17 +181,24 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
     if (buffer.buffer_class != ir::BufferClass::kWeight || weight_locations_.contains(buffer.name)) return {};
     const WeightView view(buffer);
     const Tensor& tensor = *weights.find(buffer.tensor);
-    const auto data = tensor.data.subspan(view.offset, view.span);
-    if (mapped) {
-      ZRT_TRY(const auto bo, ring_->import_host(data));
+    if (mapped && tensor.dtype == tensor.stored) {
+      ZRT_TRY(const auto bo, ring_->import_host(tensor.data.subspan(view.offset, view.span)));
       weight_locations_[buffer.name] = {{bo.id, 0, view.span}, view.rank > 2 ? view.pitch : view.row};
     } else {
       const Place& place = prepared_.layout.places.at(buffer.name);
       const ring::Buffer& region = regions_.at(place.region);
-      for (std::uint64_t i = 0; i < view.n_matrices; ++i)
-        ZRT_CHECK_OK(ring_->upload(
-            region, place.offset + i * view.matrix,
-            {buffer.dtype, static_cast<std::uint32_t>(view.rows), view.k, data.subspan(i * view.pitch, view.matrix)}));
+      for (std::uint64_t i = 0; i < view.n_matrices; ++i) {
+        auto data = std::span<const std::byte>();
+        if (tensor.dtype == tensor.stored) {
+          data = tensor.data.subspan(view.offset + i * view.pitch, view.matrix);
+        } else {
+          converted.resize(view.matrix);
+          weights.copy_rows(tensor, view.first_row + i * view.rows_apart, view.rows, converted.data(), n_threads);
+          data = converted;
+        }
+        ZRT_CHECK_OK(ring_->upload(region, place.offset + i * view.matrix,
+                                   {buffer.dtype, static_cast<std::uint32_t>(view.rows), view.k, data}));
+      }
       weights.release(tensor);
       weight_locations_[buffer.name] = {{region.id, place.offset, view.n_matrices * view.matrix},
                                         view.rank > 2 ? view.matrix : view.row};

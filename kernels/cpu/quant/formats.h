@@ -21,5 +21,6 @@ extern const QuantFormat kFormatQ6_K;
 extern const QuantFormat kFormatIQ4_NL;
 extern const QuantFormat kFormatIQ4_XS;
 extern const QuantFormat kFormatMXFP4;
+extern const QuantFormat kFormatFixed16;
 
 }  // namespace zinc_rt::cpu

@@ -11,7 +11,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-using kv_integer::kMost;
+using digits::kMost;
 using kv_integer::kPageTokens;
 
 constexpr float kLeast = 0x1p-100f;  // of the largest magnitude; below it all codes are 0
@@ -56,8 +56,8 @@ void write_row(const float* row, void* page, std::uint32_t token, const IntegerP
 ZRT_MULTIVERSION void digits_by(const float* x, std::uint32_t n, float inverse, std::int16_t* high, std::int16_t* low) {
   for (std::uint32_t i = 0; i < n; ++i) {
     const auto code = static_cast<std::int32_t>(exact::round_int(x[i] * inverse));
-    high[i] = static_cast<std::int16_t>(kv_integer::high_digit(code));
-    low[i] = static_cast<std::int16_t>(kv_integer::low_digit(code));
+    high[i] = static_cast<std::int16_t>(digits::high_digit(code));
+    low[i] = static_cast<std::int16_t>(digits::low_digit(code));
   }
 }
 

@@ -8,7 +8,7 @@
 namespace zinc_rt::cpu {
 namespace {
 
-constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 272;  // values; bytes, of Q8_0
+constexpr std::uint32_t kGroup = 256, kLargestGroupRow = 514;  // values; bytes, of FIXED16
 
 // Scales before codes, so that codes stay aligned to whole vectors.
 constexpr PanelField kQ4_0[] = {{0, 2, 1}, {2, 4, 4}};
@@ -22,6 +22,7 @@ constexpr PanelField kQ3_K[] = {{108, 2, 1}, {96, 4, 3}, {0, 4, 8}, {32, 4, 16}}
 constexpr PanelField kQ4_K[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 32}};
 constexpr PanelField kQ5_K[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 3}, {16, 4, 8}, {48, 4, 32}};
 constexpr PanelField kQ6_K[] = {{208, 2, 1}, {192, 4, 4}, {128, 4, 16}, {0, 4, 32}};
+constexpr PanelField kFixed16[] = {{512, 2, 1}, {0, 4, 64}, {256, 4, 64}};
 constexpr PanelField kIQ4_XS[] = {{0, 2, 1}, {2, 2, 1}, {4, 4, 1}, {8, 4, 32}};
 
 template <class Word>
@@ -51,6 +52,7 @@ std::span<const PanelField> panel_fields(DType dtype) {
     case DType::kQ5_K: return kQ5_K;
     case DType::kQ6_K: return kQ6_K;
     case DType::kIQ4_XS: return kIQ4_XS;
+    case DType::kFixed16: return kFixed16;
     default: return {};
   }
 }

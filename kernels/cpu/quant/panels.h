@@ -19,9 +19,9 @@ namespace zinc_rt::cpu {
 constexpr std::uint32_t kPanelRows = 16;
 
 struct PanelField {
-  std::uint8_t offset;  // in the block
-  std::uint8_t bytes;   // of an element: 1, 2 or 4
-  std::uint8_t count;   // elements
+  std::uint16_t offset;  // in the block
+  std::uint8_t bytes;    // of an element: 1, 2 or 4
+  std::uint8_t count;    // elements
 };
 
 // The fields of a format's block, in the order in which a panel holds them; empty for formats that have no panel form.

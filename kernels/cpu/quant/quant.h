@@ -11,8 +11,8 @@ namespace zinc_rt::cpu {
 
 struct QuantFormat {
   DType dtype;
-  // The activation type that QUANTIZE makes for it: kQ8A256 for K-quants, kQ8A32 for 32-blocks; kF32 for float weights,
-  // where x is not quantized.
+  // The activation type that QUANTIZE makes for it: kQ8A256 for K-quants, kQ8A32 for 32-blocks, kQ16A256 for fixed16; kF32
+  // for float weights, where x is not quantized.
   DType act;
   // y[0..k) = the row's values as float.
   void (*dequantize_row)(const void* row, float* y, std::int64_t k);

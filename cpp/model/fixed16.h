@@ -1,0 +1,25 @@
+// Float weights of 16 bits as integers (BlockFixed16 of kernels/common/quant_blocks.h), which executors compute with in
+// arithmetic `exact` (docs/arithmetic.md, rule 4). A group of 256 weights of a row has one power of two, the largest that
+// keeps every code within 32,639: code = weight * 2^s, rounded to the nearest, ties to even. A group with a weight that
+// is not finite has the scale NaN.
+// Thread rule: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace zinc_rt {
+
+struct Tensor;
+
+// Whether executors compute with this matrix as fixed16: F16 or BF16, rows of whole groups, and at least nine tenths of
+// the weights keep their value, counted on 32 rows that are spread over the matrix. Known from the file alone.
+bool fits_fixed16(const Tensor& tensor);
+
+// Converts k weights of type `from` (kF16 or kBF16), a multiple of 256, to k / 256 blocks. Returns how many weights kept
+// their value.
+std::uint64_t to_fixed16(DType from, const std::byte* weights, std::uint64_t k, std::byte* blocks);
+
+}  // namespace zinc_rt

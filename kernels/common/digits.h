@@ -1,0 +1,26 @@
+// Codes of 16 bits as two digits of 8 bits, each in -128..127: code = 256 * high + low, |code| <= 32,639. Matrix units
+// multiply digits; sums of their products are exact (docs/arithmetic.md, rules 4 and 5).
+// Shared by host and device (C++17).
+#pragma once
+
+#include <stdint.h>
+
+#if defined(__CUDACC__) || defined(__HIPCC__)
+#define ZRT_DIGITS_FN static __host__ __device__ __forceinline__
+#else
+#define ZRT_DIGITS_FN static inline __attribute__((always_inline))
+#endif
+
+namespace zinc_rt::digits {
+
+constexpr int32_t kMostCode = 127 * 256 + 127;
+constexpr float kMost = static_cast<float>(kMostCode);
+
+ZRT_DIGITS_FN int32_t high_digit(int32_t code) {
+  return (code + 128) >> 8;
+}
+ZRT_DIGITS_FN int32_t low_digit(int32_t code) {
+  return code - high_digit(code) * 256;
+}
+
+}  // namespace zinc_rt::digits

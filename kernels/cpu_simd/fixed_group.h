@@ -1,0 +1,28 @@
+// A group of fixed16 weights in its panel (kernels/cpu/quant/panels.h): where its parts lie, and how its sums become
+// floats. Included after a dots_<isa>.h.
+#pragma once
+
+#include "kernels/cpu_simd/linear_source.h"
+
+namespace zinc_rt::cpu_simd {
+namespace {
+
+// 16 scales, then 64 words of high digits and 64 of low ones, each of 16 rows.
+struct FixedGroup {
+  const std::byte* at;
+  static constexpr std::uint32_t kScaleBytes = 2 * cpu::kPanelRows;
+  ZRT_MEMBER Floats d() const { return as_floats(shift_left(load_u16(at), 16)); }
+  ZRT_MEMBER const std::byte* high_word(std::uint32_t w) const { return at + kScaleBytes + w * kVector; }
+  ZRT_MEMBER const std::byte* low_word(std::uint32_t w) const {
+    return at + kScaleBytes + kGroupValues / 4 * kVector + w * kVector;
+  }
+};
+
+// acc = fma(v, d_x, acc) of 16 rows of W; the sums are of codes of W times the high and the low digits of x.
+ZRT_SIMD void add_fixed_group(const Ints& high, const Ints& low, const Floats& d, float d_x, float* acc) {
+  const Floats v = fma(to_floats(high), splat(256.0f), to_floats(low)) * d;
+  store(acc, fma(v, splat(d_x), load(acc)));
+}
+
+}  // namespace
+}  // namespace zinc_rt::cpu_simd
