@@ -47,9 +47,9 @@ def loaded(server):
 
 @contextlib.contextmanager
 def long_answer(server, model):
-    """An answer that runs until the block ends."""
+    """Answers that run until the block ends: so many that a fast model is not through before a slow client has looked."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
-    body = {**SHORT, "model": model, "max_tokens": 450, "stream": True}
+    body = {**SHORT, "model": model, "prompt": ["a"] * 64, "max_tokens": 450, "stream": True}
     connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
     response = connection.getresponse()
     assert response.status == 200 and response.readline().startswith(b"data: ")

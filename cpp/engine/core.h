@@ -58,6 +58,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   Status set_quota(TenantState& tenant, const TenantQuota& quota);
   TenantLedger ledger(const TenantState& tenant);
   Result<std::uint32_t> flush_prefixes(const TenantState& tenant);
+  Result<CachedPrefix> cached_prefix(const TenantState& tenant, Request request, const std::string& system);
   std::uint32_t new_session() { return next_session_.fetch_add(1); }
 
   bool drain(double timeout_ms);

@@ -154,6 +154,10 @@ Result<Session> Tenant::session(std::string system) const {
 Session::Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system)
     : engine_(std::move(engine)), tenant_(std::move(tenant)), system_(std::move(system)), id_(engine_->new_session()) {}
 
+Result<CachedPrefix> Session::cached_prefix(Request request) const {
+  return engine_->cached_prefix(*tenant_, std::move(request), system_);
+}
+
 Result<std::uint32_t> Session::save_prefix(Request request, const std::string& path) const {
   return engine_->save_prefix(*tenant_, std::move(request), system_, path);
 }

@@ -153,6 +153,16 @@ TenantLedger EngineCore::ledger(const TenantState& tenant) {
   return tenant.accounting.ledger(usage);
 }
 
+Result<CachedPrefix> EngineCore::cached_prefix(const TenantState& tenant, Request request, const std::string& system) {
+  ZRT_TRY(const auto model, this->model(request.model));
+  ZRT_CHECK_OK(Generation::check(request, *model));
+  ZRT_TRY(const auto prompt, Generation::take_prompt(*model, request, system, prompt_room(*model, tenant, false)));
+  const Turn::Guard guard(turn_);
+  ZRT_CHECK_OK(check_loaded(*model));
+  return CachedPrefix{static_cast<std::uint32_t>(prompt.ids.size()),
+                      model->runner().scheduler().cached_tokens(tenant.id, request.cache_salt, prompt.ids)};
+}
+
 Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   ZRT_CHECK_OK(check_open());
   const Turn::Guard guard(turn_);

@@ -73,14 +73,13 @@ PrefixCache::Shared PrefixCache::best_child(Node parent, Tokens tokens) const {
   return best;
 }
 
-PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> tokens) {
+PrefixCache::Match PrefixCache::look(Node root, std::span<const std::int32_t> tokens) const {
   Match match{.node = root};
   if (checkpoint(root) != kNone) match.state_node = root;
   while (tokens.size() >= kPageTokens) {
     const Tokens first = tokens.first(kPageTokens);
     const Node child = find(match.node, first, hash(match.node, first));
     if (child == kNone) break;
-    move_to_front(child);
     match.node = child;
     ++match.n_pages;
     if (checkpoint(child) != kNone) {
@@ -89,14 +88,20 @@ PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> t
     }
     tokens = tokens.subspan(kPageTokens);
   }
-  use(match.node);
-  if (match.state_node != kNone) checkpoints_[checkpoint(match.state_node)].used_at = ++clock_;
   // At most 15 tokens match: a child with all 16 would have been found.
   if (const Shared best = best_child(match.node, tokens); best.node != kNone) {
-    use(best.node);
     match.partial_page = best.node;
     match.partial_tokens = best.n_tokens;
   }
+  return match;
+}
+
+PrefixCache::Match PrefixCache::match(Node root, std::span<const std::int32_t> tokens) {
+  const Match match = look(root, tokens);
+  for (Node node = match.node; node != root; node = parent(node)) move_to_front(node);
+  use(match.node);
+  if (match.state_node != kNone) checkpoints_[checkpoint(match.state_node)].used_at = ++clock_;
+  if (match.partial_page != kNone) use(match.partial_page);
   return match;
 }
 

@@ -58,6 +58,8 @@ class PrefixCache {
   // the checkpoint that it names. Of the children that may match in part, only the kPartialLooks that were used last
   // are compared.
   Match match(Node root, std::span<const std::int32_t> tokens);
+  // The same match, without counting as a use.
+  Match look(Node root, std::span<const std::int32_t> tokens) const;
   static constexpr std::uint32_t kPartialLooks = 32;
 
   // A pinned node and its ancestors are not evicted. Pins are counted. To move a pin down, pin the child before

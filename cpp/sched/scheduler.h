@@ -148,6 +148,8 @@ class Scheduler {
   // tokens, no more than the lease has.
   void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
                      std::span<const std::int32_t> tokens);
+  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use.
+  std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
   // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses. Returns how many pages that
   // freed.
   std::uint32_t flush_prefixes(TenantId tenant);
@@ -243,6 +245,7 @@ class Scheduler {
   std::uint64_t available_pages(TenantId tenant) const;
   std::uint32_t take_page(const Request& request);
   bool grow(Request& request, std::uint32_t n_tokens, bool may_preempt, Micros now);
+  mem::PrefixCache::Match usable(mem::PrefixCache::Match match, mem::PrefixCache::Node root) const;
   Bind find_room(Request& request);
   void bind(Request& request);
   void restart(Request& request);

@@ -83,6 +83,26 @@ bool Scheduler::grow(Request& r, std::uint32_t n_tokens, bool may_preempt, Micro
   return true;
 }
 
+// What a slot can start from of a match: with recurrent layers a checkpoint, and no part of a page.
+mem::PrefixCache::Match Scheduler::usable(mem::PrefixCache::Match match, Node root) const {
+  if (!options_.is_recurrent) return match;
+  const bool has_state = match.state_node != kNone;
+  match.node = has_state ? match.state_node : root;
+  match.n_pages = has_state ? match.state_pages : 0;
+  match.partial_page = kNone;
+  match.partial_tokens = 0;
+  return match;
+}
+
+std::uint32_t Scheduler::cached_tokens(TenantId tenant, const std::string& salt,
+                                       std::span<const std::int32_t> prompt) const {
+  const auto root = roots_.find({owner_of(tenant), variant_of(prompt.size()), salt});
+  if (!options_.prefix_cache || root == roots_.end() || prompt.empty()) return 0;
+  // The last token is always computed, since its logits are wanted.
+  const auto match = usable(prefixes_.look(root->second, prompt.first(prompt.size() - 1)), root->second);
+  return match.n_pages * kPageTokens + match.partial_tokens;
+}
+
 // Looks for pages for the request: its prefix, which is pinned in match_, and room for the rest of its tokens and one
 // more.
 Bind Scheduler::find_room(Request& r) {
@@ -94,12 +114,8 @@ Bind Scheduler::find_room(Request& r) {
   // The last token is always computed, and so is a token whose score is missing, since their logits are wanted.
   const std::uint32_t n_known_logits = r.is_scoring() ? r.n_scored : known - 1;
   if (options_.prefix_cache) match_ = prefixes_.match(r.root, std::span(r.tokens).first(n_known_logits));
-  if (options_.is_recurrent) {
-    r.snapshot_pages = match_.n_pages > match_.state_pages ? match_.n_pages : 0;
-    match_.node = match_.state_node != kNone ? match_.state_node : r.root;
-    match_.n_pages = match_.state_node != kNone ? match_.state_pages : 0;
-    match_.partial_page = kNone;
-  }
+  if (options_.is_recurrent) r.snapshot_pages = match_.n_pages > match_.state_pages ? match_.n_pages : 0;
+  match_ = usable(match_, r.root);
   prefixes_.pin(match_.node);
   const std::uint32_t needed = mem::pages_for(std::min(known + 1, r.n_limit)) - match_.n_pages;
   const Tenant& tenant = tenants_[r.params.tenant];

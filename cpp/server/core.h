@@ -89,6 +89,7 @@ void add_stream_routes(Router& router, ServerCore& core);
 void add_file_routes(Router& router, ServerCore& core);   // OpenAI's /v1/files, for batches
 void add_batch_routes(Router& router, ServerCore& core);  // OpenAI's /v1/batches
 void add_model_routes(Router& router, ServerCore& core);
+void add_prefix_routes(Router& router, ServerCore& core);
 void add_tenant_routes(Router& router, ServerCore& core);
 void add_health_routes(Router& router, ServerCore& core);
 // Those of options.metrics_listen, which ask for no key: probes, load and metrics.

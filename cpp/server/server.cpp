@@ -144,6 +144,7 @@ class ServerImpl final : public Server {
     add_file_routes(router_, core_);
     add_batch_routes(router_, core_);
     add_model_routes(router_, core_);
+    add_prefix_routes(router_, core_);
     add_tenant_routes(router_, core_);
     add_ui_routes(router_, core_);
   }

@@ -119,6 +119,19 @@ class Session:
         continue_final_message: bool = False,
         model: str | None = None,
     ) -> int: ...
+    def cached(
+        self,
+        prompt: str | None = None,
+        messages: Sequence[dict[str, Any]] | None = None,
+        token_ids: Sequence[TokenId] | None = None,
+        *,
+        tools: Sequence[dict[str, Any]] | None = None,
+        chat_template_kwargs: dict[str, Any] | None = None,
+        add_generation_prompt: bool | None = None,
+        continue_final_message: bool = False,
+        model: str | None = None,
+        cache_salt: str | None = None,
+    ) -> tuple[int, int]: ...
     def embed(
         self,
         texts: Sequence[str | Sequence[TokenId]],

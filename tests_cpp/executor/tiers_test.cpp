@@ -3,6 +3,7 @@
 
 #include "base/kv_type.h"
 #include "kernels/cpu/ops.h"
+#include "model/weights.h"
 #include "model_fixture.h"
 #include "ring/cpu/kernel_sets.h"
 #include "ring/registry.h"
@@ -113,9 +114,13 @@ double distance(const Outcome& a, const Outcome& b) {
 // one is chosen where two are about as good.
 class FastTiers : public Tiers {
  protected:
-  static bool has_fast_quantized_products() {
+  // Whether T-CPU has products of arithmetic `fast` for some matrix of the model on this processor.
+  static bool has_fast_products(const std::string& model) {
     const auto* set = ring::fast_form_of(**ring::find_kernel_set("auto"));
-    return set != nullptr && set->rows->rounds_x(DType::kQ4_0, act_dtype(DType::kQ4_0), 1 << 20);
+    const auto weights = Weights::open(model_path(model));
+    return set != nullptr && weights && std::ranges::any_of(weights->all(), [&](const Tensor& tensor) {
+             return tensor.n_dims > 1 && set->rows->rounds_x(tensor.dtype, act_dtype(tensor.dtype), 1 << 20);
+           });
   }
 };
 TEST_P(FastTiers, ALongPromptInArithmeticFast) {
@@ -129,8 +134,8 @@ TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   const auto fast = open(GetParam().model, options);
   ASSERT_TRUE(exact && unquantized && fast);
   if (fast->info().arithmetic != "fast") GTEST_SKIP() << "this tier has no arithmetic fast here";
-  if (GetParam().tier == "t_cpu" && GetParam().model.contains("-Q") && !has_fast_quantized_products())
-    GTEST_SKIP() << "T-CPU has no kernels of arithmetic fast for quantized weights here";
+  if (GetParam().tier == "t_cpu" && !has_fast_products(GetParam().model))
+    GTEST_SKIP() << "T-CPU has no kernels of arithmetic fast for the weights of " << GetParam().model << " here";
   Outcome outcomes[3];
   run_long_prompt(*exact, outcomes[0]);
   run_long_prompt(*unquantized, outcomes[1]);

@@ -50,6 +50,27 @@ class PrefixCacheTest : public testing::Test {
   PrefixCache::Node root_ = cache_.add_scope();
 };
 
+// A look gives what a match would give and leaves the order of eviction as it is.
+TEST_F(PrefixCacheTest, ALookIsNoUse) {
+  const auto a = put(root_, run(0, 16)), b = put(root_, run(100, 16));
+  put(a, run(200, 5));
+  const Ids text = run(0, 16) + run(200, 9);
+  for (const std::size_t n : {0u, 3u, 16u, 20u, 25u}) {
+    const auto tokens = std::span(text).first(n);
+    const auto looked = std::as_const(cache_).look(root_, tokens), matched = cache_.match(root_, tokens);
+    EXPECT_EQ(looked.node, matched.node) << n;
+    EXPECT_EQ(looked.n_pages, matched.n_pages) << n;
+    EXPECT_EQ(looked.partial_page, matched.partial_page) << n;
+    EXPECT_EQ(looked.partial_tokens, matched.partial_tokens) << n;
+  }
+  cache_.match(root_, run(100, 16));  // b is the last one used
+  cache_.look(root_, text);
+  EXPECT_TRUE(cache_.evict_one());
+  EXPECT_TRUE(cache_.evict_one());
+  EXPECT_EQ(cache_.look(root_, text).n_pages, 0u);
+  EXPECT_EQ(cache_.look(root_, run(100, 16)).node, b);
+}
+
 TEST_F(PrefixCacheTest, MatchesWholePagesAndThenThePartThatFollows) {
   const auto a = put(root_, run(0, 16)), b = put(a, run(100, 16));
   put(b, run(200, 5));

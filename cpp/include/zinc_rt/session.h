@@ -61,6 +61,11 @@ class Stream {
   std::shared_ptr<QueueSink> queue_;
 };
 
+// Of a prompt: its tokens, and those whose KV the prefix cache holds.
+struct CachedPrefix {
+  std::uint32_t n_tokens = 0, cached_tokens = 0;
+};
+
 class Session {
  public:
   Session(std::shared_ptr<EngineCore> engine, std::shared_ptr<TenantState> tenant, std::string system);
@@ -72,6 +77,11 @@ class Session {
   // A request that is moved in is in memory once; its texts are freed as soon as they are tokens.
   Result<RequestHandle> submit(Request request, std::shared_ptr<Sink> sink) const;
   Result<Completion> generate(const Request& request) const;
+
+  // How much of the prompt of this request the prefix cache holds now for the tenant and the request's cache_salt: what
+  // a router of several engines asks. Nothing is computed and nothing counts as used; waits for a step. Errors: those
+  // of submit() about the prompt.
+  Result<CachedPrefix> cached_prefix(Request request) const;
 
   // Writes the KV of a prompt to a file, in whole pages of 16 tokens; of the request its prompt, messages or token_ids,
   // what belongs to these, and the model count. load_prefix puts such a file into the tenant's prefix cache, from which

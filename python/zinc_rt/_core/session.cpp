@@ -147,6 +147,14 @@ std::uint32_t save(const Session& self, const std::filesystem::path& path, const
   return without_gil([&] { return self.save_prefix(std::move(request), path.string()); });
 }
 
+std::pair<std::uint32_t, std::uint32_t> cached(const Session& self, const py::object& prompt,
+                                               const py::object& messages, const py::object& token_ids,
+                                               const py::kwargs& kwargs) {
+  Request request = make_request(prompt, messages, token_ids, kwargs);
+  const auto prefix = without_gil([&] { return self.cached_prefix(std::move(request)); });
+  return {prefix.n_tokens, prefix.cached_tokens};
+}
+
 bool wait(const RequestHandle& self, std::optional<double> timeout_s) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -211,6 +219,9 @@ void bind_session(py::module_& m) {
       .def("embed", &embed, py::arg("texts"), py::arg("dimensions") = py::none(), py::arg("model") = py::none(),
            "The embeddings of texts or lists of token ids, by a model that was opened with a pooling: float32 [n, "
            "dimensions], each of length 1. dimensions: its first so many; None: all.")
+      .def("cached", &cached, py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
+           py::arg("token_ids") = py::none(),
+           "The number of the prompt's tokens, and of those whose KV the prefix cache holds now; nothing is computed.")
       .def("save", &save, py::arg("path"), py::arg("prompt") = py::none(), py::arg("messages") = py::none(),
            py::arg("token_ids") = py::none(),
            "Computes the KV of a prompt and writes it to a file, in whole pages of 16 tokens; gives their number.")
