@@ -7,8 +7,8 @@
 // changes a bit.
 #pragma once
 
+#include "kernels/cuda/fixed_columns.cuh"
 #include "kernels/cuda/linear_norm.cuh"
-#include "kernels/cuda/linear_one_row.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -190,16 +190,17 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   };
   if (is_known) count_items();
   if (!is_dense && is_known && is_worker) ask_some(0, kBefore);
-  Q8Rows rows;
+  ActRows rows;
   if constexpr (kNorm) {
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
-    rows = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
-    NormedRow<T::kBlock == 256, C::kT == 2> row(args);
+    rows = act_rows(kActOf<F>, args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, kActOf<F>),
+                    1, k);
+    NormedRow<kActOf<F>, C::kT == 2> row(args);
     begin_product(args);
     row.make(shared, rows, [&] { ask_some(kBefore, S::kDepth); });
   } else {
-    rows = q8_rows(C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
-                   static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
+    rows = act_rows(kActOf<F>, C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
+                    static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   }
   C columns{rows, k, lane};
   if constexpr (C::kIsFloat) columns.floats = static_cast<const float*>(args.x);

@@ -32,7 +32,7 @@ struct Columns {
     const uint8_t* sums;
     const float* d;
   };
-  Q8Rows x;
+  ActRows x;
   uint32_t k, lane, row[kN];
   Row own[kN];  // if kHoldsRows
   // The B operands of a group; of blocks of 256 their sums and scale, of blocks of 32 those of steps lane % 4 * 2 and

@@ -21,7 +21,7 @@ Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
+  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, act_type(dtype));
   const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
                          : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
                                                                     : "linear_tile_128_w8";
