@@ -7,21 +7,36 @@
 
 namespace zinc_rt::cuda {
 
-constexpr uint32_t kDigitPlane = 8 * 512;  // bytes of a plane of a tile
-
 // v of a group: of the digits of W, the sums with x's high digits and with its low ones.
+__device__ __forceinline__ float fixed_value(int high, int low, float d) {
+  return __fmaf_rn(static_cast<float>(high), 256.0f, static_cast<float>(low)) * d;
+}
 __device__ __forceinline__ float fixed_value(int high_high, int low_high, int high_low, int low_low, float d) {
-  return __fmaf_rn(static_cast<float>(high_high * 256 + low_high), 256.0f,
-                   static_cast<float>(high_low * 256 + low_low)) *
-         d;
+  return fixed_value(high_high * 256 + low_high, high_low * 256 + low_low, d);
 }
-// The scale of the lane's first or second row.
-__device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r) {
-  return __uint_as_float(group.scale(r, 0) << 16);
+// The scale of a row of a half of a group.
+__device__ __forceinline__ float fixed_scale(const uint8_t* half, uint32_t row) {
+  return __uint_as_float(static_cast<uint32_t>(*reinterpret_cast<const uint16_t*>(half + 2 * kFixedPlane + row * 2))
+                         << 16);
 }
-// A operand of a step: the high digits of W, or the low ones.
-__device__ __forceinline__ void fixed_operand(const Group<kFixed16>& group, int plane, int s, uint32_t (&a)[4]) {
-  operand<kFixed16>(load_step<kFixed16, FromShared>(group.at + plane * kDigitPlane, 8, s, group.lane), a);
+__device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r) {  // of the lane's
+  return fixed_scale(group.at + r * kFixedHalf, group.lane / 4);
+}
+// The operands A of a pair of steps, by step, from the lane's 16 bytes of its first rows and of its second ones.
+struct FixedPair {
+  uint32_t a[2][4];
+
+  __device__ __forceinline__ FixedPair(const uint8_t* first, const uint8_t* second, uint32_t pair, uint32_t lane) {
+    const uint4 x = reinterpret_cast<const uint4*>(first)[pair * 32 + lane],
+                y = reinterpret_cast<const uint4*>(second)[pair * 32 + lane];
+    a[0][0] = x.x, a[0][1] = y.x, a[0][2] = x.y, a[0][3] = y.y;
+    a[1][0] = x.z, a[1][1] = y.z, a[1][2] = x.w, a[1][3] = y.w;
+  }
+};
+// Of a plane of 16 rows; at: the group.
+__device__ __forceinline__ FixedPair fixed_pair(const uint8_t* at, int plane, uint32_t pair, uint32_t lane) {
+  at += plane * kFixedPlane;
+  return FixedPair(at, at + kFixedHalf, pair, lane);
 }
 
 // As Columns of linear_group.cuh. 8 rows of x are two column tiles, of rows that are even and odd: a lane then has the
@@ -29,6 +44,7 @@ __device__ __forceinline__ void fixed_operand(const Group<kFixed16>& group, int 
 template <int kN, bool kHoldsRows>
 struct Columns<kFixed16, kN, kHoldsRows> {
   static constexpr bool kAhead = kN == 1, kIsFloat = false;
+  static constexpr uint32_t kUnits = 1;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;
   ActRows x;
   uint32_t k, lane, row[kN];
@@ -58,18 +74,18 @@ struct Columns<kFixed16, kN, kHoldsRows> {
     if constexpr (!kAhead) load_scales(g);
     int high[kN][2][4] = {}, low[kN][2][4] = {};
 #pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      uint32_t a[2][4];
-#pragma unroll
-      for (int plane = 0; plane < 2; ++plane) fixed_operand(group, plane, s, a[plane]);
+    for (int pair = 0; pair < 4; ++pair) {
+      const FixedPair of_high = fixed_pair(group.at, 0, pair, lane), of_low = fixed_pair(group.at, 1, pair, lane);
 #pragma unroll
       for (int n = 0; n < kN; ++n)
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const uint2 b = kAhead ? asked_b[n][i][s] : load(own[n][i], g, s);
-          mma32<true>(high[n][i], a[0], b);
-          mma32<true>(low[n][i], a[1], b);
-        }
+        for (int i = 0; i < 2; ++i)
+#pragma unroll
+          for (int s = 0; s < 2; ++s) {
+            const uint2 b = kAhead ? asked_b[n][i][2 * pair + s] : load(own[n][i], g, 2 * pair + s);
+            mma32<true>(high[n][i], of_high.a[s], b);
+            mma32<true>(low[n][i], of_low.a[s], b);
+          }
     }
     const float d[2] = {fixed_scale(group, 0), fixed_scale(group, 1)};
 #pragma unroll
@@ -112,11 +128,13 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   }
 };
 
-// As OneColumn. Two columns are for a pair of steps, the even one for x's high digits, the odd one for the low ones:
-// one sum collects all steps, and the four lanes of a row of W are left with a pair of steps each.
+// As OneColumn, but a unit of what warps take in turn is a half of a group, whose two planes are the rows of one operand:
+// a lane has the sums of both. Two columns are for a pair of steps, the even one for x's high digits, the odd one for
+// the low ones: one sum collects all steps, and the four lanes of a row of W are left with a pair of steps each.
 template <int kTiles>
 struct OneColumn<kFixed16, kTiles> {
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
+  static constexpr uint32_t kUnits = 2;
   static constexpr bool kIsFloat = false;
   ActRows x;
   uint32_t k, lane;
@@ -132,41 +150,37 @@ struct OneColumn<kFixed16, kTiles> {
     own_d = x.d + first / 256;
   }
 
-  __device__ __forceinline__ void ask(uint32_t g, uint32_t) {
-    const uint32_t* at = own_words + g * 128;
+  __device__ __forceinline__ void ask(uint32_t unit, uint32_t) {
+    const uint32_t* at = own_words + unit / 2 * 128;
 #pragma unroll
     for (int i = 0; i < 2; ++i) own[i] = uint2{at[8 * i], at[8 * i + 4]};
-    d = own_d[g];
+    d = own_d[unit / 2];
   }
 
-  __device__ __forceinline__ void run(const Group<kFixed16> (&groups)[kT], uint32_t, float* to) const {
-    int high[kT][4] = {}, low[kT][4] = {};
+  __device__ __forceinline__ void run(const Group<kFixed16> (&halves)[kT], uint32_t unit, float* to) const {
+    int sums[kT][4] = {};
 #pragma unroll
-    for (int s = 0; s < 8; ++s) {
-      const uint32_t is_pair = lane / 8 == s / 2 ? 0xFFFFFFFFu : 0;
-      const uint2 b{own[s % 2].x & is_pair, own[s % 2].y & is_pair};
+    for (int pair = 0; pair < 4; ++pair) {
+      const uint32_t is_pair = lane / 8 == pair ? 0xFFFFFFFFu : 0;
 #pragma unroll
       for (int t = 0; t < kT; ++t) {
-        uint32_t a[2][4];
+        const FixedPair both(halves[t].at, halves[t].at + kFixedPlane, pair, lane);
 #pragma unroll
-        for (int plane = 0; plane < 2; ++plane) fixed_operand(groups[t], plane, s, a[plane]);
-        mma32<true>(high[t], a[0], b);
-        mma32<true>(low[t], a[1], b);
+        for (int s = 0; s < 2; ++s) mma32<true>(sums[t], both.a[s], uint2{own[s].x & is_pair, own[s].y & is_pair});
       }
     }
-    int of_high[2 * kT], of_low[2 * kT];  // of x's digits, by tile and row
+    int numbers[2 * kT];  // those with x's high digits, then those with the low ones
 #pragma unroll
-    for (int tr = 0; tr < 2 * kT; ++tr) {
-      const int t = tr / 2, at = tr % 2 * 2;
-      of_high[tr] = high[t][at] * 256 + low[t][at];
-      of_low[tr] = high[t][at + 1] * 256 + low[t][at + 1];
-    }
-    const int own_high = sum_over_four(of_high, lane), own_low = sum_over_four(of_low, lane);
-    const uint32_t number = lane % 4 * kT / 2;  // as sum_over_four hands them out
-    const Group<kFixed16>& group = groups[kT == 2 ? number / 2 : 0];
-    const float v =
-        __fmaf_rn(static_cast<float>(own_high), 256.0f, static_cast<float>(own_low)) * fixed_scale(group, number % 2);
-    if (kT == 2 || lane % 2 == 0) to[number / 2 * kColumnPitch + lane / 4 + number % 2 * 8] = v;
+    for (int t = 0; t < kT; ++t)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) numbers[i * kT + t] = sums[t][i] * 256 + sums[t][2 + i];
+    const int own_sum = sum_over_four(numbers, lane), other = __shfl_xor_sync(0xFFFFFFFFu, own_sum, 2);
+    const uint32_t t = kT == 2 ? lane % 2 : 0, row = unit % 2 * 8 + lane / 4;
+    const uint8_t* const half = t == 0 ? halves[0].at : halves[kT - 1].at;
+    const float v = fixed_value(own_sum, other, fixed_scale(half, lane / 4));  // of lanes with high digits
+    // Rows of the other half get what changes no sum.
+    const bool is_other = (lane & 2) != 0;
+    if (kT == 2 || lane % 2 == 0) to[t * kColumnPitch + (is_other ? row ^ 8 : row)] = is_other ? -0.0f : v;
     if (lane == 0) to[16] = d;
   }
 };
@@ -186,11 +200,11 @@ struct FloatColumn<kFixed16, kTiles> : OneColumn<kFixed16, kTiles> {
   __device__ __forceinline__ void set_rows(const RowAt& row_at) {
     row = row_at(0);
   }
-  __device__ __forceinline__ void ask(uint32_t g, uint32_t) {
-    group = g;
-    values = load_eight(floats + static_cast<uint64_t>(row) * Base::k, g * 256 + first_of_eight(), Base::k);
+  __device__ __forceinline__ void ask(uint32_t unit, uint32_t) {
+    group = unit / 2;
+    values = load_eight(floats + static_cast<uint64_t>(row) * Base::k, group * 256 + first_of_eight(), Base::k);
   }
-  __device__ __forceinline__ void run(const Group<kFixed16> (&groups)[kTiles], uint32_t g, float* to) {
+  __device__ __forceinline__ void run(const Group<kFixed16> (&halves)[kTiles], uint32_t unit, float* to) {
     const QuantizedEight q = quantized<kQ16A256>(values);
     if (is_kept) store_eight<kQ16A256>(q, Base::x, row, Base::k, group * 256 + first_of_eight());
     const bool is_odd = Base::lane / 4 % 2 != 0;
@@ -200,7 +214,7 @@ struct FloatColumn<kFixed16, kTiles> : OneColumn<kFixed16, kTiles> {
     Base::own[0] = is_odd ? got : high;
     Base::own[1] = is_odd ? low : got;
     Base::d = q.d;
-    Base::run(groups, g, to);
+    Base::run(halves, unit, to);
   }
 };
 

@@ -65,6 +65,7 @@ struct OneColumn {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
+  static constexpr uint32_t kUnits = 1;  // of a group
   static constexpr bool kIsFloat = false;
   ActRows x;
   uint32_t k, lane;

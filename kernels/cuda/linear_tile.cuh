@@ -109,7 +109,11 @@ struct TileProduct {
 #pragma unroll
       for (int t = 0; t < kT; ++t)
 #pragma unroll
-        for (int plane = 0; plane < 2; ++plane) fixed_operand(group_of(t), plane, s, a[t][plane]);
+        for (int plane = 0; plane < 2; ++plane) {
+          const FixedPair pair = fixed_pair(group_of(t).at, plane, s / 2, lane);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) a[t][plane][j] = pair.a[s % 2][j];
+        }
 #pragma unroll
       for (int n = 0; n < kN; ++n)
 #pragma unroll

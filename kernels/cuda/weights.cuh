@@ -2,14 +2,15 @@
 // lie in the file and as large; the rows after the last whole tile stay as they were. A tile is its groups of 256
 // values of k in order (the last may be shorter), and a group is, for its steps of 32 values:
 //   planes of bits, each step by step and in it lane by lane of mma.m16n8k32: 4 bits (8 bytes a lane), 2 bits (4), 1
-//   bit (2), 8 bits (16; of FIXED16 the high digits, then the low ones). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16
+//   bit (2), 8 bits (16). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16
 //   (j/2) on. scales: the bytes of the blocks that are not codes, row by row; of 32-value formats step by step, in it
 //   row by row.
+// The groups of FIXED16 are those of fixed_weights.cuh.
 // Codes keep the number that the file has; kOffset is taken off in the sums.
 #pragma once
 
 #include "kernels/common/quant_blocks.h"
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/fixed_weights.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -38,7 +39,7 @@ ZRT_FORMAT(kQ4_K, BlockQ4_K, 256, 0, 1, 0, 0, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ5_K, BlockQ5_K, 256, 0, 1, 0, 1, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ6_K, BlockQ6_K, 256, 0, 1, 1, 0, 0, 32, 16, 0, 16, 192, 2, 208);
 ZRT_FORMAT(kIQ4_XS, BlockIQ4_XS, 256, 0, 1, 0, 0, 1, 0, 32, 0, 8, 0, 0, 0);
-ZRT_FORMAT(kFixed16, BlockFixed16, 256, 2, 0, 0, 0, 0, 0, 256, 0, 2, 512, 0, 0);
+ZRT_FORMAT(kFixed16, BlockFixed16, 256, 2, 0, 0, 0, 0, 0, 256, 0, 2, 512, 0, 0);  // but fixed_weights.cuh
 #undef ZRT_FORMAT
 
 // The type of the rows of x that a format is multiplied by.
@@ -58,13 +59,11 @@ ZRT_CUDA_HD uint32_t planes_bytes(uint32_t steps) {
   return steps * (512 * T::kP8 + 256 * T::kP4 + 128 * T::kP2 + 64 * T::kP1);
 }
 
-// The code of value i of a block, as the file has it. Of FIXED16 digit i: the high ones come first.
+// The code of value i of a block, as the file has it.
 template <Format F>
 __device__ inline uint32_t code_of(const uint8_t* bytes, uint32_t i) {
   const auto& b = *reinterpret_cast<const typename Traits<F>::Block*>(bytes);
-  if constexpr (F == kFixed16) {
-    return bytes[i];
-  } else if constexpr (F == kQ8_0) {
+  if constexpr (F == kQ8_0) {
     return static_cast<uint8_t>(b.qs[i]);
   } else if constexpr (F == kQ5_0 || F == kQ5_1) {
     return (i < 16 ? b.qs[i] & 15 : b.qs[i - 16] >> 4) | (b.qh[i / 8] >> (i % 8) & 1) << 4;
@@ -89,7 +88,7 @@ __device__ inline uint32_t code_of(const uint8_t* bytes, uint32_t i) {
   }
 }
 
-// What a code stands for, before scales. Of FIXED16 a code is its high digit and, in the next byte, its low one.
+// What a code stands for, before scales.
 template <Format F>
 __device__ __forceinline__ int value_of(uint32_t code) {
   using T = Traits<F>;
@@ -98,8 +97,6 @@ __device__ __forceinline__ int value_of(uint32_t code) {
     const uint32_t fp4[4] = {0x03020100u, 0x0C080604u, 0xFDFEFF00u, 0xF4F8FAFCu};
     const uint32_t word = T::kTable == 1 ? iq4[code / 4] : fp4[code / 4];
     return static_cast<int8_t>(word >> (8 * (code % 4)));
-  } else if constexpr (F == kFixed16) {
-    return static_cast<int8_t>(code) * 256 + static_cast<int8_t>(code >> 8);
   } else if constexpr (T::kP8 != 0) {
     return static_cast<int8_t>(code);
   } else {
@@ -205,18 +202,20 @@ template <Format F>
 __device__ inline void pack_rows(uint8_t* group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows, uint32_t steps,
                                  uint32_t step, uint32_t lane) {
   using T = Traits<F>;
-  for (uint32_t plane = 0; plane < (F == kFixed16 ? 2 : 1); ++plane)
-    store_step<F>(group + plane * steps * 512, steps, step, lane, pack_step<F>([&](int j, int i) -> uint32_t {
+  if constexpr (F == kFixed16) {
+    pack_fixed_rows(group, rows, pitch, n_rows, step, lane);
+  } else {
+    store_step<F>(group, steps, step, lane, pack_step<F>([&](int j, int i) -> uint32_t {
                     const uint32_t row = lane / 4 + j % 2 * 8, k = step * 32 + j / 2 * 16 + lane % 4 * 4 + i;
-                    const uint8_t* block = rows + row * pitch + k / T::kBlock * T::kBytes;
-                    return row < n_rows ? code_of<F>(block, k % T::kBlock + plane * 256) : 0;
+                    return row < n_rows ? code_of<F>(rows + row * pitch + k / T::kBlock * T::kBytes, k % T::kBlock) : 0;
                   }));
-  if (lane >= 16 || (T::kBlock == 256 && step > 0)) return;
-  const uint8_t* block = rows + lane * pitch + (T::kBlock == 32 ? step * T::kBytes : 0);
-  uint8_t* scales = group + planes_bytes<F>(steps);
-  uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
-  for (int i = 0; i < T::kA; ++i) a[i] = lane < n_rows ? block[T::kAOffset + i] : 0;
-  for (int i = 0; i < T::kB; ++i) scales[16 * T::kA + lane * T::kB + i] = lane < n_rows ? block[T::kBOffset + i] : 0;
+    if (lane >= 16 || (T::kBlock == 256 && step > 0)) return;
+    const uint8_t* block = rows + lane * pitch + (T::kBlock == 32 ? step * T::kBytes : 0);
+    uint8_t* scales = group + planes_bytes<F>(steps);
+    uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
+    for (int i = 0; i < T::kA; ++i) a[i] = lane < n_rows ? block[T::kAOffset + i] : 0;
+    for (int i = 0; i < T::kB; ++i) scales[16 * T::kA + lane * T::kB + i] = lane < n_rows ? block[T::kBOffset + i] : 0;
+  }
 }
 
 // Four 4-bit indices (the low half of `sel`) to four bytes of a table of 16.
@@ -330,7 +329,6 @@ struct Place {
     if (r >= rows / 16 * 16) {
       const uint8_t* block = w + r * row_bytes + i / T::kBlock * T::kBytes;
       code = code_of<F>(block, i % T::kBlock);
-      if constexpr (F == kFixed16) code |= code_of<F>(block, i % T::kBlock + 256) << 8;
       a = block + T::kAOffset, b = block + T::kBOffset;
       return;
     }
@@ -345,10 +343,6 @@ struct Place {
     } else {
       operand<F>(s, regs);
       code = regs[j] >> (8 * (in_step % 4)) & 0xFF;
-      if constexpr (F == kFixed16) {
-        operand<F>(load_step<F>(group + steps * 512, steps, step, lane), regs);
-        code |= (regs[j] >> (8 * (in_step % 4)) & 0xFF) << 8;
-      }
     }
     const uint8_t* scales = group + planes_bytes<F>(steps);
     a = scales + (T::kBlock == 32 ? (step * 16 + in_tile) * T::kA : in_tile * T::kA);
@@ -360,9 +354,7 @@ struct Place {
     const float q = static_cast<float>(value_of<F>(code));
     uint32_t words[4] = {}, word_b[1] = {};
     read_words(a, T::kA, words);
-    if constexpr (F == kFixed16) {
-      return __uint_as_float(words[0] << 16) * q;
-    } else if constexpr (T::kBlock == 32) {
+    if constexpr (T::kBlock == 32) {
       const float v = block_scale<F>(words[0]) * q;
       return T::kMin != 0 ? v + block_min(words[0]) : v;
     } else {
@@ -414,7 +406,9 @@ __device__ __forceinline__ float float_at(const void* w, uint64_t i) {
 // Value i of row r of any matrix, as a float.
 template <Format F>
 __device__ __forceinline__ float weight_value(const void* w, uint32_t rows, uint32_t k, uint32_t r, uint32_t i) {
-  if constexpr (F <= kBF16) {
+  if constexpr (F == kFixed16) {
+    return fixed_weight(static_cast<const uint8_t*>(w), rows, k, r, i);
+  } else if constexpr (F <= kBF16) {
     return float_at<F>(w, static_cast<uint64_t>(r) * k + (has_lanes(F, rows, k) ? lane_place(i, k) : i));
   } else {
     return Place<F>(static_cast<const uint8_t*>(w), rows, k, r, i).value(i);
