@@ -213,14 +213,15 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
-  const Q8Rows to = q8_rows(args.buffers[binding::Attention::quantized], args.dim(symbol::Attention::rows), k);
-  if (args.symbols[symbol::Attention::quantized_dtype] != kQ8A256) {
-    quantize_eight<false>(v, to, t, k, at);
+  void* const to = args.buffers[binding::Attention::quantized];
+  const uint32_t n = args.dim(symbol::Attention::rows);
+  if (args.buffers[binding::Attention::digits] == nullptr) {
+    quantize_eight(args.symbols[symbol::Attention::quantized_dtype], v, to, n, t, k, at);
     return;
   }
-  const QuantizedEight q = quantized<true>(v);
-  store_eight<true>(q, to, t, k, at);
-  if (args.buffers[binding::Attention::digits] != nullptr && at < k)
+  const QuantizedEight q = quantized<kQ8A256>(v);
+  store_eight<kQ8A256>(q, q8_rows(to, n, k), t, k, at);
+  if (at < k)
     store_digits(q, args.buffers[binding::Attention::digits], args.symbols[symbol::Attention::digit_columns], t, k,
                  at / 256);
 }

@@ -17,7 +17,7 @@ struct StepRow {
 template <bool kIs256>
 struct FromQ8 {
   static constexpr bool kIsInRegisters = true;
-  const Q8Rows& rows;
+  const ActRows& rows;
   uint32_t k;
 
   __device__ StepRow step(uint64_t row, uint32_t s) const {
@@ -109,7 +109,7 @@ __device__ __forceinline__ void widen(const Bf16RowsArgs& args, const From& from
   put_step<From::kIsInRegisters>(tile, blockIdx.x % kWgmmaTile, s, from.step(row, s));
 }
 
-__device__ __forceinline__ Q8Rows quantized(const Bf16RowsArgs& args) {
+__device__ __forceinline__ ActRows quantized(const Bf16RowsArgs& args) {
   const uint64_t n =
       static_cast<uint64_t>(dim_of(args.rows_symbol, args.step)) * (args.items != nullptr ? args.x_rows : 1);
   return q8_rows(const_cast<void*>(args.x), n, args.k);

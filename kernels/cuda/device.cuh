@@ -1,6 +1,7 @@
 // What the kernels share: edges between launches, reductions, and the sums of the contract by half warps.
 #pragma once
 
+#include "kernels/common/digits.h"
 #include "kernels/common/exact_math.h"
 #include "kernels/common/half.h"
 #include "kernels/common/push.h"
@@ -134,14 +135,17 @@ __device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint3
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale. Of
+// codes of two digits (q16a256) the high ones, then the low ones, and no sum.
 struct QuantizedEight {
-  uint32_t words[2], sum;
+  uint32_t words[2], low[2], sum;
   float d;
 };
-template <bool kBlocks256>
+template <ActType kType>
 __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
+  constexpr bool kBlocks256 = kType != kQ8A32;
+  constexpr float kMost = kType == kQ16A256 ? digits::kMost : 127.0f;
   uint32_t most = 0;  // as bits, in which infinities and NaN are the largest
 #pragma unroll
   for (int i = 0; i < 8; ++i) most = max(most, __float_as_uint(x.v[i]) & 0x7FFFFFFFu);
@@ -154,9 +158,9 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
   const float amax = __uint_as_float(most);
   const bool is_usable = amax >= 0x1p-100f && amax <= 0x1p120f;
   // Where d is NaN, codes and sums do not matter: they are multiplied by NaN.
-  const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(127.0f, safe) : 0.0f,
-              other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, 127.0f) : other;
-  uint32_t words[2];
+  const float safe = is_usable ? amax : 1.0f, inverse = is_usable ? exact::div(kMost, safe) : 0.0f,
+              other = amax <= 0x1p120f ? 0.0f : nan_value(), d = is_usable ? exact::div(safe, kMost) : other;
+  uint32_t words[2], low[2] = {};
   int sums[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -164,31 +168,54 @@ __device__ __forceinline__ QuantizedEight quantized(const Eight& x) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) q[i] = __float_as_uint(x.v[4 * half + i] * inverse + exact::kRound);
     words[half] = __byte_perm(__byte_perm(q[0], q[1], 0x0040), __byte_perm(q[2], q[3], 0x0040), 0x5410);
+    if constexpr (kType == kQ16A256) {
+      low[half] = words[half];
+#pragma unroll
+      for (uint32_t& code : q) code += 128;  // whose second byte is the high digit
+      words[half] = __byte_perm(__byte_perm(q[0], q[1], 0x0051), __byte_perm(q[2], q[3], 0x0051), 0x5410);
+    }
     sums[half] = __dp4a(static_cast<int>(words[half]), 0x01010101, 0);
   }
+  if constexpr (kType == kQ16A256) return QuantizedEight{{words[0], words[1]}, {low[0], low[1]}, 0, d};
   // q8a256: two sums of 16 as the halves of a word; the lower one, where negative, has taken 1 off the upper one.
   uint32_t sum = static_cast<uint32_t>(kBlocks256 ? sums[0] + sums[1] * 65536 : sums[0] + sums[1]);
   sum += __shfl_xor_sync(kAll, sum, 1);
   sum += __shfl_xor_sync(kAll, sum, 2);
   if (kBlocks256) sum += (sum & 0x8000u) << 1;
-  return QuantizedEight{{words[0], words[1]}, sum, d};
+  return QuantizedEight{{words[0], words[1]}, {}, sum, d};
 }
 
 // Stores them as values of row t of `to`. Rows have k values, `at` is the lane's first value; values from k on are not
 // stored.
-template <bool kBlocks256>
-__device__ __forceinline__ void store_eight(const QuantizedEight& q, const Q8Rows& to, uint64_t t, uint32_t k,
+template <ActType kType>
+__device__ __forceinline__ void store_eight(const QuantizedEight& q, const ActRows& to, uint64_t t, uint32_t k,
                                             uint32_t at) {
   if (at >= k) return;
   const uint32_t lane = threadIdx.x % 32;
   const uint64_t step = (t * k + at) / 32;
+  if constexpr (kType == kQ16A256) {
+    auto* high = reinterpret_cast<uint32_t*>(to.qs + step / 8 * 512 + at % 256);
+    high[0] = q.words[0], high[4] = q.words[1];
+    high[64] = q.low[0], high[68] = q.low[1];
+    if (lane == 0) to.d[step / 8] = q.d;
+    return;
+  }
   reinterpret_cast<uint2*>(to.qs)[step * 4 + lane % 4] = uint2{q.words[0], q.words[1]};
   if (lane % 4 == 0) static_cast<uint32_t*>(to.sums)[step] = q.sum;
-  if (kBlocks256 ? lane == 0 : lane % 4 == 0) to.d[kBlocks256 ? step / 8 : step] = q.d;
+  if (kType == kQ8A32 ? lane % 4 == 0 : lane == 0) to.d[kType == kQ8A32 ? step : step / 8] = q.d;
 }
-template <bool kBlocks256>
-__device__ __forceinline__ void quantize_eight(const Eight& x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t at) {
-  store_eight<kBlocks256>(quantized<kBlocks256>(x), to, t, k, at);
+template <ActType kType>
+__device__ __forceinline__ void quantize_eight(const Eight& x, const ActRows& to, uint64_t t, uint32_t k, uint32_t at) {
+  store_eight<kType>(quantized<kType>(x), to, t, k, at);
+}
+// Of a type that the launch knows; to: n rows.
+__device__ __forceinline__ void quantize_eight(uint32_t type, const Eight& x, void* to, uint64_t n, uint64_t t,
+                                               uint32_t k, uint32_t at) {
+  switch (type) {
+    case kQ8A32: return quantize_eight<kQ8A32>(x, q8_rows(to, n, k), t, k, at);
+    case kQ16A256: return quantize_eight<kQ16A256>(x, q16_rows(to, n, k), t, k, at);
+    default: return quantize_eight<kQ8A256>(x, q8_rows(to, n, k), t, k, at);
+  }
 }
 // Group g of row t of x, as products by digits read it (digits_x_bytes): rows of k values, in tiles of `columns` rows.
 struct DigitGroup {
@@ -225,13 +252,13 @@ __device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tile
 }
 
 // QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
-template <bool kBlocks256>
-__device__ inline void quantize_row(const float* x, const Q8Rows& to, uint64_t t, uint32_t k, uint32_t warp,
+template <ActType kType>
+__device__ inline void quantize_row(const float* x, const ActRows& to, uint64_t t, uint32_t k, uint32_t warp,
                                     uint32_t n_warps) {
   // Whole warps go round together; of the last 256 values some lanes may have none.
   for (uint32_t first = warp * 256; first < k; first += n_warps * 256) {
     const uint32_t at = first + first_of_eight();
-    quantize_eight<kBlocks256>(load_eight(x, at, k), to, t, k, at);
+    quantize_eight<kType>(load_eight(x, at, k), to, t, k, at);
   }
 }
 

@@ -7,7 +7,7 @@ using namespace zinc_rt::cuda;
 namespace {
 
 // Step `step` of group g of row `row` of k values.
-__device__ __forceinline__ void put_step(const Q8Rows& x, uint64_t row, uint32_t k, uint32_t g, uint32_t step,
+__device__ __forceinline__ void put_step(const ActRows& x, uint64_t row, uint32_t k, uint32_t g, uint32_t step,
                                          const DigitGroup& to) {
   const auto* from = reinterpret_cast<const uint4*>(x.qs + row * k + g * 256 + step * 32);
   const uint4 a = from[0], b = from[1];
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(256) digit_rows_of_items(const __gr
   if (static_cast<int32_t>(item) >= args.items[0]) return;
   const int32_t *fields = args.items + 1 + 3 * item, *choices = args.order + fields[1];
   const uint64_t n = static_cast<uint64_t>(dim_of(args.rows_symbol, args.step)) * args.x_rows;
-  const Q8Rows x = q8_rows(const_cast<void*>(args.x), n, args.k);
+  const ActRows x = q8_rows(const_cast<void*>(args.x), n, args.k);
   for (uint32_t column = threadIdx.x / 8; column < static_cast<uint32_t>(fields[2]); column += kItemRowsThreads / 8) {
     const auto choice = static_cast<uint32_t>(choices[column]);
     put_step(x, args.x_rows == 1 ? choice / args.choices : choice, args.k, g, threadIdx.x % 8,

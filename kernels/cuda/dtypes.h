@@ -23,11 +23,12 @@ enum Format {
   kQ6_K = 12,
   kIQ4_NL = 13,
   kIQ4_XS = 14,
-  kMXFP4 = 15
+  kMXFP4 = 15,
+  kFixed16 = 24
 };
 // Of caches.
 enum CacheType { kCacheF32 = kF32, kCacheF16 = kF16, kCacheQ8 = kQ8_0 };
-// Of quantized rows: this, or q8a32.
-constexpr uint32_t kQ8A256 = 20;
+// Of quantized rows (kernels/common/act_q8.h).
+enum ActType : uint32_t { kQ8A32 = 19, kQ8A256 = 20, kQ16A256 = 25 };
 
 }  // namespace zinc_rt::cuda

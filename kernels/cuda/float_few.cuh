@@ -194,8 +194,9 @@ __device__ __forceinline__ void norm_linear_4(const NormedArgs& args) {
     __syncwarp();
     const uint32_t at = g * 256 + first_of_eight();
     const Eight eight = load_eight(group, first_of_eight(), 256);
-    if (args.q8a256 != nullptr) quantize_eight<true>(eight, q8_rows(args.q8a256, 1, k), 0, k, at);
-    if (args.q8a32 != nullptr) quantize_eight<false>(eight, q8_rows(args.q8a32, 1, k), 0, k, at);
+    if (args.q8a256 != nullptr) quantize_eight<kQ8A256>(eight, q8_rows(args.q8a256, 1, k), 0, k, at);
+    if (args.q16a256 != nullptr) quantize_eight<kQ16A256>(eight, q16_rows(args.q16a256, 1, k), 0, k, at);
+    if (args.q8a32 != nullptr) quantize_eight<kQ8A32>(eight, q8_rows(args.q8a32, 1, k), 0, k, at);
     if (args.floats != nullptr)
       for (uint32_t i = threadIdx.x % 32; i < values.n; i += 32) args.floats[g * 256 + i] = group[i];
     __syncwarp();

@@ -10,12 +10,15 @@
 using namespace zinc_rt::cuda;
 
 constexpr Format kFormat = ZRT_WEIGHTS;
+// A group of FIXED16 takes so much room that few rows of x have one workgroup a multiprocessor, and large tiles none.
+constexpr bool kIsWide = kFormat == kFixed16;
+constexpr int kTwo = kIsWide ? 1 : 2, kThree = kIsWide ? 1 : 3;
 
 extern "C" __global__ void __launch_bounds__(288, 3) linear_1(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 1>>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kTwo) linear_1_of_2(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>>(args);
   end_product(args);
 }
@@ -23,15 +26,15 @@ extern "C" __global__ void __launch_bounds__(288, 3) linear_1_norm(const __grid_
   linear<kFormat, OneColumn<kFormat, 1>, true>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kTwo) linear_1_of_2_norm(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>, true>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_glu(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kTwo) linear_1_glu(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>, false, true>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_norm_glu(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kTwo) linear_1_norm_glu(const __grid_constant__ LinearArgs args) {
   linear<kFormat, OneColumn<kFormat, 2>, true, true>(args);
   end_product(args);
 }
@@ -39,19 +42,19 @@ extern "C" __global__ void __launch_bounds__(288, 3) linear_1_floats(const __gri
   linear<kFormat, FloatColumn<kFormat, 1>>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 2) linear_1_of_2_floats(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kTwo) linear_1_of_2_floats(const __grid_constant__ LinearArgs args) {
   linear<kFormat, FloatColumn<kFormat, 2>>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(288, 3) linear_8(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(288, kThree) linear_8(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 1>>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 3) linear_8_by_warp(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(256, kThree) linear_8_by_warp(const __grid_constant__ LinearArgs args) {
   linear_by_warp<kFormat>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(320, 2) linear_16(const __grid_constant__ LinearArgs args) {
+extern "C" __global__ void __launch_bounds__(320, kTwo) linear_16(const __grid_constant__ LinearArgs args) {
   linear<kFormat, Columns<kFormat, 2>>(args);
   end_product(args);
 }
@@ -63,11 +66,11 @@ static_assert(linear_threads(1) == 288 && linear_threads(2) == 320 && linear_thr
 static_assert(kByWarpThreads == 256 && kByWarpWorkgroups == 3);
 static_assert(kLargeTile.threads == 512 && kSmallTile.threads == 256);
 extern "C" __global__ void __launch_bounds__(512, 1) linear_tile_128(const __grid_constant__ LinearArgs args) {
-  linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
+  if constexpr (!kIsWide) linear_tile<TileProduct<kFormat, kLargeTile.tiles, 4, 4, 4>>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 1) linear_tile_128_w8(const __grid_constant__ LinearArgs args) {
-  linear_tile<TileProduct<kFormat, kFewWarpsTile.tiles, 4, 2, 8>>(args);
+  if constexpr (!kIsWide) linear_tile<TileProduct<kFormat, kFewWarpsTile.tiles, 4, 2, 8>>(args);
   end_product(args);
 }
 extern "C" __global__ void __launch_bounds__(256, 2) linear_tile_32(const __grid_constant__ LinearArgs args) {

@@ -7,8 +7,8 @@
 // changes a bit.
 #pragma once
 
+#include "kernels/cuda/fixed_columns.cuh"
 #include "kernels/cuda/linear_norm.cuh"
-#include "kernels/cuda/linear_one_row.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -28,9 +28,10 @@ struct Walk {
   }
 };
 
+// C::kUnits: a group of FIXED16 may be two units of half its rows, which warps take in turn as they take groups.
 template <Format F, class C>
 struct FewShape {
-  static constexpr uint32_t kVectors = 256 / Traits<F>::kBlock * Traits<F>::kBytes, kTile = 16 * kVectors,
+  static constexpr uint32_t kVectors = 256 / Traits<F>::kBlock * Traits<F>::kBytes / C::kUnits, kTile = 16 * kVectors,
                             kSlot = C::kT * kTile, kDepth = linear_depth(C::kT, C::kColumnTiles, kTile),
                             kAdders = linear_adders(C::kColumnTiles);
 };
@@ -40,6 +41,12 @@ template <Format F>
 __device__ __noinline__ void pack_last_rows(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
                                             uint32_t n_steps, uint32_t lane) {
   for (uint32_t s = 0; s < n_steps; ++s) pack_rows<F>(slot, from, row_bytes, n_rows, n_steps, s, lane);
+}
+// The same of a half of a group of FIXED16.
+__device__ __noinline__ void pack_last_half(uint8_t* slot, const uint8_t* from, uint64_t row_bytes, uint32_t n_rows,
+                                            uint32_t half, uint32_t lane) {
+  const uint32_t n_own = n_rows > 8 * half ? n_rows - 8 * half : 0;
+  for (uint32_t s = 0; s < 8; ++s) pack_fixed_half(slot, from + 8 * half * row_bytes, row_bytes, n_own, s, lane);
 }
 
 // GLU of a warp's sums: the first 16 are gate's, the others up's. All of them are read before y is written, which may
@@ -118,7 +125,7 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   constexpr int kOwnTiles = kGlu ? 1 : C::kT;                      // of a block, of one matrix
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const uint32_t k = args.k, n_groups = (k + 255) / 256, last_steps = (k - (n_groups - 1) * 256) / 32;
+  const uint32_t k = args.k, n_groups = (k + 255) / 256 * C::kUnits, last_steps = (k + 224) % 256 / 32 + 1;
   const uint64_t row_bytes = row_bytes_of<F>(k);
   const bool is_dense = kNorm || args.choices == 0, is_worker = warp < kWarps;
   const bool is_known = is_dense || args.knows_choices != 0;  // before the inputs are there, which weights it will be
@@ -190,16 +197,17 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
   };
   if (is_known) count_items();
   if (!is_dense && is_known && is_worker) ask_some(0, kBefore);
-  Q8Rows rows;
+  ActRows rows;
   if constexpr (kNorm) {
     uint8_t* const behind = reinterpret_cast<uint8_t*>(shared + 2 * kWarps * kPlane) + kWarps * S::kDepth * S::kSlot;
-    rows = q8_rows(args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, T::kBlock), 1, k);
-    NormedRow<T::kBlock == 256, C::kT == 2> row(args);
+    rows = act_rows(kActOf<F>, args.normed == nullptr ? behind : args.normed + blockIdx.x * normed_bytes(k, kActOf<F>),
+                    1, k);
+    NormedRow<kActOf<F>, C::kT == 2> row(args);
     begin_product(args);
     row.make(shared, rows, [&] { ask_some(kBefore, S::kDepth); });
   } else {
-    rows = q8_rows(C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
-                   static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
+    rows = act_rows(kActOf<F>, C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
+                    static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);
   }
   C columns{rows, k, lane};
   if constexpr (C::kIsFloat) columns.floats = static_cast<const float*>(args.x);
@@ -235,8 +243,11 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
           if (is_plain & 1) {
             const Job job = job_at(used.block);
             const uint32_t first = job.first_tile * 16;
-            pack_last_rows<F>(at, job.w + first * row_bytes + row_bytes_of<F>(used.group * 256), row_bytes,
-                              job.part->rows - first, steps_of(used.group), lane);
+            const uint8_t* from = job.w + first * row_bytes + row_bytes_of<F>(used.group / C::kUnits * 256);
+            if constexpr (C::kUnits == 2)
+              pack_last_half(at, from, row_bytes, job.part->rows - first, used.group % 2, lane);
+            else
+              pack_last_rows<F>(at, from, row_bytes, job.part->rows - first, steps_of(used.group), lane);
           }
         }
         __syncwarp();

@@ -1,6 +1,7 @@
 // Matrix products: arguments, shapes of launches, and the memory of activations. Shared by host and device; POD, C++17.
 #pragma once
 
+#include "kernels/cuda/dtypes.h"
 #include "kernels/cuda/op_args.h"
 #include "kernels/cuda/shared_memory.h"
 
@@ -9,15 +10,23 @@ namespace zinc_rt::cuda {
 // Quantized activations of n rows of k values: first the values, then the sums, then the scales of all rows. That is as
 // many bytes as the blocks of kernels/common/act_q8.h take. In a block of 32, value i lies at word_of(i / 4) * 4 + i %
 // 4, so that a lane of an integer matrix product loads its two words at once. Sums: int16 of 16 values (q8a256), int32
-// of 32 values (q8a32).
-struct Q8Rows {
+// of 32 values (q8a32). Codes of two digits (q16a256) have no sums: of each group of a row first 256 high digits, then
+// 256 low ones, in the order of k.
+struct ActRows {
   int8_t* qs;
   void* sums;
   float* d;
 };
-ZRT_CUDA_HD Q8Rows q8_rows(void* base, uint64_t n, uint64_t k) {
+ZRT_CUDA_HD ActRows q8_rows(void* base, uint64_t n, uint64_t k) {
   int8_t* qs = static_cast<int8_t*>(base);
-  return Q8Rows{qs, qs + n * k, reinterpret_cast<float*>(qs + n * k + n * k / 8)};
+  return ActRows{qs, qs + n * k, reinterpret_cast<float*>(qs + n * k + n * k / 8)};
+}
+ZRT_CUDA_HD ActRows q16_rows(void* base, uint64_t n, uint64_t k) {
+  int8_t* qs = static_cast<int8_t*>(base);
+  return ActRows{qs, nullptr, reinterpret_cast<float*>(qs + 2 * n * k)};
+}
+ZRT_CUDA_HD ActRows act_rows(ActType type, void* base, uint64_t n, uint64_t k) {
+  return type == kQ16A256 ? q16_rows(base, n, k) : q8_rows(base, n, k);
 }
 ZRT_CUDA_HD uint32_t word_of(uint32_t quad) {
   return quad < 4 ? 2 * quad : 2 * (quad - 4) + 1;
@@ -72,12 +81,11 @@ struct MixedArgs {
 struct NormedArgs {
   LinearArgs linear;
   Address<float> floats;
-  Address<void> q8a32, q8a256;
+  Address<void> q8a32, q8a256, q16a256;
 };
-// Bytes of a normalized row in blocks of 32 or 256, rounded up so that each workgroup's is aligned, and at least the
-// sums of its groups.
-ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, uint32_t block) {
-  return (k + (block == 32 ? k / 4 : k / 8 + k / 64) + 127) / 128 * 128;
+// Bytes of a quantized row, rounded up so that each workgroup's is aligned, and at least the sums of its groups.
+ZRT_CUDA_HD constexpr uint32_t normed_bytes(uint32_t k, ActType type) {
+  return (k + (type == kQ8A32 ? k / 4 : (type == kQ8A256 ? k / 8 : k) + k / 64) + 127) / 128 * 128;
 }
 constexpr uint32_t kMostNormed = 320 * 256;
 
@@ -132,9 +140,12 @@ struct TileShape {
   uint32_t tiles, columns, threads;
 };
 constexpr TileShape kLargeTile{8, 128, 512}, kFewWarpsTile{8, 128, 256}, kSmallTile{2, 64, 256};
-constexpr uint32_t kTileXPitch = 288;
-constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, bool is_block_32) {
-  return tiles * 16 * group_bytes + columns * (kTileXPitch + 32 + (is_block_32 ? 32 : 4));
+// Of codes of two digits a row has the high ones and kTileXLow bytes further the low ones, so that eight lanes that
+// read both of four rows use all banks, and its scale.
+constexpr uint32_t kTileXPitch = 288, kTileXLow = 272, kTileXPitch16 = kTileXLow + 256;
+constexpr uint32_t tile_stage_bytes(uint32_t tiles, uint32_t columns, uint32_t group_bytes, ActType type) {
+  return tiles * 16 * group_bytes +
+         columns * (type == kQ16A256 ? kTileXPitch16 + 4 : kTileXPitch + 32 + (type == kQ8A32 ? 32 : 4));
 }
 // A multiprocessor has 228 KB, of which a workgroup takes 1 KB more than it asks for: one of large tiles, three of
 // small ones.

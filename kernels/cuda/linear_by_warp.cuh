@@ -4,7 +4,7 @@
 // no residual.
 #pragma once
 
-#include "kernels/cuda/linear_group.cuh"
+#include "kernels/cuda/fixed_columns.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -81,8 +81,8 @@ __device__ __forceinline__ void linear_by_warp(const LinearArgs& args) {
   for (uint32_t i = 0; i < kDepth; ++i) ask(slots + i * kTile);
   if (args.knows_choices != 0) begin_product(args);  // weights never change
 
-  Columns<F, 1, true> columns{q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k,
-                              lane};
+  Columns<F, 1, true> columns{
+      act_rows(kActOf<F>, const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * args.x_rows, k), k, lane};
   uint32_t used_item = kAbsent, y_rows[2] = {};
   uint8_t* slot = slots;
   Item item;

@@ -26,13 +26,14 @@ struct Columns {
                         kAhead = kN == 1 || T::kBlock == 32;
   static constexpr int kT = 1, kColumnTiles = kN, kColumns = 8 * kN;  // tiles of a block; tiles of columns, columns
   static constexpr bool kIsFloat = false;                             // of x, before run()
+  static constexpr uint32_t kUnits = 1;                               // of a group
   // Where x of a row begins; of blocks of 256 its sums from the lane's four on.
   struct Row {
     const int8_t* qs;
     const uint8_t* sums;
     const float* d;
   };
-  Q8Rows x;
+  ActRows x;
   uint32_t k, lane, row[kN];
   Row own[kN];  // if kHoldsRows
   // The B operands of a group; of blocks of 256 their sums and scale, of blocks of 32 those of steps lane % 4 * 2 and

@@ -9,7 +9,7 @@ namespace zinc_rt::cuda {
 
 // kHolds: the values that a warp quantizes are asked for with those that it squares, where there are registers for
 // both.
-template <bool kBlocks256, bool kHolds>
+template <ActType kType, bool kHolds>
 class NormedRow {
  public:
   // Before the inputs are there: weights of the norm never change.
@@ -20,7 +20,7 @@ class NormedRow {
   // By all threads of the workgroup, which are together again at its end. sums: kMostNormed / 256 floats of shared
   // memory. after: what warps of the product do when they have asked for the row.
   template <class After>
-  __device__ __forceinline__ void make(float* sums, const Q8Rows& to, const After& after) {
+  __device__ __forceinline__ void make(float* sums, const ActRows& to, const After& after) {
     const float* row = static_cast<const float*>(args_.x);
     const uint32_t k = args_.k, n_groups = (k + 255) / 256;
     Eight x[kHeld];
@@ -56,7 +56,7 @@ class NormedRow {
           if (first != warp_) x[i] = load_eight(row, at_of(g), k), scale_[i] = load_eight(args_.norm_w, at_of(g), k);
 #pragma unroll
           for (int e = 0; e < 8; ++e) x[i].v[e] = x[i].v[e] * factor * scale_[i].v[e];
-          quantize_eight<kBlocks256>(x[i], to, 0, k, at_of(g));
+          quantize_eight<kType>(x[i], to, 0, k, at_of(g));
         }
       }
     }

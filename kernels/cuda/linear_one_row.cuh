@@ -65,8 +65,9 @@ struct OneColumn {
   using T = Traits<F>;
   static constexpr bool kSigned = T::kP8 != 0 || T::kTable != 0;
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;
+  static constexpr uint32_t kUnits = 1;  // of a group
   static constexpr bool kIsFloat = false;
-  Q8Rows x;
+  ActRows x;
   uint32_t k, lane;
   // Where a lane has x of the first group, and what it wants of x of a group, on its way before the group is there: its
   // step of the B operand; sums and scales of the two steps that it will have left (of blocks of 256 one scale).
@@ -341,8 +342,8 @@ struct FloatColumn : OneColumn<F, kTiles> {
   __device__ __forceinline__ void run(const Group<F> (&groups)[kTiles], uint32_t g, float* to) {
     constexpr uint32_t kAll = 0xFFFFFFFFu;
     constexpr bool kIs256 = Base::T::kBlock == 256;
-    const QuantizedEight q = quantized<kIs256>(values);
-    if (is_kept) store_eight<kIs256>(q, Base::x, row, Base::k, group * 256 + first_of_eight());
+    const QuantizedEight q = quantized<kActOf<F>>(values);
+    if (is_kept) store_eight<kActOf<F>>(q, Base::x, row, Base::k, group * 256 + first_of_eight());
     // The lane's two steps are 8 lanes apart from the next lane's; four lanes have a step's sum and scale.
     const uint32_t first = Base::lane % 4 * 8;
     Base::own = uint2{q.words[0], q.words[1]};

@@ -3,7 +3,7 @@
 // their groups by itself, in order. W has whole tiles only.
 #pragma once
 
-#include "kernels/cuda/linear_job.cuh"
+#include "kernels/cuda/fixed_columns.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -18,14 +18,17 @@ struct TileProduct {
                        kThreads = 32 * kWarpsM * kWarpsN;
   static constexpr uint32_t kColumns = 8 * kWarpsN * kN, kGroupBytes = 256 / T::kBlock * T::kBytes,
                             kTileBytes = 16 * kGroupBytes;
-  static constexpr uint32_t kX = kTiles * kTileBytes, kSums = kX + kColumns * kTileXPitch,
-                            kScales = kSums + kColumns * 32,
-                            kStageBytes = tile_stage_bytes(kTiles, kColumns, kGroupBytes, kIsBlock32);
+  static constexpr ActType kAct = kActOf<F>;
+  static constexpr bool kIsFixed = kAct == kQ16A256;
+  static constexpr uint32_t kXPitch = kIsFixed ? kTileXPitch16 : kTileXPitch;
+  static constexpr uint32_t kX = kTiles * kTileBytes, kSums = kX + kColumns * kXPitch,
+                            kScales = kSums + (kIsFixed ? 0 : kColumns * 32),
+                            kStageBytes = tile_stage_bytes(kTiles, kColumns, kGroupBytes, kAct);
   static constexpr int kStages = tile_stages(kTiles, kStageBytes);
 
   const LinearArgs& args;
   const Job& job;
-  Q8Rows x;
+  ActRows x;
   uint32_t lane, last_tile;
   const uint32_t* rows;  // of x, by column
 
@@ -40,6 +43,26 @@ struct TileProduct {
       if (tile >= kTiles || vector >= vectors) continue;
       copy_16(stage + i * 16, job.w + min(job.first_tile + tile, last_tile) * 16 * row_bytes + group_at + 16 * vector);
     }
+    if constexpr (kIsFixed)
+      fill_fixed(stage, g);
+    else
+      fill_x(stage, g, n_steps);
+  }
+
+  // acc += the group of a stage, in the order of the contract; the warp's tiles begin at first_tile, its columns at
+  // first_column of the workgroup's.
+  __device__ __forceinline__ void add(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
+                                      uint32_t n_steps, float (&acc)[kT][kN][4]) const {
+    if constexpr (kIsFixed)
+      add_fixed(stage, first_tile, first_column, acc);
+    else if constexpr (kIsBlock32)
+      add_blocks(stage, first_tile, first_column, n_steps, acc);
+    else
+      add_super(stage, first_tile, first_column, acc);
+  }
+
+ private:
+  __device__ __forceinline__ void fill_x(uint8_t* stage, uint32_t g, uint32_t n_steps) const {
 #pragma unroll
     for (uint32_t first = 0; first < kColumns * 16; first += kThreads) {
       const uint32_t column = (first + threadIdx.x) / 16, vector = threadIdx.x % 16;
@@ -64,17 +87,65 @@ struct TileProduct {
     }
   }
 
-  // acc += the group of a stage, in the order of the contract; the warp's tiles begin at first_tile, its columns at
-  // first_column of the workgroup's.
-  __device__ __forceinline__ void add(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
-                                      uint32_t n_steps, float (&acc)[kT][kN][4]) const {
-    if constexpr (kIsBlock32)
-      add_blocks(stage, first_tile, first_column, n_steps, acc);
-    else
-      add_super(stage, first_tile, first_column, acc);
+  // Both digits of x, and its scales.
+  __device__ __forceinline__ void fill_fixed(uint8_t* stage, uint32_t g) const {
+#pragma unroll
+    for (uint32_t first = 0; first < kColumns * 32; first += kThreads) {
+      const uint32_t column = (first + threadIdx.x) / 32, vector = threadIdx.x % 32;
+      copy_16(stage + kX + column * kXPitch + vector / 16 * kTileXLow + vector % 16 * 16,
+              x.qs + (static_cast<uint64_t>(rows[column]) * args.k + g * 256) * 2 + 16 * vector);
+    }
+    if (threadIdx.x < kColumns)
+      copy_4(stage + kScales + threadIdx.x * 4, x.d + static_cast<uint64_t>(rows[threadIdx.x]) * (args.k / 256) + g);
+  }
+  // Columns as in fixed_columns.cuh.
+  __device__ __forceinline__ void add_fixed(const uint8_t* stage, uint32_t first_tile, uint32_t first_column,
+                                            float (&acc)[kT][kN][4]) const {
+    int high[kT][kN][2][4] = {}, low[kT][kN][2][4] = {};
+    const auto group_of = [&](int t) { return Group<F>{stage + (first_tile + t) * kTileBytes, 8, lane}; };
+#pragma unroll
+    for (int s = 0; s < 8; ++s) {
+      uint32_t a[kT][2][4];
+#pragma unroll
+      for (int t = 0; t < kT; ++t)
+#pragma unroll
+        for (int plane = 0; plane < 2; ++plane) {
+          const FixedPair pair = fixed_pair(group_of(t).at, plane, s / 2, lane);
+#pragma unroll
+          for (int j = 0; j < 4; ++j) a[t][plane][j] = pair.a[s % 2][j];
+        }
+#pragma unroll
+      for (int n = 0; n < kN; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const auto* at =
+              reinterpret_cast<const uint32_t*>(stage + kX + (first_column + n * 8 + lane / 8 * 2 + i) * kXPitch +
+                                                lane / 4 % 2 * kTileXLow + s * 32 + lane % 4 * 4);
+          const uint2 b{at[0], at[4]};
+#pragma unroll
+          for (int t = 0; t < kT; ++t) {
+            mma32<true>(high[t][n][i], a[t][0], b);
+            mma32<true>(low[t][n][i], a[t][1], b);
+          }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < kT; ++t) {
+      const float d[2] = {fixed_scale(group_of(t), 0), fixed_scale(group_of(t), 1)};
+#pragma unroll
+      for (int n = 0; n < kN; ++n) {
+        const float2 dx = *reinterpret_cast<const float2*>(stage + kScales + (first_column + n * 8 + lane % 4 * 2) * 4);
+#pragma unroll
+        for (int at = 0; at < 4; ++at) {
+          const int r = at / 2, i = at % 2;
+          const float v = fixed_value(high[t][n][i][2 * r], low[t][n][i][2 * r], high[t][n][i][2 * r + 1],
+                                      low[t][n][i][2 * r + 1], d[r]);
+          acc[t][n][at] = __fmaf_rn(v, i == 0 ? dx.x : dx.y, acc[t][n][at]);
+        }
+      }
+    }
   }
 
- private:
   __device__ __forceinline__ uint2 operand_b(const uint8_t* stage, uint32_t first_column, int n, int s) const {
     return *reinterpret_cast<const uint2*>(stage + kX + (first_column + n * 8 + lane / 4) * kTileXPitch + s * 32 +
                                            lane % 4 * 8);
@@ -193,13 +264,13 @@ __device__ __forceinline__ void linear_tile(const LinearArgs& args) {
   if (threadIdx.x < P::kColumns)  // columns past the last read its row again
     rows[threadIdx.x] = x_row(args, job, min(first_column + threadIdx.x, job.n_columns - 1));
   __syncthreads();
-  const P product{
-      args,
-      job,
-      q8_rows(const_cast<void*>(args.x), static_cast<uint64_t>(n_rows) * (job.is_expert ? args.x_rows : 1), k),
-      lane,
-      job.part->rows / 16 - 1,
-      rows};
+  const P product{args,
+                  job,
+                  act_rows(P::kAct, const_cast<void*>(args.x),
+                           static_cast<uint64_t>(n_rows) * (job.is_expert ? args.x_rows : 1), k),
+                  lane,
+                  job.part->rows / 16 - 1,
+                  rows};
   const auto steps_of = [&](uint32_t g) { return g + 1 < n_groups ? 8 : last_steps; };
   constexpr int kStages = P::kStages;
 #pragma unroll

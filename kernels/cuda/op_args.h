@@ -101,7 +101,7 @@ ZRT_NAMES(GateTopk, x, gate_w, logits, ids, weights, items, order)
 ZRT_NAMES(MoeGroup, ids, items, order)
 // The sum over each token's choices, by itself or in front of a norm of rows.
 ZRT_NAMES(ChoiceSum, choices_y, ids, weights, expert_scale, z, hidden)
-ZRT_NAMES(NormRows, x, w, floats, q8a32, q8a256, added, digits, choices_y, ids, weights, expert_scale, z)
+ZRT_NAMES(NormRows, x, w, floats, q8a32, q8a256, q16a256, added, digits, choices_y, ids, weights, expert_scale, z)
 ZRT_NAMES(GluQuantize, gate, up, y, quantized, digits)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 }  // namespace binding

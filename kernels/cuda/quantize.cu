@@ -1,4 +1,4 @@
-// QUANTIZE: rows of floats to int8 with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
+// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
 // values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
 #include "kernels/cuda/device.cuh"
 
@@ -9,12 +9,13 @@ extern "C" __global__ void quantize(const __grid_constant__ OpArgs args) {
   begin_rows(n);
   if (t >= n) return;
   const float* x = args.buffer<const float>(binding::Quantize::x) + static_cast<uint64_t>(t) * k;
-  const Q8Rows y = q8_rows(args.buffers[binding::Quantize::y], n, k);
   const uint32_t n_warps = blockDim.x / 32, warp = blockIdx.y * n_warps + threadIdx.x / 32;
-  if (args.symbols[symbol::Quantize::dtype_y] == kQ8A256)
-    quantize_row<true>(x, y, t, k, warp, gridDim.y * n_warps);
-  else
-    quantize_row<false>(x, y, t, k, warp, gridDim.y * n_warps);
+  // Whole warps go round together; of the last 256 values some lanes may have none.
+  for (uint32_t first = warp * 256; first < k; first += gridDim.y * n_warps * 256) {
+    const uint32_t at = first + first_of_eight();
+    quantize_eight(args.symbols[symbol::Quantize::dtype_y], load_eight(x, at, k), args.buffers[binding::Quantize::y], n,
+                   t, k, at);
+  }
 }
 
 // GLU and QUANTIZE of its rows. `quantized` lies apart from the others; digits, what digit_rows.cu would make of it,
@@ -41,14 +42,13 @@ extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_cons
     to[0] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]);
     to[4] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
   }
-  const Q8Rows to = q8_rows(args.buffers[binding::GluQuantize::quantized], n, k);
-  if (args.symbols[symbol::GluQuantize::dtype_y] != kQ8A256) {
-    quantize_eight<false>(y, to, t, k, at);
+  void* const to = args.buffers[binding::GluQuantize::quantized];
+  if (args.buffers[binding::GluQuantize::digits] == nullptr) {
+    quantize_eight(args.symbols[symbol::GluQuantize::dtype_y], y, to, n, t, k, at);
     return;
   }
-  const QuantizedEight q = quantized<true>(y);
-  store_eight<true>(q, to, t, k, at);
-  if (args.buffers[binding::GluQuantize::digits] != nullptr)
-    store_digits(q, args.buffers[binding::GluQuantize::digits], args.symbols[symbol::GluQuantize::digit_columns], t, k,
-                 first / 256);
+  const QuantizedEight q = quantized<kQ8A256>(y);
+  store_eight<kQ8A256>(q, q8_rows(to, n, k), t, k, at);
+  store_digits(q, args.buffers[binding::GluQuantize::digits], args.symbols[symbol::GluQuantize::digit_columns], t, k,
+               first / 256);
 }

@@ -90,21 +90,23 @@ __device__ __forceinline__ void norm_row(float* x, const float* added, const flo
   __syncthreads();
 }
 
-// Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, and digits as
-// digit_rows.cu would leave the last: null where they are not wanted. Quantized rows lie apart from all others.
+// Row t, normalized in shared memory, as those who read it want it. floats, q8a32, q8a256, q16a256, and digits as
+// digit_rows.cu would leave those: null where they are not wanted. Quantized rows lie apart from all others.
 __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h, uint32_t t, uint32_t n, uint32_t d) {
   if (args.buffers[binding::NormRows::floats] != nullptr)
     for (uint32_t i = threadIdx.x; i < d; i += blockDim.x)
       args.buffer<float>(binding::NormRows::floats)[static_cast<uint64_t>(t) * d + i] = h[i];
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[binding::NormRows::q8a32] != nullptr)
-    quantize_row<false>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
+    quantize_row<kQ8A32>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
+  if (args.buffers[binding::NormRows::q16a256] != nullptr)
+    quantize_row<kQ16A256>(h, q16_rows(args.buffers[binding::NormRows::q16a256], n, d), t, d, warp, n_warps);
   if (args.buffers[binding::NormRows::q8a256] == nullptr && args.buffers[binding::NormRows::digits] == nullptr) return;
   for (uint32_t g = warp; g < d / 256; g += n_warps) {
     const uint32_t first = g * 256 + first_of_eight();
-    const QuantizedEight q = quantized<true>(load_eight(h, first, d));
+    const QuantizedEight q = quantized<kQ8A256>(load_eight(h, first, d));
     if (args.buffers[binding::NormRows::q8a256] != nullptr)
-      store_eight<true>(q, q8_rows(args.buffers[binding::NormRows::q8a256], n, d), t, d, first);
+      store_eight<kQ8A256>(q, q8_rows(args.buffers[binding::NormRows::q8a256], n, d), t, d, first);
     if (args.buffers[binding::NormRows::digits] != nullptr)
       store_digits(q, args.buffers[binding::NormRows::digits], args.symbols[symbol::NormRows::digit_columns], t, d, g);
   }

@@ -5,11 +5,12 @@
 //   bit (2), 8 bits (16). Register j of a lane holds 4 values of row lane/4 + 8 (j mod 2), from k = lane%4 * 4 + 16
 //   (j/2) on. scales: the bytes of the blocks that are not codes, row by row; of 32-value formats step by step, in it
 //   row by row.
+// The groups of FIXED16 are those of fixed_weights.cuh.
 // Codes keep the number that the file has; kOffset is taken off in the sums.
 #pragma once
 
 #include "kernels/common/quant_blocks.h"
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/fixed_weights.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -38,7 +39,14 @@ ZRT_FORMAT(kQ4_K, BlockQ4_K, 256, 0, 1, 0, 0, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ5_K, BlockQ5_K, 256, 0, 1, 0, 1, 0, 0, 32, 1, 16, 0, 0, 0);
 ZRT_FORMAT(kQ6_K, BlockQ6_K, 256, 0, 1, 1, 0, 0, 32, 16, 0, 16, 192, 2, 208);
 ZRT_FORMAT(kIQ4_XS, BlockIQ4_XS, 256, 0, 1, 0, 0, 1, 0, 32, 0, 8, 0, 0, 0);
+ZRT_FORMAT(kFixed16, BlockFixed16, 256, 2, 0, 0, 0, 0, 0, 256, 0, 2, 512, 0, 0);  // but fixed_weights.cuh
 #undef ZRT_FORMAT
+
+// The type of the rows of x that a format is multiplied by.
+template <Format F>
+constexpr ActType kActOf = Traits<F>::kBlock == 32 ? kQ8A32
+                           : F == kFixed16         ? kQ16A256
+                                                   : kQ8A256;
 
 template <Format F>
 ZRT_CUDA_HD uint64_t row_bytes_of(uint32_t k) {
@@ -194,16 +202,20 @@ template <Format F>
 __device__ inline void pack_rows(uint8_t* group, const uint8_t* rows, uint64_t pitch, uint32_t n_rows, uint32_t steps,
                                  uint32_t step, uint32_t lane) {
   using T = Traits<F>;
-  store_step<F>(group, steps, step, lane, pack_step<F>([&](int j, int i) -> uint32_t {
-                  const uint32_t row = lane / 4 + j % 2 * 8, k = step * 32 + j / 2 * 16 + lane % 4 * 4 + i;
-                  return row < n_rows ? code_of<F>(rows + row * pitch + k / T::kBlock * T::kBytes, k % T::kBlock) : 0;
-                }));
-  if (lane >= 16 || (T::kBlock == 256 && step > 0)) return;
-  const uint8_t* block = rows + lane * pitch + (T::kBlock == 32 ? step * T::kBytes : 0);
-  uint8_t* scales = group + planes_bytes<F>(steps);
-  uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
-  for (int i = 0; i < T::kA; ++i) a[i] = lane < n_rows ? block[T::kAOffset + i] : 0;
-  for (int i = 0; i < T::kB; ++i) scales[16 * T::kA + lane * T::kB + i] = lane < n_rows ? block[T::kBOffset + i] : 0;
+  if constexpr (F == kFixed16) {
+    pack_fixed_rows(group, rows, pitch, n_rows, step, lane);
+  } else {
+    store_step<F>(group, steps, step, lane, pack_step<F>([&](int j, int i) -> uint32_t {
+                    const uint32_t row = lane / 4 + j % 2 * 8, k = step * 32 + j / 2 * 16 + lane % 4 * 4 + i;
+                    return row < n_rows ? code_of<F>(rows + row * pitch + k / T::kBlock * T::kBytes, k % T::kBlock) : 0;
+                  }));
+    if (lane >= 16 || (T::kBlock == 256 && step > 0)) return;
+    const uint8_t* block = rows + lane * pitch + (T::kBlock == 32 ? step * T::kBytes : 0);
+    uint8_t* scales = group + planes_bytes<F>(steps);
+    uint8_t* a = scales + (T::kBlock == 32 ? step * 16 + lane : lane) * T::kA;
+    for (int i = 0; i < T::kA; ++i) a[i] = lane < n_rows ? block[T::kAOffset + i] : 0;
+    for (int i = 0; i < T::kB; ++i) scales[16 * T::kA + lane * T::kB + i] = lane < n_rows ? block[T::kBOffset + i] : 0;
+  }
 }
 
 // Four 4-bit indices (the low half of `sel`) to four bytes of a table of 16.
@@ -394,7 +406,9 @@ __device__ __forceinline__ float float_at(const void* w, uint64_t i) {
 // Value i of row r of any matrix, as a float.
 template <Format F>
 __device__ __forceinline__ float weight_value(const void* w, uint32_t rows, uint32_t k, uint32_t r, uint32_t i) {
-  if constexpr (F <= kBF16) {
+  if constexpr (F == kFixed16) {
+    return fixed_weight(static_cast<const uint8_t*>(w), rows, k, r, i);
+  } else if constexpr (F <= kBF16) {
     return float_at<F>(w, static_cast<uint64_t>(r) * k + (has_lanes(F, rows, k) ? lane_place(i, k) : i));
   } else {
     return Place<F>(static_cast<const uint8_t*>(w), rows, k, r, i).value(i);

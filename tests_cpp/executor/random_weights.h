@@ -1,6 +1,7 @@
 // Weights and activations for tests of products: blocks of random bytes of every format, rows with a few large values.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <ostream>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "kernels/common/quant_blocks.h"
 
 namespace zinc_rt {
 
@@ -17,6 +19,16 @@ struct Shape {
 };
 inline void PrintTo(const Shape& s, std::ostream* out) {
   *out << s.m << " x " << s.k << " by " << s.n;
+}
+
+// Codes from random digits; of high ones -128 would be too large. Scales from 2^-16 to 2^-9.
+inline std::vector<std::byte> random_fixed16(std::vector<std::byte> bytes, std::mt19937& rng) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(BlockFixed16)) {
+    auto& block = *reinterpret_cast<BlockFixed16*>(bytes.data() + at);
+    for (auto& digit : block.high) digit = std::max(digit, std::int8_t{-127});
+    block.d = static_cast<std::uint16_t>((111 + rng() % 8) << 7);
+  }
+  return bytes;
 }
 
 // Random bytes; numbers of 16 and 32 bits with an exponent of all ones would make NaN, which carries other bits on
@@ -36,6 +48,7 @@ inline std::vector<std::byte> random_blocks(DType dtype, const Shape& s, std::mt
     case DType::kQ3_K: scales = {108}; break;
     case DType::kQ6_K: scales = {208}; break;
     case DType::kMXFP4: break;
+    case DType::kFixed16: return random_fixed16(std::move(bytes), rng);
     default: scales = {0};
   }
   for (std::size_t at = 0; at < bytes.size(); at += block)

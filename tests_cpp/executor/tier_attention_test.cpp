@@ -11,6 +11,7 @@
 
 #include "driver_counts.h"
 #include "kernels/common/half.h"
+#include "random_weights.h"
 #include "tier_graph.h"
 
 namespace zinc_rt {
@@ -211,7 +212,8 @@ class TierAttention : public TierGraphTest {
                         const std::vector<std::int32_t>& slots, bool is_decode = false) {
     const auto n = static_cast<std::uint32_t>(pos.size());
     SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n << " tokens, the first at " << pos[0]);
-    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 && n % 2 == 1 ? DType::kQ6_K : DType::kQ8_0;
+    static constexpr DType kWeights[] = {DType::kQ8_0, DType::kQ6_K, DType::kFixed16, DType::kQ6_K};
+    const DType weights = s.n_heads * s.v_head_dim % 256 == 0 ? kWeights[n % 4] : DType::kQ8_0;
     const auto graph = attention_graph(s, n_slots_of(slots), is_decode, weights);
     Memory given = step_memory(s, pos, slots);
     if (graph.find("model.w") == ir::kNoBuffer) {
@@ -222,6 +224,7 @@ class TierAttention : public TierGraphTest {
     expect_same(graph, n, given, {"act.y", "act.out"});
   }
   std::vector<std::byte> weight_bytes(DType weights, std::uint32_t k) {
+    if (weights == DType::kFixed16) return random_blocks(weights, {16, k, 1}, rng_);
     std::vector<std::byte> w(16 * row_bytes(weights, k));
     const std::size_t block = traits(weights).block_bytes, scale = weights == DType::kQ8_0 ? 1 : 209;
     for (std::size_t i = 0; i < w.size(); ++i)

@@ -226,11 +226,11 @@ ir::Graph quantized_graph(Source source, DType w_type, std::uint32_t d) {
   return graph;
 }
 
-// Both types of quantized rows; the float rows, and sums in place, are there too.
+// All types of quantized rows; the float rows, and sums in place, are there too.
 TEST_P(TierExperts, RowsAreQuantizedByWhatMakesThem) {
   std::mt19937 rng(11);
   for (const Source source : {Source::kNorm, Source::kResidualNorm, Source::kGlu, Source::kExpertGlu})
-    for (const DType w_type : {DType::kQ8_0, DType::kQ6_K})
+    for (const DType w_type : {DType::kQ8_0, DType::kQ6_K, DType::kFixed16})
       for (const std::uint32_t d : {32u, 256u, 800u, 2048u, 6144u})
         for (const std::uint32_t n : {1u, 3u}) {
           if (d % traits(w_type).block_elems != 0) continue;

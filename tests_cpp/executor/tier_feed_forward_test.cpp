@@ -122,7 +122,7 @@ class TierFeedForward : public TierGraphTest {
 // Each family of kernels once, which takes seconds where the GPU is simulated.
 TEST_P(TierFeedForward, OfEachKindHasTheBitsOfTCpu) {
   using enum DType;
-  for (const auto& [gate, down] : {std::pair(kQ4_K, kQ6_K), {kQ8_0, kBF16}, {kF16, kQ5_0}}) {
+  for (const auto& [gate, down] : {std::pair(kQ4_K, kQ6_K), {kQ8_0, kBF16}, {kF16, kQ5_0}, {kFixed16, kFixed16}}) {
     ASSERT_NO_FATAL_FAILURE(compare_dense(gate, down, {256, 512}, 1, push::kSilu));
     ASSERT_NO_FATAL_FAILURE(compare_dense(gate, down, {256, 256}, 2, push::kGeluTanh));
     ASSERT_NO_FATAL_FAILURE(compare_experts(gate, down, {256, 256}, {4, 2}, 1, push::kSilu));

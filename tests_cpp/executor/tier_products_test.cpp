@@ -250,7 +250,7 @@ class TierProducts : public TierGraphTest {
 // A product of each family of kernels, which takes seconds where the GPU is simulated.
 TEST_P(TierProducts, OfEachKindHaveTheBitsOfTCpu) {
   using enum DType;
-  for (const DType dtype : {kQ4_1, kQ6_K})
+  for (const DType dtype : {kQ4_1, kQ6_K, kFixed16})
     for (const Shape& s : {Shape{33, 768, 1}, {40, 512, 9}, {48, 256, 33}, {2144, 256, 20}, {32, 256, 129}})
       ASSERT_NO_FATAL_FAILURE(compare(dtype, s));
   for (const Shape& s : {Shape{24, 144, 1}, {30, 400, 5}, {64, 272, 41}}) ASSERT_NO_FATAL_FAILURE(compare(kBF16, s));
@@ -436,6 +436,44 @@ TEST_P(TierProducts, OfExpertsOfManyRowsHaveTheBitsOfTCpu) {
     ASSERT_NO_FATAL_FAILURE(compare_experts({dtype, dtype}, {3, 144, 1280, 300, 1, false}));
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ4_K, kQ6_K}, {6, 208, 512, 90, 3, false}));
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {25, 1040, 256, 60, 6, true}));
+}
+
+// Codes of 16 bits, of W and of x: rows of W around tiles of 16, 64 and 128, rows of x around tiles of 8 to 128, one group
+// and more; with what comes before and after.
+TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
+  using enum DType;
+  for (const Shape& s : {Shape{1, 256, 1},
+                         {16, 512, 1},
+                         {80, 768, 1},
+                         {2688, 256, 1},
+                         {48, 2304, 2},
+                         {33, 768, 3},
+                         {64, 256, 4},
+                         {65, 512, 5},
+                         {128, 768, 8},
+                         {144, 256, 9},
+                         {48, 512, 15},
+                         {96, 768, 17},
+                         {40, 256, 33},
+                         {272, 512, 63},
+                         {64, 768, 65},
+                         {130, 512, 70},
+                         {144, 768, 129},
+                         {256, 256, 300},
+                         {1040, 512, 140}})
+    ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
+  for (const Shape& s : {Shape{48, 512, 1}, {96, 768, 6}, {80, 512, 20}, {144, 256, 70}, {208, 512, 130}})
+    ASSERT_NO_FATAL_FAILURE(compare_sums(kFixed16, s, push::kSilu));
+  for (const Shape& s : {Shape{48, 512, 1}, {33, 768, 1}, {96, 512, 6}, {80, 256, 33}, {144, 256, 130}})
+    ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kFixed16, kFixed16}, s));
+  for (const std::uint32_t n : {1, 12, 70})
+    ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kBF16}, {48, 512, n}));
+  for (const ExpertShape& s : {ExpertShape{6, 48, 768, 5, 3, false},
+                               {6, 16, 256, 19, 2, true},
+                               {4, 24, 256, 7, 2, false},
+                               {3, 32, 256, 2, 2, false},
+                               {5, 144, 512, 160, 2, true}})
+    ASSERT_NO_FATAL_FAILURE(compare_experts({kFixed16, kFixed16}, s));
 }
 
 // Shapes of float weights alone: rows of W and of x that are no whole blocks, last groups of 16 to 240, more groups

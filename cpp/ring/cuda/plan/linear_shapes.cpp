@@ -5,6 +5,34 @@
 namespace zinc_rt::ring {
 namespace {
 
+// Of a multiprocessor at once, of kernels that are shaped for n: of FIXED16 one where a warp has whole groups.
+std::uint32_t workgroups_of(DType dtype, std::uint32_t n) {
+  return dtype == DType::kFixed16 ? 1 : n;
+}
+
+// linear.cuh, by rows of x.
+struct Few {
+  const char *function, *of_two;
+  std::uint32_t column_tiles, columns;
+};
+constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
+                        {"linear_8", nullptr, 1, 8},
+                        {"linear_16", nullptr, 2, 16},
+                        {"linear_32", nullptr, 4, 32}};
+Shape shape_of(const DeviceProfile& device, DType dtype, const Few& few, std::uint32_t tiles) {
+  // For one row, half a group of FIXED16 is as much as a warp takes at once.
+  const bool is_halved = dtype == DType::kFixed16 && few.column_tiles == 0;
+  const std::uint32_t tile_bytes = (is_halved ? 8 : 16) * static_cast<std::uint32_t>(row_bytes(dtype, 256));
+  const std::uint32_t at_once = cuda::linear_workgroups(tiles, few.column_tiles);
+  return {"linear.",
+          tiles == 2 ? few.of_two : few.function,
+          few.columns,
+          16 * tiles,
+          cuda::linear_shared_bytes(tiles, few.column_tiles, tile_bytes),
+          cuda::linear_threads(few.column_tiles),
+          device.multiprocessors * (is_halved && tiles == 1 ? at_once : workgroups_of(dtype, at_once))};
+}
+
 // linear_by_warp.cuh, for experts in the place of linear_8 to linear_32. It takes less shared memory. It reads an
 // expert's weights once for each 8 rows of x, out of the L2, which costs less than letting warps wait for each other.
 Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
@@ -15,13 +43,13 @@ Shape by_warp_shape(const DeviceProfile& device, DType dtype) {
           16,
           cuda::by_warp_shared_bytes(tile_bytes, traits(dtype).block_elems == 32),
           cuda::kByWarpThreads,
-          device.multiprocessors * cuda::kByWarpWorkgroups};
+          device.multiprocessors * workgroups_of(dtype, cuda::kByWarpWorkgroups)};
 }
 
 // linear_tile.cuh.
 Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, traits(dtype).block_elems == 32);
+  const std::uint32_t stage = cuda::tile_stage_bytes(tile.tiles, tile.columns, group, act_type(dtype));
   const char* function = tile.tiles == cuda::kSmallTile.tiles       ? "linear_tile_32"
                          : tile.threads == cuda::kLargeTile.threads ? "linear_tile_128"
                                                                     : "linear_tile_128_w8";
@@ -93,34 +121,18 @@ std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Ex
 }
 
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs) {
-  struct Few {
-    const char *function, *of_two;
-    std::uint32_t column_tiles, columns;
-  };
-  static constexpr Few kFew[] = {{"linear_1", "linear_1_of_2", 0, 1},
-                                 {"linear_8", nullptr, 1, 8},
-                                 {"linear_16", nullptr, 2, 16},
-                                 {"linear_32", nullptr, 4, 32}};
-  const std::uint32_t tile_bytes = 16 * static_cast<std::uint32_t>(row_bytes(dtype, 256));
-  const auto shape = [&](const Few& few, std::uint32_t tiles) {
-    return Shape{"linear.",
-                 tiles == 2 ? few.of_two : few.function,
-                 few.columns,
-                 16 * tiles,
-                 cuda::linear_shared_bytes(tiles, few.column_tiles, tile_bytes),
-                 cuda::linear_threads(few.column_tiles),
-                 device.multiprocessors * cuda::linear_workgroups(tiles, few.column_tiles)};
-  };
   const Few* few = kFew;
   while (few->columns < columns && few + 1 != std::end(kFew)) ++few;
-  while (few != kFew && shape(*few, 1).shared > device.most_shared) --few;
-  const bool is_of_two =
-      few->of_two != nullptr && n_pairs >= device.products.least_pairs && shape(*few, 2).shared <= device.most_shared;
-  return shape(*few, is_of_two ? 2 : 1);
+  while (few != kFew && shape_of(device, dtype, *few, 1).shared > device.most_shared) --few;
+  // Two tiles of FIXED16 would leave one workgroup a multiprocessor, and the next launch no place to begin in.
+  const bool is_of_two = dtype != DType::kFixed16 && few->of_two != nullptr && n_pairs >= device.products.least_pairs &&
+                         shape_of(device, dtype, *few, 2).shared <= device.most_shared;
+  return shape_of(device, dtype, *few, is_of_two ? 2 : 1);
 }
 
 Shape glu_shape(const DeviceProfile& device, DType dtype) {
-  return few_shape(device, dtype, 1, device.products.least_pairs);
+  const Shape of_two = shape_of(device, dtype, kFew[0], 2);
+  return of_two.shared <= device.most_shared ? of_two : shape_of(device, dtype, kFew[0], 1);
 }
 
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {

@@ -18,6 +18,10 @@ struct Shape {
   std::uint32_t sharers = 1;       // float_columns.cuh: warps that share a group
 };
 
+// The type of x that weights are multiplied by, as kernels know it.
+inline cuda::ActType act_type(DType weights) {
+  return static_cast<cuda::ActType>(act_dtype(weights));
+}
 // The types of the matrices, each once.
 std::vector<DType> types_of(const std::vector<Matrix>& matrices);
 // Blocks of `block_rows` rows of W, of the matrices of a type.

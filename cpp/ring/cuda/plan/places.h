@@ -25,7 +25,7 @@ void each_place(const cuda::MixedArgs& args, const F& f) {
 template <class F>
 void each_place(const cuda::NormedArgs& args, const F& f) {
   each_place(args.linear, f);
-  f(args.floats), f(args.q8a32), f(args.q8a256);
+  f(args.floats), f(args.q8a32), f(args.q8a256), f(args.q16a256);
 }
 template <class F>
 void each_place(const cuda::Bf16RowsArgs& args, const F& f) {

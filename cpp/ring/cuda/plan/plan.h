@@ -212,10 +212,17 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
                  const std::vector<Matrix>& matrices, const LinearWith& with = {});
 // A norm's rows as they are wanted; absent: not so.
 struct NormedRows {
-  Place floats = {}, q8a32 = {}, q8a256 = {};
+  Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
   DigitRows digits = {};  // of q8a256
 
-  Place& of(DType dtype) { return dtype == DType::kF32 ? floats : dtype == DType::kQ8A32 ? q8a32 : q8a256; }
+  Place& of(DType dtype) {
+    switch (dtype) {
+      case DType::kF32: return floats;
+      case DType::kQ8A32: return q8a32;
+      case DType::kQ16A256: return q16a256;
+      default: return q8a256;
+    }
+  }
 };
 // y = x W^T of a matrix of floats and a row x that the product normalizes first. It also leaves the normalized row in
 // `rows` (digits excepted). x shares no memory with y or `rows`. Only where can_norm_floats.

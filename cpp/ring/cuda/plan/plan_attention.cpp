@@ -177,7 +177,7 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   if (plan.parts > 1) return true;
   const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
   const std::uint32_t values = push.n_heads / push.n_kv_heads * push.v_head_dim;
-  return values % (type == DType::kQ8A256 ? 256 : 32) == 0;
+  return values % traits(type).block_elems == 0;
 }
 
 // Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and

@@ -13,7 +13,7 @@ using cuda::LinearArgs;
 // What `shape`, a kernel of one row, becomes where it makes the row of k values itself. The row lies in shared memory
 // behind the rest, if that costs a multiprocessor no workgroup; else in scratch memory, which is put into args.
 Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, LinearArgs& args) {
-  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, traits(dtype).block_elems),
+  const std::uint32_t tiles = shape.block_rows / 16, bytes = cuda::normed_bytes(k, act_type(dtype)),
                       most = std::min(cuda::linear_most_shared(tiles, 0), planner.most_shared());
   const bool is_shared = shape.shared + bytes <= most;
   shape.function = tiles == 2 ? "linear_1_of_2_norm" : "linear_1_norm";

@@ -76,7 +76,7 @@ bool can_norm_floats(const Planner& planner, std::uint32_t k, const Matrix& matr
 
 void plan_normed_floats(Planner& planner, const OpCall& call, Place x, std::uint32_t k, const Matrix& matrix,
                         const Norm& norm, const NormedRows& rows) {
-  cuda::NormedArgs args{linear_args(planner, call, k, {}), rows.floats, rows.q8a32, rows.q8a256};
+  cuda::NormedArgs args{linear_args(planner, call, k, {}), rows.floats, rows.q8a32, rows.q8a256, rows.q16a256};
   args.linear.x = x;
   set_norm(args.linear, norm);
   set_parts(args.linear, {matrix}, matrix.dtype, kLeastFloatShape.block_rows);

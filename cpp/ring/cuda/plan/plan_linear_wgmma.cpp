@@ -58,8 +58,9 @@ bool plan_linear_wgmma(Planner& planner, const OpCall& call, Place x, DType x_dt
                                                        : measured.least_wgmma;
   if (!planner.is_fast() || met < least || k % 32 != 0) return false;
   const bool fits = std::ranges::all_of(matrices, [&](const Matrix& m) {
-    const bool has_kernel = x_dtype == DType::kF32 ? m.dtype == DType::kF16 || m.dtype == DType::kBF16
-                                                   : !is_float(m.dtype) && m.rows % 16 == 0;
+    const bool has_kernel = x_dtype == DType::kF32
+                                ? m.dtype == DType::kF16 || m.dtype == DType::kBF16
+                                : !is_float(m.dtype) && m.dtype != DType::kFixed16 && m.rows % 16 == 0;
     return has_kernel && m.rows > 1 &&
            wgmma_shared_bytes(cuda::kWgmmaShapes[0], group_bytes(m.dtype)) <= planner.most_shared();
   });

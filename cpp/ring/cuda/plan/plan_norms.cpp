@@ -26,6 +26,7 @@ void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::
                                              .floats = to.floats,
                                              .q8a32 = to.q8a32,
                                              .q8a256 = to.q8a256,
+                                             .q16a256 = to.q16a256,
                                              .added = added,
                                              .digits = to.digits.tiles,
                                              .choices_y = choices.y,
@@ -59,10 +60,11 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
   const Place x = c.buffers[Qkv::x];
   const Norm norm{c.buffers[Qkv::norm_w], c.constants<push::ResidualRmsNorm>().eps};
   NormedRows rows;
-  const DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256};
-  std::vector<Matrix> of_type[3];
+  constexpr DType types[] = {DType::kF32, DType::kQ8A32, DType::kQ8A256, DType::kQ16A256};
+  constexpr int kTypes = std::size(types);
+  std::vector<Matrix> of_type[kTypes];
   bool is_wanted = false;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kTypes; ++i) {
     std::ranges::copy_if(matrices, std::back_inserter(of_type[i]),
                          [&](const Matrix& m) { return wanted(m) == types[i]; });
     if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
@@ -72,7 +74,7 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
   }
   if (is_wanted) norm_rows(p, c, x, c.buffers[Qkv::norm_w], {}, d, rows, sum);
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < kTypes; ++i) {
     if (of_type[i].empty()) continue;
     const bool is_inside = can_norm(c, types[i], d);
     plan_linear(p, c, is_inside ? x : rows.of(types[i]), types[i], d, of_type[i],
