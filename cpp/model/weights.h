@@ -28,7 +28,8 @@ struct Tensor {
   std::span<const std::byte> data;                // as it is in the file
   DType stored = DType::kF32;                     // the type of `data`: dtype, unless use_fixed16() has changed that
 
-  std::uint64_t n_elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
+  std::uint64_t n_elements() const { return dims[0] * n_rows(); }
+  std::uint64_t n_rows() const { return dims[1] * dims[2] * dims[3]; }
 };
 
 class Weights {
