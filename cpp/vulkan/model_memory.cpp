@@ -51,7 +51,7 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   std::uint32_t n_regions = 0;
   std::optional<RegionBuilder> region;
   for (const Tensor* tensor : request.tensors.all) {
-    const std::uint64_t bytes = tensor->n_rows() * row_bytes(tensor->dtype, tensor->dims[0]);
+    const std::uint64_t bytes = tensor->computed_bytes();
     if (!region || region->bytes() + bytes + kAlign > largest)
       region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal, "tensors");
     memory.weights[tensor] = region->add(bytes);

@@ -53,7 +53,7 @@ TEST(FloatModel, WhatIsConvertedIsAllocatedAndTheRestIsMapped) {
   std::uint64_t converted = 0, in_file = 0;
   for (const Tensor& tensor : mapped->weights().all()) {
     const bool is_fixed = tensor.dtype == DType::kFixed16;
-    (is_fixed ? converted : in_file) += tensor.n_rows() * row_bytes(tensor.dtype, tensor.dims[0]);
+    (is_fixed ? converted : in_file) += tensor.computed_bytes();
   }
   std::uint64_t allocated = 0, kept = 0;
   for (const MemoryRegion& region : mapped->plan().regions) {
