@@ -30,7 +30,8 @@ void count_weights(const Weights& weights, const ModelConfig& c, bool has_output
     else if (!has_output && tensor.name == "output.weight")
       share = 0;
     card.n_active_parameters += static_cast<std::uint64_t>(share * static_cast<double>(n));
-    card.weight_bytes_read_per_token += static_cast<std::uint64_t>(share * static_cast<double>(tensor.data.size()));
+    card.weight_bytes_read_per_token +=
+        static_cast<std::uint64_t>(share * static_cast<double>(tensor.computed_bytes()));
   }
 }
 
@@ -67,6 +68,8 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.weight_bytes = weights.total_bytes();
   for (const auto& [dtype, bytes] : weights.bytes_by_dtype())
     card.weight_bytes_by_format.emplace_back(to_string(dtype), bytes);
+  for (const auto& [dtype, bytes] : weights.computed_bytes_by_dtype())
+    card.computed_bytes_by_format.emplace_back(to_string(dtype), bytes);
   count_weights(weights, c, info.pooling == Pooling::kNone, card);
   card.kv_bytes_per_token = info.kv_bytes_per_token;
   card.tier = info.tier;

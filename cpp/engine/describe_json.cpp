@@ -3,6 +3,7 @@
 
 #include "zinc_rt/model_card.h"
 #include "zinc_rt/stats.h"
+#include "zinc_rt/version.h"
 
 namespace zinc_rt {
 namespace {
@@ -118,11 +119,13 @@ std::string to_json(const ModelCard& card) {
             {"file_bytes", card.file_bytes},
             {"weight_bytes", card.weight_bytes},
             {"weight_bytes_by_format", object_of(card.weight_bytes_by_format)},
+            {"computed_bytes_by_format", object_of(card.computed_bytes_by_format)},
             {"weight_bytes_read_per_token", card.weight_bytes_read_per_token},
             {"kv_bytes_per_token", card.kv_bytes_per_token},
             {"tier", card.tier},
             {"device", card.device},
             {"arithmetic", card.arithmetic},
+            {"arithmetic_version", kArithmeticVersion},
             {"activations", card.activations},
             {"kv_dtype", card.kv_dtype},
             {"fusion", card.fusion},

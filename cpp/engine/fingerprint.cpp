@@ -17,7 +17,7 @@ std::string Model::fingerprint() const {
   XXH3_state_t* const state = XXH3_createState();
   XXH3_128bits_reset(state);
   for (const Tensor& tensor : executor_->weights().all()) {
-    const auto shape = fmt::format("{} {} {} {} {} {};", tensor.name, static_cast<int>(tensor.dtype), tensor.dims[0],
+    const auto shape = fmt::format("{} {} {} {} {} {};", tensor.name, static_cast<int>(tensor.stored), tensor.dims[0],
                                    tensor.dims[1], tensor.dims[2], tensor.dims[3]);
     XXH3_128bits_update(state, shape.data(), shape.size());
     const std::size_t n = std::min(kStretchBytes, tensor.data.size()), last = tensor.data.size() - n;

@@ -2,8 +2,8 @@
 // may be another tenant's.
 //
 // Format: one line of JSON, which says for what the rest was computed:
-//   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,"activations":...,
-//    "kv_dtype":...,"page_tokens":16,"page_bytes":...,"rope_variant":...,"n_tokens":...}
+//   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,
+//    "arithmetic_version":2,"activations":...,"kv_dtype":...,"page_tokens":16,"page_bytes":...,"rope_variant":...,"n_tokens":...}
 // then n_tokens token ids (int32), the pages (n_tokens / page_tokens * page_bytes), and XXH3-64 of all before it. Numbers
 // are little-endian.
 #include <xxhash.h>
@@ -16,6 +16,7 @@
 #include "base/mapped_file.h"
 #include "base/output_file.h"
 #include "engine/lease.h"
+#include "zinc_rt/version.h"
 
 namespace zinc_rt {
 namespace {
@@ -28,11 +29,12 @@ static_assert(std::endian::native == std::endian::little);
 // What must be the same for the pages to have the bits that this engine would compute.
 Json identity(const Model& model, std::uint32_t variant) {
   const auto& info = model.info();
-  return {{"format", "zinc_rt prefix"},    {"version", 1},
-          {"model", model.fingerprint()},  {"tier", info.tier},
-          {"arithmetic", info.arithmetic}, {"activations", info.activations},
-          {"kv_dtype", info.kv_dtype},     {"page_tokens", kPageTokens},
-          {"page_bytes", info.page_bytes}, {"rope_variant", variant}};
+  return {{"format", "zinc_rt prefix"},      {"version", 1},
+          {"model", model.fingerprint()},    {"tier", info.tier},
+          {"arithmetic", info.arithmetic},   {"arithmetic_version", kArithmeticVersion},
+          {"activations", info.activations}, {"kv_dtype", info.kv_dtype},
+          {"page_tokens", kPageTokens},      {"page_bytes", info.page_bytes},
+          {"rope_variant", variant}};
 }
 
 struct PrefixFile {

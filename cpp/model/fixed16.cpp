@@ -34,17 +34,17 @@ ZRT_MULTIVERSION std::uint32_t largest_bits(const float* w) {
   return largest;
 }
 
-// How many of the codes times 1 / scale are the weights. The product with a power of two is exact, unless it is far below
-// 1 and rounds to the code 0 in any case.
-ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, BlockFixed16* block) {
+// How many of the codes times d are the weights; scale = 1 / d, both powers of two. The product with scale is exact,
+// unless it is far below 1 and rounds to the code 0 in any case.
+ZRT_MULTIVERSION std::uint32_t encode(const float* w, float scale, float d, BlockFixed16* block) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
   std::uint32_t n_exact = 0;
   for (std::uint64_t i = 0; i < kGroup; ++i) {
-    const float scaled = w[i] * scale, shifted = scaled + kRound;
+    const float shifted = w[i] * scale + kRound;
     const auto code = static_cast<std::int16_t>(f32_bits(shifted));
     block->high[i] = static_cast<std::int8_t>(digits::high_digit(code));
     block->low[i] = static_cast<std::int8_t>(code);
-    n_exact += shifted - kRound == scaled;
+    n_exact += (shifted - kRound) * d == w[i];
   }
   return n_exact;
 }
@@ -66,7 +66,7 @@ std::uint64_t encode_group(const float* w, BlockFixed16* block) {
   }
   const int s = exponent_of(largest);
   block->d = static_cast<std::uint16_t>((127 - s) << 7);
-  return encode(w, f32_from_bits(static_cast<std::uint32_t>(127 + s) << 23), block);
+  return encode(w, f32_from_bits(static_cast<std::uint32_t>(127 + s) << 23), bf16_to_f32(block->d), block);
 }
 
 }  // namespace

@@ -112,13 +112,27 @@ std::uint64_t Weights::total_bytes() const {
   return sum;
 }
 
-std::vector<std::pair<DType, std::uint64_t>> Weights::bytes_by_dtype() const {
+namespace {
+
+using BytesByType = std::vector<std::pair<DType, std::uint64_t>>;
+
+BytesByType sum_by_type(std::span<const Tensor> tensors, DType Tensor::* type, auto&& bytes_of) {
   std::array<std::uint64_t, static_cast<std::size_t>(DType::kCount)> sums{};
-  for (const Tensor& tensor : tensors_) sums[static_cast<std::size_t>(tensor.dtype)] += tensor.data.size();
-  std::vector<std::pair<DType, std::uint64_t>> out;
+  for (const Tensor& tensor : tensors) sums[static_cast<std::size_t>(tensor.*type)] += bytes_of(tensor);
+  BytesByType out;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] != 0) out.emplace_back(static_cast<DType>(i), sums[i]);
   return out;
+}
+
+}  // namespace
+
+BytesByType Weights::bytes_by_dtype() const {
+  return sum_by_type(tensors_, &Tensor::stored, [](const Tensor& tensor) { return tensor.data.size(); });
+}
+
+BytesByType Weights::computed_bytes_by_dtype() const {
+  return sum_by_type(tensors_, &Tensor::dtype, [](const Tensor& tensor) { return tensor.computed_bytes(); });
 }
 
 }  // namespace zinc_rt

@@ -28,7 +28,9 @@ struct Tensor {
   std::span<const std::byte> data;                // as it is in the file
   DType stored = DType::kF32;                     // the type of `data`: dtype, unless use_fixed16() has changed that
 
-  std::uint64_t n_elements() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
+  std::uint64_t n_elements() const { return dims[0] * n_rows(); }
+  std::uint64_t n_rows() const { return dims[1] * dims[2] * dims[3]; }
+  std::uint64_t computed_bytes() const { return n_rows() * row_bytes(dtype, dims[0]); }
 };
 
 class Weights {
@@ -73,7 +75,10 @@ class Weights {
   void release(const Tensor& tensor) const;
 
   std::uint64_t total_bytes() const;
-  std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;  // in the order of DType, absent ones left out
+  // Of the file, by the type there, in the order of DType; absent ones are left out.
+  std::vector<std::pair<DType, std::uint64_t>> bytes_by_dtype() const;
+  // The same in the form that executors compute with.
+  std::vector<std::pair<DType, std::uint64_t>> computed_bytes_by_dtype() const;
 
  private:
   std::string path_;

@@ -135,7 +135,7 @@ ApiResult<std::shared_ptr<GenerationJob>> make_job(ServerCore& core, Exchange& e
   call.head.id = endpoint.prefix + new_id();  // the ledger's key, so it is never chosen by a client
   call.head.model = model.id;
   call.head.created_s = static_cast<std::int64_t>(std::time(nullptr));
-  call.head.fingerprint = fmt::format("zrt-{}-{}", kVersion, model.card.arithmetic);
+  call.head.fingerprint = fmt::format("zrt-{}-{}-{}", kVersion, model.card.arithmetic, kArithmeticVersion);
   const auto& tier = call.call.service_tier;
   if (!tier.empty()) call.head.service_tier = tier == "auto" ? "default" : tier;
   call.headers.emplace_back("x-request-id", exchange.id);

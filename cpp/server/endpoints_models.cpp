@@ -37,6 +37,7 @@ Json describe_model(const ServedModel& model) {
            {"tier", card.tier},
            {"device", card.device},
            {"arithmetic", card.arithmetic},
+           {"arithmetic_version", kArithmeticVersion},
            {"activations", card.activations},
            {"kv_dtype", card.kv_dtype},
            {"tool_format", card.tool_format.empty() ? Json() : Json(card.tool_format)},

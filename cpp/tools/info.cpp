@@ -54,23 +54,30 @@ Result<int> print_card(InfoOptions& o) {
 // Needs no family, tier or memory: also of files that no engine opens.
 Result<int> print_tensors(const InfoOptions& o) {
   ZRT_TRY(const auto path, model_path(o.model.model));
-  ZRT_TRY(const auto weights, Weights::open(path));
+  ZRT_TRY(auto weights, Weights::open(path));
+  weights.use_fixed16();
   Json list = Json::array();
-  Table table{{"TENSOR", "TYPE", "SHAPE", "SIZE"}};
+  Table table{{"TENSOR", "TYPE", "COMPUTED", "SHAPE", "SIZE"}};
   for (const auto& tensor : weights.all()) {
     std::vector<std::uint64_t> dims(tensor.dims.begin(), tensor.dims.begin() + tensor.n_dims);
-    list.push_back(
-        {{"name", tensor.name}, {"type", to_string(tensor.dtype)}, {"shape", dims}, {"bytes", tensor.data.size()}});
-    table.push_back({std::string(tensor.name), std::string(to_string(tensor.dtype)),
-                     fmt::format("{}", fmt::join(dims, " x ")), bytes_text(tensor.data.size())});
+    list.push_back({{"name", tensor.name},
+                    {"type", to_string(tensor.stored)},
+                    {"computed", to_string(tensor.dtype)},
+                    {"shape", dims},
+                    {"bytes", tensor.data.size()}});
+    table.push_back({std::string(tensor.name), std::string(to_string(tensor.stored)),
+                     std::string(to_string(tensor.dtype)), fmt::format("{}", fmt::join(dims, " x ")),
+                     bytes_text(tensor.data.size())});
   }
   if (o.json) {
     fmt::print("{}\n", Json{{"file", path}, {"file_bytes", weights.file_bytes()}, {"tensors", std::move(list)}}.dump(
                            -1, ' ', false, Json::error_handler_t::replace));
     return kDone;
   }
-  fmt::print("{}{} tensors, {}; the first number of a shape is the contiguous one\n", as_text(table),
-             weights.all().size(), bytes_text(weights.total_bytes()));
+  fmt::print(
+      "{}{} tensors, {}; the first number of a shape is the contiguous one; COMPUTED: the form that arithmetic exact "
+      "computes with\n",
+      as_text(table), weights.all().size(), bytes_text(weights.total_bytes()));
   return kDone;
 }
 
@@ -83,7 +90,8 @@ void add_info(CLI::App& app, int& exit) {
       "Example: zinc-rt info model.gguf --json\n"
       "  zinc-rt info model.gguf --tensors      of any GGUF file, also of a family that is refused");
   add_model_options(command, o->model);
-  command.add_flag("--tensors", o->tensors, "the file's tensors instead: name, type, shape, size");
+  command.add_flag("--tensors", o->tensors,
+                   "the file's tensors instead: name, type, what it is computed as, shape, size");
   command.add_flag("--json", o->json, "as one JSON object");
   command.callback([o, &exit] {
     const auto done = o->tensors ? print_tensors(*o) : print_card(*o);

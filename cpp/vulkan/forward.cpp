@@ -70,19 +70,21 @@ struct Forward::Walk {
     const auto form_of = [&](const Target& target) {
       return is_quantized ? act_dtype(target.product.weight->dtype) : DType::kF32;
     };
-    for (const DType form : {DType::kQ8A32, DType::kQ8A256}) {
+    const auto rows_in = [&](DType form) {
+      const auto found = std::ranges::find(kQuantizedForms, form);
+      return found == kQuantizedForms.end() ? x
+                                            : a.quantized[static_cast<std::size_t>(found - kQuantizedForms.begin())];
+    };
+    for (const DType form : kQuantizedForms) {
       if (std::ranges::none_of(targets, [&](const Target& t) { return form_of(t) == form; })) continue;
-      const bool is_32 = form == DType::kQ8A32;
-      const std::uint32_t block = traits(form).block_elems;
-      dispatch("quantize", {block}, parts(k, 4 * push::kWidth), rows,
-               push::Quantize{at(x), at(is_32 ? a.packed32 : a.packed256), k});
+      dispatch("quantize", {as_constant(form)}, parts(k, 4 * push::kWidth), rows,
+               push::Quantize{at(x), at(rows_in(form)), k});
     }
     barrier();
     for (const Target& target : targets) {
       const DType form = form_of(target), format = target.product.weight->dtype;
-      const Place from = form == DType::kQ8A32 ? a.packed32 : form == DType::kQ8A256 ? a.packed256 : x;
       const auto w_row = row_bytes(format, k);
-      const push::Linear arguments{at(from),
+      const push::Linear arguments{at(rows_in(form)),
                                    at(target.product.weight) + target.product.first_row * w_row,
                                    at(target.product.bias),
                                    at(target.y),
@@ -91,13 +93,13 @@ struct Forward::Walk {
                                    target.product.n_rows,
                                    static_cast<std::uint32_t>(row_bytes(form, k)),
                                    static_cast<std::uint32_t>(w_row)};
-      const std::uint32_t is_float = form == DType::kF32 ? 1 : 0, team = team_of(k);
+      const std::uint32_t team = team_of(k);
       if (has_many_tokens && rows == Rows::kTokens)
-        dispatch("linear_tiled", {as_constant(format), is_float}, parts(target.product.n_rows, push::kWidth),
+        dispatch("linear_tiled", {as_constant(format), as_constant(form)}, parts(target.product.n_rows, push::kWidth),
                  Rows::kTokenTiles, arguments);
       else
-        dispatch("linear", {as_constant(format), is_float, team}, parts(target.product.n_rows, kEights / team), rows,
-                 arguments);
+        dispatch("linear", {as_constant(format), as_constant(form), team}, parts(target.product.n_rows, kEights / team),
+                 rows, arguments);
     }
     barrier();
   }

@@ -9,7 +9,7 @@ namespace zinc_rt::vulkan {
 
 class Forward {
  public:
-  // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rule 3). The references
+  // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rules 3 and 4). The references
   // must live as long as the object.
   static Result<Forward> record(Device& device, const MemoryRequest& model, const ModelMemory& memory,
                                 bool is_quantized);

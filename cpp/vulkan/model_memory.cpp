@@ -1,6 +1,7 @@
 #include "vulkan/model_memory.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/error.h"
 #include "mem/page_pool.h"
@@ -50,10 +51,10 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   std::uint32_t n_regions = 0;
   std::optional<RegionBuilder> region;
   for (const Tensor* tensor : request.tensors.all) {
-    if (!region || region->bytes() + tensor->data.size() + kAlign > largest)
-      region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal,
-                     "tensors, as in the file");
-    memory.weights[tensor] = region->add(tensor->data.size());
+    const std::uint64_t bytes = tensor->computed_bytes();
+    if (!region || region->bytes() + bytes + kAlign > largest)
+      region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal, "tensors");
+    memory.weights[tensor] = region->add(bytes);
   }
 }
 
@@ -79,8 +80,10 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   a.attn = floats(attn);
   a.gate = floats(ffn);
   a.up = floats(ffn);
-  a.packed32 = region.add(n * row_bytes(DType::kQ8A32, mem::align_up(widest, 32)));
-  a.packed256 = region.add(n * row_bytes(DType::kQ8A256, mem::align_up(widest, 256)));
+  for (std::size_t i = 0; i < kQuantizedForms.size(); ++i) {
+    const DType form = kQuantizedForms[i];
+    a.quantized[i] = region.add(n * row_bytes(form, mem::align_up(widest, traits(form).block_elems)));
+  }
 }
 
 void place_step(const MemoryRequest& request, ModelMemory& memory) {
@@ -154,6 +157,25 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
   return memory;
 }
 
+namespace {
+
+// The rows of a tensor that have another form in the file, converted a few at a time.
+Status write_converted(Device& device, const Tensor& tensor, const Weights& weights, const Buffer& to,
+                       std::uint64_t offset) {
+  const std::uint64_t row = row_bytes(tensor.dtype, tensor.dims[0]), n_rows = tensor.n_rows(),
+                      n_at_once = std::clamp<std::uint64_t>(kStagingBytes / row, 1, n_rows);
+  const unsigned n_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  std::vector<std::byte> rows(n_at_once * row);
+  for (std::uint64_t first = 0; first < n_rows; first += n_at_once) {
+    const std::uint64_t n = std::min(n_at_once, n_rows - first);
+    weights.copy_rows(tensor, first, n, rows.data(), n_threads);
+    ZRT_CHECK_OK(device.write(to, offset + first * row, std::span(rows).first(n * row)));
+  }
+  return {};
+}
+
+}  // namespace
+
 Status load_model(Device& device, const MemoryRequest& request, const Weights& weights, const ModelMemory& memory,
                   const std::function<void(std::uint64_t done, std::uint64_t total)>& on_progress) {
   const auto write = [&](Place place, std::span<const std::byte> bytes) {
@@ -166,7 +188,11 @@ Status load_model(Device& device, const MemoryRequest& request, const Weights& w
   std::uint64_t done = 0, total = 0;
   for (const Tensor* tensor : request.tensors.all) total += tensor->data.size();
   for (const Tensor* tensor : request.tensors.all) {
-    ZRT_CHECK_OK(write(memory.weights.at(tensor), tensor->data));
+    const Place place = memory.weights.at(tensor);
+    if (tensor->dtype == tensor->stored)
+      ZRT_CHECK_OK(write(place, tensor->data));
+    else
+      ZRT_CHECK_OK(write_converted(device, *tensor, weights, memory.buffers[place.region], place.offset));
     weights.release(*tensor);
     done += tensor->data.size();
     if (on_progress) on_progress(done, total);

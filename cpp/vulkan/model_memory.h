@@ -2,6 +2,7 @@
 // Thread rule: as Device.
 #pragma once
 
+#include <array>
 #include <unordered_map>
 
 #include "executor/executor.h"
@@ -25,9 +26,13 @@ struct CacheShape {
   std::uint32_t v_offset = 0, page_bytes = 0;
 };
 
-// Activations: rows of floats, but for those of packed32 and packed256, which are quantized.
+// The types of quantized activations (kernels/common/act_q8.h): what act_dtype() gives for weights that are not floats.
+inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType::kQ16A256};
+
+// Activations: rows of floats, and of each of kQuantizedForms.
 struct ActivationPlaces {
-  Place hidden, x, y, q, k, v, attn, gate, up, packed32, packed256;
+  Place hidden, x, y, q, k, v, attn, gate, up;
+  std::array<Place, kQuantizedForms.size()> quantized;
 };
 // What the host writes for each step.
 struct StepPlaces {

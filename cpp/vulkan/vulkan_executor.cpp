@@ -35,6 +35,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
   if (options.activations != "int8" && options.activations != "f32")
     return fail(StatusCode::kInvalidArgument, "[vulkan] activations \"{}\" is not one of int8, f32",
                 options.activations);
+  if (options.activations == "int8") weights_->use_fixed16();
   ZRT_TRY(config_, read_config(weights_->metadata(), weights_->infos()));
   ZRT_TRY(shape_, describe(config_, *weights_));
   ZRT_TRY(tensors_, find_tensors(config_, shape_, *weights_));

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "kernels/common/act_q8.h"
+#include "kernels/common/digits.h"
 #include "kernels/common/exact_math.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/half.h"

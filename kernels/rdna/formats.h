@@ -2,6 +2,7 @@
 //   codes4(block, i)   values i..i+3 of a block; i is a multiple of 4
 //   kBlock             values of a block; of 256, kSub values have a sub-scale sc(block, j) and, with kMin, a minimum
 //   d(block), m(block) factors of the block; m is that of the minimums
+//   X                  a block of quantized x that the dot takes (kernels/common/act_q8.h)
 #pragma once
 
 #include "kernels/rdna/device.h"
@@ -36,10 +37,12 @@ ZRT_DEVICE int byte_of(uint32_t bytes, int i) {
 }
 
 struct Block32 {  // without a minimum
+  using X = ActBlockQ8A32;
   static constexpr uint32_t kBlock = 32;
   static constexpr bool kMin = false;
 };
 struct Block32Min {
+  using X = ActBlockQ8A32;
   static constexpr uint32_t kBlock = 32;
   static constexpr bool kMin = true;
 };
@@ -91,6 +94,7 @@ struct MXFP4 : Block32 {
 
 template <uint32_t kSubValues, bool kHasMin>
 struct Block256 {
+  using X = ActBlockQ8A256;
   static constexpr uint32_t kBlock = 256, kSub = kSubValues;
   static constexpr bool kMin = kHasMin;
 };
@@ -161,18 +165,29 @@ struct IQ4_XS : Block256<32, false> {
   ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
 };
 
+// Codes of two digits, which are read four at a time, too.
+struct Fixed16 {
+  using Block = BlockFixed16;
+  using X = ActBlockQ16A256;
+  static constexpr uint32_t kBlock = 256;
+  ZRT_DEVICE float d(const Block& b) { return bf16_to_f32(b.d); }
+};
+
 // Weights that are floats: a value a block.
 struct F32 {
+  using X = float;
   static constexpr uint32_t kBlock = 1;
   using Block = float;
   ZRT_DEVICE float value(Block b) { return b; }
 };
 struct F16 {
+  using X = float;
   static constexpr uint32_t kBlock = 1;
   using Block = uint16_t;
   ZRT_DEVICE float value(Block b) { return f16_to_f32(b); }
 };
 struct BF16 {
+  using X = float;
   static constexpr uint32_t kBlock = 1;
   using Block = uint16_t;
   ZRT_DEVICE float value(Block b) { return bf16_to_f32(b); }
@@ -213,6 +228,13 @@ ZRT_DEVICE void widen4(const uint8_t* row, uint32_t i, float (&y)[4]) {
   }
 }
 
+template <>
+__device__ __forceinline__ void widen4<Fixed16>(const uint8_t* row, uint32_t i, float (&y)[4]) {
+  const BlockFixed16& block = ((const BlockFixed16*)row)[i / 256];
+  const uint32_t high = word(block.high + i % 256), low = word(block.low + i % 256);
+  for (int k = 0; k < 4; ++k) y[k] = Fixed16::d(block) * (float)(byte_of(high, k) * 256 + byte_of(low, k));
+}
+
 // X(name of the format, its struct)
 #define ZRT_QUANT_FORMATS(X) \
   X(q4_0, Q4_0)              \
@@ -227,7 +249,8 @@ ZRT_DEVICE void widen4(const uint8_t* row, uint32_t i, float (&y)[4]) {
   X(q6_k, Q6_K)              \
   X(iq4_nl, IQ4_NL)          \
   X(iq4_xs, IQ4_XS)          \
-  X(mxfp4, MXFP4)
+  X(mxfp4, MXFP4)            \
+  X(fixed16, Fixed16)
 #define ZRT_FLOAT_FORMATS(X) X(f32, F32) X(f16, F16) X(bf16, BF16)
 
 }  // namespace zinc_rt::rdna

@@ -15,11 +15,12 @@ struct GroupValue {
   float v, s;
 };
 
+// dot_group: n values of a row of w from `first` on, times those of a row of x in each form that it may have.
 // x in q8a32: blocks of 32, ascending.
 template <class F>
-ZRT_DEVICE GroupValue group_of_32(const uint8_t* row, const uint8_t* x_row, uint32_t first, uint32_t n) {
+ZRT_DEVICE GroupValue dot_group(const uint8_t* row, const ActBlockQ8A32* x_row, uint32_t first, uint32_t n) {
   const auto* w = (const typename F::Block*)row + first / 32;
-  const auto* x = (const ActBlockQ8A32*)x_row + first / 32;
+  const auto* x = x_row + first / 32;
   float v = 0.0f;
   for (uint32_t b = 0; b < n / 32; ++b) {
     int isum = 0;
@@ -34,9 +35,9 @@ ZRT_DEVICE GroupValue group_of_32(const uint8_t* row, const uint8_t* x_row, uint
 
 // x in q8a256, a block a group.
 template <class F>
-ZRT_DEVICE GroupValue group_of_256(const uint8_t* row, const uint8_t* x_row, uint32_t first) {
+ZRT_DEVICE GroupValue dot_group(const uint8_t* row, const ActBlockQ8A256* x_row, uint32_t first, uint32_t) {
   const auto& w = ((const typename F::Block*)row)[first / 256];
-  const auto& x = ((const ActBlockQ8A256*)x_row)[first / 256];
+  const auto& x = x_row[first / 256];
   int isum = 0, msum = 0;
 #pragma unroll
   for (uint32_t j = 0; j < 256 / F::kSub; ++j) {
@@ -52,10 +53,29 @@ ZRT_DEVICE GroupValue group_of_256(const uint8_t* row, const uint8_t* x_row, uin
   return {(float)isum * F::d(w), x.d};
 }
 
+// x in q16a256, a block a group: the codes of w times the high digits of x, and times the low ones.
+template <class F>
+ZRT_DEVICE GroupValue dot_group(const uint8_t* row, const ActBlockQ16A256* x_row, uint32_t first, uint32_t) {
+  const auto& w = ((const typename F::Block*)row)[first / 256];
+  const auto& x = x_row[first / 256];
+  int high_high = 0, high_low = 0, low_high = 0, low_low = 0;  // of w, of x
+#pragma unroll 8
+  for (uint32_t i = 0; i < 256; i += 4) {
+    const int w_high = (int)word(w.high + i), w_low = (int)word(w.low + i);
+    const int x_high = (int)word(x.high + i), x_low = (int)word(x.low + i);
+    high_high = __builtin_amdgcn_sudot4(true, w_high, true, x_high, high_high, false);
+    high_low = __builtin_amdgcn_sudot4(true, w_high, true, x_low, high_low, false);
+    low_high = __builtin_amdgcn_sudot4(true, w_low, true, x_high, low_high, false);
+    low_low = __builtin_amdgcn_sudot4(true, w_low, true, x_low, low_low, false);
+  }
+  const auto a = (float)(256 * high_high + low_high), b = (float)(256 * high_low + low_low);
+  return {__builtin_fmaf(a, 256.0f, b) * F::d(w), x.d};
+}
+
 // x in f32: 16 partial sums by k mod 16, folded. Rows of quantized weights are widened.
 template <class F>
-ZRT_DEVICE GroupValue group_of_floats(const uint8_t* row, const uint8_t* x_row, uint32_t first, uint32_t n) {
-  const float* x = (const float*)x_row + first;
+ZRT_DEVICE GroupValue dot_group(const uint8_t* row, const float* x_row, uint32_t first, uint32_t n) {
+  const float* x = x_row + first;
   float lane[16] = {};
   uint32_t i = 0;
   for (; i + 16 <= n; i += 16) {
@@ -93,23 +113,18 @@ ZRT_DEVICE void multiply(const Product& p) {
   // Lanes beyond the matrix compute its last row, those beyond the row its last group; neither is used.
   const uint8_t* w = p.w + (uint64_t)(row < p.m ? row : p.m - 1) * row_bytes_of<F>(p.k);
   uint64_t x_bytes = (uint64_t)p.k * sizeof(float);
-  if (p.is_quantized)
-    x_bytes = F::kBlock == 256 ? (uint64_t)(p.k / 256) * sizeof(ActBlockQ8A256)
-                               : (uint64_t)(p.k / 32) * sizeof(ActBlockQ8A32);
+  if (p.is_quantized) x_bytes = (uint64_t)(p.k / F::kBlock) * sizeof(typename F::X);
   const uint8_t* x = p.x + t * x_bytes;
   float acc = 0.0f;
   for (uint32_t g = 0; g < n_groups; g += kLanesARow) {
     const uint32_t mine = g + part < n_groups ? g + part : n_groups - 1, first = mine * kGroupValues,
                    n = p.k - first < kGroupValues ? p.k - first : kGroupValues;
     GroupValue value;
-    if constexpr (F::kBlock == 1)
-      value = group_of_floats<F>(w, x, first, n);
-    else if (!p.is_quantized)
-      value = group_of_floats<F>(w, x, first, n);
-    else if constexpr (F::kBlock == 32)
-      value = group_of_32<F>(w, x, first, n);
+    if constexpr (F::kBlock > 1)
+      value = p.is_quantized ? dot_group<F>(w, (const typename F::X*)x, first, n)
+                             : dot_group<F>(w, (const float*)x, first, n);
     else
-      value = group_of_256<F>(w, x, first);
+      value = dot_group<F>(w, (const float*)x, first, n);
     acc = __builtin_fmaf(of_quad<0>(value.v), of_quad<0>(value.s), acc);
     if (g + 1 < n_groups) acc = __builtin_fmaf(of_quad<1>(value.v), of_quad<1>(value.s), acc);
     if (g + 2 < n_groups) acc = __builtin_fmaf(of_quad<2>(value.v), of_quad<2>(value.s), acc);

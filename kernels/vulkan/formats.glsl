@@ -3,16 +3,15 @@
 // lies at an address that is a multiple of its format's alignment: 4, 2, or 1 byte (MXFP4).
 #extension GL_EXT_spirv_intrinsics : require
 #include "half.glsl"
+#include "types.glsl"
 layout(constant_id = 0) const uint FORMAT = 0;
-const uint kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1 = 6, kQ8_0 = 7, kQ2_K = 8, kQ3_K = 9,
-           kQ4_K = 10, kQ5_K = 11, kQ6_K = 12, kIQ4_NL = 13, kIQ4_XS = 14, kMXFP4 = 15;
-const uint kBlockBytes[16] = uint[](4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136, 17);
+const uint kBlockBytes[25] = uint[](4, 2, 2, 18, 20, 22, 24, 34, 84, 110, 144, 176, 210, 18, 136, 17,  // by type
+                                    0, 0, 0, 0, 0, 0, 0, 0, 514);
 uint block_bytes() {
   uint format = FORMAT;
   return kBlockBytes[format];
 }
 
-bool is_float_format() { return FORMAT <= kBF16; }
 bool is_k_format() { return (FORMAT >= kQ2_K && FORMAT <= kQ6_K) || FORMAT == kIQ4_XS; }
 bool has_minimum() {
   return FORMAT == kQ4_1 || FORMAT == kQ5_1 || FORMAT == kQ2_K || FORMAT == kQ4_K || FORMAT == kQ5_K;
@@ -136,11 +135,21 @@ vec2 block_scales(uint64_t block) {
   return vec2(f16_to_f32(half_at(block)), 0.0);
 }
 
+float bf16_to_f32(uint bits) { return uintBitsToFloat(bits << 16); }
+
+// Of fixed16, at block + kLowDigits the low digits of its 256 codes, at block + kScale its scale.
+const uint kLowDigits = 256, kScale = 512;
+float fixed_element(uint64_t block, uint i) {
+  int code = signed_byte_at(block + i) * 256 + signed_byte_at(block + kLowDigits + i);
+  return bf16_to_f32(half_at(block + kScale)) * float(code);
+}
+
 // Element i of a row, widened to float as the format's dequantize_row does.
 float element(uint64_t row_address, uint i) {
   if (FORMAT == kF32) return Floats(row_address).v[i];
   if (FORMAT == kF16) return f16_to_f32(uint(Halves(row_address).v[i]));
-  if (FORMAT == kBF16) return uintBitsToFloat(uint(Halves(row_address).v[i]) << 16);
+  if (FORMAT == kBF16) return bf16_to_f32(uint(Halves(row_address).v[i]));
+  if (FORMAT == kFixed16) return fixed_element(row_address + uint64_t(i / 256) * block_bytes(), i % 256);
   uint n = is_k_format() ? 256u : 32u, within = i % n;
   uint64_t block = row_address + uint64_t(i / n) * block_bytes();
   float q = float(bitfieldExtract(int(codes4(block, within & ~3u)), int(within % 4 * 8), 8));

@@ -1,7 +1,7 @@
 // LINEAR for few rows of x: y[t][m] = dot(w[m], x[t]) + bias[m].
-// x is quantized (kernels/common/act_q8.h) and takes the format's integer dot (rule 3), or with FLOAT_X it is float and
+// X is the type of x: quantized (kernels/common/act_q8.h), it takes the format's integer dot (rules 3 and 4); float, it
 // takes the float dot of the widened weights (rule 4).
-// Order: groups of 256 ascending. K formats: acc = fma(v, d_x, acc); others: acc = acc + v.
+// Order: groups of 256 ascending. q8a256 and q16a256: acc = fma(v, d_x, acc); others: acc = acc + v.
 // Grid: (rows of w / (8 / TEAM), rows of x). Eight invocations, which are neighbours in a subgroup, make the value v of a
 // group: 32 weights each, or two of the 16 lanes. TEAM of these eights share an output: each takes its groups in turn,
 // and the first one adds up.
@@ -12,7 +12,7 @@
 #include "common.glsl"
 #include "exact_math.glsl"
 #include "formats.glsl"
-layout(constant_id = 1) const bool FLOAT_X = false;
+layout(constant_id = 1) const uint X = kF32;
 layout(constant_id = 2) const uint TEAM = 1;
 layout(local_size_x = kWidth) in;
 PUSH(Linear);
@@ -51,12 +51,25 @@ float k_group(uint64_t block, Words x, uint i) {
   return has_minimum() ? ZRT_FMA(float(isum), d.x, float(sum_of_eight(msum)) * -d.y) : float(isum) * d.x;
 }
 
+// Fixed16, values 32 i..32 i + 31: the codes times the high digits of x, and times the low ones.
+float fixed_group(uint64_t block, Words x, uint i) {
+  ivec2 high = ivec2(0), low = ivec2(0);  // of the weights: sums of its products with both digits of x
+  for (uint k = 32 * i; k < 32 * i + 32; k += 4) {
+    uint w_high = word_at(block + k), w_low = word_at(block + kLowDigits + k);
+    uint x_high = x.v[1 + k / 4], x_low = x.v[65 + k / 4];
+    high += ivec2(dot4(w_high, x_high), dot4(w_high, x_low));
+    low += ivec2(dot4(w_low, x_high), dot4(w_low, x_low));
+  }
+  int a = sum_of_eight(256 * high.x + low.x), b = sum_of_eight(256 * high.y + low.y);
+  return ZRT_FMA(float(a), 256.0, float(b)) * bf16_to_f32(half_at(block + kScale));
+}
+
 // Block i of the group; then all eight go through the group's blocks in order.
 float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, uint i) {
   float scaled = 0.0, minimum = 0.0, dx = 0.0;
   if (i < n_blocks) {
     uint64_t block = w + uint64_t(first_block + i) * block_bytes();
-    Words xb = Words(x + uint64_t(first_block + i) * 40u);
+    Words xb = Words(x + uint64_t(first_block + i) * kQ8A32Bytes);
     int isum = 0;
     for (uint k = 0; k < 32; k += 4) isum += dot4(codes4(block, k), xb.v[2 + k / 4]);
     vec2 d = block_scales(block);
@@ -79,21 +92,29 @@ float group_of_blocks(uint64_t w, uint64_t x, uint first_block, uint n_blocks, u
 void main() {
   uint id = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID, i = id % kEight, eight = id / kEight;
   uint lane = eight % TEAM, m = gl_WorkGroupID.x * (kEights / TEAM) + eight / TEAM, n_groups = (p.k + 255) / 256;
-  bool has_factors = is_k_format() && !FLOAT_X;
+  bool has_factors = X == kQ8A256 || X == kQ16A256;
   // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
   uint64_t w = p.w + uint64_t(min(m, p.m - 1)) * p.w_row_bytes, x = p.x + uint64_t(row()) * p.x_row_bytes;
   float acc = 0.0;
   for (uint first = 0; first < n_groups; first += TEAM) {
     uint g = min(first + lane, n_groups - 1);
     float v, factor = 1.0;
-    if (FLOAT_X) {
-      v = float_group(w, x, 256 * g, min(256, p.k - 256 * g), i);
-    } else if (is_k_format()) {
-      Words group = Words(x + uint64_t(g) * 292u);
-      v = k_group(w + uint64_t(g) * block_bytes(), group, i);
-      factor = uintBitsToFloat(group.v[0]);
-    } else {
-      v = group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), i);
+    uint64_t block = w + uint64_t(g) * block_bytes();  // of a format with blocks of 256
+    switch (X) {
+      case kQ8A32: v = group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), i); break;
+      case kQ8A256: {
+        Words group = Words(x + uint64_t(g) * kQ8A256Bytes);
+        v = k_group(block, group, i);
+        factor = uintBitsToFloat(group.v[0]);
+        break;
+      }
+      case kQ16A256: {
+        Words group = Words(x + uint64_t(g) * kQ16A256Bytes);
+        v = fixed_group(block, group, i);
+        factor = uintBitsToFloat(group.v[0]);
+        break;
+      }
+      default: v = float_group(w, x, 256 * g, min(256, p.k - 256 * g), i);
     }
     if (TEAM == 1) {
       acc = has_factors ? ZRT_FMA(v, factor, acc) : acc + v;

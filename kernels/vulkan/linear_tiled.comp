@@ -6,7 +6,7 @@
 #include "common.glsl"
 #include "exact_math.glsl"
 #include "formats.glsl"
-layout(constant_id = 1) const bool FLOAT_X = false;
+layout(constant_id = 1) const uint X = kF32;
 layout(local_size_x = kWidth) in;
 PUSH(Linear);
 
@@ -40,6 +40,22 @@ void k_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
     v[t] = has_minimum() ? ZRT_FMA(float(isum[t]), d.x, float(msum[t]) * -d.y) : float(isum[t]) * d.x;
 }
 
+void fixed_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
+  ivec2 high[kTile], low[kTile];
+  for (uint t = 0; t < kTile; ++t) high[t] = low[t] = ivec2(0);
+  for (uint k = 0; k < 256; k += 4) {
+    uint w_high = word_at(block + k), w_low = word_at(block + kLowDigits + k);
+    for (uint t = 0; t < kTile; ++t) {
+      uint x_high = Words(x[t]).v[1 + k / 4], x_low = Words(x[t]).v[65 + k / 4];
+      high[t] += ivec2(dot4(w_high, x_high), dot4(w_high, x_low));
+      low[t] += ivec2(dot4(w_low, x_high), dot4(w_low, x_low));
+    }
+  }
+  float d = bf16_to_f32(half_at(block + kScale));
+  for (uint t = 0; t < kTile; ++t)
+    v[t] = ZRT_FMA(float(256 * high[t].x + low[t].x), 256.0, float(256 * high[t].y + low[t].y)) * d;
+}
+
 void group_of_blocks(uint64_t w, uint64_t x[kTile], uint first_block, uint n_blocks, out float v[kTile]) {
   for (uint t = 0; t < kTile; ++t) v[t] = 0.0;
   for (uint b = first_block; b < first_block + n_blocks; ++b) {
@@ -48,7 +64,7 @@ void group_of_blocks(uint64_t w, uint64_t x[kTile], uint first_block, uint n_blo
     for (uint i = 0; i < 8; ++i) codes[i] = codes4(block, 4 * i);
     vec2 d = block_scales(block);
     for (uint t = 0; t < kTile; ++t) {
-      Words q = Words(x[t] + uint64_t(b) * 40u);
+      Words q = Words(x[t] + uint64_t(b) * kQ8A32Bytes);
       int isum = 0;
       for (uint i = 0; i < 8; ++i) isum += dot4(codes[i], q.v[2 + i]);
       float dx = uintBitsToFloat(q.v[0]);
@@ -61,7 +77,7 @@ void group_of_blocks(uint64_t w, uint64_t x[kTile], uint first_block, uint n_blo
 void main() {
   uint m = column(), first_row = row() * kTile, n_rows = min(kTile, Words(p.n_rows).v[0] - first_row);
   if (m >= p.m) return;
-  bool has_factors = is_k_format() && !FLOAT_X;
+  bool has_factors = X == kQ8A256 || X == kQ16A256;
   uint64_t w = p.w + uint64_t(m) * p.w_row_bytes, x[kTile];
   // Rows past the last one repeat it, and are not stored.
   for (uint t = 0; t < kTile; ++t) x[t] = p.x + uint64_t(first_row + min(t, n_rows - 1)) * p.x_row_bytes;
@@ -69,17 +85,16 @@ void main() {
   for (uint t = 0; t < kTile; ++t) acc[t] = 0.0;
   for (uint g = 0; g < (p.k + 255) / 256; ++g) {
     float v[kTile], factor[kTile];
-    if (FLOAT_X) {
-      float_group(w, x, 256 * g, min(256, p.k - 256 * g), v);
-    } else if (is_k_format()) {
-      uint64_t group[kTile];
-      for (uint t = 0; t < kTile; ++t) {
-        group[t] = x[t] + uint64_t(g) * 292u;
-        factor[t] = Floats(group[t]).v[0];
-      }
-      k_group(w + uint64_t(g) * block_bytes(), group, v);
-    } else {
-      group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), v);
+    uint64_t block = w + uint64_t(g) * block_bytes(), group[kTile];  // of formats with blocks of 256
+    for (uint t = 0; t < kTile && has_factors; ++t) {
+      group[t] = x[t] + uint64_t(g) * (X == kQ8A256 ? kQ8A256Bytes : kQ16A256Bytes);
+      factor[t] = Floats(group[t]).v[0];
+    }
+    switch (X) {
+      case kQ8A32: group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), v); break;
+      case kQ8A256: k_group(block, group, v); break;
+      case kQ16A256: fixed_group(block, group, v); break;
+      default: float_group(w, x, 256 * g, min(256, p.k - 256 * g), v);
     }
     for (uint t = 0; t < kTile; ++t) acc[t] = has_factors ? ZRT_FMA(v[t], factor[t], acc[t]) : acc[t] + v[t];
   }

@@ -2,11 +2,7 @@
 // Thread rule: pure but for the file.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <random>
 #include <string>
@@ -14,6 +10,7 @@
 
 #include "base/dtype.h"
 #include "tests_cpp/model/gguf_builder.h"
+#include "tests_cpp/model/model_folder.h"
 
 namespace zinc_rt {
 
@@ -92,17 +89,7 @@ inline std::string write_tiny_bert(const std::string& name, const TinyBert& m = 
   auto bytes = file.build();
   const std::size_t begin = (file.header_bytes + 31) / 32 * 32;
   std::memcpy(bytes.data() + begin, data.data(), bytes.size() - begin);
-  // A folder of this process, since tests run side by side.
-  struct Folder {
-    std::string path = ::testing::TempDir() + "zrt_bert_XXXXXX";
-    Folder() { path = ::mkdtemp(path.data()); }
-    ~Folder() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Folder folder;
-  const std::string path = folder.path + "/" + name;
+  const std::string path = model_folder() + "/" + name;
   gguf::write_file(path + ".gguf", bytes);
   return path;
 }

@@ -73,24 +73,22 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   Buffer x_buffer = upload(std::as_bytes(std::span(x)));
   if (act != DType::kF32) {
     const Buffer quantized = upload(std::vector<std::byte>(packed.size()));
-    const std::uint32_t block = traits(act).block_elems;
-    run({"quantize", {block}}, push::Quantize{x_buffer.address, quantized.address, s.k},
+    run({"quantize", {static_cast<std::uint32_t>(act)}}, push::Quantize{x_buffer.address, quantized.address, s.k},
         ceil_div(s.k, 4 * push::kWidth), s.n);
     EXPECT_EQ(std::memcmp(quantized.host, packed.data(), packed.size()), 0) << "quantized rows";
     x_buffer = quantized;
   }
   const Buffer w_buffer = upload(w), b_buffer = upload(std::as_bytes(std::span(bias))),
                n_rows = upload(std::as_bytes(std::span(&s.n, 1)));
-  const auto format_number = static_cast<std::uint32_t>(dtype);
-  const std::uint32_t is_float = act == DType::kF32 ? 1 : 0;
+  const auto format_number = static_cast<std::uint32_t>(dtype), x_number = static_cast<std::uint32_t>(act);
   // One row at a time, by 1 or 4 teams of eight invocations an output, and several.
   struct Way {
     KernelKey kernel;
     std::uint32_t outputs, rows;  // of a workgroup
   };
-  for (const Way& way : {Way{{"linear", {format_number, is_float, 1}}, 8, 1},
-                         {{"linear", {format_number, is_float, 4}}, 2, 1},
-                         {{"linear_tiled", {format_number, is_float}}, push::kWidth, push::kTile}}) {
+  for (const Way& way : {Way{{"linear", {format_number, x_number, 1}}, 8, 1},
+                         {{"linear", {format_number, x_number, 4}}, 2, 1},
+                         {{"linear_tiled", {format_number, x_number}}, push::kWidth, push::kTile}}) {
     const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));
     run(way.kernel,
         push::Linear{x_buffer.address, w_buffer.address, b_buffer.address, y.address, n_rows.address, s.k, s.m,

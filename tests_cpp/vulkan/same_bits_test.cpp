@@ -1,5 +1,6 @@
 // Two families on every run of the tests, one with float and one with quantized weights; same_bits_slow.cpp has all.
 #include "same_bits.h"
+#include "tests_cpp/model/tiny_float.h"
 
 #include <gmock/gmock.h>
 
@@ -51,6 +52,23 @@ class Vulkan : public ::testing::Test {
 
 TEST_F(Vulkan, SamplesWhatTCpuSamples) {
   expect_same(kModel, small_options(), sampling_of_all_kinds);
+}
+
+// Weights that become fixed16 while they are loaded, one matrix that does not, and activations of floats with both.
+TEST_F(Vulkan, FloatMatricesHaveTheBitsOfTCpu) {
+  for (const bool is_tied : {false, true}) {
+    const auto model = write_tiny_float("wide", {.is_tied = is_tied});
+    const auto options = small_options();
+    const auto weights = open_vulkan(model, options);
+    ASSERT_TRUE(weights);
+    EXPECT_EQ(weights->weights().find("blk.0.attn_q.weight")->dtype, DType::kFixed16);
+    EXPECT_EQ(weights->weights().find("blk.1.ffn_up.weight")->dtype, DType::kF16);
+    expect_same(model, options, prompt_in_chunks);
+    auto floats = options;
+    floats.activations = "f32";
+    expect_same(model, floats,
+                [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); });
+  }
 }
 
 TEST_F(Vulkan, HoldsWhatItsPlanSays) {

@@ -38,12 +38,12 @@ std::optional<std::uint32_t> layer_of(const std::string& buffer_name) {
   return layer;
 }
 
-// Weights of three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
 // Whether it is used where it lies in the mapped file. Fixed16 is made while a model is loaded.
 bool is_mapped(const ir::Buffer& buffer, const LayoutOptions& options) {
   return options.weights_mapped && buffer.dtype != DType::kFixed16;
 }
 
+// Weights of three dimensions are experts' matrices (the operands !W[e,f,d] of ir/op_rules.cpp).
 bool is_host_expert(const ir::Buffer& buffer, const LayoutOptions& options) {
   if (options.weights_mapped || buffer.rank < 3) return false;
   const auto layer = layer_of(buffer.name);

@@ -15,6 +15,7 @@
 #include "zinc_rt/stats.h"
 #include "zinc_rt/status.h"
 #include "zinc_rt/tenant.h"
+#include "zinc_rt/version.h"
 
 namespace zinc_rt {
 
@@ -72,6 +73,7 @@ class Engine {
 
   std::string tier() const;        // of the first model: "t_cpu"; empty: there is none
   std::string arithmetic() const;  // what is active for it: "exact", or "fast" where it was asked for and there
+  static unsigned arithmetic_version() { return kArithmeticVersion; }  // of the contract: docs/arithmetic.md
   // Here and below `model` is a name, empty for the first model. Errors: kNotFound for a name that does not exist, and
   // where no model is loaded.
   Result<ModelCard> model_card(const std::string& model = {}) const;

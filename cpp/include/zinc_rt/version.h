@@ -1,8 +1,11 @@
-// The version of the library.
+// The versions of the library and of its arithmetic.
 #pragma once
 
 namespace zinc_rt {
 
 inline constexpr const char* kVersion = "0.1.0";
+
+// Of the contract (docs/arithmetic.md): it is raised when the same model and text give other bits in arithmetic `exact`.
+inline constexpr unsigned kArithmeticVersion = 2;
 
 }  // namespace zinc_rt

@@ -18,7 +18,8 @@ using ir::Op;
 template <rdna::Type kNumber, DType kType>
 constexpr bool kIsSame = static_cast<int>(kNumber) == static_cast<int>(kType);
 static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF16> &&
-                  kIsSame<rdna::kQ8_0, DType::kQ8_0> && kIsSame<rdna::kQ8A32, DType::kQ8A32>,
+                  kIsSame<rdna::kQ8_0, DType::kQ8_0> && kIsSame<rdna::kQ8A32, DType::kQ8A32> &&
+                  kIsSame<rdna::kQ8A256, DType::kQ8A256> && kIsSame<rdna::kQ16A256, DType::kQ16A256>,
               "kernels/rdna/dtypes.h");
 
 constexpr std::uint32_t kWave = 32, kRow = 256;

@@ -129,6 +129,9 @@ void bind_engine(py::module_& m) {
       .def_property_readonly("tier", &Engine::tier, "The hardware tier of the first model: t_cpu, t_cuda.")
       .def_property_readonly("arithmetic", &Engine::arithmetic,
                              "What is active: exact, or fast where it was asked for.")
+      .def_property_readonly(
+          "arithmetic_version", [](const Engine& self) { return self.arithmetic_version(); },
+          "The version of the arithmetic contract: it is raised when the same model and text give other bits in exact.")
       .def_property_readonly("vocab_size", [](const Engine& self) { return self.vocab_size(); })
       .def_property_readonly("model_dim", [](const Engine& self) { return self.model_dim(); })
       .def(
