@@ -504,7 +504,8 @@ TEST_P(FastTierProducts, AreNearTheExactOnesOfTCpu) {
     GTEST_SKIP() << "this tier has no arithmetic fast here";
   for (int type = 0; type < static_cast<int>(DType::kCount); ++type) {
     const auto dtype = static_cast<DType>(type);
-    if (!traits(dtype).is_weight || dtype == DType::kF32) continue;
+    // F32 is exact in both, and no matrix is made fixed16 for arithmetic `fast`.
+    if (!traits(dtype).is_weight || dtype == DType::kF32 || dtype == DType::kFixed16) continue;
     const std::uint32_t block = traits(dtype).block_elems;
     for (Shape s : {Shape{16, 256, 33},
                     {144, 768, 64},
