@@ -142,7 +142,8 @@ TEST_P(FastTiers, ALongPromptInArithmeticFast) {
   run_long_prompt(*fast, outcomes[2]);
   EXPECT_LT(distance(outcomes[0], outcomes[2]), distance(outcomes[0], outcomes[1]) * 2 + 0.002);
   if (GetParam().tier == "t_cpu") {
-    EXPECT_NE(outcomes[0].logits, outcomes[2].logits) << "no other arithmetic was used";
+    EXPECT_EQ(outcomes[0].logits == outcomes[2].logits, GetParam().model.ends_with("-f32"))
+        << "another arithmetic is used, but for F32";
   }
 }
 
