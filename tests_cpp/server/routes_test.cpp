@@ -57,6 +57,7 @@ Paths served() {
   add_file_routes(router, core);
   add_batch_routes(router, core);
   add_model_routes(router, core);
+  add_prefix_routes(router, core);
   add_tenant_routes(router, core);
   add_health_routes(router, core);
   add_ui_routes(router, core);
