@@ -33,15 +33,32 @@ def test_every_family_has_a_model_in_the_repository():
     assert sum(path.stat().st_size for path in OWN.rglob("*")) <= 4 << 20
 
 
+def sequences(ref):
+    """Of each prompt: its name, its tokens with those of the greedy answer, the positions and their float logits."""
+    for prompt in prompts(ref):
+        ids = np.concatenate([ref[f"{prompt}/prompt"], ref[f"{prompt}/greedy"]]).tolist()
+        yield prompt, ids, ref[f"{prompt}/pos"], ref[f"{prompt}/hf_logits"]
+
+
 @pytest.mark.parametrize("name", base_models())
 def test_every_position_matches_the_float_reference(name):
-    ref, path = reference(name), model_path(name)
+    ref = reference(name)
     largest = 2e-4 if name in own_models() else 3e-4
+    with zinc_rt.Engine(model_path(name), kv_dtype="f32", activations="f32") as engine:
+        for _, ids, positions, logits in sequences(ref):
+            assert np.abs(engine.logits(ids)[positions] - logits).max() <= largest
+
+
+@pytest.mark.parametrize("name", base_models())
+def test_integers_are_near_the_float_reference_and_no_setting_changes_a_bit(name):
+    """Float matrices of 16 bits are computed as integers (docs/arithmetic.md, rule 4). The largest errors, 0.7 % of the
+    logits' deviation, are those of qwen35moe, whose float errors are five times those of the others, too."""
+    ref, path = reference(name), model_path(name)
     with zinc_rt.Engine(path, kv_dtype="f32") as engine, zinc_rt.Engine(path, kv_dtype="f32", fusion="0") as unfused:
-        for prompt in prompts(ref):
-            ids = np.concatenate([ref[f"{prompt}/prompt"], ref[f"{prompt}/greedy"]]).tolist()
+        for prompt, ids, positions, logits in sequences(ref):
             whole = engine.logits(ids)
-            assert np.abs(whole[ref[f"{prompt}/pos"]] - ref[f"{prompt}/hf_logits"]).max() <= largest
+            errors = np.abs(whole[positions] - logits) / logits.std()
+            assert errors.max() <= 1e-2 and np.sqrt((errors**2).mean()) <= 1e-3
             for chunk in CHUNKS:
                 assert (engine.logits(ids, chunk=chunk) == whole).all(), chunk
             assert (unfused.logits(ids) == whole).all()
