@@ -47,7 +47,7 @@ def loaded(server):
 
 @contextlib.contextmanager
 def long_answer(server, model):
-    """Answers that run until the block ends: so many that a fast model is not through before a slow client has looked."""
+    """Answers that run until the block ends: so many that a slow client has looked before a fast model is through."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = {**SHORT, "model": model, "prompt": ["a"] * 64, "max_tokens": 450, "stream": True}
     connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
