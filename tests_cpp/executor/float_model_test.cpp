@@ -1,5 +1,5 @@
-// A model of float matrices, which are computed as fixed16 (docs/arithmetic.md, rule 4): what is made of each matrix and
-// where it lies, that no setting changes a bit, and that the logits are near those of floats.
+// A model of float matrices, which are computed as fixed16 (docs/arithmetic.md, rule 4): what is made of each matrix
+// and where it lies, that no setting changes a bit, and that the logits are near those of floats.
 #include "model_fixture.h"
 #include "ring/cpu/kernel_sets.h"
 #include "tests_cpp/model/tiny_float.h"
