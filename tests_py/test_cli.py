@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+import synth_gguf
 import zinc_rt
 from server_process import PROGRAM
 
@@ -225,6 +226,22 @@ def test_tensors_of_a_family_that_is_refused_are_shown(tiny_model, tmp_path):
     assert result.returncode == 0 and "blk.0.attn_q.weight" in result.stdout
     listed = json.loads(zinc("info", other, "--tensors", "--json").stdout)
     assert listed["tensors"][0]["bytes"] > 0
+
+
+def test_tensors_say_what_they_are_computed_as(tmp_path):
+    model = tmp_path / "bf16.gguf"
+    assert synth_gguf.main(["tiny-llama", "-o", str(model), "--types", "BF16", "--width", "256"]) == 0
+    listed = {t["name"]: t for t in json.loads(zinc("info", model, "--tensors", "--json").stdout)["tensors"]}
+    assert listed["blk.0.attn_q.weight"]["type"] == "bf16" and listed["blk.0.attn_q.weight"]["computed"] == "fixed16"
+    assert listed["output_norm.weight"]["type"] == listed["output_norm.weight"]["computed"] == "f32"
+    assert re.search(r"blk\.0\.attn_q\.weight +bf16 +fixed16 ", zinc("info", model, "--tensors").stdout)
+    with zinc_rt.Engine(model) as engine:
+        card = engine.model_card()
+    fixed = sum(t["bytes"] for t in listed.values() if t["computed"] == "fixed16")
+    assert card["weight_bytes_by_format"]["bf16"] >= fixed
+    assert card["computed_bytes_by_format"]["fixed16"] == fixed * 514 // 512
+    with zinc_rt.Engine(model, activations="f32") as engine:
+        assert engine.model_card()["computed_bytes_by_format"] == card["weight_bytes_by_format"]
 
 
 def test_sizes_are_readable(tiny_model):

@@ -9,8 +9,8 @@ namespace zinc_rt::vulkan {
 
 class Forward {
  public:
-  // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rules 3 and 4). The references
-  // must live as long as the object.
+  // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rules 3 and 4). The
+  // references must live as long as the object.
   static Result<Forward> record(Device& device, const MemoryRequest& model, const ModelMemory& memory,
                                 bool is_quantized);
 

@@ -1,4 +1,5 @@
-// QUANTIZE: rows of floats to blocks of integers (kernels/cpu/quantize.cpp). A wave has a block, a lane each 32nd of it.
+// QUANTIZE: rows of floats to blocks of integers (kernels/cpu/quantize.cpp). A wave has a block, a lane each 32nd of
+// it.
 #include "kernels/rdna/device.h"
 
 namespace zinc_rt::rdna {

@@ -1,8 +1,9 @@
-// QUANTIZE: rows of floats to blocks of integers with one scale a block (kernels/common/act_q8.h), of the type Y: int8 in
-// blocks of 32 or 256, most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|,
-// d = amax / most, q = round(x * (most / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100
-// is all zero; a NaN or an infinity makes d NaN.
-// Order: none; the maximum is the same in any order. Grid: (elements of a row / 256, rows), four elements an invocation.
+// QUANTIZE: rows of floats to blocks of integers with one scale a block (kernels/common/act_q8.h), of the type Y: int8
+// in blocks of 32 or 256, most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|, d = amax
+// / most, q = round(x * (most / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100 is all
+// zero; a NaN or an infinity makes d NaN.
+// Order: none; the maximum is the same in any order. Grid: (elements of a row / 256, rows), four elements an
+// invocation.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

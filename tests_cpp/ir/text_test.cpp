@@ -1,6 +1,7 @@
 // Text and bytes of a graph: both ways back give the same graph; damaged input gives an error, never a crash.
 #include "ir/text.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -178,8 +179,8 @@ TEST(Serialize, ErrorsSayWhat) {
   expect_corrupt(24, 0xffffffff, 4, "the name lies");
   expect_corrupt(buffers + 0, 0xfffffff0, 4, "string at");
   expect_corrupt(buffers + 16, 6, 1, "class 6");
-  const auto n_types = static_cast<std::uint32_t>(DType::kCount);
-  expect_corrupt(buffers + 17, n_types, 1, "type " + std::to_string(n_types));
+  constexpr auto kNoType = static_cast<std::uint32_t>(DType::kCount);
+  expect_corrupt(buffers + 17, kNoType, 1, fmt::format("type {}", kNoType));
   expect_corrupt(buffers + 18, 5, 1, "5 dimensions");
   expect_corrupt(buffers + 19, 3, 1, "extent kind 3");
   expect_corrupt(nodes + 0, 999, 2, "opcode 999");

@@ -1,5 +1,5 @@
-// A llama with random weights, written to a file: rows of its matrices are whole groups of 256, of BF16 in attention and
-// of F16 in the feed-forward, so that executors make fixed16 of all but one of them.
+// A llama with random weights, written to a file: rows of its matrices are whole groups of 256, of BF16 in attention
+// and of F16 in the feed-forward, so that executors make fixed16 of all but one of them.
 // Thread rule: pure but for the file.
 #pragma once
 

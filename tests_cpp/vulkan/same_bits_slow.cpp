@@ -1,5 +1,6 @@
 // Every model that the backend supports, families and weight formats, on every kind of step: T-CPU's bits.
 #include "same_bits.h"
+#include "tests_cpp/model/tiny_float.h"
 
 namespace zinc_rt::vulkan {
 namespace {
@@ -88,6 +89,17 @@ std::vector<std::string> in_one_format(const std::vector<std::string>& names) {
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryFamily, ::testing::ValuesIn(supported(models_in(own_models()))), name_of);
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryModel, ::testing::ValuesIn(supported(all_models())), name_of);
 INSTANTIATE_TEST_SUITE_P(Vulkan, EveryShape, ::testing::ValuesIn(in_one_format(supported(all_models()))), name_of);
+
+// Of more rows than are converted at once while a model is loaded.
+TEST(VulkanLoading, ALargeMatrixIsConvertedInPieces) {
+  ZRT_NEED_VULKAN();
+  const auto model = write_tiny_float("large", {.n_layers = 1, .n_tokens = 70001, .is_tied = true});
+  auto options = small_options();
+  options.max_slots = 1, options.max_context = 32;
+  expect_same(model, options, [](Executor& executor, Outcome& outcome) {
+    outcome = run_prompt(executor, {3, 69999, 40000, 0, 32000}, 3);
+  });
+}
 
 // Devices without doubles and with an fma that rounds twice are rare, so this form is run where another one would do.
 TEST(VulkanForms, FmaOfIntegers) {

@@ -37,7 +37,8 @@ struct ModelCard {
   std::string file;
   std::uint64_t file_bytes = 0, weight_bytes = 0;
   std::vector<std::pair<std::string, std::uint64_t>> weight_bytes_by_format;
-  // The same in the forms that it is computed with: fixed16 for most F16 and BF16 matrices (docs/arithmetic.md, rule 4).
+  // The same in the forms that it is computed with: fixed16 for most F16 and BF16 matrices (docs/arithmetic.md, rule
+  // 4).
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // What it runs on, and how.

@@ -5,7 +5,8 @@ namespace zinc_rt {
 
 inline constexpr const char* kVersion = "0.1.0";
 
-// Of the contract (docs/arithmetic.md): it is raised when the same model and text give other bits in arithmetic `exact`.
+// Of the contract (docs/arithmetic.md): it is raised when the same model and text give other bits in arithmetic
+// `exact`.
 inline constexpr unsigned kArithmeticVersion = 2;
 
 }  // namespace zinc_rt
