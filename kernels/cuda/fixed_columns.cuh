@@ -26,6 +26,7 @@ __device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r
 struct FixedPair {
   uint32_t a[2][4];
 
+  FixedPair() = default;
   __device__ __forceinline__ FixedPair(const uint8_t* first, const uint8_t* second, uint32_t pair, uint32_t lane) {
     const uint4 x = reinterpret_cast<const uint4*>(first)[pair * 32 + lane],
                 y = reinterpret_cast<const uint4*>(second)[pair * 32 + lane];

@@ -99,6 +99,29 @@ Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
           true};
 }
 
+// linear_fixed.cuh: the rows of x of a tile by which its workgroups take least. One of twice as many takes somewhat less
+// than twice as long. columns 0: there are too few tiles.
+Shape fixed_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  const DeviceProfile::Products& measured = device.products;
+  const bool has_tiles = std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
+  if (!device.has_wgmma || !has_tiles || rows < measured.least_fixed) return {};
+  const std::uint32_t blocks = blocks_of(matrices, DType::kFixed16, cuda::kFixedRows);
+  const auto time = [&](std::uint32_t columns) {
+    return std::uint64_t{ceil_div(blocks * ceil_div(rows, columns), device.multiprocessors)} * (columns + 8);
+  };
+  const std::uint32_t columns = *std::ranges::min_element(cuda::kFixedColumns, {}, time);
+  const std::uint32_t shared = cuda::fixed_shared_bytes(columns);
+  if (blocks * ceil_div(rows, columns) < measured.least_fixed_tiles || shared > device.most_shared) return {};
+  return {"linear_fixed.",
+          columns == 128 ? "linear_fixed_128" : "linear_fixed_64",
+          columns,
+          cuda::kFixedRows,
+          shared,
+          cuda::kFixedThreads,
+          device.multiprocessors,
+          true};
+}
+
 }  // namespace
 
 std::uint32_t blocks_of(const std::vector<Matrix>& matrices, DType dtype, std::uint32_t block_rows) {
@@ -137,6 +160,7 @@ Shape glu_shape(const DeviceProfile& device, DType dtype) {
 
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
+  if (dtype == DType::kFixed16) return fixed_shape(device, matrices, rows);
   if (!device.has_wgmma || !has_digits(dtype) || rows < measured.least_digits_of_many) return {};
   if (std::ranges::any_of(matrices, [&](const Matrix& m) { return m.dtype == dtype && m.rows % 16 != 0; })) return {};
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
@@ -161,6 +185,7 @@ Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matri
 }
 
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  if (matrices[0].dtype == DType::kFixed16) return fixed_shape(device, matrices, rows).columns;
   const cuda::DigitsShape* few = few_digits(device, matrices, rows);
   return few != nullptr ? few->columns : cuda::kDigitsTile;
 }
