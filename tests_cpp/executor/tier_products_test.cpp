@@ -448,14 +448,31 @@ TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
         {40, 256, 33},    {272, 512, 63},   {64, 768, 65},    {130, 512, 70},  {144, 768, 129}, {256, 256, 300},
         {2064, 512, 200}, {3056, 768, 130}, {4400, 512, 200}, {1040, 512, 140}})
     ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
-  for (const Shape& s :
-       {Shape{48, 512, 1}, {96, 768, 6}, {80, 512, 20}, {144, 256, 70}, {208, 512, 130}, {1552, 512, 150}})
+  // In each shape of digits, and in tiles of 128 rows of W that have few rows of x.
+  for (const Shape& s : {Shape{5120, 256, 8},
+                         {2576, 768, 7},
+                         {1296, 1536, 2},
+                         {5120, 512, 16},
+                         {2576, 768, 9},
+                         {1296, 1536, 12},
+                         {2144, 512, 61},
+                         {2208, 2816, 30},
+                         {12816, 256, 40}})
+    ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
+  for (const Shape& s : {Shape{48, 512, 1},
+                         {96, 768, 6},
+                         {80, 512, 20},
+                         {2144, 256, 47},
+                         {144, 256, 70},
+                         {208, 512, 130},
+                         {1552, 512, 150}})
     ASSERT_NO_FATAL_FAILURE(compare_sums(kFixed16, s, push::kSilu));
   for (const Shape& s : {Shape{48, 512, 1}, {33, 768, 1}, {96, 512, 6}, {80, 256, 33}, {144, 256, 130}})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kFixed16, kFixed16}, s));
   for (const std::uint32_t n : {1, 12, 70})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kBF16}, {48, 512, n}));
-  ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kFixed16}, {784, 512, 140}));
+  for (const Shape& s : {Shape{784, 512, 140}, {2752, 512, 12}})
+    ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kFixed16}, s));
   for (const ExpertShape& s : {ExpertShape{6, 48, 768, 5, 3, false},
                                {6, 16, 256, 19, 2, true},
                                {4, 24, 256, 7, 2, false},
