@@ -135,8 +135,8 @@ __device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint3
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale. Of
-// codes of two digits (q16a256) the high ones, then the low ones, and no sum.
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+// Of codes of two digits (q16a256) the high ones, then the low ones, and no sum.
 struct QuantizedEight {
   uint32_t words[2], low[2], sum;
   float d;

@@ -1,5 +1,5 @@
-// Products of FIXED16 weights on a warpgroup's integer products (linear_fixed.cuh): the layout of x, and shapes. Shared by
-// host and device; POD, C++17.
+// Products of FIXED16 weights on a warpgroup's integer products (linear_fixed.cuh): the layout of x, and shapes. Shared
+// by host and device; POD, C++17.
 #pragma once
 
 #include "kernels/cuda/op_args.h"
@@ -7,8 +7,8 @@
 
 namespace zinc_rt::cuda {
 
-// A group of a tile of x: for each half of its values the rows' high digits and then their low ones, 128 bytes a row, as
-// a group for linear_digits.cuh has its values. Then the scales. Who quantizes makes it, or digit_rows.cu.
+// A group of a tile of x: for each half of its values the rows' high digits and then their low ones, 128 bytes a row,
+// as a group for linear_digits.cuh has its values. Then the scales. Who quantizes makes it, or digit_rows.cu.
 ZRT_CUDA_HD constexpr uint32_t fixed_half_bytes(uint32_t columns) {
   return columns * 256;
 }

@@ -1,5 +1,5 @@
-// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
-// values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
+// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and
+// 2,048 values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
 #include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;

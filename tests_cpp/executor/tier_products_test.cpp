@@ -438,8 +438,8 @@ TEST_P(TierProducts, OfExpertsOfManyRowsHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {25, 1040, 256, 60, 6, true}));
 }
 
-// Codes of 16 bits, of W and of x: rows of W around tiles of 16, 64 and 128, rows of x around tiles of 8 to 128, one group
-// and more; with what comes before and after.
+// Codes of 16 bits, of W and of x: rows of W around tiles of 16, 64 and 128, rows of x around tiles of 8 to 128, one
+// group and more; with what comes before and after.
 TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
   using enum DType;
   for (const Shape& s :

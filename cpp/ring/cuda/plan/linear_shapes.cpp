@@ -105,8 +105,8 @@ Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
           true};
 }
 
-// linear_fixed.cuh: the rows of x of a tile by which its workgroups take least. One of twice as many takes somewhat less
-// than twice as long. columns 0: there are too few rows or tiles.
+// linear_fixed.cuh: the rows of x of a tile by which its workgroups take least. One of twice as many takes somewhat
+// less than twice as long. columns 0: there are too few rows or tiles.
 Shape fixed_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
   if (rows < measured.least_fixed) return {};
@@ -209,7 +209,8 @@ Shapes::Shapes(const DeviceProfile& device, const OpCall& call, DType x_dtype, s
       met_(rows_met(device, call, experts)),
       n_choices_(call.rows() * experts.choices),
       is_integer_(x_dtype != DType::kF32),
-      is_tiled_(is_integer_ && met_ > device_.products.most_few && fits(cuda::kSmallTile)),
+      is_tiled_(is_integer_ && fits(cuda::kSmallTile) &&
+                (met_ > device_.products.most_few || (met_ > 1 && !has_few_columns()))),
       tile_(met_ > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile) {
   if (!is_integer_) few_floats_ = float_shape_for(device_, matrices, k, met_, std::max(experts.n, 1u));
   const bool has_tiles = std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
@@ -228,6 +229,10 @@ Shape Shapes::of(DType dtype, const cuda::TileShape& tile) const {
   return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(device_, dtype) : few;
 }
 
+// Whether the kernels of few rows take more than one at once on this device.
+bool Shapes::has_few_columns() const {
+  return std::ranges::all_of(matrices_, [&](const Matrix& m) { return few_shape(device_, m.dtype, 8, 0).columns > 1; });
+}
 // Tiles want whole tiles of W, and much shared memory.
 bool Shapes::fits(const cuda::TileShape& tile) const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) {

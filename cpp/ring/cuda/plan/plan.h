@@ -179,7 +179,8 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// x of products by digits of sub-scales, or by FIXED16, in tiles of rows (digit_rows.cu). columns 0: no product reads x that way.
+// x of products by digits of sub-scales, or by FIXED16, in tiles of rows (digit_rows.cu). columns 0: no product reads x
+// that way.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows of a tile
   Place tiles = {};
