@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/attention_args.h"
 #include "kernels/cuda/digits_args.h"
+#include "kernels/cuda/fixed_args.h"
 #include "kernels/cuda/linear_args.h"
 #include "kernels/cuda/op_args.h"
 #include "kernels/cuda/step_args.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/cuda/kv.cuh"
+#include "kernels/cuda/row_tiles.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -213,17 +214,9 @@ __device__ __forceinline__ void scores_of(const push::FlashAttn& c, const uint8_
 __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight& v, uint32_t t, uint32_t k,
                                                 uint32_t at) {
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
-  void* const to = args.buffers[binding::Attention::quantized];
-  const uint32_t n = args.dim(symbol::Attention::rows);
-  if (args.buffers[binding::Attention::digits] == nullptr) {
-    quantize_eight(args.symbols[symbol::Attention::quantized_dtype], v, to, n, t, k, at);
-    return;
-  }
-  const QuantizedEight q = quantized<kQ8A256>(v);
-  store_eight<kQ8A256>(q, q8_rows(to, n, k), t, k, at);
-  if (at < k)
-    store_digits(q, args.buffers[binding::Attention::digits], args.symbols[symbol::Attention::digit_columns], t, k,
-                 at / 256);
+  quantize_to_tiles(args.symbols[symbol::Attention::quantized_dtype], v, args.buffers[binding::Attention::quantized],
+                    args.dim(symbol::Attention::rows), t, k, at, args.buffers[binding::Attention::digits],
+                    args.symbols[symbol::Attention::digit_columns]);
 }
 
 }  // namespace zinc_rt::cuda

@@ -135,8 +135,8 @@ __device__ __forceinline__ Eight load_eight(const float* row, uint32_t at, uint3
   return Eight{{a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w}};
 }
 
-// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale. Of
-// codes of two digits (q16a256) the high ones, then the low ones, and no sum.
+// QUANTIZE of a warp's 256 values: words of codes, the sum of 32 (q8a256: two of 16, as halves of a word), the scale.
+// Of codes of two digits (q16a256) the high ones, then the low ones, and no sum.
 struct QuantizedEight {
   uint32_t words[2], low[2], sum;
   float d;
@@ -217,40 +217,6 @@ __device__ __forceinline__ void quantize_eight(uint32_t type, const Eight& x, vo
     default: return quantize_eight<kQ8A256>(x, q8_rows(to, n, k), t, k, at);
   }
 }
-// Group g of row t of x, as products by digits read it (digits_x_bytes): rows of k values, in tiles of `columns` rows.
-struct DigitGroup {
-  uint8_t* at;
-  uint32_t columns, column;
-
-  __device__ __forceinline__ DigitGroup(void* tiles, uint32_t columns_of_tile, uint32_t t, uint32_t k, uint32_t g)
-      : at(static_cast<uint8_t*>(tiles) +
-           (static_cast<uint64_t>(t / columns_of_tile) * (k / 256) + g) * digits_x_bytes(columns_of_tile)),
-        columns(columns_of_tile),
-        column(t % columns_of_tile) {}
-
-  // 16 values of a step of 32, the first or the last.
-  __device__ __forceinline__ uint8_t* values(uint32_t step, uint32_t half) const {
-    return at + (step / 4 * columns + column) * 128 + ((step % 4 * 2 + half) ^ column % 8) * 16;
-  }
-  // Of a step two sums of 16 values, halves of a word. f16 has all of them.
-  __device__ __forceinline__ void set_sums(uint32_t step, uint32_t sums) const {
-    reinterpret_cast<uint32_t*>(at + columns * 256 + column * 32)[step] =
-        f16_pair(static_cast<float>(static_cast<int16_t>(sums)), static_cast<float>(static_cast<int16_t>(sums >> 16)));
-  }
-  __device__ __forceinline__ void set_scale(float d) const { reinterpret_cast<float*>(at + columns * 288)[column] = d; }
-};
-// They become group g of row t of `tiles`.
-__device__ __forceinline__ void store_digits(const QuantizedEight& q, void* tiles, uint32_t columns, uint32_t t,
-                                             uint32_t k, uint32_t g) {
-  const uint32_t lane = threadIdx.x % 32, step = lane / 4;
-  const DigitGroup to(tiles, columns, t, k, g);
-#pragma unroll
-  for (uint32_t half = 0; half < 2; ++half)
-    reinterpret_cast<uint32_t*>(to.values(step, half))[lane % 4] = q.words[half];
-  if (lane % 4 == 0) to.set_sums(step, q.sum);
-  if (lane == 0) to.set_scale(q.d);
-}
-
 // QUANTIZE of a row of k values as row t of `to`, by `n_warps` warps of which this is number `warp`.
 template <ActType kType>
 __device__ inline void quantize_row(const float* x, const ActRows& to, uint64_t t, uint32_t k, uint32_t warp,

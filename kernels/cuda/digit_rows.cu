@@ -1,6 +1,6 @@
 // Rows of x for the products by digits of sub-scales (linear_digits.cuh): quantized rows, blocks of 256, to the groups
-// of args.h. Eight lanes have a group of a row, each 32 values.
-#include "kernels/cuda/device.cuh"
+// of digits_args.h; and for those of FIXED16. Eight lanes have a group of a row, each 32 values.
+#include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -27,6 +27,22 @@ extern "C" __global__ void __launch_bounds__(32) digit_rows(const __grid_constan
   if (row >= n) return;
   put_step(q8_rows(const_cast<void*>(args.x), n, args.k), row, args.k, g, threadIdx.x % 8,
            DigitGroup(args.to, args.columns, row, args.k, g));
+}
+
+// The same of codes of two digits (linear_fixed.cuh).
+extern "C" __global__ void __launch_bounds__(32) fixed_rows(const __grid_constant__ DigitRowsArgs args) {
+  const uint32_t n = dim_of(args.rows_symbol, args.step), g = blockIdx.x, row = blockIdx.y * 4 + threadIdx.x / 8,
+                 step = threadIdx.x % 8;
+  begin_rows(n);
+  if (row >= n) return;
+  const ActRows x = q16_rows(const_cast<void*>(args.x), n, args.k);
+  const uint64_t block = static_cast<uint64_t>(row) * (args.k / 256) + g;
+  const FixedXGroup to(args.to, args.columns, row, args.k, g);
+#pragma unroll
+  for (uint32_t at = 0; at < 4; ++at)
+    *reinterpret_cast<uint4*>(to.digits(at / 2, step, at % 2)) =
+        *reinterpret_cast<const uint4*>(x.qs + block * 512 + at / 2 * 256 + step * 32 + at % 2 * 16);
+  if (step == 0) to.set_scale(x.d[block]);
 }
 
 // Those of items of experts, a tile each. Grid: groups of k, items.

@@ -1,7 +1,8 @@
 // Matrix products by digits of sub-scales (digits.cuh): arguments and shapes. Shared by host and device; POD, C++17.
 #pragma once
 
-#include "kernels/cuda/op_args.h"
+#include "kernels/cuda/dtypes.h"
+#include "kernels/cuda/fixed_args.h"
 #include "kernels/cuda/shared_memory.h"
 
 namespace zinc_rt::cuda {
@@ -42,20 +43,29 @@ struct DigitRowsArgs {
   Address<const int32_t> items, order;
 };
 constexpr uint32_t kItemRowsThreads = 256;  // of a workgroup that makes an item's, a step of 32 values each
-constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, uint32_t group_bytes) {
-  return (shape.groups * digits_x_bytes(shape.columns) + 64 * group_bytes + 1023) / 1024 * 1024;
+// Of a group of x: FIXED16 has products of the same shapes.
+ZRT_CUDA_HD constexpr uint32_t tile_x_bytes(ActType type, uint32_t columns) {
+  return type == kQ16A256 ? fixed_x_bytes(columns) : digits_x_bytes(columns);
+}
+constexpr uint32_t digits_stage_bytes(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
+  return (shape.groups * tile_x_bytes(type, shape.columns) + 64 * group_bytes + 1023) / 1024 * 1024;
 }
 constexpr uint32_t digits_plane_bytes(const DigitsShape& shape) {
   return shape.groups * shape.columns * (digits_pitch(shape.groups) + 1) * 4;
 }
 // Besides stages and planes: barriers, and what is left in front of the first stage to begin at a multiple of 1,024.
 constexpr uint32_t kDigitsRoom = shared_of(1) - 2 * kKilobyte;
-constexpr uint32_t digits_stages(const DigitsShape& shape, uint32_t group_bytes) {
-  const uint32_t n = (kDigitsRoom - shape.splits * digits_plane_bytes(shape)) / digits_stage_bytes(shape, group_bytes);
+constexpr uint32_t digits_stages(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
+  const uint32_t n =
+      (kDigitsRoom - shape.splits * digits_plane_bytes(shape)) / digits_stage_bytes(shape, type, group_bytes);
   return n < 12 ? n : 12;
 }
-constexpr uint32_t digits_shared_bytes(const DigitsShape& shape, uint32_t group_bytes) {
-  return 1024 + digits_stages(shape, group_bytes) * digits_stage_bytes(shape, group_bytes) +
+// A warpgroup has a stage while the others have theirs.
+constexpr bool has_digits_stages(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
+  return digits_stages(shape, type, group_bytes) >= shape.splits;
+}
+constexpr uint32_t digits_shared_bytes(const DigitsShape& shape, ActType type, uint32_t group_bytes) {
+  return 1024 + digits_stages(shape, type, group_bytes) * digits_stage_bytes(shape, type, group_bytes) +
          shape.splits * digits_plane_bytes(shape) + 256;
 }
 

@@ -1,6 +1,6 @@
-// v of a group of 256 of k for FIXED16: codes of W and of x are two digits each (kernels/common/digits.h), and a product
-// of digit planes sums up a whole group exactly. The order is that of kernels/cpu/quant/fixed16.cpp. Both digits of a
-// row of x stand side by side as columns of B, so a lane has both sums of a row of x in one product.
+// v of a group of 256 of k for FIXED16: codes of W and of x are two digits each (kernels/common/digits.h), and a
+// product of digit planes sums up a whole group exactly. The order is that of kernels/cpu/quant/fixed16.cpp. Both
+// digits of a row of x stand side by side as columns of B, so a lane has both sums of a row of x in one product.
 #pragma once
 
 #include "kernels/cuda/linear_one_row.cuh"
@@ -26,6 +26,7 @@ __device__ __forceinline__ float fixed_scale(const Group<kFixed16>& group, int r
 struct FixedPair {
   uint32_t a[2][4];
 
+  FixedPair() = default;
   __device__ __forceinline__ FixedPair(const uint8_t* first, const uint8_t* second, uint32_t pair, uint32_t lane) {
     const uint4 x = reinterpret_cast<const uint4*>(first)[pair * 32 + lane],
                 y = reinterpret_cast<const uint4*>(second)[pair * 32 + lane];
@@ -128,9 +129,10 @@ struct Columns<kFixed16, kN, kHoldsRows> {
   }
 };
 
-// As OneColumn, but a unit of what warps take in turn is a half of a group, whose two planes are the rows of one operand:
-// a lane has the sums of both. Two columns are for a pair of steps, the even one for x's high digits, the odd one for
-// the low ones: one sum collects all steps, and the four lanes of a row of W are left with a pair of steps each.
+// As OneColumn, but a unit of what warps take in turn is a half of a group, whose two planes are the rows of one
+// operand: a lane has the sums of both. Two columns are for a pair of steps, the even one for x's high digits, the odd
+// one for the low ones: one sum collects all steps, and the four lanes of a row of W are left with a pair of steps
+// each.
 template <int kTiles>
 struct OneColumn<kFixed16, kTiles> {
   static constexpr int kT = kTiles, kColumnTiles = 0, kColumns = 1;

@@ -1,7 +1,7 @@
-// FIXED16 weights as kernels read them: the group of a tile of 16 rows by 256 of k (weights.cuh) is two halves of 8 rows,
-// each its plane of high digits, its plane of low ones and its scales. A plane is four pairs of steps of 32 values, each
-// lane by lane of an mma: 16 bytes of row lane / 4, four values of each step from lane % 4 * 4 on and four 16 further.
-// So 16 bytes of the same place of both halves are the rows of an operand, and so are those of both planes.
+// FIXED16 weights as kernels read them: the group of a tile of 16 rows by 256 of k (weights.cuh) is two halves of 8
+// rows, each its plane of high digits, its plane of low ones and its scales. A plane is four pairs of steps of 32
+// values, each lane by lane of an mma: 16 bytes of row lane / 4, four values of each step from lane % 4 * 4 on and four
+// 16 further. So 16 bytes of the same place of both halves are the rows of an operand, and so are those of both planes.
 #pragma once
 
 #include "kernels/common/quant_blocks.h"

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "kernels/cuda/digits.cuh"
+#include "kernels/cuda/fixed_columns.cuh"
 #include "kernels/cuda/stages.cuh"
 
 #if defined(ZRT_HAS_WGMMA)
@@ -45,7 +46,7 @@ __device__ __forceinline__ void copy_groups_of_x(Stages& stages, uint32_t x_byte
 template <Format F, int kIndex>
 struct DigitsProduct {
   using T = Traits<F>;
-  using D = Digits<F>;
+  static constexpr bool kIsFixed = F == kFixed16;
   static constexpr DigitsShape kShape = kDigitsShapes[kIndex];
   static constexpr uint32_t kColumns = kShape.columns, kSplits = kShape.splits, kGroups = kShape.groups,
                             kAllColumns = kGroups * kColumns, kTiles = digits_rows(kGroups) / 16,
@@ -53,9 +54,11 @@ struct DigitsProduct {
   // A stage has x of its groups first: the values by halves of 128 of all groups, since an instruction reads their rows
   // one after another, then what else digit_rows.cu leaves of each. Then tiles of W, the groups of each one after
   // another.
-  static constexpr uint32_t kHalf = kColumns * 128, kRest = kColumns * 36, kXBytes = digits_x_bytes(kColumns),
-                            kAllXBytes = kGroups * kXBytes, kStageBytes = digits_stage_bytes(kShape, T::kBytes),
-                            kStages = digits_stages(kShape, T::kBytes), kPlaneBytes = digits_plane_bytes(kShape);
+  static constexpr uint32_t kHalf = kColumns * (kIsFixed ? 256 : 128), kRest = kColumns * (kIsFixed ? 4 : 36),
+                            kXBytes = tile_x_bytes(kActOf<F>, kColumns), kAllXBytes = kGroups * kXBytes,
+                            kStageBytes = digits_stage_bytes(kShape, kActOf<F>, T::kBytes),
+                            kStages = digits_stages(kShape, kActOf<F>, T::kBytes),
+                            kPlaneBytes = digits_plane_bytes(kShape);
   static_assert(2 * kHalf + kRest == kXBytes);
   // v of a group: its columns one after another, then the scales of x, by which v is multiplied when it is added. A
   // thread that adds has four rows of W at a time, of columns kAtOnce apart.
@@ -104,7 +107,10 @@ struct DigitsProduct {
     planes.advance_by(split);
     for (uint32_t i = split; i < n_own * ((n_groups + kGroups - 1) / kGroups); i += kSplits) {
       stages.wait_full_in_turn();
-      multiply(stages, planes, warp, lane);
+      if constexpr (kIsFixed)
+        multiply_fixed(stages, planes, warp, lane);
+      else
+        multiply(stages, planes, warp, lane);
       planes.arrive_full();
       stages.advance_by(kSplits);
       planes.advance_by(kSplits);
@@ -196,6 +202,7 @@ struct DigitsProduct {
   // computes values that nobody reads.
   __device__ __forceinline__ void multiply(const Stages& stages, const Stages& planes, uint32_t warp,
                                            uint32_t lane) const {
+    using D = Digits<F>;
     const uint32_t own = warp / kTiles, tile = warp % kTiles;  // group of the stage, tile of the block
     const uint8_t* stage = stages.address();
     const uint8_t* rest = stage + 2 * kGroups * kHalf;  // of x of all groups
@@ -240,10 +247,59 @@ struct DigitsProduct {
 #pragma unroll
           for (int i = 0; i < 4; ++i) to[(n * 8 + lane % 4 * 2 + i % 2) * kPitch + i / 2 * 8] = v[i];
         });
-    const uint32_t at = warp * 32 + lane, g = at / kColumns, column = at % kColumns;
-    if (at < kAllColumns)
+    keep_scales(rest, plane, warp * 32 + lane);
+    stages.release_by_warp();
+  }
+  // The scales of x beside v, where they are added.
+  static __device__ __forceinline__ void keep_scales(const uint8_t* rest, float* plane, uint32_t thread) {
+    const uint32_t g = thread / kColumns, column = thread % kColumns;
+    if (thread < kAllColumns)
       plane[g * kGroupFloats + kColumns * kPitch + column] =
-          *reinterpret_cast<const float*>(rest + g * kRest + kColumns * 32 + column * 4);
+          *reinterpret_cast<const float*>(rest + (g + 1) * kRest - kColumns * 4 + column * 4);
+  }
+
+  // The same of FIXED16, as linear_fixed.cuh multiplies.
+  __device__ __forceinline__ void multiply_fixed(const Stages& stages, const Stages& planes, uint32_t warp,
+                                                 uint32_t lane) const {
+    const uint32_t own = warp / kTiles, tile = warp % kTiles;
+    const uint8_t* stage = stages.address();
+    const uint8_t* group = stage + kAllXBytes + (tile * kGroups + own) * kTileBytes;
+    const uint64_t b = wgmma_operand(stage);
+    int sums[kAllColumns];  // of each group with x's high digits, then with the low ones
+    FixedPair a[2];
+#pragma unroll
+    for (int plane = 0; plane < 2; ++plane) {
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        a[pair % 2] = fixed_pair(group, plane, pair, lane);
+        wgmma_begin();
+#pragma unroll
+        for (int s = 0; s < 2; ++s)
+          wgmma_bytes<true>(sums, a[pair % 2].a[s], b + (pair / 2 * kGroups * kHalf + pair % 2 * 64 + s * 32) / 16,
+                            plane + pair + s > 0);
+        wgmma_end_batch();
+        wgmma_wait_for_batches<1>();
+      }
+      wgmma_wait_for_batches<0>();
+      if (plane == 1) break;
+#pragma unroll
+      for (int& sum : sums) sum *= 256;
+    }
+    const float d[2] = {fixed_scale(group, lane / 4), fixed_scale(group + kFixedHalf, lane / 4)};
+    planes.wait_empty();
+    float* plane = reinterpret_cast<float*>(planes.address());
+    float* to = plane + own * kGroupFloats + tile * 16 + lane / 4;
+    const auto sum_of = [&](int i) {  // of the warp's own group
+      int sum = sums[i];
+#pragma unroll
+      for (uint32_t g = 1; g < kGroups; ++g) sum = g == own ? sums[g * kColumns + i] : sum;
+      return sum;
+    };
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i)
+      to[(i / 4 * 8 + lane % 4 * 2 + i % 2) * kPitch + i % 4 / 2 * 8] =
+          fixed_value(sum_of(i), sum_of(kColumns / 2 + i), d[i % 4 / 2]);
+    keep_scales(stage + 2 * kGroups * kHalf, plane, warp * 32 + lane);
     stages.release_by_warp();
   }
 };

@@ -38,7 +38,7 @@ struct StepHeader {
 };
 
 constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u, kAbsent = 0xFFFFFFFFu;
-constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 13, kMaxPushWords = 8;
+constexpr uint32_t kMaxBindings = 15, kMaxSymbols = 13, kMaxPushWords = 8;
 
 #if defined(__CUDACC__)
 // A dimension: a number, or that of the step.
@@ -101,7 +101,8 @@ ZRT_NAMES(GateTopk, x, gate_w, logits, ids, weights, items, order)
 ZRT_NAMES(MoeGroup, ids, items, order)
 // The sum over each token's choices, by itself or in front of a norm of rows.
 ZRT_NAMES(ChoiceSum, choices_y, ids, weights, expert_scale, z, hidden)
-ZRT_NAMES(NormRows, x, w, floats, q8a32, q8a256, q16a256, added, digits, choices_y, ids, weights, expert_scale, z)
+ZRT_NAMES(NormRows, x, w, floats, q8a32, q8a256, q16a256, added, digits, fixed_tiles, choices_y, ids, weights,
+          expert_scale, z)
 ZRT_NAMES(GluQuantize, gate, up, y, quantized, digits)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 }  // namespace binding
@@ -127,7 +128,7 @@ ZRT_NAMES(AttentionTiles, rows, m, dtype_kv_k, pitch_kv_k, pitch_kv_v, tile_toke
 ZRT_NAMES(GateTopk, rows, e, columns)
 ZRT_NAMES(MoeGroup, rows, k, e, columns)
 ZRT_NAMES(ChoiceSum, rows, d, k, e)
-ZRT_NAMES(NormRows, rows, d, digit_columns, k, e)
+ZRT_NAMES(NormRows, rows, d, digit_columns, fixed_columns, k, e)
 ZRT_NAMES(Quantize, rows, k, dtype_y)
 ZRT_NAMES(GluQuantize, rows, k, dtype_y, digit_columns)
 ZRT_NAMES(SsmConv1d, rows, c)

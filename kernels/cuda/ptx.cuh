@@ -254,11 +254,19 @@ __device__ __forceinline__ void wgmma_wait_for_batches() {
   ZRT_NAMES_32                                                                                                  \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define ZRT_NAMES_128                                                                                                \
+  ZRT_NAMES_64                                                                                                       \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
+  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, " \
+  "%107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, "     \
+  "%125, %126, %127"
 #define ZRT_SUMS_4(kind, i) kind(d[i]), kind(d[i + 1]), kind(d[i + 2]), kind(d[i + 3])
 #define ZRT_SUMS_8(kind, i) ZRT_SUMS_4(kind, i), ZRT_SUMS_4(kind, i + 4)
 #define ZRT_SUMS_16(kind, i) ZRT_SUMS_8(kind, i), ZRT_SUMS_8(kind, i + 8)
 #define ZRT_SUMS_32(kind) ZRT_SUMS_16(kind, 0), ZRT_SUMS_16(kind, 16)
 #define ZRT_SUMS_64(kind) ZRT_SUMS_32(kind), ZRT_SUMS_16(kind, 32), ZRT_SUMS_16(kind, 48)
+#define ZRT_SUMS_128(kind) \
+  ZRT_SUMS_64(kind), ZRT_SUMS_16(kind, 64), ZRT_SUMS_16(kind, 80), ZRT_SUMS_16(kind, 96), ZRT_SUMS_16(kind, 112)
 // shape and types; the names of d, of what the product reads, and of `adds`, which is the last operand.
 #define ZRT_WGMMA(shape, names, read, adds) \
   "{ .reg .pred adds; setp.ne.b32 adds, " adds ", 0; wgmma.mma_async.sync.aligned." shape " {" names "}, " read "; }"
@@ -295,6 +303,10 @@ __device__ __forceinline__ void wgmma_shared(float (&d)[32], uint64_t a, uint64_
                  : __VA_ARGS__                                                                       \
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)))
 template <bool kSigned>
+__device__ __forceinline__ void wgmma_bytes(int (&d)[128], const uint32_t (&a)[4], uint64_t b, bool adds) {
+  ZRT_WGMMA_BYTES("m64n256k32", ZRT_NAMES_128, "{%128, %129, %130, %131}, %132, adds", "%133", ZRT_SUMS_128("+r"));
+}
+template <bool kSigned>
 __device__ __forceinline__ void wgmma_bytes(int (&d)[64], const uint32_t (&a)[4], uint64_t b, bool adds) {
   ZRT_WGMMA_BYTES("m64n128k32", ZRT_NAMES_64, "{%64, %65, %66, %67}, %68, adds", "%69", ZRT_SUMS_64("+r"));
 }
@@ -319,11 +331,13 @@ __device__ __forceinline__ void wgmma_bytes(int (&d)[4], const uint32_t (&a)[4],
 #undef ZRT_NAMES_16
 #undef ZRT_NAMES_32
 #undef ZRT_NAMES_64
+#undef ZRT_NAMES_128
 #undef ZRT_SUMS_4
 #undef ZRT_SUMS_8
 #undef ZRT_SUMS_16
 #undef ZRT_SUMS_32
 #undef ZRT_SUMS_64
+#undef ZRT_SUMS_128
 #undef ZRT_WGMMA_BYTES
 #undef ZRT_WGMMA
 #endif

@@ -1,6 +1,6 @@
-// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and 2,048
-// values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
-#include "kernels/cuda/device.cuh"
+// QUANTIZE: rows of floats to codes with a scale a block of 32 or 256; warps have 256 values each. Grid: rows, and
+// 2,048 values. kernels/cpu/quantize.cpp has the meaning, args.h the layout.
+#include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -42,13 +42,7 @@ extern "C" __global__ void __launch_bounds__(128) glu_quantize(const __grid_cons
     to[0] = make_float4(y.v[0], y.v[1], y.v[2], y.v[3]);
     to[4] = make_float4(y.v[4], y.v[5], y.v[6], y.v[7]);
   }
-  void* const to = args.buffers[binding::GluQuantize::quantized];
-  if (args.buffers[binding::GluQuantize::digits] == nullptr) {
-    quantize_eight(args.symbols[symbol::GluQuantize::dtype_y], y, to, n, t, k, at);
-    return;
-  }
-  const QuantizedEight q = quantized<kQ8A256>(y);
-  store_eight<kQ8A256>(q, q8_rows(to, n, k), t, k, at);
-  store_digits(q, args.buffers[binding::GluQuantize::digits], args.symbols[symbol::GluQuantize::digit_columns], t, k,
-               first / 256);
+  quantize_to_tiles(args.symbols[symbol::GluQuantize::dtype_y], y, args.buffers[binding::GluQuantize::quantized], n, t,
+                    k, at, args.buffers[binding::GluQuantize::digits],
+                    args.symbols[symbol::GluQuantize::digit_columns]);
 }

@@ -1,5 +1,6 @@
 // RMS_NORM and what begins or ends with it; the order of sums is that of kernels/cpu/rms_norm.cpp. A workgroup a row.
 #include "kernels/cuda/moe_sum.cuh"
+#include "kernels/cuda/row_tiles.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -99,8 +100,15 @@ __device__ __forceinline__ void store_normed(const OpArgs& args, const float* h,
   const uint32_t warp = threadIdx.x / 32, n_warps = blockDim.x / 32;
   if (args.buffers[binding::NormRows::q8a32] != nullptr)
     quantize_row<kQ8A32>(h, q8_rows(args.buffers[binding::NormRows::q8a32], n, d), t, d, warp, n_warps);
-  if (args.buffers[binding::NormRows::q16a256] != nullptr)
-    quantize_row<kQ16A256>(h, q16_rows(args.buffers[binding::NormRows::q16a256], n, d), t, d, warp, n_warps);
+  void* const fixed = args.buffers[binding::NormRows::fixed_tiles];
+  for (uint32_t g = warp; g < d / 256 && (fixed != nullptr || args.buffers[binding::NormRows::q16a256] != nullptr);
+       g += n_warps) {
+    const uint32_t first = g * 256 + first_of_eight();
+    const QuantizedEight q = quantized<kQ16A256>(load_eight(h, first, d));
+    if (args.buffers[binding::NormRows::q16a256] != nullptr)
+      store_eight<kQ16A256>(q, q16_rows(args.buffers[binding::NormRows::q16a256], n, d), t, d, first);
+    if (fixed != nullptr) store_fixed(q, fixed, args.symbols[symbol::NormRows::fixed_columns], t, d, g);
+  }
   if (args.buffers[binding::NormRows::q8a256] == nullptr && args.buffers[binding::NormRows::digits] == nullptr) return;
   for (uint32_t g = warp; g < d / 256; g += n_warps) {
     const uint32_t first = g * 256 + first_of_eight();

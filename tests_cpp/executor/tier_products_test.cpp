@@ -438,36 +438,41 @@ TEST_P(TierProducts, OfExpertsOfManyRowsHaveTheBitsOfTCpu) {
   ASSERT_NO_FATAL_FAILURE(compare_experts({kQ5_K, kQ5_K}, {25, 1040, 256, 60, 6, true}));
 }
 
-// Codes of 16 bits, of W and of x: rows of W around tiles of 16, 64 and 128, rows of x around tiles of 8 to 128, one group
-// and more; with what comes before and after.
+// Codes of 16 bits, of W and of x: rows of W around tiles of 16, 64 and 128, rows of x around tiles of 8 to 128, one
+// group and more; with what comes before and after.
 TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
   using enum DType;
-  for (const Shape& s : {Shape{1, 256, 1},
-                         {16, 512, 1},
-                         {80, 768, 1},
-                         {2688, 256, 1},
-                         {48, 2304, 2},
-                         {33, 768, 3},
-                         {64, 256, 4},
-                         {65, 512, 5},
-                         {128, 768, 8},
-                         {144, 256, 9},
-                         {48, 512, 15},
-                         {96, 768, 17},
-                         {40, 256, 33},
-                         {272, 512, 63},
-                         {64, 768, 65},
-                         {130, 512, 70},
-                         {144, 768, 129},
-                         {256, 256, 300},
-                         {1040, 512, 140}})
+  for (const Shape& s :
+       {Shape{1, 256, 1}, {16, 512, 1},     {80, 768, 1},     {2688, 256, 1},  {48, 2304, 2},   {33, 768, 3},
+        {64, 256, 4},     {65, 512, 5},     {128, 768, 8},    {144, 256, 9},   {48, 512, 15},   {96, 768, 17},
+        {40, 256, 33},    {272, 512, 63},   {64, 768, 65},    {130, 512, 70},  {144, 768, 129}, {256, 256, 300},
+        {2064, 512, 200}, {3056, 768, 130}, {4400, 512, 200}, {1040, 512, 140}})
     ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
-  for (const Shape& s : {Shape{48, 512, 1}, {96, 768, 6}, {80, 512, 20}, {144, 256, 70}, {208, 512, 130}})
+  // In each shape of digits, and in tiles of 128 rows of W that have few rows of x.
+  for (const Shape& s : {Shape{5120, 256, 8},
+                         {2576, 768, 7},
+                         {1296, 1536, 2},
+                         {5120, 512, 16},
+                         {2576, 768, 9},
+                         {1296, 1536, 12},
+                         {2144, 512, 61},
+                         {2208, 2816, 30},
+                         {12816, 256, 40}})
+    ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
+  for (const Shape& s : {Shape{48, 512, 1},
+                         {96, 768, 6},
+                         {80, 512, 20},
+                         {2144, 256, 47},
+                         {144, 256, 70},
+                         {208, 512, 130},
+                         {1552, 512, 150}})
     ASSERT_NO_FATAL_FAILURE(compare_sums(kFixed16, s, push::kSilu));
   for (const Shape& s : {Shape{48, 512, 1}, {33, 768, 1}, {96, 512, 6}, {80, 256, 33}, {144, 256, 130}})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kFixed16, kFixed16}, s));
   for (const std::uint32_t n : {1, 12, 70})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kBF16}, {48, 512, n}));
+  for (const Shape& s : {Shape{784, 512, 140}, {2752, 512, 12}})
+    ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kFixed16}, s));
   for (const ExpertShape& s : {ExpertShape{6, 48, 768, 5, 3, false},
                                {6, 16, 256, 19, 2, true},
                                {4, 24, 256, 7, 2, false},

@@ -25,7 +25,7 @@ LinearWith with_sum(Calls calls, std::size_t n, std::size_t at) {
 template <class Plan>
 std::size_t quantize_and_multiply(Planner& planner, Calls calls, std::size_t n, std::size_t at, const Plan& plan) {
   constexpr auto kSymbols = op_symbols::kQuantize;
-  const bool is_read = n > at + 1 && calls[at].dtype(kSymbols["dtype:y"]) == DType::kQ8A256;
+  const bool is_read = n > at + 1 && has_tiles(calls[at].dtype(kSymbols["dtype:y"]));
   const DigitRows digits =
       is_read ? digits_before(planner, calls[at + 1], calls[at].symbols[kSymbols["dim:k"]], {matrix_of(calls[at + 1])})
               : DigitRows{};

@@ -60,6 +60,11 @@ Shape tile_shape(DType dtype, const cuda::TileShape& tile) {
 bool has_digits(DType dtype) {
   return dtype == DType::kQ4_K || dtype == DType::kQ5_K || dtype == DType::kQ6_K;
 }
+// Whether linear_digits.cuh has such a product of these weights.
+bool has_shape(DType dtype, const cuda::DigitsShape& shape) {
+  return (has_digits(dtype) || dtype == DType::kFixed16) &&
+         cuda::has_digits_stages(shape, act_type(dtype), static_cast<std::uint32_t>(row_bytes(dtype, 256)));
+}
 // A kernel of linear_digits.cuh, and the time that a workgroup takes for a block of rows over all groups, as measured.
 struct TimedDigits {
   const char* function;
@@ -80,7 +85,8 @@ const cuda::DigitsShape* few_digits(const DeviceProfile& device, const std::vect
   const auto time = [&](const cuda::DigitsShape& shape) -> std::uint64_t {
     std::uint32_t blocks = 0;
     for (const DType dtype : types_of(matrices))
-      blocks += has_digits(dtype) ? blocks_of(matrices, dtype, cuda::digits_rows(shape.groups)) : 0;
+      blocks += has_shape(dtype, shape) ? blocks_of(matrices, dtype, cuda::digits_rows(shape.groups)) : 0;
+    if (blocks == 0) return ~std::uint64_t{0};
     return std::uint64_t{ceil_div(blocks * ceil_div(rows, shape.columns), device.multiprocessors)} *
            kTimedDigits[&shape - cuda::kDigitsShapes].time;
   };
@@ -95,6 +101,29 @@ Shape digits_tile_shape(const DeviceProfile& device, DType dtype) {
           cuda::kDigitsTile,
           cuda::digits_tile_shared_bytes(static_cast<std::uint32_t>(row_bytes(dtype, 256))),
           cuda::kDigitsTileThreads,
+          device.multiprocessors,
+          true};
+}
+
+// linear_fixed.cuh: the rows of x of a tile by which its workgroups take least. One of twice as many takes somewhat
+// less than twice as long. columns 0: there are too few rows or tiles.
+Shape fixed_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  const DeviceProfile::Products& measured = device.products;
+  if (rows < measured.least_fixed) return {};
+  const std::uint32_t blocks = blocks_of(matrices, DType::kFixed16, cuda::kFixedRows);
+  const auto time = [&](std::uint32_t columns) {
+    return std::uint64_t{ceil_div(blocks * ceil_div(rows, columns), device.multiprocessors)} * (columns + 8);
+  };
+  const std::uint32_t columns = *std::ranges::min_element(cuda::kFixedColumns, {}, time);
+  const std::uint32_t shared = cuda::fixed_shared_bytes(columns);
+  const std::uint32_t least = rows > cuda::kMostDigitsColumns ? measured.least_fixed_tiles : measured.least_tiles;
+  if (blocks * ceil_div(rows, columns) < least || shared > device.most_shared) return {};
+  return {"linear_fixed.",
+          columns == 128 ? "linear_fixed_128" : "linear_fixed_64",
+          columns,
+          cuda::kFixedRows,
+          shared,
+          cuda::kFixedThreads,
           device.multiprocessors,
           true};
 }
@@ -137,8 +166,12 @@ Shape glu_shape(const DeviceProfile& device, DType dtype) {
 
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
-  if (!device.has_wgmma || !has_digits(dtype) || rows < measured.least_digits_of_many) return {};
+  const bool is_fixed = dtype == DType::kFixed16;
+  if (!device.has_wgmma || (!has_digits(dtype) && !is_fixed) || rows < measured.least_digits_of_many) return {};
   if (std::ranges::any_of(matrices, [&](const Matrix& m) { return m.dtype == dtype && m.rows % 16 != 0; })) return {};
+  if (const Shape tile = is_fixed ? fixed_shape(device, matrices, rows) : Shape{};
+      tile.columns != 0 || (is_fixed && rows > cuda::kMostDigitsColumns))
+    return tile;
   const auto group = static_cast<std::uint32_t>(row_bytes(dtype, 256));
   const cuda::DigitsShape* few = few_digits(device, matrices, rows);
   if (few == nullptr) {
@@ -150,17 +183,20 @@ Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matri
   if (rows < measured.least_digits &&
       blocks < (dtype == DType::kQ6_K ? measured.many_digit_blocks_of_q6_k : measured.many_digit_blocks))
     return {};
-  if (digits_shared_bytes(*few, group) > device.most_shared) return {};
+  const std::uint32_t shared = digits_shared_bytes(*few, act_type(dtype), group);
+  if (shared > device.most_shared) return {};
   return {"linear_digits.",
           kTimedDigits[few - cuda::kDigitsShapes].function,
           few->columns,
           block_rows,
-          digits_shared_bytes(*few, group),
+          shared,
           digits_threads(*few),
           device.multiprocessors};
 }
 
 std::uint32_t digit_columns(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t rows) {
+  if (matrices[0].dtype == DType::kFixed16)
+    if (const Shape tile = fixed_shape(device, matrices, rows); tile.columns != 0) return tile.columns;
   const cuda::DigitsShape* few = few_digits(device, matrices, rows);
   return few != nullptr ? few->columns : cuda::kDigitsTile;
 }
@@ -173,7 +209,8 @@ Shapes::Shapes(const DeviceProfile& device, const OpCall& call, DType x_dtype, s
       met_(rows_met(device, call, experts)),
       n_choices_(call.rows() * experts.choices),
       is_integer_(x_dtype != DType::kF32),
-      is_tiled_(is_integer_ && met_ > device_.products.most_few && fits(cuda::kSmallTile)),
+      is_tiled_(is_integer_ && fits(cuda::kSmallTile) &&
+                (met_ > device_.products.most_few || (met_ > 1 && !has_few_columns()))),
       tile_(met_ > cuda::kSmallTile.columns && fits(cuda::kLargeTile) ? cuda::kLargeTile : cuda::kSmallTile) {
   if (!is_integer_) few_floats_ = float_shape_for(device_, matrices, k, met_, std::max(experts.n, 1u));
   const bool has_tiles = std::ranges::all_of(matrices, [](const Matrix& m) { return m.rows % 16 == 0; });
@@ -192,6 +229,10 @@ Shape Shapes::of(DType dtype, const cuda::TileShape& tile) const {
   return is_by_warp_ && few.columns >= cuda::kByWarpColumns ? by_warp_shape(device_, dtype) : few;
 }
 
+// Whether the kernels of few rows take more than one at once on this device.
+bool Shapes::has_few_columns() const {
+  return std::ranges::all_of(matrices_, [&](const Matrix& m) { return few_shape(device_, m.dtype, 8, 0).columns > 1; });
+}
 // Tiles want whole tiles of W, and much shared memory.
 bool Shapes::fits(const cuda::TileShape& tile) const {
   return std::ranges::all_of(matrices_, [&](const Matrix& m) {

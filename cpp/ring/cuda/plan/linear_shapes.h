@@ -60,6 +60,7 @@ class Shapes {
 
  private:
   bool fits(const cuda::TileShape& tile) const;
+  bool has_few_columns() const;
   std::uint64_t n_pairs(DType dtype) const;
 
   const std::vector<Matrix>& matrices_;

@@ -179,7 +179,8 @@ struct Norm {
   float eps;
 };
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k);
-// x of products by digits of sub-scales, in tiles of rows (digit_rows.cu). columns 0: no product reads x that way.
+// x of products by digits of sub-scales, or by FIXED16, in tiles of rows (digit_rows.cu). columns 0: no product reads x
+// that way.
 struct DigitRows {
   std::uint32_t columns = 0;  // rows of a tile
   Place tiles = {};
@@ -188,7 +189,14 @@ struct DigitRows {
 constexpr std::uint64_t digit_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
   return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::digits_x_bytes(columns);
 }
-// The layout that the products of rows of q8a256 by matrices of one k want, with its scratch memory.
+constexpr std::uint64_t fixed_rows_bytes(std::uint32_t k, std::uint32_t rows, std::uint32_t columns) {
+  return std::uint64_t{k / 256} * ceil_div(rows, columns) * cuda::fixed_x_bytes(columns);
+}
+// Whether some products of such rows read them in tiles.
+constexpr bool has_tiles(DType x) {
+  return x == DType::kQ8A256 || x == DType::kQ16A256;
+}
+// The layout that the products of such rows by matrices of one k want, with its scratch memory.
 DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, const std::vector<Matrix>& matrices);
 // GLU behind the products of one row by gate and up (can_glu): y = act(gate) * up.
 struct GluOf {
@@ -213,7 +221,7 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
 // A norm's rows as they are wanted; absent: not so.
 struct NormedRows {
   Place floats = {}, q8a32 = {}, q8a256 = {}, q16a256 = {};
-  DigitRows digits = {};  // of q8a256
+  DigitRows digits = {}, fixed = {};  // of q8a256, of q16a256
 
   Place& of(DType dtype) {
     switch (dtype) {
@@ -223,6 +231,7 @@ struct NormedRows {
       default: return q8a256;
     }
   }
+  DigitRows& tiles_of(DType dtype) { return dtype == DType::kQ16A256 ? fixed : digits; }
 };
 // y = x W^T of a matrix of floats and a row x that the product normalizes first. It also leaves the normalized row in
 // `rows` (digits excepted). x shares no memory with y or `rows`. Only where can_norm_floats.

@@ -106,7 +106,9 @@ DigitRows plan_digits(Planner& planner, const OpCall& call, std::uint32_t k, con
       types, [&](DType dtype) { return digits_shape(planner.device(), matrices, dtype, rows).columns != 0; });
   if (n == 0) return {};
   const std::uint32_t columns = digit_columns(planner.device(), matrices, rows);
-  return {columns, planner.scratch(digit_rows_bytes(k, rows, columns)), n == std::ssize(types)};
+  const std::uint64_t bytes =
+      types[0] == DType::kFixed16 ? fixed_rows_bytes(k, rows, columns) : digit_rows_bytes(k, rows, columns);
+  return {columns, planner.scratch(bytes), n == std::ssize(types)};
 }
 
 bool can_norm(const OpCall& call, DType x_dtype, std::uint32_t k) {
@@ -216,12 +218,14 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
   args.x = x;
   if (norm != nullptr && plan_mixed(planner, k, matrices, shapes, args)) return;
   Place tiles = digits.tiles;
-  if (digits.columns == 0 && x_dtype == DType::kQ8A256 && !experts.ids) {
+  if (digits.columns == 0 && has_tiles(x_dtype) && !experts.ids) {
     const DigitRows wanted = plan_digits(planner, call, k, matrices);
     tiles = wanted.tiles;
     const cuda::DigitRowsArgs to_tiles{x, wanted.tiles, planner.header(), call.rows_symbol, k, wanted.columns, 0, 1, {},
                                        {}};
-    if (wanted.columns != 0) planner.launch("digit_rows", "digit_rows", k / 256, ceil_div(rows, 4), 1, 32, 0, to_tiles);
+    if (wanted.columns != 0)
+      planner.launch("digit_rows", x_dtype == DType::kQ16A256 ? "fixed_rows" : "digit_rows", k / 256, ceil_div(rows, 4),
+                     1, 32, 0, to_tiles);
   }
   if (shapes.is_by_digits()) x = plan_digits_of_items(planner, call, x, args, n_items);
   for (const DType dtype : types) {

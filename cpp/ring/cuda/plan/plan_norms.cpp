@@ -19,8 +19,12 @@ std::uint64_t norm_bytes(std::uint32_t d) {
 void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::uint32_t d, const NormedRows& to,
                const ChoiceSum* sum = nullptr) {
   const ChoiceSum& choices = sum != nullptr ? *sum : ChoiceSum{};
-  auto args = p.args<cuda::symbol::NormRows>(
-      c, {.rows = c.rows_symbol, .d = d, .digit_columns = to.digits.columns, .k = choices.k, .e = choices.e});
+  auto args = p.args<cuda::symbol::NormRows>(c, {.rows = c.rows_symbol,
+                                                 .d = d,
+                                                 .digit_columns = to.digits.columns,
+                                                 .fixed_columns = to.fixed.columns,
+                                                 .k = choices.k,
+                                                 .e = choices.e});
   args.set_buffers<cuda::binding::NormRows>({.x = x,
                                              .w = w,
                                              .floats = to.floats,
@@ -29,6 +33,7 @@ void norm_rows(Planner& p, const OpCall& c, Place x, Place w, Place added, std::
                                              .q16a256 = to.q16a256,
                                              .added = added,
                                              .digits = to.digits.tiles,
+                                             .fixed_tiles = to.fixed.tiles,
                                              .choices_y = choices.y,
                                              .ids = choices.ids,
                                              .weights = choices.weights,
@@ -69,8 +74,8 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
                          [&](const Matrix& m) { return wanted(m) == types[i]; });
     if (of_type[i].empty() || can_norm(c, types[i], d)) continue;
     is_wanted = true;
-    if (types[i] == DType::kQ8A256) rows.digits = digits_before(p, c, d, of_type[i]);
-    if (types[i] == DType::kQ8A256 && rows.digits.is_all) continue;
+    if (has_tiles(types[i])) rows.tiles_of(types[i]) = digits_before(p, c, d, of_type[i]);
+    if (has_tiles(types[i]) && rows.tiles_of(types[i]).is_all) continue;
     rows.of(types[i]) = p.scratch(std::uint64_t{c.rows()} * row_bytes(types[i], d));
   }
   if (is_wanted) norm_rows(p, c, x, c.buffers[Qkv::norm_w], {}, d, rows, sum);
@@ -79,7 +84,7 @@ void norm_linear(Planner& p, const OpCall& c, bool quantized, std::uint32_t d, c
     const bool is_inside = can_norm(c, types[i], d);
     plan_linear(p, c, is_inside ? x : rows.of(types[i]), types[i], d, of_type[i],
                 {.norm = is_inside ? &norm : nullptr,
-                 .digits = types[i] == DType::kQ8A256 ? rows.digits : DigitRows{},
+                 .digits = has_tiles(types[i]) ? rows.tiles_of(types[i]) : DigitRows{},
                  .glu = glu});
   }
 }

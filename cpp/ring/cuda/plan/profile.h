@@ -27,6 +27,9 @@ struct DeviceProfile {
     // are faster too where so many workgroups have a block of rows of W.
     std::uint32_t least_digits = 17, least_digits_of_experts = 13;
     std::uint32_t least_digits_of_many = 2, many_digit_blocks = 64, many_digit_blocks_of_q6_k = 80;
+    // FIXED16 in tiles of 128 rows of W: the rows of x from which on they are faster where there are least_tiles, and
+    // the tiles from which on they are faster than small ones for more rows than digits have.
+    std::uint32_t least_fixed = 17, least_fixed_tiles = 24;
     // Arithmetic `fast`: the rows from which on it is faster than `exact`, for float weights, experts and quantized
     // weights.
     std::uint32_t least_wgmma_of_floats = 17, least_wgmma_of_experts = 33, least_wgmma = 65;
