@@ -42,7 +42,7 @@ async function attempt(chat, message, body, signal, changed) {
 // for good, or null.
 export async function fetchAnswer(chat, model, goesOn, signal, changed) {
   const message = chat.messages.at(-1);
-  const fields = requestFields(model, chat.messages.at(-2)?.role === "tool");
+  const fields = requestFields(model, { isBehindResult: chat.messages.at(-2)?.role === "tool", goesOn });
   let isBehind = goesOn;
   for (;;) {
     const body = {

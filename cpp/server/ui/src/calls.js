@@ -5,6 +5,7 @@ import { element } from "./dom.js";
 import { codeBlock, isJson, pretty } from "./json_view.js";
 
 const NO_RESULT = "No result was given.";
+const WAITS = "waits for its result";
 const ENDED_EARLY = ["length", "stopped"];
 
 // Takes in what an event of the stream adds: the name first, then the arguments in pieces.
@@ -62,7 +63,7 @@ function stateOf(message, call, result) {
   if (result) return "answered";
   if (message.running) return "being written…";
   if (message.error || isCut(message, call)) return "not written to its end";
-  return "waits for its result";
+  return WAITS;
 }
 
 // The calls of an answer. `does.sendResults([{id, content}])` goes on with them, `does.canEdit()` says whether it may.
@@ -87,6 +88,7 @@ export function callsView(message, isLast, results, does) {
     const { name, arguments: text } = call.function;
     const result = results.find((m) => m.tool_call_id === call.id);
     const state = element("span", { className: "call-state" }, stateOf(message, call, result));
+    state.classList.toggle("waits", state.textContent === WAITS);
     const copy = copyButton(() => pretty(text), `Copy the arguments of ${name}`);
     const head = element("div", { className: "code-head" }, element("strong", {}, name), state, copy);
     const made = element("div", { className: "code call", role: "group", ariaLabel: `Call of ${name}` }, head);
@@ -94,24 +96,29 @@ export function callsView(message, isLast, results, does) {
     return made;
   };
 
+  const calls = () => callsOf(message);
+  const isWhole = () => !message.running && !message.error && !calls().some((call) => isCut(message, call));
+  const word = () => (calls().length === 1 ? "result" : "results");
+  const button = (text, onclick) => element("button", { type: "button", onclick }, text);
+
   const update = () => {
-    const calls = callsOf(message);
-    const isWhole = !message.running && !message.error && !calls.some((call) => isCut(message, call));
-    const isOpen = isEditing || (isLast && isWhole);
-    const word = calls.length === 1 ? "result" : "results";
-    const buttons = [];
-    if (isOpen) buttons.push(element("button", { className: "primary" }, `Send ${word}`));
-    const setEditing = (now) => {
-      isEditing = now;
-      delete message.drafts;
-      update();
-      view.querySelector(now ? "textarea" : ".actions button")?.focus();
-    };
-    const button = (text, onclick) => element("button", { type: "button", onclick }, text);
+    const isOpen = isEditing || (isLast && isWhole());
+    const buttons = isOpen ? [element("button", { className: "primary" }, `Send ${word()}`)] : [];
     if (isEditing) buttons.push(button("Cancel", () => setEditing(false)));
-    if (!isOpen && isWhole && results.length > 0) buttons.push(button(`Edit ${word}`, () => does.canEdit() && setEditing(true)));
-    view.hidden = calls.length === 0;
-    view.replaceChildren(...calls.map((call) => card(call, isOpen)), element("div", { className: "actions" }, ...buttons));
+    view.hidden = calls().length === 0;
+    view.replaceChildren(...calls().map((call) => card(call, isOpen)), element("div", { className: "actions" }, ...buttons));
+  };
+  const setEditing = (now) => {
+    isEditing = now;
+    delete message.drafts;
+    update();
+    (now ? view.querySelector("textarea") : edit)?.focus();
+  };
+  const edit = button("", () => does.canEdit() && setEditing(true));
+  // What stands beside the answer's other buttons.
+  const buttons = () => {
+    edit.textContent = `Edit ${word()}`;
+    return results.length > 0 && isWhole() ? [edit] : [];
   };
 
   view.addEventListener("submit", (event) => {
@@ -125,8 +132,7 @@ export function callsView(message, isLast, results, does) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) view.requestSubmit();
     if (event.key !== "Escape" || !isEditing) return;
     event.stopPropagation();
-    isEditing = false;
-    update();
+    setEditing(false);
   });
-  return { view, update };
+  return { view, update, buttons };
 }

@@ -94,10 +94,9 @@ function update(chat) {
 }
 
 async function answer(chat, goesOn = false) {
-  if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {} });
+  if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {}, format: formatName() || undefined });
   const message = chat.messages.at(-1);
   message.running = true;
-  message.format = formatName();
   const model = bindModel(chat);
   const { signal } = (running = { chat, abort: new AbortController() }).abort;
   clearRefusals();

@@ -1,5 +1,6 @@
 // What an answer must look like: text, JSON, or what a schema, an expression or a grammar says.
 import { $ } from "./dom.js";
+import { placeOf } from "./json_place.js";
 
 function schemaOf(text) {
   const value = JSON.parse(text);
@@ -50,6 +51,14 @@ export function showFormat(refusal = "") {
   $("format-problem").textContent = problem;
   $("format-problem").hidden = !problem;
   if (kind()) $(kind().field).ariaInvalid = String(Boolean(problem));
+}
+
+// Selects what the refusal that is shown is about: it names a JSON pointer.
+export function pointAtRefused() {
+  const [, pointer] = /\[schema\] (\/\S*):/.exec($("format-problem").textContent) ?? [];
+  const field = $(formatField());
+  const place = pointer && $("format").value === "json_schema" && placeOf(field.value, pointer);
+  if (place) field.setSelectionRange(...place);
 }
 
 export function startFormat() {

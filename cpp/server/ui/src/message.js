@@ -16,7 +16,7 @@ function statsText({ stats, model }) {
   if (stats?.tokens_per_s) parts.push(`${stats.tokens_per_s.toFixed(1)} tokens/s`);
   if (stats?.ttft_ms != null) parts.push(`first after ${Math.round(stats.ttft_ms)} ms`);
   if (stats?.finish && stats.finish !== "stop") parts.push(FINISH[stats.finish] ?? stats.finish);
-  if (model) parts.push(model);
+  if (model && stats?.tokens) parts.push(model);
   return parts.filter(Boolean).join(" · ");
 }
 
@@ -117,6 +117,7 @@ export function messageView(message, isLast, results, does) {
     const buttons = [];
     if (message.content || callsOf(message).length > 0)
       buttons.push(copyButton(() => answerAsMarkdown(message, results), "Copy answer"));
+    buttons.push(...calls.buttons());
     if (isLast && !wrong) buttons.push(button("Regenerate", does.regenerate));
     // What is bound to a format would begin anew, and a call cannot be gone on with.
     const canGoOn = message.content && !message.format && callsOf(message).length === 0;

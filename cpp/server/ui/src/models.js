@@ -44,6 +44,8 @@ export function showModel(chat) {
 
 function showNote(name) {
   const gone = isGone(name);
+  const box = $("messages");
+  const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 60;
   $("model-note").hidden = !gone;
   $("model-note").replaceChildren();
   if (!gone) return;
@@ -53,9 +55,10 @@ function showNote(name) {
     $("text").focus();
   };
   $("model-note").append(
-    element("span", {}, `The model of this chat, ${name}, is not served any more. `),
+    element("span", {}, `The model of this chat, ${name}, is not served any more.`),
     element("button", { type: "button", onclick: use }, `Go on with ${other}`),
   );
+  if (isAtEnd) box.scrollTop = box.scrollHeight;
 }
 
 function choose(name) {
@@ -78,7 +81,7 @@ export function bindModel(chat) {
 // Says whether a model is still being loaded until it is there. How far loading is the API does not say.
 export async function watchLoading(id, isWaiting, tell) {
   const known = models.find((model) => model.id === id)?.state;
-  if (known !== "loaded") tell(true);
+  if (known && known !== "loaded") tell(true);
   const path = `v1/models/${id.split("/").map(encodeURIComponent).join("/")}`;
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

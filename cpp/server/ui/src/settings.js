@@ -1,6 +1,6 @@
 // The panel of settings, and the fields of a request that it stands for.
 import { $ } from "./dom.js";
-import { formatField, formatFields, formatProblem, showFormat, startFormat } from "./format.js";
+import { formatField, formatFields, formatProblem, pointAtRefused, showFormat, startFormat } from "./format.js";
 import { setPanel } from "./panels.js";
 import { loadSettings, saveSettings } from "./store.js";
 import { showTools, startTools, toolFields, toolsProblem } from "./tools.js";
@@ -14,8 +14,8 @@ const DEFAULT_LENGTH = 1024;
 const DEFAULTS = { temperature: 0.7, min_p: 0.05, repetition_penalty: 1.05 };
 // What may be wrong in the panel, or be refused by the server: where it stands and how it is shown there.
 const CHECKED = {
-  tools: { field: () => "tools", problem: toolsProblem, show: showTools },
-  format: { field: formatField, problem: formatProblem, show: showFormat },
+  tools: { field: () => "tools", problem: toolsProblem, show: showTools, point() {} },
+  format: { field: formatField, problem: formatProblem, show: showFormat, point: pointAtRefused },
 };
 
 export function startSettings() {
@@ -38,6 +38,7 @@ export function startSettings() {
 export function showSetting(part) {
   setPanel("settings", true);
   $(CHECKED[part].field()).focus();
+  CHECKED[part].point();
 }
 
 // Whether the settings can be sent; else the panel shows what cannot.
@@ -51,7 +52,7 @@ export function areSettingsGood() {
 
 // What the server said of a part, shown where the part stands; "" takes it away.
 export function showRefusal(part, text) {
-  CHECKED[part]?.show(text.replace(/^400: (\[request\] )?/, ""));
+  CHECKED[part]?.show(text.replace(/^400: (\[request\] )?((response_format|structured_outputs)\S*: )?/, ""));
 }
 
 export function clearRefusals() {
@@ -60,8 +61,9 @@ export function clearRefusals() {
 
 export const usesDefaultLength = () => $("max_tokens").value === "";
 
-export function requestFields(model, isBehindResult) {
-  const fields = { ...DEFAULTS, ...toolFields(isBehindResult), ...formatFields() };
+// isBehindResult: of a tool. goesOn: behind what an answer has, which a format would begin anew.
+export function requestFields(model, { isBehindResult, goesOn }) {
+  const fields = { ...DEFAULTS, ...toolFields(isBehindResult), ...(goesOn ? {} : formatFields()) };
   for (const name of NUMBERS) if ($(name).value !== "") fields[name] = Number($(name).value);
   if (usesDefaultLength()) fields.max_tokens = Math.min(DEFAULT_LENGTH, Math.ceil((model?.max_context ?? Infinity) / 2));
   if ($("thinking").value) fields.chat_template_kwargs = { enable_thinking: $("thinking").value === "on" };

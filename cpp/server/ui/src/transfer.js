@@ -4,6 +4,7 @@ import { element } from "./dom.js";
 import { newChat } from "./store.js";
 
 const FORMAT = "zinc_rt.chats";
+const MOST_NAME = 256; // characters of a model's name
 
 function download(name, type, text) {
   const url = URL.createObjectURL(new Blob([text], { type }));
@@ -49,12 +50,12 @@ export function chatsOfJson(text) {
     if (!isGood) throw new Error(`chat ${i + 1} has no list of messages with role and content`);
     const kept = messages.map(messageOf);
     kept.forEach((message, k) => checkCalls(message, kept.slice(0, k), `chat ${i + 1}, message ${k + 1}`));
-    const model = typeof chat.model === "string" ? chat.model.slice(0, 256) : undefined;
+    const model = typeof chat.model === "string" ? chat.model.slice(0, MOST_NAME) : undefined;
     return { ...newChat(), title: String(chat.title ?? "Imported chat").slice(0, 200), model, messages: kept };
   });
 }
 
-function messageOf({ role, content, reasoning, stats, dropped, tool_calls, tool_call_id }) {
+function messageOf({ role, content, reasoning, stats, model, dropped, tool_calls, tool_call_id }) {
   return {
     role,
     content,
@@ -62,6 +63,7 @@ function messageOf({ role, content, reasoning, stats, dropped, tool_calls, tool_
     ...(typeof reasoning === "string" && { reasoning }),
     ...(dropped === true && { dropped }),
     ...(role === "assistant" && { stats: numbersOf(stats) }),
+    ...(role === "assistant" && typeof model === "string" && { model: model.slice(0, MOST_NAME) }),
     ...(role === "assistant" && tool_calls !== undefined && { tool_calls }),
   };
 }
