@@ -97,7 +97,7 @@ export function callsView(message, isLast, results, does) {
   };
 
   const calls = () => callsOf(message);
-  const isWhole = () => !message.running && !message.error && !calls().some((call) => isCut(message, call));
+  const isWhole = () => !message.running && !message.error && calls().length > 0 && !calls().some((call) => isCut(message, call));
   const word = () => (calls().length === 1 ? "result" : "results");
   const button = (text, onclick) => element("button", { type: "button", onclick }, text);
 

@@ -100,8 +100,6 @@ async function answer(chat, goesOn = false) {
   const model = bindModel(chat);
   const { signal } = (running = { chat, abort: new AbortController() }).abort;
   clearRefusals();
-  if (chat === openChat()) showMessages();
-  showRunning();
   let hadToLoad = false;
   const isWaiting = () => message.running && !message.content && !message.reasoning && callsOf(message).length === 0;
   watchLoading(model, isWaiting, (isLoading) => {
@@ -109,6 +107,8 @@ async function answer(chat, goesOn = false) {
     message.waitsFor = isLoading ? `Loading ${model}…` : undefined;
     update(chat);
   });
+  if (chat === openChat()) showMessages();
+  showRunning();
   const cause = await fetchAnswer(chat, currentModel(), goesOn, signal, () => update(chat));
   delete message.running;
   delete message.waitsFor;
