@@ -208,6 +208,20 @@ def test_who_writes_on_leaves_the_call_without_a_result(page):
     assert texts(page, ".call-state") == ["waits for its result"] * 2
 
 
+def test_results_that_were_not_taken_go_back_into_their_fields(page):
+    keep_chat(page, *ASKED)
+    page.evaluate(
+        "window.real = fetch; window.fetch = (url, options) => !options?.body ? window.real(url, options) :"
+        " Promise.resolve(new Response('{}', {status: 401})); 0"
+    )
+    page.evaluate("document.querySelector('.result textarea').focus()")
+    page.type("sunny")
+    click_button(page, "Send result")
+    page.wait("!document.getElementById('key-panel').hidden")
+    page.wait("document.querySelector('.result textarea')?.value === 'sunny'")
+    assert len(texts(page, ".assistant")) == 1 and texts(page, ".call-state") == ["waits for its result"]
+
+
 def test_arguments_are_shown_as_they_come(page):
     fill(page, "tools", json.dumps(TOOLS))
     page.evaluate(

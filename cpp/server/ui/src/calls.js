@@ -134,5 +134,11 @@ export function callsView(message, isLast, results, does) {
     event.stopPropagation();
     setEditing(false);
   });
-  return { view, update, buttons };
+  // To the first result that is wanted, with what is called in sight.
+  const goTo = () => {
+    const field = view.querySelector("textarea");
+    field?.focus({ preventScroll: true });
+    if (field) view.scrollIntoView({ block: "start" });
+  };
+  return { view, update, buttons, goTo };
 }

@@ -128,7 +128,7 @@ export function messageView(message, isLast, results, does) {
   show();
   return {
     view,
-    toResults: () => calls.view.querySelector("textarea")?.focus(),
+    toResults: calls.goTo,
     update(shown) {
       if (!message.running) {
         clearTimeout(timer);

@@ -1,5 +1,6 @@
 // The tools of the settings: a list of functions that the model may call.
 import { $ } from "./dom.js";
+import { formatName } from "./format.js";
 import { currentModel } from "./models.js";
 
 const MOST_NAMES = 6; // that are shown
@@ -34,7 +35,9 @@ export function readTools(text) {
 function summary(tools) {
   const names = tools.slice(0, MOST_NAMES).map((tool) => tool.function.name);
   if (tools.length > MOST_NAMES) names.push("…");
-  return tools.length === 0 ? "" : `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${names.join(", ")}`;
+  if (tools.length === 0) return "";
+  const without = formatName() ? ". An answer with a format other than text makes no calls." : "";
+  return `${tools.length} ${tools.length === 1 ? "tool" : "tools"}: ${names.join(", ")}${without}`;
 }
 
 const put = (id, text) => {
@@ -64,6 +67,7 @@ export function toolFields(isBehindResult) {
 
 export function startTools() {
   $("tools").addEventListener("input", () => showTools());
+  $("format").addEventListener("change", () => showTools());
   $("model").addEventListener("shown", () => showTools());
   showTools();
 }
