@@ -272,10 +272,15 @@ def test_tools_are_checked_as_they_are_typed(page):
     page.press_enter()
     page.wait(f"window.bodies.length === 1 && ({IS_IDLE})")
     assert page.evaluate("window.bodies[0].tool_choice") == "required"
+    assert "parallel_tool_calls" not in page.evaluate("window.bodies[0]")
+    click(page, "#new-chat")
+    fill(page, "tool_choice", "one")
+    ask(page, "look")
+    assert page.evaluate("window.bodies[1].parallel_tool_calls") is False and len(texts(page, ".call")) == 1
     click(page, "#new-chat")
     fill(page, "tool_choice", "none")
     ask(page, "plain")
-    assert "tools" not in page.evaluate("Object.keys(window.bodies[1])")
+    assert "tools" not in page.evaluate("Object.keys(window.bodies[2])")
 
 
 def test_a_model_that_reads_no_tools_says_so(page):

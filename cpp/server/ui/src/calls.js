@@ -81,7 +81,8 @@ export function callsView(message, isLast, results, does) {
     }
     if (!result) return [];
     const label = `Result of ${call.function.name}`;
-    return [element("div", { className: "result" }, element("span", {}, "Result"), codeBlock(result.content, isJson(result.content), label))];
+    const block = codeBlock(result.content, isJson(result.content), label);
+    return [element("div", { className: "result" }, element("span", {}, "Result"), block)];
   };
 
   const card = (call, isOpen) => {

@@ -57,7 +57,8 @@ export function jsonView() {
   let text = "";
   const block = element("div", {});
   const toggle = element("button", { type: "button", className: "copy", ariaPressed: "false" }, "Raw");
-  const head = element("div", { className: "code-head" }, element("span", {}, "JSON"), element("span", {}, toggle, copyButton(() => text, "Copy JSON")));
+  const buttons = element("span", {}, toggle, copyButton(() => text, "Copy JSON"));
+  const head = element("div", { className: "code-head" }, element("span", {}, "JSON"), buttons);
   const view = element("div", { className: "code json" }, head, block);
   const show = (now) => {
     text = now;

@@ -4,6 +4,13 @@ import { formatName } from "./format.js";
 import { currentModel } from "./models.js";
 
 const MOST_NAMES = 6; // that are shown
+// What the choices of calls send beside the tools; without an entry no tools are sent.
+const CALLS = {
+  "": {},
+  one: { parallel_tool_calls: false },
+  required: { tool_choice: "required" },
+  required_one: { tool_choice: "required", parallel_tool_calls: false },
+};
 
 // What is wrong with one of the list, or "".
 function complaint(tool) {
@@ -60,9 +67,11 @@ export const toolsProblem = () => readTools($("tools").value).problem;
 // Behind a result the model may always answer: a call that is demanded would never end.
 export function toolFields(isBehindResult) {
   const { tools } = readTools($("tools").value);
-  const choice = $("tool_choice").value;
-  if (!tools?.length || choice === "none") return {};
-  return choice && !isBehindResult ? { tools, tool_choice: choice } : { tools };
+  const calls = CALLS[$("tool_choice").value];
+  if (!tools?.length || !calls) return {};
+  const fields = { tools, ...calls };
+  if (isBehindResult) delete fields.tool_choice;
+  return fields;
 }
 
 export function startTools() {

@@ -24,10 +24,10 @@ function chatAsJson({ title, changed, model, messages }) {
 }
 
 export function chatAsMarkdown(chat) {
-  const part = (message) => {
-    const { role, content } = message;
-    return `## ${role === "user" ? "You" : "Answer"}\n\n${role === "user" ? content : answerAsMarkdown(message, resultsOf(chat, message))}\n`;
-  };
+  const part = (message) =>
+    message.role === "user"
+      ? `## You\n\n${message.content}\n`
+      : `## Answer\n\n${answerAsMarkdown(message, resultsOf(chat, message))}\n`;
   const shown = chat.messages.filter((m) => m.role !== "tool" && (m.content || callsOf(m).length > 0));
   return `# ${chat.title}\n\n${shown.map(part).join("\n")}`;
 }
@@ -64,15 +64,18 @@ function messageOf({ role, content, reasoning, stats, model, dropped, tool_calls
     ...(dropped === true && { dropped }),
     ...(role === "assistant" && { stats: numbersOf(stats) }),
     ...(role === "assistant" && typeof model === "string" && { model: model.slice(0, MOST_NAME) }),
-    ...(role === "assistant" && tool_calls !== undefined && { tool_calls }),
+    ...(role === "assistant" && tool_calls != null && { tool_calls }),
   };
 }
+
+const callOf = ({ id, function: { name, arguments: text } }) => ({ id, type: "function", function: { name, arguments: text } });
 
 // Calls are whole, and a result stands behind the call that it answers.
 function checkCalls(message, before, at) {
   const isCall = (c) => [c?.id, c?.function?.name, c?.function?.arguments].every((text) => typeof text === "string");
   if (message.tool_calls && !(Array.isArray(message.tool_calls) && message.tool_calls.every(isCall)))
     throw new Error(`${at} has calls without id, name or arguments`);
+  if (message.tool_calls) message.tool_calls = message.tool_calls.map(callOf);
   const asker = before.findLast((m) => m.role !== "tool");
   if (message.role === "tool" && !callsOf(asker ?? {}).some((call) => call.id === message.tool_call_id))
     throw new Error(`${at} is the result of no call`);
