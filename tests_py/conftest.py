@@ -1,5 +1,7 @@
 import os
 import pathlib
+import shutil
+import subprocess
 
 import pytest
 
@@ -26,6 +28,20 @@ def demo_model():
     if not path.is_file():
         pytest.skip(f"no demo model ({path.name}); scripts/demo.sh fetches it")
     return path
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory):
+    """axe-core's source, of the page's own packages."""
+    folder = ui = ROOT / "cpp" / "server" / "ui"
+    if not (folder / "node_modules").is_dir():
+        if not shutil.which("npm"):
+            pytest.skip("no npm")
+        folder = tmp_path_factory.mktemp("ui")
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(ui / name, folder / name)
+        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,30 @@
 """The chat page in a browser: talking, mending what went wrong, files, widths and colours."""
 
 import json
-import pathlib
 import shutil
-import subprocess
 import time
 
 import pytest
 
 import browser
+from chat_page import (
+    IS_DONE,
+    IS_IDLE,
+    KEY,
+    click,
+    click_button,
+    give_key,
+    is_within_width,
+    keep_chat,
+    send,
+    set_value,
+    texts,
+    unlock,
+    violations,
+)
 from server_process import serving
 
-UI = pathlib.Path(__file__).resolve().parent.parent / "cpp" / "server" / "ui"
-KEY = "the-key"
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
-IS_IDLE = "document.getElementById('stop').hidden"
-IS_DONE = f"{IS_IDLE} && document.querySelector('.assistant:last-child .stats')?.textContent"
 ANSWER = r"""Text with $x^2$ and \(\sqrt{y}\), for $5 or $6.
 
 $$\overbrace{\frac{a}{b}}^{n} = \sum_i \left(\begin{matrix} 1 \\ 2 \\ 3 \\ 4 \end{matrix}\right)$$
@@ -53,64 +62,6 @@ def page(server, tmp_path):
         page.look()
         page.open(server.url + "/")
         yield page
-
-
-@pytest.fixture(scope="session")
-def axe(tmp_path_factory):
-    """axe-core's source, of the page's own packages."""
-    folder = UI
-    if not (folder / "node_modules").is_dir():
-        if not shutil.which("npm"):
-            pytest.skip("no npm")
-        folder = tmp_path_factory.mktemp("ui")
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(UI / name, folder / name)
-        subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, capture_output=True)
-    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
-
-
-def click(page, selector):
-    page.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
-
-
-def click_button(page, text):
-    buttons = "[...document.querySelectorAll('button')]"
-    page.evaluate(f"{buttons}.findLast(b => b.textContent === {json.dumps(text)}).click()")
-
-
-def give_key(page, key=KEY):
-    page.wait("!document.getElementById('key-panel').hidden")
-    page.evaluate("document.getElementById('key').focus()")
-    page.type(key)
-    page.press_enter()
-
-
-def unlock(page):
-    give_key(page)
-    page.wait("document.getElementById('model').value")
-    page.problems.clear()  # the 401 before it is one
-
-
-def set_value(page, name, value):
-    page.evaluate(f"document.getElementById('{name}').value = '{value}'")
-
-
-def send(page, text):
-    page.evaluate("document.getElementById('text').focus()")
-    page.type(text)
-    page.press_enter()
-
-
-def texts(page, selector):
-    return page.evaluate(f"[...document.querySelectorAll({json.dumps(selector)})].map(e => e.textContent)")
-
-
-def keep_chat(page, *messages, title="kept"):
-    """A chat in the browser's store, shown."""
-    chat = {"id": "kept", "title": title, "changed": int(time.time() * 1000) + 1000, "messages": messages}
-    page.evaluate(f"localStorage.setItem('zinc_rt.chat.kept', {json.dumps(json.dumps(chat))})")
-    page.call("Page.reload")
-    page.wait("document.querySelector('#chat-list .title')?.textContent && document.getElementById('model').value")
 
 
 def test_chat(server, page):
@@ -380,11 +331,8 @@ def test_widths_and_accessibility(page, axe, size, scheme):
             continue
         open_state(page)
         time.sleep(0.1)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        page.evaluate(axe + ";0")
-        violations = "r.violations.map(v => [v.id, v.nodes.map(n => n.html)])"
-        found = page.evaluate(f"axe.run().then(r => JSON.stringify({violations}))")
-        assert json.loads(found) == [], name
+        assert is_within_width(page), name
+        assert violations(page, axe) == [], name
         if name == "usage":
             break
         page.press("Escape")

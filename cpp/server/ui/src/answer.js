@@ -1,11 +1,19 @@
 // One answer: the request for it, its events, and what is done when it fails.
 import { streamEvents, waitForServer } from "./api.js";
+import { addCallPieces, callsOf } from "./calls.js";
 import { requestFields, systemMessages, usesDefaultLength } from "./settings.js";
 
 // What the model is sent of a chat.
 export function history(chat, goesOn) {
   const messages = goesOn ? chat.messages : chat.messages.slice(0, -1);
-  return messages.filter((m) => m.content && !m.dropped).map(({ role, content }) => ({ role, content }));
+  return messages.filter((m) => (m.content || m.role === "tool" || callsOf(m).length > 0) && !m.dropped).map(sent);
+}
+
+// Of reasoning only that before calls is sent: the model goes on from there.
+function sent({ role, content, reasoning, tool_calls, tool_call_id }) {
+  if (role === "tool") return { role, tool_call_id, content };
+  if (!tool_calls) return { role, content };
+  return { role, content, tool_calls, ...(reasoning && { reasoning_content: reasoning }) };
 }
 
 async function attempt(chat, message, body, signal, changed) {
@@ -13,9 +21,12 @@ async function attempt(chat, message, body, signal, changed) {
   const start = performance.now();
   for await (const event of streamEvents("v1/chat/completions", body, signal)) {
     const choice = event.choices?.[0];
-    const { content = "", reasoning_content: reasoning = "" } = choice?.delta ?? {};
-    if ((content || reasoning) && stats.ttft_ms == null) stats.ttft_ms = performance.now() - start;
+    const delta = choice?.delta ?? {};
+    const { reasoning_content: reasoning = "", tool_calls: calls = [] } = delta;
+    const content = delta.content ?? "";
+    if ((content || reasoning || calls.length > 0) && stats.ttft_ms == null) stats.ttft_ms = performance.now() - start;
     message.content += content;
+    addCallPieces(message, calls);
     if (reasoning) message.reasoning = (message.reasoning ?? "") + reasoning;
     if (choice?.finish_reason) stats.finish = choice.finish_reason;
     if (event.usage) {
@@ -31,11 +42,11 @@ async function attempt(chat, message, body, signal, changed) {
 // for good, or null.
 export async function fetchAnswer(chat, model, goesOn, signal, changed) {
   const message = chat.messages.at(-1);
-  const fields = requestFields(model);
+  const fields = requestFields(model, { isBehindResult: chat.messages.at(-2)?.role === "tool", goesOn });
   let isBehind = goesOn;
   for (;;) {
     const body = {
-      model: model?.id ?? "",
+      model: chat.model,
       messages: [...systemMessages(), ...history(chat, isBehind)],
       stream: true,
       stream_options: { include_usage: true },
@@ -66,11 +77,17 @@ export async function fetchAnswer(chat, model, goesOn, signal, changed) {
         return stopped(message);
       }
       delete message.error;
-      isBehind = Boolean(message.content);
-      if (!isBehind) delete message.reasoning;
+      isBehind = Boolean(message.content) && !message.format && callsOf(message).length === 0;
+      if (!isBehind) clear(message);
       changed();
     }
   }
+}
+
+function clear(message) {
+  message.content = "";
+  delete message.reasoning;
+  delete message.tool_calls;
 }
 
 function stopped(message) {

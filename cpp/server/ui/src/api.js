@@ -2,7 +2,8 @@
 const KEY = "zinc_rt.key";
 
 export class ServerError extends Error {
-  // cause: gone (no answer, or a broken one), key, context (the prompt is too long), busy, other.
+  // cause: gone (no answer, or a broken one), key, context (the prompt is too long), busy, model (it is not served, or
+  // cannot be), format, tools (a field about one of them is refused), other.
   constructor(status, message, cause = "other") {
     super(message);
     this.status = status;
@@ -19,12 +20,17 @@ export function setKey(key) {
   sessionStorage.setItem(KEY, key);
 }
 
-function causeOf(status, code) {
-  if (status === 401) return "key";
+const BY_STATUS = { 401: "key", 429: "busy", 503: "busy", 502: "gone", 504: "gone" }; // 502, 504: of a proxy
+const BY_PARAM = [
+  [/^model$/, "model"],
+  [/^(response_format|structured_outputs)\b/, "format"],
+  [/^(tools|tool_choice)\b/, "tools"],
+];
+
+function causeOf(status, error) {
+  const { code, param } = error ?? {};
   if (code === "context_length_exceeded") return "context";
-  if (status === 429 || status === 503) return "busy";
-  if (status === 502 || status === 504) return "gone"; // a proxy that does not reach the server
-  return "other";
+  return BY_STATUS[status] ?? BY_PARAM.find(([pattern]) => pattern.test(param ?? ""))?.[1] ?? "other";
 }
 
 const gone = (message) => new ServerError(0, message, "gone");
@@ -39,14 +45,15 @@ async function request(path, options = {}) {
   if (response.ok) return response;
   const text = await response.text();
   let message = text;
-  let code = null;
+  let refusal = {};
   try {
-    ({ message, code } = JSON.parse(text).error);
+    refusal = JSON.parse(text).error;
+    message = refusal.message;
   } catch {
     // not of this server, as a proxy's page: shown as it is
   }
   if (response.status === 401) onWantsKey(Boolean(key));
-  throw new ServerError(response.status, `${response.status}: ${message || response.statusText}`, causeOf(response.status, code));
+  throw new ServerError(response.status, `${response.status}: ${message || response.statusText}`, causeOf(response.status, refusal));
 }
 
 export async function getJson(path) {
@@ -96,7 +103,7 @@ export async function* streamEvents(path, body, signal) {
       if (data === "[DONE]") return;
       if (!data) continue;
       const parsed = JSON.parse(data);
-      if (parsed.error) throw new ServerError(0, parsed.error.message, causeOf(0, parsed.error.code));
+      if (parsed.error) throw new ServerError(0, parsed.error.message, causeOf(0, parsed.error));
       yield parsed;
     }
   }

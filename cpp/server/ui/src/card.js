@@ -1,21 +1,7 @@
-// The models that are served, and the card of the chosen one.
-import { getJson } from "./api.js";
+// The card of the chosen model.
 import { $, element } from "./dom.js";
+import { currentModel, loadModels } from "./models.js";
 import { openDialog } from "./panels.js";
-
-let models = [];
-
-export const currentModel = () => models.find(({ id }) => id === $("model").value) ?? null;
-
-export async function loadModels() {
-  const { data } = await getJson("v1/models");
-  const chosen = $("model").value;
-  models = data;
-  $("model").replaceChildren(...data.map(({ id }) => new Option(id)));
-  if (data.some(({ id }) => id === chosen)) $("model").value = chosen;
-  $("model").title = $("model").value;
-  $("model").dispatchEvent(new Event("change"));
-}
 
 function bytes(n) {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -42,6 +28,10 @@ const GROUPS = [
     ["Device", (m) => m.device],
     ["Arithmetic", (m) => m.arithmetic],
     ["Activations", (m) => m.activations],
+  ]],
+  ["What it can do", [
+    ["Tool calls", (m) => m.tool_format ?? "none: it reads no tools"],
+    ["Reasoning", (m) => m.reasoning_format || "none"],
   ]],
   ["Context and memory", [
     ["Context here", (m) => `${count(m.max_context)} tokens`],
@@ -78,8 +68,5 @@ async function showCard() {
 
 export function startCard() {
   $("show-card").addEventListener("click", showCard);
-  $("model").addEventListener("change", () => {
-    $("model").title = $("model").value;
-    $("show-card").disabled = !currentModel();
-  });
+  $("model").addEventListener("shown", () => ($("show-card").disabled = !currentModel()));
 }

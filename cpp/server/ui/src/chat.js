@@ -1,34 +1,46 @@
 // The chat page: the open chat's messages, the composer, and at most one answer under way.
 import { fetchAnswer } from "./answer.js";
-import { currentModel, loadModels } from "./card.js";
+import { callsOf, closeCalls, resultsOf } from "./calls.js";
 import { isKept, moveToTop, openChat, save, startChats, startNew } from "./chats.js";
 import { $, element } from "./dom.js";
+import { formatName } from "./format.js";
 import { messageView } from "./message.js";
 import { showMeter } from "./meter.js";
+import { bindModel, currentModel, hasOthers, loadModels, pickModel, showModel, watchLoading } from "./models.js";
 import { closeOverlays, closeSettings, openDialog } from "./panels.js";
-import { startSettings } from "./settings.js";
+import { areSettingsGood, clearRefusals, showRefusal, showSetting, startSettings } from "./settings.js";
 
 let running = null; // {chat, abort}
 let views = new Map(); // of the open chat's messages
+
+const mayAsk = () => !running && areSettingsGood();
 
 // What the buttons of a message do.
 function deeds(message) {
   const chat = openChat();
   return {
-    canEdit: () => !running,
+    canEdit: mayAsk,
     resend: (content) => {
       chat.messages.length = chat.messages.indexOf(message);
       submit(chat, content);
     },
+    sendResults: (results) => {
+      chat.messages.length = chat.messages.indexOf(message) + 1;
+      chat.messages.push(...results.map(({ id, content }) => ({ role: "tool", tool_call_id: id, content })));
+      goOn(chat);
+    },
     regenerate: () => {
-      if (running) return;
+      if (!mayAsk()) return;
       chat.messages.pop();
       answer(chat);
     },
-    goOn: () => !running && answer(chat, true),
+    goOn: () => mayAsk() && answer(chat, true),
+    canPick: () => hasOthers(chat.model),
+    pickModel,
+    showSetting,
     canDrop: () => turnsOf(chat).length > 1,
     drop: () => {
-      if (running) return;
+      if (!mayAsk()) return;
       dropOldest(chat);
       chat.messages.pop();
       answer(chat);
@@ -59,8 +71,9 @@ function showMessages() {
   const chat = openChat();
   views = new Map();
   const last = chat.messages.at(-1);
-  const made = chat.messages.map((message) => {
-    const view = messageView(message, message === last, deeds(message));
+  // Results are shown with the calls that they answer.
+  const made = chat.messages.filter((m) => m.role !== "tool").map((message) => {
+    const view = messageView(message, message === last, resultsOf(chat, message), deeds(message));
     views.set(message, view);
     return view.view;
   });
@@ -81,35 +94,53 @@ function update(chat) {
 }
 
 async function answer(chat, goesOn = false) {
-  if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {} });
+  if (!goesOn) chat.messages.push({ role: "assistant", content: "", stats: {}, format: formatName() || undefined });
   const message = chat.messages.at(-1);
   message.running = true;
-  const isLoaded = currentModel()?.state !== "not_loaded";
-  message.waitsFor = isLoaded ? undefined : "Loading the model…";
-  running = { chat, abort: new AbortController() };
+  const model = bindModel(chat);
+  const { signal } = (running = { chat, abort: new AbortController() }).abort;
+  clearRefusals();
+  let hadToLoad = false;
+  const isWaiting = () => message.running && !message.content && !message.reasoning && callsOf(message).length === 0;
+  watchLoading(model, isWaiting, (isLoading) => {
+    hadToLoad ||= isLoading;
+    message.waitsFor = isLoading ? `Loading ${model}…` : undefined;
+    update(chat);
+  });
   if (chat === openChat()) showMessages();
   showRunning();
-  const cause = await fetchAnswer(chat, currentModel(), goesOn, running.abort.signal, () => update(chat));
+  const cause = await fetchAnswer(chat, currentModel(), goesOn, signal, () => update(chat));
   delete message.running;
   delete message.waitsFor;
-  if (!isLoaded) await loadModels().catch(() => {}); // now the model's context and tier are known
+  message.model = hasOthers(model) ? model : undefined;
   running = null;
+  if (hadToLoad || cause === "model") await loadModels().catch(() => {}); // now its context and tier are known
   showRunning();
   if (cause === "key" && !message.content) giveBack(chat);
   if (isKept(chat)) save(chat);
+  showRefusal(cause, message.error?.text ?? "");
   if (chat !== openChat()) return;
   if (cause === "key") return showMessages();
   update(chat);
   showMeter(chat);
+  // The next thing to write is a result, unless the user writes a message already.
+  if (callsOf(message).length > 0 && document.activeElement === $("text") && !$("text").value) views.get(message).toResults();
 }
 
-// A message that the server did not take for want of a key goes back where it was written.
+// What the server did not take for want of a key goes back where it was written.
 function giveBack(chat) {
   chat.messages.pop();
+  if (chat.messages.at(-1).role === "tool") return giveBackResults(chat);
   const { content } = chat.messages.pop();
   if (chat !== openChat() || $("text").value) return;
   $("text").value = content;
   fitText();
+}
+
+function giveBackResults(chat) {
+  const message = chat.messages.findLast((m) => m.role !== "tool");
+  const results = chat.messages.splice(chat.messages.indexOf(message) + 1);
+  message.drafts = Object.fromEntries(results.map((m) => [m.tool_call_id, m.content]));
 }
 
 function showRunning() {
@@ -121,7 +152,14 @@ function showRunning() {
 
 function submit(chat, content) {
   if (chat.messages.length === 0) chat.title = content.split("\n")[0].slice(0, 80);
+  closeCalls(chat);
   chat.messages.push({ role: "user", content });
+  goOn(chat);
+}
+
+// Answers what was put behind the chat's messages.
+function goOn(chat) {
+  bindModel(chat);
   save(chat);
   moveToTop(chat);
   answer(chat);
@@ -130,7 +168,7 @@ function submit(chat, content) {
 
 function send() {
   const content = $("text").value.trim();
-  if (!content || running) return;
+  if (!content || !mayAsk()) return;
   $("text").value = "";
   fitText();
   submit(openChat(), content);
@@ -179,10 +217,11 @@ export function startChat() {
     send();
   });
   $("stop").addEventListener("click", () => running?.abort.abort());
-  $("model").addEventListener("change", () => showMeter(openChat()));
+  $("model").addEventListener("shown", () => openChat() && showMeter(openChat()));
   document.addEventListener("keydown", onKey);
   startChats({
     onOpen: () => {
+      showModel(openChat());
       showMessages();
       $("text").focus();
     },

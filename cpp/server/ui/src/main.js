@@ -1,7 +1,8 @@
 import { setKey, waitForServer, whenKeyIsWanted } from "./api.js";
-import { loadModels, startCard } from "./card.js";
+import { startCard } from "./card.js";
 import { startChat } from "./chat.js";
 import { $ } from "./dom.js";
+import { loadModels, startModels } from "./models.js";
 import { startPanels } from "./panels.js";
 import { enterUsage, leaveUsage, startUsage } from "./usage.js";
 
@@ -52,6 +53,7 @@ $("key-form").addEventListener("submit", async (event) => {
   if (isGood) $("text").focus();
 });
 startPanels();
+startModels();
 startCard();
 startChat();
 startUsage();

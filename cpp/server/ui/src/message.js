@@ -1,19 +1,23 @@
 // One message of a chat on the page.
+import { answerAsMarkdown, callsOf, callsView } from "./calls.js";
 import { copyButton } from "./clipboard.js";
 import { element } from "./dom.js";
+import { isJsonFormat } from "./format.js";
+import { isJson, jsonView } from "./json_view.js";
 import { showMarkdown } from "./markdown.js";
 
 const RENDER_MS = 80; // markdown is parsed anew each time
 const LONG = 3000; // characters from which a user's message scrolls within itself
-const FINISH = { length: "ended at the length limit", stopped: "stopped" };
+const FINISH = { length: "ended at the length limit", stopped: "stopped", tool_calls: "" };
 
-function statsText(stats) {
+function statsText({ stats, model }) {
   const parts = [];
   if (stats?.tokens) parts.push(`${stats.tokens} tokens`);
   if (stats?.tokens_per_s) parts.push(`${stats.tokens_per_s.toFixed(1)} tokens/s`);
   if (stats?.ttft_ms != null) parts.push(`first after ${Math.round(stats.ttft_ms)} ms`);
   if (stats?.finish && stats.finish !== "stop") parts.push(FINISH[stats.finish] ?? stats.finish);
-  return parts.join(" · ");
+  if (model && stats?.tokens) parts.push(model);
+  return parts.filter(Boolean).join(" · ");
 }
 
 const button = (text, onclick, properties) => element("button", { type: "button", onclick, ...properties }, text);
@@ -53,57 +57,78 @@ function userView(message, does) {
   return { view, edit, update() {} };
 }
 
-// The ways out of an error, by its cause.
-function waysOut(cause, does) {
-  if (cause === "context")
-    return does.canDrop() ? [button("Drop the oldest turns and try again", does.drop)] : [button("Edit the message", does.editLast)];
-  if (cause === "gone") return [];
-  return [button("Try again", does.regenerate)];
-}
+// The ways out of an error, by its cause; of others one can try again.
+const again = (does) => button("Try again", does.regenerate);
+const inSettings = (part) => (does) => [button("Show it in the settings", () => does.showSetting(part)), again(does)];
+const WAYS_OUT = {
+  context: (does) =>
+    does.canDrop() ? [button("Drop the oldest turns and try again", does.drop)] : [button("Edit the message", does.editLast)],
+  gone: () => [],
+  model: (does) => [...(does.canPick() ? [button("Choose another model", does.pickModel)] : []), again(does)],
+  format: inSettings("format"),
+  tools: inSettings("tools"),
+};
 
 // A message's element, with update() for when the message has changed. `does` has what its buttons do; regenerate and
-// the ways on are offered for the last answer alone.
-export function messageView(message, isLast, does) {
+// the ways on are offered for the last answer alone. `results`: those of its calls.
+export function messageView(message, isLast, results, does) {
   if (message.role === "user") return userView(message, does);
   const view = element("article", { className: "assistant", ariaLabel: "Answer" });
   const body = element("div", { className: "body" });
   const reasoning = element("div", {});
   const summary = element("summary", {}, "Thinking");
   const details = element("details", { className: "reasoning", hidden: true }, summary, reasoning);
+  const json = jsonView();
+  const words = element("span", {});
+  const loading = element("div", { className: "loading", hidden: true }, words, element("progress", { ariaLabel: "Loading the model" }));
+  const calls = callsView(message, isLast, results, does);
   const error = element("div", { className: "error", hidden: true });
   const stats = element("span", { className: "stats" });
   const actions = element("div", { className: "actions", hidden: true });
-  view.append(details, body, error, actions);
+  view.append(details, loading, body, calls.view, error, actions);
 
+  const showContent = () => {
+    const asJson = message.content && (isJsonFormat(message.format) || (!message.running && isJson(message.content)));
+    if (!asJson) return showMarkdown(body, message.content);
+    json.show(message.content);
+    if (json.view.parentNode !== body) body.replaceChildren(json.view);
+  };
   let timer = 0;
   const show = () => {
     timer = 0;
     reasoning.textContent = message.reasoning ?? "";
     details.hidden = !message.reasoning;
-    showMarkdown(body, message.content);
-    const isWaiting = Boolean(message.running) && !message.content && !message.error;
-    body.classList.toggle("waiting", isWaiting);
-    body.dataset.waitsFor = (isWaiting && message.waitsFor) || "";
+    showContent();
+    const isWaiting = Boolean(message.running) && !message.content && !message.error && callsOf(message).length === 0;
+    body.classList.toggle("waiting", isWaiting && !message.waitsFor);
+    loading.hidden = !isWaiting || !message.waitsFor;
+    words.textContent = message.waitsFor ?? "";
+    calls.update();
     view.classList.toggle("dropped", Boolean(message.dropped));
     view.ariaBusy = String(Boolean(message.running));
     const wrong = typeof message.error === "string" ? { cause: "other", text: message.error } : message.error;
     error.hidden = !wrong;
     if (wrong) {
       error.replaceChildren(element("p", {}, wrong.text));
-      if (isLast && !message.running) error.append(...waysOut(wrong.cause, does));
+      if (isLast && !message.running) error.append(...(WAYS_OUT[wrong.cause]?.(does) ?? [again(does)]));
     }
-    stats.textContent = statsText(message.stats);
+    stats.textContent = statsText(message);
     actions.hidden = Boolean(message.running);
     const buttons = [];
-    if (message.content) buttons.push(copyButton(() => message.content, "Copy answer"));
+    if (message.content || callsOf(message).length > 0)
+      buttons.push(copyButton(() => answerAsMarkdown(message, results), "Copy answer"));
+    buttons.push(...calls.buttons());
     if (isLast && !wrong) buttons.push(button("Regenerate", does.regenerate));
-    if (isLast && message.content && ["length", "stopped"].includes(message.stats?.finish) && !wrong)
+    // What is bound to a format would begin anew, and a call cannot be gone on with.
+    const canGoOn = message.content && !message.format && callsOf(message).length === 0;
+    if (isLast && canGoOn && ["length", "stopped"].includes(message.stats?.finish) && !wrong)
       buttons.push(button("Continue", does.goOn, { className: "primary" }));
     actions.replaceChildren(...buttons, stats);
   };
   show();
   return {
     view,
+    toResults: calls.goTo,
     update(shown) {
       if (!message.running) {
         clearTimeout(timer);

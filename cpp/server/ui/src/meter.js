@@ -1,6 +1,7 @@
 // How full the context is: what the last answer used, and about what the new message adds.
-import { currentModel } from "./card.js";
+import { callsOf } from "./calls.js";
 import { $ } from "./dom.js";
+import { currentModel } from "./models.js";
 
 const BYTES_PER_TOKEN = 4; // about, of English text
 
@@ -8,11 +9,12 @@ const estimate = (text) => Math.ceil(new TextEncoder().encode(text).length / BYT
 
 export function showMeter(chat) {
   const most = currentModel()?.max_context;
-  const kept = chat.messages.filter((m) => m.content && !m.dropped);
+  const textOf = (m) => [m.content, ...callsOf(m).map((call) => call.function.name + call.function.arguments)].join(" ");
+  const kept = chat.messages.filter((m) => textOf(m) && !m.dropped);
   const known = kept.findLastIndex((m) => m.stats?.context);
   // What was dropped since is still in the last answer's figure.
   const isStale = chat.messages.some((m) => m.dropped) && !(kept[known]?.stats.context && known === kept.length - 1);
-  const rest = (isStale ? kept : kept.slice(known + 1)).map((m) => m.content).join(" ") + $("text").value;
+  const rest = (isStale ? kept : kept.slice(known + 1)).map(textOf).join(" ") + $("text").value;
   const used = (isStale || known < 0 ? 0 : kept[known].stats.context) + estimate(rest);
   $("meter-box").hidden = !most;
   if (!most) return;
