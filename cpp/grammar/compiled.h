@@ -2,6 +2,7 @@
 // Thread rule: `rules` is immutable; `shared` is behind the lock, and so is what it points to.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 
@@ -25,16 +26,21 @@ struct Learned {
 struct CompiledGrammar {
   explicit CompiledGrammar(const Limits& given) : limits(given), rules(given) {}
 
-  // What a new matcher uses. Tables that are half full are left to the matchers that have them, so that one long answer
-  // does not fill those of the next.
+  // What a new matcher uses. Matchers of one Learned wait for each other, so a few share one and many have several.
+  // Tables that are half full are left to the matchers that have them, so that one long answer does not fill those of
+  // the next.
   std::shared_ptr<Learned> learned_for(std::shared_ptr<const Vocabulary> vocabulary);
 
   const Limits limits;
   Rules rules;
 
  private:
+  static constexpr std::size_t kMostLearned = 8;
+  static constexpr long kFewMatchers = 2;  // that make no other one
+  bool is_fit(const std::shared_ptr<Learned>& learned, const Vocabulary* vocabulary) const;
+
   std::mutex lock_;
-  std::shared_ptr<Learned> shared_;
+  std::array<std::shared_ptr<Learned>, kMostLearned> learned_;
   friend class Grammar;
 };
 

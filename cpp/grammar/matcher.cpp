@@ -7,21 +7,36 @@ namespace zinc_rt::grammar {
 
 std::shared_ptr<Learned> CompiledGrammar::learned_for(std::shared_ptr<const Vocabulary> vocabulary) {
   const std::scoped_lock lock(lock_);
-  bool is_fit = shared_ != nullptr && shared_->vocabulary == vocabulary;
-  if (is_fit) {
-    const std::scoped_lock inner(shared_->lock);
-    is_fit = shared_->lexer.n_bytes() <= limits.max_lexer_bytes / 2;
+  std::shared_ptr<Learned>* least = nullptr;
+  std::shared_ptr<Learned>* free = nullptr;
+  long n_least = 0;
+  for (auto& learned : learned_) {
+    if (!is_fit(learned, vocabulary.get())) {
+      if (free == nullptr) free = &learned;
+      continue;
+    }
+    const long n_matchers = learned.use_count() - 1;
+    if (least == nullptr || n_matchers < n_least) least = &learned, n_least = n_matchers;
   }
-  if (!is_fit) shared_ = std::make_shared<Learned>(rules, limits, std::move(vocabulary));
-  return shared_;
+  if (least != nullptr && (n_least < kFewMatchers || free == nullptr)) return *least;
+  *free = std::make_shared<Learned>(rules, limits, std::move(vocabulary));
+  return *free;
+}
+
+bool CompiledGrammar::is_fit(const std::shared_ptr<Learned>& learned, const Vocabulary* vocabulary) const {
+  if (learned == nullptr || learned->vocabulary.get() != vocabulary) return false;
+  const std::unique_lock lock(learned->lock, std::try_to_lock);
+  if (!lock.owns_lock()) return true;  // a mask is being made: nobody waits for it to learn how full the tables are
+  return learned->lexer.n_bytes() <= limits.max_lexer_bytes / 2;
 }
 
 std::size_t Grammar::n_bytes() const {
   std::size_t n = sizeof(CompiledGrammar) + compiled_->rules.n_bytes();
   const std::scoped_lock lock(compiled_->lock_);
-  if (const auto& shared = compiled_->shared_) {
-    const std::scoped_lock inner(shared->lock);
-    n += shared->lexer.n_bytes() + shared->token_sets.n_bytes();
+  for (const auto& learned : compiled_->learned_) {
+    if (learned == nullptr) continue;
+    const std::scoped_lock inner(learned->lock);
+    n += learned->lexer.n_bytes() + learned->token_sets.n_bytes();
   }
   return n;
 }

@@ -1,6 +1,7 @@
 // Tokens against bytes: masks, forks, forced runs, end tokens, markers; and that all tokenizations of a text end alike.
 #include <algorithm>
 #include <random>
+#include <thread>
 
 #include "tests_cpp/grammar/grammar_fixture.h"
 
@@ -46,6 +47,38 @@ std::vector<Grammar> grammars() {
                         false})
           .value())));
   return made;
+}
+
+// Matchers of one grammar have a few sets of tables between them: on however many threads, each has the masks that it
+// would have alone.
+TEST(Matcher, ManyAnswersOfAGrammarAtOnce) {
+  const SmallTokens& tokens = longer_tokens();
+  for (const Grammar& grammar : grammars()) {
+    const auto walk = [&](unsigned seed) {
+      std::mt19937 random(seed);
+      std::vector<std::vector<std::uint32_t>> masks;
+      Matcher matcher(grammar, tokens.vocabulary);
+      for (int step = 0; step < 20 && !matcher.is_ended(); ++step) {
+        masks.push_back(mask_of(matcher));
+        std::vector<std::int32_t> allowed;
+        for (std::size_t i = 0; i < masks.back().size() * 32; ++i)
+          if (masks.back()[i / 32] >> (i % 32) & 1u) allowed.push_back(static_cast<std::int32_t>(i));
+        if (allowed.empty()) break;
+        EXPECT_TRUE(matcher.accept(allowed[random() % allowed.size()]).value_or(false));
+      }
+      return masks;
+    };
+    constexpr unsigned kAnswers = 24;
+    std::vector<decltype(walk(0u))> at_once(kAnswers);
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+          for (unsigned i = t; i < kAnswers; i += 4) at_once[i] = walk(i);
+        });
+    }
+    for (unsigned i = 0; i < kAnswers; ++i) EXPECT_EQ(at_once[i], walk(i));
+  }
 }
 
 TEST(Matcher, MasksAreWhatAcceptSays) {
