@@ -1,4 +1,4 @@
-"""A GGUF file with all tensors as F32: the values of another file, and no rounding of activations when it runs."""
+"""A GGUF file with the matrices of another file as floats: F32, with its very values, or of 16 bits."""
 
 import math
 import struct
@@ -42,8 +42,24 @@ class _Reader:
             self.at += _SIZES[kind]
 
 
-def write(source, path):
-    """Of files with the default alignment."""
+def _bf16(values):
+    """Rounded to the nearest, ties to even."""
+    bits = values.view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+_STORED = {"f32": lambda values: values, "f16": lambda values: values.astype(np.float16), "bf16": _bf16}
+
+
+def write(source, path, matrices="f32"):
+    """Of files with the default alignment. Vectors become F32."""
+
+    def stored(shape):
+        return matrices if len(shape) > 1 else "f32"
+
+    def size(shape):
+        return math.prod(shape) * gguf_file.TYPES[stored(shape)].block_bytes
+
     reader = _Reader(memoryview(source.read_bytes()))
     magic, version, n_tensors, n_values = reader.take("4sIQQ")
     assert magic == b"GGUF"
@@ -61,12 +77,13 @@ def write(source, path):
     head, offset = bytearray(reader.data[:head_end]), 0
     for name, shape, _, _ in infos:
         head += struct.pack("<Q", len(name)) + name + struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
-        head += struct.pack("<IQ", gguf_file.F32, offset)
-        offset += -(-4 * math.prod(shape) // _ALIGNMENT) * _ALIGNMENT
+        head += struct.pack("<IQ", gguf_file.TYPES[stored(shape)].number, offset)
+        offset += -(-size(shape) // _ALIGNMENT) * _ALIGNMENT
     with open(path, "wb") as file:
         file.write(head + b"\0" * (-len(head) % _ALIGNMENT))
         for _, shape, kind, at in infos:
             outer = shape[::-1]
             raw = bytes(reader.data[begin + at : begin + at + gguf_file.n_bytes(outer, kind)])
-            data = np.ascontiguousarray(dequantize(_NAMES[kind], raw, outer), np.float32).tobytes()
+            values = np.ascontiguousarray(dequantize(_NAMES[kind], raw, outer), np.float32)
+            data = _STORED[stored(shape)](values).tobytes()
             file.write(data + b"\0" * (-len(data) % _ALIGNMENT))
