@@ -1,4 +1,4 @@
-"""What computing float weights as integers of 16 bits (docs/arithmetic.md, rule 4) costs a real model: nearly nothing."""
+"""What integers of 16 bits for float weights (docs/arithmetic.md, rule 4) cost a real model: nearly nothing."""
 
 import numpy as np
 import pytest
