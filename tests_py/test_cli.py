@@ -275,9 +275,9 @@ def test_a_conversion_that_is_stopped_leaves_nothing(tiny_model, tmp_path, to, b
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
+def answer_that_is_stopped_at_once(model):
     process = subprocess.Popen(
-        [*PROGRAM, "chat", tiny_model, "-n", "4", "--chunk-cap", "1", "--threads", "1", "--kernels", "ref"],
+        [*PROGRAM, "chat", model, "-n", "4", "--chunk-cap", "1", "--threads", "1", "--kernels", "ref"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     process.stderr.readline()  # from its first words on it takes signals
@@ -285,8 +285,14 @@ def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
     process.stdin.flush()
     while not select.select([process.stdout], [], [], 0.001)[0]:
         process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60)[0] == "\n"
+    answer = process.communicate(timeout=60)[0]
     assert process.returncode == 0
+    return answer
+
+
+def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
+    # On a busy machine the signal may come late; then another answer is stopped.
+    assert any(answer_that_is_stopped_at_once(tiny_model) == "\n" for _ in range(10))
 
 
 @pytest.mark.parametrize(
