@@ -38,4 +38,21 @@ constexpr uint32_t fixed_shared_bytes(uint32_t columns) {
 }
 static_assert(fixed_shared_bytes(128) <= shared_of(1));
 
+// One row of x (linear_fixed_row.cuh): a block is half a tile of W, 8 warps take its groups in turn, and v of the groups
+// of so many blocks is kept before it is added up. That many blocks are whole pairs of units for each warp.
+constexpr uint32_t kFixedRowRows = 8, kFixedRowThreads = 256, kFixedRowWorkgroups = 2;  // workgroups: of a
+                                                                                        // multiprocessor
+ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {
+  return 16 * (n_groups < 32 ? 32 / n_groups : 1);
+}
+// Shared memory: x, its scales, v. most_blocks: that a workgroup has.
+ZRT_CUDA_HD constexpr uint32_t fixed_row_x_bytes(uint32_t n_groups) {
+  return n_groups * 512 + (n_groups + 3) / 4 * 16;
+}
+constexpr uint32_t fixed_row_shared_bytes(uint32_t n_groups, uint32_t most_blocks) {
+  const uint32_t at_once = fixed_row_blocks(n_groups), kept = most_blocks < at_once ? most_blocks : at_once,
+                 bytes = kept * n_groups * kFixedRowRows * 4;
+  return fixed_row_x_bytes(n_groups) + (bytes < 512 ? 512 : bytes);  // a norm's sums lie there before
+}
+
 }  // namespace zinc_rt::cuda

@@ -204,7 +204,9 @@ __device__ __forceinline__ void linear(const LinearArgs& args, const Sharer& sha
                     1, k);
     NormedRow<kActOf<F>, C::kT == 2> row(args);
     begin_product(args);
-    row.make(shared, rows, [&] { ask_some(kBefore, S::kDepth); });
+    row.make(
+        shared, [&](const QuantizedEight& q, uint32_t at) { store_eight<kActOf<F>>(q, rows, 0, k, at); },
+        [&] { ask_some(kBefore, S::kDepth); });
   } else {
     rows = act_rows(kActOf<F>, C::kIsFloat ? args.quantized : const_cast<void*>(args.x),
                     static_cast<uint64_t>(n_rows) * (is_dense ? 1 : args.x_rows), k);

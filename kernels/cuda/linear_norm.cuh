@@ -18,9 +18,9 @@ class NormedRow {
   }
 
   // By all threads of the workgroup, which are together again at its end. sums: kMostNormed / 256 floats of shared
-  // memory. after: what warps of the product do when they have asked for the row.
-  template <class After>
-  __device__ __forceinline__ void make(float* sums, const ActRows& to, const After& after) {
+  // memory. after: what warps of the product do when they have asked for the row. store(values, place of the first).
+  template <class Store, class After>
+  __device__ __forceinline__ void make(float* sums, const Store& store, const After& after) {
     const float* row = static_cast<const float*>(args_.x);
     const uint32_t k = args_.k, n_groups = (k + 255) / 256;
     Eight x[kHeld];
@@ -56,7 +56,7 @@ class NormedRow {
           if (first != warp_) x[i] = load_eight(row, at_of(g), k), scale_[i] = load_eight(args_.norm_w, at_of(g), k);
 #pragma unroll
           for (int e = 0; e < 8; ++e) x[i].v[e] = x[i].v[e] * factor * scale_[i].v[e];
-          quantize_eight<kType>(x[i], to, 0, k, at_of(g));
+          store(quantized<kType>(x[i]), at_of(g));
         }
       }
     }

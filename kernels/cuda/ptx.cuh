@@ -31,6 +31,21 @@ __device__ __forceinline__ void prefetch_line(const void* at) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
+// 16 bytes and 2 bytes of global memory that nobody writes and nobody reads again soon. Calls keep their order, also
+// with the wait for inputs.
+__device__ __forceinline__ uint4 stream_16(const void* at) {
+  uint4 v;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "l"(at));
+  return v;
+}
+__device__ __forceinline__ uint16_t stream_2(const void* at) {
+  uint16_t v;
+  asm volatile("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(v) : "l"(at));
+  return v;
+}
+
 // f16_to_f32 of kernels/common/half.h in one instruction: the same bits but for what a NaN carries.
 __device__ __forceinline__ float widen_f16(uint16_t half) {
   float value;

@@ -164,6 +164,18 @@ Shape glu_shape(const DeviceProfile& device, DType dtype) {
   return of_two.shared <= device.most_shared ? of_two : shape_of(device, dtype, kFew[0], 1);
 }
 
+Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k) {
+  if (std::ranges::any_of(matrices, [](const Matrix& m) { return m.dtype == DType::kFixed16 && m.rows % 16 != 0; }))
+    return {};
+  const std::uint32_t walkers = device.multiprocessors * cuda::kFixedRowWorkgroups;
+  const std::uint32_t blocks = blocks_of(matrices, DType::kFixed16, cuda::kFixedRowRows);
+  const std::uint32_t shared = cuda::fixed_row_shared_bytes(k / 256, ceil_div(blocks, walkers));
+  if (shared > device.most_shared) return {};
+  Shape shape{"linear_fixed_row.", "linear_fixed_row", 1, cuda::kFixedRowRows, shared, cuda::kFixedRowThreads, walkers};
+  shape.starts_next_at_once = true;
+  return shape;
+}
+
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows) {
   const DeviceProfile::Products& measured = device.products;
   const bool is_fixed = dtype == DType::kFixed16;

@@ -13,9 +13,10 @@ struct Shape {
   std::uint32_t block_rows;      // rows of W a workgroup
   std::uint32_t shared;
   std::uint32_t threads = 256;
-  std::uint32_t walkers = 0;       // so many workgroups share all blocks and items; 0: a workgroup each
-  bool walk_over_columns = false;  // they share tiles of columns too
-  std::uint32_t sharers = 1;       // float_columns.cuh: warps that share a group
+  std::uint32_t walkers = 0;         // so many workgroups share all blocks and items; 0: a workgroup each
+  bool walk_over_columns = false;    // they share tiles of columns too
+  std::uint32_t sharers = 1;         // float_columns.cuh: warps that share a group
+  bool starts_next_at_once = false;  // it lets the next launch start before its inputs are there
 };
 
 // The type of x that weights are multiplied by, as kernels know it.
@@ -34,6 +35,8 @@ std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Ex
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
 // linear.cuh, of one row, blocks of a tile of gate and one of up.
 Shape glu_shape(const DeviceProfile& device, DType dtype);
+// linear_fixed_row.cuh, for one row of x by the matrices of FIXED16; columns 0: it does not take them.
+Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k);
 // The kernel by digits of sub-scales, for the products of `rows` rows of x by the matrices of a type; columns 0: there
 // is none for them.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);

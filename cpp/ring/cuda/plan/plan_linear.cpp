@@ -25,6 +25,11 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
 // What it becomes where it also does what comes before or after the product.
 Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
                     LinearArgs& args) {
+  if (shape.starts_next_at_once) {
+    if (with.norm != nullptr) shape.function = "linear_fixed_row_norm";
+    if (with.floats) shape.function = "linear_fixed_row_floats";
+    return shape;
+  }
   if (with.glu != nullptr) shape = glu_shape(planner.device(), dtype);
   if (with.norm != nullptr) shape = norm_shape(planner, shape, dtype, k, args);
   if (with.glu != nullptr) shape.function = with.norm != nullptr ? "linear_1_norm_glu" : "linear_1_glu";
@@ -232,6 +237,8 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
     Shape shape = shapes.of(dtype);
     args.x = x;
     if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
+    if (rows == 1 && dtype == DType::kFixed16 && !experts.ids && with.glu == nullptr)
+      if (const Shape by_rows = fixed_row_shape(planner.device(), matrices, k); by_rows.columns != 0) shape = by_rows;
     if (norm != nullptr || with.glu != nullptr || with.floats)
       shape = one_row_shape(planner, shape, dtype, k, with, args);
     if (shapes.is_tiled() && !experts.ids && shape.walkers == 0) {
@@ -258,7 +265,7 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
                    shape.walkers > 0 ? std::min(shared_out, walkers) : args.n_blocks,
                    shape.walk_over_columns ? 1 : column_tiles, shape.walkers > 0 ? 1 : n_items, shape.threads,
                    shape.shared, args);
-    args.is_beside = is_integer ? 1 : 0;  // float products let the next start before their inputs are there
+    args.is_beside = is_integer && !shape.starts_next_at_once ? 1 : 0;  // float products start it at once, too
   }
   if (is_integer && experts.ids) planner.set_known(args.ids, args.items);
 }

@@ -27,6 +27,13 @@ inline void prefetch_line(const void* at) {
   static_cast<void>(*static_cast<const volatile char*>(at));  // for who watches addresses
 }
 
+inline uint4 stream_16(const void* at) {
+  return *static_cast<const uint4*>(at);
+}
+inline uint16_t stream_2(const void* at) {
+  return *static_cast<const uint16_t*>(at);
+}
+
 // Nothing reads a copy before the wait for it, so it may be made at once.
 inline void copy_16(void* to, const void* from) {
   if (reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0)

@@ -1,0 +1,18 @@
+// One row of x by FIXED16 weights, also with the RMS_NORM or QUANTIZE before it.
+#include "kernels/cuda/linear_fixed_row.cuh"
+
+using namespace zinc_rt::cuda;
+
+static_assert(kFixedRowThreads == 256 && kFixedRowThreads == 32 * kWarps && kFixedRowWorkgroups == 2);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kQuantized>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row_floats(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kFloats>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row_norm(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kNorm>(args);
+  end_product(args);
+}

@@ -1,0 +1,183 @@
+// FIXED16 rows of W times one row of x. A unit is half a group of a tile (fixed_weights.cuh): 8 rows of W by 256 of k, 4
+// KiB, which a warp loads to registers, 16 bytes a lane at a time. Warps take the units of their workgroup's blocks in
+// turn, each with the next kDepth units on their way, and none waits for another before the workgroup's last unit. v of
+// all units is left in shared memory. Then threads add up whole rows in order.
+// x lies in shared memory as B operands: for each pair of steps of 32 and each digit the words of lanes 0 to 3, 16
+// bytes each. Even columns have the high digits and odd ones the low digits, so a lane has all four sums of its row.
+#pragma once
+
+#include "kernels/cuda/linear.cuh"
+
+namespace zinc_rt::cuda {
+
+// A lane's part of a unit.
+struct HalfGroup {
+  uint4 high[4], low[4];
+  uint32_t scale;
+
+  __device__ __forceinline__ void load(const uint8_t* half, uint32_t lane) {
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const uint8_t* at = half + pair * 512 + lane * 16;
+      high[pair] = stream_16(at);
+      low[pair] = stream_16(at + kFixedPlane);
+    }
+    scale = stream_2(half + 2 * kFixedPlane + lane / 4 * 2);
+  }
+  // v of row lane / 4. x: the group's, from the lane's words on.
+  __device__ __forceinline__ float value(const uint4* x) const {
+    int even[4] = {}, odd[4] = {};
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {
+      const uint4 b = x[pair * 8], h = high[pair], l = low[pair];
+      const uint32_t first[4] = {h.x, l.x, h.y, l.y}, second[4] = {h.z, l.z, h.w, l.w};
+      mma32<true>(even, first, uint2{b.x, b.y});
+      mma32<true>(odd, second, uint2{b.z, b.w});
+    }
+    return fixed_value(even[0] + odd[0], even[2] + odd[2], even[1] + odd[1], even[3] + odd[3],
+                       __uint_as_float(scale << 16));
+  }
+};
+
+// What x is: QUANTIZE's row, or floats that each workgroup quantizes itself, after a norm or as they are.
+enum class RowOf { kQuantized, kFloats, kNorm };
+
+// x of a workgroup in shared memory.
+struct RowOperand {
+  uint4* words;
+  float* d;
+  uint32_t n_groups;
+
+  // A lane's values of a group, of which `at` is the first.
+  __device__ __forceinline__ void put(const QuantizedEight& q, uint32_t at) const {
+    const uint32_t lane = threadIdx.x % 32, step = lane / 4, g = at / 256;
+    auto* to = reinterpret_cast<uint2*>(words + g * 32 + step / 2 * 8 + lane % 4) + step % 2;
+    to[0] = uint2{q.words[0], q.words[1]};
+    to[8] = uint2{q.low[0], q.low[1]};
+    if (lane == 0) d[g] = q.d;
+  }
+  // From a row of codes.
+  __device__ __forceinline__ void copy(const ActRows& from) const {
+    const auto* codes = reinterpret_cast<const uint4*>(from.qs);
+    const uint32_t n = n_groups * 32;
+    constexpr uint32_t kAhead = 4;
+    for (uint32_t first = threadIdx.x; first < n; first += kAhead * kFixedRowThreads) {
+      uint4 v[kAhead];
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j)
+        if (const uint32_t i = first + j * kFixedRowThreads; i < n) v[j] = codes[i];
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j) {
+        const uint32_t i = first + j * kFixedRowThreads;
+        if (i >= n) break;
+        auto* to = reinterpret_cast<uint32_t*>(words + i / 32 * 32 + i % 16 / 4 * 8 + i / 16 % 2 * 4) + i % 4;
+        to[0] = v[j].x, to[4] = v[j].y, to[8] = v[j].z, to[12] = v[j].w;
+      }
+    }
+    for (uint32_t g = threadIdx.x; g < n_groups; g += kFixedRowThreads) d[g] = from.d[g];
+  }
+  // From floats. keep(values, place): besides.
+  template <class Keep>
+  __device__ __forceinline__ void quantize(const float* from, const Keep& keep) const {
+    constexpr uint32_t kAhead = 2;
+    const uint32_t k = n_groups * 256;
+    for (uint32_t first = threadIdx.x / 32; first < n_groups; first += kAhead * kWarps) {
+      Eight x[kAhead];
+      const auto at_of = [&](uint32_t j) { return (first + j * kWarps) * 256 + first_of_eight(); };
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j) x[j] = load_eight(from, at_of(j), k);
+#pragma unroll
+      for (uint32_t j = 0; j < kAhead; ++j) {
+        if (first + j * kWarps >= n_groups) break;
+        const QuantizedEight q = quantized<kQ16A256>(x[j]);
+        put(q, at_of(j));
+        keep(q, at_of(j));
+      }
+    }
+  }
+};
+
+// Grid: workgroups that share the blocks of all parts. All matrices have whole tiles.
+template <RowOf kRow>
+__device__ __forceinline__ void fixed_row(const LinearArgs& args) {
+  constexpr uint32_t kRows = kFixedRowRows;
+  constexpr bool kNorm = kRow == RowOf::kNorm;
+  ZRT_DYNAMIC_SHARED(float, shared);
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const uint32_t k = args.k, n_groups = k / 256, n_blocks = args.n_blocks;
+  const RowOperand x{reinterpret_cast<uint4*>(shared), shared + n_groups * 128, n_groups};
+  float* const v = shared + fixed_row_x_bytes(n_groups) / 4;
+  const uint64_t tile_pitch = static_cast<uint64_t>(n_groups) * kFixedGroup;
+  const auto job_at = [&](uint32_t block) { return job_of(args, block, all_rows(1)); };
+  Walk asked{{blockIdx.x, gridDim.x}};
+  asked.advance(warp, n_groups);
+  const auto ask = [&](HalfGroup& to) {
+    if (asked.block < n_blocks) {
+      const Job job = job_at(asked.block);
+      to.load(job.w + job.first_tile / 2 * tile_pitch + asked.group * kFixedGroup + job.first_tile % 2 * kFixedHalf,
+              lane);
+    }
+    asked.advance(kWarps, n_groups);
+  };
+  HalfGroup first, second;
+  ask(first);
+  // Loads queue up: the row of a norm is asked for behind one unit a warp and in front of the other ones.
+  if constexpr (kNorm) {
+    NormedRow<kQ16A256, false> row(args);
+    let_next_start();
+    if (args.is_beside == 0) wait_for_inputs();
+    row.make(v, [&](const QuantizedEight& q, uint32_t at) { x.put(q, at); }, [&] { ask(second); });
+  } else {
+    ask(second);
+    let_next_start();
+    if (args.is_beside == 0) wait_for_inputs();
+    if (rows_of_x(args) == 0) return;
+    if constexpr (kRow == RowOf::kFloats) {
+      const ActRows kept = q16_rows(args.quantized, 1, k);
+      x.quantize(static_cast<const float*>(args.x), [&](const QuantizedEight& q, uint32_t at) {
+        if (blockIdx.x == 0) store_eight<kQ16A256>(q, kept, 0, k, at);
+      });
+    } else {
+      x.copy(q16_rows(const_cast<void*>(args.x), 1, k));
+    }
+    __syncthreads();
+  }
+  const uint32_t n_own = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0,
+                 at_once = fixed_row_blocks(n_groups);
+  for (uint32_t begin = 0; begin < n_own; begin += at_once) {
+    const uint32_t n = min(n_own - begin, at_once), n_units = n * n_groups;
+    // Where row i of the blocks goes; what is added to its sum is on its way while warps multiply.
+    const auto target_of = [&](uint32_t i) {
+      const Job job = job_at(blockIdx.x + (begin + i / kRows) * gridDim.x);
+      return Target(args, job, 0, job.first_tile * kRows + i % kRows);
+    };
+    Target target;
+    if (threadIdx.x < n * kRows) target = target_of(threadIdx.x);
+    uint32_t group = warp;
+    const auto use = [&](const HalfGroup& half, uint32_t unit) {
+      while (group >= n_groups) group -= n_groups;
+      const float value = half.value(x.words + group * 32 + lane % 8);
+      if (lane % 4 == 0) v[unit * kRows + lane / 4] = value;
+      group += kWarps;
+    };
+    for (uint32_t unit = warp; unit < n_units; unit += 2 * kWarps) {
+      use(first, unit);
+      ask(first);
+      if (unit + kWarps >= n_units) break;
+      use(second, unit + kWarps);
+      ask(second);
+    }
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < n * kRows; i += kFixedRowThreads) {
+      if (i != threadIdx.x) target = target_of(i);
+      const float* from = v + i / kRows * n_groups * kRows + i % kRows;
+      float sum = 0.0f;
+#pragma unroll 8
+      for (uint32_t g = 0; g < n_groups; ++g) sum = __fmaf_rn(from[g * kRows], x.d[g], sum);
+      target.put(sum);
+    }
+    if (begin + at_once < n_own) __syncthreads();
+  }
+}
+
+}  // namespace zinc_rt::cuda
