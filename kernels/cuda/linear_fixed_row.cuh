@@ -79,7 +79,7 @@ struct RowOperand {
   // From floats. keep(values, place): besides.
   template <class Keep>
   __device__ __forceinline__ void quantize(const float* from, const Keep& keep) const {
-    constexpr uint32_t kAhead = 2;
+    constexpr uint32_t kAhead = 4;
     const uint32_t k = n_groups * 256;
     for (uint32_t first = threadIdx.x / 32; first < n_groups; first += kAhead * kWarps) {
       Eight x[kAhead];

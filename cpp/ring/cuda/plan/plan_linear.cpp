@@ -193,11 +193,13 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
   const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_pitch == 0,
              fits_twice = is_fixed_row || shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
-         can_quantize_x(planner, call, gate.rows);  // as what follows does
+         can_quantize_x(planner, call, gate.rows, gate.dtype);  // as what follows does
 }
 
-bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k) {
-  return call.rows() == 1 && k <= planner.device().products.most_quantized_inside;
+bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype) {
+  const DeviceProfile::Products& measured = planner.device().products;
+  return call.rows() == 1 &&
+         k <= (dtype == DType::kFixed16 ? measured.most_quantized_inside_fixed : measured.most_quantized_inside);
 }
 
 void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
