@@ -42,16 +42,16 @@ static_assert(fixed_shared_bytes(128) <= shared_of(1));
 // of so many blocks is kept before it is added up. That many blocks are whole pairs of units for each warp.
 constexpr uint32_t kFixedRowRows = 8, kFixedRowThreads = 256, kFixedRowWorkgroups = 2;  // workgroups: of a
                                                                                         // multiprocessor
-ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {
+ZRT_CUDA_HD constexpr uint32_t fixed_row_blocks(uint32_t n_groups) {                    // n_groups: of a block
   return 16 * (n_groups < 32 ? 32 / n_groups : 1);
 }
-// Shared memory: x, its scales, v. most_blocks: that a workgroup has.
+// Shared memory: x, its scales, v. parts: halves of tiles of a block. most_blocks: that a workgroup has.
 ZRT_CUDA_HD constexpr uint32_t fixed_row_x_bytes(uint32_t n_groups) {
   return n_groups * 512 + (n_groups + 3) / 4 * 16;
 }
-constexpr uint32_t fixed_row_shared_bytes(uint32_t n_groups, uint32_t most_blocks) {
-  const uint32_t at_once = fixed_row_blocks(n_groups), kept = most_blocks < at_once ? most_blocks : at_once,
-                 bytes = kept * n_groups * kFixedRowRows * 4;
+constexpr uint32_t fixed_row_shared_bytes(uint32_t n_groups, uint32_t parts, uint32_t most_blocks) {
+  const uint32_t n_all = parts * n_groups, at_once = fixed_row_blocks(n_all),
+                 bytes = (most_blocks < at_once ? most_blocks : at_once) * n_all * kFixedRowRows * 4;
   return fixed_row_x_bytes(n_groups) + (bytes < 512 ? 512 : bytes);  // a norm's sums lie there before
 }
 

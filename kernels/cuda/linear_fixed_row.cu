@@ -1,18 +1,30 @@
-// One row of x by FIXED16 weights, also with the RMS_NORM or QUANTIZE before it.
+// One row of x by FIXED16 weights, also with the RMS_NORM or QUANTIZE before it, or the GLU behind it.
 #include "kernels/cuda/linear_fixed_row.cuh"
 
 using namespace zinc_rt::cuda;
 
 static_assert(kFixedRowThreads == 256 && kFixedRowThreads == 32 * kWarps && kFixedRowWorkgroups == 2);
-extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row(const __grid_constant__ LinearArgs args) {
-  fixed_row<RowOf::kQuantized>(args);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_row(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kQuantized, 2>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row_floats(const __grid_constant__ LinearArgs args) {
-  fixed_row<RowOf::kFloats>(args);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_row_floats(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kFloats, 2>(args);
   end_product(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 2) linear_fixed_row_norm(const __grid_constant__ LinearArgs args) {
-  fixed_row<RowOf::kNorm>(args);
+extern "C" __global__ void __launch_bounds__(256, 2) linear_row_norm(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kNorm, 2>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 4) linear_row_short(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kQuantized, 1>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_row_glu(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kQuantized, 2, true>(args);
+  end_product(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 2) linear_row_norm_glu(const __grid_constant__ LinearArgs args) {
+  fixed_row<RowOf::kNorm, 2, true>(args);
   end_product(args);
 }

@@ -56,11 +56,11 @@ struct RowOperand {
     to[8] = uint2{q.low[0], q.low[1]};
     if (lane == 0) d[g] = q.d;
   }
-  // From a row of codes.
+  // From a row of codes. kAhead: words of 16 bytes that a thread asks for before it stores the first.
+  template <uint32_t kAhead>
   __device__ __forceinline__ void copy(const ActRows& from) const {
     const auto* codes = reinterpret_cast<const uint4*>(from.qs);
     const uint32_t n = n_groups * 32;
-    constexpr uint32_t kAhead = 4;
     for (uint32_t first = threadIdx.x; first < n; first += kAhead * kFixedRowThreads) {
       uint4 v[kAhead];
 #pragma unroll
@@ -79,7 +79,7 @@ struct RowOperand {
   // From floats. keep(values, place): besides.
   template <class Keep>
   __device__ __forceinline__ void quantize(const float* from, const Keep& keep) const {
-    constexpr uint32_t kAhead = 2;
+    constexpr uint32_t kAhead = 4;
     const uint32_t k = n_groups * 256;
     for (uint32_t first = threadIdx.x / 32; first < n_groups; first += kAhead * kWarps) {
       Eight x[kAhead];
@@ -97,62 +97,72 @@ struct RowOperand {
   }
 };
 
-// Grid: workgroups that share the blocks of all parts. All matrices have whole tiles.
-template <RowOf kRow>
+// Grid: workgroups that share the blocks of all parts. All matrices have whole tiles. kDepth 1: of a warp that has one
+// unit at most. kGlu: a block is half a tile of gate, whose groups come first, and half a tile of up.
+template <RowOf kRow, uint32_t kDepth, bool kGlu = false>
 __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
-  constexpr uint32_t kRows = kFixedRowRows;
+  constexpr uint32_t kParts = kGlu ? 2 : 1, kRows = kFixedRowRows;
   constexpr bool kNorm = kRow == RowOf::kNorm;
   ZRT_DYNAMIC_SHARED(float, shared);
   const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const uint32_t k = args.k, n_groups = k / 256, n_blocks = args.n_blocks;
+  const uint32_t k = args.k, n_groups = k / 256, n_all = kParts * n_groups, n_blocks = args.n_blocks;
   const RowOperand x{reinterpret_cast<uint4*>(shared), shared + n_groups * 128, n_groups};
   float* const v = shared + fixed_row_x_bytes(n_groups) / 4;
   const uint64_t tile_pitch = static_cast<uint64_t>(n_groups) * kFixedGroup;
-  const auto job_at = [&](uint32_t block) { return job_of(args, block, all_rows(1)); };
+  const auto job_at = [&](uint32_t block, uint32_t part) {
+    Job job = job_of(args, block, all_rows(1));
+    if constexpr (kGlu) job.part = &args.parts[part], job.w = static_cast<const uint8_t*>(job.part->w);
+    return job;
+  };
   Walk asked{{blockIdx.x, gridDim.x}};
-  asked.advance(warp, n_groups);
+  asked.advance(warp, n_all);
   const auto ask = [&](HalfGroup& to) {
     if (asked.block < n_blocks) {
-      const Job job = job_at(asked.block);
-      to.load(job.w + job.first_tile / 2 * tile_pitch + asked.group * kFixedGroup + job.first_tile % 2 * kFixedHalf,
-              lane);
+      const uint32_t part = kGlu && asked.group >= n_groups ? 1 : 0, g = asked.group - part * n_groups;
+      const Job job = job_at(asked.block, part);
+      to.load(job.w + job.first_tile / 2 * tile_pitch + g * kFixedGroup + job.first_tile % 2 * kFixedHalf, lane);
     }
-    asked.advance(kWarps, n_groups);
+    asked.advance(kWarps, n_all);
   };
-  HalfGroup first, second;
-  ask(first);
+  HalfGroup halves[kDepth];
+  const auto ask_rest = [&] {
+#pragma unroll
+    for (uint32_t j = 1; j < kDepth; ++j) ask(halves[j]);
+  };
+  ask(halves[0]);
   // Loads queue up: the row of a norm is asked for behind one unit a warp and in front of the other ones.
   if constexpr (kNorm) {
     NormedRow<kQ16A256, false> row(args);
     let_next_start();
     if (args.is_beside == 0) wait_for_inputs();
-    row.make(v, [&](const QuantizedEight& q, uint32_t at) { x.put(q, at); }, [&] { ask(second); });
+    row.make(v, [&](const QuantizedEight& q, uint32_t at) { x.put(q, at); }, ask_rest);
   } else {
-    ask(second);
+    ask_rest();
     let_next_start();
     if (args.is_beside == 0) wait_for_inputs();
-    if (rows_of_x(args) == 0) return;
+    const uint32_t n_rows = rows_of_x(args);
     if constexpr (kRow == RowOf::kFloats) {
       const ActRows kept = q16_rows(args.quantized, 1, k);
       x.quantize(static_cast<const float*>(args.x), [&](const QuantizedEight& q, uint32_t at) {
         if (blockIdx.x == 0) store_eight<kQ16A256>(q, kept, 0, k, at);
       });
     } else {
-      x.copy(q16_rows(const_cast<void*>(args.x), 1, k));
+      x.copy<kDepth == 1 ? 1 : 4>(q16_rows(const_cast<void*>(args.x), 1, k));
     }
+    if (n_rows == 0) return;
     __syncthreads();
   }
   const uint32_t n_own = blockIdx.x < n_blocks ? (n_blocks - 1 - blockIdx.x) / gridDim.x + 1 : 0,
-                 at_once = fixed_row_blocks(n_groups);
+                 at_once = fixed_row_blocks(n_all);
   for (uint32_t begin = 0; begin < n_own; begin += at_once) {
-    const uint32_t n = min(n_own - begin, at_once), n_units = n * n_groups;
-    // Where row i of the blocks goes; what is added to its sum is on its way while warps multiply.
+    const uint32_t n = min(n_own - begin, at_once), n_units = n * n_all, n_sums = n * kParts * kRows;
+    // Where sum i of the blocks goes; what is added to it is on its way while warps multiply.
     const auto target_of = [&](uint32_t i) {
-      const Job job = job_at(blockIdx.x + (begin + i / kRows) * gridDim.x);
+      if (i >= n_sums) return Target();
+      const Job job = job_at(blockIdx.x + (begin + i / kRows / kParts) * gridDim.x, i / kRows % kParts);
       return Target(args, job, 0, job.first_tile * kRows + i % kRows);
     };
-    Target target;
-    if (threadIdx.x < n * kRows) target = target_of(threadIdx.x);
+    Target target = target_of(threadIdx.x);
     uint32_t group = warp;
     const auto use = [&](const HalfGroup& half, uint32_t unit) {
       while (group >= n_groups) group -= n_groups;
@@ -160,21 +170,29 @@ __device__ __forceinline__ void fixed_row(const LinearArgs& args) {
       if (lane % 4 == 0) v[unit * kRows + lane / 4] = value;
       group += kWarps;
     };
-    for (uint32_t unit = warp; unit < n_units; unit += 2 * kWarps) {
-      use(first, unit);
-      ask(first);
-      if (unit + kWarps >= n_units) break;
-      use(second, unit + kWarps);
-      ask(second);
+    for (uint32_t unit = warp; unit < n_units; unit += kDepth * kWarps) {
+#pragma unroll
+      for (uint32_t j = 0; j < kDepth; ++j) {
+        if (unit + j * kWarps >= n_units) break;
+        use(halves[j], unit + j * kWarps);
+        if constexpr (kDepth > 1) ask(halves[j]);
+      }
     }
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < n * kRows; i += kFixedRowThreads) {
+    // Whole warps go round together.
+    for (uint32_t i = threadIdx.x; i / 32 * 32 < n_sums; i += kFixedRowThreads) {
       if (i != threadIdx.x) target = target_of(i);
       const float* from = v + i / kRows * n_groups * kRows + i % kRows;
       float sum = 0.0f;
+      if (i < n_sums)
 #pragma unroll 8
-      for (uint32_t g = 0; g < n_groups; ++g) sum = __fmaf_rn(from[g * kRows], x.d[g], sum);
-      target.put(sum);
+        for (uint32_t g = 0; g < n_groups; ++g) sum = __fmaf_rn(from[g * kRows], x.d[g], sum);
+      sum = target.put(sum);
+      if constexpr (kGlu) {
+        const float up = __shfl_xor_sync(0xFFFFFFFFu, sum, kRows);
+        if (i / kRows % 2 == 0 && target.y != nullptr)
+          args.glu[target.y - args.parts[0].y] = activate(args.act, sum) * up;
+      }
     }
     if (begin + at_once < n_own) __syncthreads();
   }

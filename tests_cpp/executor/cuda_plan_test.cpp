@@ -240,7 +240,7 @@ std::vector<PlanCase> plan_cases() {
       {"Q8_0", q80, 1, {"linear.q8_0/linear_1_floats 256x1x1 288 +70912"}, 0},
       {"Q8_0", q80, 16, {"quantize/quantize 16x2x1 256 +0", "linear.q8_0/linear_16 256x1x1 320 +90112"}, 0},
       {"Q8_0", q80, 2048, {"quantize/quantize 2048x2x1 256 +0", "linear.q8_0/linear_tile_128 32x16x1 512 +159744"}, 0},
-      {"FIXED16", fixed16, 1, {"linear_fixed_row.fixed16/linear_fixed_row_floats 256x1x1 256 +4640"}, 0},
+      {"FIXED16", fixed16, 1, {"linear_fixed_row.fixed16/linear_row_floats 256x1x1 256 +4640"}, 0},
       {"FIXED16",
        fixed16,
        4,

@@ -457,7 +457,9 @@ TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
                          {1296, 1536, 12},
                          {2144, 512, 61},
                          {2208, 2816, 30},
-                         {12816, 256, 40}})
+                         {12816, 256, 40},
+                         {4304, 768, 1},
+                         {272, 8704, 1}})
     ASSERT_NO_FATAL_FAILURE(compare(kFixed16, s));
   for (const Shape& s : {Shape{48, 512, 1},
                          {96, 768, 6},
@@ -467,7 +469,8 @@ TEST_P(TierProducts, OfFixed16HaveTheBitsOfTCpu) {
                          {208, 512, 130},
                          {1552, 512, 150}})
     ASSERT_NO_FATAL_FAILURE(compare_sums(kFixed16, s, push::kSilu));
-  for (const Shape& s : {Shape{48, 512, 1}, {33, 768, 1}, {96, 512, 6}, {80, 256, 33}, {144, 256, 130}})
+  for (const Shape& s :
+       {Shape{48, 512, 1}, {33, 768, 1}, {1616, 1280, 1}, {96, 512, 6}, {80, 256, 33}, {144, 256, 130}})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kFixed16, kFixed16}, s));
   for (const std::uint32_t n : {1, 12, 70})
     ASSERT_NO_FATAL_FAILURE(compare_normed({kFixed16, kQ4_K, kBF16}, {48, 512, n}));

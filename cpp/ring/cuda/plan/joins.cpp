@@ -67,7 +67,8 @@ std::size_t gate_up_glu(Planner& planner, Calls calls, std::size_t n) {
 
 // A product of one row that quantizes the row itself. It writes while other workgroups still read the floats.
 std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
-  if (!is_one_row(calls.first(n)) || !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kLinear["dim:k"]]))
+  if (!is_one_row(calls.first(n)) ||
+      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kLinear["dim:k"]], matrix_of(calls[1]).dtype))
     return 0;
   LinearWith with = with_sum(calls, n, 1);
   with.floats = calls[0].buffers[operand::Quantize::x];
@@ -76,7 +77,7 @@ std::size_t quantized_linear(Planner& planner, Calls calls, std::size_t n) {
 }
 std::size_t quantized_down(Planner& planner, Calls calls, std::size_t n) {
   if (!is_one_row(calls.first(2)) ||
-      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kMoeDownAcc["dim:f"]]))
+      !can_quantize_x(planner, calls[1], calls[1].symbols[op_symbols::kMoeDownAcc["dim:f"]], DType::kCount))
     return 0;
   return 1 + plan_choice_sum(planner, calls.subspan(1, n - 1), calls[0].buffers[operand::Quantize::x]);
 }

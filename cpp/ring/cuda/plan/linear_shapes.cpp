@@ -164,14 +164,21 @@ Shape glu_shape(const DeviceProfile& device, DType dtype) {
   return of_two.shared <= device.most_shared ? of_two : shape_of(device, dtype, kFew[0], 1);
 }
 
-Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k) {
+Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k, bool is_glu) {
   if (std::ranges::any_of(matrices, [](const Matrix& m) { return m.dtype == DType::kFixed16 && m.rows % 16 != 0; }))
     return {};
-  const std::uint32_t walkers = device.multiprocessors * cuda::kFixedRowWorkgroups;
-  const std::uint32_t blocks = blocks_of(matrices, DType::kFixed16, cuda::kFixedRowRows);
-  const std::uint32_t shared = cuda::fixed_row_shared_bytes(k / 256, ceil_div(blocks, walkers));
+  const std::uint32_t walkers = device.multiprocessors * cuda::kFixedRowWorkgroups, parts = is_glu ? 2 : 1;
+  const std::uint32_t blocks = blocks_of(matrices, DType::kFixed16, cuda::kFixedRowRows) / parts;
+  const std::uint32_t each = ceil_div(blocks, walkers), n_groups = k / 256;
+  const std::uint32_t shared = cuda::fixed_row_shared_bytes(n_groups, parts, each);
   if (shared > device.most_shared) return {};
-  Shape shape{"linear_fixed_row.", "linear_fixed_row", 1, cuda::kFixedRowRows, shared, cuda::kFixedRowThreads, walkers};
+  Shape shape{.image = "linear_fixed_row.",
+              .function = each * parts * n_groups <= cuda::kFixedRowThreads / 32 ? "linear_row_short" : "linear_row",
+              .columns = 1,
+              .block_rows = cuda::kFixedRowRows,
+              .shared = shared,
+              .threads = cuda::kFixedRowThreads,
+              .walkers = walkers};
   shape.starts_next_at_once = true;
   return shape;
 }

@@ -35,8 +35,9 @@ std::uint32_t rows_met(const DeviceProfile& device, const OpCall& call, const Ex
 Shape few_shape(const DeviceProfile& device, DType dtype, std::uint32_t columns, std::uint64_t n_pairs);
 // linear.cuh, of one row, blocks of a tile of gate and one of up.
 Shape glu_shape(const DeviceProfile& device, DType dtype);
-// linear_fixed_row.cuh, for one row of x by the matrices of FIXED16; columns 0: it does not take them.
-Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k);
+// linear_fixed_row.cuh, for one row of x by the matrices of FIXED16; columns 0: it does not take them. is_glu: these are
+// gate and up, and GLU follows.
+Shape fixed_row_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, std::uint32_t k, bool is_glu);
 // The kernel by digits of sub-scales, for the products of `rows` rows of x by the matrices of a type; columns 0: there
 // is none for them.
 Shape digits_shape(const DeviceProfile& device, const std::vector<Matrix>& matrices, DType dtype, std::uint32_t rows);

@@ -204,8 +204,8 @@ struct GluOf {
   std::uint32_t act;
 };
 bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const std::vector<Matrix>& gate_up);
-// Whether a product of one row of k values may quantize it itself (LinearWith::floats).
-bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k);
+// Whether a product of one row of k values by dense matrices of a type may quantize it itself (LinearWith::floats).
+bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype);
 // What belongs to a product besides matrices and x.
 struct LinearWith {
   Experts experts = {};

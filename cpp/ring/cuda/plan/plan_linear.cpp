@@ -26,8 +26,9 @@ Shape norm_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, Li
 Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k, const LinearWith& with,
                     LinearArgs& args) {
   if (shape.starts_next_at_once) {
-    if (with.norm != nullptr) shape.function = "linear_fixed_row_norm";
-    if (with.floats) shape.function = "linear_fixed_row_floats";
+    if (with.norm != nullptr) shape.function = "linear_row_norm";
+    if (with.glu != nullptr) shape.function = with.norm != nullptr ? "linear_row_norm_glu" : "linear_row_glu";
+    if (with.floats) shape.function = "linear_row_floats";
     return shape;
   }
   if (with.glu != nullptr) shape = glu_shape(planner.device(), dtype);
@@ -36,9 +37,10 @@ Shape one_row_shape(Planner& planner, Shape shape, DType dtype, std::uint32_t k,
   if (with.floats) shape.function = shape.block_rows == 32 ? "linear_1_of_2_floats" : "linear_1_floats";
   return shape;
 }
-void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu) {
+// rows: of each matrix in a block.
+void set_glu(LinearArgs& args, const std::vector<Matrix>& gate_up, const GluOf& glu, std::uint32_t rows) {
   const Matrix& up = gate_up[1];
-  set_parts(args, {gate_up[0]}, up.dtype, 16);
+  set_parts(args, {gate_up[0]}, up.dtype, rows);
   args.parts[1] = {up.w, up.bias, up.y, up.rows, up.pitch, cuda::kAbsent};
   args.glu = glu.y, args.act = glu.act;
 }
@@ -188,13 +190,16 @@ bool can_glu(const Planner& planner, const OpCall& call, DType x_dtype, const st
   const Shape shape = glu_shape(planner.device(), gate.dtype);
   // Wide groups of some types leave room for one workgroup a multiprocessor. Then blocks should not come after one
   // another.
-  const bool fits_twice = shape.shared <= cuda::linear_most_shared(2, 0);
+  const bool is_fixed_row = gate.dtype == DType::kFixed16 && gate.expert_pitch == 0,
+             fits_twice = is_fixed_row || shape.shared <= cuda::linear_most_shared(2, 0);
   return shape.block_rows == 32 && (fits_twice || gate.rows / 16 <= planner.device().multiprocessors) &&
-         can_quantize_x(planner, call, gate.rows);  // as what follows does
+         can_quantize_x(planner, call, gate.rows, gate.dtype);  // as what follows does
 }
 
-bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k) {
-  return call.rows() == 1 && k <= planner.device().products.most_quantized_inside;
+bool can_quantize_x(const Planner& planner, const OpCall& call, std::uint32_t k, DType dtype) {
+  const DeviceProfile::Products& measured = planner.device().products;
+  return call.rows() == 1 &&
+         k <= (dtype == DType::kFixed16 ? measured.most_quantized_inside_fixed : measured.most_quantized_inside);
 }
 
 void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, std::uint32_t k,
@@ -237,8 +242,9 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
     Shape shape = shapes.of(dtype);
     args.x = x;
     if (const Shape by_digits = digits_of(dtype); by_digits.columns != 0) shape = by_digits, args.x = tiles;
-    if (rows == 1 && dtype == DType::kFixed16 && !experts.ids && with.glu == nullptr)
-      if (const Shape by_rows = fixed_row_shape(planner.device(), matrices, k); by_rows.columns != 0) shape = by_rows;
+    if (rows == 1 && dtype == DType::kFixed16 && !experts.ids)
+      if (const Shape row = fixed_row_shape(planner.device(), matrices, k, with.glu != nullptr); row.columns != 0)
+        shape = row;
     if (norm != nullptr || with.glu != nullptr || with.floats)
       shape = one_row_shape(planner, shape, dtype, k, with, args);
     if (shapes.is_tiled() && !experts.ids && shape.walkers == 0) {
@@ -252,7 +258,7 @@ void plan_linear(Planner& planner, const OpCall& call, Place x, DType x_dtype, s
       }
     }
     if (with.glu != nullptr)
-      set_glu(args, matrices, *with.glu);
+      set_glu(args, matrices, *with.glu, std::min(shape.block_rows, 16u));
     else
       set_parts(args, matrices, dtype, shape.block_rows);
     if (with.floats) args.x = with.floats, args.quantized = x;

@@ -23,6 +23,7 @@ struct DeviceProfile {
     std::uint32_t least_small_tiles = 33;        // with fewer small tiles linear_16 fills more of it
     std::uint32_t many_tiles = 500;              // with so many large tiles a workgroup of 8 warps is faster than of 16
     std::uint32_t most_quantized_inside = 6144;  // values of a row up to which a product quantizes it as fast
+    std::uint32_t most_quantized_inside_fixed = 8192;  // the same of FIXED16, where a workgroup does it once
     // Digits of sub-scales: the rows from which on they are faster, also on the average of an expert. Below that they
     // are faster too where so many workgroups have a block of rows of W.
     std::uint32_t least_digits = 17, least_digits_of_experts = 13;
