@@ -141,37 +141,37 @@ void sweep(const Unpacked<F>& group, const Rows<F>& rows, float (*acc)[16]) {
   }
 }
 
-// Multiplies at most kSweep rows of x by at most kPanels panels.
-template <class F>
-void run_panels(const cpu::LinearArgs& a, Groups& groups, std::uint32_t first, std::uint32_t n, const PanelRows* panels,
-                std::uint32_t n_panels) {
+// Multiplies all rows of x by rows [begin, end) of W. RowsOfGroup lays rows of x side by side for a group of W, and
+// multiply(group, rows, acc) adds that group of one panel to 16 sums of each row.
+template <class RowsOfGroup, class Multiply>
+void multiply_groups(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end, Multiply&& multiply) {
+  Groups groups(a);
   const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
-  const std::uint32_t n_groups = a.k / kGroupValues;
-  const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
-  alignas(64) float acc[kPanels][kSweep][16];
-  Rows<F> rows;
-  rows.n = n;
-  Unpacked<F> group;
-  for (std::uint32_t p = 0; p < n_panels; ++p)
-    for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
-  for (std::uint32_t g = 0; g < n_groups; ++g)
-    for (std::uint32_t p = 0; p < n_panels; ++p) {
-      group.fill(groups.at(panels[p], g));
-      if (p == 0) rows.fill(x + g * x_group, a.x_pitch);
-      sweep(group, rows, acc[p]);
-    }
-  for (std::uint32_t t = 0; t < n; ++t)
-    for (std::uint32_t p = 0; p < n_panels; ++p)
-      store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
+  for_sweeps<kSweep, kPanels>(
+      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
+        const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
+        alignas(64) float acc[kPanels][kSweep][16];
+        RowsOfGroup rows;
+        rows.n = n;
+        for (std::uint32_t p = 0; p < n_panels; ++p)
+          for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
+        for (std::uint32_t g = 0; g < a.k / kGroupValues; ++g) {
+          rows.fill(x + g * x_group, a.x_pitch);
+          for (std::uint32_t p = 0; p < n_panels; ++p) multiply(groups.at(panels[p], g), rows, acc[p]);
+        }
+        for (std::uint32_t t = 0; t < n; ++t)
+          for (std::uint32_t p = 0; p < n_panels; ++p)
+            store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
+      });
 }
 
 template <class F>
 bool run(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
-  Groups groups(a);
-  for_sweeps<kSweep, kPanels>(
-      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
-        run_panels<F>(a, groups, first, n, panels, n_panels);
-      });
+  Unpacked<F> unpacked;
+  multiply_groups<Rows<F>>(a, begin, end, [&](const Group& group, const Rows<F>& rows, float(*acc)[16]) {
+    unpacked.fill(group);
+    sweep(unpacked, rows, acc);
+  });
   return true;
 }
 
@@ -227,27 +227,6 @@ void sweep_digits(const Group& group, const DigitRows& rows, float (*acc)[16]) {
   }
 }
 
-void run_digits(const cpu::LinearArgs& a, std::uint32_t begin, std::uint32_t end) {
-  Groups groups(a);
-  const std::uint64_t x_group = row_bytes(a.x_dtype, kGroupValues);
-  for_sweeps<kSweep, kPanels>(
-      a, begin, end, [&](std::uint32_t first, std::uint32_t n, const PanelRows* panels, std::uint32_t n_panels) {
-        const auto* x = static_cast<const std::byte*>(a.x) + first * a.x_pitch;
-        alignas(64) float acc[kPanels][kSweep][16];
-        DigitRows rows;
-        rows.n = n;
-        for (std::uint32_t p = 0; p < n_panels; ++p)
-          for (std::uint32_t t = 0; t < n; ++t) store(acc[p][t], splat(0.0f));
-        for (std::uint32_t g = 0; g < a.k / kGroupValues; ++g) {
-          rows.fill(x + g * x_group, a.x_pitch);
-          for (std::uint32_t p = 0; p < n_panels; ++p) sweep_digits(groups.at(panels[p], g), rows, acc[p]);
-        }
-        for (std::uint32_t t = 0; t < n; ++t)
-          for (std::uint32_t p = 0; p < n_panels; ++p)
-            store_rows(a, first + t, panels[p].first, panels[p].begin, panels[p].end, acc[p][t]);
-      });
-}
-
 bool multiplies_tiles() {
   return multiplies_ones<std::int32_t>(std::int8_t{1}, std::int8_t{-1},
                                        []() ZRT_INLINE_LAMBDA { add_tile_products<0, 4, 6>(); });
@@ -261,7 +240,7 @@ bool has_amx_int8() {
 
 bool linear_rows_amx_int8(const cpu::LinearArgs& args, std::uint32_t begin, std::uint32_t end) {
   if (args.n >= kFewestRows && args.x_dtype == DType::kQ16A256) {
-    run_digits(args, begin, end);
+    multiply_groups<DigitRows>(args, begin, end, sweep_digits);
     return true;
   }
   if (args.n < kFewestRows || args.x_dtype != DType::kQ8A256) return linear_rows_avx512_vnni(args, begin, end);
