@@ -1,6 +1,7 @@
 #include "model/fixed16.h"
 
-#include <cmath>
+#include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "base/multiversion.h"
@@ -81,6 +82,10 @@ bool fits_fixed16(const Tensor& tensor) {
   for (std::uint64_t i = 0; i < n; ++i)
     n_exact += to_fixed16(tensor.stored, tensor.data.data() + n_rows * i / n * row, k, blocks.data());
   return n > 0 && static_cast<double>(n_exact) >= kLeastExact * static_cast<double>(n * k);
+}
+
+unsigned conversion_threads() {
+  return std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
 }
 
 std::uint64_t to_fixed16(DType from, const std::byte* weights, std::uint64_t k, std::byte* blocks) {

@@ -22,4 +22,7 @@ bool fits_fixed16(const Tensor& tensor);
 // their value.
 std::uint64_t to_fixed16(DType from, const std::byte* weights, std::uint64_t k, std::byte* blocks);
 
+// How many threads convert a model's weights (Weights::copy_rows): one a processor, at most 16.
+unsigned conversion_threads();
+
 }  // namespace zinc_rt

@@ -1,11 +1,11 @@
 #include "vulkan/model_memory.h"
 
 #include <algorithm>
-#include <thread>
 
 #include "base/error.h"
 #include "mem/page_pool.h"
 #include "mem/placement.h"
+#include "model/fixed16.h"
 
 namespace zinc_rt::vulkan {
 namespace {
@@ -164,11 +164,10 @@ Status write_converted(Device& device, const Tensor& tensor, const Weights& weig
                        std::uint64_t offset) {
   const std::uint64_t row = row_bytes(tensor.dtype, tensor.dims[0]), n_rows = tensor.n_rows(),
                       n_at_once = std::clamp<std::uint64_t>(kStagingBytes / row, 1, n_rows);
-  const unsigned n_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
   std::vector<std::byte> rows(n_at_once * row);
   for (std::uint64_t first = 0; first < n_rows; first += n_at_once) {
     const std::uint64_t n = std::min(n_at_once, n_rows - first);
-    weights.copy_rows(tensor, first, n, rows.data(), n_threads);
+    weights.copy_rows(tensor, first, n, rows.data(), conversion_threads());
     ZRT_CHECK_OK(device.write(to, offset + first * row, std::span(rows).first(n * row)));
   }
   return {};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -11,6 +10,7 @@
 #include "executor/rope_table.h"
 #include "executor/rope_variants.h"
 #include "mem/page_pool.h"
+#include "model/fixed16.h"
 
 namespace zinc_rt {
 namespace {
@@ -170,7 +170,6 @@ Status RingExecutor::allocate_regions() {
 Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
   const auto& weights = *prepared_.weights;
   std::vector<std::byte> converted;  // a matrix, where the file has another form of it
-  const unsigned n_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
   std::uint64_t done = 0;
   const std::uint64_t total = weights.total_bytes();
   const auto report = [&](std::uint64_t bytes) {
@@ -193,7 +192,8 @@ Status RingExecutor::load_weights(const ExecutorOptions& options, bool mapped) {
           data = tensor.data.subspan(view.offset + i * view.pitch, view.matrix);
         } else {
           converted.resize(view.matrix);
-          weights.copy_rows(tensor, view.first_row + i * view.rows_apart, view.rows, converted.data(), n_threads);
+          weights.copy_rows(tensor, view.first_row + i * view.rows_apart, view.rows, converted.data(),
+                            conversion_threads());
           data = converted;
         }
         ZRT_CHECK_OK(ring_->upload(region, place.offset + i * view.matrix,
