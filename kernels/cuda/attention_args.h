@@ -56,9 +56,9 @@ constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
   return tile_bytes <= shared_of(3) - 3 * kKilobyte ? 3 : 2;
 }
 
-// Attention over caches of integers. Of a token (flash_attn_integer.cu): heads that share a pass over K and V, and bytes
-// of shared memory for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of each head.
-constexpr uint32_t kAttendIntegerHeads = 8;
+// Attention over caches of integers. Of a token (flash_attn_integer.cu): threads of a workgroup, and bytes of shared
+// memory for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of each head.
+constexpr uint32_t kAttendIntegerThreads = 128;
 constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
   return (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }

@@ -156,18 +156,31 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
   attend<Q8Cell>(args);
 }
 
-// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values. A lane looks at
-// every 32nd chunk. The maximum before a chunk is the largest so far, so all lanes know at once by what their chunk is
-// multiplied.
+// Up to 32 records of a head on their way to a warp: the maximum and the sum of a lane's, and the lane's value of each.
+struct Records {
+  float most, sum, o[32];
+
+  __device__ __forceinline__ void ask(const float* of, uint32_t floats, uint32_t count, uint32_t v_dim, uint32_t i) {
+    const uint32_t lane = threadIdx.x % 32;
+    const float* own = of + static_cast<uint64_t>(lane) * floats + v_dim;
+    most = lane < count ? own[0] : -__int_as_float(0x7f800000), sum = lane < count ? own[1] : 0.0f;
+#pragma unroll
+    for (uint32_t j = 0; j < 32; ++j) o[j] = i < v_dim && j < count ? of[static_cast<uint64_t>(j) * floats + i] : 0.0f;
+  }
+};
+// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values. The maximum before
+// a chunk is the largest so far, so all lanes know at once by what their chunk is multiplied.
 __device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
   const uint32_t lane = threadIdx.x % 32;
-  const bool has_value = i < v_dim;
-  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  float o = i < v_dim ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  Records next;
+  next.ask(records + floats, floats, min(32u, n - 1), v_dim, i);
+#pragma unroll 1
   for (uint32_t first = 1; first < n; first += 32) {
-    const uint32_t count = min(32u, n - first);
-    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
-    const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
-    float upto = most;
+    const Records of = next;
+    const uint32_t count = min(32u, n - first), left = n - first - count;
+    if (left > 0) next.ask(records + static_cast<uint64_t>(first + 32) * floats, floats, min(32u, left), v_dim, i);
+    float upto = of.most;
 #pragma unroll
     for (int w = 1; w < 32; w *= 2) {
       const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
@@ -175,15 +188,14 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
     }
     float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
     was = lane == 0 || largest > was ? largest : was;
-    const float now = most > was ? most : was, a = exact::exp(was - now), b = exact::exp(most - now);
+    const float now = of.most > was ? of.most : was, a = exact::exp(was - now), b = exact::exp(of.most - now);
     largest = __shfl_sync(0xFFFFFFFFu, now, 31);
-    const float* of = records + static_cast<uint64_t>(first) * floats + i;
-#pragma unroll 8
-    for (uint32_t j = 0; j < count; ++j, of += floats) {
-      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, a, j),
-                  b_j = __shfl_sync(0xFFFFFFFFu, b, j);
-      o = __fmaf_rn(o_j, b_j, o * a_j);
-      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
+#pragma unroll
+    for (uint32_t j = 0; j < 32; ++j) {
+      if (j >= count) break;
+      const float a_j = __shfl_sync(0xFFFFFFFFu, a, j), b_j = __shfl_sync(0xFFFFFFFFu, b, j);
+      o = __fmaf_rn(of.o[j], b_j, o * a_j);
+      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, of.sum, j), b_j, sum * a_j);
     }
   }
   return o * exact::rcp(sum);
@@ -192,7 +204,7 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
 // records. Grid: tokens, and 8 pieces of a head, 32 values or fewer.
-extern "C" __global__ void __launch_bounds__(256, 4) flash_attn_merge(const __grid_constant__ OpArgs args) {
+extern "C" __global__ void __launch_bounds__(256, 2) flash_attn_merge(const __grid_constant__ OpArgs args) {
   __shared__ __align__(16) float values[256];
   let_next_start();
   const auto c = args.constants<push::FlashAttn>();

@@ -1,26 +1,28 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of caches of 16-bit integers, at the bits of kernels/cpu/flash_attn.cpp, for steps of
 // few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes go from
-// the cache to the registers of the products (integer_cells.cuh): those of the next chunk are on their way while the
-// weights of this one are made.
-// Scores: a warp has a page of 16 keys, the rows of its products; columns are the two digits of q of four heads. A lane
-// has the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the products' order of values is its own.
-// Weights: a warp has a head. Values: a warp has 16 values of the head, the rows; columns are the digits of the weights
-// of four heads.
-// Heads wider than 256 values are taken in parts. With one part in z the workgroup merges its chunks, and quantizes the
+// the cache to the registers of the products (integer_cells.cuh), 128 values of a head at a time; workgroups on the same
+// multiprocessor read while others compute.
+// Scores: a warp has 32 keys, the rows of its products; columns are the two digits of q of four heads. A lane has four
+// keys and the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the products' order of values is its own.
+// Weights: a warp has a head, or several in turn. Values: a warp has 32 of the head, the rows; columns are the digits of
+// the weights of four heads. They are on their way while the weights are made.
+// With one part in z the workgroup merges its chunks, and quantizes the
 // result if `quantized` is bound; with several each chunk leaves a record for flash_attn_merge.
 #include "kernels/cuda/integer_cells.cuh"
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kThreads = kAttendThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
-constexpr uint32_t kHeads = kAttendIntegerHeads;  // that share a pass over K and V
-static_assert(kWarps == kPages && kHeads <= kWarps);
+constexpr uint32_t kThreads = kAttendIntegerThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
+constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head at a time
+static_assert(kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 
+template <uint32_t kTiles>  // of four heads, that share a pass over K and V
 struct Shared {
+  static constexpr uint32_t kHeads = 4 * kTiles;
   float scores[kHeads][kChunk];         // without the scale of q
   float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
   float d[kHeads];                      // of the weights
-  uint2 weights[kHeads / 4][4][32];     // digits, as the products of 32 tokens want them
+  uint2 weights[kTiles][4][32];         // digits, as the products of 32 tokens want them
 };
 
 // q of the workgroup's heads as digits: of four heads and 32 values, lane l of a product has column l / 4, which is head
@@ -94,10 +96,9 @@ __device__ __forceinline__ Weights make_weights(const push::FlashAttn& c, const 
   return {most, fold_half_warp(sum), of.d};
 }
 
-// Codes of a lane, of K: words of two tokens; of V: of two values. And of what page they are.
-template <uint32_t kWidth>
+template <uint32_t kTiles>
 struct Attend {
-  static constexpr uint32_t kSteps = kWidth / 32, kTiles = (kWidth + 16 * kWarps - 1) / (16 * kWarps);
+  static constexpr uint32_t kHeads = 4 * kTiles;
 
   const OpArgs& args;
   const push::FlashAttn c;
@@ -105,17 +106,11 @@ struct Attend {
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
-  // The codes of the kv head in a page, and its scales.
-  __device__ __forceinline__ const uint8_t* codes(int32_t page, bool is_key) const {
+  // Where a page of the kv head has its codes, and its scales.
+  __device__ __forceinline__ const uint8_t* page_at(bool is_key, int32_t page) const {
     return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
            static_cast<uint64_t>(static_cast<uint32_t>(page)) *
-               args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v] +
-           kv_integer::codes_at(kv_head, is_key ? c.head_dim : c.v_head_dim);
-  }
-  __device__ __forceinline__ const uint16_t* scales(int32_t page, bool is_key) const {
-    const uint32_t dim = is_key ? c.head_dim : c.v_head_dim;
-    return reinterpret_cast<const uint16_t*>(codes(page, is_key) + kv_integer::scales_at(kv_head, c.n_kv_heads, dim) -
-                                             kv_integer::codes_at(kv_head, dim));
+               args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
   }
   static __device__ __forceinline__ bool has_page(Range range, uint32_t page) {
     return page * 16 < range.end && page * 16 + 16 > range.begin;
@@ -125,86 +120,50 @@ struct Attend {
     return __shfl_sync(0xFFFFFFFFu, own_pages, static_cast<int>(i));
   }
 
-  using Keys = uint2[kSteps][4];
-  // Values [first, first + kWidth) of the warp's page. What is not there becomes zeros.
-  __device__ __forceinline__ void ask_keys(Keys& k, int32_t own_pages, Range range, uint32_t first) const {
-    const int32_t page = page_of(own_pages, warp());
-    const bool is_seen = has_page(range, warp());
-    const uint8_t* from = codes(page, true) + first * 32 + lane() % 4 * 64 + lane() / 4 * 8;
+  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there is zeros.
+  using Codes = uint4[kSteps][4];
+  // The scales of the lane's four keys.
+  struct KeyPlace {
+    const uint8_t* page;  // null: not seen
+    uint2 scales;
+  };
+  __device__ __forceinline__ KeyPlace find_keys(int32_t own_pages, Range range) const {
+    const uint32_t own = warp() * 2 + lane() / 16;
+    const int32_t page = page_of(own_pages, own);
+    if (!has_page(range, own)) return {nullptr, {0, 0}};
+    const uint8_t* at = page_at(true, page);
+    return {at + kv_integer::codes_at(kv_head, c.head_dim),
+            *reinterpret_cast<const uint2*>(at + kv_integer::scales_at(kv_head, c.n_kv_heads, c.head_dim) +
+                                            lane() / 4 % 4 * 8)};
+  }
+  __device__ __forceinline__ void ask_keys(Codes& k, const uint8_t* page, uint32_t first) const {
+    const uint32_t words = page != nullptr ? c.head_dim / 2 : 0, word = first / 2 + lane() % 4;
+    const uint8_t* from = page + word * 64 + lane() / 4 % 4 * 16;
 #pragma unroll
     for (uint32_t s = 0; s < kSteps; ++s)
 #pragma unroll
       for (uint32_t j = 0; j < 4; ++j) {
-        const uint32_t word = 16 * s + 4 * j;
-        k[s][j] = uint2{0, 0};
-        if (is_seen && first / 2 + word + lane() % 4 < c.head_dim / 2)
-          k[s][j] = *reinterpret_cast<const uint2*>(from + word * 64);
+        k[s][j] = make_uint4(0, 0, 0, 0);
+        if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
       }
   }
-  __device__ __forceinline__ uint32_t ask_key_scales(int32_t own_pages, Range range) const {
-    const int32_t page = page_of(own_pages, warp());
-    return has_page(range, warp()) ? reinterpret_cast<const uint32_t*>(scales(page, true))[lane() / 4] : 0;
-  }
-
-  // Sums of upper and of lower bytes, of four heads.
-  using Sums = int[kHeads / 4][2][4];
-  __device__ __forceinline__ void add_keys(Sums& sums, const Keys& k, const uint2* q, uint32_t n,
-                                           uint32_t first) const {
-    const uint32_t steps = (c.head_dim + 31) / 32;
+  // Values [first, first + kBlock) of the chunk.
+  __device__ __forceinline__ void ask_values(Codes& v, int32_t own_pages, Range range, uint32_t first) const {
+    const uint32_t value = first + warp() * 32 + lane() / 4 * 4;
+    const bool has_value = value < c.v_head_dim;
+    const uint64_t at = kv_integer::codes_at(kv_head, c.v_head_dim) + (lane() % 4 * c.v_head_dim + value) * 4;
 #pragma unroll
-    for (uint32_t s = 0; s < kSteps; ++s) {
-      if (first / 32 + s >= steps) break;
-      const uint32_t upper[4] = {upper_bytes(k[s][0].x, k[s][1].x), upper_bytes(k[s][0].y, k[s][1].y),
-                                 upper_bytes(k[s][2].x, k[s][3].x), upper_bytes(k[s][2].y, k[s][3].y)},
-                     lower[4] = {lower_bytes(k[s][0].x, k[s][1].x), lower_bytes(k[s][0].y, k[s][1].y),
-                                 lower_bytes(k[s][2].x, k[s][3].x), lower_bytes(k[s][2].y, k[s][3].y)};
+    for (uint32_t i = 0; i < kPages; ++i) {
+      const int32_t page = page_of(own_pages, i);
+      const bool is_there = has_value && has_page(range, i);
+      const uint8_t* from = page_at(false, page) + at;
 #pragma unroll
-      for (uint32_t tile = 0; tile < kHeads / 4; ++tile) {
-        if (tile * 4 >= n) continue;
-        const uint2 b = q[(tile * steps + first / 32 + s) * 32 + lane()];
-        mma32<true>(sums[tile][0], upper, b);
-        mma32<false>(sums[tile][1], lower, b);
+      for (uint32_t j = 0; j < 2; ++j) {
+        uint4& to = v[i / 2][i % 2 * 2 + j];
+        to = make_uint4(0, 0, 0, 0);
+        if (is_there) to = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
       }
     }
-  }
-  // d: of the lane's two tokens.
-  static __device__ __forceinline__ void leave_scores(const Sums& sums, uint32_t d, uint32_t n,
-                                                      float (&scores)[kHeads][kChunk]) {
-    const float d_first = __uint_as_float(d << 16), d_second = __uint_as_float(d & 0xFFFF0000u);
-#pragma unroll
-    for (uint32_t tile = 0; tile < kHeads / 4; ++tile) {
-      if (tile * 4 >= n) continue;
-      const int(&upper)[4] = sums[tile][0], (&lower)[4] = sums[tile][1];
-      *reinterpret_cast<float2*>(scores[tile * 4 + lane() % 4] + warp() * 16 + lane() / 4 * 2) =
-          make_float2(joined(upper[0], lower[0], upper[1], lower[1]) * d_first,
-                      joined(upper[2], lower[2], upper[3], lower[3]) * d_second);
-    }
-  }
-
-  using Values = uint2[kTiles][4][4];  // of a tile of 16 values, 32 tokens, pairs of tokens
-  __device__ __forceinline__ bool has_tile(uint32_t first, uint32_t tile) const {
-    return (tile * kWarps + warp()) * 16 < min(kWidth, c.v_head_dim - first);
-  }
-  // Values [first, first + kWidth) of the chunk.
-  __device__ __forceinline__ void ask_values(Values& v, int32_t own_pages, Range range, uint32_t first) const {
-#pragma unroll
-    for (uint32_t s = 0; s < 4; ++s)
-#pragma unroll
-      for (uint32_t half = 0; half < 2; ++half) {
-        const int32_t page = page_of(own_pages, 2 * s + half);
-        const bool is_seen = has_page(range, 2 * s + half);
-        const uint8_t* from =
-            codes(page, false) + (lane() % 4 * c.v_head_dim + first + warp() * 16 + lane() / 4 * 2) * 4;
-#pragma unroll
-        for (uint32_t tile = 0; tile < kTiles; ++tile)
-#pragma unroll
-          for (uint32_t j = 0; j < 2; ++j) {
-            uint2& to = v[tile][s][half * 2 + j];
-            to = uint2{0, 0};
-            if (is_seen && has_tile(first, tile))
-              to = *reinterpret_cast<const uint2*>(from + (j * 4 * c.v_head_dim + tile * kWarps * 16) * 4);
-          }
-      }
   }
   // Of the tokens whose weights a lane makes.
   __device__ __forceinline__ void ask_value_scales(float (&d)[4], int32_t own_pages, Range range) const {
@@ -212,46 +171,44 @@ struct Attend {
     for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t own = 2 * i + lane() / 16;
       const int32_t page = page_of(own_pages, own);
-      d[i] = has_page(range, own) ? __uint_as_float(static_cast<uint32_t>(scales(page, false)[lane() % 16]) << 16) : 0;
-    }
-  }
-  // use(head, value, its o and the next one's) for the lane's, of n heads.
-  template <class Use>
-  __device__ __forceinline__ void sum_values(const Values& v, const Shared& shared, uint32_t n, uint32_t first,
-                                             const Use& use) const {
-#pragma unroll
-    for (uint32_t tile = 0; tile < kTiles; ++tile) {
-      if (!has_tile(first, tile)) continue;
-      Sums sums = {};
-#pragma unroll
-      for (uint32_t s = 0; s < 4; ++s) {
-        const uint2(&of)[4] = v[tile][s];
-        const uint32_t upper[4] = {upper_bytes(of[0].x, of[1].x), upper_bytes(of[0].y, of[1].y),
-                                   upper_bytes(of[2].x, of[3].x), upper_bytes(of[2].y, of[3].y)},
-                       lower[4] = {lower_bytes(of[0].x, of[1].x), lower_bytes(of[0].y, of[1].y),
-                                   lower_bytes(of[2].x, of[3].x), lower_bytes(of[2].y, of[3].y)};
-#pragma unroll
-        for (uint32_t four = 0; four < kHeads / 4; ++four) {
-          if (four * 4 >= n) continue;
-          const uint2 b = shared.weights[four][s][lane()];
-          mma32<true>(sums[four][0], upper, b);
-          mma32<false>(sums[four][1], lower, b);
-        }
-      }
-#pragma unroll
-      for (uint32_t four = 0; four < kHeads / 4; ++four) {
-        const uint32_t h = four * 4 + lane() % 4;
-        if (h >= n) continue;
-        const int(&upper)[4] = sums[four][0], (&lower)[4] = sums[four][1];
-        const float d = shared.d[h];
-        use(h, first + (tile * kWarps + warp()) * 16 + lane() / 4 * 2,
-            make_float2(joined(upper[0], lower[0], upper[1], lower[1]) * d,
-                        joined(upper[2], lower[2], upper[3], lower[3]) * d));
-      }
+      d[i] = 0.0f;
+      if (!has_page(range, own)) continue;
+      const auto* scales = reinterpret_cast<const uint16_t*>(
+          page_at(false, page) + kv_integer::scales_at(kv_head, c.n_kv_heads, c.v_head_dim));
+      d[i] = __uint_as_float(static_cast<uint32_t>(scales[lane() % 16]) << 16);
     }
   }
 
-  __device__ __forceinline__ void run(Shared& shared, uint2* memory) const {
+  // Sums of upper and of lower bytes of two tiles of 16 rows, by the digits of four heads.
+  using Sums = int[kTiles][2][2][4];
+  static __device__ __forceinline__ void add(Sums& sums, const uint4 (&of)[4], const uint2* digits, uint32_t pitch,
+                                             uint32_t n) {
+#pragma unroll
+    for (uint32_t rows = 0; rows < 2; ++rows) {
+      const auto first = [&](uint32_t j) { return rows == 0 ? of[j].x : of[j].z; };
+      const auto second = [&](uint32_t j) { return rows == 0 ? of[j].y : of[j].w; };
+      const uint32_t upper[4] = {upper_bytes(first(0), first(1)), upper_bytes(second(0), second(1)),
+                                 upper_bytes(first(2), first(3)), upper_bytes(second(2), second(3))},
+                     lower[4] = {lower_bytes(first(0), first(1)), lower_bytes(second(0), second(1)),
+                                 lower_bytes(first(2), first(3)), lower_bytes(second(2), second(3))};
+#pragma unroll
+      for (uint32_t tile = 0; tile < kTiles; ++tile) {
+        if (tile * 4 >= n) continue;
+        const uint2 b = digits[tile * pitch + lane()];
+        mma32<true>(sums[tile][rows][0], upper, b);
+        mma32<false>(sums[tile][rows][1], lower, b);
+      }
+    }
+  }
+  // Of head lane % 4 of a tile and four rows.
+  static __device__ __forceinline__ float4 join(const int (&sums)[2][2][4]) {
+    const auto of = [&](int rows, int i) {
+      return joined(sums[rows][0][i], sums[rows][1][i], sums[rows][0][i + 1], sums[rows][1][i + 1]);
+    };
+    return make_float4(of(0, 0), of(0, 2), of(1, 0), of(1, 2));
+  }
+
+  __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
     const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads;
     const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]),
                slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]);
@@ -275,75 +232,95 @@ struct Attend {
     const uint32_t q_steps = (c.head_dim + 31) / 32, total_pitch = c.v_head_dim + 2;
     float* scales_of_q = reinterpret_cast<float*>(memory + (group + 3) / 4 * q_steps * 32);
     float* total = scales_of_q + (group + 3) / 4 * 4;
-    const bool is_wide = max(c.head_dim, c.v_head_dim) > kWidth;
     Range range = range_of(chunk);
     int32_t own_pages = pages_of(chunk, range);
-    Keys k;
-    Values v;
-    uint32_t d_k = ask_key_scales(own_pages, range);
-    float d_v[4];
-    ask_keys(k, own_pages, range, 0);
-    ask_value_scales(d_v, own_pages, range);
-    ask_values(v, own_pages, range, 0);
+    Codes codes;
+    KeyPlace keys = find_keys(own_pages, range);
+    ask_keys(codes, keys.page, 0);
     if (is_early) wait_for_inputs();
     quantize_q(c,
                args.buffer<const float>(binding::Attention::q) +
                    (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
                group, memory, scales_of_q);
     __syncthreads();
+#pragma unroll 1
     for (;;) {
       const uint32_t next = chunk + gridDim.z;
       const bool is_first = chunk == first_chunk, is_last = next > last_chunk;
-      const Range next_range = is_last ? Range{0, 0} : range_of(next);
-      const int32_t next_pages = is_last ? 0 : pages_of(next, next_range);
+      float d_v[4];
+      ask_value_scales(d_v, own_pages, range);
+#pragma unroll 1
       for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
         const uint32_t n = min(kHeads, group - h0);
-        const bool is_end = h0 + kHeads >= group;
-        Sums sums = {};
-        for (uint32_t at = 0; at < c.head_dim; at += kWidth) {
-          if (is_wide) ask_keys(k, own_pages, range, at);
-          add_keys(sums, k, memory + h0 / 4 * q_steps * 32, n, at);
-        }
-        leave_scores(sums, d_k, n, shared.scores);
-        __syncthreads();
-        if (is_end && !is_last) {
-          d_k = ask_key_scales(next_pages, next_range);
-          if (!is_wide) ask_keys(k, next_pages, next_range, 0);
-        }
-        const auto record_of = [&](uint32_t h) {
-          return record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h, chunk);
-        };
-        if (warp() < n) {
-          const uint32_t h = warp();
-          const Weights w =
-              make_weights(c, shared.scores[h], scales_of_q[h0 + h], d_v, range, shared.weights[h / 4], h);
-          if (lane() == 0) {
-            float* of = (is_whole ? total + (h0 + h) * total_pitch : record_of(h)) + c.v_head_dim;
-            const float was = is_whole && !is_first ? of[0] : w.most, now = w.most > was ? w.most : was;
-            const float before = exact::exp(was - now), after = exact::exp(w.most - now);
-            of[1] = is_whole && !is_first ? __fmaf_rn(w.sum, after, of[1] * before) : w.sum;
-            of[0] = now;
-            shared.before[h] = before, shared.after[h] = after, shared.d[h] = w.d;
+        const uint2* digits = memory + h0 / 4 * q_steps * 32;
+        {
+          Sums sums = {};
+#pragma unroll 1
+          for (uint32_t at = 0; at < c.head_dim; at += kBlock) {
+            if (at > 0 || h0 > 0) ask_keys(codes, keys.page, at);
+#pragma unroll
+            for (uint32_t s = 0; s < kSteps; ++s)
+              if (at / 32 + s < q_steps) add(sums, codes[s], digits + (at / 32 + s) * 32, q_steps * 32, n);
+          }
+#pragma unroll
+          for (uint32_t tile = 0; tile < kTiles; ++tile) {
+            if (tile * 4 >= n) continue;
+            const float4 v = join(sums[tile]);
+            const uint2 d = keys.scales;
+            *reinterpret_cast<float4*>(shared.scores[tile * 4 + lane() % 4] + warp() * 32 + lane() / 4 * 4) =
+                make_float4(v.x * __uint_as_float(d.x << 16), v.y * __uint_as_float(d.x & 0xFFFF0000u),
+                            v.z * __uint_as_float(d.y << 16), v.w * __uint_as_float(d.y & 0xFFFF0000u));
           }
         }
         __syncthreads();
-        if (is_end && !is_last) ask_value_scales(d_v, next_pages, next_range);
-        for (uint32_t at = 0; at < c.v_head_dim; at += kWidth) {
-          if (is_wide) ask_values(v, own_pages, range, at);
-          sum_values(v, shared, n, at, [&](uint32_t h, uint32_t i, float2 o) {
+        ask_values(codes, own_pages, range, 0);
+        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
+#pragma unroll 1
+        for (uint32_t h = warp(); h < n; h += kWarps) {
+          const Weights w =
+              make_weights(c, shared.scores[h], scales_of_q[h0 + h], d_v, range, shared.weights[h / 4], h);
+          if (lane() > 0) continue;
+          float* of =
+              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          const float was = is_whole && !is_first ? of[0] : w.most, now = w.most > was ? w.most : was;
+          const float before = exact::exp(was - now), after = exact::exp(w.most - now);
+          of[1] = is_whole && !is_first ? __fmaf_rn(w.sum, after, of[1] * before) : w.sum;
+          of[0] = now;
+          shared.before[h] = before, shared.after[h] = after, shared.d[h] = w.d;
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (uint32_t at = 0; at < c.v_head_dim; at += kBlock) {
+          if (at > 0) ask_values(codes, own_pages, range, at);
+          Sums sums = {};
+#pragma unroll
+          for (uint32_t s = 0; s < 4; ++s) add(sums, codes[s], shared.weights[0][s], 4 * 32, n);
+          const uint32_t i = at + warp() * 32 + lane() / 4 * 4;
+#pragma unroll
+          for (uint32_t tile = 0; tile < kTiles; ++tile) {
+            const uint32_t h = tile * 4 + lane() % 4;
+            if (h >= n || i >= c.v_head_dim) continue;
+            float4 o = join(sums[tile]);
+            const float d = shared.d[h];
+            o = make_float4(o.x * d, o.y * d, o.z * d, o.w * d);
             if (!is_whole) {
-              *reinterpret_cast<float2*>(record_of(h) + i) = o;
-              return;
+              *reinterpret_cast<float4*>(record_at(args, first_head + h, chunk) + i) = o;
+              continue;
             }
             float* of = total + (h0 + h) * total_pitch + i;
-            of[0] = is_first ? o.x : __fmaf_rn(o.x, shared.after[h], of[0] * shared.before[h]);
-            of[1] = is_first ? o.y : __fmaf_rn(o.y, shared.after[h], of[1] * shared.before[h]);
-          });
+            const float own[4] = {o.x, o.y, o.z, o.w};
+#pragma unroll
+            for (int e = 0; e < 4; ++e)
+              of[e] = is_first ? own[e] : __fmaf_rn(own[e], shared.after[h], of[e] * shared.before[h]);
+          }
         }
-        if (is_end && !is_last && !is_wide) ask_values(v, next_pages, next_range, 0);
       }
       if (is_last) break;
-      chunk = next, range = next_range, own_pages = next_pages;
+      chunk = next;
+      range = range_of(chunk);
+      own_pages = pages_of(chunk, range);
+      keys = find_keys(own_pages, range);
+      ask_keys(codes, keys.page, 0);
     }
     if (!is_whole) return;
     __syncthreads();
@@ -351,10 +328,10 @@ struct Attend {
   }
 };
 
-template <uint32_t kWidth>
+template <uint32_t kTiles>
 __device__ __forceinline__ void attend_integer(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint2, memory);
-  __shared__ __align__(16) Shared shared;
+  __shared__ __align__(16) Shared<kTiles> shared;
   let_next_start();
   const bool is_token = has_row(args, blockIdx.x);
   wait_for_places(args);
@@ -362,15 +339,13 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kWidth>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, memory);
+  Attend<kTiles>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, memory);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_i16_64(const __grid_constant__ OpArgs args) {
-  attend_integer<64>(args);
+// Of kv heads with up to four query heads, and with more.
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_of_4(const __grid_constant__ OpArgs args) {
+  attend_integer<1>(args);
 }
-extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_i16_128(const __grid_constant__ OpArgs args) {
-  attend_integer<128>(args);
-}
-extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_i16_256(const __grid_constant__ OpArgs args) {
-  attend_integer<256>(args);
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_of_8(const __grid_constant__ OpArgs args) {
+  attend_integer<2>(args);
 }

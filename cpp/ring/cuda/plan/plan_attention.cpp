@@ -70,8 +70,8 @@ Plan plan_of_integers(const Planner& p, const OpCall& c) {
   plan.width = width_of(widest);
   const std::uint32_t tokens = std::bit_floor(cuda::kAttendIntegerRows / group),
                       tile = cuda::attend_integer_tile_bytes(plan.width);
-  if (c.rows() >= p.device().attention.integer_tile_from_tokens && widest <= cuda::kAttendIntegerMostWidth &&
-      tokens > 0 && tile + cuda::kAttendIntegerShared <= p.most_shared()) {
+  if (c.op == ir::Op::FLASH_ATTN_BATCHED && c.rows() >= p.device().attention.integer_tile_from_tokens &&
+      widest <= cuda::kAttendIntegerMostWidth && tokens > 0 && tile + cuda::kAttendIntegerShared <= p.most_shared()) {
     plan.kind = Kind::kIntegerTile, plan.tokens = tokens, plan.shared = tile;
     return plan;
   }
@@ -188,9 +188,12 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   if (kv_write != nullptr)
     p.launch("flash_attn_staged", "flash_attn_1_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendThreads, plan.shared + own_q_bytes(push), token_args(args, *kv_write));
-  else if (plan.kind == Kind::kStaged || plan.kind == Kind::kInteger)
-    p.launch(plan.kind == Kind::kStaged ? "flash_attn_staged" : "flash_attn_integer", "flash_attn_" + type_and_width,
-             c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads, plan.shared, args);
+  else if (plan.kind == Kind::kInteger)
+    p.launch("flash_attn_integer", push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_of_4" : "flash_attn_i16_of_8",
+             c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
+  else if (plan.kind == Kind::kStaged)
+    p.launch("flash_attn_staged", "flash_attn_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
+             cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
   // Two workgroups for each place: those that start beside single tokens begin late, and get fewer tiles.
