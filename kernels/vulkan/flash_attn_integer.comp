@@ -18,8 +18,7 @@ layout(local_size_x = kAttendWidth) in;
 // The digits of 4 g..4 g + 3 lie in word g of each, as bytes of 4 g, 4 g + 2, 4 g + 1, 4 g + 3.
 shared uint q_high[kMostHeadDim / 4], q_low[kMostHeadDim / 4], p_high[kChunk / 4], p_low[kChunk / 4];
 float score_scale, weight_scale;
-// 128 times the sums of q's digits: what the codes' low bytes are short of in Sums.
-ivec2 query_short;
+ivec2 q_sums;  // of q's high digits, and of its low ones
 
 struct Scaled {
   float inverse, d;
@@ -40,7 +39,8 @@ uvec2 digits_of(vec4 x, float inverse) {
   return words;
 }
 
-// Sums of bytes of codes times digits: (high bytes, low bytes less 128) times high digits, then the same times low ones.
+// Adds the products of four codes, two in a word, and their digits: high bytes and low bytes times high digits, then both
+// times low digits. Low bytes have no sign; they are taken less 128, which joined() makes up for by the sums of digits.
 void add_codes(uint two, uint next_two, uint high, uint low, inout ivec4 sums) {
   uint upper = (two >> 8 & 0x00FF00FFu) | (next_two & 0xFF00FF00u);
   uint lower = ((two & 0x00FF00FFu) | (next_two << 8 & 0xFF00FF00u)) ^ 0x80808080u;
@@ -68,8 +68,8 @@ void read_query(uint64_t address) {
   }
   score_scale = p.scale * scaled.d;
   barrier();
-  query_short = ivec2(0);
-  for (uint g = 0; g < p.head_dim / 4; ++g) query_short += sum_of_digits(q_high[g], q_low[g]);
+  q_sums = ivec2(0);
+  for (uint g = 0; g < p.head_dim / 4; ++g) q_sums += sum_of_digits(q_high[g], q_low[g]);
 }
 
 float score(History history, uint j) {
@@ -80,7 +80,7 @@ float score(History history, uint j) {
   for (uint g = 0; g < p.head_dim / 4; ++g)
     add_codes(codes.v[32 * g + token], codes.v[32 * g + 16 + token], q_high[g], q_low[g], sums);
   float d = bf16_to_f32(uint(Halves(page + scales_at(history.kv_head, p.n_kv_heads, p.head_dim)).v[token]));
-  return joined(sums, query_short) * d * score_scale;
+  return joined(sums, q_sums) * d * score_scale;
 }
 
 void prepare_weights(History history, Span span) {
