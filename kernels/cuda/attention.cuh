@@ -219,4 +219,34 @@ __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight&
                     args.symbols[symbol::Attention::digit_columns]);
 }
 
+// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head.
+template <uint32_t kThreads>
+__device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
+  const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
+                 values = args.symbols[symbol::Attention::group] * c.v_head_dim;
+  for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
+    const uint32_t first = begin + first_of_eight(), at = blockIdx.y * values + first;
+    Eight all{};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t i = first + 16 * half;
+      if (i >= values) continue;
+      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+      float* v = all.v + 4 * half;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) v[j] = of[i % c.v_head_dim + j] * r;
+      *reinterpret_cast<float4*>(args.buffer<float>(binding::Attention::y) + static_cast<uint64_t>(t) * k + at +
+                                 16 * half) = make_float4(v[0], v[1], v[2], v[3]);
+    }
+    quantize_values(args, all, t, k, first < values ? at : k);
+  }
+}
+
+// Where a chunk of a query head leaves its values, maximum and sum for flash_attn_merge. head: counted through all
+// tokens of the step.
+__device__ __forceinline__ float* record_at(const OpArgs& args, uint64_t head, uint32_t chunk) {
+  return static_cast<float*>(args.scratch) +
+         (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];
+}
+
 }  // namespace zinc_rt::cuda

@@ -56,6 +56,23 @@ constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
   return tile_bytes <= shared_of(3) - 3 * kKilobyte ? 3 : 2;
 }
 
+// Attention over caches of integers. Of a token (flash_attn_integer.cu): heads that share a pass over K and V, and bytes
+// of shared memory for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of each head.
+constexpr uint32_t kAttendIntegerHeads = 8;
+constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
+  return (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
+}
+// Of tiles of tokens (flash_attn_integer_tile.cu): rows; bytes for K, V and the digits of q, and where rows are wide for
+// the sums of values; bytes that the kernel has besides, and more; workgroups of a multiprocessor.
+constexpr uint32_t kAttendIntegerRows = 64, kAttendIntegerMostWidth = 256, kAttendIntegerShared = 2560;
+constexpr uint32_t attend_integer_tile_bytes(uint32_t width) {
+  return 2 * kAttendChunk * width * 2 + kAttendIntegerRows * width * 2 +
+         (width > 128 ? kAttendIntegerRows * width * 4 : 0);
+}
+constexpr uint32_t attend_integer_tile_workgroups(uint32_t width) {
+  return width <= 64 ? 3 : width <= 128 ? 2 : 1;
+}
+
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
 // and the bytes of shared memory for q of the rows and for K and V of two steps, all f16. Rows lie an odd number of
 // vectors of 16 bytes apart, so that eight in turn are in different banks.

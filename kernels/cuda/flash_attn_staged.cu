@@ -122,28 +122,6 @@ __device__ __forceinline__ float sum_of(const float (&weights)[kChunk], Range ra
   return fold_half_warp(sum);
 }
 
-// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head.
-__device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
-  const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
-                 values = args.symbols[symbol::Attention::group] * c.v_head_dim;
-  for (uint32_t begin = threadIdx.x / 32 * 256; begin < values; begin += kThreads / 32 * 256) {
-    const uint32_t first = begin + first_of_eight(), at = blockIdx.y * values + first;
-    Eight all{};
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const uint32_t i = first + 16 * half;
-      if (i >= values) continue;
-      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
-      float* v = all.v + 4 * half;
-#pragma unroll
-      for (int j = 0; j < 4; ++j) v[j] = of[i % c.v_head_dim + j] * r;
-      *reinterpret_cast<float4*>(args.buffer<float>(binding::Attention::y) + static_cast<uint64_t>(t) * k + at +
-                                 16 * half) = make_float4(v[0], v[1], v[2], v[3]);
-    }
-    quantize_values(args, all, t, k, first < values ? at : k);
-  }
-}
-
 template <class Cell, int kSteps, bool kRope = false>
 __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs& rope = {}) {
   constexpr uint32_t kWidth = 16 * kSteps, kKPitch = attend_k_pitch(kWidth, Cell::kBytes),
@@ -285,10 +263,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
           stage_k(copies_of(next, range_of(next)));
       }
       const auto record_of = [&](uint32_t h) {
-        return static_cast<float*>(args.scratch) + ((static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h) *
-                                                        args.symbols[symbol::Attention::chunks] +
-                                                    chunk) *
-                                                       args.symbols[symbol::Attention::floats];
+        return record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0 + h, chunk);
       };
       if (warp < n) {
         const float most = weigh_scores(c, shared.weights[warp], range);
@@ -350,7 +325,7 @@ __device__ __forceinline__ void attend_staged(const OpArgs& args, const RopeArgs
   }
   if (!is_whole) return;
   __syncthreads();
-  write_row(args, c, total);
+  write_row<kThreads>(args, c, total);
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_f16_64(const __grid_constant__ OpArgs args) {

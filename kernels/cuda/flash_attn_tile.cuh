@@ -195,8 +195,7 @@ struct Tile {
   // Where a chunk of a row leaves its values, maximum and sum.
   __device__ __forceinline__ float* record_of(Tokens tokens, uint32_t r, uint32_t chunk) const {
     const uint64_t head = static_cast<uint64_t>(tokens.first + r / group) * c.n_heads + kv_head * group + r % group;
-    return static_cast<float*>(args.scratch) +
-           (head * args.symbols[symbol::Attention::chunks] + chunk) * args.symbols[symbol::Attention::floats];
+    return record_at(args, head, chunk);
   }
 
   // exp(score - maximum) for each q K, and the factors by which chunks are merged. A half warp has a row, a lane every

@@ -1,6 +1,7 @@
 // Cells of the paged cache: page = page_table[slot][pos / 16], cell = pos % 16.
 #pragma once
 
+#include "kernels/common/kv_integer.h"
 #include "kernels/cuda/device.cuh"
 
 namespace zinc_rt::cuda {
@@ -41,6 +42,69 @@ __device__ inline void store_cell(const float* values, uint8_t* cell, uint32_t f
       block[2 + i] = static_cast<uint8_t>(static_cast<int8_t>(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q));
     }
   }
+}
+
+// The largest of a warp's values, and their sum.
+__device__ __forceinline__ float largest_of_warp(float v) {
+#pragma unroll
+  for (int w = 16; w > 0; w /= 2) {
+    const float other = __shfl_xor_sync(0xFFFFFFFFu, v, w);
+    v = other > v ? other : v;
+  }
+  return v;
+}
+__device__ __forceinline__ float sum_of_warp(float v) {
+#pragma unroll
+  for (int w = 16; w > 0; w /= 2) v = v + __shfl_xor_sync(0xFFFFFFFFu, v, w);
+  return v;
+}
+
+// K or V of a token in a page.
+struct CacheRow {
+  uint8_t* page;
+  uint32_t token, type, n_heads, head_dim;
+  bool is_key;
+};
+
+// A head as codes of 16 bits and a scale, by a warp (kernels/common/kv_integer.h; the rule:
+// kernels/cpu/quant/integer_kv.h).
+__device__ inline void store_integers(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
+  constexpr float kMost = zinc_rt::digits::kMost;
+  float most = 0.0f, finite = 0.0f;  // x * 0 summed: 0, or NaN when some x is not finite
+  for (uint32_t i = lane; i < row.head_dim; i += 32) {
+    const float a = x[i] < 0 ? -x[i] : x[i];
+    most = a > most ? a : most;
+    finite = finite + x[i] * 0.0f;
+  }
+  most = largest_of_warp(most);
+  const bool is_finite = sum_of_warp(finite) == 0.0f, is_usable = is_finite && most >= 0x1p-100f;
+  const uint32_t d = is_usable   ? (__float_as_uint(most * (1.0f / kMost)) + 0xffffu) >> 16
+                     : is_finite ? 0
+                                 : zinc_rt::kv_integer::kNanScale;
+  const float inverse = is_usable ? exact::rcp(__uint_as_float(d << 16)) : 0.0f;
+  uint8_t* codes = row.page + zinc_rt::kv_integer::codes_at(head, row.head_dim);
+  for (uint32_t i = lane; i < row.head_dim; i += 32) {
+    const float q = is_usable ? exact::round_int(x[i] * inverse) : 0.0f;
+    const uint64_t at = row.is_key ? zinc_rt::kv_integer::key_at(row.token, i)
+                                   : zinc_rt::kv_integer::value_at(row.token, i, row.head_dim);
+    *reinterpret_cast<int16_t*>(codes + at) = static_cast<int16_t>(q > kMost ? kMost : q < -kMost ? -kMost : q);
+  }
+  if (lane == 0)
+    reinterpret_cast<uint16_t*>(row.page + zinc_rt::kv_integer::scales_at(head, row.n_heads, row.head_dim))[row.token] =
+        static_cast<uint16_t>(d);
+}
+
+// Values [first, first + n) of a token's K or V, by n_threads threads of whole warps. Types whose heads have a scale
+// want whole heads.
+__device__ inline void store_values(const float* values, const CacheRow& row, uint32_t first, uint32_t n,
+                                    uint32_t thread, uint32_t n_threads) {
+  if (row.type != kCacheI16) {
+    const uint64_t cell = cell_bytes(row.type, static_cast<uint64_t>(row.n_heads) * row.head_dim);
+    store_cell(values, row.page + row.token * cell, first, n, row.type, thread, n_threads);
+    return;
+  }
+  for (uint32_t h = thread / 32; h < n / row.head_dim; h += n_threads / 32)
+    store_integers(values + h * row.head_dim, row, first / row.head_dim + h, thread % 32);
 }
 
 }  // namespace zinc_rt::cuda

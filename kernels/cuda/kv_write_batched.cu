@@ -16,18 +16,19 @@ extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args)
                          static_cast<uint64_t>(args.buffer<const int32_t>(binding::KvWriteBatched::slot)[t]) *
                              args.dim(symbol::KvWrite::m);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
-  store_cell(args.buffer<const float>(binding::KvWriteBatched::k) + static_cast<uint64_t>(t) * nk,
-             args.buffer<uint8_t>(binding::KvWriteBatched::kv_k) + page * args.symbols[symbol::KvWrite::pitch_kv_k] +
-                 pos % 16 * cell_bytes(type, nk),
-             0, nk, type, threadIdx.x, blockDim.x);
-  store_cell(args.buffer<const float>(binding::KvWriteBatched::v) + static_cast<uint64_t>(t) * nv,
-             args.buffer<uint8_t>(binding::KvWriteBatched::kv_v) + page * args.symbols[symbol::KvWrite::pitch_kv_v] +
-                 pos % 16 * cell_bytes(type, nv),
-             0, nv, type, threadIdx.x, blockDim.x);
+  const uint32_t head_dim = args.constants<push::KvWriteBatched>().head_dim, n_heads = nk / head_dim;
+  store_values(args.buffer<const float>(binding::KvWriteBatched::k) + static_cast<uint64_t>(t) * nk,
+               {args.buffer<uint8_t>(binding::KvWriteBatched::kv_k) + page * args.symbols[symbol::KvWrite::pitch_kv_k],
+                pos % 16, type, n_heads, head_dim, true},
+               0, nk, threadIdx.x, blockDim.x);
+  store_values(args.buffer<const float>(binding::KvWriteBatched::v) + static_cast<uint64_t>(t) * nv,
+               {args.buffer<uint8_t>(binding::KvWriteBatched::kv_v) + page * args.symbols[symbol::KvWrite::pitch_kv_v],
+                pos % 16, type, n_heads, nv / n_heads, false},
+               0, nv, threadIdx.x, blockDim.x);
 }
 
-// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or 256 values of v, and waits
-// for no other. Grid: tokens, and four warps' work.
+// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or of v v_part values, and
+// waits for no other. Grid: tokens, and four warps' work.
 extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __grid_constant__ OpArgs args) {
   constexpr uint32_t kMost = 256;
   __shared__ __align__(16) float rows[4][kMost];
@@ -35,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, nq = args.dim(symbol::RopeKvWrite::nq),
                  nk = args.dim(symbol::RopeKvWrite::nk), nv = args.dim(symbol::RopeKvWrite::nv),
                  type = args.symbols[symbol::RopeKvWrite::dtype_kv_k], n_q = nq / c.head_dim, n_k = nk / c.head_dim,
-                 part = blockIdx.y * 4 + threadIdx.x / 32;
+                 v_part = args.symbols[symbol::RopeKvWrite::v_part], part = blockIdx.y * 4 + threadIdx.x / 32;
   const bool is_q = part < n_q, is_v = part >= n_q + n_k;
   let_next_start();
   WarpHead<kMost / 16> head;
@@ -64,9 +65,9 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
   const uint32_t width = is_q   ? nq
                          : is_v ? nv
                                 : nk,
-                 first = is_v ? (part - n_q - n_k) * kMost : (is_q ? part : part - n_q) * c.head_dim;
+                 first = is_v ? (part - n_q - n_k) * v_part : (is_q ? part : part - n_q) * c.head_dim;
   if (first >= width) return;
-  const uint32_t n = is_v ? min(kMost, nv - first) : c.head_dim;
+  const uint32_t n = is_v ? min(v_part, nv - first) : c.head_dim;
   head.ask_values(args.buffer<const float>(is_q   ? binding::RmsNormFusedRopeKvWrite::q
                                            : is_v ? binding::RmsNormFusedRopeKvWrite::v
                                                   : binding::RmsNormFusedRopeKvWrite::k) +
@@ -78,12 +79,12 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
     float* out = args.buffer<float>(binding::RmsNormFusedRopeKvWrite::q_out) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = lane; i < n; i += 32) out[i] = y[i];
   } else {
-    store_cell(
+    store_values(
         y,
-        args.buffer<uint8_t>(is_v ? binding::RmsNormFusedRopeKvWrite::kv_v : binding::RmsNormFusedRopeKvWrite::kv_k) +
-            page * args.symbols[is_v ? symbol::RopeKvWrite::pitch_kv_v : symbol::RopeKvWrite::pitch_kv_k] +
-            pos % 16 * cell_bytes(type, width),
-        first, n, type, lane, 32);
+        {args.buffer<uint8_t>(is_v ? binding::RmsNormFusedRopeKvWrite::kv_v : binding::RmsNormFusedRopeKvWrite::kv_k) +
+             page * args.symbols[is_v ? symbol::RopeKvWrite::pitch_kv_v : symbol::RopeKvWrite::pitch_kv_k],
+         pos % 16, type, n_k, width / n_k, !is_v},
+        first, n, lane, 32);
   }
 }
 
@@ -97,7 +98,7 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
   const uint32_t t = blockIdx.x, nq = args.dim(symbol::RopeKvWrite::nq), nk = args.dim(symbol::RopeKvWrite::nk),
                  nv = args.dim(symbol::RopeKvWrite::nv), type = args.symbols[symbol::RopeKvWrite::dtype_kv_k];
   const uint32_t q_parts = args.symbols[symbol::RopeKvWrite::q_parts],
-                 k_parts = args.symbols[symbol::RopeKvWrite::k_parts];
+                 k_parts = args.symbols[symbol::RopeKvWrite::k_parts], n_heads = nk / c.head_dim;
   if (t >= args.dim(symbol::RopeKvWrite::rows)) return;
   const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::RmsNormFusedRopeKvWrite::pos)[t]);
   const int32_t* pages = args.buffer<const int32_t>(binding::RmsNormFusedRopeKvWrite::page_table) +
@@ -105,10 +106,11 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
                              args.dim(symbol::RopeKvWrite::m);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   if (blockIdx.y == q_parts + k_parts) {
-    store_cell(args.buffer<const float>(binding::RmsNormFusedRopeKvWrite::v) + static_cast<uint64_t>(t) * nv,
-               args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_v) +
-                   page * args.symbols[symbol::RopeKvWrite::pitch_kv_v] + pos % 16 * cell_bytes(type, nv),
-               0, nv, type, threadIdx.x, blockDim.x);
+    store_values(args.buffer<const float>(binding::RmsNormFusedRopeKvWrite::v) + static_cast<uint64_t>(t) * nv,
+                 {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_v) +
+                      page * args.symbols[symbol::RopeKvWrite::pitch_kv_v],
+                  pos % 16, type, n_heads, nv / n_heads, false},
+                 0, nv, threadIdx.x, blockDim.x);
     return;
   }
   const bool is_q = blockIdx.y < q_parts;
@@ -130,9 +132,10 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
     float* out = args.buffer<float>(binding::RmsNormFusedRopeKvWrite::q_out) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x) out[i] = y[i];
   } else {
-    store_cell(y,
-               args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_k) +
-                   page * args.symbols[symbol::RopeKvWrite::pitch_kv_k] + pos % 16 * cell_bytes(type, nk),
-               first, width, type, threadIdx.x, blockDim.x);
+    store_values(y,
+                 {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_k) +
+                      page * args.symbols[symbol::RopeKvWrite::pitch_kv_k],
+                  pos % 16, type, n_heads, c.head_dim, true},
+                 first, width, threadIdx.x, blockDim.x);
   }
 }

@@ -115,8 +115,9 @@ ZRT_NAMES(Row, rows, width)  // values of a row
 ZRT_NAMES(Embed, rows, v, d)
 ZRT_NAMES(Rope, rows, d, p)
 ZRT_NAMES(KvWrite, rows, nk, nv, m, dtype_kv_k, pitch_kv_k, pitch_kv_v)
-// q_parts, k_parts: of a row, each of whole heads, where heads are larger than a warp's.
-ZRT_NAMES(RopeKvWrite, rows, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_v, q_parts, k_parts)
+// v_part: values of v that a warp has. q_parts, k_parts: of a row, each of whole heads, where heads are larger than a
+// warp's.
+ZRT_NAMES(RopeKvWrite, rows, nq, nk, nv, m, p, dtype_kv_k, pitch_kv_k, pitch_kv_v, v_part, q_parts, k_parts)
 // chunks: records of a head that there is room for; floats: of a record. parts_at_once: workgroups of a token and kv
 // head that run side by side. group: heads of a kv head. run_tokens: tokens of a run's tile at most, 0: there are no
 // runs. is_runs_only: only tokens of runs have left records.

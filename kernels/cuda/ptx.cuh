@@ -101,10 +101,15 @@ __device__ __forceinline__ void wait_for_copy_batches() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// c += A B of a warp, m16n8k32: signed or unsigned A, signed B.
-template <bool kSigned>
+// c += A B of a warp, m16n8k32: signed or unsigned A, signed B, or with an unsigned one signed A.
+template <bool kSigned, bool kSignedB = true>
 __device__ __forceinline__ void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
-  if constexpr (kSigned)
+  static_assert(kSigned || kSignedB);
+  if constexpr (!kSignedB)
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
+  else if constexpr (kSigned)
     asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
@@ -147,6 +152,12 @@ __device__ __forceinline__ void load_matrices_transposed(uint32_t (&m)[4], const
                : "memory");
 }
 
+// The larger of two floats, or NaN where one is NaN.
+__device__ __forceinline__ float max_or_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
 // Two floats to the halves of a word, the first to the lower one.
 __device__ __forceinline__ uint32_t f16_pair(float low, float high) {
   uint32_t pair;

@@ -9,8 +9,10 @@
 #include <optional>
 #include <random>
 
+#include "base/kv_type.h"
 #include "driver_counts.h"
 #include "kernels/common/half.h"
+#include "kernels/common/kv_integer.h"
 #include "random_weights.h"
 #include "tier_graph.h"
 
@@ -46,10 +48,14 @@ struct Operands {
 ir::BufferId declare_rows(ir::Graph& graph, const char* name, std::uint32_t width) {
   return declare(graph, name, ir::BufferClass::kActivation, DType::kF32, {ir::kTokens, width});
 }
-Operands declare_operands(ir::Graph& graph, DType kv, std::uint32_t nk, std::uint32_t nv, std::uint32_t n_slots) {
+// Elements of a token's row of keys or of values.
+std::uint32_t cache_row(const Attention& s, std::uint32_t head_dim) {
+  return static_cast<std::uint32_t>(kv_row(*find_kv_cell(s.kv), s.n_kv_heads, head_dim));
+}
+Operands declare_operands(ir::Graph& graph, const Attention& s, std::uint32_t n_slots) {
   using enum ir::BufferClass;
-  return {declare(graph, "state.k", kState, kv, {n_slots * kPages, 16, nk}),
-          declare(graph, "state.v", kState, kv, {n_slots * kPages, 16, nv}),
+  return {declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, cache_row(s, s.head_dim)}),
+          declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, cache_row(s, s.v_head_dim)}),
           declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
           declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
           declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages})};
@@ -80,9 +86,7 @@ void add_attention(ir::Graph& graph, const Attention& s, ir::BufferId q, const O
 ir::Graph attention_graph(const Attention& s, std::uint32_t n_slots, bool is_decode, std::optional<DType> weights) {
   ir::Graph graph("attention", ir::Stage::kBoth);
   const auto q = declare_rows(graph, "act.q", s.n_heads * s.head_dim);
-  add_attention(graph, s, q,
-                declare_operands(graph, s.kv, s.n_kv_heads * s.head_dim, s.n_kv_heads * s.v_head_dim, n_slots),
-                is_decode, weights);
+  add_attention(graph, s, q, declare_operands(graph, s, n_slots), is_decode, weights);
   return graph;
 }
 
@@ -127,7 +131,10 @@ class TierAttention : public TierGraphTest {
     for (auto& v : values) v = of(rng_);
     return values;
   }
-  std::vector<std::byte> cache(DType type, std::uint32_t n_pages, std::uint32_t row) {
+  std::vector<std::byte> cache(const Attention& s, std::uint32_t n_pages, std::uint32_t head_dim) {
+    const DType type = s.kv;
+    const std::uint32_t row = cache_row(s, head_dim);
+    if (type == DType::kI16) return integers(s, n_pages, head_dim);
     const auto values = normal(std::size_t{n_pages} * 16 * row);
     if (type == DType::kF32) return bytes_of(values);
     if (type == DType::kF16) {
@@ -140,10 +147,31 @@ class TierAttention : public TierGraphTest {
       blocks[i] = static_cast<std::byte>(i % 34 == 1 ? 0x20 + rng_() % 4 : rng_());
     return blocks;
   }
+  // Codes with scales of their own, so that values are about 1.
+  std::vector<std::byte> integers(const Attention& s, std::uint32_t n_pages, std::uint32_t head_dim) {
+    std::vector<std::uint16_t> words;
+    const auto codes = normal(std::size_t{n_pages} * s.n_kv_heads * 16 * head_dim, 11000.0f);
+    for (std::size_t page = 0, at = 0; page < n_pages; ++page) {
+      for (const std::size_t end = at + std::size_t{s.n_kv_heads} * 16 * head_dim; at < end; ++at)
+        words.push_back(static_cast<std::uint16_t>(
+            static_cast<std::int16_t>(std::clamp(codes[at], -digits::kMost, digits::kMost))));
+      for (std::uint32_t i = 0; i < s.n_kv_heads * 16; ++i)
+        words.push_back(static_cast<std::uint16_t>(0x38a0 + rng_() % 64));  // 0.8 to 1.3 * 10^-4
+    }
+    return bytes_of(words);
+  }
   // NaN in all cells of a slot from position `first` on.
-  static void spoil(std::vector<std::byte>& cache, const std::vector<std::int32_t>& pages, std::uint32_t slot,
-                    std::uint32_t first) {
+  static void spoil(const Attention& s, std::uint32_t head_dim, std::vector<std::byte>& cache,
+                    const std::vector<std::int32_t>& pages, std::uint32_t slot, std::uint32_t first) {
     const std::size_t cell = cache.size() / (pages.size() * 16);
+    if (s.kv == DType::kI16) {
+      for (std::uint32_t p = first; p < kPages * 16; ++p)
+        for (std::uint32_t head = 0; head < s.n_kv_heads; ++head) {
+          std::byte* page = cache.data() + static_cast<std::size_t>(pages[slot * kPages + p / 16]) * 16 * cell;
+          std::memset(page + kv_integer::scales_at(head, s.n_kv_heads, head_dim) + p % 16 * 2, 0xFF, 2);
+        }
+      return;
+    }
     for (std::uint32_t p = first; p < kPages * 16; ++p)
       std::memset(cache.data() + (static_cast<std::uint32_t>(pages[slot * kPages + p / 16]) * 16 + p % 16) * cell, 0xFF,
                   cell);
@@ -172,8 +200,8 @@ class TierAttention : public TierGraphTest {
     const std::uint32_t n_slots = n_slots_of(slots);
     const auto pages = shuffled_pages(n_slots * kPages);
     Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
-                 {"state.k", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.head_dim)},
-                 {"state.v", cache(s.kv, n_slots * kPages, s.n_kv_heads * s.v_head_dim)},
+                 {"state.k", cache(s, n_slots * kPages, s.head_dim)},
+                 {"state.v", cache(s, n_slots * kPages, s.v_head_dim)},
                  {"request.pos", bytes_of(pos)},
                  {"request.slot", bytes_of(slots)},
                  {"request.pages", bytes_of(pages)}};
@@ -181,8 +209,8 @@ class TierAttention : public TierGraphTest {
       std::int32_t end = 0;
       for (std::uint32_t i = 0; i < n; ++i)
         if (slots[i] == static_cast<std::int32_t>(slot)) end = std::max(end, pos[i] + 1);
-      spoil(given["state.k"], pages, slot, static_cast<std::uint32_t>(end));
-      spoil(given["state.v"], pages, slot, static_cast<std::uint32_t>(end));
+      spoil(s, s.head_dim, given["state.k"], pages, slot, static_cast<std::uint32_t>(end));
+      spoil(s, s.v_head_dim, given["state.v"], pages, slot, static_cast<std::uint32_t>(end));
     }
     return given;
   }
@@ -200,10 +228,6 @@ class TierAttention : public TierGraphTest {
     given["model.k_norm"] = bytes_of(normal(s.of.head_dim));
     given["const.table"] = bytes_of(normal(std::size_t{kPositions} * s.n_rot));
     return given;
-  }
-  static Operands operands_of(ir::Graph& graph, const CacheHeads& s, std::uint32_t n_slots) {
-    return declare_operands(graph, s.of.kv, s.of.n_kv_heads * s.of.head_dim, s.of.n_kv_heads * s.of.v_head_dim,
-                            n_slots);
   }
   static std::uint32_t n_slots_of(const std::vector<std::int32_t>& slots) {
     return static_cast<std::uint32_t>(std::ranges::max(slots)) + 1;
@@ -290,7 +314,16 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
                              {DType::kF32, 8, 1, 128, 128},
                              {DType::kF32, 2, 1, 256, 256},
                              {DType::kQ8_0, 16, 8, 32, 32},
-                             {DType::kQ8_0, 4, 2, 64, 64, 200}}) {
+                             {DType::kQ8_0, 4, 2, 64, 64, 200},
+                             {DType::kI16, 4, 1, 128, 128},
+                             {DType::kI16, 16, 8, 64, 64},
+                             {DType::kI16, 9, 1, 64, 64, 0, 20.0f},
+                             {DType::kI16, 6, 2, 96, 64, 130},
+                             {DType::kI16, 3, 1, 80, 80},
+                             {DType::kI16, 17, 1, 16, 32, 300},
+                             {DType::kI16, 2, 1, 192, 128},
+                             {DType::kI16, 4, 2, 256, 256, 100},
+                             {DType::kI16, 3, 1, 512, 512}}) {
     for (const auto& pos : steps) {
       const auto n = static_cast<std::uint32_t>(pos.size());
       // Every shape alone and among others; many workgroups only where heads are small.
@@ -311,13 +344,16 @@ TEST_P(TierAttention, OfEachKindHasTheBitsOfTCpu) {
                              {DType::kF16, 2, 1, 128, 128, 100},
                              {DType::kF16, 2, 1, 12, 12},
                              {DType::kF32, 2, 1, 64, 64},
-                             {DType::kQ8_0, 2, 1, 32, 32}}) {
+                             {DType::kQ8_0, 2, 1, 32, 32},
+                             {DType::kI16, 4, 1, 64, 64, 0, 20.0f},
+                             {DType::kI16, 2, 1, 128, 112, 100}}) {
     expect_same_step(s, {300}, {0}, true);
     expect_same_step(s, {130, 7, 639}, {0, 1, 2}, true);
     expect_same_step(s, few.pos, few.slots);
   }
   expect_same_step({DType::kF16, 2, 1, 32, 32}, many.pos, many.slots);
   expect_same_step({DType::kQ8_0, 2, 1, 32, 32}, many.pos, many.slots);
+  expect_same_step({DType::kI16, 2, 1, 32, 32, 90}, many.pos, many.slots);
   expect_close_step({DType::kF16, 2, 1, 64, 64}, StepTokens{}.add(0, 5, 130));
 }
 
@@ -346,7 +382,16 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
                              {DType::kF32, 5, 1, 128, 120, 200, 15.0f},
                              {DType::kF32, 2, 2, 40, 64},
                              {DType::kF32, 2, 1, 256, 256},
-                             {DType::kQ8_0, 4, 2, 32, 32, 70}})
+                             {DType::kQ8_0, 4, 2, 32, 32, 70},
+                             {DType::kI16, 4, 1, 128, 128},
+                             {DType::kI16, 8, 2, 128, 128, 100},
+                             {DType::kI16, 3, 1, 64, 64, 0, 20.0f},
+                             {DType::kI16, 65, 1, 16, 16},
+                             {DType::kI16, 1, 1, 80, 80, 130},
+                             {DType::kI16, 10, 2, 96, 64, 3},
+                             {DType::kI16, 2, 1, 192, 128, 50, 30.0f},
+                             {DType::kI16, 4, 1, 256, 240},
+                             {DType::kI16, 2, 1, 512, 512}})
     expect_same_step(s, pos, slots);
 }
 
@@ -432,14 +477,18 @@ TEST_P(TierAttention, WritesTheCacheOfTCpu) {
                               {{DType::kF16, 6, 2, 24, 48}, 20, false, true},
                               {{DType::kF32, 5, 5, 96, 192}, 96, true, false},
                               {{DType::kQ8_0, 4, 2, 64, 64}, 64, false, true},
-                              {{DType::kQ8_0, 4, 2, 96, 96}, 48, true, true}}) {
+                              {{DType::kQ8_0, 4, 2, 96, 96}, 48, true, true},
+                              {{DType::kI16, 32, 8, 128, 128}, 128, true, true},
+                              {{DType::kI16, 6, 2, 32, 48}, 20, false, true},
+                              {{DType::kI16, 4, 1, 256, 256}, 64, true, true},
+                              {{DType::kI16, 2, 1, 512, 512}, 512, true, true}}) {
     for (const std::vector<std::int32_t>& pos : {std::vector<std::int32_t>{0}, {599}, {5, 16, 400}}) {
       const auto n = static_cast<std::uint32_t>(pos.size());
       SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", " << n);
       std::vector<std::int32_t> slots(n);
       for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i);
       ir::Graph graph("cache", ir::Stage::kBoth);
-      add_cache_write(graph, s, operands_of(graph, s, n));
+      add_cache_write(graph, s, declare_operands(graph, s.of, n));
       expect_same(graph, n, cache_write_memory(s, pos, slots), {"act.q_out", "state.k", "state.v"});
     }
   }
@@ -471,7 +520,8 @@ TEST_P(TierAttention, HasTheBitsOfTCpuBehindWhatWritesTheCache) {
                                   {{{DType::kF32, 7, 1, 128, 128}, 128, false, false}, "flash_attn_1_f32_128"},
                                   {{{DType::kF16, 4, 2, 12, 12}, 12, true, true}, nullptr},
                                   {{{DType::kF16, 2, 1, 512, 512}, 512, true, true}, nullptr},
-                                  {{{DType::kQ8_0, 4, 2, 64, 64}, 64, true, true}, nullptr}}) {
+                                  {{{DType::kQ8_0, 4, 2, 64, 64}, 64, true, true}, nullptr},
+                                  {{{DType::kI16, 8, 2, 128, 128}, 128, true, true}, nullptr}}) {
     for (const std::vector<std::int32_t>& pos : {std::vector<std::int32_t>{0},
                                                  {127},
                                                  {128},
@@ -486,7 +536,7 @@ TEST_P(TierAttention, HasTheBitsOfTCpuBehindWhatWritesTheCache) {
       std::vector<std::int32_t> slots(n);
       for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(n - 1 - i);
       ir::Graph graph("cache and attention", ir::Stage::kBoth);
-      const Operands operands = operands_of(graph, s, n);
+      const Operands operands = declare_operands(graph, s.of, n);
       add_attention(graph, s.of, add_cache_write(graph, s, operands), operands, true, DType::kQ8_0);
       Memory given = cache_write_memory(s, pos, slots);
       const unsigned long before = n_launches(joined);

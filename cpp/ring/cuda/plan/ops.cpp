@@ -111,9 +111,14 @@ void rope_kv_write(Planner& p, const OpCall& c) {
   const std::uint32_t q_heads = c.symbols[kSymbols["dim:nq"]] / push.head_dim,
                       k_heads = c.symbols[kSymbols["dim:nk"]] / push.head_dim;
   auto args = p.args_of_op(c);
-  if (push.head_dim <= 256) {
-    const std::uint32_t warps = q_heads + k_heads + ceil_div(c.symbols[kSymbols["dim:nv"]], 256);
-    p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(warps, 4), 1, 128, 0, args);
+  // Integers have a scale a head, which a warp writes as a whole.
+  constexpr std::uint32_t kMostOfWarp = 256;
+  const std::uint32_t nv = c.symbols[kSymbols["dim:nv"]],
+                      v_part = c.dtype(kSymbols["dtype:kv_k"]) == DType::kI16 ? nv / k_heads : kMostOfWarp;
+  if (push.head_dim <= kMostOfWarp && v_part <= kMostOfWarp) {
+    args.symbols[symbol::RopeKvWrite::v_part] = v_part;
+    p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(q_heads + k_heads + ceil_div(nv, v_part), 4),
+             1, 128, 0, args);
     return;
   }
   args.symbols[symbol::RopeKvWrite::q_parts] = q_heads;

@@ -19,8 +19,11 @@ constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not.
-enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny };
+// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers.
+enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny, kIntegerTile, kInteger };
+bool is_tile(Kind kind) {
+  return kind == Kind::kMma || kind == Kind::kTile || kind == Kind::kIntegerTile;
+}
 struct Plan {
   Kind kind = Kind::kAny;
   std::uint32_t tokens = 1;      // of a slot that share a workgroup, at most
@@ -49,6 +52,35 @@ std::uint32_t tile_tokens(std::uint32_t group, std::uint32_t width) {
   return std::bit_floor(cuda::attend_tile_rows(width) / group);
 }
 
+// Workgroups of a token and kv head, of `chunks` chunks at most.
+std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
+  return std::clamp(ceil_div(p.device().attention.workgroups_of_each * p.device().multiprocessors,
+                             std::uint64_t{c.rows()} * n_kv_heads),
+                    1u, chunks);
+}
+std::uint32_t width_of(std::uint32_t widest) {
+  return widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+}
+
+// Caches of integers: tiles of tokens in long steps where rows fit, else a workgroup a token.
+Plan plan_of_integers(const Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t group = push.n_heads / push.n_kv_heads, widest = std::max(push.head_dim, push.v_head_dim);
+  Plan plan;
+  plan.width = width_of(widest);
+  const std::uint32_t tokens = std::bit_floor(cuda::kAttendIntegerRows / group),
+                      tile = cuda::attend_integer_tile_bytes(plan.width);
+  if (c.rows() >= p.device().attention.integer_tile_from_tokens && widest <= cuda::kAttendIntegerMostWidth &&
+      tokens > 0 && tile + cuda::kAttendIntegerShared <= p.most_shared()) {
+    plan.kind = Kind::kIntegerTile, plan.tokens = tokens, plan.shared = tile;
+    return plan;
+  }
+  plan.kind = Kind::kInteger;
+  plan.parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks);
+  plan.shared = cuda::attend_integer_bytes(group, push.head_dim, push.v_head_dim, plan.parts == 1);
+  return plan;
+}
+
 // A chunk of K and V is copied to shared memory where it fits and lies in whole vectors, for a tile of tokens or for
 // one token. Arithmetic `fast` has kernels of its own only for tiles with f16 caches, and uses the exact ones
 // elsewhere. With few tokens and heads, their chunks are spread over more workgroups. FLASH_ATTN has one token of each
@@ -57,9 +89,10 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
   const DType type = c.dtype(kSymbols["dtype:kv_k"]);
+  if (type == DType::kI16) return plan_of_integers(p, c);
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
-  const std::uint32_t width = widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
+  const std::uint32_t width = width_of(widest);
   const auto fits = [&](std::uint64_t shared) { return shared + kOwnShared <= p.most_shared(); };
   // Heads that lie in whole vectors, and for which there are kernels.
   const bool has_vectors =
@@ -70,9 +103,7 @@ Plan plan_of(const Planner& p, const OpCall& c) {
     return {Kind::kMma, tokens, width, 1, shared};
   const Records records = records_of(c);
   Plan plan;
-  plan.parts = std::clamp(
-      ceil_div(measured.workgroups_of_each * p.device().multiprocessors, std::uint64_t{c.rows()} * push.n_kv_heads), 1u,
-      records.chunks);
+  plan.parts = parts_of(p, c, push.n_kv_heads, records.chunks);
   const std::uint64_t merged = plan.parts == 1 ? std::uint64_t{group} * (push.v_head_dim + 2) * 4 : 0;
   const std::uint64_t staged = cuda::attend_chunk_bytes(width, element) + merged;
   const bool is_staged = has_vectors && fits(staged);
@@ -122,14 +153,19 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   const Plan plan = plan_of(p, c);
   const std::string type(to_string(c.dtype(kSymbols["dtype:kv_k"])));
   auto args = p.args_of_op(c);
-  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile) {
-    const bool is_mma = plan.kind == Kind::kMma;
-    const std::uint32_t workgroups = is_mma ? cuda::attend_mma_workgroups(plan.width) : 2;
+  const std::string type_and_width = type + "_" + std::to_string(plan.width);
+  if (is_tile(plan.kind)) {
+    const bool is_mma = plan.kind == Kind::kMma, is_integer = plan.kind == Kind::kIntegerTile;
+    const std::uint32_t workgroups = is_mma       ? cuda::attend_mma_workgroups(plan.width)
+                                     : is_integer ? cuda::attend_integer_tile_workgroups(plan.width)
+                                                  : 2;
     args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
     args.symbols[symbol::AttentionTiles::tiles_at_once] = workgroups * p.device().multiprocessors / push.n_kv_heads;
     // The tiles of a prompt, and some more: where slots make more tiles, workgroups take several.
-    p.launch(is_mma ? "flash_attn_mma" : "flash_attn_tile",
-             (is_mma ? "flash_attn_mma_" : "flash_attn_tile_" + type + "_") + std::to_string(plan.width),
+    p.launch(is_mma       ? "flash_attn_mma"
+             : is_integer ? "flash_attn_integer_tile"
+                          : "flash_attn_tile",
+             is_mma ? "flash_attn_mma_" + std::to_string(plan.width) : "flash_attn_tile_" + type_and_width,
              push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
              is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
     return;
@@ -149,18 +185,17 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   args.symbols[Symbol::group] = push.n_heads / push.n_kv_heads;
   args.symbols[Symbol::run_tokens] = plan.run_tokens;
   args.symbols[Symbol::is_runs_only] = plan.parts == 1 ? 1 : 0;
-  const std::string staged = type + "_" + std::to_string(plan.width);
   if (kv_write != nullptr)
-    p.launch("flash_attn_staged", "flash_attn_1_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
-             plan.shared + own_q_bytes(push), token_args(args, *kv_write));
-  else if (plan.kind == Kind::kStaged)
-    p.launch("flash_attn_staged", "flash_attn_" + staged, c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads,
-             plan.shared, args);
+    p.launch("flash_attn_staged", "flash_attn_1_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
+             cuda::kAttendThreads, plan.shared + own_q_bytes(push), token_args(args, *kv_write));
+  else if (plan.kind == Kind::kStaged || plan.kind == Kind::kInteger)
+    p.launch(plan.kind == Kind::kStaged ? "flash_attn_staged" : "flash_attn_integer", "flash_attn_" + type_and_width,
+             c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendThreads, plan.shared, args);
   else
     p.launch("flash_attn", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts, kChunk, plan.shared, args);
   // Two workgroups for each place: those that start beside single tokens begin late, and get fewer tiles.
   if (plan.run_tokens > 0)
-    p.launch("flash_attn_runs", "flash_attn_runs_" + type + "_" + std::to_string(plan.width),
+    p.launch("flash_attn_runs", "flash_attn_runs_" + type_and_width,
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (plan.has_records())
@@ -172,7 +207,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  if (plan.kind == Kind::kMma || plan.kind == Kind::kTile || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (is_tile(plan.kind) || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
   const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);

@@ -59,7 +59,7 @@ inline void wait_for_copy_batches() {}
 // c += A B of a warp, by the layout of mma.m16n8: lane l has, of A, rows l / 4 and l / 4 + 8 and four values of k from
 // l % 4 * 4 on, and the same 16 values further; of B column l / 4 and the same values of k; of C rows l / 4 and l / 4 +
 // 8, columns l % 4 * 2 and the next. kQuads: fours of k, 8 or 4.
-template <bool kSigned, int kQuads>
+template <bool kSigned, int kQuads, bool kSignedB = true>
 inline void mma(int (&c)[4], const ::cuda_sim::Words& own) {
   const auto* lanes = ::cuda_sim::exchange(0xFFFFFFFFu, own);
   const std::uint32_t lane = threadIdx.x % 32;
@@ -69,16 +69,16 @@ inline void mma(int (&c)[4], const ::cuda_sim::Words& own) {
       const std::uint32_t a = lanes[row * 4 + quad % 4].w[i / 2 + quad / 4 * 2],
                           b = lanes[column * 4 + quad % 4].w[4 + quad / 4];
       for (int byte = 0; byte < 4; ++byte) {
-        const auto code = static_cast<std::uint8_t>(a >> (8 * byte));
+        const auto code = static_cast<std::uint8_t>(a >> (8 * byte)), code_b = static_cast<std::uint8_t>(b >> (8 * byte));
         c[i] += (kSigned ? static_cast<std::int8_t>(code) : static_cast<int>(code)) *
-                static_cast<std::int8_t>(b >> (8 * byte));
+                (kSignedB ? static_cast<std::int8_t>(code_b) : static_cast<int>(code_b));
       }
     }
   }
 }
-template <bool kSigned>
+template <bool kSigned, bool kSignedB = true>
 inline void mma32(int (&c)[4], const uint32_t (&a)[4], uint2 b) {
-  mma<kSigned, 8>(c, {{a[0], a[1], a[2], a[3], b.x, b.y}});
+  mma<kSigned, 8, kSignedB>(c, {{a[0], a[1], a[2], a[3], b.x, b.y}});
 }
 template <bool kSigned>
 inline void mma16(int (&c)[4], uint32_t a0, uint32_t a1, uint32_t b) {
@@ -124,6 +124,9 @@ inline void load_matrices_transposed(uint32_t (&m)[4], const void* row) {
   for (int i = 0; i < 4; ++i) m[i] = value_of(rows[i * 8 + of], at) | value_of(rows[i * 8 + of + 1], at) << 16;
 }
 
+inline float max_or_nan(float a, float b) {
+  return a != a ? a : b != b ? b : max(a, b);
+}
 inline uint32_t f16_pair(float low, float high) {
   return f32_to_f16(low) | static_cast<std::uint32_t>(f32_to_f16(high)) << 16;
 }

@@ -1,0 +1,478 @@
+// FLASH_ATTN and FLASH_ATTN_BATCHED of caches of 16-bit integers, at the bits of kernels/cpu/flash_attn.cpp, for steps of
+// many tokens. A workgroup has up to tile_tokens tokens of a slot with the query heads of a kv head: its rows, of which
+// each warp has 16, and all of their chunks. K and V of a chunk lie in shared memory as in the cache, but that groups of
+// 16 bytes change places so that what is read at once is in different banks. K of the next chunk is on its way while the
+// weights of this one are made and its values summed up, V while the next scores are made.
+// A lane has rows lane / 4 and 8 more of its warp. Scores are the accumulators of the products q K; a lane's weights
+// become the operands of those with V without leaving it: lanes have tokens 8 n + lane % 4 * 2 and the next.
+// Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several.
+#include "kernels/cuda/integer_cells.cuh"
+
+using namespace zinc_rt::cuda;
+
+constexpr uint32_t kThreads = kAttendTileThreads, kWarps = kThreads / 32, kPages = kChunk / 16, kAll = 0xFFFFFFFFu;
+constexpr uint32_t kTokenTiles = kChunk / 8;  // of the products q K
+static_assert(kThreads == kChunk && kWarps * 16 == kAttendIntegerRows);
+
+// e^x for x <= 0: exact::exp without its branches. What a NaN gives is not used. Twice 2^64 keeps the exponent normal.
+__device__ __forceinline__ float weight_of_score(float x) {
+  constexpr float kRound = exact::kRound + 64.0f;
+  x = x > -104.0f ? x : -104.0f;
+  const float shifted = __fmaf_rn(x, 1.44269504f, kRound), n = shifted - kRound;
+  float r = __fmaf_rn(n, -0.693145752f, x);
+  r = __fmaf_rn(n, -1.42860677e-6f, r);
+  float p = 1.98412698e-4f;
+  p = __fmaf_rn(p, r, 1.38888889e-3f);
+  p = __fmaf_rn(p, r, 8.33333333e-3f);
+  p = __fmaf_rn(p, r, 4.16666667e-2f);
+  p = __fmaf_rn(p, r, 1.66666667e-1f);
+  p = __fmaf_rn(p, r, 0.5f);
+  const float e = __fmaf_rn(p * r, r, r) + 1.0f;
+  return __uint_as_float((__float_as_uint(shifted) << 23) + __float_as_uint(e)) * 0x1p-64f;
+}
+
+// Scales of the chunk that is there and of the next one.
+struct Shared {
+  float d_k[2][kChunk], d_v[2][kChunk];
+};
+
+template <uint32_t kWidth>
+struct Attend {
+  static constexpr uint32_t kSteps = kWidth / 32, kValueTiles = kWidth / 8, kPageWords = kWidth * 8;
+  // Where rows are wide, q's digits and the sums of values have no room in registers.
+  static constexpr bool kIsWide = kWidth > 128;
+
+  const OpArgs& args;
+  const push::FlashAttn c;
+  const uint32_t kv_head, group;
+  Shared& shared;
+  uint32_t *k_tile, *v_tile;  // words
+  uint4* q_tile;              // digits, as the products want them
+  float4* o_tile;             // where rows are wide
+
+  static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
+
+  __device__ __forceinline__ const uint8_t* page_at(bool is_key, int32_t page) const {
+    return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
+           static_cast<uint64_t>(static_cast<uint32_t>(page)) *
+               args.symbols[is_key ? symbol::AttentionTiles::pitch_kv_k : symbol::AttentionTiles::pitch_kv_v];
+  }
+  static __device__ __forceinline__ bool has_page(Range range, uint32_t page) {
+    return page * 16 < range.end && page * 16 + 16 > range.begin;
+  }
+  // own_pages: lane l has that of the chunk's l % 8-th 16 tokens. Pages that no row sees are not read.
+  __device__ __forceinline__ void stage_keys(int32_t own_pages, Range range) const {
+#pragma unroll 1
+    for (uint32_t i = 0; i < kPages; ++i) {
+      const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
+      if (!has_page(range, i)) continue;
+      const uint8_t* from = page_at(true, page) + kv_integer::codes_at(kv_head, c.head_dim);
+      for (uint32_t at = threadIdx.x; at < c.head_dim * 2; at += kThreads) {
+        const uint32_t word = at / 4, four = at % 4 ^ (word & 2);
+        copy_16(k_tile + i * kPageWords + word * 16 + four * 4, from + at * 16);
+      }
+    }
+    end_copy_batch();
+  }
+  __device__ __forceinline__ void stage_values(int32_t own_pages, Range range) const {
+#pragma unroll 1
+    for (uint32_t i = 0; i < kPages; ++i) {
+      const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
+      if (!has_page(range, i)) continue;
+      const uint8_t* from = page_at(false, page) + kv_integer::codes_at(kv_head, c.v_head_dim);
+      const uint32_t fours = c.v_head_dim / 4;
+      for (uint32_t at = threadIdx.x; at < 8 * fours; at += kThreads) {
+        const uint32_t pair = at / fours, four = at % fours ^ pair % 4 * 2;
+        copy_16(v_tile + i * kPageWords + pair * kWidth + four * 4, from + at * 16);
+      }
+    }
+    end_copy_batch();
+  }
+  // Of the chunk's token that has the thread's number.
+  struct Scales {
+    uint32_t k, v;
+  };
+  __device__ __forceinline__ Scales ask_scales(const int32_t* pages, Range range) const {
+    const uint32_t i = threadIdx.x / 16, at = threadIdx.x % 16;
+    if (!has_page(range, i)) return {0, 0};
+    const int32_t page = pages[i];
+    const auto read = [&](bool is_key, uint32_t dim) -> uint32_t {
+      return reinterpret_cast<const uint16_t*>(page_at(is_key, page) +
+                                               kv_integer::scales_at(kv_head, c.n_kv_heads, dim))[at];
+    };
+    return {read(true, c.head_dim), read(false, c.v_head_dim)};
+  }
+  __device__ __forceinline__ void keep_scales(Scales of, uint32_t half) const {
+    shared.d_k[half][threadIdx.x] = __uint_as_float(of.k << 16);
+    shared.d_v[half][threadIdx.x] = __uint_as_float(of.v << 16);
+  }
+
+  // q of the warp's rows as digits; what their scores are multiplied by, of the lane's two rows. Of a row and a word of
+  // two values, lane row % 8 * 4 + word % 4 has two bytes.
+  __device__ __forceinline__ void quantize_q(Tokens tokens, float (&scales)[2]) const {
+    const uint32_t n_rows = tokens.n * group;
+    uint4* digits = q_tile + warp() * 2 * kSteps * 32;
+#pragma unroll 1
+    for (uint32_t r = 0; r < 16; ++r) {
+      const uint32_t row = warp() * 16 + r;
+      const bool has_row = row < n_rows;
+      const float* x = args.buffer<const float>(binding::Attention::q) +
+                       (static_cast<uint64_t>(tokens.first + (has_row ? row / group : 0)) * c.n_heads +
+                        kv_head * group + row % group) *
+                           c.head_dim;
+      float2 v[kWidth / 64];
+      float most = 0.0f;
+#pragma unroll
+      for (uint32_t i = 0; i < kWidth / 64; ++i) {
+        const uint32_t at = 2 * lane() + 64 * i;
+        v[i] = has_row && at < c.head_dim ? *reinterpret_cast<const float2*>(x + at) : make_float2(0.0f, 0.0f);
+        most = max_or_nan(most, max_or_nan(v[i].x < 0 ? -v[i].x : v[i].x, v[i].y < 0 ? -v[i].y : v[i].y));
+      }
+#pragma unroll
+      for (int w = 16; w > 0; w /= 2) most = max_or_nan(most, __shfl_xor_sync(kAll, most, w));
+      const CodeScale scale = code_scale(most);
+      if (r % 8 == lane() / 4) scales[r / 8] = c.scale * scale.d;
+#pragma unroll
+      for (uint32_t i = 0; i < kWidth / 64; ++i) {
+        const uint32_t a = code_bits(v[i].x, scale.inverse), b = code_bits(v[i].y, scale.inverse),
+                       word = lane() + 32 * i, step = word / 16, j = word / 4 % 4,
+                       at = (step * 32 + r % 8 * 4 + word % 4) * 8 + (r / 8 + j / 2 * 2) * 2 + j % 2;
+        auto* of = reinterpret_cast<uint16_t*>(digits);
+        of[at] = static_cast<uint16_t>(__byte_perm(a, b, 0x51));
+        of[kSteps * 32 * 8 + at] = static_cast<uint16_t>(__byte_perm(a, b, 0x40) ^ kLowBits);
+      }
+    }
+    __syncwarp();
+  }
+  struct Digits {
+    uint32_t high[4], low[4];
+  };
+  static __device__ __forceinline__ void load(uint32_t (&to)[4], uint4 v) {
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  }
+  __device__ __forceinline__ Digits load_q(uint32_t s) const {
+    const uint4* from = q_tile + (warp() * 2 * kSteps + s) * 32 + lane();
+    Digits q;
+    load(q.high, from[0]);
+    load(q.low, from[kSteps * 32]);
+    return q;
+  }
+
+  // Sums of a tile's products: upper and lower bytes by the high and by the low digits.
+  struct Sums {
+    int upper_high[4], lower_high[4], upper_low[4], lower_low[4];
+    __device__ __forceinline__ void add(const Digits& a, const uint32_t (&words)[4]) {
+      const uint2 upper{upper_bytes(words[0], words[1]), upper_bytes(words[2], words[3])},
+          lower{lower_bytes(words[0], words[1]), lower_bytes(words[2], words[3])};
+      mma32<true>(upper_high, a.high, upper);
+      mma32<true, false>(lower_high, a.high, lower);
+      mma32<true>(upper_low, a.low, upper);
+      mma32<true, false>(lower_low, a.low, lower);
+    }
+    __device__ __forceinline__ float joined(int i) const {
+      return zinc_rt::cuda::joined(upper_high[i], lower_high[i], upper_low[i], lower_low[i]);
+    }
+  };
+
+  // Of a lane: 8 tokens' columns of both rows.
+  using Scores = float[kTokenTiles][4];
+  __device__ __forceinline__ void score(Scores& s, const float (&scales)[2], uint32_t half) const {
+    // The words 16 step + 4 j + lane % 4 of a token; of the second 8 tokens of a page the other half of 16 words.
+    const uint32_t swapped = (lane() & 2) << 2;
+    const uint32_t* at = k_tile + lane() % 4 * 16;
+    Digits q[kIsWide ? 1 : kSteps];
+    if constexpr (!kIsWide)
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i) q[i] = load_q(i);
+#pragma unroll
+    for (uint32_t tile = 0; tile < kTokenTiles; ++tile) {
+      const uint32_t* of = at + tile / 2 * kPageWords + (lane() / 4 + tile % 2 * 8 ^ swapped);
+      Sums sums = {};
+#pragma unroll
+      for (uint32_t i = 0; i < kSteps; ++i) {
+        if constexpr (kIsWide) q[0] = load_q(i);
+        uint32_t words[4];
+#pragma unroll
+        for (uint32_t j = 0; j < 4; ++j) words[j] = of[(16 * i + 4 * j) * 16];
+        sums.add(q[kIsWide ? 0 : i], words);
+      }
+      const float2 d = *reinterpret_cast<const float2*>(shared.d_k[half] + tile * 8 + lane() % 4 * 2);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[tile][i] = sums.joined(i) * (i % 2 == 0 ? d.x : d.y) * scales[i / 2];
+    }
+    if (c.softcap > 0.0f) {
+      const float per_softcap = exact::rcp(c.softcap);
+#pragma unroll
+      for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[tile][i] = c.softcap * exact::tanh(s[tile][i] * per_softcap);
+    }
+  }
+
+  // Over the four lanes that share a row.
+  static __device__ __forceinline__ float largest_of_row(float v) {
+    v = max_or_nan(v, __shfl_xor_sync(kAll, v, 1));
+    return max_or_nan(v, __shfl_xor_sync(kAll, v, 2));
+  }
+  // What of a row counts in its chunk.
+  struct RowChunk {
+    float most, sum, d;
+  };
+  // Scores become weights, and these codes plus 128. kIsEdge: rows do not see all of the chunk.
+  template <bool kIsEdge>
+  __device__ __forceinline__ void weigh(Scores& s, const Range (&seen)[2], uint32_t half, RowChunk (&rows)[2]) const {
+    const auto is_seen = [&](uint32_t tile, int i) {
+      return !kIsEdge || seen[i / 2].has(tile * 8 + lane() % 4 * 2 + i % 2);
+    };
+    constexpr float kInfinity = __builtin_inff();
+    float most[2] = {-kInfinity, -kInfinity};
+#pragma unroll
+    for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (is_seen(tile, i)) most[i / 2] = max_or_nan(most[i / 2], s[tile][i]);
+    float largest[2] = {0.0f, 0.0f}, sums[2][4] = {};  // of tokens with the same place in a page
+#pragma unroll
+    for (int r = 0; r < 2; ++r) most[r] = largest_of_row(most[r]);
+#pragma unroll
+    for (uint32_t tile = 0; tile < kTokenTiles; ++tile) {
+      const float2 d = *reinterpret_cast<const float2*>(shared.d_v[half] + tile * 8 + lane() % 4 * 2);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float p = is_seen(tile, i) ? weight_of_score(s[tile][i] - most[i / 2]) : 0.0f;
+        float& sum = sums[i / 2][tile % 2 * 2 + i % 2];
+        sum = sum + p;
+        s[tile][i] = is_seen(tile, i) ? p * (i % 2 == 0 ? d.x : d.y) : 0.0f;
+        largest[i / 2] = max_or_nan(largest[i / 2], s[tile][i]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      // The fold of 16 sums, of which a lane has l = lane % 4 * 2, the next, and those 8 further.
+      float first = sums[r][0] + sums[r][2], second = sums[r][1] + sums[r][3];
+      first = first + __shfl_xor_sync(kAll, first, 2), second = second + __shfl_xor_sync(kAll, second, 2);
+      first = first + __shfl_xor_sync(kAll, first, 1), second = second + __shfl_xor_sync(kAll, second, 1);
+      const CodeScale scale = code_scale(largest_of_row(largest[r]));
+      // Without a finite maximum the weights are NaN.
+      rows[r] = {most[r], most[r] - most[r] == 0.0f ? first + second : nan_value(), scale.d};
+#pragma unroll
+      for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) s[tile][r * 2 + i] = __uint_as_float(code_bits(s[tile][r * 2 + i], scale.inverse));
+    }
+  }
+  // The weights' digits as an operand: register of 16 tokens and a row.
+  static __device__ __forceinline__ void make_digits(const Scores& s, Digits (&weights)[4]) {
+#pragma unroll
+    for (uint32_t page = 0; page < kPages; ++page)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float *first = s[2 * page] + r * 2, *second = s[2 * page + 1] + r * 2;
+        const uint32_t a = __byte_perm(__float_as_uint(first[0]), __float_as_uint(first[1]), 0x5140),
+                       b = __byte_perm(__float_as_uint(second[0]), __float_as_uint(second[1]), 0x5140);
+        weights[page / 2].high[page % 2 * 2 + r] = __byte_perm(a, b, 0x7632);
+        weights[page / 2].low[page % 2 * 2 + r] = __byte_perm(a, b, 0x5410) ^ kLowBits;
+      }
+  }
+
+  // What of a lane's rows is merged so far.
+  struct Row {
+    uint32_t pos, first_chunk;
+    float most, sum, before, after;
+    bool is_first;
+  };
+  __device__ __forceinline__ void merge_rows(Row (&rows)[2], const RowChunk (&of)[2], uint32_t chunk) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      Row& row = rows[r];
+      row.is_first = chunk <= row.first_chunk;  // what was before it is not seen
+      const float now = row.is_first || of[r].most > row.most ? of[r].most : row.most;
+      row.before = exact::exp(row.most - now), row.after = exact::exp(of[r].most - now);
+      row.sum = row.is_first ? of[r].sum : __fmaf_rn(of[r].sum, row.after, row.sum * row.before);
+      row.most = now;
+    }
+  }
+
+  using Values = float[kIsWide ? 1 : kValueTiles][4];  // 8 values' columns of both rows
+  __device__ __forceinline__ float4& wide_values(uint32_t tile) const {
+    return o_tile[(warp() * kValueTiles + tile) * 32 + lane()];
+  }
+  __device__ __forceinline__ void sum_values(Values& o, const Digits (&weights)[4], const Row (&rows)[2],
+                                             const RowChunk (&of)[2]) const {
+    const uint32_t a = lane() % 4;
+    const uint32_t* at = v_tile + a * kWidth + lane() / 4;
+#pragma unroll
+    for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
+      if (tile * 8 >= c.v_head_dim) continue;
+      const uint32_t* from = at + (tile / 4 * 4 + (tile % 4 ^ a)) * 8;
+      Sums sums = {};
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) {
+        uint32_t words[4];
+#pragma unroll
+        for (uint32_t j = 0; j < 4; ++j) words[j] = from[(2 * i + j / 2) * kPageWords + j % 2 * 4 * kWidth];
+        sums.add(weights[i], words);
+      }
+      float v[4] = {};
+      if constexpr (kIsWide) {
+        const float4 was = wide_values(tile);
+        v[0] = was.x, v[1] = was.y, v[2] = was.z, v[3] = was.w;
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) v[i] = o[tile][i];
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float own = sums.joined(i) * of[i / 2].d;
+        v[i] = rows[i / 2].is_first ? own : __fmaf_rn(own, rows[i / 2].after, v[i] * rows[i / 2].before);
+      }
+      if constexpr (kIsWide) {
+        wide_values(tile) = make_float4(v[0], v[1], v[2], v[3]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) o[tile][i] = v[i];
+      }
+    }
+  }
+
+  __device__ __forceinline__ void write(const Values& o, const Row (&rows)[2], Tokens tokens) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const uint32_t row = warp() * 16 + r * 8 + lane() / 4;
+      if (row >= tokens.n * group) continue;
+      float* y = args.buffer<float>(binding::Attention::y) +
+                 (static_cast<uint64_t>(tokens.first + row / group) * c.n_heads + kv_head * group + row % group) *
+                     c.v_head_dim +
+                 lane() % 4 * 2;
+      const float by = exact::rcp(rows[r].sum);
+#pragma unroll
+      for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
+        if (tile * 8 >= c.v_head_dim) continue;
+        float2 v;
+        if constexpr (kIsWide) {
+          const float4 of = wide_values(tile);
+          v = r == 0 ? make_float2(of.x, of.y) : make_float2(of.z, of.w);
+        } else {
+          v = make_float2(o[tile][r * 2], o[tile][r * 2 + 1]);
+        }
+        *reinterpret_cast<float2*>(y + tile * 8) = make_float2(v.x * by, v.y * by);
+      }
+    }
+  }
+
+  __device__ __forceinline__ void run(Tokens tokens) const {
+    const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
+                  *slots = args.buffer<const int32_t>(binding::Attention::slot);
+    const auto pos = static_cast<uint32_t>(positions[tokens.first]);
+    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
+                           static_cast<uint64_t>(slots[tokens.first]) * args.dim(symbol::AttentionTiles::m);
+    const uint32_t last = pos + tokens.n - 1, last_chunk = last / kChunk, all_see = first_seen(c.window, last);
+    uint32_t chunk = first_seen(c.window, pos) / kChunk;
+    Row rows[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      rows[r].pos = pos + min((warp() * 16 + r * 8 + lane() / 4) / group, tokens.n - 1);
+      rows[r].first_chunk = first_seen(c.window, rows[r].pos) / kChunk;
+      rows[r].most = rows[r].sum = 0.0f;
+    }
+    const auto range_of = [&](uint32_t at) {
+      return Range{max(at * kChunk, first_seen(c.window, pos)) - at * kChunk, min(kChunk, last + 1 - at * kChunk)};
+    };
+    const auto pages_of = [&](uint32_t at, Range range) {
+      return has_page(range, lane() % kPages) ? pages[at * kPages + lane() % kPages] : 0;
+    };
+    __syncthreads();  // nobody looks for a tile any more, or reads what lies in shared memory
+    Range range = range_of(chunk);
+    int32_t own_pages = pages_of(chunk, range);
+    stage_keys(own_pages, range);
+    stage_values(own_pages, range);
+    keep_scales(ask_scales(pages + chunk * kPages, range), 0);
+    float scales[2];
+    quantize_q(tokens, scales);
+    Values o = {};
+    const bool has_rows = warp() * 16 < tokens.n * group;
+    uint32_t half = 0;
+#pragma unroll 1
+    for (;; half ^= 1) {
+      wait_for_copy_batches<1>();
+      __syncthreads();  // K and the scales are there
+      const bool is_last = chunk == last_chunk;
+      Scales next_scales{0, 0};
+      if (!is_last) {
+        range = range_of(chunk + 1);
+        own_pages = pages_of(chunk + 1, range);
+        next_scales = ask_scales(pages + (chunk + 1) * kPages, range);
+      }
+      Scores s;
+      if (has_rows) score(s, scales, half);
+      __syncthreads();  // nobody reads K any more
+      if (is_last)
+        end_copy_batch();
+      else
+        stage_keys(own_pages, range);
+      RowChunk of[2];
+      Digits weights[4];
+      if (has_rows) {
+        Range seen[2];
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const uint32_t end = min(kChunk, rows[r].pos + 1 - chunk * kChunk);
+          seen[r] = {min(max(chunk * kChunk, first_seen(c.window, rows[r].pos)) - chunk * kChunk, end), end};
+        }
+        if (chunk * kChunk + kChunk > pos + 1 || chunk * kChunk < all_see)
+          weigh<true>(s, seen, half, of);
+        else
+          weigh<false>(s, seen, half, of);
+        make_digits(s, weights);
+        merge_rows(rows, of, chunk);
+      }
+      wait_for_copy_batches<1>();
+      __syncthreads();  // V is there
+      if (has_rows) sum_values(o, weights, rows, of);
+      if (is_last) break;
+      keep_scales(next_scales, half ^ 1);
+      __syncthreads();  // nobody reads V any more
+      stage_values(own_pages, range);
+      ++chunk;
+    }
+    let_next_start();
+    if (has_rows) write(o, rows, tokens);
+  }
+};
+
+template <uint32_t kWidth>
+__device__ __forceinline__ void attend_integer_tile(const OpArgs& args) {
+  using A = Attend<kWidth>;
+  ZRT_DYNAMIC_SHARED(uint4, memory);
+  __shared__ __align__(16) Shared shared;
+  wait_for_inputs();
+  const auto c = args.constants<push::FlashAttn>();
+  auto* words = reinterpret_cast<uint32_t*>(memory);
+  auto* q_tile = memory + 2 * kPages * A::kPageWords / 4;
+  const A attend{args,
+                 c,
+                 blockIdx.x,
+                 c.n_heads / c.n_kv_heads,
+                 shared,
+                 words,
+                 words + kPages * A::kPageWords,
+                 q_tile,
+                 reinterpret_cast<float4*>(q_tile + kWarps * 2 * A::kSteps * 32)};
+  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
+    const Tokens tokens = find_tile<kThreads>(args, i, words, n_tiles);
+    if (tokens.n == 0) return;
+    attend.run(tokens);
+    __syncthreads();
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_tile_i16_64(const __grid_constant__ OpArgs args) {
+  attend_integer_tile<64>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 2) flash_attn_tile_i16_128(const __grid_constant__ OpArgs args) {
+  attend_integer_tile<128>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 1) flash_attn_tile_i16_256(const __grid_constant__ OpArgs args) {
+  attend_integer_tile<256>(args);
+}
