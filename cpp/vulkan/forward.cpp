@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
 
@@ -158,13 +159,16 @@ struct Forward::Walk {
       rotate(a.k, cache.k_dim, shape.rope_table);
       barrier();
     }
-    dispatch("kv_write_batched", {as_constant(model.kv_dtype)},
-             parts(parts(cache.k_dim, push::kKvRun) + parts(cache.v_dim, push::kKvRun), push::kWidth), Rows::kTokens,
+    const auto kv = as_constant(model.kv_dtype);
+    const bool has_integers = find_kv_cell(model.kv_dtype)->layout == KvLayout::kIntegers;
+    const std::uint32_t n_runs = parts(cache.k_dim, push::kKvRun) + parts(cache.v_dim, push::kKvRun);
+    dispatch(has_integers ? "kv_write_integer" : "kv_write_batched", {kv},
+             has_integers ? 2 * shape.n_kv_heads : parts(n_runs, push::kWidth), Rows::kTokens,
              push::KvWrite{at(a.k), at(a.v), at(step.positions), at(step.slots), at(step.pages), at(memory.caches[i]),
-                           cache.k_dim, cache.v_dim, width, cache.page_bytes, cache.v_offset});
+                           cache.k_dim, cache.v_dim, width, cache.page_bytes, cache.v_offset, c.head_dim});
     barrier();
     dispatch(
-        "flash_attn", {as_constant(model.kv_dtype)}, c.n_heads, Rows::kTokens,
+        has_integers ? "flash_attn_integer" : "flash_attn", {kv}, c.n_heads, Rows::kTokens,
         push::FlashAttn{at(a.q), at(memory.caches[i]), at(a.attn), at(step.positions), at(step.slots), at(step.pages),
                         c.n_heads, shape.n_kv_heads, c.head_dim, c.v_head_dim, width, cache.page_bytes, cache.v_offset,
                         shape.window, model.shape.attention_scale, static_cast<float>(c.attention_softcap)});

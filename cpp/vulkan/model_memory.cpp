@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "mem/page_pool.h"
 #include "mem/placement.h"
 #include "model/fixed16.h"
@@ -35,15 +36,18 @@ class RegionBuilder {
 };
 
 Result<CacheShape> cache_shape(const ModelConfig& c, const LayerShape& layer, DType kv) {
+  const KvCell& cell = *find_kv_cell(kv);
   for (const auto dim : {c.head_dim, c.v_head_dim})
-    if (dim % traits(kv).block_elems != 0)
-      return fail(StatusCode::kInvalidArgument, "[vulkan] heads of {} are no whole blocks of kv_dtype {}, which has {}",
-                  dim, to_string(kv), traits(kv).block_elems);
+    if (!cell.serves(dim))
+      return fail(StatusCode::kInvalidArgument, "[vulkan] a KV cache of type {} wants heads {}, {} given",
+                  to_string(kv), cell.head_dims, dim);
+  const auto part_bytes = [&](std::uint64_t dim) {
+    return mem::kPageTokens * row_bytes(kv, kv_row(cell, layer.n_kv_heads, dim));
+  };
   CacheShape shape{layer.n_kv_heads * c.head_dim, layer.n_kv_heads * c.v_head_dim, 0, 0};
-  const auto v_offset = mem::align_up(mem::kPageTokens * row_bytes(kv, shape.k_dim), 16);
+  const auto v_offset = mem::align_up(part_bytes(c.head_dim), 16);
   shape.v_offset = static_cast<std::uint32_t>(v_offset);
-  shape.page_bytes =
-      static_cast<std::uint32_t>(mem::align_up(v_offset + mem::kPageTokens * row_bytes(kv, shape.v_dim), 64));
+  shape.page_bytes = static_cast<std::uint32_t>(mem::align_up(v_offset + part_bytes(c.v_head_dim), 64));
   return shape;
 }
 

@@ -12,7 +12,7 @@
 namespace zinc_rt::vulkan {
 namespace {
 
-constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0};  // of the KV cache
+constexpr DType kCells[] = {DType::kF16, DType::kF32, DType::kQ8_0, DType::kI16};  // of the KV cache
 
 }  // namespace
 

@@ -17,6 +17,7 @@
 #include "kernels/common/exact_math.h"
 #include "kernels/common/fold.h"
 #include "kernels/common/half.h"
+#include "kernels/common/kv_integer.h"
 #include "kernels/common/operands.h"
 #include "kernels/common/philox.h"
 #include "kernels/common/push.h"
@@ -26,7 +27,8 @@
 #include "kernels/rdna/op_args.h"
 #pragma clang force_cuda_host_device end
 
-#define ZRT_DEVICE static __device__ __forceinline__
+#define ZRT_MEMBER __device__ __forceinline__  // of an object
+#define ZRT_DEVICE static ZRT_MEMBER
 
 // The kernel of an op, by workgroups of `threads`.
 #define ZRT_KERNEL(name, threads)                                                              \

@@ -1,7 +1,7 @@
 // The weight formats (kernels/common/quant_blocks.h), by the specialization constant FORMAT, which is the number of the
 // type (cpp/base/dtype.h). A block's codes are read four at a time as signed bytes of a word, for integer dots. A block
 // lies at an address that is a multiple of its format's alignment: 4, 2, or 1 byte (MXFP4).
-#extension GL_EXT_spirv_intrinsics : require
+#include "dots.glsl"
 #include "half.glsl"
 #include "types.glsl"
 layout(constant_id = 0) const uint FORMAT = 0;
@@ -16,11 +16,6 @@ bool is_k_format() { return (FORMAT >= kQ2_K && FORMAT <= kQ6_K) || FORMAT == kI
 bool has_minimum() {
   return FORMAT == kQ4_1 || FORMAT == kQ5_1 || FORMAT == kQ2_K || FORMAT == kQ4_K || FORMAT == kQ5_K;
 }
-
-// Of two words of four signed bytes each: OpSDot, packed 4 x 8 bits.
-spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450)
-int dot_of_bytes(int a, int b, spirv_literal int packed_format);
-int dot4(uint a, uint b) { return dot_of_bytes(int(a), int(b), 0); }
 
 uint byte_at(uint64_t address) { return uint(Bytes(address).v[0]); }
 int signed_byte_at(uint64_t address) { return bitfieldExtract(int(byte_at(address)), 0, 8); }
@@ -134,8 +129,6 @@ vec2 block_scales(uint64_t block) {
   }
   return vec2(f16_to_f32(half_at(block)), 0.0);
 }
-
-float bf16_to_f32(uint bits) { return uintBitsToFloat(bits << 16); }
 
 // Of fixed16, at block + kLowDigits the low digits of its 256 codes, at block + kScale its scale.
 const uint kLowDigits = 256, kScale = 512;

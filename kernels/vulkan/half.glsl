@@ -16,3 +16,4 @@ uint f32_to_f16(float value) {
   uint ordered = rest >= 0x47800000u ? 0x7c00u : (is_small ? subnormal : normal);
   return sign | (rest > 0x7f800000u ? nan : ordered);
 }
+float bf16_to_f32(uint bits) { return uintBitsToFloat(bits << 16); }

@@ -45,7 +45,7 @@ struct Rope {
 };
 struct KvWrite {
   u64 k, v, positions, slots, pages, cache;
-  u32 nk, nv, width, page_bytes, v_offset;
+  u32 nk, nv, width, page_bytes, v_offset, head_dim;  // head_dim: of K
 };
 struct FlashAttn {
   u64 q, cache, y, positions, slots, pages;

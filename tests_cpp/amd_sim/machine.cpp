@@ -54,7 +54,7 @@ std::uint8_t* Memory::at(std::uint64_t va, std::uint64_t n, bool write, const ch
 
 void Memory::touch(std::uint64_t va, std::uint64_t n, bool write, bool atomic, std::uint32_t group, std::uint64_t pc) {
   if (!races) return;
-  for (std::uint64_t a = va & ~3ull; a < va + n; a += 4) {
+  for (std::uint64_t a = va & ~1ull; a < va + n; a += 2) {
     Touch& t = shadow_[a];
     const std::uint32_t me = group + 1;
     const bool both_atomic = atomic && t.atomic;

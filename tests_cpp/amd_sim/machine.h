@@ -23,7 +23,8 @@ struct Region {
   bool writable = true, executable = true;
 };
 
-// GPU memory. With races on, two workgroups that no barrier orders may not touch the same 4 bytes when one writes.
+// GPU memory. With races on, two workgroups that no barrier orders may not touch the same 2 bytes when one writes: caches
+// keep apart what is written in one word (the LLVM memory model of AMDGPU), and two tokens' codes of a value share one.
 class Memory {
  public:
   void add(const Region& r);

@@ -277,10 +277,11 @@ void ds_access(Wave& w, const Inst& i) {
   std::vector<u64> words;
   for (int l = 0; l < kLanes; ++l) {
     if (!w.on(l)) continue;
+    const u32 base = w.v[address.reg][l];  // the first part may be loaded over it
     for (int part = 0; part < (two ? 2 : 1); ++part) {
       // Addresses wrap: a base may be negative.
       const u32 offset = two ? static_cast<u32>(part == 0 ? i.offset0 : i.offset1) * unit : static_cast<u32>(i.offset);
-      const u64 at = w.v[address.reg][l] + offset;
+      const u64 at = base + offset;
       std::uint8_t* p = lds(w, i, at, width.bytes, is_store, false);
       const int reg = part == 0 ? first.reg : is_store ? i.op.at(2).reg : first.reg + static_cast<int>(width.regs());
       is_store ? store(w, reg, l, p, width) : load(w, reg, l, p, width);

@@ -102,6 +102,17 @@ TEST(AmdSimPrograms, AddressesOfLdsWrap) {
   EXPECT_EQ(program.word(0), 8u);
 }
 
+TEST(AmdSimPrograms, TwoWordsOfLdsMayBeLoadedOverTheirAddress) {
+  Program program({"v_mov_b32_e32 v1, 8", "v_mov_b32_e32 v2, 0x64", "v_mov_b32_e32 v3, 7",
+                   "ds_store_2addr_b32 v1, v2, v3 offset1:1", "ds_load_2addr_b32 v[1:2], v1 offset1:1",
+                   "s_wait_dscnt 0x0 #0", "v_mov_b32_e32 v4, 0", "global_store_b32 v4, v1, s[0:1]",
+                   "global_store_b32 v4, v2, s[0:1] offset:4", "s_endpgm"});
+  program.dispatch.user[1] = 0;
+  EXPECT_EQ(program.run(), "");
+  EXPECT_EQ(program.word(0), 100u);
+  EXPECT_EQ(program.word(1), 7u);
+}
+
 TEST(AmdSimPrograms, LdsBeyondTheDispatch) {
   EXPECT_THAT(Program({"v_mov_b32_e32 v1, 0x200", "ds_load_b32 v2, v1", "s_endpgm"}).run(),
               HasSubstr("the dispatch has 512 bytes of LDS"));

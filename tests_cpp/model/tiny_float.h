@@ -18,8 +18,9 @@ namespace zinc_rt {
 
 struct TinyFloat {
   std::uint32_t model_dim = 256, ffn_dim = 512, n_heads = 4, n_kv_heads = 2, n_layers = 2, context = 512,
-                n_tokens = 320;
-  bool is_tied = false;                 // the head is the embeddings
+                n_tokens = 320, head_dim = 0, v_head_dim = 0, window = 0;  // heads of 0: model_dim / n_heads
+  float softcap = 0;                                                       // of attention
+  bool is_tied = false;                                                    // the head is the embeddings
   std::string spread = "blk.1.ffn_up";  // a matrix of so many magnitudes that it stays one of floats
 };
 
@@ -31,6 +32,12 @@ inline std::string write_tiny_float(const std::string& name, const TinyFloat& m 
   file.add_u32("llama.embedding_length", m.model_dim).add_u32("llama.feed_forward_length", m.ffn_dim);
   file.add_u32("llama.attention.head_count", m.n_heads).add_u32("llama.attention.head_count_kv", m.n_kv_heads);
   file.add_f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
+  const std::uint64_t k_dim = m.head_dim > 0 ? m.head_dim : m.model_dim / m.n_heads,
+                      v_dim = m.v_head_dim > 0 ? m.v_head_dim : k_dim;
+  file.add_u32("llama.attention.key_length", static_cast<std::uint32_t>(k_dim));
+  file.add_u32("llama.attention.value_length", static_cast<std::uint32_t>(v_dim));
+  if (m.window > 0) file.add_u32("llama.attention.sliding_window", m.window);
+  if (m.softcap > 0) file.add_f32("llama.attn_logit_softcapping", m.softcap);
   file.add_string("tokenizer.ggml.model", "gpt2");
   std::vector<std::string> tokens;
   for (std::uint32_t i = 0; i < m.n_tokens; ++i) tokens.push_back("t" + std::to_string(i));
@@ -61,17 +68,17 @@ inline std::string write_tiny_float(const std::string& name, const TinyFloat& m 
     file.add_tensor(tensor, type, dims, row_bytes(dtype, n));
     data.resize((data.size() + 31) / 32 * 32);
   };
-  const std::uint64_t d = m.model_dim, f = m.ffn_dim, kv = d / m.n_heads * m.n_kv_heads;
+  const std::uint64_t d = m.model_dim, f = m.ffn_dim;
   add("token_embd.weight", DType::kBF16, {d, m.n_tokens});
   if (!m.is_tied) add("output.weight", DType::kF16, {d, m.n_tokens});
   add("output_norm.weight", DType::kF32, {d});
   for (std::uint32_t layer = 0; layer < m.n_layers; ++layer) {
     const std::string at = "blk." + std::to_string(layer) + ".";
     add(at + "attn_norm.weight", DType::kF32, {d});
-    add(at + "attn_q.weight", DType::kBF16, {d, d});
-    add(at + "attn_k.weight", DType::kBF16, {d, kv});
-    add(at + "attn_v.weight", DType::kBF16, {d, kv});
-    add(at + "attn_output.weight", DType::kBF16, {d, d});
+    add(at + "attn_q.weight", DType::kBF16, {d, k_dim * m.n_heads});
+    add(at + "attn_k.weight", DType::kBF16, {d, k_dim * m.n_kv_heads});
+    add(at + "attn_v.weight", DType::kBF16, {d, v_dim * m.n_kv_heads});
+    add(at + "attn_output.weight", DType::kBF16, {v_dim * m.n_heads, d});
     add(at + "ffn_norm.weight", DType::kF32, {d});
     add(at + "ffn_gate.weight", DType::kF16, {d, f});
     add(at + "ffn_up.weight", DType::kF16, {d, f});

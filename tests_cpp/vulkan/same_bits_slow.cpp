@@ -39,11 +39,15 @@ TEST_P(EveryFamily, BatchesOfSlots) {
 }
 
 TEST_P(EveryShape, ALongHistory) {
-  expect_same(GetParam(), long_options(), long_history);
+  for (const auto* kv_dtype : {"f16", "i16"}) {
+    auto options = long_options();
+    options.kv_dtype = kv_dtype;
+    if (RingExecutor::open(model_path(GetParam()), options)) expect_same(GetParam(), options, long_history);
+  }
 }
 
 TEST_P(EveryFamily, CachesOfOtherTypes) {
-  for (const auto* kv_dtype : {"f32", "q8_0"}) {
+  for (const auto* kv_dtype : {"f32", "q8_0", "i16"}) {
     auto options = small_options();
     options.kv_dtype = kv_dtype;
     if (!RingExecutor::open(model_path(GetParam()), options)) {  // heads that are no whole blocks

@@ -25,6 +25,15 @@ TEST_P(SameBits, BatchesOfSlots) {
   expect_same(GetParam(), options, batches_of_slots);
 }
 
+TEST_P(SameBits, CachesOfIntegers) {
+  auto options = small_options();
+  options.kv_dtype = "i16";
+  expect_same(GetParam(), options, prompt_in_chunks);
+  options.max_slots = 6;
+  options.kv_pages = 8;
+  expect_same(GetParam(), options, batches_of_slots);
+}
+
 TEST_P(SameBits, HiddenStatesAfterEachLayer) {
   const auto cpu = open(GetParam(), small_options());
   const auto peer = open_vulkan(GetParam(), small_options());
@@ -69,6 +78,18 @@ TEST_F(Vulkan, FloatMatricesHaveTheBitsOfTCpu) {
     expect_same(model, floats,
                 [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(20), 9); });
   }
+}
+
+// Heads that are no power of two, of other values than keys, and of more than an invocation has; windows and softcaps.
+TEST_F(Vulkan, CachesOfIntegersHoldHeadsOfManySizes) {
+  const TinyFloat shapes[] = {{.n_layers = 1, .head_dim = 80, .window = 24, .softcap = 3},
+                              {.n_layers = 1, .head_dim = 96, .v_head_dim = 144},
+                              {.n_layers = 1, .head_dim = 272, .softcap = 20}};
+  auto options = small_options();
+  options.kv_dtype = "i16";
+  for (std::size_t i = 0; i < std::size(shapes); ++i)
+    expect_same(write_tiny_float("heads" + std::to_string(i), shapes[i]), options,
+                [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(40), 33); });
 }
 
 TEST_F(Vulkan, HoldsWhatItsPlanSays) {
@@ -117,8 +138,8 @@ TEST_F(Vulkan, RefusesByName) {
   options.activations = "f64";
   EXPECT_THAT(why(kModel, options), HasSubstr("\"f64\""));
   options = small_options();
-  options.kv_dtype = "i16";
-  EXPECT_THAT(why(kModel, options), HasSubstr("has no kernels for kv_dtype i16; it has them for f16, f32, q8_0"));
+  options.kv_dtype = "k8v4";
+  EXPECT_THAT(why(kModel, options), HasSubstr("has no kernels for kv_dtype k8v4; it has them for f16, f32, q8_0, i16"));
 }
 
 // Each of these must be noticed; without the fault the comparison is of equals.

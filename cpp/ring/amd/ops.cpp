@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/kv_type.h"
 #include "base/name_list.h"
 #include "ir/op_rules.h"
 #include "kernel/slots.h"
@@ -35,7 +36,7 @@ std::vector<DType> key_types(AmdKeys keys) {
   std::vector<DType> types;
   switch (keys) {
     case AmdKeys::kNone: return {DType::kF32};
-    case AmdKeys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0};
+    case AmdKeys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0, DType::kI16};
     case AmdKeys::kWeights: return weight_types();
   }
   return types;
@@ -44,6 +45,7 @@ std::vector<DType> key_types(AmdKeys keys) {
 std::string function_of(const AmdOp& op, DType key) {
   std::string name(to_string(op.op));
   if (op.keys == AmdKeys::kWeights) name += "_" + std::string(to_string(key));
+  if (op.keys == AmdKeys::kKv && find_kv_cell(key)->layout == KvLayout::kIntegers) name += "_integer";
   for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
   return name;
 }

@@ -1,0 +1,116 @@
+// Attention (attend.h) over cells of integers (kernels/common/kv_integer.h): their codes meet the digits of q and of the
+// weights by dots of four bytes, of which a code has a low one without a sign and a high one with it.
+#include "kernels/rdna/attend.h"
+
+namespace zinc_rt::rdna {
+
+// The scale of a row of floats as codes, and what makes codes of them: by the rule of QUANTIZE.
+struct CodeScale {
+  float inverse, d;
+};
+ZRT_DEVICE CodeScale code_scale(float amax) {
+  if (amax > 0x1p120f) return {0.0f, quiet_nan()};
+  if (amax < 0x1p-100f) return {0.0f, 0.0f};
+  return {exact::div(digits::kMost, amax), exact::div(amax, digits::kMost)};
+}
+// |x|, or infinity where x is a NaN: the largest of them is finite where all x are.
+ZRT_DEVICE float magnitude(float x) {
+  return x == x ? (x < 0 ? -x : x) : __builtin_inff();
+}
+// Where the inverse is 0 so is the code, whatever x is.
+ZRT_DEVICE int32_t code_of(float x, const CodeScale& scale) {
+  return scale.inverse > 0.0f ? (int32_t)exact::round_int(x * scale.inverse) : 0;
+}
+
+// Sums of products of codes with digits.
+struct CodeSums {
+  int32_t high_high = 0, low_high = 0, high_low = 0, low_low = 0;  // bytes of codes, digits
+
+  // Four codes, two in a word, and their digits.
+  ZRT_MEMBER void add(uint32_t two, uint32_t next, uint32_t high, uint32_t low) {
+    const auto upper = (int)__builtin_amdgcn_perm(next, two, 0x07050301u),
+               lower = (int)__builtin_amdgcn_perm(next, two, 0x06040200u);
+    high_high = __builtin_amdgcn_sudot4(true, upper, true, (int)high, high_high, false);
+    low_high = __builtin_amdgcn_sudot4(false, lower, true, (int)high, low_high, false);
+    high_low = __builtin_amdgcn_sudot4(true, upper, true, (int)low, high_low, false);
+    low_low = __builtin_amdgcn_sudot4(false, lower, true, (int)low, low_low, false);
+  }
+  ZRT_MEMBER float joined() const {
+    const auto a = (int32_t)(((uint32_t)high_high << 8) + (uint32_t)low_high),
+               b = (int32_t)(((uint32_t)high_low << 8) + (uint32_t)low_low);
+    return __builtin_fmaf((float)a, 256.0f, (float)b);
+  }
+};
+
+struct IntegerCells {
+  struct Shared {
+    alignas(4) int8_t q_high[kv_integer::kMaxHead], q_low[kv_integer::kMaxHead];
+    alignas(4) int8_t p_high[kChunk], p_low[kChunk];
+  };
+  const History& history;
+  Shared& shared;
+  float score_scale = 0.0f, weight_scale = 0.0f;
+
+  ZRT_DEVICE uint32_t word(const void* p, uint32_t i) { return ((const uint32_t*)p)[i]; }
+  // Of a page part: the scale of a token.
+  ZRT_MEMBER float scale_of(const uint8_t* part, uint32_t token, uint32_t head_dim) const {
+    const uint8_t* scales = part + kv_integer::scales_at(history.kv_head, history.c.n_kv_heads, head_dim);
+    return bf16_to_f32(((const uint16_t*)scales)[token]);
+  }
+
+  ZRT_MEMBER void read_query(const float* q, float* of_waves) {
+    const uint32_t n = history.c.head_dim;
+    float amax = 0.0f;
+    for (uint32_t i = thread(); i < n; i += kChunk) amax = magnitude(q[i]) > amax ? magnitude(q[i]) : amax;
+    const CodeScale scale = code_scale(largest_of_group(amax, 0.0f, of_waves));
+    for (uint32_t i = thread(); i < n; i += kChunk) {
+      const int32_t code = code_of(q[i], scale);
+      shared.q_high[i] = (int8_t)digits::high_digit(code);
+      shared.q_low[i] = (int8_t)code;
+    }
+    score_scale = history.c.scale * scale.d;
+    workgroup_barrier();
+  }
+  ZRT_MEMBER float score(uint32_t j) const {
+    const uint32_t n = history.c.head_dim, token = j % 16;
+    const uint8_t* part = history.k_page(j);
+    const uint8_t* codes = part + kv_integer::codes_at(history.kv_head, n) + kv_integer::key_at(token, 0);
+    CodeSums sums;
+    for (uint32_t i = 0; i < n; i += 4, codes += 4 * kv_integer::kPageTokens * 2)
+      sums.add(word(codes, 0), word(codes, kv_integer::kPageTokens), word(shared.q_high, i / 4),
+               word(shared.q_low, i / 4));
+    return sums.joined() * scale_of(part, token, n) * score_scale;
+  }
+  // p: the thread's weight, 0 where its position is not seen.
+  ZRT_MEMBER void prepare_weights(const Span& span, float p, float* of_waves) {
+    const uint32_t j = span.at + thread();
+    float w = 0.0f;
+    if (j >= span.begin && j < span.end) w = p * scale_of(history.v_page(j), j % 16, history.c.v_head_dim);
+    const CodeScale scale = code_scale(largest_of_group(magnitude(w), 0.0f, of_waves));
+    const int32_t code = code_of(w, scale);
+    shared.p_high[thread()] = (int8_t)digits::high_digit(code);
+    shared.p_low[thread()] = (int8_t)code;
+    weight_scale = scale.d;
+    workgroup_barrier();
+  }
+  ZRT_MEMBER void weigh(const Span& span, const float*, float* o) const {
+    const uint32_t n = history.c.v_head_dim;
+    CodeSums sums[kMostColumns];
+    for (uint32_t j = span.begin / 4 * 4; j < span.end; j += 4) {
+      const uint8_t* codes =
+          history.v_page(j) + kv_integer::codes_at(history.kv_head, n) + kv_integer::value_at(j % 16, 0, n);
+      const uint32_t high = word(shared.p_high, (j - span.at) / 4), low = word(shared.p_low, (j - span.at) / 4);
+#pragma unroll
+      for (uint32_t i = 0; i < kMostColumns; ++i) {
+        const uint32_t column = thread() + i * kChunk;
+        if (column < n) sums[i].add(word(codes, column), word(codes, n + column), high, low);
+      }
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < kMostColumns; ++i) o[i] = sums[i].joined() * weight_scale;
+  }
+};
+
+}  // namespace zinc_rt::rdna
+
+ZRT_ATTEND(_integer, IntegerCells)

@@ -1,0 +1,161 @@
+// The KV cache of integers on every tier that has its kernels against T-CPU, bit for bit: the cells that a step writes,
+// and attention over them and over earlier ones, of a token a slot and of prompts. What is in no token's view has the
+// scale NaN and codes of any bits.
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "kernels/common/half.h"
+#include "kernels/common/kv_integer.h"
+#include "tier_graph.h"
+
+namespace zinc_rt::tier_integer_cache {
+namespace {
+
+constexpr std::uint32_t kPages = 24;  // of a slot: 3 chunks
+
+struct Shape {
+  std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
+  float softcap = 0;
+};
+void PrintTo(const Shape& s, std::ostream* out) {
+  *out << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and " << s.v_head_dim << ", window "
+       << s.window << ", softcap " << s.softcap;
+}
+
+// Positions [first, first + n) of a slot.
+struct Tokens {
+  std::int32_t slot, first, n = 1;
+};
+
+ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
+  using enum ir::BufferClass;
+  ir::Graph graph("integer cache", ir::Stage::kBoth);
+  const auto rows = [&](const char* name, std::uint32_t width) {
+    return declare(graph, name, kActivation, DType::kF32, {ir::kTokens, width});
+  };
+  const auto state = [&](const char* name, std::uint32_t dim) {
+    return declare(graph, name, kState, DType::kI16, {n_slots * kPages, 16, s.n_kv_heads * (dim + 1)});
+  };
+  const auto k = state("state.k", s.head_dim), v = state("state.v", s.v_head_dim);
+  const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
+             slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+             pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
+  auto& write = add_node(
+      graph, ir::Op::KV_WRITE_BATCHED,
+      {rows("act.k", s.n_kv_heads * s.head_dim), rows("act.v", s.n_kv_heads * s.v_head_dim), pos, slot, pages, k, v},
+      {k, v});
+  write.inplace = true;
+  ir::set_attr(write, "head_dim", s.head_dim);
+  auto& attend = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
+                          {rows("act.q", s.n_heads * s.head_dim), k, v, pos, slot, pages},
+                          {rows("act.y", s.n_heads * s.v_head_dim)});
+  ir::set_attr(attend, "n_heads", s.n_heads);
+  ir::set_attr(attend, "n_kv_heads", s.n_kv_heads);
+  ir::set_attr(attend, "head_dim", s.head_dim);
+  ir::set_attr(attend, "v_head_dim", s.v_head_dim);
+  ir::set_attr(attend, "scale", 0.17f);
+  ir::set_attr(attend, "window", s.window);
+  ir::set_attr(attend, "softcap", s.softcap);
+  return graph;
+}
+
+class TierIntegerCache : public TierGraphTest {
+ protected:
+  void SetUp() override {
+    const auto ring = GetParam()->make_ring({.threads = 2, .cpu_kernels = {}});
+    ASSERT_TRUE(ring);
+    if ((*ring)->kernels().find(ir::Op::FLASH_ATTN, DType::kI16) == nullptr)
+      GTEST_SKIP() << "tier " << GetParam()->name << " has no kernels for i16";
+  }
+  std::vector<float> normal(std::size_t n) {
+    std::normal_distribution<float> of;
+    std::vector<float> values(n);
+    for (auto& v : values) v = of(rng_);
+    return values;
+  }
+  // Pages of any codes. Scales are NaN, but for those of the positions before `ends` of each slot.
+  std::vector<std::byte> cache(const Shape& s, std::uint32_t dim, const std::vector<std::int32_t>& pages,
+                               const std::vector<std::int32_t>& ends) {
+    const std::size_t part = std::size_t{16} * s.n_kv_heads * (dim + 1);
+    std::vector<std::uint16_t> words(pages.size() * part);
+    for (auto& word : words) word = static_cast<std::uint16_t>(rng_());
+    for (std::size_t p = 0; p < pages.size() * 16; ++p) {
+      const std::size_t slot = p / (kPages * 16), position = p % (kPages * 16);
+      const bool is_seen = position < static_cast<std::size_t>(ends[slot]);
+      std::uint16_t* page = words.data() + static_cast<std::size_t>(pages[p / 16]) * part;
+      const auto token = static_cast<std::uint32_t>(p % 16);
+      for (std::uint32_t head = 0; head < s.n_kv_heads; ++head) {
+        std::uint16_t* codes = page + kv_integer::codes_at(head, dim) / 2;
+        for (std::uint32_t i = 0; is_seen && i < dim; ++i)
+          for (const auto at : {kv_integer::key_at(token, i), kv_integer::value_at(token, i, dim)})
+            codes[at / 2] = codes[at / 2] == 0x8000 ? std::uint16_t{7} : codes[at / 2];
+        page[kv_integer::scales_at(head, s.n_kv_heads, dim) / 2 + token] =
+            is_seen ? f32_to_bf16(1e-4f + 1e-6f * static_cast<float>(rng_() % 64)) : kv_integer::kNanScale;
+      }
+    }
+    return bytes_of(words);
+  }
+  void expect_same(const Shape& s, const std::vector<Tokens>& parts, bool is_decode, bool has_odd_heads = false) {
+    SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", the first token at " << parts[0].first);
+    std::vector<std::int32_t> pos, slots, ends;
+    for (const Tokens& part : parts) {
+      ends.resize(std::max(ends.size(), std::size_t(part.slot) + 1));
+      for (std::int32_t i = 0; i < part.n; ++i) pos.push_back(part.first + i), slots.push_back(part.slot);
+      ends[std::size_t(part.slot)] = std::max(ends[std::size_t(part.slot)], part.first + part.n);
+    }
+    const auto n_slots = static_cast<std::uint32_t>(ends.size());
+    std::vector<std::int32_t> pages(n_slots * kPages);
+    for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
+    std::ranges::shuffle(pages, rng_);
+    const auto graph = cache_graph(s, n_slots, is_decode);
+    auto k = normal(pos.size() * s.n_kv_heads * s.head_dim), v = normal(pos.size() * s.n_kv_heads * s.v_head_dim),
+         q = normal(pos.size() * s.n_heads * s.head_dim);
+    if (has_odd_heads) {
+      for (std::uint32_t i = 0; i < s.head_dim; ++i) k[i] = 0, k[s.n_kv_heads * s.head_dim + i] *= 3e33f, q[i] = 0;
+      for (std::uint32_t i = 0; i < s.v_head_dim; ++i) v[i] *= 1e-31f, v[s.n_kv_heads * s.v_head_dim + i] *= 1e-29f;
+      k.back() = NAN, v[3] = -INFINITY;
+    }
+    const Memory given{{"act.k", bytes_of(k)},
+                       {"act.v", bytes_of(v)},
+                       {"act.q", bytes_of(q)},
+                       {"state.k", cache(s, s.head_dim, pages, ends)},
+                       {"state.v", cache(s, s.v_head_dim, pages, ends)},
+                       {"request.pos", bytes_of(pos)},
+                       {"request.slot", bytes_of(slots)},
+                       {"request.pages", bytes_of(pages)}};
+    const auto n = static_cast<std::uint32_t>(pos.size());
+    auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, {"state.k", "state.v", "act.y"}),
+         got = run_graph(*GetParam(), graph, n, given, {"state.k", "state.v", "act.y"});
+    EXPECT_FALSE(wanted["state.k"] == given.at("state.k"));
+    EXPECT_TRUE(wanted["state.k"] == got["state.k"]);
+    EXPECT_TRUE(wanted["state.v"] == got["state.v"]);
+    EXPECT_EQ((has_odd_heads ? n_different_numbers : n_different)(wanted["act.y"], got["act.y"]), 0u);
+  }
+  std::mt19937 rng_{23};
+};
+
+TEST_P(TierIntegerCache, HasTheBitsOfTCpu) {
+  expect_same({4, 2, 64, 64}, {{0, 300}}, true);
+  expect_same({2, 1, 128, 128}, {{1, 129}, {0, 7}, {2, 383}}, true);
+  expect_same({2, 1, 80, 80, 40, 20.0f}, {{0, 120, 20}, {2, 0, 3}, {1, 51}}, false);
+}
+
+TEST_P(TierIntegerCache, HasTheBitsOfTCpuInHeadsOfManySizes) {
+  const std::vector<Tokens> parts{{0, 126, 4}, {1, 0, 18}, {2, 255, 2}, {1, 30}};
+  for (const Shape& s :
+       {Shape{1, 1, 16, 16}, {6, 2, 96, 48, 130}, {4, 2, 32, 144, 0, 5.0f}, {1, 1, 272, 272, 3}, {2, 1, 512, 512}})
+    expect_same(s, parts, false);
+}
+
+TEST_P(TierIntegerCache, WritesOddHeadsAsTCpu) {
+  expect_same({2, 2, 32, 32}, {{0, 13, 5}, {1, 0}}, false, true);
+  expect_same({2, 2, 144, 144}, {{0, 15}, {1, 16}}, true, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierIntegerCache, ::testing::ValuesIn(other_tiers()),
+                         [](const auto& info) { return info.param->name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierIntegerCache);
+
+}  // namespace
+}  // namespace zinc_rt::tier_integer_cache
