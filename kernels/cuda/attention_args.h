@@ -57,10 +57,12 @@ constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
 }
 
 // Attention over caches of integers. Of a token (flash_attn_integer.cu): threads of a workgroup, and bytes of shared
-// memory for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of each head.
+// memory for V of a chunk, for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of
+// each head.
 constexpr uint32_t kAttendIntegerThreads = 128;
 constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
-  return (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
+  return kAttendChunk * 128 * 2 + (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) +
+         (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
 // Of tiles of tokens (flash_attn_integer_tile.cu): rows; bytes for K, V and the digits of q, and where rows are wide for
 // the sums of values; bytes that the kernel has besides, and more; workgroups of a multiprocessor.

@@ -521,7 +521,11 @@ TEST_P(TierAttention, HasTheBitsOfTCpuBehindWhatWritesTheCache) {
                                   {{{DType::kF16, 4, 2, 12, 12}, 12, true, true}, nullptr},
                                   {{{DType::kF16, 2, 1, 512, 512}, 512, true, true}, nullptr},
                                   {{{DType::kQ8_0, 4, 2, 64, 64}, 64, true, true}, nullptr},
-                                  {{{DType::kI16, 8, 2, 128, 128}, 128, true, true}, nullptr}}) {
+                                  {{{DType::kI16, 8, 2, 128, 128}, 128, true, true}, nullptr},
+                                  {{{DType::kI16, 9, 1, 64, 64, 0, 20.0f}, 48, true, true}, nullptr},
+                                  {{{DType::kI16, 6, 3, 96, 64, 130}, 96, false, false}, nullptr},
+                                  {{{DType::kI16, 132, 132, 16, 16}, 16, true, false}, nullptr},
+                                  {{{DType::kI16, 4, 2, 256, 256}, 256, true, true}, nullptr}}) {
     for (const std::vector<std::int32_t>& pos : {std::vector<std::int32_t>{0},
                                                  {127},
                                                  {128},

@@ -189,7 +189,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     p.launch("flash_attn_staged", "flash_attn_1_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendThreads, plan.shared + own_q_bytes(push), token_args(args, *kv_write));
   else if (plan.kind == Kind::kInteger)
-    p.launch("flash_attn_integer", push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_of_4" : "flash_attn_i16_of_8",
+    p.launch("flash_attn_integer", push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_4" : "flash_attn_i16_8",
              c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
   else if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
@@ -220,7 +220,7 @@ bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
 
 // Where each token is the only one of its slot, the workgroups of staged chunks make their heads of q themselves, and
 // the one with the last chunk also makes the cells of K and V. The packet before must be all of the cache's write.
-// There is no such kernel for heads wider than 128 values.
+// There is no such kernel for heads wider than 128 values, nor for caches of integers, where it was slower.
 bool can_write_cache(const Planner& p, const OpCall& c, const OpCall& before) {
   if (c.op != ir::Op::FLASH_ATTN && c.rows_symbol != 1) return false;
   const auto push = c.constants<push::FlashAttn>();
