@@ -57,12 +57,10 @@ constexpr uint32_t attend_tile_workgroups(uint32_t tile_bytes) {
 }
 
 // Attention over caches of integers. Of a token (flash_attn_integer.cu): threads of a workgroup, and bytes of shared
-// memory for V of a chunk, for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of
-// each head.
+// memory for the digits of q and its scales, and where chunks are merged, for o, maximum and sum of each head.
 constexpr uint32_t kAttendIntegerThreads = 128;
 constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
-  return kAttendChunk * 128 * 2 + (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) +
-         (is_merged ? group * (v_head_dim + 2) * 4 : 0);
+  return (group + 3) / 4 * ((head_dim + 31) / 32 * 256 + 16) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
 // Of tiles of tokens (flash_attn_integer_tile.cu): rows; bytes for K, V and the digits of q, and where rows are wide for
 // the sums of values; bytes that the kernel has besides, and more; workgroups of a multiprocessor.
@@ -74,6 +72,11 @@ constexpr uint32_t attend_integer_tile_bytes(uint32_t width) {
 constexpr uint32_t attend_integer_tile_workgroups(uint32_t width) {
   return width <= 64 ? 3 : width <= 128 ? 2 : 1;
 }
+
+// The merge of chunks (flash_attn.cu): threads of a workgroup, chunks that are merged as they come, and bytes of shared
+// memory for more.
+constexpr uint32_t kMergeThreads = 256, kMergeAtOnce = 33,
+                   kMergeBytes = kMergeThreads / 32 * (2 * 32 * 32 * 4 + 32 * 16);
 
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
 // and the bytes of shared memory for q of the rows and for K and V of two steps, all f16. Rows lie an odd number of

@@ -156,61 +156,18 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
   attend<Q8Cell>(args);
 }
 
-// Of a chunk of a head: what o and the sum so far are multiplied by, what the chunk's are, and its sum.
-struct __align__(16) MergeFactors {
-  float before, after, sum, unused;
-};
-constexpr uint32_t kMergeWarps = 8, kFactors = 128;  // of a workgroup; chunks of a head at a time
-
-// The lane's value of 32 records on their way, of which count are there. kFloats: of a record, 0 where only the launch
-// knows: addresses that are known cost no instructions.
-template <uint32_t kFloats>
-__device__ __forceinline__ void ask_values(float (&o)[32], const float* of, uint32_t floats, uint32_t count) {
-  const uint32_t pitch = kFloats == 0 ? floats : kFloats;
-  if (count >= 32) {
-#pragma unroll
-    for (uint32_t j = 0; j < 32; ++j) o[j] = of[j * pitch];
-  } else {
-#pragma unroll
-    for (uint32_t j = 0; j < 32; ++j) o[j] = j < count ? of[j * pitch] : 0.0f;
-  }
-}
-// Adds 32 chunks to a value and the sum, or count of them.
-struct Merged {
-  float o, sum;
-
-  __device__ __forceinline__ void add(float value, const MergeFactors& f) {
-    o = __fmaf_rn(value, f.after, o * f.before);
-    sum = __fmaf_rn(f.sum, f.after, sum * f.before);
-  }
-  __device__ __forceinline__ void add(const float (&values)[32], const MergeFactors* factors, uint32_t count) {
-    if (count >= 32) {
-#pragma unroll
-      for (uint32_t j = 0; j < 32; ++j) add(values[j], factors[j]);
-    } else {
-#pragma unroll
-      for (uint32_t j = 0; j < 32; ++j)
-        if (j < count) add(values[j], factors[j]);
-    }
-  }
-};
-
-// Factors of chunks [first, first + kFactors) of a head's n. The maximum before a chunk is the largest so far, so that
-// all are known at once: the warps of a head have each 32nd chunk's maximum, and make those of every n_warps-th 32.
-__device__ __forceinline__ void make_factors(MergeFactors* factors, const float* records, uint32_t floats,
-                                             uint32_t v_dim, uint32_t first, uint32_t n, uint32_t warp,
-                                             uint32_t n_warps, float& largest) {
+// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values. A lane looks at
+// every 32nd chunk. The maximum before a chunk is the largest so far, so all lanes know at once by what their chunk is
+// multiplied.
+__device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
   const uint32_t lane = threadIdx.x % 32;
-  float most[kFactors / 32];
-#pragma unroll
-  for (uint32_t g = 0; g < kFactors / 32; ++g) {
-    const uint32_t at = first + g * 32 + lane;
-    most[g] = at < n ? records[static_cast<uint64_t>(at) * floats + v_dim] : -__int_as_float(0x7f800000);
-  }
-#pragma unroll
-  for (uint32_t g = 0; g < kFactors / 32; ++g) {
-    if (first + g * 32 >= n) break;
-    float upto = most[g];
+  const bool has_value = i < v_dim;
+  float o = has_value ? records[i] : 0.0f, largest = records[v_dim], sum = records[v_dim + 1];
+  for (uint32_t first = 1; first < n; first += 32) {
+    const uint32_t count = min(32u, n - first);
+    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
+    const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
+    float upto = most;
 #pragma unroll
     for (int w = 1; w < 32; w *= 2) {
       const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
@@ -218,78 +175,113 @@ __device__ __forceinline__ void make_factors(MergeFactors* factors, const float*
     }
     float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
     was = lane == 0 || largest > was ? largest : was;
-    const float now = most[g] > was ? most[g] : was;
+    const float now = most > was ? most : was, a = exact::exp(was - now), b = exact::exp(most - now);
     largest = __shfl_sync(0xFFFFFFFFu, now, 31);
-    const uint32_t at = first + g * 32 + lane;
-    if (g % n_warps == warp && at < n)
-      factors[g * 32 + lane] = {exact::exp(was - now), exact::exp(most[g] - now),
-                                records[static_cast<uint64_t>(at) * floats + v_dim + 1], 0.0f};
+    const float* of = records + static_cast<uint64_t>(first) * floats + i;
+#pragma unroll 8
+    for (uint32_t j = 0; j < count; ++j, of += floats) {
+      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, a, j),
+                  b_j = __shfl_sync(0xFFFFFFFFu, b, j);
+      o = __fmaf_rn(o_j, b_j, o * a_j);
+      sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
+    }
   }
+  return o * exact::rcp(sum);
 }
 
-// The lane's value of a head merged out of the records of its n chunks. All warps of the workgroup come; each has a
-// head's piece.
-template <uint32_t kFloats>
-__device__ __forceinline__ Merged merge_records(MergeFactors* factors, const float* records, uint32_t floats,
-                                                uint32_t v_dim, uint32_t i, uint32_t n, uint32_t warp,
-                                                uint32_t n_warps) {
-  const float* own = records + i;
-  Merged all{own[0], records[v_dim + 1]};
-  float largest = records[v_dim], even[32], odd[32];
-  const auto ask = [&](float(&to)[32], uint32_t at) {
-    if (at < n) ask_values<kFloats>(to, own + static_cast<uint64_t>(at) * floats, floats, n - at);
-  };
-  ask(even, 1);
-#pragma unroll 1
-  for (uint32_t at = 1; at < n; at += kFactors) {
-    make_factors(factors, records, floats, v_dim, at, n, warp, n_warps, largest);
-    __syncthreads();
-#pragma unroll 1
-    for (uint32_t of = 0; of < kFactors && at + of < n; of += 64) {
-      ask(odd, at + of + 32);
-      all.add(even, factors + of, n - at - of);
-      ask(even, at + of + 64);
-      if (at + of + 32 < n) all.add(odd, factors + of + 32, n - at - of - 32);
+// The same of many chunks. The warp copies 32 records' pieces at a time to its part of shared memory (MergeMemory), those
+// of the next 32 while it merges these.
+struct MergeFactors {
+  float before, after, sum, unused;
+};
+struct MergeMemory {
+  float values[2][32][32];  // of records
+  MergeFactors factors[32];
+};
+static_assert(sizeof(MergeMemory) == kMergeBytes / (kMergeThreads / 32));
+__device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float* records, uint32_t floats, uint32_t n,
+                                                uint32_t v_dim, uint32_t first_value) {
+  const uint32_t lane = threadIdx.x % 32;
+  const auto copy = [&](uint32_t first, uint32_t half) {
+#pragma unroll
+    for (uint32_t i = 0; i < 8; ++i) {
+      const uint32_t row = i * 4 + lane / 8, at = lane % 8 * 4;
+      if (first + row < n && first_value + at < floats)
+        copy_16(memory.values[half][row] + at,
+                records + static_cast<uint64_t>(first + row) * floats + first_value + at);
     }
-    __syncthreads();
+    end_copy_batch();
+  };
+  float next_most = 0.0f, next_sum = 0.0f;
+  const auto ask = [&](uint32_t first) {
+    const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
+    const bool is_there = first + lane < n;
+    next_most = is_there ? own[0] : -__int_as_float(0x7f800000), next_sum = is_there ? own[1] : 0.0f;
+  };
+  copy(1, 0);
+  ask(1);
+  float o = first_value + lane < v_dim ? records[first_value + lane] : 0.0f, largest = records[v_dim],
+        sum = records[v_dim + 1];
+  uint32_t half = 0;
+#pragma unroll 1
+  for (uint32_t first = 1; first < n; first += 32, half ^= 1) {
+    const float most = next_most, own_sum = next_sum;
+    copy(first + 32, half ^ 1);
+    ask(first + 32);
+    float upto = most;
+#pragma unroll
+    for (int w = 1; w < 32; w *= 2) {
+      const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
+      if (lane >= w) upto = upto > other ? upto : other;
+    }
+    float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
+    was = lane == 0 || largest > was ? largest : was;
+    const float now = most > was ? most : was;
+    largest = __shfl_sync(0xFFFFFFFFu, now, 31);
+    memory.factors[lane] = {exact::exp(was - now), exact::exp(most - now), own_sum, 0.0f};
+    wait_for_copy_batches<1>();
+    __syncwarp();
+    const uint32_t count = min(32u, n - first);
+#pragma unroll 8
+    for (uint32_t j = 0; j < count; ++j) {
+      const float4 f = *reinterpret_cast<const float4*>(&memory.factors[j]);
+      o = __fmaf_rn(memory.values[half][j][lane], f.y, o * f.x);
+      sum = __fmaf_rn(f.z, f.y, sum * f.x);
+    }
+    __syncwarp();
   }
-  return all;
+  return o * exact::rcp(sum);
 }
 
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer, of which each warp has one.
-extern "C" __global__ void __launch_bounds__(256, 2) flash_attn_merge(const __grid_constant__ OpArgs args) {
-  __shared__ __align__(16) float values[256];
-  __shared__ __align__(16) MergeFactors factors[kMergeWarps][kFactors];  // of a head: at its first warp
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more than
+// kMergeAtOnce chunks.
+extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  ZRT_DYNAMIC_SHARED(uint4, memory);
+  __shared__ __align__(16) float values[kMergeThreads];
   let_next_start();
   const auto c = args.constants<push::FlashAttn>();
-  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, warp = threadIdx.x / 32, v_dim = c.v_head_dim,
+  const uint32_t t = blockIdx.x, lane = threadIdx.x % 32, v_dim = c.v_head_dim,
                  floats = args.symbols[symbol::Attention::floats];
   const bool is_token = has_row(args, t);
   wait_for_places(args);
   const uint32_t pos = is_token ? static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]) : 0;
   wait_for_inputs();
   if (!is_token || (args.symbols[symbol::Attention::is_runs_only] != 0 && !is_in_run(args, c.window, t))) return;
-  const uint32_t pieces = (v_dim + 31) / 32, first_piece = blockIdx.y * kMergeWarps, piece = first_piece + warp,
-                 head = piece / pieces, i = piece % pieces * 32 + lane;
-  const bool has_head = head < c.n_heads, has_value = has_head && i < v_dim;
-  // The warps of this workgroup that have the head.
-  const uint32_t first_warp = max(head * pieces, first_piece) - first_piece,
-                 n_warps = min((head + 1) * pieces - first_piece, kMergeWarps) - first_warp;
-  const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
-  const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + (has_head ? head : 0);
-  const float* records =
-      static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
-  // Without a head or a value the first of all is merged and left alone.
-  const auto merge = [&](auto floats_of) {
-    return merge_records<floats_of>(factors[has_head ? first_warp : warp], records, floats, v_dim, has_value ? i : 0, n,
-                                    has_head ? warp - first_warp : 0, has_head ? n_warps : 1);
-  };
-  using std::integral_constant;
-  const Merged of = floats == 132 ? merge(integral_constant<uint32_t, 132>{}) : merge(integral_constant<uint32_t, 0>{});
-  const float value = has_value ? of.o * exact::rcp(of.sum) : 0.0f;
-  if (has_value) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
+  const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
+                 i = piece % pieces * 32 + lane;
+  float value = 0.0f;
+  if (head < c.n_heads) {
+    const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
+    const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
+    const float* records =
+        static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
+    value = n > kMergeAtOnce ? merged_of_many(reinterpret_cast<MergeMemory*>(memory)[threadIdx.x / 32], records, floats,
+                                              n, v_dim, i - lane)
+                             : merged(records, floats, n, v_dim, i);
+    if (i < v_dim) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
+  }
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
   values[threadIdx.x] = value;
   __syncthreads();

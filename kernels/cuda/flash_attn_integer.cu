@@ -1,11 +1,11 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of caches of 16-bit integers, at the bits of kernels/cpu/flash_attn.cpp, for steps of
 // few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes go from
-// the cache to the registers of the products (integer_cells.cuh) as they lie, 128 values of a head at a time; workgroups
-// on the same multiprocessor read while others compute.
+// the cache to the registers of the products (integer_cells.cuh), 128 values of a head at a time; workgroups on the same
+// multiprocessor read while others compute.
 // Scores: a warp has 32 keys, the rows of its products; columns are the two digits of q of four heads. A lane has four
 // keys and the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the products' order of values is its own.
 // Weights: a warp has a head, or several in turn. Values: a warp has 32 of the head, the rows; columns are the digits of
-// the weights of four heads, which come by shared memory and are asked for together with the chunk's keys.
+// the weights of four heads. They are on their way while the weights are made.
 // With one part in z the workgroup merges its chunks, and quantizes the
 // result if `quantized` is bound; with several each chunk leaves a record for flash_attn_merge.
 #include "kernels/cuda/integer_cells.cuh"
@@ -16,8 +16,7 @@ constexpr uint32_t kThreads = kAttendIntegerThreads, kWarps = kThreads / 32, kPa
 constexpr uint32_t kBlock = 128, kSteps = kBlock / 32;  // values of a head at a time
 static_assert(kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 
-// kTiles: of four heads, that share a pass over K and V.
-template <uint32_t kTiles>
+template <uint32_t kTiles>  // of four heads, that share a pass over K and V
 struct Shared {
   static constexpr uint32_t kHeads = 4 * kTiles;
   float scores[kHeads][kChunk];         // without the scale of q
@@ -104,7 +103,6 @@ struct Attend {
   const OpArgs& args;
   const push::FlashAttn c;
   const uint32_t kv_head;
-  uint4* memory;  // first the values of a chunk: 32 tokens, pairs of tokens with four values, threads
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
@@ -122,7 +120,7 @@ struct Attend {
     return __shfl_sync(0xFFFFFFFFu, own_pages, static_cast<int>(i));
   }
 
-  // Steps, words of four keys. What is not there is zeros.
+  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there is zeros.
   using Codes = uint4[kSteps][4];
   // The scales of the lane's four keys.
   struct KeyPlace {
@@ -149,18 +147,22 @@ struct Attend {
         if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
       }
   }
-  // Values [first, first + kBlock) of the chunk, each thread's to where only it looks.
-  __device__ __forceinline__ uint4* values_at(uint32_t i) const { return memory + i * kThreads + threadIdx.x; }
-  __device__ __forceinline__ void ask_values(int32_t own_pages, Range range, uint32_t first) const {
+  // Values [first, first + kBlock) of the chunk.
+  __device__ __forceinline__ void ask_values(Codes& v, int32_t own_pages, Range range, uint32_t first) const {
     const uint32_t value = first + warp() * 32 + lane() / 4 * 4;
+    const bool has_value = value < c.v_head_dim;
     const uint64_t at = kv_integer::codes_at(kv_head, c.v_head_dim) + (lane() % 4 * c.v_head_dim + value) * 4;
 #pragma unroll
     for (uint32_t i = 0; i < kPages; ++i) {
       const int32_t page = page_of(own_pages, i);
-      if (!has_page(range, i) || value >= c.v_head_dim) continue;
+      const bool is_there = has_value && has_page(range, i);
       const uint8_t* from = page_at(false, page) + at;
 #pragma unroll
-      for (uint32_t j = 0; j < 2; ++j) copy_16(values_at(i * 2 + j), from + j * 16 * c.v_head_dim);
+      for (uint32_t j = 0; j < 2; ++j) {
+        uint4& to = v[i / 2][i % 2 * 2 + j];
+        to = make_uint4(0, 0, 0, 0);
+        if (is_there) to = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
+      }
     }
   }
   // Of the tokens whose weights a lane makes.
@@ -206,7 +208,7 @@ struct Attend {
     return make_float4(of(0, 0), of(0, 2), of(1, 0), of(1, 2));
   }
 
-  __device__ __forceinline__ void run(Shared<kTiles>& shared) const {
+  __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
     const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads;
     const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]),
                slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]);
@@ -228,20 +230,18 @@ struct Attend {
     if (chunk > last_chunk) return;
     // The heads' q, what their scores are multiplied by and, where chunks are merged here, o, maximum and sum of each.
     const uint32_t q_steps = (c.head_dim + 31) / 32, total_pitch = c.v_head_dim + 2;
-    auto* q_digits_of = reinterpret_cast<uint2*>(memory + kSteps * 4 * kThreads);
-    float* scales_of_q = reinterpret_cast<float*>(q_digits_of + (group + 3) / 4 * q_steps * 32);
+    float* scales_of_q = reinterpret_cast<float*>(memory + (group + 3) / 4 * q_steps * 32);
     float* total = scales_of_q + (group + 3) / 4 * 4;
     Range range = range_of(chunk);
     int32_t own_pages = pages_of(chunk, range);
     Codes codes;
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
-    ask_values(own_pages, range, 0);
     if (is_early) wait_for_inputs();
     quantize_q(c,
                args.buffer<const float>(binding::Attention::q) +
                    (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
-               group, q_digits_of, scales_of_q);
+               group, memory, scales_of_q);
     __syncthreads();
 #pragma unroll 1
     for (;;) {
@@ -252,7 +252,7 @@ struct Attend {
 #pragma unroll 1
       for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
         const uint32_t n = min(kHeads, group - h0);
-        const uint2* digits = q_digits_of + h0 / 4 * q_steps * 32;
+        const uint2* digits = memory + h0 / 4 * q_steps * 32;
         {
           Sums sums = {};
 #pragma unroll 1
@@ -273,6 +273,7 @@ struct Attend {
           }
         }
         __syncthreads();
+        ask_values(codes, own_pages, range, 0);
         const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
@@ -290,16 +291,10 @@ struct Attend {
         __syncthreads();
 #pragma unroll 1
         for (uint32_t at = 0; at < c.v_head_dim; at += kBlock) {
-          if (at > 0 || (h0 > 0 && c.v_head_dim > kBlock)) ask_values(own_pages, range, at);
-          wait_for_copies();
+          if (at > 0) ask_values(codes, own_pages, range, at);
           Sums sums = {};
 #pragma unroll
-          for (uint32_t s = 0; s < 4; ++s) {
-            uint4 of[4];
-#pragma unroll
-            for (uint32_t j = 0; j < 4; ++j) of[j] = *values_at(s * 4 + j);
-            add(sums, of, shared.weights[0][s], 4 * 32, n);
-          }
+          for (uint32_t s = 0; s < 4; ++s) add(sums, codes[s], shared.weights[0][s], 4 * 32, n);
           const uint32_t i = at + warp() * 32 + lane() / 4 * 4;
 #pragma unroll
           for (uint32_t tile = 0; tile < kTiles; ++tile) {
@@ -326,7 +321,6 @@ struct Attend {
       own_pages = pages_of(chunk, range);
       keys = find_keys(own_pages, range);
       ask_keys(codes, keys.page, 0);
-      ask_values(own_pages, range, 0);
     }
     if (!is_whole) return;
     __syncthreads();
@@ -336,7 +330,7 @@ struct Attend {
 
 template <uint32_t kTiles>
 __device__ __forceinline__ void attend_integer(const OpArgs& args) {
-  ZRT_DYNAMIC_SHARED(uint4, memory);
+  ZRT_DYNAMIC_SHARED(uint2, memory);
   __shared__ __align__(16) Shared<kTiles> shared;
   let_next_start();
   const bool is_token = has_row(args, blockIdx.x);
@@ -345,7 +339,7 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kTiles>{args, args.constants<push::FlashAttn>(), blockIdx.y, memory}.run(shared);
+  Attend<kTiles>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, memory);
 }
 
 // Of kv heads with up to four query heads, and with more.

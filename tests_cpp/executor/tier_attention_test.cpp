@@ -19,12 +19,13 @@
 namespace zinc_rt {
 namespace {
 
-constexpr std::uint32_t kPages = 40;  // of a slot: 5 chunks
+constexpr std::uint32_t kPages = 40;  // 5 chunks
 
 struct Attention {
   DType kv;
   std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
   float softcap = 0;
+  std::uint32_t pages = kPages;  // of a slot
 };
 void PrintTo(const Attention& s, std::ostream* out) {
   *out << to_string(s.kv) << " " << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and "
@@ -41,7 +42,7 @@ struct StepTokens {
   }
 };
 
-// Activations, caches and what requests say, of a step whose slots have kPages pages each.
+// Activations, caches and what requests say, of a step whose slots have s.pages pages each.
 struct Operands {
   ir::BufferId k, v, pos, slot, pages;
 };
@@ -54,11 +55,11 @@ std::uint32_t cache_row(const Attention& s, std::uint32_t head_dim) {
 }
 Operands declare_operands(ir::Graph& graph, const Attention& s, std::uint32_t n_slots) {
   using enum ir::BufferClass;
-  return {declare(graph, "state.k", kState, s.kv, {n_slots * kPages, 16, cache_row(s, s.head_dim)}),
-          declare(graph, "state.v", kState, s.kv, {n_slots * kPages, 16, cache_row(s, s.v_head_dim)}),
+  return {declare(graph, "state.k", kState, s.kv, {n_slots * s.pages, 16, cache_row(s, s.head_dim)}),
+          declare(graph, "state.v", kState, s.kv, {n_slots * s.pages, 16, cache_row(s, s.v_head_dim)}),
           declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
           declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
-          declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages})};
+          declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, s.pages})};
 }
 
 // y = FLASH_ATTN, of a decode graph or another; out = LINEAR(QUANTIZE(y), w), if weights have a type and rows of y
@@ -165,16 +166,16 @@ class TierAttention : public TierGraphTest {
                     const std::vector<std::int32_t>& pages, std::uint32_t slot, std::uint32_t first) {
     const std::size_t cell = cache.size() / (pages.size() * 16);
     if (s.kv == DType::kI16) {
-      for (std::uint32_t p = first; p < kPages * 16; ++p)
+      for (std::uint32_t p = first; p < s.pages * 16; ++p)
         for (std::uint32_t head = 0; head < s.n_kv_heads; ++head) {
-          std::byte* page = cache.data() + static_cast<std::size_t>(pages[slot * kPages + p / 16]) * 16 * cell;
+          std::byte* page = cache.data() + static_cast<std::size_t>(pages[slot * s.pages + p / 16]) * 16 * cell;
           std::memset(page + kv_integer::scales_at(head, s.n_kv_heads, head_dim) + p % 16 * 2, 0xFF, 2);
         }
       return;
     }
-    for (std::uint32_t p = first; p < kPages * 16; ++p)
-      std::memset(cache.data() + (static_cast<std::uint32_t>(pages[slot * kPages + p / 16]) * 16 + p % 16) * cell, 0xFF,
-                  cell);
+    for (std::uint32_t p = first; p < s.pages * 16; ++p)
+      std::memset(cache.data() + (static_cast<std::uint32_t>(pages[slot * s.pages + p / 16]) * 16 + p % 16) * cell,
+                  0xFF, cell);
   }
   std::vector<std::int32_t> shuffled_pages(std::uint32_t n) {
     std::vector<std::int32_t> pages(n);
@@ -198,10 +199,10 @@ class TierAttention : public TierGraphTest {
   Memory step_memory(const Attention& s, const std::vector<std::int32_t>& pos, const std::vector<std::int32_t>& slots) {
     const auto n = static_cast<std::uint32_t>(pos.size());
     const std::uint32_t n_slots = n_slots_of(slots);
-    const auto pages = shuffled_pages(n_slots * kPages);
+    const auto pages = shuffled_pages(n_slots * s.pages);
     Memory given{{"act.q", bytes_of(normal(std::size_t{n} * s.n_heads * s.head_dim, 1.5f))},
-                 {"state.k", cache(s, n_slots * kPages, s.head_dim)},
-                 {"state.v", cache(s, n_slots * kPages, s.v_head_dim)},
+                 {"state.k", cache(s, n_slots * s.pages, s.head_dim)},
+                 {"state.v", cache(s, n_slots * s.pages, s.v_head_dim)},
                  {"request.pos", bytes_of(pos)},
                  {"request.slot", bytes_of(slots)},
                  {"request.pages", bytes_of(pages)}};
@@ -355,6 +356,17 @@ TEST_P(TierAttention, OfEachKindHasTheBitsOfTCpu) {
   expect_same_step({DType::kQ8_0, 2, 1, 32, 32}, many.pos, many.slots);
   expect_same_step({DType::kI16, 2, 1, 32, 32, 90}, many.pos, many.slots);
   expect_close_step({DType::kF16, 2, 1, 64, 64}, StepTokens{}.add(0, 5, 130));
+}
+
+// Tokens with more chunks than are merged as they come.
+TEST_P(TierAttention, HasTheBitsOfTCpuBehindManyChunks) {
+  for (Attention s : {Attention{DType::kF16, 4, 1, 64, 64},
+                      {DType::kF32, 3, 1, 32, 40, 8600},
+                      {DType::kI16, 4, 1, 64, 64, 5000},
+                      {DType::kI16, 9, 1, 32, 96}}) {
+    s.pages = 600;
+    for (const std::int32_t pos : {33 * 128 - 1, 33 * 128, 65 * 128 + 3, 9599}) expect_same_step(s, {pos}, {0}, true);
+  }
 }
 
 // Prompts that begin anywhere in a page and end in another chunk, and between them tokens that stand alone: more tiles

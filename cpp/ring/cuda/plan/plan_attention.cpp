@@ -203,7 +203,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (plan.has_records())
     p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
-             256, 0, args);
+             cuda::kMergeThreads, records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
 }
 
 // The last kernel of a token quantizes its row where it has whole blocks of it.
