@@ -54,7 +54,7 @@ _erf = np.vectorize(math.erf)
 
 
 def rows(ids: list[int], tensors: dict, config: dict, types: list[int] | None = None) -> np.ndarray:
-    """The last layer's rows, [n, hidden_size]. tensors: by the names that the model's file has. types: absent: all 0."""
+    """The last layer's rows, [n, hidden_size]. tensors: by the names that the model's file has. types: of tokens."""
 
     def get(name):
         return tensors[name].astype(np.float64)
@@ -67,7 +67,8 @@ def rows(ids: list[int], tensors: dict, config: dict, types: list[int] | None = 
 
     n, n_heads = len(ids), config["num_attention_heads"]
     x = get("embeddings.word_embeddings.weight")[ids]
-    x = x + get("embeddings.position_embeddings.weight")[:n] + get("embeddings.token_type_embeddings.weight")[types or [0] * n]
+    x = x + get("embeddings.position_embeddings.weight")[:n]
+    x = x + get("embeddings.token_type_embeddings.weight")[types or [0] * n]
     x = norm(x, "embeddings.LayerNorm")
     for layer in range(config["num_hidden_layers"]):
         at = f"encoder.layer.{layer}"
