@@ -100,11 +100,12 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     attention(b, hidden, layer);
     feed_forward(b, hidden, layer);
   }
-  if (c.pooling_type == static_cast<std::uint32_t>(Pooling::kRank)) leave_out_classifier(b);
-  if (options.pooling == Pooling::kRank)
+  if (options.pooling == Pooling::kRank) {
     b.rank_head(hidden, classifier(b));
-  else
-    b.embedding_head(hidden, ir::kNoBuffer);
+    return b.finish();
+  }
+  if (c.pooling_type == static_cast<std::uint32_t>(Pooling::kRank)) leave_out_classifier(b);
+  b.embedding_head(hidden, ir::kNoBuffer);
   return b.finish();
 }
 

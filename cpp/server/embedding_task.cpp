@@ -14,13 +14,13 @@ namespace {
 
 constexpr std::uint32_t kEmbeddingWindow = 64;  // inputs of a call that are under way at once, at most
 
-struct Wanted {
+struct WantedJob {
   WantedTask task;
   std::vector<std::string> ignored;
 };
 
-ApiResult<std::shared_ptr<EmbeddingJob>> make_job(ServerCore& core, Exchange& exchange, const TaskPath& path,
-                                                  const Wanted& wanted, const ServedModel& model) {
+ApiResult<std::shared_ptr<EmbeddingJob>> make_embedding_job(ServerCore& core, Exchange& exchange, const TaskPath& path,
+                                                            const WantedJob& wanted, const ServedModel& model) {
   EmbeddingJobCall call;
   ZRT_TRY(call.task, wanted.task.make(core, model));
   call.id = path.prefix + new_id();
@@ -50,16 +50,16 @@ ApiResult<std::shared_ptr<EmbeddingJob>> make_job(ServerCore& core, Exchange& ex
       EmbeddingServices{*core.store, core.metrics, core.work, core.ends, core.n_embedding}, std::move(call));
 }
 
-void start(ServerCore& core, Exchange& exchange, const TaskPath& path, const Wanted& wanted,
-           const ApiResult<ServedModel>& model) {
-  const auto job = model ? make_job(core, exchange, path, wanted, *model) : std::unexpected(model.error());
+void start_embedding(ServerCore& core, Exchange& exchange, const TaskPath& path, const WantedJob& wanted,
+                     const ApiResult<ServedModel>& model) {
+  const auto job = model ? make_embedding_job(core, exchange, path, wanted, *model) : std::unexpected(model.error());
   if (job) return (*job)->start();
   if (job.error().status == 400) core.metrics.refused("invalid");
   refuse(core, exchange, job.error(), path.make_error);
 }
 
-void take_call(ServerCore& core, Exchange& exchange, const TaskPath& path) {
-  auto wanted = std::make_shared<Wanted>();
+void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
+  auto wanted = std::make_shared<WantedJob>();
   auto task = [&]() -> ApiResult<WantedTask> {
     ZRT_TRY(const auto body, take_body(core, exchange));
     return path.read(body, exchange, core.is_tolerant ? &wanted->ignored : nullptr);
@@ -80,7 +80,7 @@ void take_call(ServerCore& core, Exchange& exchange, const TaskPath& path) {
 
 void add_task_route(Router& router, ServerCore& core, const TaskPath& path) {
   router.add({"POST", path.path, Access::kKey, false,
-              [&core, &path](Exchange& exchange) { take_call(core, exchange, path); }});
+              [&core, &path](Exchange& exchange) { take_task(core, exchange, path); }});
 }
 
 }  // namespace zinc_rt::server

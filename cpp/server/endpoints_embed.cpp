@@ -69,7 +69,7 @@ class TextEmbeddings final : public EmbeddingTask {
 };
 
 template <ApiResult<EmbeddingCall> (*kParse)(const Json& body, const Request& defaults, Ignored ignored)>
-ApiResult<WantedTask> read(const Json& body, const Exchange& exchange, Ignored ignored) {
+ApiResult<WantedTask> read_embedding(const Json& body, const Exchange& exchange, Ignored ignored) {
   ZRT_TRY(auto parsed, kParse(body, default_request(exchange), ignored));
   set_class(exchange, parsed.requests);
   const auto call = std::make_shared<EmbeddingCall>(std::move(parsed));
@@ -81,18 +81,18 @@ ApiResult<WantedTask> read(const Json& body, const Exchange& exchange, Ignored i
       }};
 }
 
-constexpr TaskPath kPaths[] = {
-    {"/v1/embeddings", read<parse_embedding>},
-    {"/embeddings", read<parse_embedding>},
-    {"/openai/deployments/{model}/embeddings", read<parse_embedding>},
-    {"/api/embed", read<parse_ollama_embed>, ollama_error},
-    {"/api/embeddings", read<parse_ollama_embeddings>, ollama_error},
+constexpr TaskPath kEmbeddingPaths[] = {
+    {"/v1/embeddings", read_embedding<parse_embedding>},
+    {"/embeddings", read_embedding<parse_embedding>},
+    {"/openai/deployments/{model}/embeddings", read_embedding<parse_embedding>},
+    {"/api/embed", read_embedding<parse_ollama_embed>, ollama_error},
+    {"/api/embeddings", read_embedding<parse_ollama_embeddings>, ollama_error},
 };
 
 }  // namespace
 
 void add_embedding_routes(Router& router, ServerCore& core) {
-  for (const TaskPath& path : kPaths) add_task_route(router, core, path);
+  for (const TaskPath& path : kEmbeddingPaths) add_task_route(router, core, path);
 }
 
 }  // namespace zinc_rt::server

@@ -10,14 +10,14 @@
 namespace zinc_rt::server {
 namespace {
 
-constexpr const char* field_of(PairForm form, bool is_first) {
+constexpr const char* pair_field(PairForm form, bool is_first) {
   constexpr const char* kFields[][2] = {{"documents", "query"}, {"text_2", "text_1"}};
   return kFields[form == PairForm::kScore ? 1 : 0][is_first ? 1 : 0];
 }
 
 // "documents[3]"; the field alone where it has one text.
 EmbeddingTask::Place place_in(const PairCall& call, bool is_first, std::size_t i) {
-  const std::string field = field_of(call.form, is_first);
+  const std::string field = pair_field(call.form, is_first);
   return {field, (is_first ? call.first : call.second).size() > 1 ? fmt::format("{}[{}]", field, i) : field};
 }
 
@@ -80,7 +80,7 @@ ApiResult<std::unique_ptr<EmbeddingTask>> make_task(const ServerCore& core, cons
     return std::unexpected(std::move(wrong));
   }
   if (const auto bytes = pair_answer_bytes(call); bytes > core.max_answer_bytes) {
-    wrong.param = field_of(call.form, false);
+    wrong.param = pair_field(call.form, false);
     wrong.message = fmt::format(
         "[request] {} pairs: the answer may take {} bytes, {} allowed (max_answer_bytes); give fewer texts{}",
         call.second.size(), bytes, core.max_answer_bytes.load(),
@@ -92,7 +92,7 @@ ApiResult<std::unique_ptr<EmbeddingTask>> make_task(const ServerCore& core, cons
 }
 
 template <ApiResult<PairCall> (*kParse)(const Json& body, const Request& defaults, Ignored ignored)>
-ApiResult<WantedTask> read(const Json& body, const Exchange& exchange, Ignored ignored) {
+ApiResult<WantedTask> read_pairs(const Json& body, const Exchange& exchange, Ignored ignored) {
   ZRT_TRY(auto parsed, kParse(body, default_request(exchange), ignored));
   set_class(exchange, parsed.requests);
   const auto call = std::make_shared<PairCall>(std::move(parsed));
@@ -100,18 +100,18 @@ ApiResult<WantedTask> read(const Json& body, const Exchange& exchange, Ignored i
                     [call](const ServerCore& core, const ServedModel& model) { return make_task(core, model, *call); }};
 }
 
-constexpr TaskPath kPaths[] = {
-    {"/v1/rerank", read<parse_rerank>, error_response, "rerank-"},
-    {"/v2/rerank", read<parse_rerank>, error_response, "rerank-"},
-    {"/rerank", read<parse_rerank>, error_response, "rerank-"},
-    {"/v1/score", read<parse_score>, error_response, "score-"},
-    {"/score", read<parse_score>, error_response, "score-"},
+constexpr TaskPath kRerankPaths[] = {
+    {"/v1/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
+    {"/v2/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
+    {"/rerank", read_pairs<parse_rerank>, error_response, "rerank-"},
+    {"/v1/score", read_pairs<parse_score>, error_response, "score-"},
+    {"/score", read_pairs<parse_score>, error_response, "score-"},
 };
 
 }  // namespace
 
 void add_rerank_routes(Router& router, ServerCore& core) {
-  for (const TaskPath& path : kPaths) add_task_route(router, core, path);
+  for (const TaskPath& path : kRerankPaths) add_task_route(router, core, path);
 }
 
 }  // namespace zinc_rt::server
