@@ -71,9 +71,10 @@ void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
   wanted->task = std::move(*task);
   auto asker = asker_of(exchange);
   auto held = std::make_shared<Exchange>(std::move(exchange));
-  core.on_demand.find(
-      wanted->task.model, std::move(asker),
-      [&core, &path, wanted, held](const ApiResult<ServedModel>& model) { start(core, *held, path, *wanted, model); });
+  core.on_demand.find(wanted->task.model, std::move(asker),
+                      [&core, &path, wanted, held](const ApiResult<ServedModel>& model) {
+                        start_embedding(core, *held, path, *wanted, model);
+                      });
 }
 
 }  // namespace
