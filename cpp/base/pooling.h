@@ -1,5 +1,5 @@
-// How the rows of a text become its embedding, or of two texts their score. Files name it by a number (key <architecture>.pooling_type), people by a
-// word; one table row each.
+// How the rows of a text become its embedding, or of two texts their score. Files name it by a number (key
+// <architecture>.pooling_type), people by a word; one table row each.
 // Thread rule: pure functions.
 #pragma once
 
