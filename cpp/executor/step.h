@@ -57,7 +57,8 @@ struct StepInput {
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
   // Of models with pooling: called with consecutive output rows, in order: the index of the first, and the embeddings of
-  // all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise, which is not called then.
+  // all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise, which
+  // is not called then.
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called for each row that is processed, in order, with its index and its logits to be changed, before any row of its

@@ -1,4 +1,4 @@
-// A call whose inputs become requests for embeddings or scores: what they are, and what the answer makes of the results.
+// A call whose inputs become requests for embeddings or scores: what they are, and what the answer makes of them.
 // Thread rule: EmbeddingJob has one thread at a time call it.
 #pragma once
 

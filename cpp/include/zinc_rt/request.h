@@ -108,8 +108,8 @@ struct Request {
   // The text's embedding instead of a completion, from a model that was opened with a pooling. max_tokens is 0 then, n
   // is 1, and no field that speaks of tokens to be picked is given.
   bool embed = false;
-  // With embed, of a model with pooling rank: the score of prompt, the query, and this text, the document, instead of an
-  // embedding. Such a model wants it, no other takes it.
+  // With embed, of a model with pooling rank: the score of prompt, the query, and this text, the document, instead of
+  // an embedding. Such a model wants it, no other takes it.
   std::optional<std::string> text_pair;
   std::uint32_t dimensions = 0;  // of the embedding: its first so many, of length 1 again; 0: all
   double deadline_ms = 0;        // 0: none; counted from the call
