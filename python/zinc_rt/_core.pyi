@@ -265,7 +265,7 @@ class Engine:
         kv_pages: UInt32 | None = None,
         max_context: UInt32 | None = None,
         kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None = None,
-        pooling: Literal["none", "mean", "cls", "last"] | None = None,
+        pooling: Literal["none", "mean", "cls", "last", "rank"] | None = None,
         threads: Int32 | None = None,
         arithmetic: Literal["exact", "fast"] | None = None,
         activations: Literal["int8", "f32"] = "int8",
