@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import tiny_model
 import zinc_rt
 from server_process import PROGRAM, serving
 
@@ -167,6 +168,63 @@ def test_calls_are_forced_in_the_other_apis(server):
     assert status == 200, answer
     assert answer["output"][0]["type"] == "function_call"
     assert list(json.loads(answer["output"][0]["arguments"])) == ["city", "days"]
+
+
+# How a template of each format writes a call, and which special tokens are in it.
+NAME, ARGUMENTS = "{{ c.function.name }}", "{% for k, v in c.function.arguments.items() %}"
+OTHER_FORMATS = {
+    "tags": (
+        f"<tool_call>\n<function={NAME}>\n{ARGUMENTS}<parameter={{{{ k }}}}>\n{{{{ v }}}}\n</parameter>\n"
+        "{% endfor %}</function>\n</tool_call>",
+        ["<tool_call>", "</tool_call>"],
+    ),
+    "gemma": (
+        f'<|tool_call>call:{NAME}{{% raw %}}{{{{% endraw %}}{ARGUMENTS}{{{{ k }}}}:<|"|>{{{{ v }}}}<|"|>'
+        "{% endfor %}{% raw %}}{% endraw %}<tool_call|>",
+        ["<|tool_call>", "<tool_call|>", '<|"|>'],
+    ),
+    "deepseek": (
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{NAME}<｜tool▁sep｜>{{{{ c.function.arguments | tojson }}}}"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        [f"<｜tool▁{one}｜>" for one in ("calls▁begin", "call▁begin", "sep", "call▁end", "calls▁end")],
+    ),
+    "deepseek_r1": (
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{NAME}\n```json\n"
+        "{{ c.function.arguments | tojson }}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FORMATS)
+def test_a_call_is_forced_in_each_format(tmp_path, name):
+    call, signs = OTHER_FORMATS[name]
+    template = (
+        "{% if tools %}{{ tools | tojson }}{% endif %}"
+        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}"
+        "{% for c in m.tool_calls or [] %}CALL{% endfor %}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"
+    ).replace("CALL", call)
+    tiny_model.write(tmp_path / "tiny.gguf", template=template, context=2048, signs=signs)
+    tools = [TOOLS[0], json.loads(json.dumps(TOOLS[0]).replace("get_weather", "get_rain"))]
+    with serving(tmp_path / "tiny.gguf", "--id", "m") as server:
+        assert server.request("GET", "/v1/models/m")[2]["tool_format"] == name
+        for seed in range(6):
+            choice = ask(
+                server, tools=tools, tool_choice="required", parallel_tool_calls=False, temperature=1, seed=seed
+            )["choices"][0]
+            ((called, arguments),) = calls(choice)
+            assert choice["finish_reason"] == "tool_calls" and not choice["message"]["content"]
+            assert called in ("get_weather", "get_rain") and list(arguments) == ["city", "days"]
+            assert len(arguments["city"]) <= 20 and arguments["days"] <= 14
+            named = {"type": "function", "function": {"name": "get_rain"}}
+            choice = ask(server, tools=tools, tool_choice=named, temperature=1, seed=seed)["choices"][0]
+            assert [called for called, _ in calls(choice)] == ["get_rain"]
+    with zinc_rt.Engine(tmp_path / "tiny.gguf") as engine:
+        tokens, _, _ = tiny_model.vocabulary(signs)
+        answer = engine.chat(ASK, tools=tools, tool_choice="get_rain", max_tokens=200)
+        # What is a token of the vocabulary is written as that token.
+        assert all(answer.token_ids.count(tokens.index(sign)) in (1, 2) for sign in signs)
 
 
 def test_strict_tools_leave_text_free(server):

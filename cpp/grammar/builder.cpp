@@ -80,6 +80,41 @@ Result<Builder::Symbol> Builder::json_object() {
   return json(R"({"type": "object"})");
 }
 
+Result<Builder::Symbol> Builder::arguments(std::string_view schema, const ArgumentForm& form) {
+  ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
+  const Limits& limits = parts_->options.limits;
+  RegexArena& arena = parts_->rules.arena;
+  switch (form.kind) {
+    case ArgumentForm::Kind::kJson: {
+      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      return SchemaCompiler(root, parts_->rules, *lexemes, limits).run_object();
+    }
+    case ArgumentForm::Kind::kBare: {
+      JsonLexemes lexemes(arena, RegexArena::kEpsilon,
+                          {.spelling = Spelling::kPlain,
+                           .quote = form.quote.text,
+                           .quote_token = form.quote.token,
+                           .has_quoted_names = false,
+                           .not_in_texts = form.quote.text,
+                           .not_in_names = " \"',:<>[]{|}"});
+      return SchemaCompiler(root, parts_->rules, lexemes, limits).run_object();
+    }
+    case ArgumentForm::Kind::kTags: {
+      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      // The reader takes the line feeds at the ends of a value away, and then looks for the rest of the closing tag.
+      const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
+      JsonLexemes plain(arena, RegexArena::kEpsilon,
+                        {.spelling = Spelling::kPlain,
+                         .has_quoted_names = false,
+                         .not_in_texts = closing.substr(0, closing.find_last_not_of('\n') + 1),
+                         .not_in_names = "\"<>"});
+      SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
+      return SchemaCompiler(root, parts_->rules, plain, limits).run_tags(form, inner);
+    }
+  }
+  return fail(StatusCode::kInternal, "[grammar] a form of arguments that is none");
+}
+
 Builder::Symbol Builder::sequence(std::vector<Symbol> parts) {
   return parts_->rules.sequence(std::move(parts));
 }
