@@ -97,6 +97,39 @@ def test_other_formats(server):
     assert re.fullmatch("[0-9]{4}", completion["choices"][0]["text"])
 
 
+PERSON_TAG = {
+    "type": "tag",
+    "begin": "<person>",
+    "content": {"type": "json_schema", "json_schema": SCHEMA},
+    "end": "</person>",
+}
+# Words that the model is sure to write.
+WORDS_TAG = {
+    "type": "structural_tag",
+    "structures": [
+        {"begin": " a", "schema": {"enum": ["X"]}, "end": "!"},
+        {"begin": " the", "schema": {"enum": [1, 2]}, "end": "!"},
+    ],
+    "triggers": [" a", " the"],
+}
+
+
+def test_structural_tags(server):
+    tag = {"type": "structural_tag", "format": PERSON_TAG}
+    for fields in (
+        {"response_format": tag},
+        {"structured_outputs": {"structural_tag": tag}},
+        {"structured_outputs": {"structural_tag": json.dumps(tag)}},
+    ):
+        choice = ask(server, **fields)["choices"][0]
+        assert choice["finish_reason"] == "stop"
+        check(re.fullmatch("<person>(.*)</person>", choice["message"]["content"], re.S)[1])
+    text = ask(server, response_format=WORDS_TAG, max_tokens=120)["choices"][0]["message"]["content"]
+    found = re.findall(r' (?:a|the)(?:"X"!|[12]!)', text)
+    assert found and len(found) >= len(re.findall(r" (?:a|the)", text)) - 1  # the last one may be cut
+    assert len(text) > 3 * len("".join(found))  # the rest is free
+
+
 def test_any_object(server):
     text = ask(server, response_format={"type": "json_object"}, max_tokens=400)["choices"][0]
     assert text["message"]["content"].startswith("{")
@@ -248,6 +281,17 @@ def test_strict_tools_leave_text_free(server):
         ({"json_schema": {"type": "object", "properties": {"a": {"if": {}}}}}, "json_schema", "/properties/a/if"),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "beside"),
         ({"regex": "a", "ignore_eos": True}, "regex", "ignore_eos"),
+        ({"response_format": {**WORDS_TAG, "triggers": [" no"]}}, "response_format", 'the trigger " no"'),
+        ({"response_format": {"type": "structural_tag", "format": {"type": "x"}}}, "response_format", "format.type"),
+        ({"response_format": {**WORDS_TAG, "x": 1}}, "response_format.x", "no such field"),
+        ({"response_format": {"type": "text", "triggers": []}}, "response_format.triggers", "structural_tag"),
+        ({"structured_outputs": {"structural_tag": "{"}}, "structured_outputs.structural_tag", "unexpected end"),
+        ({"structured_outputs": {"structural_tag": 1}}, "structured_outputs.structural_tag", "1 is given"),
+        (
+            {"response_format": {**WORDS_TAG, "structures": [{"begin": " a", "schema": {"not": {}}, "end": ""}]}},
+            "response_format",
+            "structures[0].schema: [schema] /not",
+        ),
         ({"regex": "a", "tools": TOOLS, "tool_choice": "required"}, "regex", "both"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "fly"}}}, "tool_choice", "fly"),
         ({"tool_choice": "required"}, "tool_choice", "without tools"),
@@ -286,6 +330,8 @@ def test_from_python(demo_model):
         assert engine.generate("It is ", choice=["day", "night"]).text in ("day", "night")
         assert re.fullmatch("[0-9]{4}", engine.generate("It is ", regex="[0-9]{4}").text)
         assert engine.generate("It is ", grammar='root ::= "so" "."').text == "so."
+        tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "so!"}}
+        assert engine.generate("It is ", response_format=tag).text == "so!"
         answer = engine.chat(ASK, tools=TOOLS, tool_choice="get_weather", max_tokens=200)
         (call,) = answer.tool_calls
         assert call.name == "get_weather"

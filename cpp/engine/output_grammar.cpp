@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "engine/structural_tag.h"
 #include "output/tool_types.h"
 
 namespace zinc_rt {
@@ -72,6 +73,8 @@ class Maker {
       case Kind::kChoice:
         if (wanted.choices.empty()) return refuse("an output format of choices has none, at least 1 wanted");
         return builder_.choice(wanted.choices);
+      case Kind::kStructuralTag:
+        return read_structural_tag(wanted.text, builder_, [&](std::string_view text) { return marker(text); });
       default: return builder_.json_object();
     }
   }

@@ -70,6 +70,10 @@ Builder::Symbol Builder::choice(std::span<const std::string> texts) {
   return parts_->rules.terminal(parts_->rules.arena.any_literal({texts.begin(), texts.end()}));
 }
 
+Result<Builder::Symbol> Builder::gbnf(std::string_view text) {
+  return read_gbnf(text, parts_->rules, parts_->options.limits);
+}
+
 Result<Builder::Symbol> Builder::json(std::string_view schema) {
   ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
   ZRT_TRY(JsonLexemes * lexemes, parts_->json());
@@ -152,6 +156,8 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
     if (trigger.text.empty()) return fail(StatusCode::kInvalidArgument, "[tags] a trigger is an empty text");
     texts.push_back(trigger.text);
   }
+  std::vector<std::string> not_in_text = texts;
+  not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
   std::vector<bool> is_placed(tagged.tags.size(), false);
   std::vector<Symbol> openings;
   for (const Marker& trigger : triggers) {
@@ -168,17 +174,18 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
     if (tags.empty())
       return fail(StatusCode::kInvalidArgument, "[tags] no tag begins with the trigger \"{}\"", trigger.text);
     if (trigger.token) {
-      openings.push_back(sequence({free_text(texts), token(*trigger.token), alternatives(std::move(tags))}));
+      openings.push_back(sequence({free_text(not_in_text), token(*trigger.token), alternatives(std::move(tags))}));
     } else {
-      const Symbol up_to = parts_->rules.terminal(parts_->text_up_to(trigger.text, texts));
-      openings.push_back(sequence({up_to, alternatives(std::move(tags))}));
+      Regex up_to = parts_->text_up_to(trigger.text, texts);
+      if (!tagged.without.empty()) up_to = parts_->rules.arena.all_of({up_to, parts_->free_text(tagged.without)});
+      openings.push_back(sequence({parts_->rules.terminal(up_to), alternatives(std::move(tags))}));
     }
   }
   for (std::size_t i = 0; i < is_placed.size(); ++i)
     if (!is_placed[i])
       return fail(StatusCode::kInvalidArgument, "[tags] tag {} begins with no trigger: \"{}\"", i,
                   tagged.tags[i].begin.text);
-  const Symbol tail = free_text(texts);
+  const Symbol tail = free_text(not_in_text);
   if (openings.empty()) return tail;
   const Symbol tag = alternatives(std::move(openings));
   if (!tagged.ends_after_first) return sequence({repeat(tag, tagged.at_least_one ? 1 : 0, std::nullopt), tail});
@@ -206,7 +213,7 @@ Result<Grammar> compile(const Source& source, const Options& options) {
       root = builder.choice(source.choices);
       break;
     }
-    case SourceKind::kGbnf: root = read_gbnf(source.text, builder.parts_->rules, options.limits); break;
+    case SourceKind::kGbnf: root = builder.gbnf(source.text); break;
   }
   if (!root) return std::unexpected(root.error());
   return builder.finish(*root);

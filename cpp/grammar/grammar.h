@@ -119,6 +119,8 @@ class Builder {
   Symbol marker(const Marker& marker);
   Result<Symbol> regex(std::string_view pattern);
   Symbol choice(std::span<const std::string> texts);
+  // A grammar in llama.cpp's notation, rule "root" first.
+  Result<Symbol> gbnf(std::string_view text);
   // A JSON value that fits the schema; no white space before it.
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
@@ -143,6 +145,7 @@ class Builder {
     // What opens a tag: behind a trigger the text must go on as one of the tags. Empty: the begins of the tags.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
+    std::vector<std::string> without = {};  // what no free text contains
     bool at_least_one = false;
     bool ends_after_first = false;  // no text behind the first tag
   };

@@ -94,7 +94,7 @@ class _Parameters(TypedDict, total=False):
     parse_output: bool | None  # None: where tools are given
     max_tool_calls: UInt32  # 0
     tool_choice: str | None  # None: as the model likes; "required", or a tool's name
-    response_format: dict[str, Any] | None  # None; as in OpenAI's API: json_object, or json_schema
+    response_format: dict[str, Any] | None  # None; json_object, json_schema, structural_tag
     regex: str | None  # None
     choice: Sequence[str] | None  # None
     grammar: str | None  # None; GBNF

@@ -25,12 +25,13 @@ using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token
 // What an answer must look like. A grammar bounds its text behind the reasoning.
 struct OutputFormat {
   enum class Kind : std::uint8_t {
-    kText,        // anything
-    kJsonObject,  // any JSON object
-    kJsonSchema,  // text: a JSON schema
-    kRegex,       // text: an expression that the whole answer matches
-    kChoice,      // choices: one of these texts
-    kGbnf,        // text: a grammar in llama.cpp's notation
+    kText,           // anything
+    kJsonObject,     // any JSON object
+    kJsonSchema,     // text: a JSON schema
+    kRegex,          // text: an expression that the whole answer matches
+    kChoice,         // choices: one of these texts
+    kGbnf,           // text: a grammar in llama.cpp's notation
+    kStructuralTag,  // text: JSON, as xgrammar has it: free text in which tags bind what stands between them
   };
   Kind kind = Kind::kText;
   std::string text;
