@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -13,17 +14,13 @@ namespace zinc_rt {
 namespace {
 
 using grammar::Builder;
-using grammar::Json;
+using Json = nlohmann::ordered_json;
 using grammar::Marker;
 using Symbol = Builder::Symbol;
 using Texts = std::vector<std::string>;
 
 constexpr int kMostTagDepth = 64;
 constexpr std::int64_t kMostRepeats = 10'000;
-
-std::string dump(const Json& value) {
-  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 // A part of the tag, with its place for messages.
 struct TagPart {
@@ -137,7 +134,7 @@ class TagReader {
   Result<Symbol> schema(const TagPart& part) {
     if (!part.value.is_object() && !part.value.is_boolean())
       return part.refuse("a JSON schema, which is an object, is wanted");
-    auto made = builder_.json(dump(part.value));
+    auto made = builder_.json(part.value.dump(-1, ' ', false, Json::error_handler_t::replace));
     if (!made) return part.pass(made.error());
     return made;
   }

@@ -145,9 +145,9 @@ class Builder {
     // What opens a tag: behind a trigger the text must go on as one of the tags. Empty: the begins of the tags.
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
-    std::vector<std::string> without = {};  // what no free text contains
     bool at_least_one = false;
-    bool ends_after_first = false;  // no text behind the first tag
+    bool ends_after_first = false;          // no text behind the first tag
+    std::vector<std::string> without = {};  // what no free text contains
   };
   // Free text, in which each trigger begins a tag, then free text again.
   Result<Symbol> tagged_text(const TaggedText& tagged);

@@ -14,14 +14,14 @@ using testing::HasSubstr;
 // Ids 0 to 255 are the bytes, 256 the token "<call>", 257 the end.
 constexpr std::string_view kTokenText = "<call>";
 
-std::shared_ptr<const grammar::Vocabulary> tokens() {
+std::shared_ptr<const grammar::Vocabulary> byte_and_call_tokens() {
   std::vector<std::string> texts;
   for (int byte = 0; byte < 256; ++byte) texts.emplace_back(1, static_cast<char>(byte));
   texts.resize(258);
   return grammar::Vocabulary::make(texts, {257}).value();
 }
 
-Result<grammar::Grammar> made(std::string_view tag, bool with_token = false) {
+Result<grammar::Grammar> tag_grammar(std::string_view tag, bool with_token = false) {
   grammar::Builder builder;
   const auto root = read_structural_tag(tag, builder, [&](std::string_view text) -> grammar::Marker {
     return {std::string(text), with_token && text == kTokenText ? std::optional(256) : std::nullopt};
@@ -30,8 +30,8 @@ Result<grammar::Grammar> made(std::string_view tag, bool with_token = false) {
   return builder.finish(*root);
 }
 
-bool accepts(const grammar::Grammar& grammar, std::string_view text) {
-  static const auto vocabulary = tokens();
+bool fits_tag(const grammar::Grammar& grammar, std::string_view text) {
+  static const auto vocabulary = byte_and_call_tokens();
   grammar::Matcher matcher(grammar, vocabulary);
   while (!text.empty()) {
     // "@" stands for the token.
@@ -42,12 +42,12 @@ bool accepts(const grammar::Grammar& grammar, std::string_view text) {
   return matcher.is_complete();
 }
 
-void check(std::string_view tag, std::initializer_list<const char*> good, std::initializer_list<const char*> bad,
-           bool with_token = false) {
-  const auto grammar = made(tag, with_token);
+void expect_texts(std::string_view tag, std::initializer_list<const char*> good, std::initializer_list<const char*> bad,
+                  bool with_token = false) {
+  const auto grammar = tag_grammar(tag, with_token);
   ASSERT_TRUE(grammar) << tag << ": " << grammar.error().message;
-  for (const char* text : good) EXPECT_TRUE(accepts(*grammar, text)) << tag << ": " << text;
-  for (const char* text : bad) EXPECT_FALSE(accepts(*grammar, text)) << tag << ": " << text;
+  for (const char* text : good) EXPECT_TRUE(fits_tag(*grammar, text)) << tag << ": " << text;
+  for (const char* text : bad) EXPECT_FALSE(fits_tag(*grammar, text)) << tag << ": " << text;
 }
 
 constexpr const char* kStructures = R"({"type":"structural_tag","structures":[
@@ -56,57 +56,61 @@ constexpr const char* kStructures = R"({"type":"structural_tag","structures":[
   {"begin":"<function=g>","schema":{"type":"boolean"},"end":"</function>"}],"triggers":["<function="]})";
 
 TEST(StructuralTag, StructuresBindWhatStandsInTheirTags) {
-  check(kStructures,
-        {"", "no tag, 1 < 2", "<function=f>{\"a\": 1}</function>",
-         "so: <function=f>{\"a\":1}</function> and <function=g>true</function>."},
-        {"<function=", "<function=h>1</function>", "<function=f>{}</function>", "<function=g>1</function>",
-         "<function=g>true", "<function=g>true</fun"});
+  expect_texts(kStructures,
+               {"", "no tag, 1 < 2", "<function=f>{\"a\": 1}</function>",
+                "so: <function=f>{\"a\":1}</function> and <function=g>true</function>."},
+               {"<function=", "<function=h>1</function>", "<function=f>{}</function>", "<function=g>1</function>",
+                "<function=g>true", "<function=g>true</fun"});
 }
 
 TEST(StructuralTag, ATriggerThatIsATokenCountsAsThatTokenAlone) {
   constexpr const char* kTag = R"({"structures":[
     {"begin":"<call>f:","schema":{"type":"integer"},"end":";"},
     {"begin":"<call>g:","schema":{"type":"null"},"end":";"}],"triggers":["<call>"]})";
-  check(kTag, {"a <call>f:1; b", "<call>g:null;"}, {"<call>", "<call>f:null;"});
-  check(kTag, {"a @f:1; b", "@g:null;@f:2;", "<call> in a text"}, {"@", "@f:null;", "@h:1;"}, true);
+  expect_texts(kTag, {"a <call>f:1; b", "<call>g:null;"}, {"<call>", "<call>f:null;"});
+  expect_texts(kTag, {"a @f:1; b", "@g:null;@f:2;", "<call> in a text"}, {"@", "@f:null;", "@h:1;"}, true);
 }
 
 TEST(StructuralTag, Formats) {
   const auto format = [](std::string_view inner) {
     return R"({"type":"structural_tag","format":)" + std::string(inner) + "}";
   };
-  check(format(R"({"type":"const_string","value":"abc"})"), {"abc"}, {"", "ab", "abcd"});
-  check(format(R"({"type":"json_schema","json_schema":{"enum":[1,"x"]}})"), {"1", "\"x\""}, {"2", ""});
-  check(format(R"({"type":"regex","pattern":"a+b"})"), {"ab", "aab"}, {"b", "abc"});
-  check(format(R"({"type":"grammar","grammar":"root ::= \"x\" root | \"y\""})"), {"y", "xxy"}, {"", "x"});
-  check(format(R"({"type":"any_text","excludes":["no"]})"), {"", "yes n o"}, {"a no"});
-  check(format(R"({"type":"or","elements":[{"type":"const_string","value":"a"},{"type":"regex","pattern":"b*"}]})"),
-        {"a", "", "bb"}, {"ab"});
-  check(format(R"({"type":"sequence","elements":[
+  expect_texts(format(R"({"type":"const_string","value":"abc"})"), {"abc"}, {"", "ab", "abcd"});
+  expect_texts(format(R"({"type":"json_schema","json_schema":{"enum":[1,"x"]}})"), {"1", "\"x\""}, {"2", ""});
+  expect_texts(format(R"({"type":"regex","pattern":"a+b"})"), {"ab", "aab"}, {"b", "abc"});
+  expect_texts(format(R"({"type":"grammar","grammar":"root ::= \"x\" root | \"y\""})"), {"y", "xxy"}, {"", "x"});
+  expect_texts(format(R"({"type":"any_text","excludes":["no"]})"), {"", "yes n o"}, {"a no"});
+  expect_texts(
+      format(R"({"type":"or","elements":[{"type":"const_string","value":"a"},{"type":"regex","pattern":"b*"}]})"),
+      {"a", "", "bb"}, {"ab"});
+  expect_texts(format(R"({"type":"sequence","elements":[
           {"type":"tag","begin":"<think>","content":{"type":"any_text"},"end":"</think>"},
           {"type":"optional","content":{"type":"const_string","value":"!"}},
           {"type":"plus","content":{"type":"regex","pattern":"[ab]"}}]})"),
-        {"<think>x < y</think>a", "<think></think>!abba"}, {"a", "<think>x</think>", "<think>a</think>b</think>a"});
-  check(format(R"({"type":"tag","begin":"(","content":{"type":"star","content":{"type":"const_string","value":"x"}},
+               {"<think>x < y</think>a", "<think></think>!abba"},
+               {"a", "<think>x</think>", "<think>a</think>b</think>a"});
+  expect_texts(
+      format(R"({"type":"tag","begin":"(","content":{"type":"star","content":{"type":"const_string","value":"x"}},
           "end":["!","]"]
 })"),
-        {"(!", "(xx]"}, {"(", "(x", "(x!]"});
-  check(format(R"({"type":"repeat","min":1,"max":2,"content":{"type":"const_string","value":"ab"}})"), {"ab", "abab"},
-        {"", "ababab"});
-  check(format(R"({"type":"repeat","min":2,"max":-1,"content":{"type":"const_string","value":"a"}})"), {"aa", "aaaaa"},
-        {"", "a"});
-  check(format(R"({"type":"triggered_tags","triggers":["<f"],"excludes":["bad"],"at_least_one":true,
+      {"(!", "(xx]"}, {"(", "(x", "(x!]"});
+  expect_texts(format(R"({"type":"repeat","min":1,"max":2,"content":{"type":"const_string","value":"ab"}})"),
+               {"ab", "abab"}, {"", "ababab"});
+  expect_texts(format(R"({"type":"repeat","min":2,"max":-1,"content":{"type":"const_string","value":"a"}})"),
+               {"aa", "aaaaa"}, {"", "a"});
+  expect_texts(format(R"({"type":"triggered_tags","triggers":["<f"],"excludes":["bad"],"at_least_one":true,
           "stop_after_first":true,"tags":[
             {"type":"tag","begin":"<f1>","content":{"type":"json_schema","json_schema":{"type":"integer"}},"end":"</f>"},
             {"begin":"<f2>","content":{"type":"any_text"},"end":"</f>"}]})"),
-        {"<f1>7</f>", "text <f2>a<b</f>"}, {"", "text", "<f1>7</f> more", "bad <f1>7</f>", "<f3>", "<f2>a</f></f>"});
-  check(format(R"({"type":"tags_with_separator","separator":", ","at_least_one":true,"tags":[
+               {"<f1>7</f>", "text <f2>a<b</f>"},
+               {"", "text", "<f1>7</f> more", "bad <f1>7</f>", "<f3>", "<f2>a</f></f>"});
+  expect_texts(format(R"({"type":"tags_with_separator","separator":", ","at_least_one":true,"tags":[
             {"begin":"[","content":{"type":"regex","pattern":"[0-9]"},"end":"]"}]})"),
-        {"[1]", "[1], [2], [3]"}, {"", "[1],[2]", "[1], "});
+               {"[1]", "[1], [2], [3]"}, {"", "[1],[2]", "[1], "});
   // Free text that a tag ends has not the tag's end in it, whatever stands between.
-  check(format(R"({"type":"tag","begin":"<a>","content":{"type":"triggered_tags","triggers":["<b>"],"tags":[
+  expect_texts(format(R"({"type":"tag","begin":"<a>","content":{"type":"triggered_tags","triggers":["<b>"],"tags":[
             {"begin":"<b>","content":{"type":"json_schema","json_schema":{"type":"integer"}},"end":"</b>"}]},"end":"</a>"})"),
-        {"<a>x<b>1</b>y</a>", "<a></a>"}, {"<a>x</a>y</a>", "<a><b>x</b></a>", "<a><b>1</b>"});
+               {"<a>x<b>1</b>y</a>", "<a></a>"}, {"<a>x</a>y</a>", "<a><b>x</b></a>", "<a><b>1</b>"});
 }
 
 TEST(StructuralTag, WhatIsWrongIsRefusedWithItsPlace) {
@@ -152,7 +156,7 @@ TEST(StructuralTag, WhatIsWrongIsRefusedWithItsPlace) {
       {R"({"format":null,"structures":null})", "one of format and structures is wanted"},
   };
   for (const auto& [tag, words] : cases) {
-    const auto grammar = made(tag);
+    const auto grammar = tag_grammar(tag);
     ASSERT_FALSE(grammar) << tag;
     EXPECT_EQ(grammar.error().code, StatusCode::kInvalidArgument);
     EXPECT_THAT(grammar.error().message, HasSubstr(words)) << tag;
@@ -162,14 +166,14 @@ TEST(StructuralTag, WhatIsWrongIsRefusedWithItsPlace) {
 TEST(StructuralTag, HostileOnesAreRefused) {
   std::string deep = R"({"type":"any_text"})";
   for (int i = 0; i < 40; ++i) deep = R"({"type":"optional","content":)" + deep + "}";
-  EXPECT_TRUE(made(R"({"format":)" + deep + "}"));
+  EXPECT_TRUE(tag_grammar(R"({"format":)" + deep + "}"));
   for (int i = 0; i < 60; ++i) deep = R"({"type":"optional","content":)" + deep + "}";
-  EXPECT_THAT(made(R"({"format":)" + deep + "}").error().message, HasSubstr("more than 64 levels"));
+  EXPECT_THAT(tag_grammar(R"({"format":)" + deep + "}").error().message, HasSubstr("more than 64 levels"));
   std::string wide = R"({"type":"const_string","value":"a"})";
   for (int i = 0; i < 12'000; ++i) wide += R"(,{"type":"const_string","value":"a"})";
-  EXPECT_THAT(made(R"({"format":{"type":"or","elements":[)" + wide + "]}}").error().message,
+  EXPECT_THAT(tag_grammar(R"({"format":{"type":"or","elements":[)" + wide + "]}}").error().message,
               HasSubstr("[grammar_too_complex]"));
-  EXPECT_THAT(made(std::string(200'000, '[')).error().message, HasSubstr("[grammar_too_complex]"));
+  EXPECT_THAT(tag_grammar(std::string(200'000, '[')).error().message, HasSubstr("[grammar_too_complex]"));
 }
 
 }  // namespace
