@@ -41,8 +41,8 @@ struct CallFormat {
   std::string_view in_calls = {};
   // What its instructions have if it shows tools in this format, but writes no calls of the history.
   std::string_view in_instructions = {};
-  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object in the
-  // syntax of the first opening. Empty: such calls are read, and never written or forced.
+  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object in
+  // the syntax of the first opening. Empty: such calls are read, and never written or forced.
   std::string_view body = {};
   bool is_list = false;                    // the calls are the items of one list
   std::string_view separator = {};         // between calls

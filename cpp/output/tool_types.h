@@ -28,7 +28,7 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // Which types the values of a parameter may have, bits of Type; 0: nothing is said. Nothing: of one that is not named.
+  // Which types the values of a parameter may have, bits of Type; 0: nothing is said. Nothing: of one not named.
   std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
   // The JSON of a value that is written as plain text: of the first of the parameter's types that it fits, else a text.
   // A parameter without types takes what JSON makes of it, else a text. Nothing: an empty value that is no text, which

@@ -1,5 +1,5 @@
-// Calls that are forced, in every format that is written: what fits the grammar comes out of the answer's reader as calls
-// of the tools, with arguments that fit their schemas.
+// Calls that are forced, in every format that is written: what fits the grammar comes out of the answer's reader as
+// calls of the tools, with arguments that fit their schemas.
 #include "engine/output_grammar.h"
 
 #include <gmock/gmock.h>
