@@ -4,7 +4,8 @@ vocab.txt or tokenizer.json, 1_Pooling/config.json).
 Example: python bench/bert_gguf.py all-MiniLM-L6-v2 -o minilm.gguf --type f16
 
 Matrices are stored as they are or as f16, norms and biases as f32. The head that BERT was trained with (pooler) is left
-out, since sentence embeddings do not use it.
+out, since sentence embeddings do not use it. A cross-encoder (BertForSequenceClassification with one label, as
+ms-marco-MiniLM) keeps it: pooler and classifier become cls and cls.output, and the pooling is rank.
 """
 
 import argparse
@@ -34,8 +35,10 @@ LAYER = {
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
 }
-LEFT_OUT = ("embeddings.position_ids", "pooler.")
+CLASSIFIER = {"pooler.dense": "cls", "classifier": "cls.output"}
+LEFT_OUT = ("embeddings.position_ids", "bert.embeddings.position_ids")
 POOLING = {"pooling_mode_mean_tokens": 1, "pooling_mode_cls_token": 2, "pooling_mode_lasttoken": 3}
+RANK = 4
 NORMAL, CONTROL = 1, 3
 # GGUF has the key of [SEP] in this spelling.
 SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "cls": "[CLS]", "seperator": "[SEP]", "mask": "[MASK]"}
@@ -64,8 +67,8 @@ def read_safetensors(path) -> dict[str, np.ndarray]:
 def gguf_name(name: str) -> str:
     """embeddings.LayerNorm.bias -> token_embd_norm.bias; encoder.layer.3.output.dense.bias -> blk.3.ffn_down.bias"""
     stem, part = name.removeprefix("bert.").rsplit(".", 1)
-    if stem in WHOLE:
-        return f"{WHOLE[stem]}.{part}"
+    if stem in WHOLE | CLASSIFIER:
+        return f"{(WHOLE | CLASSIFIER)[stem]}.{part}"
     if stem.startswith("encoder.layer."):
         layer, rest = stem.removeprefix("encoder.layer.").split(".", 1)
         if rest in LAYER:
@@ -113,7 +116,7 @@ def pooling_of(folder: pathlib.Path) -> int:
     return POOLING[wanted[0]]
 
 
-def metadata_of(folder: pathlib.Path, config: dict) -> dict:
+def metadata_of(folder: pathlib.Path, config: dict, is_cross_encoder: bool = False) -> dict:
     wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
     for key, value in wanted.items():
         there = config.get(key, "absolute" if key == "position_embedding_type" else None)
@@ -129,7 +132,7 @@ def metadata_of(folder: pathlib.Path, config: dict) -> dict:
         "bert.attention.head_count": config["num_attention_heads"],
         "bert.attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
         "bert.attention.causal": False,
-        "bert.pooling_type": pooling_of(folder),
+        "bert.pooling_type": RANK if is_cross_encoder else pooling_of(folder),
         "tokenizer.ggml.token_type_count": config["type_vocab_size"],
         **tokenizer_metadata(vocabulary(folder)),
     }
@@ -144,12 +147,17 @@ def convert(folder, out, kind: str = "f32") -> None:
     config = read_config(folder)
     number = gguf_file.TYPES[kind].number
     as_type = {"f32": np.float32, "f16": np.float16}[kind]
-    tensors = {}
-    for name, values in read_safetensors(folder / "model.safetensors").items():
+    tensors, there = {}, read_safetensors(folder / "model.safetensors")
+    is_cross_encoder = "classifier.weight" in there
+    if is_cross_encoder and len(there["classifier.weight"]) != 1:
+        raise ValueError(f"[bert_gguf] classifier.weight has {len(there['classifier.weight'])} labels, 1 wanted")
+    for name, values in there.items():
+        if not is_cross_encoder and name.removeprefix("bert.").startswith("pooler."):
+            continue
         is_matrix = values.ndim > 1
         data = values.astype(as_type if is_matrix else np.float32)
         tensors[gguf_name(name)] = (data.shape, number if is_matrix else gguf_file.F32, data.tobytes())
-    gguf_file.write(out, metadata_of(folder, config), tensors)
+    gguf_file.write(out, metadata_of(folder, config, is_cross_encoder), tensors)
 
 
 def main() -> None:

@@ -35,6 +35,25 @@ def by_id(content):
     return found
 
 
+def usage_of(output):
+    """The sum that a batch shows, of its output by custom_id."""
+    sums = {"input": 0, "cached": 0, "output": 0, "reasoning": 0}
+    for one in output.values():
+        usage = one["response"]["body"]["usage"]
+        for name, old in (("input", "prompt"), ("output", "completion")):
+            sums[name] += usage.get(f"{name}_tokens", 0) + usage.get(f"{old}_tokens", 0)
+            details = usage.get(f"{name}_tokens_details") or usage.get(f"{old}_tokens_details") or {}
+            part = "cached" if name == "input" else "reasoning"
+            sums[part] += details.get(f"{part}_tokens", 0)
+    return {
+        "input_tokens": sums["input"],
+        "input_tokens_details": {"cached_tokens": sums["cached"]},
+        "output_tokens": sums["output"],
+        "output_tokens_details": {"reasoning_tokens": sums["reasoning"]},
+        "total_tokens": sums["input"] + sums["output"],
+    }
+
+
 def text_of(body):
     return body["choices"][0]["message"]["content"]
 

@@ -53,8 +53,8 @@ def _norm(x, w, b, eps):
 _erf = np.vectorize(math.erf)
 
 
-def rows(ids: list[int], tensors: dict, config: dict) -> np.ndarray:
-    """The last layer's rows, [n, hidden_size]. tensors: by the names that the model's file has."""
+def rows(ids: list[int], tensors: dict, config: dict, types: list[int] | None = None) -> np.ndarray:
+    """The last layer's rows, [n, hidden_size]. tensors: by the names that the model's file has. types: of tokens."""
 
     def get(name):
         return tensors[name].astype(np.float64)
@@ -67,7 +67,8 @@ def rows(ids: list[int], tensors: dict, config: dict) -> np.ndarray:
 
     n, n_heads = len(ids), config["num_attention_heads"]
     x = get("embeddings.word_embeddings.weight")[ids]
-    x = x + get("embeddings.position_embeddings.weight")[:n] + get("embeddings.token_type_embeddings.weight")[0]
+    x = x + get("embeddings.position_embeddings.weight")[:n]
+    x = x + get("embeddings.token_type_embeddings.weight")[types or [0] * n]
     x = norm(x, "embeddings.LayerNorm")
     for layer in range(config["num_hidden_layers"]):
         at = f"encoder.layer.{layer}"
@@ -89,3 +90,14 @@ def embedding(ids: list[int], tensors: dict, config: dict, pooling: str) -> np.n
     x = rows(ids, tensors, config)
     pooled = {"mean": x.mean(0), "cls": x[0], "last": x[-1]}[pooling]
     return pooled / np.linalg.norm(pooled)
+
+
+def score(first: list[int], second: list[int], tensors: dict, config: dict) -> float:
+    """Of a pair by a cross-encoder: both with [CLS] and [SEP], of which the second's [CLS] is left out."""
+    named = {name.removeprefix("bert."): values.astype(np.float64) for name, values in tensors.items()}
+    ids, types = first + second[1:], [0] * len(first) + [1] * (len(second) - 1)
+    x = rows(ids, named, config, types)[0]
+    if "pooler.dense.weight" in named:
+        x = np.tanh(named["pooler.dense.weight"] @ x + named["pooler.dense.bias"])
+    logit = named["classifier.weight"][0] @ x + named["classifier.bias"][0]
+    return float(1 / (1 + np.exp(-logit)))

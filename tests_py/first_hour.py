@@ -195,7 +195,8 @@ SERVER = [
     Asked("POST", CHAT, {**HELLO, "model": "gpt-4"}, 404, ("gpt-4", "these are served: tiny")),
     Asked("GET", "/v1/modles", None, 404, ("there is no /v1/modles",)),
     Asked("GET", CHAT, None, 405, ("POST allowed",)),
-    Asked("POST", "/v1/rerank", {}, 501, ("not served yet",)),
+    Asked("POST", "/v1/moderations", {}, 501, ("not served yet",)),
+    Asked("POST", "/v1/rerank", {"query": "a", "documents": ["b"]}, 400, ("generates and scores no texts", "pooling")),
     Asked("POST", "/v1/embeddings", {"input": "hi"}, 400, ("generates and gives no embeddings", "pooling")),
 ]  # fmt: skip
 # The server of these has a key, and was started with --tolerant.

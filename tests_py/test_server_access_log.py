@@ -59,7 +59,7 @@ def test_a_generation(logged, stream):
 
 REFUSED = {
     "no such path": (404, "GET", "/nothing-here"),
-    "not there yet": (501, "POST", "/v1/rerank"),
+    "not there yet": (501, "POST", "/v1/moderations"),
     "another method": (405, "PUT", "/tokenize"),
 }
 

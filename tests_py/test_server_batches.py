@@ -17,6 +17,7 @@ from batch_helpers import (
     line,
     text_of,
     upload,
+    usage_of,
 )
 from server_process import serving
 from server_tenants import ADMIN, KEYS, config, hashed
@@ -72,6 +73,8 @@ def test_a_batch_gives_what_direct_calls_give(server, client):
     assert (counts.total, counts.completed, counts.failed) == (12, 12, 0)
     output = by_id(client.files.content(batch.output_file_id).content)
     assert set(output) == {str(i) for i in range(12)}
+    assert batch.usage.model_dump() == usage_of(output)
+    assert batch.usage.output_tokens == 12 * 8 and batch.usage.input_tokens > 12
     for i in range(12):
         one = output[str(i)]
         assert one["error"] is None and one["id"].startswith("batch_req_")
@@ -91,7 +94,9 @@ def test_a_batch_gives_what_direct_calls_give(server, client):
 def test_other_endpoints_are_the_same(server, url, body, same):
     batch = ended(server, create(server, line("a", body, url).encode(), KEYS["bob"], url), KEYS["bob"])
     assert batch["status"] == "completed", batch
-    [one] = by_id(content(server, batch["output_file_id"], KEYS["bob"])).values()
+    output = by_id(content(server, batch["output_file_id"], KEYS["bob"]))
+    assert batch["usage"] == usage_of(output) and batch["usage"]["output_tokens"] == 6
+    [one] = output.values()
     assert same(one["response"]["body"]) == same(direct(server, body, url, KEYS["bob"]))
 
 
@@ -105,7 +110,8 @@ def test_lines_that_fail_are_in_a_file_of_their_own(server, client):
     batch = ended(server, create(server, "\n".join(lines).encode(), KEYS["alice"]), KEYS["alice"])
     assert batch["status"] == "completed"
     assert batch["request_counts"] == {"total": 4, "completed": 2, "failed": 2}
-    assert set(by_id(content(server, batch["output_file_id"], KEYS["alice"]))) == {"good", "embeds"}
+    output = by_id(content(server, batch["output_file_id"], KEYS["alice"]))
+    assert set(output) == {"good", "embeds"} and batch["usage"] == usage_of(output)
     failed = by_id(content(server, batch["error_file_id"], KEYS["alice"]))
     assert failed["bad field"]["response"]["status_code"] == 400
     assert failed["bad field"]["response"]["body"]["error"]["param"] == "max_tokens"

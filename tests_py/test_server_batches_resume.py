@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 import tiny_model as tiny
-from batch_helpers import batch_now, by_id, chat_body, chats, content, create, ended, text_of
+from batch_helpers import batch_now, by_id, chat_body, chats, content, create, ended, text_of, usage_of
 from server_process import serving
 from server_tenants import KEYS, config
 
@@ -34,6 +34,7 @@ def expect_whole(server, batch):
     assert now["request_counts"] == {"total": N, "completed": N, "failed": 0}
     output = by_id(content(server, now["output_file_id"], KEY))
     assert set(output) == {str(i) for i in range(N)}
+    assert now["usage"] == usage_of(output) and now["usage"]["output_tokens"] > N
     for i in range(0, N, 8):
         code, _, answer = server.request("POST", "/v1/chat/completions", chat_body(i), key=KEY)
         assert code == 200 and text_of(output[str(i)]["response"]["body"]) == text_of(answer)

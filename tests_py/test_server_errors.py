@@ -63,7 +63,7 @@ def test_so_has_one_that_its_bytes_alone_show_to_be_too_long(server):
 
 
 def test_what_is_not_there_is_not_asked_for_again(server):
-    for path in ("/v1/rerank", "/v1/moderations"):
+    for path in ("/v1/audio/speech", "/v1/moderations"):
         code, headers, body = server.request("POST", path, {})
         assert code == 501 and headers["x-should-retry"] == "false" and body["error"]["code"] == "not_implemented"
     code, headers, body = server.request("POST", "/v1/chat/completions", {"model": "other", "messages": MESSAGES})

@@ -59,6 +59,31 @@ BODIES = {
         "service_tier": "flex",
         "guided_regex": "[0-9]+(a|b)?",
     },
+    "/openai/deployments/tiny/chat/completions": {
+        "messages": [{"role": "user", "content": "a"}],
+        "max_tokens": 2,
+        "response_format": {
+            "type": "structural_tag",
+            "structures": [{"begin": "<a>", "schema": {"type": "integer"}, "end": "</a>"}],
+            "triggers": ["<"],
+        },
+    },
+    "/openai/deployments/tiny/completions": {
+        "prompt": "a",
+        "max_tokens": 2,
+        "structured_outputs": {
+            "structural_tag": {
+                "format": {
+                    "type": "sequence",
+                    "elements": [
+                        {"type": "tag", "begin": "<a>", "content": {"type": "any_text"}, "end": ["</a>", "!"]},
+                        {"type": "repeat", "min": 0, "max": 2, "content": {"type": "regex", "pattern": "[ab]"}},
+                        {"type": "or", "elements": [{"type": "const_string", "value": "x"}]},
+                    ],
+                }
+            }
+        },
+    },
     "/v1/messages": {
         "max_tokens": 2,
         "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
@@ -100,6 +125,8 @@ BODIES = {
     "/api/show": {"model": "tiny"},
     "/generate": {"token_ids": [1, 2, 3], "max_tokens": 2, "stop_token_ids": [5], "return_token_ids": True},
     "/v1/embeddings": {"input": ["a", [1, 2]], "encoding_format": "base64", "dimensions": 8, "user": "u"},
+    "/v1/rerank": {"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1, "return_documents": True},
+    "/v1/score": {"text_1": "a", "text_2": ["b", "c"], "user": "u"},
     "/tokenize": {"prompt": "some text", "add_special_tokens": True},
     "/detokenize": {"tokens": [1, 2, 3]},
     "/apply-template": {"messages": [{"role": "user", "content": "a"}], "add_generation_prompt": False},

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+import tiny_model
 import zinc_rt
 from server_process import PROGRAM, serving
 
@@ -96,6 +97,39 @@ def test_other_formats(server):
     assert re.fullmatch("[0-9]{4}", completion["choices"][0]["text"])
 
 
+PERSON_TAG = {
+    "type": "tag",
+    "begin": "<person>",
+    "content": {"type": "json_schema", "json_schema": SCHEMA},
+    "end": "</person>",
+}
+# Words that the model is sure to write.
+WORDS_TAG = {
+    "type": "structural_tag",
+    "structures": [
+        {"begin": " a", "schema": {"enum": ["X"]}, "end": "!"},
+        {"begin": " the", "schema": {"enum": [1, 2]}, "end": "!"},
+    ],
+    "triggers": [" a", " the"],
+}
+
+
+def test_structural_tags(server):
+    tag = {"type": "structural_tag", "format": PERSON_TAG}
+    for fields in (
+        {"response_format": tag},
+        {"structured_outputs": {"structural_tag": tag}},
+        {"structured_outputs": {"structural_tag": json.dumps(tag)}},
+    ):
+        choice = ask(server, **fields)["choices"][0]
+        assert choice["finish_reason"] == "stop"
+        check(re.fullmatch("<person>(.*)</person>", choice["message"]["content"], re.S)[1])
+    text = ask(server, response_format=WORDS_TAG, max_tokens=120)["choices"][0]["message"]["content"]
+    found = re.findall(r' (?:a|the)(?:"X"!|[12]!)', text)
+    assert found and len(found) >= len(re.findall(r" (?:a|the)", text)) - 1  # the last one may be cut
+    assert len(text) > 3 * len("".join(found))  # the rest is free
+
+
 def test_any_object(server):
     text = ask(server, response_format={"type": "json_object"}, max_tokens=400)["choices"][0]
     assert text["message"]["content"].startswith("{")
@@ -169,6 +203,63 @@ def test_calls_are_forced_in_the_other_apis(server):
     assert list(json.loads(answer["output"][0]["arguments"])) == ["city", "days"]
 
 
+# How a template of each format writes a call, and which special tokens are in it.
+NAME, ARGUMENTS = "{{ c.function.name }}", "{% for k, v in c.function.arguments.items() %}"
+OTHER_FORMATS = {
+    "tags": (
+        f"<tool_call>\n<function={NAME}>\n{ARGUMENTS}<parameter={{{{ k }}}}>\n{{{{ v }}}}\n</parameter>\n"
+        "{% endfor %}</function>\n</tool_call>",
+        ["<tool_call>", "</tool_call>"],
+    ),
+    "gemma": (
+        f'<|tool_call>call:{NAME}{{% raw %}}{{{{% endraw %}}{ARGUMENTS}{{{{ k }}}}:<|"|>{{{{ v }}}}<|"|>'
+        "{% endfor %}{% raw %}}{% endraw %}<tool_call|>",
+        ["<|tool_call>", "<tool_call|>", '<|"|>'],
+    ),
+    "deepseek": (
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>{NAME}<｜tool▁sep｜>{{{{ c.function.arguments | tojson }}}}"
+        "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        [f"<｜tool▁{one}｜>" for one in ("calls▁begin", "call▁begin", "sep", "call▁end", "calls▁end")],
+    ),
+    "deepseek_r1": (
+        f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{NAME}\n```json\n"
+        "{{ c.function.arguments | tojson }}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FORMATS)
+def test_a_call_is_forced_in_each_format(tmp_path, name):
+    call, signs = OTHER_FORMATS[name]
+    template = (
+        "{% if tools %}{{ tools | tojson }}{% endif %}"
+        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}"
+        "{% for c in m.tool_calls or [] %}CALL{% endfor %}<|end|>{% endfor %}"
+        "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"
+    ).replace("CALL", call)
+    tiny_model.write(tmp_path / "tiny.gguf", template=template, context=2048, signs=signs)
+    tools = [TOOLS[0], json.loads(json.dumps(TOOLS[0]).replace("get_weather", "get_rain"))]
+    with serving(tmp_path / "tiny.gguf", "--id", "m") as server:
+        assert server.request("GET", "/v1/models/m")[2]["tool_format"] == name
+        for seed in range(6):
+            choice = ask(
+                server, tools=tools, tool_choice="required", parallel_tool_calls=False, temperature=1, seed=seed
+            )["choices"][0]
+            ((called, arguments),) = calls(choice)
+            assert choice["finish_reason"] == "tool_calls" and not choice["message"]["content"]
+            assert called in ("get_weather", "get_rain") and list(arguments) == ["city", "days"]
+            assert len(arguments["city"]) <= 20 and arguments["days"] <= 14
+            named = {"type": "function", "function": {"name": "get_rain"}}
+            choice = ask(server, tools=tools, tool_choice=named, temperature=1, seed=seed)["choices"][0]
+            assert [called for called, _ in calls(choice)] == ["get_rain"]
+    with zinc_rt.Engine(tmp_path / "tiny.gguf") as engine:
+        tokens, _, _ = tiny_model.vocabulary(signs)
+        answer = engine.chat(ASK, tools=tools, tool_choice="get_rain", max_tokens=200)
+        # What is a token of the vocabulary is written as that token.
+        assert all(answer.token_ids.count(tokens.index(sign)) in (1, 2) for sign in signs)
+
+
 def test_strict_tools_leave_text_free(server):
     tools = json.loads(json.dumps(TOOLS))
     tools[0]["function"]["strict"] = True
@@ -190,6 +281,17 @@ def test_strict_tools_leave_text_free(server):
         ({"json_schema": {"type": "object", "properties": {"a": {"if": {}}}}}, "json_schema", "/properties/a/if"),
         ({"regex": "a", "grammar": 'root ::= "a"'}, "grammar", "beside"),
         ({"regex": "a", "ignore_eos": True}, "regex", "ignore_eos"),
+        ({"response_format": {**WORDS_TAG, "triggers": [" no"]}}, "response_format", 'the trigger " no"'),
+        ({"response_format": {"type": "structural_tag", "format": {"type": "x"}}}, "response_format", "format.type"),
+        ({"response_format": {**WORDS_TAG, "x": 1}}, "response_format.x", "no such field"),
+        ({"response_format": {"type": "text", "triggers": []}}, "response_format.triggers", "structural_tag"),
+        ({"structured_outputs": {"structural_tag": "{"}}, "structured_outputs.structural_tag", "unexpected end"),
+        ({"structured_outputs": {"structural_tag": 1}}, "structured_outputs.structural_tag", "1 is given"),
+        (
+            {"response_format": {**WORDS_TAG, "structures": [{"begin": " a", "schema": {"not": {}}, "end": ""}]}},
+            "response_format",
+            "structures[0].schema: [schema] /not",
+        ),
         ({"regex": "a", "tools": TOOLS, "tool_choice": "required"}, "regex", "both"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "fly"}}}, "tool_choice", "fly"),
         ({"tool_choice": "required"}, "tool_choice", "without tools"),
@@ -228,6 +330,8 @@ def test_from_python(demo_model):
         assert engine.generate("It is ", choice=["day", "night"]).text in ("day", "night")
         assert re.fullmatch("[0-9]{4}", engine.generate("It is ", regex="[0-9]{4}").text)
         assert engine.generate("It is ", grammar='root ::= "so" "."').text == "so."
+        tag = {"type": "structural_tag", "format": {"type": "const_string", "value": "so!"}}
+        assert engine.generate("It is ", response_format=tag).text == "so!"
         answer = engine.chat(ASK, tools=TOOLS, tool_choice="get_weather", max_tokens=200)
         (call,) = answer.tool_calls
         assert call.name == "get_weather"

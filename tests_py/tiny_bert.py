@@ -59,6 +59,16 @@ def tensors(seed: int = 0) -> dict[str, np.ndarray]:
     return made
 
 
+def cross_encoder_tensors(seed: int = 0) -> dict[str, np.ndarray]:
+    """As BertForSequenceClassification with one label has them."""
+    rng = np.random.default_rng(seed + 1000)
+    made = {f"bert.{name}": values for name, values in tensors(seed).items()}
+    for name, n_out in (("bert.pooler.dense", DIM), ("classifier", 1)):
+        made[f"{name}.weight"] = rng.normal(0, DIM**-0.5, (n_out, DIM)).astype(np.float32)
+        made[f"{name}.bias"] = rng.normal(0, 0.1, n_out).astype(np.float32)
+    return made
+
+
 def write_safetensors(path, values: dict[str, np.ndarray]) -> None:
     names = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16", np.dtype(np.int64): "I64"}
     header, data = {}, b""
@@ -84,3 +94,8 @@ def write(folder: pathlib.Path, pooling: str = "mean", seed: int = 0, **config) 
     (folder / "config.json").write_text(json.dumps(CONFIG | config))
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary()), encoding="utf-8")
     write_safetensors(folder / "model.safetensors", tensors(seed))
+
+
+def write_cross_encoder(folder: pathlib.Path, seed: int = 0, **config) -> None:
+    write(folder, "cls", seed, **config)
+    write_safetensors(folder / "model.safetensors", cross_encoder_tensors(seed))

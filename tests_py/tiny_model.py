@@ -14,12 +14,13 @@ def _byte_alphabet() -> list[str]:
     return [chr(b) if b in printable else chr(next(spare)) for b in range(256)]
 
 
-def vocabulary():
+def vocabulary(signs=()):
+    """signs: special tokens besides."""
     alphabet = _byte_alphabet()
     merges = [("t", "h"), ("th", "e"), ("i", "n"), ("a", "n"), (alphabet[32], "the")]
     tokens = alphabet + [a + b for a, b in merges]
     types = [1] * len(tokens)
-    specials = ["<|start|>", "<|end|>"]
+    specials = ["<|start|>", "<|end|>", *signs]
     tokens += specials
     types += [3] * len(specials)
     while len(tokens) < VOCAB:
@@ -28,8 +29,8 @@ def vocabulary():
     return tokens, types, [f"{a} {b}" for a, b in merges]
 
 
-def tokenizer_metadata() -> dict:
-    tokens, types, merges = vocabulary()
+def tokenizer_metadata(signs=()) -> dict:
+    tokens, types, merges = vocabulary(signs)
     return {
         "tokenizer.ggml.model": "gpt2",
         "tokenizer.ggml.pre": "gpt-2",
@@ -49,7 +50,13 @@ CHAT_TEMPLATE = (
 
 
 def write(
-    path, seed: int = 0, change=None, template: str | None = CHAT_TEMPLATE, context: int = CONTEXT, pooling: int = 0
+    path,
+    seed: int = 0,
+    change=None,
+    template: str | None = CHAT_TEMPLATE,
+    context: int = CONTEXT,
+    pooling: int = 0,
+    signs=(),
 ) -> None:
     """change(name, values) -> values: what the file holds instead, as f32; without it matrices are f16."""
     rng = np.random.default_rng(seed)
@@ -68,7 +75,7 @@ def write(
         "llama.rope.dimension_count": HEAD_DIM,
         "llama.rope.freq_base": 10000.0,
         "llama.vocab_size": VOCAB,
-        **tokenizer_metadata(),
+        **tokenizer_metadata(signs),
     }
     if pooling:
         metadata["llama.pooling_type"] = pooling

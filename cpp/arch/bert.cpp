@@ -1,6 +1,8 @@
 // BERT: encoders such as MiniLM, BGE and E5. Embeddings of tokens, positions and token types are summed and normed; a
 // layer is x = norm(x + attention(x)), x = norm(x + down(gelu(up(x)))), with LAYER_NORM, and biases everywhere. A token
-// sees all tokens of its text, so a text is computed whole, in one step. All tokens are of type 0: a text is not a pair.
+// sees all tokens of its text, so a text is computed whole, in one step. Tokens are of type 0, those of the second text
+// of a pair of type 1. A cross-encoder (pooling rank) has a classifier over the first token: cls, a dense layer with
+// tanh, and cls.output, which gives the score; or just one of them, which gives the score.
 #include <fmt/format.h>
 
 #include "arch/blocks.h"
@@ -52,11 +54,36 @@ void feed_forward(Builder& b, BufferId hidden, std::uint32_t layer) {
   norm_into(b, hidden, layer_norm(b, "layer_out_norm", "layer_output_norm"));
 }
 
+// The tensors of the classifier. Beside an embedding they are left out.
+void leave_out_classifier(Builder& b) {
+  for (const char* tensor : {"cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias"}) b.leave_out(tensor);
+}
+
+Builder::Classifier classifier(Builder& b) {
+  const std::uint64_t dim = b.config().model_dim;
+  const auto layer = [&](const char* name, const std::string& tensor, std::uint64_t n_out) {
+    return Norm{b.weight(fmt::format("{}_weight", name), tensor + ".weight", {n_out, dim}),
+                b.optional_weight(fmt::format("{}_bias", name), tensor + ".bias", {n_out})};
+  };
+  Builder::Classifier c;
+  const bool has_output = b.has_tensor("cls.output.weight"), has_dense = b.has_tensor("cls.weight");
+  if (has_output && has_dense) {
+    const Norm dense = layer("classifier_dense", "cls", dim);
+    c = {dense.weight, dense.bias};
+  }
+  const Norm out = layer("classifier_out", has_output || !has_dense ? "cls.output" : "cls", 1);
+  c.out_w = out.weight;
+  c.out_b = out.bias;
+  return c;
+}
+
 void refuse_what_is_not_there(Builder& b) {
   const auto& c = b.config();
   if (c.is_causal) b.refuse(fmt::format("key {}.attention.causal is true or absent, false wanted", c.architecture));
   if (b.options().pooling == Pooling::kNone)
     b.refuse("it generates nothing, and the file names no pooling; the option pooling (mean, cls or last) does");
+  if (b.options().pooling == Pooling::kRank && !b.has_tensor("cls.output.weight") && !b.has_tensor("cls.weight"))
+    b.refuse("pooling rank wants a tensor cls.output.weight or cls.weight, which scores; the file has none of them");
   if (b.options().max_context > c.context_length)
     b.refuse(fmt::format(
         "a context of {} tokens, whole pages of {}, is more than the {} positions of the file; a "
@@ -73,6 +100,11 @@ Result<ir::Graph> build(const ModelConfig& c, const Weights& weights, const Grap
     attention(b, hidden, layer);
     feed_forward(b, hidden, layer);
   }
+  if (options.pooling == Pooling::kRank) {
+    b.rank_head(hidden, classifier(b));
+    return b.finish();
+  }
+  if (c.pooling_type == static_cast<std::uint32_t>(Pooling::kRank)) leave_out_classifier(b);
   b.embedding_head(hidden, ir::kNoBuffer);
   return b.finish();
 }

@@ -19,6 +19,8 @@ void output_head(Builder& b, BufferId hidden, float logit_scale) {
     b.refuse(fmt::format("key {}.attention.causal is false, and this family's attention is causal", c.architecture));
   if (b.options().pooling == Pooling::kCls)
     b.refuse("pooling cls is not there for a causal model, whose first token sees no other; mean and last are");
+  if (b.options().pooling == Pooling::kRank)
+    b.refuse("pooling rank is not there for a causal model, which has no head that scores; mean and last are");
   if (b.options().pooling != Pooling::kNone) {
     b.leave_out("output.weight");
     return b.embedding_head(hidden, norm);

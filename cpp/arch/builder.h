@@ -109,6 +109,12 @@ class Builder {
   // From the hidden state to embeddings, out.embeddings: norm where norm_w is given, pooling by options().pooling, and
   // the output rows of it. A text's output row is its first token with cls, else its last.
   void embedding_head(BufferId hidden, BufferId norm_w);
+  // From the hidden state to scores of pairs of texts, out.embeddings [outputs, 1]: the row of the first token through
+  // dense_w and tanh, where they are there, then through out_w. Biases may be absent, too.
+  struct Classifier {
+    BufferId dense_w = ir::kNoBuffer, dense_b = ir::kNoBuffer, out_w = ir::kNoBuffer, out_b = ir::kNoBuffer;
+  };
+  void rank_head(BufferId hidden, const Classifier& classifier);
 
   std::uint32_t width(BufferId buffer) const;  // the contiguous extent
   // Buffers that every family uses.

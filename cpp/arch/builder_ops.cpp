@@ -236,6 +236,16 @@ void Builder::embedding_head(BufferId hidden, BufferId norm_w) {
   push(n);
 }
 
+void Builder::rank_head(BufferId hidden, const Classifier& classifier) {
+  set_layer(-1);
+  BufferId x = activation("output_hidden", {ir::kOutputs, width(hidden)});
+  push(node(Op::GATHER_ROWS, {hidden, request("output_rows", DType::kI32, {ir::kOutputs})}, {x}));
+  if (classifier.dense_w != ir::kNoBuffer)  // 1 tanh(x / 1)
+    x = softcap("classifier_tanh", linear("classifier_dense", x, classifier.dense_w, classifier.dense_b), 1.0f);
+  const BufferId scores = output("embeddings", DType::kF32, {ir::kOutputs, rows(classifier.out_w)});
+  push(node(Op::LINEAR, {x, classifier.out_w, classifier.out_b}, {scores}));
+}
+
 void Builder::head(BufferId hidden, BufferId norm_w, BufferId head_w, float logit_scale, float cap) {
   set_layer(-1);
   const BufferId output_rows = request("output_rows", DType::kI32, {ir::kOutputs});

@@ -25,7 +25,6 @@ std::string_view to_string(Pooling pooling) {
 std::string pooling_names(std::string_view separator) {
   std::string names;
   for (const PoolingRow& row : kRows) {
-    if (row.pooling == Pooling::kRank) continue;
     if (!names.empty()) names += separator;
     names += row.name;
   }

@@ -1,5 +1,5 @@
-// How the rows of a text become its embedding. Files name it by a number (key <architecture>.pooling_type), people by a
-// word; one table row each.
+// How the rows of a text become its embedding, or of two texts their score. Files name it by a number (key
+// <architecture>.pooling_type), people by a word; one table row each.
 // Thread rule: pure functions.
 #pragma once
 
@@ -14,7 +14,7 @@ enum class Pooling : std::uint8_t {
   kMean,  // the mean of the rows of all tokens
   kCls,   // the row of the first token
   kLast,  // the row of the last token
-  kRank,  // a score by a head of its own; no family has it yet
+  kRank,  // a score of two texts: the row of the first token, through a head of its own
 };
 
 struct PoolingRow {
@@ -25,7 +25,7 @@ struct PoolingRow {
 // Null: there is no such name.
 const PoolingRow* find_pooling(std::string_view name);
 std::string_view to_string(Pooling pooling);
-// The names that a model may be opened with, joined: "none, mean, cls, last".
+// The names that a model may be opened with, joined: "none, mean, cls, last, rank".
 std::string pooling_names(std::string_view separator);
 
 }  // namespace zinc_rt

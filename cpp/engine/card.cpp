@@ -79,7 +79,7 @@ ModelCard make_model_card(const Executor& executor, const Tokenizer& tokenizer) 
   card.kv_dtype = info.kv_dtype;
   if (info.pooling != Pooling::kNone) {
     card.pooling = to_string(info.pooling);
-    card.embedding_dim = c.model_dim;
+    card.embedding_dim = info.embedding_dim;
   }
   card.fusion = info.fusion;
   card.sliding_window = c.sliding_window;

@@ -109,7 +109,8 @@ void fit_history(Json& messages, const Json* tools, const output::TemplateTraits
         if (format != nullptr && format->has_short_ids) shorten(call, "id");
       }
       const bool is_left_out = is_own || (traits.shows_tools && !traits.writes_calls);
-      if (is_left_out && format != nullptr && !format->body.empty()) write_calls(message, *format);
+      if (is_left_out && format != nullptr && !format->body.empty() && output::has_json_arguments(*format))
+        write_calls(message, *format);
     }
     if (is_own && has_role(message, "tool") && message.contains("content") && message["content"].is_string()) {
       message["content"] = "<tool_response>\n" + message["content"].get<std::string>() + "\n</tool_response>";

@@ -15,4 +15,8 @@ std::vector<float> normalized(std::span<const float> row) {
   return out;
 }
 
+double relevance(float logit) {
+  return 1 / (1 + std::exp(-double{logit}));
+}
+
 }  // namespace zinc_rt

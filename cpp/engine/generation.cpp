@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
@@ -26,6 +27,7 @@ Generation::Generation(std::shared_ptr<Model> model, std::shared_ptr<TenantState
       tenant_(std::move(tenant)),
       request_(request),
       n_prompt_(static_cast<std::uint32_t>(prompt.ids.size())),
+      second_text_(prompt.second_text),
       index_(index),
       prompt_hash_(XXH3_64bits(prompt.ids.data(), prompt.ids.size() * sizeof(prompt.ids[0]))),
       started_(now_us()),
@@ -61,6 +63,7 @@ sched::RequestParams Generation::params(std::span<const std::int32_t> prompt, sc
   p.sampling = sampling_;
   for (const auto& [id, bias] : request_.logit_bias) p.bias.push_back({id, bias});
   p.min_tokens = request_.min_tokens;
+  p.second_text = second_text_;
   p.scores_prompt = scores_prompt();
   p.cache_salt = request_.cache_salt;
   p.stop_tokens = request_.stop_token_ids;
@@ -83,6 +86,12 @@ std::unique_ptr<TokenDetails> Generation::make_details(const LogitsRow& row) con
 }
 
 bool Generation::take_embedding(std::span<const float> row) {
+  if (model_->info().pooling == Pooling::kRank) {
+    if (!std::isfinite(row[0])) return false;
+    const std::lock_guard lock(mutex_);
+    completion_.score = relevance(row[0]);
+    return true;
+  }
   auto embedding = normalized(row.first(request_.dimensions > 0 ? request_.dimensions : row.size()));
   if (embedding.empty()) return false;
   const std::lock_guard lock(mutex_);
@@ -304,7 +313,10 @@ void Generation::end() {
     completion_.stop_string = output_.stop_string();
     if (finish_ == Finish::kLength && request_.max_tokens == 0) publish_prompt_logprobs();
     if (finish_ == Finish::kLength && !has_stopped) note_clamps();
-    if (finish_ != Finish::kLength) completion_.embedding.clear();
+    if (finish_ != Finish::kLength) {
+      completion_.embedding.clear();
+      completion_.score.reset();
+    }
     const auto failed = [&](StatusCode code, const char* message) {
       if (has_stopped || has_error_) return;
       has_error_ = true;
@@ -313,12 +325,13 @@ void Generation::end() {
     if (finish_ == Finish::kFault)
       failed(StatusCode::kInternal, "[engine] the device failed in a step of this request; the log says how");
     if (finish_ == Finish::kBadLogits)
-      failed(StatusCode::kInternal,
-             request_.embed
-                 ? "[engine] the model gave an embedding that is not finite or all zeros, which has no direction: its "
-                   "weights have NaN or infinite values, or overflow"
-                 : "[engine] the model gave logits without a finite maximum, of which no token can be picked: its "
-                   "weights have NaN or infinite values, or overflow");
+      failed(
+          StatusCode::kInternal,
+          request_.embed
+              ? "[engine] the model gave an embedding or a score that is not finite, or an embedding of zeros, which "
+                "has no direction: its weights have NaN or infinite values, or overflow"
+              : "[engine] the model gave logits without a finite maximum, of which no token can be picked: its "
+                "weights have NaN or infinite values, or overflow");
     if (finish_ == Finish::kShutdown) failed(StatusCode::kUnavailable, "[engine] the engine is closed");
     if (finish_ == Finish::kOutOfPages)
       failed(StatusCode::kExhausted,

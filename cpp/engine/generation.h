@@ -116,7 +116,7 @@ class Generation {
   std::shared_ptr<Model> model_;
   std::shared_ptr<TenantState> tenant_;
   Request request_;
-  std::uint32_t n_prompt_, index_;
+  std::uint32_t n_prompt_, second_text_, index_;
   std::uint64_t prompt_hash_;
   sched::Micros started_, last_;
   Sampling sampling_;

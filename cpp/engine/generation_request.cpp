@@ -75,6 +75,16 @@ Status check_embedding(const Request& r, const Model& model) {
         "model \"{}\" generates and gives no embeddings; opened with pooling mean or last it gives them and "
         "generates nothing",
         model.name()));
+  const bool is_rank = model.info().pooling == Pooling::kRank;
+  if (is_rank && (!r.text_pair || !r.prompt))
+    return refuse(
+        fmt::format("model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; prompt and "
+                    "text_pair are wanted",
+                    model.name()));
+  if (is_rank && r.dimensions > 0) return refuse("dimensions is given for a score");
+  if (!is_rank && r.text_pair)
+    return refuse(fmt::format("text_pair is given, and model \"{}\" (pooling {}) scores no pairs", model.name(),
+                              to_string(model.info().pooling)));
   if (r.max_tokens != 0) return refuse(fmt::format("max_tokens is {}, 0 wanted for an embedding", r.max_tokens));
   if (r.n != 1) return refuse(fmt::format("n is {}, 1 wanted for an embedding", r.n));
   const std::pair<const char*, bool> fields[] = {
@@ -140,12 +150,23 @@ Result<std::vector<std::int32_t>> encode_within(const Model& model, std::string_
   return ids;
 }
 
+// Puts the second text of a pair behind the first: [CLS] first [SEP] second [SEP].
+Status add_second_text(const Model& model, const std::string& text, const PromptRoom& room,
+                       const std::stop_token& cancel, Prompt& prompt) {
+  ZRT_TRY(const auto ids, encode_within(model, text, true, room, cancel));
+  if (model.config().n_token_types > 1) prompt.second_text = static_cast<std::uint32_t>(prompt.ids.size());
+  const auto first = ids.begin() + (model.tokenizer().adds_bos() && !ids.empty() ? 1 : 0);
+  prompt.ids.insert(prompt.ids.end(), first, ids.end());
+  return {};
+}
+
 }  // namespace
 
 Status Generation::check(const Request& r, const Model& model) {
   if (model.info().pooling != Pooling::kNone && !r.embed)
     return refuse(fmt::format("model \"{}\" gives embeddings (pooling {}) and generates nothing", model.name(),
                               to_string(model.info().pooling)));
+  if (!r.embed && r.text_pair) return refuse("text_pair is given without embed");
   if (r.embed) return check_embedding(r, model);
   const std::uint32_t vocab_size = model.config().vocab_size;
   const auto between = [](const char* name, float value, float low, float high) -> Status {
@@ -216,6 +237,9 @@ Result<Prompt> Generation::take_prompt(const Model& model, Request& request, con
   if (request.prompt) {
     const std::string text = *std::exchange(request.prompt, std::nullopt);
     ZRT_TRY(prompt.ids, encode_within(model, text, true, room, request.cancel));
+    if (request.text_pair)
+      ZRT_CHECK_OK(
+          add_second_text(model, *std::exchange(request.text_pair, std::nullopt), room, request.cancel, prompt));
     return prompt;
   }
   ZRT_TRY(const auto text, render(model, request, system, prompt));

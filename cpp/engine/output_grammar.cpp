@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "engine/structural_tag.h"
+#include "output/tool_types.h"
 
 namespace zinc_rt {
 namespace {
@@ -16,6 +18,8 @@ using Kind = OutputFormat::Kind;
 struct Tool {
   std::string name, schema;  // name: as JSON
   bool is_strict = false;
+  // A name in which nothing is escaped, as it is.
+  std::string bare() const { return name.substr(1, name.size() - 2); }
 };
 
 std::vector<Tool> tools_of(std::string_view text) {
@@ -41,7 +45,7 @@ std::unexpected<Error> refuse(const std::string& message) {
 
 class Maker {
  public:
-  explicit Maker(const GrammarInput& input) : input_(input), format_(input.formats.calls()) {}
+  explicit Maker(const GrammarInput& input) : input_(input), format_(input.formats.calls()), types_(input.tools) {}
 
   Result<grammar::Grammar> make() {
     const auto& wanted = input_.request.output_format;
@@ -69,11 +73,55 @@ class Maker {
       case Kind::kChoice:
         if (wanted.choices.empty()) return refuse("an output format of choices has none, at least 1 wanted");
         return builder_.choice(wanted.choices);
+      case Kind::kStructuralTag:
+        return read_structural_tag(wanted.text, builder_, [&](std::string_view text) { return marker(text); });
       default: return builder_.json_object();
     }
   }
 
   grammar::Marker marker(std::string_view text) const { return {std::string(text), input_.formats.token_of(text)}; }
+
+  // A text of the format's own, in which its mark is a token where the vocabulary has it.
+  Symbol written(std::string_view text) {
+    const auto mark = format_->mark;
+    const auto at = mark.empty() || !marker(mark).token ? std::string_view::npos : text.find(mark);
+    if (at == std::string_view::npos) return builder_.text(text);
+    return builder_.sequence({builder_.text(text.substr(0, at)), builder_.marker(marker(mark)),
+                              builder_.text(text.substr(at + mark.size()))});
+  }
+
+  // How this format writes the arguments of a tool.
+  grammar::ArgumentForm form_of(const Tool& tool) {
+    using Form = grammar::ArgumentForm;
+    switch (format_->openings[0].syntax) {
+      case output::Syntax::kBare: return {.kind = Form::Kind::kBare, .quote = marker(format_->mark)};
+      case output::Syntax::kTags:
+        return {
+            .kind = Form::Kind::kTags,
+            .open = "<parameter=",
+            .name_end = ">\n",
+            .close = "\n</parameter>\n",
+            .read_as = [this, name = tool.bare()](const std::string* parameter) { return types_of(name, parameter); }};
+      default: return {};
+    }
+  }
+
+  // The types that the reader of the answer may take a value for.
+  std::uint8_t types_of(const std::string& tool, const std::string* parameter) const {
+    using output::ToolTypes;
+    static constexpr std::pair<std::uint8_t, std::uint8_t> kSame[] = {
+        {ToolTypes::kText, grammar::kStringType},     {ToolTypes::kInteger, grammar::kIntegerType},
+        {ToolTypes::kNumber, grammar::kIntegerType},  {ToolTypes::kNumber, grammar::kFractionType},
+        {ToolTypes::kBoolean, grammar::kBooleanType}, {ToolTypes::kNull, grammar::kNullType},
+        {ToolTypes::kObject, grammar::kObjectType},   {ToolTypes::kArray, grammar::kArrayType}};
+    const auto types =
+        types_.types_of(tool, parameter == nullptr ? std::nullopt : std::optional<std::string_view>(*parameter));
+    if (types == 0) return grammar::kAllTypes;
+    std::uint8_t bits = 0;
+    for (const auto& [own, other] : kSame)
+      if ((types & own) != 0) bits |= other;
+    return bits;
+  }
 
   // The reasoning is free; the model may also begin with one where its marker is a token.
   Result<grammar::Grammar> behind_reasoning(Symbol rest) {
@@ -89,22 +137,46 @@ class Maker {
     return builder_.finish(rest);
   }
 
-  Result<Symbol> call(const Tool& tool) {
+  struct Call {
+    std::string before;
+    Symbol arguments;
+    std::string behind;
+  };
+
+  Result<Call> parts_of_call(const Tool& tool) {
+    if (format_->body.contains("{bare}") && !can_be_bare(tool.bare()))
+      return refuse(fmt::format("the name of tool {} cannot be written in this model's calls (format {})", tool.name,
+                                format_->name));
     // The schema of a tool that is not strict binds as far as it is supported.
-    auto arguments = builder_.json(tool.schema);
+    const auto form = form_of(tool);
+    auto arguments = builder_.arguments(tool.schema, form);
     if (!arguments) {
       if (tool.is_strict) {
         auto error = arguments.error();
         error.message = fmt::format("[request] the parameters of tool {}: {}", tool.name, error.message);
         return std::unexpected(std::move(error));
       }
-      arguments = builder_.json_object();
+      arguments = builder_.arguments(R"({"type":"object"})", form);
     }
-    if (!arguments) return arguments;
+    if (!arguments) return std::unexpected(arguments.error());
     constexpr std::string_view kHole = "\x01";  // which no name has: control characters are escaped in JSON
     const auto text = output::call_text(*format_, tool.name, kHole);
     const auto at = text.find(kHole);
-    return builder_.sequence({builder_.text(text.substr(0, at)), *arguments, builder_.text(text.substr(at + 1))});
+    return Call{text.substr(0, at), *arguments, text.substr(at + 1)};
+  }
+
+  Result<Symbol> call(const Tool& tool) {
+    ZRT_TRY(const Call one, parts_of_call(tool));
+    return builder_.sequence({written(one.before), one.arguments, written(one.behind)});
+  }
+
+  // Whether a reader of calls finds this name as it is.
+  bool can_be_bare(const std::string& name) const {
+    constexpr std::string_view kSigns = " \t\r\n<>{}[]\\\"";
+    // What stands there instead of a name, in the older of two ways of writing calls.
+    const bool is_word = format_->openings[0].syntax == output::Syntax::kNamed && name == "function";
+    return !name.empty() && name.size() <= output::kMaxNameBytes && !is_word &&
+           name.find_first_of(kSigns) == std::string::npos && (format_->mark.empty() || !name.contains(format_->mark));
   }
 
   // What stands between the markers: one call, or a list of them.
@@ -138,30 +210,54 @@ class Maker {
     if (format_ == nullptr || format_->body.empty())
       return refuse(fmt::format("calls cannot be forced from this model: its format of calls is {}",
                                 format_ == nullptr ? "not known" : format_->name));
+    ZRT_TRY(const auto calls, all_calls(tools, most));
+    return builder_.sequence({sign(format_->first), calls, sign(format_->last)});
+  }
+
+  // A sign of the format; nothing where it has none.
+  Symbol sign(std::string_view text) { return text.empty() ? builder_.sequence({}) : builder_.marker(marker(text)); }
+
+  // One call or several, with what opens and closes each.
+  Result<Symbol> all_calls(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     const auto& opening = format_->openings[0];
     ZRT_TRY(auto calls, content(tools, most));
-    std::vector<Symbol> parts;
-    if (!opening.marker.empty()) parts.push_back(builder_.marker(marker(opening.marker)));
-    parts.push_back(calls);
-    if (!opening.close.empty()) parts.push_back(builder_.marker({std::string(opening.close), {}}));
-    calls = builder_.sequence(std::move(parts));
-    if (!format_->is_list) calls = builder_.repeat(calls, 1, most, builder_.text(format_->separator));
+    calls = builder_.sequence({sign(opening.marker), calls, sign(opening.close)});
+    if (!format_->is_list) {
+      const auto between = format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
+      calls = builder_.repeat(calls, 1, most, between);
+    }
     return calls;
   }
 
-  // Free text, in which a call of a strict tool is bound, and one of another is any JSON object.
+  // Free text, in which a call of a strict tool is bound, and one of another is any object.
   Result<Symbol> strict_calls() {
-    const auto& opening = format_->openings[0];
-    ZRT_TRY(const auto calls, content(tools_of(input_.tools), most_calls()));
-    grammar::Marker close;
-    if (!opening.close.empty()) close = {std::string(opening.close), {}};
+    const auto tools = tools_of(input_.tools);
     Builder::TaggedText text;
-    text.tags.push_back({marker(opening.marker), calls, close});
+    if (!format_->first.empty()) {
+      ZRT_TRY(const auto calls, all_calls(tools, most_calls()));
+      text.tags.push_back({marker(format_->first), calls, marker(format_->last)});
+      return builder_.tagged_text(text);
+    }
+    const auto& opening = format_->openings[0];
+    ZRT_TRY(const auto calls, content(tools, most_calls()));
+    text.tags.push_back({marker(opening.marker), calls, marker(opening.close)});
+    // A call may also begin with its own first words; what closes it is then text.
+    for (const auto& other : format_->openings) {
+      if (!other.in_body) continue;
+      for (const auto& tool : tools) {
+        ZRT_TRY(Call one, parts_of_call(tool));
+        one.before.erase(0, one.before.find(other.marker));
+        one.behind.erase(one.behind.find_last_not_of(output::kSpaces) + 1);
+        text.tags.push_back({{one.before, {}}, builder_.sequence({one.arguments, builder_.text(one.behind)}), {}});
+        if (text.triggers.empty()) text.triggers = {marker(opening.marker), {std::string(other.marker), {}}};
+      }
+    }
     return builder_.tagged_text(text);
   }
 
   const GrammarInput& input_;
   const output::CallFormat* format_;
+  const output::ToolTypes types_;
   Builder builder_;
 };
 

@@ -20,6 +20,7 @@ namespace zinc_rt {
 // A prompt as tokens, and what of it the answer's reader has to know.
 struct Prompt {
   std::vector<std::int32_t> ids;
+  std::uint32_t second_text = 0;                          // the ids from here on are of type 1; 0: none are
   bool opens_reasoning = false;                           // it ends within the reasoning
   std::shared_ptr<const output::ToolTypes> tools;         // null: none were given
   std::optional<OutputGrammar> grammar;                   // of the answer; nothing: it is free

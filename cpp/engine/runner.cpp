@@ -16,6 +16,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     input->token_ids.reserve(n_tokens);
     input->positions.reserve(n_tokens);
     input->slots.reserve(n_tokens);
+    input->token_types.reserve(executor.config().n_token_types > 0 ? n_tokens : 0);
     input->outputs.reserve(n_slots + n_tokens);
   }
   input_.on_logits = [this](std::uint32_t first, std::span<const float> logits) {
@@ -30,7 +31,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
     if (!logits_rows_.empty()) listener_->on_logits(logits_rows_);
   };
   input_.on_embeddings = [this](std::uint32_t first, std::span<const float> rows) {
-    const std::size_t width = executor_.config().model_dim;
+    const std::size_t width = executor_.info().embedding_dim;
     for (std::size_t i = 0, row = first; i * width < rows.size(); ++i, ++row)
       if (!listener_->on_embedding(row_users_[row], rows.subspan(i * width, width)))
         bad_embeddings_.push_back(embedded_[row]);
@@ -61,17 +62,21 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
   input_.token_ids.clear();
   input_.positions.clear();
   input_.slots.clear();
+  input_.token_types.clear();
   input_.outputs.clear();
   row_users_.clear();
   bound_.clear();
   input_.page_tables = {slots.page_ids(), slots.width(), slots.page_counts()};
   input_.rope_variants = slots.rope_variants();
+  const bool has_types = executor_.config().n_token_types > 0;
   for (const sched::PlanItem& item : plan.items) {
     const sched::Request& request = *scheduler_.in_slot(item.slot);
     for (std::uint32_t i = item.begin; i < item.begin + item.n; ++i) {
       input_.token_ids.push_back(request.tokens[i]);
       input_.positions.push_back(static_cast<std::int32_t>(i));
       input_.slots.push_back(static_cast<std::int32_t>(item.slot));
+      if (has_types)
+        input_.token_types.push_back(request.params.second_text > 0 && i >= request.params.second_text ? 1 : 0);
     }
     for (std::uint32_t left = item.n_picks; left > 0; --left) {
       OutputRow row;
@@ -116,13 +121,15 @@ void ModelRunner::fill_embeddings(const sched::StepPlan& plan) {
   embedded_.clear();
   bad_embeddings_.clear();
   if (executor_.info().pooling == Pooling::kNone) return;
-  std::uint32_t end = 0;  // of the item, in the step
+  const Pooling pooling = executor_.info().pooling;
+  const bool is_first = pooling == Pooling::kCls || pooling == Pooling::kRank;  // whose row is the text's
+  std::uint32_t end = 0;                                                        // of the item, in the step
   for (const sched::PlanItem& item : plan.items) {
     const sched::Request& request = *scheduler_.in_slot(item.slot);
     end += item.n;
     if (item.begin + item.n < request.n_prompt) continue;
     OutputRow row;
-    row.token_index = executor_.info().pooling == Pooling::kCls ? end - item.n : end - 1;
+    row.token_index = is_first ? end - item.n : end - 1;
     row.position = request.n_prompt;
     input_.outputs.push_back(row);
     row_users_.push_back(request.params.user);

@@ -50,8 +50,9 @@ struct ExecutorInfo {
   std::string activations, fusion;
   std::string kv_dtype;  // "f16"
   // kNone: output rows pick tokens. Else they give embeddings, and nothing is picked; a text's output row is then its
-  // first token with kCls, else its last.
+  // first token with kCls and kRank, else its last.
   Pooling pooling = Pooling::kNone;
+  std::uint32_t embedding_dim = 0;  // of what an output row gives; 1 with kRank, a score
   // All tokens of a text see each other, so its tokens from position 0 on come together, in one step, and no prefix of it
   // can be computed before.
   bool needs_whole_texts = false;

@@ -64,17 +64,22 @@ Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& wei
 
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config) {
   const PoolingRow* row = find_pooling(options.pooling);
-  if (!options.pooling.empty() && (row == nullptr || row->pooling == Pooling::kRank))
+  if (!options.pooling.empty() && row == nullptr)
     return fail(StatusCode::kInvalidArgument, "[executor] pooling \"{}\" is not one of {}", options.pooling,
                 pooling_names(", "));
   const Pooling pooling = row != nullptr ? row->pooling : static_cast<Pooling>(config.pooling_type);
-  if (pooling == Pooling::kRank)
+  if (pooling == Pooling::kRank && config.is_causal && row == nullptr)
     return fail(
         StatusCode::kUnavailable,
-        "[executor] key \"{}.pooling_type\": {} ({}) is not served; with the option pooling ({}) the model does "
-        "something else",
+        "[executor] key \"{}.pooling_type\": {} ({}) is not served for a causal model; with the option pooling ({}) "
+        "the model does something else",
         config.architecture, config.pooling_type, to_string(pooling), pooling_names(", "));
   return pooling;
+}
+
+std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config) {
+  if (pooling == Pooling::kNone) return 0;
+  return pooling == Pooling::kRank ? 1 : config.model_dim;
 }
 
 Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there) {

@@ -34,8 +34,10 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
 // else is rounded below f32, else f16. Errors: kInvalidArgument for a type that no cache may have.
 Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights);
 // What options ask for, else what the file says. Errors: kInvalidArgument for a name that is none; kUnavailable for
-// pooling_type 4 (rank).
+// pooling_type 4 (rank) of a causal model.
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);
+// How wide the rows are that such a model gives; 0: it generates.
+std::uint32_t embedding_dim(Pooling pooling, const ModelConfig& config);
 // Refuses a type for whose cells of keys is_there says no, and names those that are there. Errors: kInvalidArgument.
 Status check_kv_type(const KvType& kv, std::string_view tier, const std::function<bool(DType)>& is_there);
 

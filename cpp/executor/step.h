@@ -49,13 +49,16 @@ struct StepInput {
   // By slot, from Executor::rope_variant; all tokens that a slot holds have the same one. Empty: all are 0. The caller
   // owns this memory, too.
   std::span<const std::uint32_t> rope_variants;
+  // One entry for each query token, of models with token types (config.n_token_types), or empty: all are of type 0.
+  std::vector<std::int32_t> token_types;
   std::vector<OutputRow> outputs;
   // Called with consecutive rows that want logits, in order: the index of the first row, and the logits of all of them,
   // row after row. The memory is valid during the call. It is set once by who wants logits; clear() keeps it.
   std::function<void(std::uint32_t first_row, std::span<const float> logits)> on_logits;
 
   // Of models with pooling: called with consecutive output rows, in order: the index of the first, and the embeddings of
-  // all of them, row after row, as pooling leaves them. As on_logits otherwise, which is not called then.
+  // all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise, which
+  // is not called then.
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
 
   // Called for each row that is processed, in order, with its index and its logits to be changed, before any row of its
@@ -67,6 +70,7 @@ struct StepInput {
     token_ids.clear();
     positions.clear();
     slots.clear();
+    token_types.clear();
     page_tables = {};
     rope_variants = {};
     outputs.clear();

@@ -39,6 +39,11 @@ Status StepCheck::check_tokens(const StepInput& input) const {
                               input.page_tables.ids.size()));
   if (!input.rope_variants.empty() && input.rope_variants.size() != n_tables)
     return refuse(fmt::format("{} RoPE variants for {} slots", input.rope_variants.size(), n_tables));
+  if (!input.token_types.empty() && input.token_types.size() != n)
+    return refuse(fmt::format("{} tokens with {} token types", n, input.token_types.size()));
+  for (const auto type : input.token_types)
+    if (type < 0 || static_cast<std::uint32_t>(type) >= limits_.n_token_types)
+      return refuse(fmt::format("token type {}, the model has {}", type, limits_.n_token_types));
   for (std::size_t i = 0; i < n; ++i) {
     const auto id = input.token_ids[i], position = input.positions[i], slot = input.slots[i];
     if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.vocab_size)

@@ -19,6 +19,7 @@ class StepCheck {
     Sizes sizes;
     std::uint32_t n_pages = 0, vocab_size = 0;
     std::uint32_t n_rope_variants = 1;
+    std::uint32_t n_token_types = 0;
     bool needs_whole_texts = false;  // the tokens of a slot are those at positions 0, 1, 2 ...
   };
   StepCheck() = default;  // allows nothing

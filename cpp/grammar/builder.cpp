@@ -70,6 +70,10 @@ Builder::Symbol Builder::choice(std::span<const std::string> texts) {
   return parts_->rules.terminal(parts_->rules.arena.any_literal({texts.begin(), texts.end()}));
 }
 
+Result<Builder::Symbol> Builder::gbnf(std::string_view text) {
+  return read_gbnf(text, parts_->rules, parts_->options.limits);
+}
+
 Result<Builder::Symbol> Builder::json(std::string_view schema) {
   ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
   ZRT_TRY(JsonLexemes * lexemes, parts_->json());
@@ -78,6 +82,41 @@ Result<Builder::Symbol> Builder::json(std::string_view schema) {
 
 Result<Builder::Symbol> Builder::json_object() {
   return json(R"({"type": "object"})");
+}
+
+Result<Builder::Symbol> Builder::arguments(std::string_view schema, const ArgumentForm& form) {
+  ZRT_TRY(const Json root, read_json(schema, parts_->options.limits));
+  const Limits& limits = parts_->options.limits;
+  RegexArena& arena = parts_->rules.arena;
+  switch (form.kind) {
+    case ArgumentForm::Kind::kJson: {
+      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      return SchemaCompiler(root, parts_->rules, *lexemes, limits).run_object();
+    }
+    case ArgumentForm::Kind::kBare: {
+      JsonLexemes lexemes(arena, RegexArena::kEpsilon,
+                          {.spelling = Spelling::kPlain,
+                           .quote = form.quote.text,
+                           .quote_token = form.quote.token,
+                           .has_quoted_names = false,
+                           .not_in_texts = form.quote.text,
+                           .not_in_names = " \"',:<>[]{|}"});
+      return SchemaCompiler(root, parts_->rules, lexemes, limits).run_object();
+    }
+    case ArgumentForm::Kind::kTags: {
+      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      // The reader takes the line feeds at the ends of a value away, and then looks for the rest of the closing tag.
+      const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
+      JsonLexemes plain(arena, RegexArena::kEpsilon,
+                        {.spelling = Spelling::kPlain,
+                         .has_quoted_names = false,
+                         .not_in_texts = closing.substr(0, closing.find_last_not_of('\n') + 1),
+                         .not_in_names = "\"<>"});
+      SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
+      return SchemaCompiler(root, parts_->rules, plain, limits).run_tags(form, inner);
+    }
+  }
+  return fail(StatusCode::kInternal, "[grammar] a form of arguments that is none");
 }
 
 Builder::Symbol Builder::sequence(std::vector<Symbol> parts) {
@@ -117,6 +156,8 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
     if (trigger.text.empty()) return fail(StatusCode::kInvalidArgument, "[tags] a trigger is an empty text");
     texts.push_back(trigger.text);
   }
+  std::vector<std::string> not_in_text = texts;
+  not_in_text.insert(not_in_text.end(), tagged.without.begin(), tagged.without.end());
   std::vector<bool> is_placed(tagged.tags.size(), false);
   std::vector<Symbol> openings;
   for (const Marker& trigger : triggers) {
@@ -133,17 +174,18 @@ Result<Builder::Symbol> Builder::tagged_text(const TaggedText& tagged) {
     if (tags.empty())
       return fail(StatusCode::kInvalidArgument, "[tags] no tag begins with the trigger \"{}\"", trigger.text);
     if (trigger.token) {
-      openings.push_back(sequence({free_text(texts), token(*trigger.token), alternatives(std::move(tags))}));
+      openings.push_back(sequence({free_text(not_in_text), token(*trigger.token), alternatives(std::move(tags))}));
     } else {
-      const Symbol up_to = parts_->rules.terminal(parts_->text_up_to(trigger.text, texts));
-      openings.push_back(sequence({up_to, alternatives(std::move(tags))}));
+      Regex up_to = parts_->text_up_to(trigger.text, texts);
+      if (!tagged.without.empty()) up_to = parts_->rules.arena.all_of({up_to, parts_->free_text(tagged.without)});
+      openings.push_back(sequence({parts_->rules.terminal(up_to), alternatives(std::move(tags))}));
     }
   }
   for (std::size_t i = 0; i < is_placed.size(); ++i)
     if (!is_placed[i])
       return fail(StatusCode::kInvalidArgument, "[tags] tag {} begins with no trigger: \"{}\"", i,
                   tagged.tags[i].begin.text);
-  const Symbol tail = free_text(texts);
+  const Symbol tail = free_text(not_in_text);
   if (openings.empty()) return tail;
   const Symbol tag = alternatives(std::move(openings));
   if (!tagged.ends_after_first) return sequence({repeat(tag, tagged.at_least_one ? 1 : 0, std::nullopt), tail});
@@ -171,7 +213,7 @@ Result<Grammar> compile(const Source& source, const Options& options) {
       root = builder.choice(source.choices);
       break;
     }
-    case SourceKind::kGbnf: root = read_gbnf(source.text, builder.parts_->rules, options.limits); break;
+    case SourceKind::kGbnf: root = builder.gbnf(source.text); break;
   }
   if (!root) return std::unexpected(root.error());
   return builder.finish(*root);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,6 +76,34 @@ struct Marker {
   std::optional<std::int32_t> token;  // when given, `text` is unused
 };
 
+// Of JSON's values. A number is a whole one or not.
+enum TypeBits : std::uint8_t {
+  kNullType = 1,
+  kBooleanType = 2,
+  kIntegerType = 4,
+  kFractionType = 8,
+  kStringType = 16,
+  kArrayType = 32,
+  kObjectType = 64,
+  kAllTypes = 127,
+};
+
+// How the arguments of a call, an object, are written.
+struct ArgumentForm {
+  enum class Kind : std::uint8_t {
+    kJson,
+    kBare,  // {name:<quote>text<quote>,other:1}, without white space: names are bare, texts as they are between quotes
+    kTags,  // <open>name<name_end>value<close> for each member: a text as it is, another value as JSON
+  };
+  Kind kind = Kind::kJson;
+  Marker quote = {};
+  std::string open = {}, name_end = {}, close = {};
+  // Of kTags, the types that a value of this member may be read as; null: of a member that the schema does not name. A
+  // text that would be read as something else is not written, and no value that would be read as a text. Where text is
+  // not among the types, what fits none is read as one, and blanks as nothing.
+  std::function<std::uint8_t(const std::string* name)> read_as = {};
+};
+
 // Makes grammars out of parts, for tool calls. A Symbol belongs to its builder.
 class Builder {
  public:
@@ -90,9 +119,14 @@ class Builder {
   Symbol marker(const Marker& marker);
   Result<Symbol> regex(std::string_view pattern);
   Symbol choice(std::span<const std::string> texts);
+  // A grammar in llama.cpp's notation, rule "root" first.
+  Result<Symbol> gbnf(std::string_view text);
   // A JSON value that fits the schema; no white space before it.
   Result<Symbol> json(std::string_view schema);
   Result<Symbol> json_object();
+  // An object that fits the schema. Fails with kInvalidArgument for a schema without objects, and for names that cannot
+  // be written.
+  Result<Symbol> arguments(std::string_view schema, const ArgumentForm& form);
   Symbol sequence(std::vector<Symbol> parts);
   Symbol alternatives(std::vector<Symbol> parts);
   Symbol repeat(Symbol part, std::uint32_t min, std::optional<std::uint32_t> max, std::optional<Symbol> separator = {});
@@ -112,7 +146,8 @@ class Builder {
     std::vector<Marker> triggers;
     std::vector<Tag> tags;
     bool at_least_one = false;
-    bool ends_after_first = false;  // no text behind the first tag
+    bool ends_after_first = false;          // no text behind the first tag
+    std::vector<std::string> without = {};  // what no free text contains
   };
   // Free text, in which each trigger begins a tag, then free text again.
   Result<Symbol> tagged_text(const TaggedText& tagged);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-
-#include "grammar/char_set.h"
+#include <utility>
 
 namespace zinc_rt::grammar {
 namespace {
@@ -16,10 +15,25 @@ Regex set_of(RegexArena& arena, std::string_view bytes) {
 
 }  // namespace
 
-JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space) : arena(made_in), whitespace(space) {
+JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space, Notation given)
+    : arena(made_in), notation(std::move(given)), whitespace(space) {
   constexpr auto kAny = RegexArena::kUnbounded;
   const Regex digit = set_of(arena, "0123456789"), digits = arena.repeat(digit, 1, kAny);
-  character = one_of(arena, CharSet::any(), Spelling::kJson);
+  character = one_of(arena, CharSet::any(), notation.spelling);
+  texts = names = arena.repeat(character, 0, kAny);
+  if (!has_all_texts())
+    texts = arena.all_of({texts, arena.complement(arena.concat(
+                                     {RegexArena::kAll, arena.literal(notation.not_in_texts), RegexArena::kAll}))});
+  if (!notation.not_in_names.empty()) {
+    // A reader of names looks for their end no farther than this.
+    constexpr std::uint32_t kMaxNameCharacters = 128;
+    CharSet letters = CharSet::any().without(CharSet::of({{0, 0x1F}, {0x7F, 0x7F}}));
+    for (const char c : notation.not_in_names) {
+      const auto letter = static_cast<char32_t>(c);
+      letters = letters.without(CharSet::of({{letter, letter}}));
+    }
+    names = arena.repeat(one_of(arena, letters, notation.spelling), 1, kMaxNameCharacters);
+  }
   const Regex whole =
       arena.any_of({arena.literal("0"), arena.concat(set_of(arena, "123456789"), arena.repeat(digit, 0, kAny))});
   integer = arena.concat(arena.optional(arena.literal("-")), whole);
@@ -29,7 +43,11 @@ JsonLexemes::JsonLexemes(RegexArena& made_in, Regex space) : arena(made_in), whi
 }
 
 Regex JsonLexemes::in_quotes(Regex text) const {
-  return arena.concat({arena.literal("\""), text, arena.literal("\"")});
+  return arena.concat({arena.literal(notation.quote), text, arena.literal(notation.quote)});
+}
+
+std::string JsonLexemes::spelling_of(std::string_view utf8) const {
+  return notation.spelling == Spelling::kJson ? json_spelling(utf8) : std::string(utf8);
 }
 
 Regex JsonLexemes::sign(std::string_view token, bool with_space_before) {
@@ -63,21 +81,20 @@ std::string plain_digits(const Json& number) {
 }
 
 std::string scalar_text(const Json& value) {
-  if (value.is_string()) return "\"" + json_spelling(value.get_ref<const std::string&>()) + "\"";
   if (!value.is_number_float()) return value.dump();
   // Very large and very small ones keep their exponent.
   const std::string plain = plain_digits(value);
   return plain.size() <= 24 ? plain : value.dump();
 }
 
-Regex JsonLexemes::any_text(const std::vector<std::string_view>& texts) {
+Regex JsonLexemes::any_text(const std::vector<std::string_view>& given) {
   std::vector<std::string> plain;
   std::vector<Regex> parts;
-  for (const std::string_view text : texts) {
-    if (has_one_spelling(text)) {
-      plain.push_back(json_spelling(text));
+  for (const std::string_view one : given) {
+    if (notation.spelling == Spelling::kPlain || has_one_spelling(one)) {
+      plain.push_back(spelling_of(one));
     } else {
-      parts.push_back(spelled(arena, text, Spelling::kJson));
+      parts.push_back(text(one));
     }
   }
   parts.push_back(arena.any_literal({plain.begin(), plain.end()}));
@@ -85,7 +102,7 @@ Regex JsonLexemes::any_text(const std::vector<std::string_view>& texts) {
 }
 
 Regex JsonLexemes::constant(const Json& value) {
-  if (value.is_string()) return in_quotes(spelled(arena, value.get_ref<const std::string&>(), Spelling::kJson));
+  if (value.is_string()) return in_quotes(text(value.get_ref<const std::string&>()));
   if (!value.is_structured()) return arena.literal(scalar_text(value));
   const bool is_object = value.is_object();
   std::vector<Regex> parts = {arena.literal(is_object ? "{" : "[")};
@@ -93,7 +110,7 @@ Regex JsonLexemes::constant(const Json& value) {
   for (const auto& item : value.items()) {
     if (!std::exchange(is_first, false)) parts.push_back(sign(",", true));
     if (is_object) {
-      parts.push_back(with_space(in_quotes(spelled(arena, item.key(), Spelling::kJson))));
+      parts.push_back(with_space(name(text(item.key()))));
       parts.push_back(sign(":", true));
     }
     parts.push_back(with_space(constant(item.value())));

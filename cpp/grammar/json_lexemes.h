@@ -1,37 +1,58 @@
-// The regexes of JSON's values and signs.
+// The regexes of JSON's values and signs, as JSON or another notation of the same values writes them.
 // Thread rule: as RegexArena.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "grammar/char_set.h"
 #include "grammar/json_reader.h"
 #include "grammar/regex_arena.h"
 
 namespace zinc_rt::grammar {
 
+// How texts and names are written. In plain spelling they stand as they are, so some of them cannot be written at all.
+struct Notation {
+  Spelling spelling = Spelling::kJson;
+  std::string quote = "\"";                      // on both sides of a text
+  std::optional<std::int32_t> quote_token = {};  // which is this token, and no text
+  bool has_quoted_names = true;
+  std::string not_in_texts = {};  // what no text contains; empty: all can be written
+  std::string not_in_names = {};  // the ASCII characters that no name has
+};
+
 struct JsonLexemes {
-  JsonLexemes(RegexArena& arena, Regex whitespace);
+  JsonLexemes(RegexArena& arena, Regex whitespace, Notation notation = {});
 
   RegexArena& arena;
+  Notation notation;
   Regex whitespace;  // between tokens; may be empty
-  Regex character;   // of a string
+  Regex character;   // of a text
+  Regex texts;       // that can be written, without quotes
+  Regex names;       // likewise
   Regex integer;     // -?(0|[1-9][0-9]*)
   Regex number;      // and with fraction and exponent
   Regex decimal;     // and with a fraction alone
 
   Regex in_quotes(Regex text) const;
+  Regex name(Regex text) const { return notation.has_quoted_names ? in_quotes(text) : text; }
+  // Whether all texts can be written.
+  bool has_all_texts() const { return notation.not_in_texts.empty(); }
+  // The regex of a text, and its one plain or shortest spelling, both without quotes.
+  Regex text(std::string_view utf8) const { return spelled(arena, utf8, notation.spelling); }
+  std::string spelling_of(std::string_view utf8) const;
   Regex with_space(Regex token) { return arena.concat(whitespace, token); }
   Regex sign(std::string_view token, bool with_space_before);
   // One of these strings, without quotes.
-  Regex any_text(const std::vector<std::string_view>& texts);
+  Regex any_text(const std::vector<std::string_view>& given);
   // A whole value as it is written: strings in all spellings, whole numbers without a fraction, white space between
-  // tokens where any may stand.
+  // tokens where any may stand. REQUIRES: the quote is a text.
   Regex constant(const Json& value);
 };
 
-// A value that is no list and no object, as constant() writes it.
+// A value that is no text, no list and no object, as constant() writes it.
 std::string scalar_text(const Json& value);
 // A number in digits alone: "-12.5" of -1.25e1. A whole number has no point, zero no sign.
 std::string plain_digits(const Json& number);

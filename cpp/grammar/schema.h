@@ -12,24 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "grammar/grammar.h"
 #include "grammar/json_lexemes.h"
 #include "grammar/json_reader.h"
 #include "grammar/limits.h"
 #include "grammar/rules.h"
 
 namespace zinc_rt::grammar {
-
-// Of JSON's values. A number is a whole one or not.
-enum TypeBits : std::uint8_t {
-  kNullType = 1,
-  kBooleanType = 2,
-  kIntegerType = 4,
-  kFractionType = 8,
-  kStringType = 16,
-  kArrayType = 32,
-  kObjectType = 64,
-  kAllTypes = 127,
-};
 
 struct Claim {
   std::vector<const Json*> schemas;  // sorted
@@ -53,10 +42,17 @@ class SchemaCompiler {
 
   // A value that fits the root, without white space before it. Fails with kInvalidArgument, naming a JSON pointer.
   Result<Symbol> run();
+  // The same of the root's objects alone; fails where it has none.
+  Result<Symbol> run_object();
+  // The members of the root's objects as tags, for which this compiler's notation is plain; `inner`, of the same root,
+  // has JSON's.
+  Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:
-  struct Kinds {  // what a claim allows
-    std::vector<Regex> scalars;
+  struct Kinds {                         // what a claim allows
+    std::vector<Regex> scalars;          // but texts
+    std::vector<Regex> texts;            // without quotes
+    std::vector<const Json*> constants;  // lists and objects
     std::vector<Claim> arrays, objects;  // without anyOf left to choose from
   };
   struct Members {
@@ -66,7 +62,7 @@ class SchemaCompiler {
       bool is_required = false;
     };
     struct Rest {
-      Regex names;  // with their quotes
+      Regex names;  // without quotes
       Claim claim;
     };
     std::vector<Member> members;
@@ -86,15 +82,19 @@ class SchemaCompiler {
   static Claim with(const Claim& claim, const Json* schema, const Json* choice = nullptr);
 
   // schema_scalar.cpp
-  Result<Regex> scalars_of(const Shape& shape);
+  Result<Regex> scalars_of(const Shape& shape);  // but texts
   Result<Regex> numbers_of(const Shape& shape);
-  Result<Regex> strings_of(const Shape& shape);
+  Result<Regex> texts_of(const Shape& shape);  // without quotes
   Result<Regex> pattern_of(const Json& schema, const char* keyword);
   bool matches(Regex regex, std::string_view text);
 
   // schema_compile.cpp
   Result<Symbol> symbol_of(const Claim& claim, bool with_space);
   Status collect(const Claim& claim, Kinds& kinds);
+  Status add_values(Symbol to, const Kinds& kinds, bool with_space);
+  Symbol constant(const Json& value);
+  bool can_be_written(const Json& value);
+  Result<Regex> name_of(const std::string& name, const Shape& shape);
   Result<Symbol> body_of(const Claim& claim, bool is_object);
   Result<Parts> parts_of(const Shape& shape);
 
@@ -102,6 +102,11 @@ class SchemaCompiler {
   Result<Members> members_of(const Shape& shape);
   Status add_rests(const Shape& shape, Members& made);
   Result<Regex> name_pattern(const Json& patterns, const std::string& pattern);
+
+  // schema_tags.cpp
+  Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,
+                              SchemaCompiler& inner);
+  Regex not_read_as(std::uint8_t types);
 
   // schema_values.cpp
   // listed_in: the claim's own const or enum that the value comes from, if so.

@@ -47,14 +47,15 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
     for (std::size_t i = 0; i < (is_enum ? first.size() : 1); ++i) {
       const Json& value = is_enum ? first[i] : first;
       ZRT_TRY(const bool fits, is_valid(value, claim, &first));
-      if (!fits) continue;
-      if (value.is_string()) {
+      if (!fits || !can_be_written(value)) continue;
+      if (value.is_string())
         texts.push_back(value.get_ref<const std::string&>());
-      } else {
-        kinds.scalars.push_back(lexemes_.constant(value));
-      }
+      else if (value.is_structured())
+        kinds.constants.push_back(&value);
+      else
+        kinds.scalars.push_back(rules_.arena.literal(scalar_text(value)));
     }
-    if (!texts.empty()) kinds.scalars.push_back(lexemes_.in_quotes(lexemes_.any_text(texts)));
+    if (!texts.empty()) kinds.texts.push_back(lexemes_.any_text(texts));
     return {};
   }
   if (shape.choice != nullptr) {
@@ -63,6 +64,9 @@ Status SchemaCompiler::collect(const Claim& claim, Kinds& kinds) {
   }
   ZRT_TRY(const Regex scalars, scalars_of(shape));
   if (scalars != RegexArena::kNothing) kinds.scalars.push_back(scalars);
+  if ((shape.types & kStringType) != 0) {
+    ZRT_TRY(kinds.texts.emplace_back(), texts_of(shape));
+  }
   if ((shape.types & kArrayType) != 0) kinds.arrays.push_back(claim);
   if ((shape.types & kObjectType) != 0) kinds.objects.push_back(claim);
   return {};
@@ -77,17 +81,78 @@ Result<Symbol> SchemaCompiler::symbol_of(const Claim& claim, bool with_space) {
   symbols_.emplace(key, made);
   Kinds kinds;
   ZRT_CHECK_OK(collect(claim, kinds));
-  if (!kinds.scalars.empty()) {
-    const Regex scalars = rules_.arena.any_of(std::move(kinds.scalars));
-    rules_.add_sequence(made, {rules_.terminal(with_space ? lexemes_.with_space(scalars) : scalars)});
+  ZRT_CHECK_OK(add_values(made, kinds, with_space));
+  return made;
+}
+
+Status SchemaCompiler::add_values(Symbol to, const Kinds& kinds, bool with_space) {
+  RegexArena& arena = rules_.arena;
+  const auto quote_token = lexemes_.notation.quote_token;
+  std::vector<Regex> scalars = kinds.scalars;
+  const Regex texts = arena.any_of(kinds.texts);
+  if (!quote_token) {
+    scalars.push_back(lexemes_.in_quotes(texts));
+    for (const Json* value : kinds.constants) scalars.push_back(lexemes_.constant(*value));
+  }
+  const Regex all = arena.any_of(std::move(scalars));
+  if (all != RegexArena::kNothing)
+    rules_.add_sequence(to, {rules_.terminal(with_space ? lexemes_.with_space(all) : all)});
+  if (quote_token) {
+    const auto add = [&](std::vector<Symbol> parts) {
+      if (with_space && lexemes_.whitespace != RegexArena::kEpsilon)
+        parts.insert(parts.begin(), rules_.terminal(lexemes_.whitespace));
+      rules_.add_sequence(to, std::move(parts));
+    };
+    const Symbol quote = rules_.token(*quote_token);
+    if (texts != RegexArena::kNothing) add({quote, rules_.terminal(texts), quote});
+    for (const Json* value : kinds.constants) add({constant(*value)});
   }
   for (const bool is_object : {false, true}) {
     for (const Claim& one : is_object ? kinds.objects : kinds.arrays) {
       const Symbol open = rules_.terminal(lexemes_.sign(is_object ? "{" : "[", with_space));
       ZRT_TRY(const Symbol body, body_of(one, is_object));
-      rules_.add_sequence(made, {open, body});
+      rules_.add_sequence(to, {open, body});
     }
   }
+  return {};
+}
+
+// Where the quote is a token a value with texts is no one lexeme.
+Symbol SchemaCompiler::constant(const Json& value) {
+  RegexArena& arena = rules_.arena;
+  if (value.is_string()) {
+    const Symbol quote = rules_.token(*lexemes_.notation.quote_token);
+    return rules_.sequence({quote, rules_.terminal(lexemes_.text(value.get_ref<const std::string&>())), quote});
+  }
+  if (!value.is_structured()) return rules_.terminal(arena.literal(scalar_text(value)));
+  std::vector<Symbol> parts = {rules_.terminal(arena.literal(value.is_object() ? "{" : "["))};
+  for (const auto& item : value.items()) {
+    if (parts.size() > 1) parts.push_back(rules_.terminal(lexemes_.sign(",", true)));
+    if (value.is_object())
+      parts.push_back(rules_.terminal(
+          arena.concat(lexemes_.with_space(lexemes_.name(lexemes_.text(item.key()))), lexemes_.sign(":", true))));
+    parts.push_back(constant(item.value()));
+  }
+  parts.push_back(rules_.terminal(lexemes_.sign(value.is_object() ? "}" : "]", true)));
+  return rules_.sequence(std::move(parts));
+}
+
+bool SchemaCompiler::can_be_written(const Json& value) {
+  if (value.is_string())
+    return lexemes_.has_all_texts() || matches(lexemes_.texts, value.get_ref<const std::string&>());
+  if (lexemes_.notation.spelling == Spelling::kJson || !value.is_structured()) return true;
+  return std::ranges::all_of(value.items(), [&](const auto& item) {
+    return (!value.is_object() || matches(lexemes_.names, item.key())) && can_be_written(item.value());
+  });
+}
+
+Result<Symbol> SchemaCompiler::run_object() {
+  Kinds kinds;
+  ZRT_CHECK_OK(collect({{&root_}, {}}, kinds));
+  std::erase_if(kinds.constants, [](const Json* value) { return !value->is_object(); });
+  if (kinds.objects.empty() && kinds.constants.empty()) return refuse(&root_, "", "it allows no object");
+  const Symbol made = rules_.new_symbol();
+  ZRT_CHECK_OK(add_values(made, {{}, {}, std::move(kinds.constants), {}, std::move(kinds.objects)}, false));
   return made;
 }
 
@@ -124,12 +189,21 @@ Result<Symbol> SchemaCompiler::body_of(const Claim& claim, bool is_object) {
     return {};
   };
   ObjectRule rule;
-  for (const auto& member : members.members)
-    ZRT_CHECK_OK(add(rule.members, lexemes_.in_quotes(spelled(arena, member.name, Spelling::kJson)), member.claim,
-                     member.is_required));
-  for (const auto& rest : members.rests) ZRT_CHECK_OK(add(rule.rests, rest.names, rest.claim, false));
+  for (const auto& member : members.members) {
+    ZRT_TRY(const Regex name, name_of(member.name, shape));
+    ZRT_CHECK_OK(add(rule.members, lexemes_.name(name), member.claim, member.is_required));
+  }
+  for (const auto& rest : members.rests) ZRT_CHECK_OK(add(rule.rests, lexemes_.name(rest.names), rest.claim, false));
   rules_.add_object(inside, std::move(rule));
   return made;
+}
+
+Result<Regex> SchemaCompiler::name_of(const std::string& name, const Shape& shape) {
+  const bool fits = lexemes_.notation.not_in_names.empty() || matches(lexemes_.names, name);
+  if (!fits)
+    return refuse(shape.schemas.front(), "properties", "the name {} cannot be written in the model's calls",
+                  Json(name).dump());
+  return lexemes_.text(name);
 }
 
 Result<SchemaCompiler::Parts> SchemaCompiler::parts_of(const Shape& shape) {

@@ -56,7 +56,7 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& shape) {
       if (patterns != nullptr) {
         for (const auto& pattern : patterns->get_ref<const Json::object_t&>()) {
           ZRT_TRY(const Regex regex, name_pattern(*patterns, pattern.first));
-          if (!matches(regex, json_spelling(member.name))) continue;
+          if (!matches(regex, lexemes_.spelling_of(member.name))) continue;
           is_known = true;
           member.claim = with(member.claim, &pattern.second);
         }
@@ -90,7 +90,7 @@ Result<SchemaCompiler::Members> SchemaCompiler::members_of(const Shape& shape) {
 Result<Regex> SchemaCompiler::name_pattern(const Json& patterns, const std::string& pattern) {
   const Json& value = *patterns.find(pattern);
   if (const auto it = patterns_.find(&value); it != patterns_.end()) return it->second;
-  const auto made = parse_regex(rules_.arena, pattern, Spelling::kJson, Anchoring::kFind, limits_);
+  const auto made = parse_regex(rules_.arena, pattern, lexemes_.notation.spelling, Anchoring::kFind, limits_);
   if (!made && is_too_complex(made.error())) return made;
   if (!made) return refuse(&value, "", "{}", made.error().message);
   patterns_.emplace(&value, *made);
@@ -105,8 +105,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
     const Json* value;
   };
   std::vector<Pattern> patterns;
-  std::vector<Regex> quoted;  // what whole names must match, with their quotes
-  std::vector<Regex> allowed = {arena.repeat(lexemes_.character, 0, RegexArena::kUnbounded)};
+  std::vector<Regex> allowed = {lexemes_.names};
   for (const Json* schema : shape.schemas) {
     if (const Json* list = find(*schema, "patternProperties")) {
       for (const auto& pattern : list->get_ref<const Json::object_t&>()) {
@@ -120,7 +119,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
       // Names are strings; what the schema says of other types is no matter.
       Kinds kinds;
       ZRT_CHECK_OK(collect({{names}, {}}, kinds));
-      quoted.push_back(arena.any_of(std::move(kinds.scalars)));
+      allowed.push_back(arena.any_of(std::move(kinds.texts)));
     }
   }
   std::vector<std::string_view> names;
@@ -141,9 +140,7 @@ Status SchemaCompiler::add_rests(const Shape& shape, Members& made) {
       const Json* additional = find(*schema, "additionalProperties");
       if (additional != nullptr && !matched.contains(schema)) rest.claim = with(rest.claim, additional);
     }
-    std::vector<Regex> whole = quoted;
-    whole.push_back(lexemes_.in_quotes(arena.all_of(std::move(parts))));
-    rest.names = arena.all_of(std::move(whole));
+    rest.names = arena.all_of(std::move(parts));
     if (!arena.is_nothing(rest.names, search_budget_)) made.rests.push_back(std::move(rest));
   }
   if (search_budget_ == 0 || arena.is_full())

@@ -65,9 +65,9 @@ Result<Regex> SchemaCompiler::pattern_of(const Json& schema, const char* keyword
     const auto pattern = format_pattern(text);
     if (!pattern)
       return refuse(&value, "", "\"{}\" is not enforced; these are: {}", text.substr(0, 40), format_names());
-    made = parse_regex(rules_.arena, *pattern, Spelling::kJson, Anchoring::kWhole, limits_);
+    made = parse_regex(rules_.arena, *pattern, lexemes_.notation.spelling, Anchoring::kWhole, limits_);
   } else {
-    made = parse_regex(rules_.arena, text, Spelling::kJson, Anchoring::kFind, limits_);
+    made = parse_regex(rules_.arena, text, lexemes_.notation.spelling, Anchoring::kFind, limits_);
   }
   if (!made && is_too_complex(made.error())) return made;
   if (!made) return refuse(&value, "", "{}", made.error().message);
@@ -75,7 +75,7 @@ Result<Regex> SchemaCompiler::pattern_of(const Json& schema, const char* keyword
   return made;
 }
 
-Result<Regex> SchemaCompiler::strings_of(const Shape& shape) {
+Result<Regex> SchemaCompiler::texts_of(const Shape& shape) {
   RegexArena& arena = rules_.arena;
   std::vector<Regex> parts;
   std::uint32_t min = 0, max = RegexArena::kUnbounded;
@@ -93,7 +93,8 @@ Result<Regex> SchemaCompiler::strings_of(const Shape& shape) {
   // A pattern allows only characters as they are written, so a length need not be said again without bounds.
   if (parts.empty() || min > 0 || max != RegexArena::kUnbounded)
     parts.push_back(arena.repeat(lexemes_.character, min, max));
-  return lexemes_.in_quotes(arena.all_of(std::move(parts)));
+  if (!lexemes_.has_all_texts()) parts.push_back(lexemes_.texts);
+  return arena.all_of(std::move(parts));
 }
 
 Result<Regex> SchemaCompiler::scalars_of(const Shape& shape) {
@@ -106,9 +107,6 @@ Result<Regex> SchemaCompiler::scalars_of(const Shape& shape) {
   }
   if ((shape.types & (kIntegerType | kFractionType)) != 0) {
     ZRT_TRY(parts.emplace_back(), numbers_of(shape));
-  }
-  if ((shape.types & kStringType) != 0) {
-    ZRT_TRY(parts.emplace_back(), strings_of(shape));
   }
   return arena.any_of(std::move(parts));
 }

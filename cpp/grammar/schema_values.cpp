@@ -62,7 +62,7 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
       if (std::ranges::any_of(members.members, [&](const auto& member) { return member.name == item.first; })) continue;
       bool is_known = false;
       for (const auto& rest : members.rests) {
-        if (!matches(rest.names, scalar_text(item.first))) continue;
+        if (!matches(rest.names, lexemes_.spelling_of(item.first))) continue;
         is_known = true;
         ZRT_TRY(const bool fits, is_valid(item.second, rest.claim));
         if (!fits) return false;
@@ -70,6 +70,11 @@ Result<bool> SchemaCompiler::is_valid(const Json& value, const Claim& claim, con
       if (!is_known) return false;
     }
     return true;
+  }
+  if (value.is_string()) {
+    if ((shape.types & kStringType) == 0) return false;
+    ZRT_TRY(const Regex texts, texts_of(shape));
+    return matches(texts, lexemes_.spelling_of(value.get_ref<const std::string&>()));
   }
   ZRT_TRY(const Regex scalars, scalars_of(shape));
   return matches(scalars, scalar_text(value));
@@ -80,9 +85,19 @@ Result<bool> SchemaCompiler::are_disjoint(const Claim& a, const Claim& b, int de
   ZRT_CHECK_OK(collect(a, of_a));
   ZRT_CHECK_OK(collect(b, of_b));
   RegexArena& arena = rules_.arena;
-  const Regex common = arena.all_of({arena.any_of(of_a.scalars), arena.any_of(of_b.scalars)});
-  if (!arena.is_nothing(common, search_budget_) || search_budget_ == 0) return false;
+  for (const auto part : {&Kinds::scalars, &Kinds::texts}) {
+    const Regex common = arena.all_of({arena.any_of(of_a.*part), arena.any_of(of_b.*part)});
+    if (!arena.is_nothing(common, search_budget_) || search_budget_ == 0) return false;
+  }
   if (!of_a.arrays.empty() && !of_b.arrays.empty()) return false;
+  for (const Json* value : of_a.constants) {
+    ZRT_TRY(const bool is_common, is_valid(*value, b));
+    if (is_common) return false;
+  }
+  for (const Json* value : of_b.constants) {
+    ZRT_TRY(const bool is_common, is_valid(*value, a));
+    if (is_common) return false;
+  }
   // Two objects differ by a member that both must have, and of which the values differ.
   for (const Claim& first : of_a.objects) {
     ZRT_TRY(const Shape first_shape, shape_of(first));

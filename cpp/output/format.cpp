@@ -26,12 +26,21 @@ constexpr std::string_view kObject = "{\"name\": {name}, \"arguments\": {argumen
 
 // The first row whose sign a template's text has is the template's own.
 constexpr CallFormat kCalls[] = {
-    {.name = "tags", .openings = kTags, .in_calls = "<function=zrt_probe_name>"},
-    {.name = "gemma", .openings = kGemma, .mark = "<|\"|>", .in_calls = "<|tool_call>call:zrt_probe_name{"},
+    {.name = "tags",
+     .openings = kTags,
+     .in_calls = "<function=zrt_probe_name>",
+     .body = "\n<function={bare}>\n{arguments}</function>\n",
+     .separator = "\n"},
+    {.name = "gemma",
+     .openings = kGemma,
+     .mark = "<|\"|>",
+     .in_calls = "<|tool_call>call:zrt_probe_name{",
+     .body = "call:{bare}{arguments}"},
     {.name = "functiongemma",
      .openings = kFunctionGemma,
      .mark = "<escape>",
-     .in_calls = "<start_function_call>call:zrt_probe_name{"},
+     .in_calls = "<start_function_call>call:zrt_probe_name{",
+     .body = "call:{bare}{arguments}"},
     {.name = "mistral_args",
      .openings = kMistralNamed,
      .mark = "[ARGS]",
@@ -46,11 +55,23 @@ constexpr CallFormat kCalls[] = {
      .is_list = true,
      .separator = ", "},
     {.name = "dsml", .openings = kInvoke, .mark = "｜DSML｜", .in_calls = "<｜DSML｜invoke name=\"zrt_probe_name\""},
+    {.name = "deepseek_r1",
+     .openings = kDeepSeek,
+     .mark = "<｜tool▁sep｜>",
+     .dropped = kDeepSeekDropped,
+     .in_calls = "function<｜tool▁sep｜>zrt_probe_name",
+     .body = "function<｜tool▁sep｜>{bare}\n```json\n{arguments}\n```",
+     .separator = "\n",
+     .first = kDeepSeekDropped[0],
+     .last = kDeepSeekDropped[1]},
     {.name = "deepseek",
      .openings = kDeepSeek,
      .mark = "<｜tool▁sep｜>",
      .dropped = kDeepSeekDropped,
-     .in_calls = "<｜tool▁sep｜>"},
+     .in_calls = "<｜tool▁sep｜>",
+     .body = "{bare}<｜tool▁sep｜>{arguments}",
+     .first = kDeepSeekDropped[0],
+     .last = kDeepSeekDropped[1]},
     {.name = "hermes",
      .openings = kHermes,
      .in_calls = "<tool_call>",
@@ -112,6 +133,11 @@ std::span<const CallFormat> call_formats() {
 }
 std::span<const ReasoningFormat> reasoning_formats() {
   return kReasoning;
+}
+
+bool has_json_arguments(const CallFormat& format) {
+  const Syntax syntax = format.openings[0].syntax;
+  return syntax == Syntax::kJson || syntax == Syntax::kNamed;
 }
 
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments) {

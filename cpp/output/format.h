@@ -41,11 +41,12 @@ struct CallFormat {
   std::string_view in_calls = {};
   // What its instructions have if it shows tools in this format, but writes no calls of the history.
   std::string_view in_instructions = {};
-  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object.
-  // Empty: such calls are read, and never written or forced.
+  // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object in
+  // the syntax of the first opening. Empty: such calls are read, and never written or forced.
   std::string_view body = {};
-  bool is_list = false;             // the calls are the items of one list
-  std::string_view separator = {};  // between calls
+  bool is_list = false;                    // the calls are the items of one list
+  std::string_view separator = {};         // between calls
+  std::string_view first = {}, last = {};  // written around all calls
 };
 
 struct ReasoningFormat {
@@ -56,6 +57,8 @@ struct ReasoningFormat {
 inline constexpr std::string_view kProbeName = "zrt_probe_name";
 
 std::span<const CallFormat> call_formats();
+// Whether the arguments of calls are written as JSON.
+bool has_json_arguments(const CallFormat& format);
 std::span<const ReasoningFormat> reasoning_formats();
 // `body` with a name and arguments, both JSON.
 std::string call_text(const CallFormat& format, std::string_view name, std::string_view arguments);

@@ -19,11 +19,15 @@ Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, cons
     else
       add(opening.marker, Role::kCall, &opening);
   for (const auto text : calls->dropped) add(text, Role::kDropped);
+  for (const auto& opening : calls->openings)
+    if (!opening.close.empty()) signs_.emplace_back(opening.close, find(opening.close));
+  if (!calls->mark.empty()) signs_.emplace_back(calls->mark, find(calls->mark));
 }
 
 std::optional<std::int32_t> Formats::token_of(std::string_view marker) const {
-  const auto it = std::ranges::find(markers_, marker, &Marker::text);
-  return it == markers_.end() ? std::nullopt : it->id;
+  if (const auto it = std::ranges::find(markers_, marker, &Marker::text); it != markers_.end()) return it->id;
+  const auto it = std::ranges::find(signs_, marker, &std::pair<std::string_view, std::optional<std::int32_t>>::first);
+  return it == signs_.end() ? std::nullopt : it->second;
 }
 
 bool Formats::leaves_reasoning_open(std::string_view prompt) const {

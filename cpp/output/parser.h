@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "output/call_reader.h"
@@ -29,7 +30,7 @@ class Formats {
 
   const CallFormat* calls() const { return calls_; }
   const ReasoningFormat* reasoning() const { return reasoning_; }
-  // The token that a marker is; nothing: it is written in ordinary tokens.
+  // The token that a marker is, or another sign of the format's calls; nothing: it is written in ordinary tokens.
   std::optional<std::int32_t> token_of(std::string_view marker) const;
   // Whether a prompt ends within the reasoning, as one does after which the model goes on thinking.
   bool leaves_reasoning_open(std::string_view prompt) const;
@@ -46,6 +47,8 @@ class Formats {
   const CallFormat* calls_ = nullptr;
   const ReasoningFormat* reasoning_ = nullptr;
   std::vector<Marker> markers_;
+  // What else calls are written with: what closes them and stands within them.
+  std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
   const Opening* whole_ = nullptr;  // the opening without a marker
 };
 

@@ -1,7 +1,9 @@
 #include "output/tool_types.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json_text.h"
 
@@ -43,26 +45,66 @@ std::uint8_t bit_of_value(const Json& value) {
                                      : 64;
 }
 
-std::uint8_t bits_of(const Json& schema, int depth) {
-  if (!schema.is_object() || depth > kMaxUnions) return 0;
-  std::uint8_t bits = 0;
-  if (const auto type = schema.find("type"); type != schema.end()) {
-    if (type->is_array())
-      for (const auto& one : *type) bits |= bit_of(one);
-    else
-      bits |= bit_of(*type);
+constexpr std::uint8_t kAll = 127;  // nothing is said
+
+// What both allow; a whole number is a number.
+std::uint8_t common(std::uint8_t a, std::uint8_t b) {
+  std::uint8_t bits = a & b;
+  if (((a & ToolTypes::kNumber) != 0 && (b & ToolTypes::kInteger) != 0) ||
+      ((b & ToolTypes::kNumber) != 0 && (a & ToolTypes::kInteger) != 0))
+    bits |= ToolTypes::kInteger;
+  if (a == kAll || b == kAll) bits = a & b;
+  return bits == 0 ? kAll : bits;
+}
+
+// "#/$defs/a" within the root; null: there is none.
+const Json* part_of(const Json& root, std::string_view reference) {
+  if (!reference.starts_with('#')) return nullptr;
+  const Json* at = &root;
+  for (std::string_view rest = reference.substr(1); !rest.empty();) {
+    if (rest[0] != '/' || !at->is_object()) return nullptr;
+    const auto end = std::min(rest.find('/', 1), rest.size());
+    std::string name(rest.substr(1, end - 1));
+    for (const auto& [escape, letter] : {std::pair("~1", "/"), std::pair("~0", "~")})
+      for (auto i = name.find(escape); i != std::string::npos; i = name.find(escape, i + 1)) name.replace(i, 2, letter);
+    const auto found = at->find(name);
+    if (found == at->end()) return nullptr;
+    at = &*found;
+    rest.remove_prefix(end);
   }
-  for (const char* name : {"anyOf", "oneOf", "allOf"})
-    if (const auto list = schema.find(name); list != schema.end() && list->is_array())
-      for (const auto& one : *list) bits |= bits_of(one, depth + 1);
-  if (bits == 0) {
-    if (const auto values = schema.find("enum"); values != schema.end() && values->is_array())
-      for (const auto& one : *values) bits |= bit_of_value(one);
-    if (const auto value = schema.find("const"); value != schema.end()) bits |= bit_of_value(*value);
+  return at;
+}
+
+std::uint8_t bits_of(const Json& schema, const Json& root, int depth) {
+  if (!schema.is_object() || depth > kMaxUnions) return kAll;
+  const auto any_of = [](const Json& list, const auto& bits) {
+    std::uint8_t all = 0;
+    if (list.is_array())
+      for (const auto& one : list) all |= bits(one);
+    return all == 0 ? kAll : all;
+  };
+  const auto inner = [&](const Json& part) { return bits_of(part, root, depth + 1); };
+  std::uint8_t bits = kAll;
+  for (const auto& [keyword, value] : schema.items()) {
+    if (keyword == "type")
+      bits = common(bits, value.is_array() ? any_of(value, bit_of) : any_of(Json::array({value}), bit_of));
+    else if (keyword == "anyOf" || keyword == "oneOf")
+      bits = common(bits, any_of(value, inner));
+    else if (keyword == "allOf" && value.is_array())
+      for (const auto& one : value) bits = common(bits, inner(one));
+    else if (keyword == "$ref" && value.is_string())
+      if (const Json* part = part_of(root, value.get_ref<const std::string&>())) bits = common(bits, inner(*part));
   }
-  if (const auto nullable = schema.find("nullable"); nullable != schema.end() && *nullable == true && bits != 0)
-    bits |= 16;
+  if (const auto values = schema.find("enum"); values != schema.end())
+    bits = common(bits, any_of(*values, bit_of_value));
+  if (const auto value = schema.find("const"); value != schema.end()) bits = common(bits, bit_of_value(*value));
+  if (const auto nullable = schema.find("nullable"); nullable != schema.end() && *nullable == true && bits != kAll)
+    bits |= ToolTypes::kNull;
   return bits;
+}
+
+std::uint8_t said(std::uint8_t bits) {
+  return bits == kAll ? 0 : bits;
 }
 
 }  // namespace
@@ -74,20 +116,23 @@ ToolTypes::ToolTypes(std::string_view tools) {
     if (!tool.is_object() || !tool.contains("function") || !tool["function"].is_object()) continue;
     const Json& function = tool["function"];
     if (!function.contains("name") || !function["name"].is_string()) continue;
-    auto& parameters = tools_[function["name"].get<std::string>()];
+    auto& tool_types = tools_[function["name"].get<std::string>()];
     const auto schema = function.find("parameters");
-    if (schema == function.end() || !schema->is_object() || !schema->contains("properties")) continue;
-    const Json& properties = (*schema)["properties"];
-    if (!properties.is_object()) continue;
-    for (const auto& [name, property] : properties.items()) parameters[name] = bits_of(property, 0);
+    if (schema == function.end() || !schema->is_object()) continue;
+    if (const auto properties = schema->find("properties"); properties != schema->end() && properties->is_object())
+      for (const auto& [name, property] : properties->items())
+        tool_types.parameters[name] = said(bits_of(property, *schema, 0));
+    if (const auto others = schema->find("additionalProperties"); others != schema->end())
+      if (!schema->contains("patternProperties")) tool_types.others = said(bits_of(*others, *schema, 0));
   }
 }
 
-std::uint8_t ToolTypes::types_of(std::string_view tool, std::string_view parameter) const {
+std::uint8_t ToolTypes::types_of(std::string_view tool, std::optional<std::string_view> parameter) const {
   const auto found = tools_.find(tool);
   if (found == tools_.end()) return 0;
-  const auto type = found->second.find(parameter);
-  return type == found->second.end() ? 0 : type->second;
+  const auto& [parameters, others] = found->second;
+  const auto type = parameter ? parameters.find(*parameter) : parameters.end();
+  return type == parameters.end() ? others : type->second;
 }
 
 bool ToolTypes::is_text(std::string_view tool, std::string_view parameter) const {

@@ -19,12 +19,6 @@ class ToolTypes {
   bool has(std::string_view name) const { return tools_.contains(name); }
   // Whether values of this parameter are texts and nothing else.
   bool is_text(std::string_view tool, std::string_view parameter) const;
-  // The JSON of a value that is written as plain text: of the first of the parameter's types that it fits, else a text.
-  // A parameter without types takes what JSON makes of it, else a text. Nothing: an empty value that is no text, which
-  // is left out.
-  std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
-
- private:
   enum Type : std::uint8_t {
     kText = 1,
     kInteger = 2,
@@ -34,10 +28,19 @@ class ToolTypes {
     kObject = 32,
     kArray = 64
   };
-  // Bits of Type; 0: nothing is said.
-  std::uint8_t types_of(std::string_view tool, std::string_view parameter) const;
+  // Which types the values of a parameter may have, bits of Type; 0: nothing is said. Nothing: of one not named.
+  std::uint8_t types_of(std::string_view tool, std::optional<std::string_view> parameter) const;
+  // The JSON of a value that is written as plain text: of the first of the parameter's types that it fits, else a text.
+  // A parameter without types takes what JSON makes of it, else a text. Nothing: an empty value that is no text, which
+  // is left out.
+  std::optional<std::string> to_json(std::string_view tool, std::string_view parameter, std::string_view value) const;
 
-  std::map<std::string, std::map<std::string, std::uint8_t, std::less<>>, std::less<>> tools_;
+ private:
+  struct Tool {
+    std::map<std::string, std::uint8_t, std::less<>> parameters;
+    std::uint8_t others = 0;  // of parameters that are not named
+  };
+  std::map<std::string, Tool, std::less<>> tools_;
 };
 
 }  // namespace zinc_rt::output

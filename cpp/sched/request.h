@@ -23,6 +23,7 @@ struct RequestParams {
   std::vector<TokenBias> bias;            // added to the logits for every pick
   std::vector<std::int32_t> stop_tokens;  // picking one ends the request
   std::uint32_t min_tokens = 0;           // stop tokens are banned from the first so many picks
+  std::uint32_t second_text = 0;          // prompt tokens from here on are of type 1; 0: none are
   bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
   std::string cache_salt;                 // prefixes are shared only between requests of one salt
   Micros deadline = kNever;

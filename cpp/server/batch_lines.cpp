@@ -143,12 +143,49 @@ std::string unanswered_line(const std::string& id, const std::string& custom_id,
                      id, json_string(custom_id), json_string(code), json_string(message));
 }
 
-ApiResult<std::string> custom_id_of(std::string_view line) {
+BatchUsage& BatchUsage::operator+=(const BatchUsage& other) {
+  input += other.input;
+  cached += other.cached;
+  output += other.output;
+  reasoning += other.reasoning;
+  return *this;
+}
+
+BatchUsage usage_of(const Json& answer) {
+  // As chats, completions and embeddings name them, and as Responses does.
+  constexpr const char* kNames[][2] = {{"prompt_tokens", "input_tokens"}, {"completion_tokens", "output_tokens"}};
+  constexpr const char* kDetails[][2] = {{"prompt_tokens_details", "input_tokens_details"},
+                                         {"completion_tokens_details", "output_tokens_details"}};
+  BatchUsage out;
+  if (!answer.is_object() || !answer.contains("usage") || !answer["usage"].is_object()) return out;
+  const Json& usage = answer["usage"];
+  const auto count = [](const Json& from, const char* name) -> std::uint64_t {
+    const auto it = from.find(name);
+    return it != from.end() && it->is_number_unsigned() ? it->get<std::uint64_t>() : 0;
+  };
+  const auto detail = [&](const char* list, const char* name) -> std::uint64_t {
+    const auto it = usage.find(list);
+    return it != usage.end() && it->is_object() ? count(*it, name) : 0;
+  };
+  for (const std::size_t spelling : {0, 1}) {
+    out.input += count(usage, kNames[0][spelling]);
+    out.output += count(usage, kNames[1][spelling]);
+    out.cached += detail(kDetails[0][spelling], "cached_tokens");
+    out.reasoning += detail(kDetails[1][spelling], "reasoning_tokens");
+  }
+  return out;
+}
+
+ApiResult<AnsweredLine> read_answered_line(std::string_view line) {
   ZRT_TRY(const auto object, parse_json(line));
   if (!object.is_object() || !object.contains("response") || !object.contains("error"))
     return std::unexpected(make_error(400, "no line of a batch's output"));
   Fields fields(object);
-  return needed_text(fields, "custom_id", kMostCustomIdBytes);
+  AnsweredLine out;
+  ZRT_TRY(out.custom_id, needed_text(fields, "custom_id", kMostCustomIdBytes));
+  const Json& response = object["response"];
+  if (response.is_object() && response.contains("body")) out.usage = usage_of(response["body"]);
+  return out;
 }
 
 }  // namespace zinc_rt::server

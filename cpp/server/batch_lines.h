@@ -68,7 +68,21 @@ std::string answered_line(const std::string& id, const std::string& custom_id, c
 // For a line that was not run.
 std::string unanswered_line(const std::string& id, const std::string& custom_id, std::string_view code,
                             std::string_view message);
-// Whose answer a line is. Errors: 400 for what is no such line.
-ApiResult<std::string> custom_id_of(std::string_view line);
+
+// The tokens of answers, as they say themselves.
+struct BatchUsage {
+  std::uint64_t input = 0, cached = 0;      // cached: of the input
+  std::uint64_t output = 0, reasoning = 0;  // reasoning: of the output
+
+  BatchUsage& operator+=(const BatchUsage& other);
+};
+// Of the answer of any of kBatchPaths; nothing where it says nothing.
+BatchUsage usage_of(const Json& answer);
+// Whose answer a line is, and what it took. Errors: 400 for what is no such line.
+struct AnsweredLine {
+  std::string custom_id;
+  BatchUsage usage;
+};
+ApiResult<AnsweredLine> read_answered_line(std::string_view line);
 
 }  // namespace zinc_rt::server

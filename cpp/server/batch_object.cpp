@@ -84,9 +84,20 @@ Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s,
              {"expires_at", now_s + window_s}};
   for (const auto& row : kBatchStatuses)
     if (*row.time != '\0') batch[row.time] = nullptr;
-  batch["request_counts"] = {{"total", 0}, {"completed", 0}, {"failed", 0}};
+  batch["request_counts"]["total"] = 0;
+  set_counts(batch, 0, 0, {});
   batch["metadata"] = call.metadata;
   return batch;
+}
+
+void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage) {
+  batch["request_counts"]["completed"] = completed;
+  batch["request_counts"]["failed"] = failed;
+  batch["usage"] = {{"input_tokens", usage.input},
+                    {"input_tokens_details", {{"cached_tokens", usage.cached}}},
+                    {"output_tokens", usage.output},
+                    {"output_tokens_details", {{"reasoning_tokens", usage.reasoning}}},
+                    {"total_tokens", usage.input + usage.output}};
 }
 
 void set_status(Json& batch, const char* status, std::int64_t now_s) {

@@ -24,6 +24,8 @@ ApiResult<BatchCall> read_batch_call(const Json& body);
 Json new_batch(const std::string& id, const BatchCall& call, std::int64_t now_s, std::int64_t window_s);
 // Notes the time of the change in the status's own field.
 void set_status(Json& batch, const char* status, std::int64_t now_s);
+// Puts how many lines there are, and their tokens, into its fields; the total stays.
+void set_counts(Json& batch, std::uint64_t completed, std::uint64_t failed, const BatchUsage& usage);
 Json error_list(const std::vector<LineError>& errors);
 bool has_ended(const Json& batch);
 

@@ -51,13 +51,15 @@ Result<std::shared_ptr<BatchRun>> BatchRun::open(ServerCore& core, const Router&
 Status BatchRun::open_files() {
   const auto note = [&](const std::string& path, std::atomic<std::uint64_t>& count) {
     return [this, &path, &count](std::string_view line, std::uint64_t number) -> Status {
-      auto id = custom_id_of(line);
-      if (!id)
+      const auto answered = read_answered_line(line);
+      if (!answered)
         return fail(StatusCode::kInvalidArgument,
                     "[batch] {}: line {} is no line of a batch's output; name another file", path, number);
       ++count;
-      if (done_.insert(*id).second) return {};
-      return fail(StatusCode::kCorrupt, "[batch] {}: line {}: \"{}\" was there before", path, number, *id);
+      usage_ += answered->usage;
+      if (done_.insert(answered->custom_id).second) return {};
+      return fail(StatusCode::kCorrupt, "[batch] {}: line {}: \"{}\" was there before", path, number,
+                  answered->custom_id);
     };
   };
   ZRT_CHECK_OK(output_.open(plan_.output, kOutputLinesBegin, note(plan_.output, n_completed_)));
@@ -117,13 +119,20 @@ void BatchRun::take_answers() {
   }
   while (!unwritten_.empty()) {
     const auto& [line, answer] = unwritten_.front();
-    if (!put(answer.status >= 400, line.custom_id, answered_line(new_id(), line.custom_id, answer))) return;
+    const bool is_failed = answer.status >= 400;
+    const auto usage = is_failed ? BatchUsage() : usage_of(Json::parse(answer.body, nullptr, false));
+    if (!put(is_failed, line.custom_id, answered_line(new_id(), line.custom_id, answer), usage)) return;
     unwritten_.pop_front();
     --n_under_way_;
   }
 }
 
-bool BatchRun::put(bool is_failed, const std::string& custom_id, const std::string& text) {
+BatchCounts BatchRun::counts() const {
+  const std::lock_guard lock(mutex_);
+  return {n_completed_, n_failed_, usage_};
+}
+
+bool BatchRun::put(bool is_failed, const std::string& custom_id, const std::string& text, const BatchUsage& usage) {
   if (const auto written = (is_failed ? errors_ : output_).append(text); !written) {
     if (!std::exchange(has_complained_, true))
       log().error("{}; it is tried again each {:g} s", written.error().message, kWriteAgain_s);
@@ -132,7 +141,11 @@ bool BatchRun::put(bool is_failed, const std::string& custom_id, const std::stri
   }
   has_complained_ = false;
   done_.insert(custom_id);
-  ++(is_failed ? n_failed_ : n_completed_);
+  {
+    const std::lock_guard lock(mutex_);
+    ++(is_failed ? n_failed_ : n_completed_);
+    usage_ += usage;
+  }
   if (output_.n_bytes() + errors_.n_bytes() > plan_.most_bytes) end_early(BatchEnding::kFull);
   return true;
 }

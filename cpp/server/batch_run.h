@@ -24,6 +24,7 @@ namespace zinc_rt::server {
 
 struct BatchCounts {
   std::uint64_t completed = 0, failed = 0;
+  BatchUsage usage;  // of the completed ones
 };
 
 // Why a batch ends before all of its lines have run.
@@ -52,7 +53,7 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   // After step() has returned true. All is on the disk then.
   Status sync();
 
-  BatchCounts counts() const { return {n_completed_, n_failed_}; }
+  BatchCounts counts() const;
   std::uint32_t n_under_way() const { return n_under_way_; }  // with those whose answer is to be written yet
   BatchEnding ending() const { return ending_; }
 
@@ -77,7 +78,8 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   void cancel_lines();
   bool next_line(BatchLine& line);
   std::uint32_t window() const;
-  bool put(bool is_failed, const std::string& custom_id, const std::string& text);  // false: it was not written
+  // False: it was not written.
+  bool put(bool is_failed, const std::string& custom_id, const std::string& text, const BatchUsage& usage = {});
   void pause(double seconds);
 
   ServerCore& core_;
@@ -97,8 +99,9 @@ class BatchRun : public std::enable_shared_from_this<BatchRun> {
   std::atomic<std::uint32_t> n_under_way_{0};
   std::atomic<BatchEnding> ending_{BatchEnding::kNone};
   std::atomic<bool> is_abandoned_{false}, drops_{false};  // drops_: answers are of calls that were cancelled
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<Answered> inbox_;
+  BatchUsage usage_;
 };
 
 }  // namespace zinc_rt::server

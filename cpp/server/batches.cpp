@@ -219,8 +219,7 @@ Json Batches::with_counts(const std::string& tenant, Json batch) const {
   const std::lock_guard lock(mutex_);
   if (!item || !item->run) return batch;
   const auto counts = item->run->counts();
-  batch["request_counts"]["completed"] = counts.completed;
-  batch["request_counts"]["failed"] = counts.failed;
+  set_counts(batch, counts.completed, counts.failed, counts.usage);
   return batch;
 }
 

@@ -160,8 +160,7 @@ bool Batches::finish(const Item& item, BatchRun& run) {
     ZRT_CHECK_OK(change(item.tenant, item.id, [&](Json& batch) -> ApiResult<bool> {
       batch["output_file_id"] = output;
       batch["error_file_id"] = errors;
-      batch["request_counts"]["completed"] = counts.completed;
-      batch["request_counts"]["failed"] = counts.failed;
+      set_counts(batch, counts.completed, counts.failed, counts.usage);
       set_status(batch,
                  batch["status"] == "cancelling"         ? "cancelled"
                  : run.ending() == BatchEnding::kExpired ? "expired"

@@ -53,7 +53,7 @@ id = "smollm2"
 # max_slots = 64
 # kv_pages = 0
 # kv_dtype = "f16"
-# pooling = "last"                  # mean, last or cls: it embeds texts; none: it generates; else what the file says
+# pooling = "last"                # mean, last, cls: it embeds; rank: it scores pairs; none: it generates
 # tools = "hermes"                # for a model whose template shows no tools
 # threads = 0
 

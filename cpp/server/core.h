@@ -85,6 +85,7 @@ void add_messages_routes(Router& router, ServerCore& core);   // what Anthropic'
 void add_responses_routes(Router& router, ServerCore& core);  // what is kept of /v1/responses
 void add_ollama_routes(Router& router, ServerCore& core);     // what Ollama's API has besides generation
 void add_embedding_routes(Router& router, ServerCore& core);
+void add_rerank_routes(Router& router, ServerCore& core);
 void add_stream_routes(Router& router, ServerCore& core);
 void add_file_routes(Router& router, ServerCore& core);   // OpenAI's /v1/files, for batches
 void add_batch_routes(Router& router, ServerCore& core);  // OpenAI's /v1/batches

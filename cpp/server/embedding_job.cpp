@@ -28,7 +28,7 @@ EmbeddingJob::EmbeddingJob(const EmbeddingServices& services, EmbeddingJobCall c
       call_(std::move(call)),
       series_(services.metrics.series(call_.tenant->name, call_.model)),
       started_(std::chrono::steady_clock::now()),
-      inputs_(call_.call.requests.size()) {
+      inputs_(call_.task->size()) {
   ++services_.n_open;
 }
 
@@ -58,7 +58,7 @@ void EmbeddingJob::submit_more() {
       }
       i = static_cast<std::uint32_t>(next_++);
       ++n_running_;
-      request = call_.call.requests[i];
+      request = call_.task->request(i);
     }
     request.cancel = call_.gone;
     request.model = call_.engine_model;
@@ -75,7 +75,7 @@ void EmbeddingJob::submit_more() {
 bool EmbeddingJob::take_handle(std::uint32_t i, Result<RequestHandle> handle) {
   Input& input = inputs_[i];
   if (handle) {
-    call_.call.requests[i] = {};
+    call_.task->forget(i);
     input.handle = std::move(*handle);
     if (is_cancelled_ || error_) input.handle->cancel();
     if (input.has_ended) take(i);
@@ -92,8 +92,9 @@ bool EmbeddingJob::take_handle(std::uint32_t i, Result<RequestHandle> handle) {
 
 void EmbeddingJob::fail(std::uint32_t i, const Error& error) {
   if (error_) return;
-  error_ = prompt_error(error, error.message.contains("dimensions") ? "dimensions" : "input", call_.max_context);
-  if (inputs_.size() > 1) error_->message = fmt::format("input[{}]: {}", i, error_->message);
+  auto [field, place] = call_.task->place(i, error);
+  error_ = prompt_error(error, std::move(field), call_.max_context);
+  if (!place.empty()) error_->message = fmt::format("{}: {}", place, error_->message);
   for (Input& other : inputs_)
     if (other.handle) other.handle->cancel();
 }
@@ -127,6 +128,7 @@ void EmbeddingJob::take(std::uint32_t i) {
     fail(i, {StatusCode::kCancelled, fmt::format("[embeddings] the request ended as {}", finish_), 0});
   }
   input.embedding = std::move(completion.embedding);
+  input.score = completion.score.value_or(0);
 }
 
 void EmbeddingJob::cancel() {
@@ -160,11 +162,15 @@ void EmbeddingJob::conclude() {
     answer_ = call_.make_error(*error_);
     if (error_->status == 400) services_.metrics.refused("invalid");
   } else {
-    EmbeddingAnswer answer{call_.model, {}, usage_, seconds};
+    EmbeddingAnswer answer{call_.model, call_.id, {}, {}, usage_, seconds};
     answer.embeddings.reserve(inputs_.size());
-    for (Input& input : inputs_) answer.embeddings.push_back(std::move(input.embedding));
+    answer.scores.reserve(inputs_.size());
+    for (Input& input : inputs_) {
+      answer.embeddings.push_back(std::move(input.embedding));
+      answer.scores.push_back(input.score);
+    }
     answer_.content_type = kJson;
-    answer_.body = embedding_answer(call_.call.form, answer);
+    answer_.body = call_.task->answer(std::move(answer));
   }
   const auto& to = call_.connection;
   to->note("prompt_tokens", std::to_string(usage_.prompt_tokens));

@@ -1,6 +1,6 @@
-// One API call that wants embeddings. Its inputs become requests of the engine, a few at a time, so that a call with
-// thousands of them leaves the queue to others; the answer comes when all have ended, and the call gets its line in the
-// ledger.
+// One API call that wants embeddings or scores. Its inputs become requests of the engine, a few at a time, so that a
+// call with thousands of them leaves the queue to others; the answer comes when all have ended, and the call gets its
+// line in the ledger.
 // Thread rule: start() once; the rest is called by the engine's drainer, the work queues and the I/O threads.
 #pragma once
 
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "server/embedding_task.h"
 #include "server/metrics.h"
-#include "server/openai_embedding.h"
 #include "server/state_store.h"
 #include "server/tenants.h"
 #include "server/work_queue.h"
@@ -32,7 +32,7 @@ struct EmbeddingServices {
 };
 
 struct EmbeddingJobCall {
-  EmbeddingCall call;
+  std::unique_ptr<EmbeddingTask> task;
   MakeErrorResponse make_error = error_response;
   std::string id, model, endpoint;         // model: as clients name it
   std::string engine_model;                // as the engine names it
@@ -60,6 +60,7 @@ class EmbeddingJob : public std::enable_shared_from_this<EmbeddingJob> {
     std::optional<RequestHandle> handle;  // while it is under way
     bool has_ended = false;
     std::vector<float> embedding;
+    double score = 0;
   };
 
   void submit_more();

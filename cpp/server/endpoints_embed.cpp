@@ -1,38 +1,14 @@
 // /v1/embeddings, and Ollama's /api/embed and /api/embeddings.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "server/answer_writer.h"
 #include "server/core.h"
-#include "server/embedding_job.h"
+#include "server/embedding_task.h"
 #include "server/incoming.h"
 
 namespace zinc_rt::server {
 namespace {
-
-constexpr std::uint32_t kEmbeddingWindow = 64;  // inputs of a call that are under way at once, at most
-
-// A path, and how its bodies are read and its errors written.
-struct EmbeddingPath {
-  const char* path;
-  ApiResult<EmbeddingCall> (*parse)(const Json& body, const Request& defaults, Ignored ignored);
-  MakeErrorResponse make_error;
-};
-constexpr EmbeddingPath kPaths[] = {
-    {"/v1/embeddings", parse_embedding, error_response},
-    {"/embeddings", parse_embedding, error_response},
-    {"/openai/deployments/{model}/embeddings", parse_embedding, error_response},
-    {"/api/embed", parse_ollama_embed, ollama_error},
-    {"/api/embeddings", parse_ollama_embeddings, ollama_error},
-};
-
-// What a body asks for, before its model is known.
-struct WantedEmbeddings {
-  EmbeddingCall call;
-  std::vector<std::string> ignored;
-};
 
 ApiResult<void> check_embeds(const ServerCore& core, const EmbeddingCall& call, const ServedModel& model) {
   ApiError wrong;
@@ -41,6 +17,13 @@ ApiResult<void> check_embeds(const ServerCore& core, const EmbeddingCall& call, 
     wrong.message = fmt::format(
         "[embeddings] model \"{}\" generates and gives no embeddings; loaded with pooling = \"mean\" or \"last\" it "
         "gives them and generates nothing",
+        model.id);
+    return std::unexpected(std::move(wrong));
+  }
+  if (model.card.pooling == "rank") {
+    wrong.message = fmt::format(
+        "[embeddings] model \"{}\" scores pairs of texts (pooling rank) and gives no embeddings; POST /v1/rerank and "
+        "/v1/score ask for scores",
         model.id);
     return std::unexpected(std::move(wrong));
   }
@@ -69,75 +52,47 @@ ApiResult<void> check_embeds(const ServerCore& core, const EmbeddingCall& call, 
   return {};
 }
 
-ApiResult<std::shared_ptr<EmbeddingJob>> make_embedding_job(ServerCore& core, Exchange& exchange,
-                                                            const EmbeddingPath& path, WantedEmbeddings& wanted,
-                                                            const ServedModel& model) {
-  ZRT_CHECK_OK(check_embeds(core, wanted.call, model));
-  EmbeddingJobCall call;
-  call.call = std::move(wanted.call);
-  call.id = "embd-" + new_id();
-  call.model = model.id;
-  call.endpoint = path.path;
-  call.make_error = path.make_error;
-  call.engine_model = model.engine_name;
-  call.model_hold = model.hold;
-  call.max_context = model.max_context;
-  call.tenant = exchange.caller.tenant;
-  const auto most = std::max<std::uint64_t>(1, call.tenant->settings().max_open_requests);
-  call.window =
-      static_cast<std::uint32_t>(std::min({std::uint64_t{kEmbeddingWindow}, std::uint64_t{call.call.requests.size()},
-                                           most, std::uint64_t{model.queue_cap}}));
-  call.owner = asker_of(exchange).owner;
-  call.headers.emplace_back("x-request-id", exchange.id);
-  note_ignored(wanted.ignored, exchange, call.headers);
-  exchange.connection->note("id", call.id);
-  exchange.connection->note("model", call.model);
-  if (const auto open = call.tenant->open_request(call.window, call.headers); !open) {
-    core.metrics.refused("rate");
-    return std::unexpected(open.error());
+class TextEmbeddings final : public EmbeddingTask {
+ public:
+  explicit TextEmbeddings(EmbeddingCall call) : call_(std::move(call)) {}
+  std::size_t size() const override { return call_.requests.size(); }
+  Request request(std::size_t i) const override { return call_.requests[i]; }
+  void forget(std::size_t i) override { call_.requests[i] = {}; }
+  Place place(std::size_t i, const Error& error) const override {
+    return {error.message.contains("dimensions") ? "dimensions" : "input",
+            size() > 1 ? fmt::format("input[{}]", i) : ""};
   }
-  call.traceparent = traceparent_of(exchange.request);
-  call.connection = exchange.connection;
-  call.gone = exchange.gone.get_token();
-  return std::make_shared<EmbeddingJob>(
-      EmbeddingServices{*core.store, core.metrics, core.work, core.ends, core.n_embedding}, std::move(call));
+  std::string answer(EmbeddingAnswer results) const override { return embedding_answer(call_.form, results); }
+
+ private:
+  EmbeddingCall call_;
+};
+
+template <ApiResult<EmbeddingCall> (*kParse)(const Json& body, const Request& defaults, Ignored ignored)>
+ApiResult<WantedTask> read_embedding(const Json& body, const Exchange& exchange, Ignored ignored) {
+  ZRT_TRY(auto parsed, kParse(body, default_request(exchange), ignored));
+  set_class(exchange, parsed.requests);
+  const auto call = std::make_shared<EmbeddingCall>(std::move(parsed));
+  return WantedTask{
+      call->requests.front().model,
+      [call](const ServerCore& core, const ServedModel& model) -> ApiResult<std::unique_ptr<EmbeddingTask>> {
+        ZRT_CHECK_OK(check_embeds(core, *call, model));
+        return std::make_unique<TextEmbeddings>(std::move(*call));
+      }};
 }
 
-void start_embedding(ServerCore& core, Exchange& exchange, const EmbeddingPath& path, WantedEmbeddings& wanted,
-                     const ApiResult<ServedModel>& model) {
-  const auto job = model ? make_embedding_job(core, exchange, path, wanted, *model) : std::unexpected(model.error());
-  if (job) return (*job)->start();
-  if (job.error().status == 400) core.metrics.refused("invalid");
-  refuse(core, exchange, job.error(), path.make_error);
-}
-
-void take_embedding_call(ServerCore& core, Exchange& exchange, const EmbeddingPath& path) {
-  auto wanted = std::make_shared<WantedEmbeddings>();
-  auto call = [&]() -> ApiResult<EmbeddingCall> {
-    ZRT_TRY(const auto body, take_body(core, exchange));
-    ZRT_TRY(auto read, path.parse(body, default_request(exchange), core.is_tolerant ? &wanted->ignored : nullptr));
-    set_class(exchange, read.requests);
-    return read;
-  }();
-  if (!call) {
-    if (call.error().status == 400) core.metrics.refused("invalid");
-    return refuse(core, exchange, call.error(), path.make_error);
-  }
-  wanted->call = std::move(*call);
-  const std::string name = wanted->call.requests.front().model;
-  auto asker = asker_of(exchange);
-  auto held = std::make_shared<Exchange>(std::move(exchange));
-  core.on_demand.find(name, std::move(asker), [&core, &path, wanted, held](const ApiResult<ServedModel>& model) {
-    start_embedding(core, *held, path, *wanted, model);
-  });
-}
+constexpr TaskPath kEmbeddingPaths[] = {
+    {"/v1/embeddings", read_embedding<parse_embedding>},
+    {"/embeddings", read_embedding<parse_embedding>},
+    {"/openai/deployments/{model}/embeddings", read_embedding<parse_embedding>},
+    {"/api/embed", read_embedding<parse_ollama_embed>, ollama_error},
+    {"/api/embeddings", read_embedding<parse_ollama_embeddings>, ollama_error},
+};
 
 }  // namespace
 
 void add_embedding_routes(Router& router, ServerCore& core) {
-  for (const EmbeddingPath& path : kPaths)
-    router.add({"POST", path.path, Access::kKey, false,
-                [&core, &path](Exchange& exchange) { take_embedding_call(core, exchange, path); }});
+  for (const TaskPath& path : kEmbeddingPaths) add_task_route(router, core, path);
 }
 
 }  // namespace zinc_rt::server

@@ -83,11 +83,12 @@ ApiResult<void> check_tools_are_read(ServerCore& core, const ServedModel& model,
 
 ApiResult<void> check_generates(const ServedModel& model) {
   if (model.card.pooling.empty()) return {};
+  const bool scores = model.card.pooling == "rank";
   ApiError error;
   error.param = "model";
   error.message = fmt::format(
-      "[request] model \"{}\" gives embeddings (pooling {}) and generates nothing; POST /v1/embeddings asks for them",
-      model.id, model.card.pooling);
+      "[request] model \"{}\" gives {} (pooling {}) and generates nothing; POST {} asks for them", model.id,
+      scores ? "scores of pairs of texts" : "embeddings", model.card.pooling, scores ? "/v1/rerank" : "/v1/embeddings");
   return std::unexpected(std::move(error));
 }
 

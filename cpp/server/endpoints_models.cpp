@@ -48,7 +48,7 @@ Json describe_model(const ServedModel& model) {
            {"kv_pages", memory.kv_pages},
            {"kv_page_bytes", memory.kv_page_bytes}};
   // What requests may ask of it.
-  out["capabilities"] = {card.pooling.empty() ? "completion" : "embedding"};
+  out["capabilities"] = {capability_of(card)};
   if (!card.pooling.empty()) {
     out["pooling"] = card.pooling;
     out["embedding_dim"] = card.embedding_dim;
@@ -197,7 +197,7 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   if (context) spec.options.max_context = static_cast<std::uint32_t>(*context);
   ZRT_TRY(const auto pages, fields.get_int("kv_pages", 1, INT32_MAX));
   if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
-  ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last"}));
+  ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last", "rank"}));
   if (pooling) spec.options.pooling = *pooling;
   ZRT_CHECK_OK(fields.expect_no_others());
   if (core.is_draining) return std::unexpected(shutting_down());

@@ -94,7 +94,7 @@ ApiResult<std::string> version(ServerCore&, const Exchange&) {
 std::string show_json(ServerCore& core, const ServedModel& model) {
   const ModelCard& card = model.card;
   const bool generates = card.pooling.empty();
-  Json capabilities = Json::array({generates ? "completion" : "embedding"});
+  Json capabilities = Json::array({capability_of(card)});
   if (generates && !card.tool_format.empty()) capabilities.push_back("tools");
   const auto text = core.engine.chat_template(model.engine_name);
   if (generates && (text.contains("think") || text.contains("reasoning"))) capabilities.push_back("thinking");

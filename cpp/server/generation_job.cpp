@@ -43,7 +43,8 @@ std::string field_of(std::string_view message, Api api) {
 
 // Whether the engine complains about what the answer must look like.
 bool is_about_format(std::string_view message) {
-  for (const char* part : {"[schema]", "[regex]", "[gbnf]", "[grammar", "output format", "a grammar"})
+  for (const char* part :
+       {"[schema]", "[regex]", "[gbnf]", "[grammar", "[structural_tag]", "output format", "a grammar"})
     if (message.contains(part)) return !message.contains("the parameters of tool");
   return false;
 }

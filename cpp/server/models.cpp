@@ -28,6 +28,11 @@ std::string served_id(const ModelSpec& spec) {
   return spec.id.empty() ? Models::default_id(spec.path) : spec.id;
 }
 
+const char* capability_of(const ModelCard& card) {
+  if (card.pooling.empty()) return "completion";
+  return card.pooling == "rank" ? "rerank" : "embedding";
+}
+
 bool is_good_model_id(std::string_view id) {
   return !id.empty() && id.size() <= 256 && is_utf8(id) && !has_control_characters(id);
 }

@@ -47,6 +47,9 @@ struct ServedModel {
   std::shared_ptr<const void> hold;
 };
 
+// What requests may ask of a model: "completion", "embedding" or "rerank".
+const char* capability_of(const ModelCard& card);
+
 // Ids stand in paths, logs and metrics: 1 to 256 bytes of UTF-8 without control characters.
 bool is_good_model_id(std::string_view id);
 

@@ -35,7 +35,9 @@ std::uint64_t embedding_answer_bytes(const EmbeddingCall& call, std::uint32_t di
 
 struct EmbeddingAnswer {
   std::string model;
-  std::vector<std::vector<float>> embeddings;
+  std::string id;
+  std::vector<std::vector<float>> embeddings;  // of the inputs, by a model that embeds
+  std::vector<double> scores;                  // the same, by one that scores
   Usage usage;
   double seconds = 0;  // that the call took
 };

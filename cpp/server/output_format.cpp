@@ -31,13 +31,26 @@ void set_any_schema(BodyReader& r, const char* name, const Json& value, Request&
   set_schema(r, name, *parsed, q, call);
 }
 
+// An object, or as JSON text, which vLLM's clients send.
+void set_tag(BodyReader& r, const char* name, const Json& value, Request& q, GenerationCall& call) {
+  if (!value.is_string() && !value.is_object())
+    return r.wrong(name, show(value) + " is given, an object or its text wanted");
+  if (value.is_object()) return set_format(r, name, {Kind::kStructuralTag, value.dump(), {}}, q, call);
+  const auto parsed = parse_json(value.get_ref<const std::string&>());
+  if (!parsed) return r.wrong(name, parsed.error().message);
+  set_format(r, name, {Kind::kStructuralTag, parsed->dump(), {}}, q, call);
+}
+
 void read_response_format(BodyReader& r, const Json& value, Request& q, GenerationCall& call) {
   if (!value.is_object()) return r.wrong("response_format", show(value) + " is given, an object with a type wanted");
   BodyReader one(value, r.ignored(), "response_format.");
-  const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema"}));
+  const auto type = one.take(one.fields().get_choice("type", {"text", "json_object", "json_schema", "structural_tag"}));
   const Json* schema = one.fields().get("json_schema");
+  for (const char* name : {"structures", "triggers", "format"})
+    if (one.fields().get(name) != nullptr && type != "structural_tag") one.wrong(name, "only with type structural_tag");
   if (!type && one.is_good()) one.wrong("type", "it is missing");
   if (type == "json_object") set_format(one, "type", {Kind::kJsonObject, {}, {}}, q, call);
+  if (type == "structural_tag") set_format(r, "response_format", {Kind::kStructuralTag, value.dump(), {}}, q, call);
   if (type == "json_schema") {
     if (schema == nullptr || !schema->is_object() || !schema->contains("schema")) {
       one.wrong("json_schema", "an object with a schema wanted");
@@ -61,7 +74,7 @@ void read_structured_outputs(BodyReader& r, const Json& value, Request& q, Gener
   if (const Json* choice = one.fields().get("choice")) set_choices(one, "choice", *choice, q, call);
   if (const Json* text = one.fields().get("grammar")) set_text(one, "grammar", Kind::kGbnf, *text, q, call);
   if (one.boolean("json_object").value_or(false)) set_format(one, "json_object", {Kind::kJsonObject, {}, {}}, q, call);
-  one.refuse("structural_tag", "tags are not read");
+  if (const Json* tag = one.fields().get("structural_tag")) set_tag(one, "structural_tag", *tag, q, call);
   one.refuse("disable_any_whitespace", "up to 8 blanks stand between the tokens of JSON", {false});
   one.refuse("disable_additional_properties", "say it in the schema", {false});
   one.refuse("whitespace_pattern", "up to 8 blanks stand between the tokens of JSON");

@@ -11,8 +11,6 @@ struct Missing {
   const char *path, *what;
 };
 constexpr Missing kMissing[] = {
-    {"/v1/rerank", "reranking"},
-    {"/v1/score", "scoring of pairs"},
     {"/v1/audio/transcriptions", "audio"},
     {"/v1/audio/speech", "audio"},
     {"/v1/images/generations", "images"},

@@ -140,6 +140,7 @@ class ServerImpl final : public Server {
     add_responses_routes(router_, core_);
     add_ollama_routes(router_, core_);
     add_embedding_routes(router_, core_);
+    add_rerank_routes(router_, core_);
     add_stream_routes(router_, core_);
     add_file_routes(router_, core_);
     add_batch_routes(router_, core_);

@@ -61,8 +61,8 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
   add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
   add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
   add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "f16");
-  add("--pooling", &EngineOptions::pooling, "mean, last, cls (of encoders): the model embeds texts; none: it generates",
-      "the file's");
+  add("--pooling", &EngineOptions::pooling,
+      "mean, last, cls (of encoders): the model embeds texts; rank: it scores pairs; none: it generates", "the file's");
   add("--arithmetic", &EngineOptions::arithmetic, "exact: the same bits everywhere; fast: where a tier has it",
       "exact");
   add("--tools", &EngineOptions::tools,

@@ -94,7 +94,7 @@ class _Parameters(TypedDict, total=False):
     parse_output: bool | None  # None: where tools are given
     max_tool_calls: UInt32  # 0
     tool_choice: str | None  # None: as the model likes; "required", or a tool's name
-    response_format: dict[str, Any] | None  # None; as in OpenAI's API: json_object, or json_schema
+    response_format: dict[str, Any] | None  # None; json_object, json_schema, structural_tag
     regex: str | None  # None
     choice: Sequence[str] | None  # None
     grammar: str | None  # None; GBNF
@@ -138,6 +138,7 @@ class Session:
         dimensions: UInt32 | None = None,
         model: str | None = None,
     ) -> npt.NDArray[np.float32]: ...
+    def rerank(self, query: str, documents: Sequence[str], model: str | None = None) -> list[float]: ...
     def load(self, path: str | PathLike[str], *, model: str | None = None, cache_salt: str | None = None) -> int: ...
     @property
     def tenant_name(self) -> str: ...
@@ -236,7 +237,7 @@ class _ModelOptions(TypedDict, total=False):
     kv_pages: UInt32 | None
     max_context: UInt32 | None
     kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None
-    pooling: Literal["none", "mean", "cls", "last"] | None  # but for none: it embeds, generates nothing
+    pooling: Literal["none", "mean", "cls", "last", "rank"] | None  # but for none: it generates nothing
     threads: Int32 | None
     arithmetic: Literal["exact", "fast"] | None
     activations: Literal["int8", "f32"]  # "int8"
@@ -264,7 +265,7 @@ class Engine:
         kv_pages: UInt32 | None = None,
         max_context: UInt32 | None = None,
         kv_dtype: Literal["f16", "f32", "q8_0", "k8v4", "k4v4", "i16"] | None = None,
-        pooling: Literal["none", "mean", "cls", "last"] | None = None,
+        pooling: Literal["none", "mean", "cls", "last", "rank"] | None = None,
         threads: Int32 | None = None,
         arithmetic: Literal["exact", "fast"] | None = None,
         activations: Literal["int8", "f32"] = "int8",
@@ -363,6 +364,9 @@ class Engine:
         model: str | None = None,
         tenant: str | None = None,
     ) -> npt.NDArray[np.float32]: ...
+    def rerank(
+        self, query: str, documents: list[str], *, model: str | None = None, tenant: str | None = None
+    ) -> list[float]: ...
     def chat(
         self, messages: Sequence[dict[str, Any]], *, tenant: str | None = None, **parameters: Unpack[_Parameters]
     ) -> Completion: ...

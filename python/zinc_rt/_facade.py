@@ -1,4 +1,4 @@
-"""Engine.generate, Engine.chat, Engine.conversation and Engine.embed: working without naming a tenant or a session."""
+"""Engine.generate, chat, conversation, embed and rerank: working without naming a tenant or a session."""
 
 from __future__ import annotations
 
@@ -145,6 +145,19 @@ def embed(
     return _own_session(engine, tenant).embed(given, dimensions, model)
 
 
+def rerank(
+    engine, query: str, documents: list[str], *, model: str | None = None, tenant: str | None = None
+) -> list[float]:
+    """How well documents answer a query: a score from 0 to 1 for each, in their order, by a cross-encoder.
+
+    tenant: whose work it is; None: tenant `default`, who may use the whole engine.
+
+    A score has the same bits alone and among others. Raises InvalidArgument for a model that is no cross-encoder (its
+    pooling is not rank), and for a pair longer than the context. Of a model that embeds, take rows @ rows.T of embed().
+    """
+    return _own_session(engine, tenant).rerank(query, documents, model)
+
+
 def chat(engine, messages, *, tenant: str | None = None, **parameters) -> Completion:
     """Answers a conversation: a list of {"role": ..., "content": ...}, through the model's chat template.
 
@@ -213,4 +226,5 @@ def install(engine_class) -> None:
     engine_class.generate = generate
     engine_class.chat = chat
     engine_class.embed = embed
+    engine_class.rerank = rerank
     engine_class.conversation = conversation

@@ -59,6 +59,21 @@ TEST(Bert, LayersAreNormedAfterTheirHalvesAndSeeTheWholeText) {
   }
 }
 
+TEST(Bert, ACrossEncoderEndsInItsClassifier) {
+  for (const bool has_dense : {true, false}) {
+    const auto p = prepare_bert({.pooling = 4, .n_labels = 1, .has_dense = has_dense});
+    ASSERT_TRUE(p) << p.error().message;
+    EXPECT_EQ(p->graph_options.pooling, Pooling::kRank);
+    for (const ir::Graph* graph : {&p->prefill, &p->decode}) {
+      EXPECT_EQ(n_nodes(*graph, ir::Op::SOFTCAP), has_dense ? 1u : 0u);
+      const auto scores = graph->find("out.embeddings");
+      ASSERT_NE(scores, ir::kNoBuffer);
+      EXPECT_EQ(graph->buffer(scores).dims[1].n, 1u);
+    }
+  }
+  EXPECT_EQ(error_of_bert({.pooling = 4, .n_labels = 1}, "mean"), "built");
+}
+
 // Rows that a layer updates in place are quantized anew for each product after that.
 TEST(Bert, UpdatedRowsAreQuantizedAgain) {
   const auto p = prepare_bert({.matrix = DType::kQ8_0});
@@ -82,7 +97,10 @@ TEST(Bert, NamesWhatIsNotThere) {
   EXPECT_THAT(error_of_bert({.is_causal = {}}), HasSubstr("key bert.attention.causal is true or absent, false wanted"));
   EXPECT_THAT(error_of_bert({.pooling = 0}), HasSubstr("it generates nothing, and the file names no pooling"));
   EXPECT_THAT(error_of_bert({}, "none"), HasSubstr("it generates nothing"));
-  EXPECT_THAT(error_of_bert({.pooling = 4}), HasSubstr("4 (rank) is not served"));
+  EXPECT_THAT(error_of_bert({.pooling = 4}), HasSubstr("pooling rank wants a tensor cls.output.weight or cls.weight"));
+  EXPECT_THAT(error_of_bert({}, "rank"), HasSubstr("pooling rank wants a tensor cls.output.weight or cls.weight"));
+  EXPECT_THAT(error_of_bert({.pooling = 4, .n_labels = 2}),
+              HasSubstr("tensor \"cls.output.weight\" has shape [2, 64], [1, 64] wanted"));
   EXPECT_THAT(error_of_bert({.context = 100, .n_positions = 100}),
               HasSubstr("a context of 112 tokens, whole pages of 16, is more than the 100 positions of the file; a "
                         "max_context of 96 fits"));

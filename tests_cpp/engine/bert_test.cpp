@@ -74,6 +74,69 @@ TEST_P(BertRequests, AreRefusedWithBothNumbers) {
 INSTANTIATE_TEST_SUITE_P(Poolings, BertRequests, ::testing::Values("mean", "cls"),
                          [](const auto& info) { return std::string(info.param); });
 
+Request pair_request(const std::string& first, const std::string& second) {
+  Request request;
+  request.prompt = first;
+  request.text_pair = second;
+  request.embed = true;
+  request.max_tokens = 0;
+  return request;
+}
+TestEngine start_cross_encoder(std::uint32_t slots) {
+  auto options = small_options();
+  options.max_slots = slots;
+  return start_engine(write_tiny_bert("engine_rank", {.pooling = 4, .n_labels = 1}), options);
+}
+
+TEST(CrossEncoder, ScoresAreTheSameAloneAndAmongOthers) {
+  const auto text = [](std::size_t i) {
+    std::string words;
+    for (std::size_t w = 0; w < 1 + i * 13 % 50; ++w) words += "w" + std::to_string(10 + (i * 7 + w) % 300) + " ";
+    return words;
+  };
+  const auto engine = start_cross_encoder(8);
+  std::vector<double> alone;
+  for (std::size_t i = 0; i < 32; ++i) {
+    const auto done = engine.session().generate(pair_request("w10 w11", text(i)));
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done->embedding.empty());
+    alone.push_back(done->score.value());
+  }
+  std::vector<Stream> streams;
+  for (std::size_t i = 0; i < 32; ++i) streams.push_back(*engine.session().stream(pair_request("w10 w11", text(i))));
+  for (std::size_t i = 0; i < streams.size(); ++i) {
+    while (auto event = *streams[i].next()) {
+    }
+    EXPECT_EQ(streams[i].completion().score, alone[i]) << i;
+  }
+  EXPECT_NE(engine.session().generate(pair_request("w10 w11", "w12"))->score,
+            engine.session().generate(pair_request("w10", "w11 w12"))->score);
+  expect_all_free(engine);
+}
+
+TEST(CrossEncoder, RefusesWhatIsNoPair) {
+  const auto engine = start_cross_encoder(2);
+  const auto error = [&](Request request) {
+    const auto completion = engine.session().generate(std::move(request));
+    return completion ? std::string("none") : completion.error().message;
+  };
+  auto request = pair_request("w10", "w11");
+  EXPECT_EQ(error(request), "none");
+  request.dimensions = 1;
+  EXPECT_THAT(error(request), HasSubstr("dimensions is given for a score"));
+  request = pair_request("w10", "w11");
+  request.text_pair.reset();
+  EXPECT_THAT(error(request), HasSubstr("prompt and text_pair are wanted"));
+  request = pair_request("w10", "w11");
+  request.prompt.reset();
+  request.token_ids = {5};
+  EXPECT_THAT(error(request), HasSubstr("prompt and text_pair are wanted"));
+  const auto embedding = start_engine(write_tiny_bert("engine_bert"), small_options());
+  const auto refused = embedding.session().generate(pair_request("w10", "w11"));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("(pooling mean) scores no pairs"));
+}
+
 TEST(BertModel, ComputesNoPromptTokenByToken) {
   ::setenv("ZINC_RT_BATCHED_PREFILL", "0", 1);
   auto executor = open(write_tiny_bert("engine_bert"));

@@ -110,6 +110,64 @@ TEST_P(BertSteps, WantTextsWhole) {
 INSTANTIATE_TEST_SUITE_P(Poolings, BertSteps, ::testing::Values("mean", "cls", "last"),
                          [](const auto& info) { return std::string(info.param); });
 
+// A pair of texts in a slot, of which the second begins at `second`.
+void add_pair(TestStep& input, const std::vector<std::int32_t>& ids, std::size_t second, std::size_t slot) {
+  const std::size_t begin = input.token_ids.size();
+  append(input, ids, 0, ids.size(), slot, pages_from(static_cast<std::uint32_t>(8 * slot)), false);
+  input.outputs.back().token_index = static_cast<std::uint32_t>(begin);
+  for (std::size_t i = 0; i < ids.size(); ++i) input.token_types.push_back(i < second ? 0 : 1);
+}
+std::vector<float> score_alone(Executor& executor, const std::vector<std::int32_t>& ids, std::size_t second) {
+  TestStep input;
+  add_pair(input, ids, second, 0);
+  return embed(executor, std::move(input));
+}
+
+TEST(CrossEncoderSteps, NeitherNeighbourNorSettingChangesABit) {
+  for (const DType matrix : {DType::kF32, DType::kQ8_0}) {
+    const auto path = write_tiny_bert("executor_rank", {.pooling = 4, .matrix = matrix, .n_labels = 1});
+    auto options = small_options();
+    options.max_slots = 4;
+    const auto executor = open(path, options);
+    ASSERT_NE(executor, nullptr);
+    EXPECT_EQ(executor->info().embedding_dim, 1u);
+    const std::vector<std::vector<std::int32_t>> pairs{prompt(70, 2), prompt(1, 3), prompt(17, 4), prompt(40, 5)};
+    std::vector<float> alone;
+    TestStep together;
+    for (std::size_t slot = 0; slot < pairs.size(); ++slot) {
+      const auto score = score_alone(*executor, pairs[slot], pairs[slot].size() / 2);
+      ASSERT_EQ(score.size(), 1u);
+      alone.push_back(score[0]);
+      add_pair(together, pairs[slot], pairs[slot].size() / 2, slot);
+    }
+    EXPECT_TRUE(same_bits(embed(*executor, together), alone));
+    for (const auto& o : other_settings(options))
+      EXPECT_EQ(score_alone(*open(path, o), pairs[0], 35)[0], alone[0]) << o.threads;
+  }
+}
+
+TEST(CrossEncoderSteps, TypesOfTokensCount) {
+  const auto executor = open(write_tiny_bert("executor_rank", {.pooling = 4, .n_labels = 1}));
+  const auto ids = prompt(40);
+  EXPECT_NE(score_alone(*executor, ids, 20), score_alone(*executor, ids, 21));
+  TestStep without;
+  add_pair(without, ids, 40, 0);
+  const auto zeros = embed(*executor, without);
+  without.token_types.clear();
+  EXPECT_EQ(embed(*executor, without), zeros);
+  const auto refused = [&](std::vector<std::int32_t> types) {
+    TestStep input;
+    add_pair(input, ids, 40, 0);
+    input.token_types = std::move(types);
+    StepOutput output;
+    const auto status = executor->step(input.view(), output);
+    return status ? std::string("ran") : status.error().message;
+  };
+  EXPECT_THAT(refused({0, 1}), HasSubstr("40 tokens with 2 token types"));
+  EXPECT_THAT(refused(std::vector<std::int32_t>(40, 2)), HasSubstr("token type 2, the model has 2"));
+  EXPECT_THAT(refused(std::vector<std::int32_t>(40, -1)), HasSubstr("token type -1, the model has 2"));
+}
+
 TEST(BertSizes, AStepHasTheLongestText) {
   const auto path = write_tiny_bert("executor_bert");
   auto o = small_options();

@@ -15,7 +15,7 @@ namespace zinc_rt {
 inline std::vector<float> embed(Executor& executor, TestStep input) {
   std::vector<float> rows;
   input.on_embeddings = [&](std::uint32_t first, std::span<const float> values) {
-    EXPECT_EQ(first * executor.config().model_dim, rows.size());
+    EXPECT_EQ(first * executor.info().embedding_dim, rows.size());
     rows.insert(rows.end(), values.begin(), values.end());
   };
   input.on_logits = [](std::uint32_t, std::span<const float>) {

@@ -50,6 +50,7 @@ struct TestStep {
   std::vector<std::int32_t> token_ids, positions, slots;
   std::vector<std::vector<std::uint32_t>> page_tables;  // by slot
   std::vector<std::uint32_t> rope_variants;
+  std::vector<std::int32_t> token_types;
   std::vector<OutputRow> outputs;
   std::function<void(std::uint32_t, std::span<const float>)> on_logits;
   std::function<void(std::uint32_t, std::span<const float>)> on_embeddings;
@@ -65,9 +66,9 @@ struct TestStep {
     ids_.assign(width * page_tables.size(), UINT32_MAX);
     for (std::size_t slot = 0; slot < page_tables.size(); ++slot)
       std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
-    input_ = {token_ids,     positions, slots,     {ids_, static_cast<std::uint32_t>(width), counts_},
-              rope_variants, outputs,   on_logits, on_embeddings,
-              process};
+    input_ = {token_ids,     positions,   slots,   {ids_, static_cast<std::uint32_t>(width), counts_},
+              rope_variants, token_types, outputs, on_logits,
+              on_embeddings, process};
     return input_;
   }
 

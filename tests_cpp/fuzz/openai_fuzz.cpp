@@ -6,6 +6,7 @@
 
 #include "server/openai_embedding.h"
 #include "server/openai_request.h"
+#include "server/openai_rerank.h"
 
 namespace {
 
@@ -31,5 +32,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect_read_or_refused(read, *body, size);
   for (const auto read : {parse_embedding, parse_ollama_embed, parse_ollama_embeddings})
     expect_read_or_refused(read, *body, size);
+  for (const auto read : {parse_rerank, parse_score}) expect_read_or_refused(read, *body, size);
   return 0;
 }

@@ -225,6 +225,8 @@ TEST(Schema, WhatIsNotEnforcedIsRefusedByPointer) {
       R"({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/b"}]}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"})",
       "itself");
   refused(R"({"oneOf": [{"minimum": 1}, {"maximum": 3}]})", "/oneOf:");
+  refused(R"({"oneOf": [{"const": [1]}, {"type": "array"}]})", "/oneOf:");
+  refused(R"({"oneOf": [{"const": {"a": 1}}, {"enum": [2, {"a": 1}]}]})", "/oneOf:");
   refused(R"re({"pattern": "(?=a)"})re", "/pattern:");
   refused(R"({"pattern": "\\bword"})", "/pattern:");
   refused(R"({"format": "regex"})", "/format:");

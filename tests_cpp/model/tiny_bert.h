@@ -22,6 +22,8 @@ struct TinyBert {
   std::optional<std::uint32_t> type_count = 2;                     // the same
   DType matrix = DType::kF32;                                      // of a layer's matrices: f32 or q8_0
   std::string left_out = {};                                       // a tensor
+  std::uint32_t n_labels = 0;                                      // of a cross-encoder's head; 0: there is none
+  bool has_dense = true;                                           // of such a head
 };
 
 // Writes NAME.gguf among the test's temporary files; the path that comes back has no ending, as model_path() wants it.
@@ -71,7 +73,7 @@ inline std::string write_tiny_bert(const std::string& name, const TinyBert& m = 
     for (const char* part : {".weight", ".bias"}) add(tensor + part, DType::kF32, 1, m.model_dim, 1.0f);
   };
   const auto linear = [&](const std::string& tensor, std::uint32_t out, std::uint32_t in) {
-    add(tensor + ".weight", m.matrix, out, in, 0.2f);
+    add(tensor + ".weight", out > 1 ? m.matrix : DType::kF32, out, in, 0.2f);
     add(tensor + ".bias", DType::kF32, 1, out, 0.2f);
   };
   add("token_embd.weight", DType::kF32, m.n_embedded, m.model_dim, 1.0f);
@@ -86,6 +88,8 @@ inline std::string write_tiny_bert(const std::string& name, const TinyBert& m = 
     linear(at + "ffn_down", m.model_dim, m.ffn_dim);
     norm(at + "layer_output_norm");
   }
+  if (m.n_labels > 0) linear("cls.output", m.n_labels, m.model_dim);
+  if (m.n_labels > 0 && m.has_dense) linear("cls", m.model_dim, m.model_dim);
   auto bytes = file.build();
   const std::size_t begin = (file.header_bytes + 31) / 32 * 32;
   std::memcpy(bytes.data() + begin, data.data(), bytes.size() - begin);

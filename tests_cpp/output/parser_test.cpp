@@ -59,7 +59,10 @@ struct Bench {
     while (!text.empty()) {
       const auto token = std::ranges::find_if(tokens, [&](const std::string& t) { return text.starts_with(t); });
       if (token != tokens.end()) {
-        add(parser->push(static_cast<std::int32_t>(token - tokens.begin()), *token, token->size(), true));
+        // Markers are special tokens; what closes a call or stands within it is one as any other.
+        const auto id = static_cast<std::int32_t>(token - tokens.begin());
+        const bool is_marker = parser->is_marker(id);
+        add(parser->push(id, *token, is_marker ? token->size() : 0, is_marker));
         text.remove_prefix(token->size());
         continue;
       }
@@ -217,6 +220,31 @@ TEST_P(ParserCases, ArgumentsAreJson) {
     if (piece.kind == PieceKind::kCallEnd) ended.insert(piece.call);
   }
   for (const auto call : ended) EXPECT_TRUE(nlohmann::json::parse(arguments[call]).is_object()) << arguments[call];
+}
+
+TEST(ToolTypes, AreWhatAllOfASchemaSays) {
+  const ToolTypes types(R"([{"type":"function","function":{"name":"f","parameters":{
+    "$defs":{"a/b":{"type":"string"},"list":{"type":"array"},"loop":{"$ref":"#/$defs/loop"}},
+    "properties":{
+      "ref":{"$ref":"#/$defs/a~1b"},"either":{"anyOf":[{"$ref":"#/$defs/list"},{"type":"null"}]},
+      "both":{"type":["string","number"],"allOf":[{"type":["integer","boolean"]}]},
+      "enum":{"type":["string","integer"],"enum":["1",null]},"open":{"anyOf":[{"type":"string"},{}]},
+      "gone":{"$ref":"#/$defs/none"},"loop":{"$ref":"#/$defs/loop"},"odd":{"type":"str"},
+      "nullable":{"type":"string","nullable":true}},
+    "additionalProperties":{"type":"boolean"}}}}])");
+  const std::pair<const char*, int> wanted[] = {{"ref", ToolTypes::kText},
+                                                {"either", ToolTypes::kArray | ToolTypes::kNull},
+                                                {"both", ToolTypes::kInteger},
+                                                {"enum", ToolTypes::kText},
+                                                {"open", 0},
+                                                {"gone", 0},
+                                                {"loop", 0},
+                                                {"odd", 0},
+                                                {"nullable", ToolTypes::kText | ToolTypes::kNull},
+                                                {"other", ToolTypes::kBoolean}};
+  for (const auto& [name, bits] : wanted) EXPECT_EQ(types.types_of("f", name), bits) << name;
+  EXPECT_EQ(types.types_of("f", std::nullopt), ToolTypes::kBoolean);
+  EXPECT_EQ(types.types_of("g", "ref"), 0);
 }
 
 TEST(Parser, WithoutToolsCallsAreText) {

@@ -115,15 +115,48 @@ TEST(BatchOutput, IsOneLineInOpenAisForm) {
   EXPECT_TRUE(line.starts_with(kOutputLinesBegin));
   EXPECT_EQ(Json::parse(line), Json::parse(R"({"id":"batch_req_1","custom_id":"a\"b","response":{"status_code":404,
     "request_id":"r","body":{"error":"a\nb"}},"error":null})"));
-  EXPECT_EQ(custom_id_of(line).value(), "a\"b");
+  EXPECT_EQ(read_answered_line(line)->custom_id, "a\"b");
   answer.body = "no JSON\xff";
-  EXPECT_TRUE(custom_id_of(answered_line("1", "a", answer)));
+  EXPECT_TRUE(read_answered_line(answered_line("1", "a", answer)));
   const auto rest = unanswered_line("2", "c", "batch_expired", "m");
   EXPECT_EQ(Json::parse(rest), Json::parse(R"({"id":"batch_req_2","custom_id":"c","response":null,
     "error":{"code":"batch_expired","message":"m"}})"));
-  EXPECT_EQ(custom_id_of(rest).value(), "c");
-  EXPECT_FALSE(custom_id_of(input_line("a")));
-  EXPECT_FALSE(custom_id_of("{"));
+  EXPECT_EQ(read_answered_line(rest)->custom_id, "c");
+  EXPECT_FALSE(read_answered_line(input_line("a")));
+  EXPECT_FALSE(read_answered_line("{"));
+}
+
+TEST(BatchOutput, SaysWhatItTook) {
+  struct Said {
+    const char* body;
+    BatchUsage usage;
+  };
+  const Said cases[] = {
+      {R"({"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":12,"prompt_tokens_details":{"cached_tokens":3},
+          "completion_tokens_details":{"reasoning_tokens":2}}})",
+       {7, 3, 5, 2}},
+      {R"({"usage":{"input_tokens":7,"output_tokens":5,"total_tokens":12,"input_tokens_details":{"cached_tokens":3},
+          "output_tokens_details":{"reasoning_tokens":2}}})",
+       {7, 3, 5, 2}},
+      {R"({"data":[],"usage":{"prompt_tokens":4,"total_tokens":4}})", {4, 0, 0, 0}},
+      {R"({"usage":null})", {}},
+      {R"({"usage":{"prompt_tokens":-1,"completion_tokens":"9","prompt_tokens_details":1}})", {}},
+      {R"([1])", {}},
+      {"no JSON", {}},
+  };
+  for (const auto& [body, usage] : cases) {
+    HttpResponse answer;
+    answer.status = 200;
+    answer.body = body;
+    const auto read = read_answered_line(answered_line("1", "a", answer));
+    ASSERT_TRUE(read) << body;
+    for (const auto& found : {read->usage, usage_of(Json::parse(body, nullptr, false))}) {
+      EXPECT_EQ(found.input, usage.input) << body;
+      EXPECT_EQ(found.cached, usage.cached) << body;
+      EXPECT_EQ(found.output, usage.output) << body;
+      EXPECT_EQ(found.reasoning, usage.reasoning) << body;
+    }
+  }
 }
 
 TEST_F(BatchLinesTest, AFileGoesOnBehindItsLastWholeLineWhereverAKillTornIt) {

@@ -53,6 +53,7 @@ Paths served() {
   add_responses_routes(router, core);
   add_ollama_routes(router, core);
   add_embedding_routes(router, core);
+  add_rerank_routes(router, core);
   add_stream_routes(router, core);
   add_file_routes(router, core);
   add_batch_routes(router, core);

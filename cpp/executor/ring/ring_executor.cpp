@@ -125,6 +125,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                      .fusion = options.fusion,
                      .kv_dtype = std::string(p.graph_options.kv.name),
                      .pooling = p.graph_options.pooling,
+                     .embedding_dim = embedding_dim(p.graph_options.pooling, p.config),
                      .needs_whole_texts = !p.config.is_causal,
                      .max_slots = p.sizes.max_slots,
                      .max_context = p.sizes.max_context,
@@ -153,6 +154,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
                                 .n_pages = p.graph_options.n_pages,
                                 .vocab_size = p.config.vocab_size,
                                 .n_rope_variants = executor->n_rope_variants_,
+                                .n_token_types = executor->prepared_.config.n_token_types,
                                 .needs_whole_texts = executor->info_.needs_whole_texts});
   return executor;
 }

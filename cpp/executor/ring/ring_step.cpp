@@ -24,7 +24,10 @@ void RingExecutor::fill_body(const StepInput& input) {
           input.rope_variants.empty() ? 0 : input.rope_variants[static_cast<std::size_t>(input.slots[i])];
       views_.rope_positions[i] = input.positions[i] + static_cast<std::int32_t>(variant * info_.max_context);
     }
-  if (views_.token_types != nullptr) std::fill_n(views_.token_types, input.token_ids.size(), 0);
+  if (views_.token_types != nullptr) {
+    std::fill_n(views_.token_types, input.token_ids.size(), 0);
+    std::ranges::copy(input.token_types, views_.token_types);
+  }
   if (views_.text_ends != nullptr)
     for (std::size_t i = input.slots.size(); i-- > 0;) {
       const bool is_last = i + 1 == input.slots.size() || input.slots[i + 1] != input.slots[i];
@@ -148,7 +151,7 @@ Status RingExecutor::restore_rows(const StepInput& input, std::size_t first, std
 
 Status RingExecutor::embed_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from,
                                 std::size_t first, std::uint32_t count) {
-  const std::uint64_t width = prepared_.config.model_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
+  const std::uint64_t width = info_.embedding_dim, offset = prepared_.layout.places.at("out.embeddings").offset;
   for (std::uint32_t i = 0; i < count; ++i)
     views_.output_rows[i] = static_cast<std::int32_t>(input.outputs[first + i].token_index);
   ZRT_CHECK_OK(run(batch, from, static_cast<std::uint32_t>(batch.packets.size()) - from,

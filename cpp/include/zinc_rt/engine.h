@@ -27,8 +27,8 @@ struct EngineOptions {
   std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;  // tokens; 0: the model's, at most 32,768
   std::string kv_dtype;           // `--help` has all; empty: f32 for models in f32 or with activations f32, else f16
-  // none, mean, last, or cls of encoders; empty: what the file says, which is none where it says nothing. With a pooling
-  // but none the model embeds texts and generates nothing.
+  // none, mean, last, or cls and rank of encoders; empty: what the file says, which is none where it says nothing. With
+  // a pooling but none the model embeds texts, with rank it scores pairs of them, and it generates nothing.
   std::string pooling;
   int threads = 0;                     // ZINC_RT_CPU_WORKERS; 0: what the process may use
   std::string cpu_kernels;             // ZINC_RT_CPU_KERNELS: auto, or a set that `zinc-rt tiers` lists; same bits

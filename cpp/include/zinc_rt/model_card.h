@@ -47,7 +47,8 @@ struct ModelCard {
   // empty where the template shows no tools.
   std::string tool_format, reasoning_format;
 
-  // Of a model that gives embeddings: mean, cls or last, and their length. Empty and 0: it generates.
+  // Of a model that gives embeddings: mean, cls or last, and their length. Of one that scores pairs of texts: rank, and
+  // 1. Empty and 0: it generates.
   std::string pooling;
   std::uint32_t embedding_dim = 0;
 

@@ -25,12 +25,13 @@ using LogitsProcessor = std::function<Status(std::span<const std::int32_t> token
 // What an answer must look like. A grammar bounds its text behind the reasoning.
 struct OutputFormat {
   enum class Kind : std::uint8_t {
-    kText,        // anything
-    kJsonObject,  // any JSON object
-    kJsonSchema,  // text: a JSON schema
-    kRegex,       // text: an expression that the whole answer matches
-    kChoice,      // choices: one of these texts
-    kGbnf,        // text: a grammar in llama.cpp's notation
+    kText,           // anything
+    kJsonObject,     // any JSON object
+    kJsonSchema,     // text: a JSON schema
+    kRegex,          // text: an expression that the whole answer matches
+    kChoice,         // choices: one of these texts
+    kGbnf,           // text: a grammar in llama.cpp's notation
+    kStructuralTag,  // text: JSON, as xgrammar has it: free text in which tags bind what stands between them
   };
   Kind kind = Kind::kText;
   std::string text;
@@ -108,6 +109,9 @@ struct Request {
   // The text's embedding instead of a completion, from a model that was opened with a pooling. max_tokens is 0 then, n
   // is 1, and no field that speaks of tokens to be picked is given.
   bool embed = false;
+  // With embed, of a model with pooling rank: the score of prompt, the query, and this text, the document, instead of
+  // an embedding. Such a model wants it, no other takes it.
+  std::optional<std::string> text_pair;
   std::uint32_t dimensions = 0;  // of the embedding: its first so many, of length 1 again; 0: all
   double deadline_ms = 0;        // 0: none; counted from the call
   // Requested from any thread, it ends a submit() under way with kCancelled, within a few ms of its thread's time,
@@ -156,6 +160,7 @@ struct Completion {
   std::vector<TokenLogprob> prompt_logprobs;  // one a prompt token when asked for; there with the first token's event
   std::vector<std::uint64_t> logits_hashes;   // one a token when asked for: XXH3-64 of the logit row's float32 bytes
   std::vector<float> embedding;               // of length 1, where one was asked for and the request ended by itself
+  std::optional<double> score;  // 0 to 1, of a pair of texts: 1 / (1 + e^-logit) of what the model's head gives
   std::uint64_t seed = 0;
   Usage usage;
   Timings timings;

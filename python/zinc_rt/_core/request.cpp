@@ -41,8 +41,10 @@ void read_output_format(Keywords& keywords, Request& r) {
       if (!py::isinstance<py::dict>(outer) || !outer.cast<py::dict>().contains("schema"))
         wrong("response_format has no {\"json_schema\": {\"schema\": ...}}");
       set({Kind::kJsonSchema, to_json("response_format", outer["schema"]), {}});
+    } else if (type == "structural_tag") {
+      set({Kind::kStructuralTag, to_json("response_format", fields), {}});
     } else if (type != "text") {
-      wrong("response_format has type \"" + type + "\"; text, json_object or json_schema is allowed");
+      wrong("response_format has type \"" + type + "\"; text, json_object, json_schema or structural_tag is allowed");
     }
   }
   if (const auto regex = keywords.find("regex"); !regex.is_none()) set({Kind::kRegex, regex.cast<std::string>(), {}});

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <filesystem>
+#include <functional>
 #include <variant>
 
 #include "arrays.h"
@@ -97,17 +98,7 @@ using EmbeddedText = std::variant<std::string, std::vector<std::int32_t>>;
 constexpr std::size_t kMostEmbedding = 64;
 
 // Nothing where the queue is full.
-std::optional<Stream> begin_embedding(const Session& self, const EmbeddedText& text, std::uint32_t dimensions,
-                                      const std::string& model, bool may_wait) {
-  Request request;
-  request.embed = true;
-  request.max_tokens = 0;
-  request.dimensions = dimensions;
-  request.model = model;
-  if (const auto* words = std::get_if<std::string>(&text))
-    request.prompt = *words;
-  else
-    request.token_ids = std::get<std::vector<std::int32_t>>(text);
+std::optional<Stream> begin_embedding(const Session& self, const Request& request, bool may_wait) {
   return without_gil([&]() -> Result<std::optional<Stream>> {
     auto stream = self.stream(request);
     if (stream) return std::optional(std::move(*stream));
@@ -116,17 +107,13 @@ std::optional<Stream> begin_embedding(const Session& self, const EmbeddedText& t
   });
 }
 
-py::array_t<float> embed(const Session& self, const std::vector<EmbeddedText>& texts,
-                         std::optional<std::uint32_t> dimensions, const std::optional<std::string>& model) {
-  if (texts.empty()) raise({StatusCode::kInvalidArgument, "[embed] texts is an empty list, at least 1 text wanted", 0});
-  if (dimensions && *dimensions == 0)
-    raise({StatusCode::kInvalidArgument, "[embed] dimensions is 0, at least 1 wanted", 0});
+// Has up to n requests made and run, and gives their completions to `take` in order.
+void embed_all(const Session& self, std::size_t n, const std::function<Request(std::size_t)>& make,
+               const std::function<void(const Completion&)>& take) {
   std::deque<Stream> streams;
-  std::vector<float> rows;
-  for (std::size_t next = 0; next < texts.size() || !streams.empty();) {
-    if (next < texts.size() && streams.size() < kMostEmbedding)
-      if (auto stream =
-              begin_embedding(self, texts[next], dimensions.value_or(0), model.value_or(""), !streams.empty())) {
+  for (std::size_t next = 0; next < n || !streams.empty();) {
+    if (next < n && streams.size() < kMostEmbedding)
+      if (auto stream = begin_embedding(self, make(next), !streams.empty())) {
         streams.push_back(*std::move(stream));
         ++next;
         continue;
@@ -135,10 +122,54 @@ py::array_t<float> embed(const Session& self, const std::vector<EmbeddedText>& t
     streams.pop_front();
     if (done.finish_reason != "stop")
       raise({StatusCode::kCancelled, "[embed] a text ended as " + done.finish_reason, 0});
-    rows.insert(rows.end(), done.embedding.begin(), done.embedding.end());
+    take(done);
   }
+}
+
+Request embedding_request(const std::optional<std::string>& model) {
+  Request request;
+  request.embed = true;
+  request.max_tokens = 0;
+  request.model = model.value_or("");
+  return request;
+}
+
+py::array_t<float> embed(const Session& self, const std::vector<EmbeddedText>& texts,
+                         std::optional<std::uint32_t> dimensions, const std::optional<std::string>& model) {
+  if (texts.empty()) raise({StatusCode::kInvalidArgument, "[embed] texts is an empty list, at least 1 text wanted", 0});
+  if (dimensions && *dimensions == 0)
+    raise({StatusCode::kInvalidArgument, "[embed] dimensions is 0, at least 1 wanted", 0});
+  Request request = embedding_request(model);
+  request.dimensions = dimensions.value_or(0);
+  std::vector<float> rows;
+  embed_all(
+      self, texts.size(),
+      [&](std::size_t i) {
+        Request one = request;
+        if (const auto* words = std::get_if<std::string>(&texts[i]))
+          one.prompt = *words;
+        else
+          one.token_ids = std::get<std::vector<std::int32_t>>(texts[i]);
+        return one;
+      },
+      [&](const Completion& done) { rows.insert(rows.end(), done.embedding.begin(), done.embedding.end()); });
   const std::size_t width = rows.size() / texts.size();
   return to_array(std::move(rows), width);
+}
+
+std::vector<double> rerank(const Session& self, const std::string& query, const std::vector<std::string>& documents,
+                           const std::optional<std::string>& model) {
+  Request request = embedding_request(model);
+  request.prompt = query;
+  std::vector<double> scores;
+  embed_all(
+      self, documents.size(),
+      [&](std::size_t i) {
+        request.text_pair = documents[i];
+        return request;
+      },
+      [&](const Completion& done) { scores.push_back(done.score.value_or(0)); });
+  return scores;
 }
 
 std::uint32_t save(const Session& self, const std::filesystem::path& path, const py::object& prompt,
@@ -216,6 +247,8 @@ void bind_session(py::module_& m) {
            py::arg("token_ids") = py::none(), py::kw_only(), py::arg("on_event"),
            "Generates and calls on_event for each StreamEvent on a thread of the request's own; one that raises ends "
            "the request as sink_failed.")
+      .def("rerank", &rerank, py::arg("query"), py::arg("documents"), py::arg("model") = py::none(),
+           "How well documents answer a query, 0 to 1, by a model with pooling rank: a list in their order.")
       .def("embed", &embed, py::arg("texts"), py::arg("dimensions") = py::none(), py::arg("model") = py::none(),
            "The embeddings of texts or lists of token ids, by a model that was opened with a pooling: float32 [n, "
            "dimensions], each of length 1. dimensions: its first so many; None: all.")

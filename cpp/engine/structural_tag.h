@@ -1,0 +1,21 @@
+// The grammar of a structural tag, as xgrammar and vLLM have it: free text in which tags bind what stands between them,
+// or parts put together.
+// Thread rule: a pure function.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "grammar/grammar.h"
+
+namespace zinc_rt {
+
+// How a text is written that may be a token of the model's.
+using MarkerOf = std::function<grammar::Marker(std::string_view text)>;
+
+// `text`: JSON, {"structures": [{"begin", "schema", "end"}], "triggers": [..]} or {"format": {"type": ..}}.
+// Errors: kInvalidArgument, "[structural_tag] structures[0].begin: ..", and those of the parts with their place.
+Result<grammar::Builder::Symbol> read_structural_tag(std::string_view text, grammar::Builder& builder,
+                                                     const MarkerOf& marker_of);
+
+}  // namespace zinc_rt

@@ -1,0 +1,87 @@
+// From a path's body to the job of its task.
+#include "server/embedding_task.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "server/answer_writer.h"
+#include "server/core.h"
+#include "server/embedding_job.h"
+#include "server/incoming.h"
+
+namespace zinc_rt::server {
+namespace {
+
+constexpr std::uint32_t kEmbeddingWindow = 64;  // inputs of a call that are under way at once, at most
+
+struct WantedJob {
+  WantedTask task;
+  std::vector<std::string> ignored;
+};
+
+ApiResult<std::shared_ptr<EmbeddingJob>> make_embedding_job(ServerCore& core, Exchange& exchange, const TaskPath& path,
+                                                            const WantedJob& wanted, const ServedModel& model) {
+  EmbeddingJobCall call;
+  ZRT_TRY(call.task, wanted.task.make(core, model));
+  call.id = path.prefix + new_id();
+  call.model = model.id;
+  call.endpoint = path.path;
+  call.make_error = path.make_error;
+  call.engine_model = model.engine_name;
+  call.model_hold = model.hold;
+  call.max_context = model.max_context;
+  call.tenant = exchange.caller.tenant;
+  const auto most = std::max<std::uint64_t>(1, call.tenant->settings().max_open_requests);
+  call.window = static_cast<std::uint32_t>(std::min(
+      {std::uint64_t{kEmbeddingWindow}, std::uint64_t{call.task->size()}, most, std::uint64_t{model.queue_cap}}));
+  call.owner = asker_of(exchange).owner;
+  call.headers.emplace_back("x-request-id", exchange.id);
+  note_ignored(wanted.ignored, exchange, call.headers);
+  exchange.connection->note("id", call.id);
+  exchange.connection->note("model", call.model);
+  if (const auto open = call.tenant->open_request(call.window, call.headers); !open) {
+    core.metrics.refused("rate");
+    return std::unexpected(open.error());
+  }
+  call.traceparent = traceparent_of(exchange.request);
+  call.connection = exchange.connection;
+  call.gone = exchange.gone.get_token();
+  return std::make_shared<EmbeddingJob>(
+      EmbeddingServices{*core.store, core.metrics, core.work, core.ends, core.n_embedding}, std::move(call));
+}
+
+void start_embedding(ServerCore& core, Exchange& exchange, const TaskPath& path, const WantedJob& wanted,
+                     const ApiResult<ServedModel>& model) {
+  const auto job = model ? make_embedding_job(core, exchange, path, wanted, *model) : std::unexpected(model.error());
+  if (job) return (*job)->start();
+  if (job.error().status == 400) core.metrics.refused("invalid");
+  refuse(core, exchange, job.error(), path.make_error);
+}
+
+void take_task(ServerCore& core, Exchange& exchange, const TaskPath& path) {
+  auto wanted = std::make_shared<WantedJob>();
+  auto task = [&]() -> ApiResult<WantedTask> {
+    ZRT_TRY(const auto body, take_body(core, exchange));
+    return path.read(body, exchange, core.is_tolerant ? &wanted->ignored : nullptr);
+  }();
+  if (!task) {
+    if (task.error().status == 400) core.metrics.refused("invalid");
+    return refuse(core, exchange, task.error(), path.make_error);
+  }
+  wanted->task = std::move(*task);
+  auto asker = asker_of(exchange);
+  auto held = std::make_shared<Exchange>(std::move(exchange));
+  core.on_demand.find(wanted->task.model, std::move(asker),
+                      [&core, &path, wanted, held](const ApiResult<ServedModel>& model) {
+                        start_embedding(core, *held, path, *wanted, model);
+                      });
+}
+
+}  // namespace
+
+void add_task_route(Router& router, ServerCore& core, const TaskPath& path) {
+  router.add({"POST", path.path, Access::kKey, false,
+              [&core, &path](Exchange& exchange) { take_task(core, exchange, path); }});
+}
+
+}  // namespace zinc_rt::server

@@ -1,0 +1,50 @@
+// A call whose inputs become requests for embeddings or scores: what they are, and what the answer makes of them.
+// Thread rule: EmbeddingJob has one thread at a time call it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/openai_embedding.h"
+#include "server/router.h"
+
+namespace zinc_rt::server {
+
+struct ServerCore;
+struct ServedModel;
+
+class EmbeddingTask {
+ public:
+  virtual ~EmbeddingTask() = default;
+  virtual std::size_t size() const = 0;
+  virtual Request request(std::size_t i) const = 0;
+  // The request was taken, and is not asked for again.
+  virtual void forget(std::size_t) {}
+  // The field that the error of an input speaks of, and the input's place in it; no place: there is one input.
+  struct Place {
+    std::string field, text;
+  };
+  virtual Place place(std::size_t i, const Error& error) const = 0;
+  virtual std::string answer(EmbeddingAnswer results) const = 0;
+};
+
+// What a body asks for, before its model is known.
+struct WantedTask {
+  std::string model;
+  // Errors: what the model cannot do, or too long an answer.
+  std::function<ApiResult<std::unique_ptr<EmbeddingTask>>(const ServerCore&, const ServedModel&)> make;
+};
+
+// A path, how its bodies are read, how its errors are written and how its answers' ids begin.
+struct TaskPath {
+  const char* path;
+  ApiResult<WantedTask> (*read)(const Json& body, const Exchange& exchange, Ignored ignored);
+  MakeErrorResponse make_error = error_response;
+  const char* prefix = "embd-";
+};
+// `path` outlives the router.
+void add_task_route(Router& router, ServerCore& core, const TaskPath& path);
+
+}  // namespace zinc_rt::server
