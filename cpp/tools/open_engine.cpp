@@ -60,7 +60,7 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
   add("-c,--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
   add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
   add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
-  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "f16");
+  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "i16; f32 where weights are");
   add("--pooling", &EngineOptions::pooling,
       "mean, last, cls (of encoders): the model embeds texts; rank: it scores pairs; none: it generates", "the file's");
   add("--arithmetic", &EngineOptions::arithmetic, "exact: the same bits everywhere; fast: where a tier has it",

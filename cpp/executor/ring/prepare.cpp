@@ -22,7 +22,7 @@ Status bind_sizes(const ExecutorOptions& options, Prepared& p) {
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
-  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights));
+  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights, p.config));
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};
 }

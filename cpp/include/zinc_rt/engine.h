@@ -26,7 +26,7 @@ struct EngineOptions {
   std::uint32_t max_slots = 64;   // requests that may be under way at once
   std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;  // tokens; 0: the model's, at most 32,768
-  std::string kv_dtype;           // `--help` has all; empty: f32 for models in f32 or with activations f32, else f16
+  std::string kv_dtype;           // `--help` has all; empty: i16, where docs/use.md says no other
   // none, mean, last, or cls and rank of encoders; empty: what the file says, which is none where it says nothing. With
   // a pooling but none the model embeds texts, with rank it scores pairs of them, and it generates nothing.
   std::string pooling;
