@@ -88,6 +88,8 @@ NEEDED = {
     "name": "n",
     "text": "t",
     "texts": ["t"],
+    "query": "q",
+    "documents": ["d"],
     "ids": [1],
     "token_ids": [1],
     "layer": 0,

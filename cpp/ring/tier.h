@@ -29,6 +29,8 @@ struct Tier {
   // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
   std::string (*built_with)() = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
+  // The type of the KV cache that kernels of arithmetic `fast` want, where nobody names one; empty: that of `exact`.
+  std::string_view fast_kv_dtype = {};
 };
 
 // A tier whose folder this build left out, with the reason that CMake found.

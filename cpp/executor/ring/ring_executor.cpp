@@ -106,9 +106,10 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
     // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
     budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_, prepare(path, options,
-                                       {mapped, memory ? &budget : nullptr, executor->ring_->joins(),
-                                        &executor->ring_->kernels(), executor->ring_->is_fast()}));
+  ZRT_TRY(executor->prepared_,
+          prepare(path, options,
+                  {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
+                   executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
   // Its kernel tells that a tier gives embeddings, of whatever pooling.
   if (p.graph_options.pooling != Pooling::kNone &&

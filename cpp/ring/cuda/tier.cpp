@@ -46,6 +46,7 @@ const Tier kTier_t_cuda{"t_cuda",
                         [](const RingOptions& options) { return CudaRing::make(options.fast); },
                         nullptr,
                         [] { return std::string(cuda_code()); },
-                        2048};
+                        2048,
+                        "f16"};
 
 }  // namespace zinc_rt::ring
