@@ -68,7 +68,7 @@ void Scheduler::preempt(Request& r, bool is_turn, Micros now) {
   is_turn ? void(++stats_.turns) : void(++r.n_preempted);
   ++stats_.preemptions;
   ++tenants_[r.params.tenant].waiting;
-  shares_.note_waiting(r.params.tenant, r.params.qos, 1);
+  note_waiting(r, 1);
   waiting_.push(r, now);
 }
 
