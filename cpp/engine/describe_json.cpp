@@ -161,6 +161,11 @@ std::string to_json(const EngineStats& stats) {
   for (const ModelStats& model : stats.models) {
     Json one{{"name", model.name}, {"tier", model.tier}};
     for (const Counter& counter : kCounters) one[counter.name] = model.*counter.value;
+    for (const auto& device : model.devices) {
+      Json part{{"device", device.index}};
+      for (const Counter& counter : kCounters) part[counter.name] = device.stats.*counter.value;
+      one["devices"].push_back(std::move(part));
+    }
     models.push_back(std::move(one));
   }
   if (!stats.models.empty())

@@ -82,7 +82,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ExecutorOptions options = wanted;
   if (options.chunk_cap == 0) options.chunk_cap = tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_, tier->make_ring({.threads = options.threads,
+  ZRT_TRY(executor->ring_, tier->make_ring({.device = options.device,
+                                            .threads = options.threads,
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == "int8",
                                             .fast = options.arithmetic == "fast"}));

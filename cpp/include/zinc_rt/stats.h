@@ -25,7 +25,15 @@ struct ModelStats {
   std::uint64_t internal_errors = 0;               // bugs of ours; 0
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits: requests that ended because of them
   std::uint64_t failed_steps_in_a_row = 0;         // the last ones
-  std::uint64_t allocated_bytes = 0;               // of the memory plan
+  std::uint64_t allocated_bytes = 0;               // of the memory plans
+  // The same of each device that has a replica of the model; the numbers above are their sums.
+  struct Device;
+  std::vector<Device> devices;
+};
+
+struct ModelStats::Device {
+  std::uint32_t index = 0;  // in the tier
+  ModelStats stats;         // without devices of its own
 };
 
 struct EngineStats {
