@@ -89,7 +89,7 @@ Result<StepLoop*> EngineCore::loop_for(const DeviceId& device) {
   for (const auto& loop : loops_)
     if (loop->device() == device) return loop.get();
   loops_.push_back(std::make_unique<StepLoop>(
-      device, n_threads_,
+      device, static_cast<std::uint32_t>(loops_.size()), n_threads_,
       StepLoop::Shared{output_, book_, timeline_, mask_maker_, [this](const StepLoop& from) { poke(&from); }}));
   return loops_.back().get();
 }

@@ -68,7 +68,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   Status check_open() const;
   // Errors: closed, or the model was removed. REQUIRES: the turn, or the lock of the tenant book.
   Status check_loaded(const Model& model, const Replica& replica) const;
-  EngineStats stats();                            // stats.cpp
+  EngineStats stats();  // stats.cpp
   Timeline& timeline() { return timeline_; }
 
  private:

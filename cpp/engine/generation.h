@@ -14,8 +14,8 @@
 
 #include "engine/answer_mask.h"
 #include "engine/model.h"
-#include "engine/replica.h"
 #include "engine/output_stage.h"
+#include "engine/replica.h"
 #include "engine/tenant_state.h"
 #include "engine/timeline.h"
 #include "sched/request.h"

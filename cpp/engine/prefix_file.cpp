@@ -31,7 +31,7 @@ static_assert(std::endian::native == std::endian::little);
 Json identity(const Replica& replica, std::uint32_t variant) {
   const auto& info = replica.info;
   return {{"format", "zinc_rt prefix"},      {"version", 1},
-          {"model", replica.fingerprint()},    {"tier", info.tier},
+          {"model", replica.fingerprint()},  {"tier", info.tier},
           {"arithmetic", info.arithmetic},   {"arithmetic_version", kArithmeticVersion},
           {"activations", info.activations}, {"kv_dtype", info.kv_dtype},
           {"page_tokens", kPageTokens},      {"page_bytes", info.page_bytes},
@@ -102,7 +102,8 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   for (std::size_t at = 0; at < ids.size(); at += step_size) {
     const Turn::Guard guard(lease.replica().loop().turn());
     ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
-    ZRT_CHECK_OK(lease.replica().runner().run(lease.slot(), ids, at, std::min(step_size, ids.size() - at), variant, {}, {}));
+    ZRT_CHECK_OK(
+        lease.replica().runner().run(lease.slot(), ids, at, std::min(step_size, ids.size() - at), variant, {}, {}));
   }
   Json header;
   std::vector<std::byte> pages(ids.size() / kPageTokens * model->info().page_bytes);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/step_loop.h"
+
 namespace zinc_rt {
 
 Replica::Replica(std::uint32_t device, std::unique_ptr<Executor> executor)
@@ -15,8 +17,7 @@ Replica::~Replica() = default;
 void Replica::join(StepLoop& loop, const sched::Options& options, sched::TenantBook& tenants,
                    std::shared_ptr<sched::Shares> all_shares, Timeline& timeline) {
   loop_ = &loop;
-  runner_ =
-      std::make_unique<ModelRunner>(*executor_, options, tenants, std::move(all_shares), timeline, device.index);
+  runner_ = std::make_unique<ModelRunner>(*executor_, options, tenants, std::move(all_shares), timeline, loop.number());
 }
 
 void Replica::unload(const sched::TenantBook& tenants) {

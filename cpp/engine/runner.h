@@ -50,9 +50,9 @@ class StepListener {
 
 class ModelRunner {
  public:
-  // all_shares: sched/scheduler.h; device: its number, for the timeline.
+  // all_shares: sched/scheduler.h; thread: the number of its step loop, for the timeline.
   ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
-              std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t device);
+              std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
 
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }

@@ -16,8 +16,11 @@ constexpr int kMostRowThreads = 16;
 
 }  // namespace
 
-StepLoop::StepLoop(DeviceId device, int n_threads, Shared shared)
-    : device_(std::move(device)), shared_(std::move(shared)), row_threads_(std::min(n_threads, kMostRowThreads)) {
+StepLoop::StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared)
+    : device_(std::move(device)),
+      number_(number),
+      shared_(std::move(shared)),
+      row_threads_(std::min(n_threads, kMostRowThreads)) {
   inbox_.reserve(64);
   taken_.reserve(64);
   thread_ = std::thread([this] {

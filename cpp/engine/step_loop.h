@@ -38,11 +38,12 @@ class StepLoop final : public StepListener {
     // Something became free that requests on other devices may wait for.
     std::function<void(const StepLoop&)> poke_others;
   };
-  // n_threads: that make log-probabilities and quick masks together, since the next step waits for them.
-  StepLoop(DeviceId device, int n_threads, Shared shared);
+  // number: of the loops of the engine, from 0 on. n_threads: that make log-probabilities and quick masks together, since the next step waits for them.
+  StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 
   const DeviceId& device() const { return device_; }
+  std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
@@ -81,6 +82,7 @@ class StepLoop final : public StepListener {
   std::uint64_t room_epoch() const;
 
   const DeviceId device_;
+  const std::uint32_t number_;
   Shared shared_;
   Turn turn_;
   std::vector<Replica*> replicas_;

@@ -11,11 +11,11 @@ namespace zinc_rt {
 
 class StepTrace {
  public:
-  StepTrace(Timeline& timeline, std::uint32_t n_slots, std::uint32_t model_id, std::uint32_t device)
-      : timeline_(timeline), model_(model_id), device_(device), first_lane_(1000 * model_id), since_(n_slots) {}
+  StepTrace(Timeline& timeline, std::uint32_t n_slots, std::uint32_t model_id, std::uint32_t thread)
+      : timeline_(timeline), model_(model_id), thread_(thread), first_lane_(1000 * model_id), since_(n_slots) {}
   bool is_on() const { return timeline_.is_on(); }
   void step(StepSpan span) {
-    span.device = device_;
+    span.thread = thread_;
     timeline_.record(span);
   }
   void event(const sched::Event& event, sched::Micros now);
@@ -29,7 +29,7 @@ class StepTrace {
   void close(const sched::Event& event, std::uint64_t now);
 
   Timeline& timeline_;
-  std::uint32_t model_, device_;
+  std::uint32_t model_, thread_;
   std::uint32_t first_lane_;  // slots of other models, and on other devices, have lanes of their own
   std::vector<Since> since_;  // by slot: when its present state began
 };

@@ -29,7 +29,7 @@ struct StepSpan {
   std::uint32_t admit_us = 0, plan_us = 0, fill_us = 0, execute_us = 0, commit_us = 0;
   std::uint32_t n_decode = 0, n_prefill = 0;  // tokens
   std::uint32_t n_waiting = 0, pages_used = 0;
-  std::uint32_t device = 0;
+  std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
 // What a request did from begin to end: it ran in a slot, or waited for its first one (kWaiting) or its next one

@@ -60,6 +60,12 @@ class ProbeExecutor final : public Executor {
     probe_->n_copied_for += copies.size();
     return inner_->copy_pages(copies);
   }
+  Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override {
+    return inner_->read_pages(pages, to);
+  }
+  Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override {
+    return inner_->write_pages(pages, from);
+  }
 
  private:
   std::unique_ptr<Executor> inner_;
