@@ -75,13 +75,13 @@ void StepLoop::apply(Command& command, sched::Micros now) {
     if (is_loaded) replica.runner().scheduler().cancel(g.id, command.reason);
     return;
   }
-  const auto n_prompt = g.pending.prompt.size();
+  const auto n_tokens = g.pending.prompt.size() - g.pending.n_cached;
   if (const auto leader = std::move(g.leader)) g.pending.after = leader->id;
   const auto user = g.pending.user = generations_.add(g);
   Result<sched::RequestId> id =
       is_loaded ? replica.runner().scheduler().submit(std::move(g.pending), now)
                 : fail(StatusCode::kUnavailable, "[engine] model \"{}\" was removed", g.model().name());
-  replica.tokens_on_their_way -= n_prompt;
+  replica.tokens_on_their_way -= n_tokens;
   if (id) {
     g.id = *id;
     if (shared_.timeline.is_on())

@@ -124,18 +124,18 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
     // The choices share their prompt, so they share the place.
-    Replica* replica = model->replicas().front().get();
+    Placed placed{model->replicas().front().get(), 0};
     if (model->replicas().size() > 1) {
-      ZRT_TRY(const auto placed, place(*model, *tenant, request.cache_salt, prompt.ids));
-      replica = placed.replica;
+      ZRT_TRY(placed, place(*model, *tenant, request.cache_salt, prompt.ids));
     }
-    replica->tokens_on_their_way += request.n * prompt.ids.size();
+    placed.replica->tokens_on_their_way += request.n * (prompt.ids.size() - placed.cached_tokens);
     std::vector<std::shared_ptr<Generation>> generations;
     for (std::uint32_t i = 0; i < request.n; ++i) {
       constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt.ids, qos, session);
-      g->place = replica;
+      g->pending.n_cached = placed.cached_tokens;
+      g->place = placed.replica;
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();

@@ -98,6 +98,7 @@ Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
   r.tokens.reserve(r.n_limit);
   r.tokens.assign(r.params.prompt.begin(), r.params.prompt.end());
   r.params.prompt = {};
+  r.n_cached = r.params.n_cached;
   if (r.params.deadline != kNever) ++n_deadlines_;
   tenants_.note_arrival(r.params.tenant);
   ++tenants_[r.params.tenant].waiting;
@@ -146,7 +147,7 @@ void Scheduler::set_backpressure(RequestId id, bool on) {
 std::uint64_t Scheduler::backlog_tokens() const {
   std::uint64_t n = 0;
   for (const auto& r : requests_)
-    if (r) n += r->n_left();
+    if (r) n += r->n_to_compute();
   return n;
 }
 

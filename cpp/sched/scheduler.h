@@ -164,7 +164,7 @@ class Scheduler {
   // book, down to options()
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
-  // Tokens of all requests that are not computed yet. It goes through all of them.
+  // Tokens of all requests that are not computed yet and that the cache is not likely to give. It goes through all.
   std::uint64_t backlog_tokens() const;
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_; }
@@ -177,7 +177,8 @@ class Scheduler {
   std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
   const CostModel& cost() const { return cost_; }
   const RequestQueue& queue() const { return waiting_; }
-  const Shares& shares() const { return shares_; }
+  const Shares& shares() const { return shares_; }  // of this place
+  const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
 
  private:
   // scheduler.cpp
@@ -217,7 +218,6 @@ class Scheduler {
   Qos level_of(const Request& request, Micros now) const;
   bool is_owed(const Request& request, Micros now) const;
   Micros turn_of(const Request& request) const;
-  const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
   bool may_yield(const Request& request, const Request& candidate, Micros now) const;
   bool may_yield(const Request& request, const Request& candidate, const Shares& shares, Micros now) const;
   Request* yielder_for(const Request& candidate, const Shares& shares, Micros now) const;
