@@ -66,12 +66,19 @@ Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>
   model->card_ = make_model_card(first, *model->tokenizer_);
   if (const auto* calls = model->formats_.calls()) model->card_.tool_format = calls->name;
   model->card_.reasoning_format = model->formats_.reasoning()->name;
+  model->card_.devices = options.devices;
   model->memory_ = make_model_memory(first.plan(), first.info());
   for (std::size_t i = 0; i < executors.size(); ++i) {
     const ExecutorInfo& one = executors[i]->info();
     model->info_.n_pages = std::min(model->info_.n_pages, one.n_pages);
     model->info_.max_slots = std::min(model->info_.max_slots, one.max_slots);
     model->info_.max_context = std::min(model->info_.max_context, one.max_context);
+    model->memory_.devices.push_back({.index = options.devices[i],
+                                      .name = one.device,
+                                      .max_slots = one.max_slots,
+                                      .kv_pages = one.n_pages,
+                                      .allocated_bytes = executors[i]->plan().allocated_bytes(),
+                                      .mapped_bytes = executors[i]->plan().mapped_bytes()});
     model->replicas_.push_back(std::make_unique<Replica>(options.devices[i], std::move(executors[i])));
   }
   return model;

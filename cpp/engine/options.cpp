@@ -59,6 +59,7 @@ Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& option
   std::vector<ExecutorOptions> replicas(n, common);
   for (std::size_t i = 0; i < n; ++i) {
     replicas[i].device = options.devices[i];
+    replicas[i].n_replicas = static_cast<std::uint32_t>(n);
     if (n == 1) break;
     // Replicas share the processor: each has its part of the threads.
     const int threads = common.threads > 0 ? common.threads : usable_threads();

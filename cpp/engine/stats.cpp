@@ -70,6 +70,7 @@ void add(ModelStats& total, const ModelStats& one) {
 
 EngineStats EngineCore::stats() {
   EngineStats stats;
+  for (const StepLoop* loop : loops()) stats.step_ms = std::max(stats.step_ms, loop->step_ms());
   const std::lock_guard lock(names_mutex_);
   const auto book = book_.lock();
   for (const auto& model : models_) {

@@ -52,6 +52,11 @@ void StepLoop::stop() {
   inbox_filled_.notify_all();
 }
 
+double StepLoop::step_ms() const {
+  const auto began = turn_began_.load(std::memory_order_relaxed);
+  return began == 0 ? 0 : 1e-3 * static_cast<double>(std::max<sched::Micros>(0, now_us() - began));
+}
+
 void StepLoop::join() {
   if (thread_.joinable()) thread_.join();
 }
@@ -249,7 +254,9 @@ ModelRunner::Turn StepLoop::run_turn() {
 void StepLoop::run() {
   for (bool running = true; running;) {
     const auto epoch = room_epoch();
+    turn_began_.store(now_us(), std::memory_order_relaxed);
     const auto result = run_turn();
+    turn_began_.store(0, std::memory_order_relaxed);
     // Quotas hold over all devices, so what came free here may be what a request elsewhere waits for.
     if (room_epoch() != epoch) shared_.poke_others(*this);
     if (result.ran) {

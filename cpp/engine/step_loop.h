@@ -1,10 +1,11 @@
 // The step thread of a device: between two steps it takes the commands of clients for the replicas there, then it runs
 // the turn of the one that was served least. Devices step at the same time; what they share is the tenant book, whose
 // lock the schedulers take between steps, and the port of output events.
-// Thread rule: post(), poke(), turn(), stop() and device() from any thread. The replicas, and the StepListener, belong
+// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread. The replicas, and the StepListener, belong
 // to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for under any other lock.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -45,6 +46,8 @@ class StepLoop final : public StepListener {
   const DeviceId& device() const { return device_; }
   std::uint32_t number() const { return number_; }
   Turn& turn() { return turn_; }
+  // For how long the step under way, or the wait for its turn, has lasted; 0: there is none.
+  double step_ms() const;
   bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
 
   // REQUIRES: the turn.
@@ -96,6 +99,7 @@ class StepLoop final : public StepListener {
   std::condition_variable inbox_filled_;
   std::vector<Command> inbox_, taken_;
   bool stop_ = false, is_poked_ = false;
+  std::atomic<sched::Micros> turn_began_{0};  // 0: the thread sleeps, or looks for work
   std::thread thread_;
 };
 

@@ -12,10 +12,10 @@ namespace zinc_rt::ring {
 
 struct RingOptions {
   std::uint32_t device = 0;  // below n_devices()
-  int threads = 0;          // T-CPU: worker threads, 0 = what the process may use
-  std::string cpu_kernels;  // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
-  bool repack = true;       // weights in the form that the kernels like best; false: as in the file
-  bool fast = false;        // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
+  int threads = 0;           // T-CPU: worker threads, 0 = what the process may use
+  std::string cpu_kernels;   // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
+  bool repack = true;        // weights in the form that the kernels like best; false: as in the file
+  bool fast = false;         // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
 
 // How many devices a tier has that computes on the host: parts of it, which are devices by name alone.

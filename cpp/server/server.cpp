@@ -357,8 +357,8 @@ class ServerImpl final : public Server {
     std::unique_lock lock(watch_mutex_);
     while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(ServerCore::kWatchMs), [&] { return is_stopped_; })) {
       lock.unlock();
-      const auto stats = core_.engine.stats();  // waits for the step
-      core_.last_alive_ms = steady_ms();
+      const auto stats = core_.engine.stats();
+      core_.last_alive_ms = steady_ms() - static_cast<std::int64_t>(stats.step_ms);
       core_.on_demand.look(stats);
       core_.streams.sweep(std::chrono::steady_clock::now());
       core_.batches.look();

@@ -105,7 +105,7 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   DeviceBudget budget;
   if (memory)
     // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
-    budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
+    budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
   ZRT_TRY(executor->prepared_, prepare(path, options,
                                        {mapped, memory ? &budget : nullptr, executor->ring_->joins(),

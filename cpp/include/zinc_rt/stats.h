@@ -40,7 +40,8 @@ struct EngineStats {
   ModelStats total;                      // sums over the models; name is empty, tier that of the first
   double prefix_hit_rate = 0;            // cached tokens by prompt tokens
   float largest_prefill_difference = 0;  // seen by ZINC_RT_BATCHED_PREFILL=validate
-  std::vector<ModelStats> models;        // that are loaded; none once the engine is closed
+  double step_ms = 0;  // for how long the step of a device has lasted by now, of all devices the longest; not in JSON
+  std::vector<ModelStats> models;  // that are loaded; none once the engine is closed
 };
 
 // One object: the totals, and `models`. Without models it has no sums.
