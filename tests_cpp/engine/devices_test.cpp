@@ -2,7 +2,11 @@
 // time, and that tenants have over all of them what they have on one.
 #include <gmock/gmock.h>
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "engine_fixture.h"
@@ -403,6 +407,47 @@ TEST_F(DevicesTest, TellWhatEachDeviceHas) {
   EXPECT_EQ(stats.models[0].pages, 2 * stats.models[0].devices[1].stats.pages);
   EXPECT_EQ(stats.models[0].allocated_bytes, 2 * stats.models[0].devices[0].stats.allocated_bytes);
   EXPECT_EQ(stats.models[0].devices[1].index, 1u);
+}
+
+// A step that hangs shows, also while another device goes on.
+TEST_F(DevicesTest, AStepThatLastsLongIsSeenWithoutWaitingForIt) {
+  const auto engine = make_on(2, 1);
+  gate_.close();
+  auto stuck = engine.session().stream(token_request(prompt(20, 1), 2));
+  ASSERT_TRUE(stuck && gate_.wait_arrived(1));
+  EXPECT_TRUE(eventually([&] { return engine.core->stats().step_ms > 20; }));
+  auto other = engine.session().stream(token_request(prompt(20, 2), 2));
+  ASSERT_TRUE(other && gate_.wait_arrived(2));
+  EXPECT_EQ(engine.stat("running"), 2u);
+  gate_.open();
+  EXPECT_EQ(read(*stuck).token_ids.size(), 2u);
+  EXPECT_EQ(read(*other).token_ids.size(), 2u);
+  EXPECT_TRUE(eventually([&] { return engine.core->stats().step_ms == 0; }));
+}
+
+TEST_F(DevicesTest, ATraceHasATrackOfStepsADevice) {
+  const auto engine = make_on(2, 1);
+  ASSERT_TRUE(engine.core->timeline().start());
+  gate_.close();
+  std::vector<Stream> streams;
+  for (unsigned i = 0; i < 2; ++i) streams.push_back(*engine.session().stream(token_request(prompt(20, i), 2)));
+  ASSERT_TRUE(gate_.wait_arrived(2));
+  gate_.open();
+  for (Stream& stream : streams) EXPECT_EQ(read(stream).token_ids.size(), 2u);
+  expect_quiet(engine);
+  const auto path = ::testing::TempDir() + "zrt_devices_trace_" + std::to_string(::getpid());
+  ASSERT_TRUE(engine.core->timeline().write_json(path));
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  std::remove(path.c_str());
+  std::map<std::uint64_t, std::string> tracks;
+  std::set<std::string> with_steps;
+  const auto trace = nlohmann::json::parse(text.str());
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["name"] == "thread_name" && event["pid"] == 1) tracks[event["tid"]] = event["args"]["name"];
+    if (event["name"] == "step") with_steps.insert(tracks.at(event["tid"]));
+  }
+  EXPECT_EQ(with_steps, (std::set<std::string>{"steps", "steps 2"}));
 }
 
 TEST_F(DevicesTest, RefusalsNameTheParameterAndBothValues) {
