@@ -1,4 +1,4 @@
-"""A model on several devices: the same tokens as on one, one tenant over all of them, and what the program and the server say.
+"""A model on several devices: the same tokens as on one, tenants over all of them, what program and server say of it.
 
 The devices are those of t_cpu, which are parts of the same processor.
 """
@@ -104,7 +104,8 @@ def test_the_program_says_what_each_device_holds(tiny_model):
     assert "DEVICE" in zinc("plan", *run).stdout
     card = zinc("info", *run)
     assert card.returncode == 0 and "[0,1]" in card.stdout
-    one, two = (zinc("run", *(run if n == 2 else run[:4]), "-p", "The", "-n", "8", "--seed", "1").stdout for n in (1, 2))
+    prompt = ["-p", "The", "-n", "8", "--seed", "1"]
+    one, two = (zinc("run", *options, *prompt).stdout for options in (run[:4], run))
     assert one == two
     for devices, says in (("0,0", "has 0 twice"), ("99", "which has 64 here"), ("x", "--devices")):
         refused = zinc("run", *run[:4], "--devices", devices, "-p", "The", "-n", "1")
