@@ -92,8 +92,7 @@ class EngineCore final : public std::enable_shared_from_this<EngineCore> {
   void forget(Generation& generation);  // from here on only its readers have it
 
   // submit.cpp
-  // Where the request goes, and what is cached of its prompt there. Errors: as
-  // check_loaded.
+  // Where the request goes, and what is cached of its prompt there. Errors: those of check_loaded().
   struct Placed {
     Replica* replica = nullptr;
     std::uint32_t cached_tokens = 0;

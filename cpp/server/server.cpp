@@ -364,9 +364,10 @@ class ServerImpl final : public Server {
       core_.batches.look();
       for (const auto& model : stats.models) {
         core_.models.note_bad_logits(model.name, model.bad_logits);
-        if (model.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
-          log().error("model {}: {} steps in a row failed; the server is of no use any more", model.name,
-                      model.failed_steps_in_a_row);
+        for (const auto& device : model.devices)
+          if (device.stats.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
+            log().error("model {}: {} steps in a row failed on device {}; the server is of no use any more", model.name,
+                        device.stats.failed_steps_in_a_row, device.index);
       }
       core_.n_steps = stats.total.steps;
       lock.lock();

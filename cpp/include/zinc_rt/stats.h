@@ -24,7 +24,7 @@ struct ModelStats {
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;
   std::uint64_t internal_errors = 0;               // bugs of ours; 0
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits: requests that ended because of them
-  std::uint64_t failed_steps_in_a_row = 0;         // the last ones
+  std::uint64_t failed_steps_in_a_row = 0;         // the last ones, of all devices
   std::uint64_t allocated_bytes = 0;               // of the memory plans
   // The same of each device that has a replica of the model; the numbers above are their sums.
   struct Device;
