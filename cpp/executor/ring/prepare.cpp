@@ -143,8 +143,9 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(shape(p, options, target));
-  Fit fit{options.kv_pages > 0 ? options.kv_pages
-                               : default_pages(p.sizes, p.layout.page_bytes, machine_memory_bytes())};
+  Fit fit{options.kv_pages > 0
+              ? options.kv_pages
+              : default_pages(p.sizes, p.layout.page_bytes, machine_memory_bytes() / options.n_replicas)};
   if (target.budget != nullptr) {
     ZRT_TRY(fit, fit_device(p, options, target));
   }
