@@ -110,14 +110,18 @@ double nccl_ping_pong(const Nccl& nccl, Nccl::Comm (&comms)[2], Side (&sides)[2]
       Side& own = sides[i];
       cudaGraph_t graph;
       cudaGraphExec_t executable;
-      CHECK(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeThreadLocal));
-      for (int round = 0; round < kOfGraph; ++round)
+      const auto exchange_once = [&] {
         for (int half = 0; half < 2; ++half) {
           if (half == i)
             nccl.send(own.data, bytes, 0, 1 - i, comms[i], own.stream);
           else
             nccl.recv(own.inbox, bytes, 0, 1 - i, comms[i], own.stream);
         }
+      };
+      exchange_once();  // connects
+      CHECK(cudaStreamSynchronize(own.stream));
+      CHECK(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed));
+      for (int round = 0; round < kOfGraph; ++round) exchange_once();
       CHECK(cudaStreamEndCapture(own.stream, &graph));
       CHECK(cudaGraphInstantiate(&executable, graph, 0));
       cudaEvent_t begin, end;

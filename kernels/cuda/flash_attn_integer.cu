@@ -6,8 +6,8 @@
 // keys and the words 16 s + 4 j + lane % 4, j = 0..3, of step s: the products' order of values is its own.
 // Weights: a warp has a head, or several in turn. Values: a warp has 32 of the head, the rows; columns are the digits of
 // the weights of four heads. They are on their way while the weights are made.
-// With one part in z the workgroup merges its chunks, and quantizes the
-// result if `quantized` is bound; with several each chunk leaves a record for flash_attn_merge.
+// With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound; with several
+// each chunk leaves a record for flash_attn_merge.
 #include "kernels/cuda/integer_cells.cuh"
 
 using namespace zinc_rt::cuda;
