@@ -46,9 +46,9 @@ def placement_key(tenant: bytes, cache_salt: bytes, prompt: bytes) -> int:
     return siphash(b"".join(struct.pack("<Q", len(part)) + part for part in parts))
 
 
-def siphash(data: bytes) -> int:
-    """SipHash-2-4 with the key 0."""
-    v = [0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573]
+def siphash(data: bytes, k0: int = 0, k1: int = 0) -> int:
+    """SipHash-2-4 (Aumasson and Bernstein)."""
+    v = [0x736F6D6570736575 ^ k0, 0x646F72616E646F6D ^ k1, 0x6C7967656E657261 ^ k0, 0x7465646279746573 ^ k1]
     tail = len(data) % 8
     last = data[len(data) - tail :] + bytes(7 - tail) + bytes([len(data) & 0xFF])
     for (word,) in struct.iter_unpack("<Q", data[: len(data) - tail] + last):

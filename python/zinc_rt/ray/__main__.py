@@ -46,10 +46,9 @@ def main(arguments: Sequence[str]) -> int:
     # SIGTERM ends it as Ctrl-C does. Set before Ray is there, which has handlers of its own.
     over = threading.Event()
     try:
+        from . import app  # first: it says how Ray is installed
         import ray
         from ray import serve
-
-        from . import app
 
         fleet = app(
             options.model,
@@ -63,8 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     except (ImportError, errors.ZincError) as error:
         print(f"zinc_rt.ray: {error}", file=sys.stderr)
         return 1
-    local = {} if options.address else {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    ray.init(options.address, **local)
+    ray.init(options.address, **({} if options.address else {"include_dashboard": False}))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
     try:

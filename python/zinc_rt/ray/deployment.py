@@ -25,6 +25,8 @@ from .server import Server, refuse_own_options
 log = logging.getLogger("ray.serve")
 # Serve hands a replica no more than so many requests at once. The server has a queue of its own, and classes.
 MOST_AT_ONCE = 4096
+# Serve's proxy writes these itself; the id is the one that the server was sent.
+PROXY_WRITES = {"date", "x-request-id"}
 
 
 class Replica:
@@ -45,6 +47,10 @@ class Replica:
     async def record_routing_stats(self) -> dict:
         load = await self.server.load()
         return {"load": {name: load[name] for name in ("running", "waiting", "backlog_tokens", "free_pages", "pages")}}
+
+    async def where(self) -> dict:
+        """For those who look for a replica's server: its process and its ports on loopback."""
+        return {"pid": self.server.process.pid, "port": self.server.port, "metrics_port": self.server.metrics_port}
 
     def _server_ended(self, code: int) -> None:
         # Ray sees the end of an actor at once, sends what has not begun to another replica and starts a new one.
@@ -78,7 +84,9 @@ class Ingress:
             log.warning("[ray] a request got no answer: %s", error)
             return _failure(503, "[ray] the replica failed before it answered; try again")
         response = StreamingResponse(_pieces(answer, dict(headers).get("content-type", "")), status)
-        response.raw_headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+        response.raw_headers = [
+            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers if name not in PROXY_WRITES
+        ]
         return response
 
 
