@@ -8,7 +8,7 @@ import pytest
 
 from zinc_rt._placement import PlaceLoad, choose_place, placement_key, siphash
 from zinc_rt.ray.call import Call
-from zinc_rt.ray.places import PAGES_UNTIL_TOLD, Places
+from zinc_rt.ray.places import MOST_SENT, PAGES_UNTIL_TOLD, Places
 
 
 def choose(*places, key=7):
@@ -144,14 +144,14 @@ class Clock:
 @pytest.fixture
 def fleet():
     clock = Clock()
-    places = Places(2.0, clock)
+    places = Places(clock)
     places.update("ab")
     places.clock = clock
     return places
 
 
-def told(backlog=0, pages=1000):
-    return {"load": {"backlog_tokens": backlog, "pages": pages}}
+def told(backlog=0, pages=1000, number=1):
+    return {"number": number, "load": {"backlog_tokens": backlog, "pages": pages}}
 
 
 IDLE = {"a": {}, "b": {}}
@@ -166,16 +166,20 @@ def send(places, prompt, request, stats=IDLE):
 def test_equal_prefixes_go_where_the_first_went(fleet):
     shared = list(range(3200))
     first = send(fleet, call({"prompt": [*shared, 1]}).prompt, "0")
-    fleet.clock.now = 10
+    fleet.completed(first, "0")
     assert {send(fleet, call({"prompt": [*shared, 1, i]}).prompt, str(i)) for i in range(1, 30)} == {first}
 
 
 def test_other_prompts_spread(fleet):
     gone_to = []
     for i in range(200):
-        fleet.clock.now += 10
         gone_to.append(send(fleet, call({"prompt": list(range(i * 1000, i * 1000 + 100))}).prompt, str(i)))
+        fleet.completed(gone_to[-1], str(i))
     assert 70 <= gone_to.count("a") <= 130
+
+
+def backlog(places, place, stats=None):
+    return places.load(place, stats or {}, call({}).prompt).backlog_tokens
 
 
 def test_what_was_just_sent_is_a_backlog_until_it_is_done_or_told_of(fleet):
@@ -185,9 +189,36 @@ def test_what_was_just_sent_is_a_backlog_until_it_is_done_or_told_of(fleet):
     assert send(fleet, prompts[1], "1") == other
     fleet.completed(first, "0")
     assert send(fleet, prompts[2], "2") == first
-    assert fleet.load(other, {}, prompts[0]).backlog_tokens == 1600
-    fleet.clock.now = 2.5
-    assert fleet.load(other, {}, prompts[0]).backlog_tokens == 0
+    assert backlog(fleet, other) == 1600
+    fleet.clock.now = 1
+    assert backlog(fleet, other, told(200)) == 200
+    fleet.clock.now = 2
+    assert backlog(fleet, other, told(200)) == 200
+    assert backlog(fleet, other, told(0, number=2)) == 0
+
+
+def test_what_was_told_is_less_when_what_was_sent_before_is_done(fleet):
+    prompts = [call({"prompt": [i] * 1600}).prompt for i in range(3)]
+    for i in range(2):
+        fleet.send("a", str(i), {}, prompts[i])
+    fleet.clock.now = 1
+    assert backlog(fleet, "a", told(2500)) == 2500
+    fleet.completed("a", "0")
+    assert backlog(fleet, "a", told(2500)) == 900
+    fleet.send("a", "2", {}, prompts[2])
+    fleet.completed("a", "1")
+    assert backlog(fleet, "a", told(2500)) == 1600
+    fleet.completed("a", "2")
+    fleet.completed("a", "2")
+    assert backlog(fleet, "a", told(2500)) == 0
+
+
+def test_requests_that_never_end_are_forgotten(fleet):
+    one = call({"prompt": [1] * 16}).prompt
+    for i in range(MOST_SENT + 10):
+        fleet.send("a", str(i), {}, one)
+    fleet.load("a", {}, one)
+    assert len(fleet.places["a"].sent) == MOST_SENT
 
 
 def test_a_place_that_told_of_a_long_backlog_loses_its_prefix(fleet):
@@ -196,7 +227,7 @@ def test_a_place_that_told_of_a_long_backlog_loses_its_prefix(fleet):
     other = "ab".replace(first, "")
     fleet.completed(first, "0")
     assert fleet.ranked({first: told(800), other: told(0)}, prompt) == [first, other]
-    assert fleet.ranked({first: told(801), other: told(0)}, prompt) == [other, first]
+    assert fleet.ranked({first: told(801, number=2), other: told(0)}, prompt) == [other, first]
     assert fleet.ranked({other: {}}, prompt) == [other]
 
 

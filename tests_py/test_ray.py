@@ -19,6 +19,7 @@ import time
 import pytest
 
 pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.slow,
     pytest.mark.skipif(
         importlib.util.find_spec("ray") is None or importlib.util.find_spec("ray.serve") is None,
@@ -157,12 +158,13 @@ def test_forty_streams_are_whole(fleet):
 
 
 def test_a_stream_comes_piece_by_piece(fleet):
-    body = {"prompt": "Once", "max_tokens": 60, "ignore_eos": True, "stream": True}
+    servers = fleet.servers()
+    body = {"prompt": "Once", "max_tokens": 500, "ignore_eos": True, "stream": True}
     connection, response = fleet.open("POST", "/v1/completions", body)
     with contextlib.closing(connection):
         assert b"data: " in response.read1()
         # The rest is still to come: some server is at work.
-        assert sum(metrics.load()["running"] for _, _, metrics in fleet.servers()) == 1
+        assert sum(metrics.load()["running"] for _, _, metrics in servers) == 1
 
 
 def test_everything_is_passed_on(fleet):
@@ -194,7 +196,7 @@ def test_a_client_that_goes_ends_its_request(fleet):
     body = {"prompt": "Once", "max_tokens": 1800, "ignore_eos": True, "stream": True}
     connections = [fleet.open("POST", "/v1/completions", {**body, "prompt": f"{i} Once"}) for i in range(4)]
     servers = fleet.servers()
-    assert sum(metrics.load()["running"] for _, _, metrics in servers) == 4
+    wait(lambda: sum(metrics.load()["running"] for _, _, metrics in servers) == 4)
     for connection, response in connections:
         response.close()
         connection.close()
@@ -217,8 +219,10 @@ def asked(text, system):
 
 
 def test_equal_prefixes_go_to_one_replica_and_others_spread(fleet):
+    # One comes first: two at once would be two replicas that hold the prefix, and then the load decides.
+    before = counted(fleet, [asked("Where is book 0?", LONG)], 1)
     counts = counted(fleet, [asked(f"Where is book {i}?", LONG) for i in range(40)], 2)
-    assert sum(counts) == 40 and max(counts) >= 36, counts
+    assert sum(counts) == 40 and counts[before.index(1)] >= 36, counts
     counts = counted(fleet, [asked(f"Where is book {i}?", f"{i} " * 40 + LONG) for i in range(40)], 2)
     assert sum(counts) == 40 and min(counts) >= 10, counts
 
@@ -251,13 +255,15 @@ def test_no_request_fails_while_replicas_are_replaced(fleet):
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
-    fleet.run(12)
-    # The old ones end after the new ones are there.
-    servers = wait(lambda: [s for s in fleet.has(2) or [] if s[0] not in before][1:], 60) and fleet.servers()
-    time.sleep(2)
-    over.set()
-    for thread in threads:
-        thread.join()
+    try:
+        fleet.run(12)
+        # The old ones end after the new ones are there.
+        servers = wait(lambda: (s := fleet.has(2)) and not before & {pid for pid, _, _ in s} and s)
+        time.sleep(2)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
     assert len(results) > 20 and set(results) == {200}, [r for r in results if r != 200][:3]
     for _, address, _ in servers:
         assert json.loads(address.request("GET", "/v1/models")[2])["data"][0]["max_slots"] == 12
@@ -265,16 +271,21 @@ def test_no_request_fails_while_replicas_are_replaced(fleet):
 
 def test_a_replica_that_is_killed_in_a_stream(fleet):
     servers = fleet.servers()
-    body = {"max_tokens": 300, "ignore_eos": True, "stream": True}
-    streams, i = {}, 0
+    body = {"max_tokens": 1000, "ignore_eos": True, "stream": True}
+    streams = {}
     # A stream on each replica.
-    while len(streams) < 2:
-        loads = [metrics.load()["running"] for _, _, metrics in servers]
+    for i in range(20):
+        before = [metrics.load()["running"] for _, _, metrics in servers]
         stream = fleet.open("POST", "/v1/completions", {**body, "prompt": f"{i} Once upon a time"})
-        at = next(k for k, (_, _, metrics) in enumerate(servers) if metrics.load()["running"] > loads[k])
-        assert at not in streams or i < 20
+
+        def place(before=before):
+            now = [metrics.load()["running"] for _, _, metrics in servers]
+            return [k for k in range(2) if now[k] > before[k]]
+
+        (at,) = wait(place)
         streams.setdefault(at, stream)
-        i += 1
+        if len(streams) == 2:
+            break
     os.kill(servers[0][0], signal.SIGKILL)
     broken = streams[0][1].read()
     assert b"data: [DONE]" not in broken

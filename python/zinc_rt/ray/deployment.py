@@ -25,6 +25,7 @@ from .server import Server, refuse_own_options
 log = logging.getLogger("ray.serve")
 # Serve hands a replica no more than so many requests at once. The server has a queue of its own, and classes.
 MOST_AT_ONCE = 4096
+LOAD_FIELDS = ("running", "waiting", "backlog_tokens", "free_pages", "pages")
 # Serve's proxy writes these itself; the id is the one that the server was sent.
 PROXY_WRITES = {"date", "x-request-id"}
 
@@ -34,6 +35,7 @@ class Replica:
 
     def __init__(self, arguments: Sequence[str], may_be_open: bool):
         self.server = Server(arguments, self._server_ended)
+        self.n_told = 0
         if not may_be_open and not self.server.wants_keys():
             raise errors.InvalidArgument("[ray] there is no key, and whoever reaches Serve's address would be an admin")
 
@@ -46,7 +48,9 @@ class Replica:
 
     async def record_routing_stats(self) -> dict:
         load = await self.server.load()
-        return {"load": {name: load[name] for name in ("running", "waiting", "backlog_tokens", "free_pages", "pages")}}
+        self.n_told += 1
+        # The number: routers hear of it although nothing else has changed.
+        return {"number": self.n_told, "load": {name: load[name] for name in LOAD_FIELDS}}
 
     async def where(self) -> dict:
         """For those who look for a replica's server: its process and its ports on loopback."""
@@ -160,7 +164,6 @@ def app(
     ends = {"graceful_shutdown_timeout_s": drain_s, "graceful_shutdown_wait_loop_s": 0.5}
     routes = RequestRouterConfig(
         request_router_class=PrefixRouter,
-        request_router_kwargs={"fresh_s": 2 * stats_period_s},
         request_routing_stats_period_s=stats_period_s,
     )
     held = serve.deployment(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from .._placement import PAGE_TOKENS, PlaceLoad, choose_place
@@ -11,6 +11,8 @@ from .call import Prompt
 
 # Pages that a place is believed to hold before it has said how many it has.
 PAGES_UNTIL_TOLD = 4096
+# Requests of a place that are remembered: more than Serve lets one have at once.
+MOST_SENT = 1 << 14
 # More than any backlog: a place that is not there, or that stands in the list already.
 NOWHERE = PlaceLoad(backlog_tokens=1 << 62)
 
@@ -21,6 +23,29 @@ class Place:
     def __init__(self) -> None:
         self.pages: OrderedDict[bytes, None] = OrderedDict()
         self.sent: dict[str, tuple[float, int]] = {}  # by request: when, and how many tokens were not cached
+        self.over: deque[str] = deque()  # requests that ended and are still in `sent`
+        # What it told last, and when that was heard of; less what has ended since of what was sent before.
+        self.told_number, self.told_at, self.told_backlog = 0, 0.0, 0
+
+    def hear(self, stats: Mapping, now: float) -> None:
+        number = stats.get("number", 0)
+        self.settle()
+        if number != self.told_number:
+            self.told_number, self.told_at = number, now
+            self.told_backlog = _number(stats, "backlog_tokens", 0)
+
+    def settle(self) -> None:
+        while self.over:
+            when, n = self.sent.pop(self.over.popleft(), (self.told_at + 1, 0))
+            if when < self.told_at:
+                self.told_backlog = max(0, self.told_backlog - n)
+        # Requests that were never sent after all are not said to have ended.
+        while len(self.sent) > MOST_SENT:
+            del self.sent[next(iter(self.sent))]
+
+    @property
+    def backlog_tokens(self) -> int:
+        return self.told_backlog + sum(n for when, n in self.sent.values() if when >= self.told_at)
 
     def cached_tokens(self, prompt: Prompt) -> int:
         n = 0
@@ -38,13 +63,13 @@ class Place:
 
 
 class Places:
-    """What was sent counts as backlog for `fresh_s`; then the place has told of it.
+    """A place tells its backlog from time to time. Since then the router counts itself what was sent and what ended.
 
     REQUIRES: calls come from one thread, but for completed().
     """
 
-    def __init__(self, fresh_s: float, now: Callable[[], float] = time.monotonic) -> None:
-        self.fresh_s, self.now = fresh_s, now
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.now = now
         self.places: dict[Hashable, Place] = {}
         # A place keeps its number, and one that comes anew gets the lowest free one: keys stay where they are.
         self.numbers: list[Hashable | None] = []
@@ -73,12 +98,9 @@ class Places:
         return out
 
     def load(self, each: Hashable, stats: Mapping, prompt: Prompt) -> PlaceLoad:
-        place, oldest = self.places[each], self.now() - self.fresh_s
-        for request, (when, _) in list(place.sent.items()):
-            if when < oldest:
-                place.sent.pop(request, None)
-        fresh = sum(n for _, n in list(place.sent.values()))
-        return PlaceLoad(place.cached_tokens(prompt), _number(stats, "backlog_tokens", 0) + fresh)
+        place = self.places[each]
+        place.hear(stats, self.now())
+        return PlaceLoad(place.cached_tokens(prompt), place.backlog_tokens)
 
     def send(self, each: Hashable, request: str, stats: Mapping, prompt: Prompt) -> None:
         """The request goes there, and nowhere else. To say it twice changes nothing."""
@@ -93,7 +115,7 @@ class Places:
     def completed(self, each: Hashable, request: str) -> None:
         place = self.places.get(each)
         if place is not None:
-            place.sent.pop(request, None)
+            place.over.append(request)
 
 
 def _number(stats: Mapping, name: str, otherwise: int) -> int:

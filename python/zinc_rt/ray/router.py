@@ -11,8 +11,8 @@ from .places import Places
 class PrefixRouter(RequestRouter):
     """Sends equal prefixes to one replica while that is sooner: the rule of docs/fleets.md. Requests are a Call."""
 
-    def initialize_state(self, *, fresh_s: float = 2.0) -> None:
-        self.places = Places(fresh_s)
+    def initialize_state(self) -> None:
+        self.places = Places()
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None

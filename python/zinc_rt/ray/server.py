@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import http.client
 import json
 import os
@@ -37,7 +36,15 @@ HOP_BY_HOP = {
 }
 # What a replica says itself.
 OWN_OPTIONS = ("--host", "--port", "--metrics-listen", "--state", "--tls-cert", "--tls-key", "--allow-anonymous")
-_PR_SET_PDEATHSIG = 1
+# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. What does so
+# between fork and exec would have Python fork() here, and handlers that Ray's libraries run at a fork break the child.
+_LAUNCHER = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 15)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
 
 
 def program() -> list[str]:
@@ -71,10 +78,11 @@ class Server:
             raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {' '.join(self._lines) or 'it says why above'}")
 
     def _run(self) -> None:
-        command = [*program(), "serve", *self.arguments, "--host", HOST, "--port", "0", "--state", "none"]
+        command = [sys.executable, "-I", "-c", _LAUNCHER, str(os.getpid())]
+        command += [*program(), "serve", *self.arguments, "--host", HOST, "--port", "0", "--state", "none"]
         command += ["--metrics-listen", f"{HOST}:0"]
         try:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=_end_with_parent())
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             self._read(self.process)
             code = self.process.wait()
         except OSError as error:
@@ -159,10 +167,3 @@ def _message(call: Call) -> bytes:
     if call.body or call.method in ("POST", "PUT", "PATCH"):
         head.append(b"content-length: %d" % len(call.body))
     return b"\r\n".join([*head, b"connection: close", b"", call.body])
-
-
-def _end_with_parent() -> Callable[[], None] | None:
-    if not sys.platform.startswith("linux"):
-        return None
-    prctl = ctypes.CDLL(None).prctl  # found here: little may be done between fork and exec
-    return lambda: prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
