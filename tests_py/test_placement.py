@@ -1,4 +1,4 @@
-"""Which of several places a request goes to, and what a router knows of them. The rule's cases are those of the engine's."""
+"""Which of several places a request goes to, and what a router knows of them. The rule's cases are the engine's own."""
 
 import json
 import pickle
@@ -121,7 +121,9 @@ def test_token_ids_are_counted_as_they_are(name):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100000, {"prompt": None}, {"prompt": {}}, {"prompt": [1, "a"]}], ids=str
+    "body",
+    [b"", b"{", b"[1]", b"\xff\xfe", b"[" * 100000, {"prompt": None}, {"prompt": {}}, {"prompt": [1, "a"]}],
+    ids=str,
 )
 def test_any_body_can_be_routed(body):
     assert call(body).prompt.n_tokens <= 2

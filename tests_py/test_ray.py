@@ -28,7 +28,7 @@ pytestmark = [
 ]
 # Nobody else reaches these clusters, and a token would be written into the user's folder.
 ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0"}
-LONG = "You are a helper of a library. Answer shortly, name the shelf, and never recommend a book that is lent out. " * 6
+LONG = "You are a helper of a library. Answer shortly, name the shelf, never recommend a book that is lent out. " * 6
 
 
 def free_port():
@@ -237,6 +237,29 @@ def test_the_replicas_give_the_same(fleet):
         # The 20 best of each row, to the last bit.
         rows = {hashlib.sha256(json.dumps(answer["logprobs"]).encode()).hexdigest() for answer in answers}
         assert len(rows) == 1 and len(answers[0]["logprobs"]["top_logprobs"]) == 24
+
+
+def test_the_command_in_a_cluster_that_runs(fleet, tiny_model):
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    command = [sys.executable, "-m", "zinc_rt.ray", str(tiny_model), "--address", address, "--name", "second"]
+    command += ["--route-prefix", "/a/b", "--port", str(fleet.port)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert any(line.endswith(" serves 1 replicas\n") for line in process.stdout)
+        (model,) = json.loads(fleet.request("GET", "/a/b/v1/models?x=1")[2])["data"]
+        assert model["id"] == "tiny"
+        assert fleet.request("GET", "/a/b/v1/nothing")[0] == 404
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    wait(lambda: fleet.request("GET", "/a/b/v1/models")[0] == 404)
+    assert json.loads(fleet.request("GET", "/v1/models")[2])["data"][0]["id"] != "tiny"
 
 
 def test_no_request_fails_while_replicas_are_replaced(fleet):

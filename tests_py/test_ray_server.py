@@ -154,6 +154,12 @@ def test_only_an_address_of_this_machine_may_be_without_keys():
     assert not any(map(is_loopback, ["0.0.0.0", "192.0.2.1", "::", "a.example"]))
 
 
+def test_other_machines_need_a_key(monkeypatch, capsys):
+    monkeypatch.delenv("ZINC_RT_API_KEY", raising=False)
+    assert main(["model.gguf", "--host", "0.0.0.0", "--", "--max-slots", "2"]) == 1
+    assert "a key is wanted" in capsys.readouterr().err
+
+
 def test_without_ray_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "ray", None)
     assert main(["model.gguf"]) == 1

@@ -14,9 +14,7 @@ MAX_HEAD = 1 << 20  # bytes of a head, or of a line of a stream
 class Connection:
     """One connection, with one request at a time. Each wait for bytes is bounded by `timeout`, unless that is None."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float | None, place: str
-    ):
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float | None, place: str):
         self.reader, self.writer, self.timeout, self.place = reader, writer, timeout, place
         self.status, self.fields, self.headers, self.is_whole = 0, [], {}, False
 

@@ -1,9 +1,10 @@
-"""`python -m zinc_rt.ray model.gguf --replicas 2 -- --max-slots 16`: what stands behind `--` goes to each `zinc-rt serve`."""
+"""`python -m zinc_rt.ray model.gguf --replicas 2 -- --max-slots 16`: what is behind `--` goes to `zinc-rt serve`."""
 
 from __future__ import annotations
 
 import argparse
 import ipaddress
+import os
 import signal
 import sys
 import threading
@@ -26,7 +27,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
     p.add_argument("--port", type=int, default=8000, help="(%(default)s)")
     p.add_argument("--name", default="zinc_rt", help="of the application (%(default)s)")
-    p.add_argument("--address", help="a Ray cluster that runs (auto: this machine's); else one is started, which ends with this")
+    p.add_argument("--route-prefix", default="/", help="the paths begin with it (%(default)s)")
+    p.add_argument(
+        "--address", help="a Ray cluster that runs (auto: this machine's); else one is started, which ends with this"
+    )
     return p
 
 
@@ -37,37 +41,47 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def fleet(options: argparse.Namespace, more: Sequence[str]):
+    may_be_open = is_loopback(options.host)
+    # What a configuration file says about keys is seen when a replica starts.
+    names_key = any(each.split("=")[0] in ("--api-key", "--config") for each in more) or "ZINC_RT_API_KEY" in os.environ
+    if not may_be_open and not names_key:
+        raise errors.InvalidArgument(f"[ray] --host {options.host}: other machines reach it, so a key is wanted")
+    from . import app
+
+    return app(
+        options.model,
+        replicas=options.replicas,
+        arguments=more,
+        ingresses=options.ingresses,
+        num_cpus=options.cpus,
+        num_gpus=options.gpus,
+        may_be_open=may_be_open,
+    )
+
+
 def main(arguments: Sequence[str]) -> int:
     own, more = list(arguments), []
     if "--" in own:
         at = own.index("--")
         own, more = own[:at], own[at + 1 :]
     options = parser().parse_args(own)
-    # SIGTERM ends it as Ctrl-C does. Set before Ray is there, which has handlers of its own.
-    over = threading.Event()
     try:
-        from . import app  # first: it says how Ray is installed
-        import ray
-        from ray import serve
-
-        fleet = app(
-            options.model,
-            replicas=options.replicas,
-            arguments=more,
-            ingresses=options.ingresses,
-            num_cpus=options.cpus,
-            num_gpus=options.gpus,
-            may_be_open=is_loopback(options.host),
-        )
+        application = fleet(options, more)
     except (ImportError, errors.ZincError) as error:
         print(f"zinc_rt.ray: {error}", file=sys.stderr)
         return 1
+    import ray
+    from ray import serve
+
+    over = threading.Event()
     ray.init(options.address, **({} if options.address else {"include_dashboard": False}))
+    # SIGTERM ends it as Ctrl-C does.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: over.set())
     try:
         serve.start(http_options={"host": options.host, "port": options.port})
-        serve.run(fleet, name=options.name)
+        serve.run(application, name=options.name, route_prefix=options.route_prefix)
     except RuntimeError as error:
         print(f"zinc_rt.ray: {error}", file=sys.stderr)
         return 1

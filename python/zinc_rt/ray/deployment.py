@@ -1,4 +1,4 @@
-"""The two deployments: replicas, which each have a server, and the ingress, which reads requests so that they can be routed.
+"""The two deployments: replicas, which each have a server, and the ingress, which reads requests that are to be routed.
 
 Serve's proxy passes an ingress no body before it has chosen one of its replicas, and a prefix is in the body. So the
 deployment that takes HTTP is small, and its handle of the other one has the router.
@@ -157,7 +157,8 @@ def app(
 ) -> serve.Application:
     """What serve.run() takes. `arguments` are more of `zinc-rt serve`, for each replica.
 
-    A replica's server starts threads of its own, so `num_cpus` is only what Ray counts. `may_be_open`: no key is wanted.
+    A replica's server starts threads of its own, so `num_cpus` is only what Ray counts. `may_be_open`: a server without
+    keys is served, too. `drain_s` is how long answers under way may take when a replica is to end.
     """
     arguments = [*([str(model)] if model is not None else []), *map(str, arguments)]
     refuse_own_options(arguments)

@@ -36,8 +36,8 @@ HOP_BY_HOP = {
 }
 # What a replica says itself.
 OWN_OPTIONS = ("--host", "--port", "--metrics-listen", "--state", "--tls-cert", "--tls-key", "--allow-anonymous")
-# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. What does so
-# between fork and exec would have Python fork() here, and handlers that Ray's libraries run at a fork break the child.
+# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. To do it
+# between fork and exec would have Python fork(), and the handlers that Ray's libraries run at a fork break the child.
 _LAUNCHER = """
 import ctypes, os, sys
 if sys.platform == "linux":
@@ -59,7 +59,7 @@ def refuse_own_options(arguments: Sequence[str]) -> None:
 
 
 class Server:
-    """A server on loopback, on ports that were free, without a state file. It ends with this process, however that ends."""
+    """A server on loopback, on free ports, without a state file. It ends with this process, however that ends."""
 
     def __init__(self, arguments: Sequence[str], on_end: Callable[[int], None]):
         """Returns once requests are taken. `on_end` hears, on another thread, of an end that stop() did not ask for."""
@@ -75,7 +75,8 @@ class Server:
         self.thread.start()
         self._started.wait()
         if not self.metrics_port:
-            raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {' '.join(self._lines) or 'it says why above'}")
+            why = " ".join(self._lines) or "it says why above"
+            raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {why}")
 
     def _run(self) -> None:
         command = [sys.executable, "-I", "-c", _LAUNCHER, str(os.getpid())]
