@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.slow,
     pytest.mark.skipif(
-        importlib.util.find_spec("ray") is None or importlib.util.find_spec("ray.serve") is None,
+        importlib.util.find_spec("ray") is None or importlib.util.find_spec("starlette") is None,
         reason='Ray Serve is not installed (pip install "ray[serve]")',
     ),
 ]
@@ -41,11 +41,15 @@ class Address:
     def __init__(self, port):
         self.port = port
 
-    def open(self, method, path, body=None, headers=None):
+    def send(self, method, path, body=None, headers=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
         connection.request(method, path, body, {"Content-Type": "application/json", **(headers or {})})
+        return connection
+
+    def open(self, method, path, body=None, headers=None):
+        connection = self.send(method, path, body, headers)
         return connection, connection.getresponse()
 
     def request(self, method, path, body=None, headers=None):
@@ -129,7 +133,7 @@ def test_the_command(tiny_model):
         [*command, "--", "--max-slots", "3"], stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}
     )
     try:
-        assert any(line == f"http://127.0.0.1:{port} serves 2 replicas\n" for line in process.stdout)
+        assert any(line == f"http://127.0.0.1:{port} has 2 replicas\n" for line in process.stdout)
         fleet = Address(port)
         (model,) = json.loads(fleet.request("GET", "/v1/models")[2])["data"]
         assert model["max_slots"] == 3
@@ -244,13 +248,14 @@ def test_the_command_in_a_cluster_that_runs(fleet, tiny_model):
 
     address = ray.get_runtime_context().gcs_address
     command = [sys.executable, "-m", "zinc_rt.ray", str(tiny_model), "--address", address, "--name", "second"]
-    command += ["--route-prefix", "/a/b", "--port", str(fleet.port)]
+    command += ["--route-prefix", "/a/b", "--", "--api-key", "k"]
+    key = {"Authorization": "Bearer k"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        assert any(line.endswith(" serves 1 replicas\n") for line in process.stdout)
-        (model,) = json.loads(fleet.request("GET", "/a/b/v1/models?x=1")[2])["data"]
+        assert any(line == "Serve, at /a/b, has 1 replicas\n" for line in process.stdout)
+        (model,) = json.loads(fleet.request("GET", "/a/b/v1/models?x=1", headers=key)[2])["data"]
         assert model["id"] == "tiny"
-        assert fleet.request("GET", "/a/b/v1/nothing")[0] == 404
+        assert fleet.request("GET", "/a/b/v1/models")[0] == 401
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait(60) == 0
@@ -309,12 +314,18 @@ def test_a_replica_that_is_killed_in_a_stream(fleet):
         streams.setdefault(at, stream)
         if len(streams) == 2:
             break
+    # Of some length, so that they spread.
+    asked_whole = [{**body, "prompt": f"{i} " * 100, "stream": False} for i in range(8)]
+    whole = [fleet.send("POST", "/v1/completions", each) for each in asked_whole]
+    wait(lambda: sum(metrics.load()["running"] + metrics.load()["waiting"] for _, _, metrics in servers) >= 10)
     os.kill(servers[0][0], signal.SIGKILL)
     broken = streams[0][1].read()
     assert b"data: [DONE]" not in broken
     assert events(broken)[-1].startswith(b"event: error\n") and b"the answer is cut off" in events(broken)[-1]
     # What is asked now goes to the other.
     assert [fleet.complete(f"{k} is", max_tokens=2)["finish_reason"] for k in range(10)] == ["length"] * 10
+    answers = [connection.getresponse() for connection in whole]
+    assert {(r.status, r.headers.get("Retry-After")) for r in answers} == {(200, None), (503, "1")}
     assert streams[1][1].read().endswith(b"data: [DONE]\n\n")
     back = wait(lambda: fleet.has(2))
     assert servers[1][0] in [pid for pid, _, _ in back] and servers[0][0] not in [pid for pid, _, _ in back]

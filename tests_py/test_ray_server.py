@@ -154,9 +154,10 @@ def test_only_an_address_of_this_machine_may_be_without_keys():
     assert not any(map(is_loopback, ["0.0.0.0", "192.0.2.1", "::", "a.example"]))
 
 
-def test_other_machines_need_a_key(monkeypatch, capsys):
+@pytest.mark.parametrize("where", [["--host", "0.0.0.0"], ["--address", "auto"]], ids=" ".join)
+def test_who_may_be_reached_by_others_needs_a_key(monkeypatch, capsys, where):
     monkeypatch.delenv("ZINC_RT_API_KEY", raising=False)
-    assert main(["model.gguf", "--host", "0.0.0.0", "--", "--max-slots", "2"]) == 1
+    assert main(["model.gguf", *where, "--", "--max-slots", "2"]) == 1
     assert "a key is wanted" in capsys.readouterr().err
 
 

@@ -1,6 +1,6 @@
 """Which of several places that hold the same model a request goes to: the rule of docs/fleets.md, and its hash.
 
-The arguments and the results are those of choose_place() and placement_key() of the engine's placement.h, bit for bit.
+choose_place() and placement_key() give what the engine's functions of these names give (cpp/sched/placement.h).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--gpus", type=float, default=0, help="GPUs that Ray gives to each (%(default)s)")
     p.add_argument("--cpus", type=float, default=0.1, help="processors that Ray counts for each (%(default)s)")
     p.add_argument("--ingresses", type=int, default=1, help="processes that read requests (%(default)s)")
-    p.add_argument("--host", default="127.0.0.1", help="address to listen on (%(default)s)")
+    p.add_argument("--host", default="127.0.0.1", help="where Serve listens, unless it runs already (%(default)s)")
     p.add_argument("--port", type=int, default=8000, help="(%(default)s)")
     p.add_argument("--name", default="zinc_rt", help="of the application (%(default)s)")
     p.add_argument("--route-prefix", default="/", help="the paths begin with it (%(default)s)")
@@ -42,11 +42,13 @@ def is_loopback(host: str) -> bool:
 
 
 def fleet(options: argparse.Namespace, more: Sequence[str]):
-    may_be_open = is_loopback(options.host)
+    # Where Serve runs already, its own address counts, which others may reach.
+    may_be_open = is_loopback(options.host) and not options.address
     # What a configuration file says about keys is seen when a replica starts.
     names_key = any(each.split("=")[0] in ("--api-key", "--config") for each in more) or "ZINC_RT_API_KEY" in os.environ
     if not may_be_open and not names_key:
-        raise errors.InvalidArgument(f"[ray] --host {options.host}: other machines reach it, so a key is wanted")
+        where = f"--address {options.address}" if options.address else f"--host {options.host}"
+        raise errors.InvalidArgument(f"[ray] {where}: others may reach it, so a key is wanted")
     from . import app
 
     return app(
@@ -86,7 +88,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"zinc_rt.ray: {error}", file=sys.stderr)
         return 1
     else:
-        print(f"http://{options.host}:{options.port} serves {options.replicas} replicas", flush=True)
+        at = f"Serve, at {options.route_prefix}," if options.address else f"http://{options.host}:{options.port}"
+        print(f"{at} has {options.replicas} replicas", flush=True)
         over.wait()
         return 0
     finally:
