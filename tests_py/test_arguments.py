@@ -88,6 +88,8 @@ NEEDED = {
     "name": "n",
     "text": "t",
     "texts": ["t"],
+    "query": "q",
+    "documents": ["d"],
     "ids": [1],
     "token_ids": [1],
     "layer": 0,
@@ -143,7 +145,9 @@ def test_a_number_out_of_range_is_named(subjects, place, parameter, value):
 
 @pytest.mark.parametrize("place, parameter", LISTS, ids=lambda value: getattr(value, "name", value))
 def test_a_wrong_element_is_named(subjects, place, parameter):
-    for value, words in ((Wrong(), "is Wrong wrong!; an int"), (2**31, "is 2147483648, -2147483648 to 2147483647")):
+    # Numbers of devices are not signed, ids of tokens are.
+    largest, least = (2**32, 0) if parameter.name == "devices" else (2**31, -(2**31))
+    for value, words in ((Wrong(), "is Wrong wrong!; an int"), (largest, f"is {largest}, {least} to {largest - 1}")):
         with pytest.raises(errors.InvalidArgument, match=rf"{parameter.name}\[2\] {re.escape(words)}"):
             made(subjects, place, **{parameter.name: [1, 2, value]})
 

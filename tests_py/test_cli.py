@@ -427,7 +427,7 @@ def test_bench(tiny_model, tmp_path):
     assert result.returncode == 0, result.stderr
     report = json.loads(out.read_text())
     ran = report["ran"]
-    assert (ran["tier"], ran["arithmetic"], ran["threads"], ran["kv_dtype"]) == ("t_cpu", "exact", 1, "f16")
+    assert (ran["tier"], ran["arithmetic"], ran["threads"], ran["kv_dtype"]) == ("t_cpu", "exact", 1, "i16")
     assert "kernels ref" in ran["device"] and ran["file_bytes"] == tiny_model.stat().st_size
     assert (ran["clamps"], ran["reps"]) == ([], 2)
     # The model holds 512 tokens, of which 2 * 6 + 1 are decoded.

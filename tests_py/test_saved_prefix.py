@@ -92,8 +92,8 @@ def test_what_does_not_fit_is_refused_by_name(tiny_model, saved, tmp_path):
     with zinc_rt.Engine(other) as engine:
         refused(engine, saved, errors.InvalidArgument, 'model is "[0-9a-f]{32}", "[0-9a-f]{32}" wanted')
     for options, words in (
-        ({"kv_dtype": "f32"}, 'kv_dtype is "f16", "f32" wanted'),
-        ({"activations": "f32", "kv_dtype": "f16"}, 'activations is "int8", "f32" wanted'),
+        ({"kv_dtype": "f32"}, 'kv_dtype is "i16", "f32" wanted'),
+        ({"activations": "f32", "kv_dtype": "i16"}, 'activations is "int8", "f32" wanted'),
         ({"tier": "null"}, 'tier is "t_(cpu|cuda)", "null" wanted'),
         ({"prefix_cache": False}, "prefix_cache"),
     ):

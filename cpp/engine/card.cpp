@@ -116,7 +116,8 @@ ModelMemory make_model_memory(const MemoryPlan& plan, const ExecutorInfo& info) 
                      .regions = {},
                      .allocated_bytes_by_heap = {},
                      .allocated_bytes = plan.allocated_bytes(),
-                     .mapped_bytes = plan.mapped_bytes()};
+                     .mapped_bytes = plan.mapped_bytes(),
+                     .devices = {}};
   for (const auto& region : plan.regions)
     memory.regions.push_back(
         {region.name, std::string(to_string(region.heap)), region.bytes, region.mapped, region.note});

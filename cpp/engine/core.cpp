@@ -1,18 +1,17 @@
 #include "engine/core.h"
 
+#include <algorithm>
 #include <random>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/this_thread.h"
+#include "base/thread_pool.h"
 #include "engine/clock.h"
 #include "engine/options.h"
 
 namespace zinc_rt {
 namespace {
-
-// Waking more threads costs more than they save for the 64 rows of a step.
-constexpr int kMostRowThreads = 16;
 
 std::uint64_t random_word() {
   std::random_device device;
@@ -24,11 +23,8 @@ std::uint64_t random_word() {
 EngineCore::EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty)
     : max_models_(options.max_models),
       may_be_empty_(may_be_empty),
-      key_{random_word(), random_word()},
-      row_threads_(std::make_unique<ThreadPool>(std::min(n_threads, kMostRowThreads))) {
-  inbox_.reserve(64);
-  taken_.reserve(64);
-}
+      n_threads_(n_threads),
+      key_{random_word(), random_word()} {}
 
 Result<std::shared_ptr<EngineCore>> EngineCore::open(const std::string& path, const EngineOptions& options) {
   ZRT_TRY(auto model, Model::open(path, options));
@@ -39,8 +35,9 @@ std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n
   // A sink may own the last handle. Then one of the engine's own threads destroys the core, and it cannot wait for
   // itself.
   const auto destroy = [](EngineCore* core) {
-    const auto here = std::this_thread::get_id();
-    if (core->steps_.get_id() == here || core->drainer_.get_id() == here)
+    const bool is_own = core->drainer_.get_id() == std::this_thread::get_id() ||
+                        std::ranges::any_of(core->loops(), [](const StepLoop* loop) { return loop->is_this_thread(); });
+    if (is_own)
       std::thread([core] { delete core; }).detach();
     else
       delete core;
@@ -48,11 +45,7 @@ std::shared_ptr<EngineCore> EngineCore::make(const EngineOptions& options, int n
   return {new EngineCore(options, n_threads, may_be_empty), destroy};
 }
 
-void EngineCore::start_threads() {
-  steps_ = std::thread([this] {
-    name_thread("zrt-step");
-    run_steps();
-  });
+void EngineCore::start_drainer() {
   drainer_ = std::thread([this] {
     name_thread("zrt-drain");
     run_drainer();
@@ -63,14 +56,14 @@ Result<std::shared_ptr<EngineCore>> EngineCore::start(std::shared_ptr<Model> mod
   const auto core = make(model->options(), model->n_threads(), false);
   const std::string name = model->config().name.empty() ? "default" : model->config().name;
   ZRT_CHECK_OK(core->join(std::move(model), name));
-  core->start_threads();
+  core->start_drainer();
   return core;
 }
 
 Result<std::shared_ptr<EngineCore>> EngineCore::start_empty(const EngineOptions& options) {
   ZRT_TRY(const auto threads, chosen_threads(options));
   const auto core = make(options, threads > 0 ? threads : usable_threads(), true);
-  core->start_threads();
+  core->start_drainer();
   return core;
 }
 
@@ -83,30 +76,54 @@ Status EngineCore::check_open() const {
   return {};
 }
 
-Status EngineCore::check_loaded(const Model& model) const {
+Status EngineCore::check_loaded(const Model& model, const Replica& replica) const {
   ZRT_CHECK_OK(check_open());
-  if (!model.is_loaded()) return fail(StatusCode::kUnavailable, "[engine] model \"{}\" has been removed", model.name());
+  if (!replica.is_loaded())
+    return fail(StatusCode::kUnavailable, "[engine] model \"{}\" has been removed", model.name());
   return {};
 }
 
+Result<StepLoop*> EngineCore::loop_for(const DeviceId& device) {
+  const std::lock_guard lock(loops_mutex_);
+  ZRT_CHECK_OK(check_open());  // close() stops those that there are
+  for (const auto& loop : loops_)
+    if (loop->device() == device) return loop.get();
+  loops_.push_back(std::make_unique<StepLoop>(
+      device, static_cast<std::uint32_t>(loops_.size()), n_threads_,
+      StepLoop::Shared{output_, book_, timeline_, mask_maker_, [this](const StepLoop& from) { poke(&from); }}));
+  return loops_.back().get();
+}
+
+std::vector<StepLoop*> EngineCore::loops() const {
+  const std::lock_guard lock(loops_mutex_);
+  std::vector<StepLoop*> list;
+  for (const auto& loop : loops_) list.push_back(loop.get());
+  return list;
+}
+
+void EngineCore::poke(const StepLoop* but) {
+  const std::lock_guard lock(loops_mutex_);
+  for (const auto& loop : loops_)
+    if (loop.get() != but) loop->poke();
+}
+
 void EngineCore::close() {
-  const bool was_closed = is_closed_.exchange(true);
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    stop_ = true;
-  }
-  inbox_filled_.notify_all();
-  if (was_closed) return;
-  if (steps_.joinable()) steps_.join();  // it did not start if the first model could not join
-  output_.close();
+  if (is_closed_.exchange(true)) return;
+  const auto loops = this->loops();
+  for (StepLoop* loop : loops) loop->stop();
+  for (StepLoop* loop : loops) loop->join();
+  output_.ring().close();
   if (drainer_.joinable()) drainer_.join();
-  const Turn::Guard guard(turn_);
-  for (const auto& model : models_) model->unload();
+  const auto models = [&] {
+    const std::lock_guard lock(names_mutex_);
+    return models_;
+  }();
+  for (const auto& model : models) take_out(*model);
 }
 
 bool EngineCore::drain(double timeout_ms) {
   is_draining_.store(true);
-  std::unique_lock lock(inbox_mutex_);
+  std::unique_lock lock(idle_mutex_);
   return went_idle_.wait_for(lock, std::chrono::duration<double, std::milli>(std::max(0.0, timeout_ms)),
                              [&] { return n_open_.load() == 0; });
 }

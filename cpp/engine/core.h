@@ -1,6 +1,9 @@
-// The engine behind its handles: models, tenants, and the two threads. Client threads check a request and put it in the
-// inbox; the step thread runs the models' turns and writes output events; the drainer reads those and feeds the sinks.
-// Thread rule: `inbox_mutex_` guards the inbox, `turn_` all that the step thread touches, `names_mutex_` the names.
+// The engine behind its handles: models, tenants, a step thread a device, and the drainer. Client threads check a
+// request, place it on a device and put it in the inbox of that device's step loop (engine/step_loop.h); step threads
+// run the models' turns and write output events; the drainer reads those and feeds the sinks.
+// Thread rule: `names_mutex_` guards the names, the lock of `book_` the tenants' numbers and what schedulers show, the
+// turn of a step loop its replicas. Where several are held they are taken in this order: a turn, names_mutex_, a
+// tenant's mutex, the book's lock, loops_mutex_, an inbox. Nobody holds two turns.
 #pragma once
 
 #include <atomic>
@@ -10,22 +13,20 @@
 #include <optional>
 #include <thread>
 
-#include "base/thread_pool.h"
 #include "engine/generation.h"
-#include "engine/generation_table.h"
 #include "engine/model.h"
-#include "engine/output_ring.h"
+#include "engine/output_port.h"
+#include "engine/step_loop.h"
 #include "engine/tenant_state.h"
-#include "engine/turn.h"
 
 namespace zinc_rt {
 
-class EngineCore final : public StepListener, public std::enable_shared_from_this<EngineCore> {
+class EngineCore final : public std::enable_shared_from_this<EngineCore> {
  public:
   static Result<std::shared_ptr<EngineCore>> open(const std::string& path, const EngineOptions& options);
   static Result<std::shared_ptr<EngineCore>> start(std::shared_ptr<Model> model);
   static Result<std::shared_ptr<EngineCore>> start_empty(const EngineOptions& options);
-  ~EngineCore() override;
+  ~EngineCore();
 
   // models.cpp
   // Empty: the first. Errors: kUnavailable once closed, kNotFound.
@@ -65,43 +66,23 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void close();
   bool is_closed() const { return is_closed_.load(); }
   Status check_open() const;
-  Status check_loaded(const Model& model) const;  // REQUIRES: the turn. Errors: closed, or the model was removed
-  EngineStats stats();                            // stats.cpp
+  // Errors: closed, or the model was removed. REQUIRES: the turn, or the lock of the tenant book.
+  Status check_loaded(const Model& model, const Replica& replica) const;
+  EngineStats stats();  // stats.cpp
   Timeline& timeline() { return timeline_; }
 
-  // StepListener
-  bool wants_logits(std::uint64_t user) const override;
-  bool has_processor(std::uint64_t user) const override;
-  bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
-  bool has_mask(std::uint64_t user) const override;
-  std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user) override;
-  void before_step(std::span<const std::uint64_t> users) override;
-  void no_token_left(std::uint64_t user) override;
-  void on_logits(std::span<const LogitsRow> rows) override;
-  bool on_embedding(std::uint64_t user, std::span<const float> row) override;
-  bool is_held_up(std::uint64_t user) const override;
-  void on_event(const sched::Event& event, sched::Micros now) override;
-
  private:
-  struct Command {
-    enum Kind : std::uint8_t { kSubmit, kEnd } kind = kSubmit;
-    std::shared_ptr<Generation> generation;
-    sched::Finish reason = sched::Finish::kCancelled;
-  };
+  using Command = StepLoop::Command;
   EngineCore(const EngineOptions& options, int n_threads, bool may_be_empty);
   static std::shared_ptr<EngineCore> make(const EngineOptions& options, int n_threads, bool may_be_empty);
-  void start_threads();
+  void start_drainer();
   Status join(std::shared_ptr<Model> model, std::string name);
-  void post(std::vector<Command> commands);  // the step thread gets all of them at the same time
-
-  // step_loop.cpp
-  void run_steps();
-  void take_commands();
-  void apply(Command& command, sched::Micros now);
-  Model* next_model();
-  void push_output(const OutputEvent& event);
-  bool wait_for_work(sched::Micros wake_at);
-  void poke();  // makes the step thread look again, since something became free
+  void take_out(Model& model);  // of its step loops, and frees it. REQUIRES: nothing of it runs or waits
+  // The step loop of a device, made when it is asked for first; it stays to the end.
+  Result<StepLoop*> loop_for(const DeviceId& device);
+  std::vector<StepLoop*> loops() const;
+  void post(Replica& place, std::vector<Command> commands);  // all together; all are of this place
+  void poke(const StepLoop* but = nullptr);  // makes all step threads look again, since something became free
 
   // drainer.cpp
   void run_drainer();
@@ -111,6 +92,13 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   void forget(Generation& generation);  // from here on only its readers have it
 
   // submit.cpp
+  // Where the request goes, and what is cached of its prompt there. Errors: those of check_loaded().
+  struct Placed {
+    Replica* replica = nullptr;
+    std::uint32_t cached_tokens = 0;
+  };
+  Result<Placed> place(const Model& model, const TenantState& tenant, const std::string& salt,
+                       std::span<const std::int32_t> prompt) const;
   static PromptRoom prompt_room(const Model& model, const TenantState& tenant, bool generates);
   static std::uint32_t room_for(const Model& model, const TenantState& tenant, std::size_t n_prompt);
   Status check_request(const Model& model, const TenantState& tenant, const Request& request, std::size_t n_prompt);
@@ -120,7 +108,7 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
   // tenants.cpp
   sched::Quota to_sched(const TenantQuota& quota);
   Status check_reserved(std::uint32_t before, std::uint32_t now) const;
-  static Status check_has_pages(Model& model, std::uint64_t reserved);
+  static Status check_has_pages(const Model& model, std::uint64_t reserved);
   void reuse_free_tenants();
 
   // diagnostics.cpp
@@ -134,35 +122,29 @@ class EngineCore final : public StepListener, public std::enable_shared_from_thi
 
   const std::uint32_t max_models_;
   const bool may_be_empty_;  // it was started without a model
+  const int n_threads_;
   mutable std::mutex names_mutex_;
-  std::vector<std::shared_ptr<Model>> models_;  // written under both the turn and names_mutex_
+  std::vector<std::shared_ptr<Model>> models_;
   std::map<std::string, std::shared_ptr<TenantState>> tenants_;
   const std::shared_ptr<FreeTenants> free_tenants_ = std::make_shared<FreeTenants>();
   std::map<std::string, std::uint32_t> groups_;
-  std::uint32_t next_model_id_ = 0;
+  std::atomic<std::uint32_t> next_replica_id_{0};
 
-  mutable Turn turn_;
   sched::TenantBook book_;
   mem::SipKey key_;
-  GenerationTable generations_;                                               // that the schedulers of all models have
-  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
-  // Make log-probabilities and quick masks together, since the next step waits for them.
-  std::unique_ptr<ThreadPool> row_threads_;
-  std::vector<AnswerMask*> quick_masks_;
-  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
   Timeline timeline_;
 
-  std::mutex inbox_mutex_;
-  std::condition_variable inbox_filled_, went_idle_;
-  std::vector<Command> inbox_, taken_;
-  bool stop_ = false, is_poked_ = false;
+  std::mutex idle_mutex_;  // for who waits; the counts are atomic
+  std::condition_variable went_idle_;
   std::atomic<std::uint32_t> n_open_{0};  // generations that have not ended
   std::atomic<std::uint32_t> next_session_{1};
   std::atomic<bool> is_closed_{false}, is_draining_{false};
 
-  OutputRing output_{4096};
+  OutputPort output_{4096};
   std::vector<Generation*> held_;  // whose sinks had no room; the drainer's
-  std::thread steps_, drainer_;
+  std::thread drainer_;
+  mutable std::mutex loops_mutex_;                // guards the list, which only grows
+  std::vector<std::unique_ptr<StepLoop>> loops_;  // before mask_maker_, which pokes them
   MaskMaker mask_maker_{[this] { poke(); }};
 };
 

@@ -124,6 +124,7 @@ std::string to_json(const ModelCard& card) {
             {"kv_bytes_per_token", card.kv_bytes_per_token},
             {"tier", card.tier},
             {"device", card.device},
+            {"devices", card.devices},
             {"arithmetic", card.arithmetic},
             {"arithmetic_version", kArithmeticVersion},
             {"activations", card.activations},
@@ -143,6 +144,14 @@ std::string to_json(const ModelMemory& memory) {
                        {"bytes", region.bytes},
                        {"mapped", region.mapped},
                        {"note", region.note}});
+  Json devices = Json::array();
+  for (const auto& device : memory.devices)
+    devices.push_back({{"device", device.index},
+                       {"name", device.name},
+                       {"max_slots", device.max_slots},
+                       {"kv_pages", device.kv_pages},
+                       {"allocated_bytes", device.allocated_bytes},
+                       {"mapped_bytes", device.mapped_bytes}});
   return Json{{"tier", memory.tier},
               {"max_slots", memory.max_slots},
               {"max_context", memory.max_context},
@@ -152,7 +161,8 @@ std::string to_json(const ModelMemory& memory) {
               {"regions", std::move(regions)},
               {"allocated_bytes_by_heap", object_of(memory.allocated_bytes_by_heap)},
               {"allocated_bytes", memory.allocated_bytes},
-              {"mapped_bytes", memory.mapped_bytes}}
+              {"mapped_bytes", memory.mapped_bytes},
+              {"devices", std::move(devices)}}
       .dump();
 }
 
@@ -161,6 +171,11 @@ std::string to_json(const EngineStats& stats) {
   for (const ModelStats& model : stats.models) {
     Json one{{"name", model.name}, {"tier", model.tier}};
     for (const Counter& counter : kCounters) one[counter.name] = model.*counter.value;
+    for (const auto& device : model.devices) {
+      Json part{{"device", device.index}};
+      for (const Counter& counter : kCounters) part[counter.name] = device.stats.*counter.value;
+      one["devices"].push_back(std::move(part));
+    }
     models.push_back(std::move(one));
   }
   if (!stats.models.empty())

@@ -50,9 +50,9 @@ Result<std::vector<float>> EngineCore::logits(Model& model, std::span<const std:
       const std::size_t n = std::min(step_size, span.end - at), first = std::min(std::max(at, span.begin) - at, n);
       std::vector<std::uint32_t> wanted(n - first);
       std::iota(wanted.begin(), wanted.end(), static_cast<std::uint32_t>(first));
-      const Turn::Guard guard(turn_);
-      ZRT_CHECK_OK(check_loaded(model));
-      ZRT_CHECK_OK(model.runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
+      const Turn::Guard guard(lease.replica().loop().turn());
+      ZRT_CHECK_OK(check_loaded(model, lease.replica()));
+      ZRT_CHECK_OK(lease.replica().runner().run(lease.slot(), ids, at, n, span.variant, wanted, keep));
     }
   return out;
 }
@@ -65,9 +65,9 @@ Result<std::vector<float>> EngineCore::hidden(Model& model, std::span<const std:
   for (const Span& span : variant_spans(model, ids.size()))
     for (std::size_t at = 0; at < span.end; at += step_size) {
       const std::size_t n = std::min(step_size, span.end - at);
-      const Turn::Guard guard(turn_);
-      ZRT_CHECK_OK(check_loaded(model));
-      ZRT_TRY(const auto part, model.runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
+      const Turn::Guard guard(lease.replica().loop().turn());
+      ZRT_CHECK_OK(check_loaded(model, lease.replica()));
+      ZRT_TRY(const auto part, lease.replica().runner().hidden(lease.slot(), ids, at, n, span.variant, layer));
       const std::size_t skipped = std::min(std::max(at, span.begin) - at, n) * model.config().model_dim;
       out.insert(out.end(), part.begin() + static_cast<std::ptrdiff_t>(skipped), part.end());
     }

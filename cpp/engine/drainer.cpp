@@ -33,7 +33,7 @@ void EngineCore::handle(const OutputEvent& event) {
 
 // Called after something happened to a generation.
 void EngineCore::settle(Generation& g) {
-  if (const auto reason = g.take_end()) post({{Command::kEnd, g.self, *reason}});
+  if (const auto reason = g.take_end()) post(*g.place, {{Command::kEnd, g.self, *reason}});
   if (g.is_waiting()) {
     if (std::ranges::find(held_, &g) == held_.end()) held_.push_back(&g);
     return;
@@ -48,7 +48,7 @@ void EngineCore::forget(Generation& g) {
   const bool is_models_last = g.model().n_open.load() == 0;
   const auto self = std::move(g.self);  // may be the last reference
   if (!is_last && !is_models_last) return;
-  const std::lock_guard lock(inbox_mutex_);
+  const std::lock_guard lock(idle_mutex_);
   went_idle_.notify_all();
 }
 
@@ -65,18 +65,18 @@ void EngineCore::run_drainer() {
   OutputEvent event;
   for (;;) {
     if (held_.empty()) {
-      if (!output_.wait_pop(event)) return;
+      if (!output_.ring().wait_pop(event)) return;
       handle(event);
       continue;
     }
     bool any = false;
-    for (int i = 0; i < 256 && output_.pop(event); ++i) handle(event), any = true;
+    for (int i = 0; i < 256 && output_.ring().pop(event); ++i) handle(event), any = true;
     retry_held();
-    if (!any && output_.is_closed()) break;
+    if (!any && output_.ring().is_closed()) break;
     if (!any) std::this_thread::sleep_for(kRetry);
   }
   // The engine was closed while readers are behind. They find the rest in the completion.
-  while (output_.pop(event)) handle(event);
+  while (output_.ring().pop(event)) handle(event);
   while (!held_.empty()) {
     Generation& g = *held_.back();
     g.abandon();

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/model.h"
+#include "engine/replica.h"
 
 namespace zinc_rt {
 namespace {
@@ -13,7 +13,7 @@ constexpr std::size_t kStretches = 16, kStretchBytes = 512;
 
 }  // namespace
 
-std::string Model::fingerprint() const {
+std::string Replica::fingerprint() const {
   XXH3_state_t* const state = XXH3_createState();
   XXH3_128bits_reset(state);
   for (const Tensor& tensor : executor_->weights().all()) {

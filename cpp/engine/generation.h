@@ -15,6 +15,7 @@
 #include "engine/answer_mask.h"
 #include "engine/model.h"
 #include "engine/output_stage.h"
+#include "engine/replica.h"
 #include "engine/tenant_state.h"
 #include "engine/timeline.h"
 #include "sched/request.h"
@@ -93,7 +94,9 @@ class Generation {
   // What the scheduler has to be told: the text has ended, or the sink failed. It is given once.
   std::optional<sched::Finish> take_end() { return std::exchange(wanted_end_, std::nullopt); }
 
-  // Set by the core: how to tell it of a cancellation, and what keeps this object alive until its last event.
+  // Set by the core: where it runs, how to tell it of a cancellation, and what keeps this object alive until its last
+  // event.
+  Replica* place = nullptr;  // of model()
   std::function<void()> on_cancel;
   std::shared_ptr<Generation> self;
   sched::RequestId id = 0;             // the step thread's

@@ -10,30 +10,37 @@ namespace zinc_rt {
 // Holds a slot and its pages for as long as it lives.
 class EngineCore::Lease {
  public:
+  // On the first replica that has room; the error is that of the last one.
   static Result<Lease> take(EngineCore& core, Model& model, std::size_t n_tokens) {
-    const Turn::Guard guard(core.turn_);
-    ZRT_CHECK_OK(core.check_loaded(model));
-    if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
-    ZRT_TRY(const auto slot, model.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
-    return Lease(core, model, slot);
+    for (std::size_t i = 0; i + 1 < model.replicas().size(); ++i)
+      if (auto lease = take(core, model, *model.replicas()[i], n_tokens)) return lease;
+    return take(core, model, *model.replicas().back(), n_tokens);
   }
-  Lease(Lease&& other) noexcept : core_(other.core_), model_(other.model_), slot_(other.slot_) {
+  static Result<Lease> take(EngineCore& core, const Model& model, Replica& replica, std::size_t n_tokens) {
+    const Turn::Guard guard(replica.loop().turn());
+    ZRT_CHECK_OK(core.check_loaded(model, replica));
+    if (n_tokens > UINT32_MAX) return fail(StatusCode::kInvalidArgument, "[engine] {} tokens", n_tokens);
+    ZRT_TRY(const auto slot, replica.runner().scheduler().lease(static_cast<std::uint32_t>(n_tokens)));
+    return Lease(core, replica, slot);
+  }
+  Lease(Lease&& other) noexcept : core_(other.core_), replica_(other.replica_), slot_(other.slot_) {
     other.slot_ = sched::kNone;
   }
   ~Lease() {
     if (slot_ == sched::kNone) return;
     {
-      const Turn::Guard guard(core_.turn_);
-      if (model_.is_loaded()) model_.runner().scheduler().give_back_lease(slot_);
+      const Turn::Guard guard(replica_.loop().turn());
+      if (replica_.is_loaded()) replica_.runner().scheduler().give_back_lease(slot_);
     }
     core_.poke();
   }
+  Replica& replica() const { return replica_; }
   std::uint32_t slot() const { return slot_; }
 
  private:
-  Lease(EngineCore& core, Model& model, std::uint32_t slot) : core_(core), model_(model), slot_(slot) {}
+  Lease(EngineCore& core, Replica& replica, std::uint32_t slot) : core_(core), replica_(replica), slot_(slot) {}
   EngineCore& core_;
-  Model& model_;
+  Replica& replica_;
   std::uint32_t slot_;
 };
 

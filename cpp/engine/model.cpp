@@ -12,29 +12,38 @@
 namespace zinc_rt {
 
 Result<std::shared_ptr<Model>> Model::open(const std::string& path, const EngineOptions& options) {
-  ZRT_TRY(const auto wanted, executor_options(options));
-  ZRT_TRY(auto executor, open_executor(path, wanted));
-  const ExecutorInfo& info = executor->info();
-  if (wanted.arithmetic != info.arithmetic)
-    log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows", wanted.arithmetic,
-               info.tier, info.arithmetic);
-  return make(std::move(executor), options);
+  ZRT_TRY(const auto wanted, replica_options(options));
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (const ExecutorOptions& one : wanted) {
+    ZRT_TRY(auto executor, open_executor(path, one));
+    executors.push_back(std::move(executor));
+  }
+  const ExecutorInfo& info = executors.front()->info();
+  if (wanted.front().arithmetic != info.arithmetic)
+    log().info("arithmetic {} was asked for; tier {} has only {} kernels here, which fast allows",
+               wanted.front().arithmetic, info.tier, info.arithmetic);
+  return make(std::move(executors), options);
 }
 
-Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, const EngineOptions& options) {
+Result<std::shared_ptr<Model>> Model::make(std::vector<std::unique_ptr<Executor>> executors,
+                                           const EngineOptions& options) {
+  if (executors.empty() || executors.size() != options.devices.size())
+    return fail(StatusCode::kInvalidArgument, "[engine] {} executors for {} devices", executors.size(),
+                options.devices.size());
+  const Executor& first = *executors.front();
   auto model = std::make_shared<Model>();
   model->options_ = options;
   ZRT_TRY(model->prefill_mode_, parse_prefill_mode());
   ZRT_TRY(const auto threads, chosen_threads(options));
   model->n_threads_ = threads > 0 ? threads : usable_threads();
   if (options.queue_cap == 0) return fail(StatusCode::kInvalidArgument, "[engine] queue_cap is 0, at least 1 wanted");
-  model->info_ = executor->info();
-  model->config_ = executor->config();
+  model->info_ = first.info();
+  model->config_ = first.config();
   if (model->info_.needs_whole_texts && model->prefill_mode_ != PrefillMode::kBatched)
     return fail(StatusCode::kInvalidArgument,
                 "[engine] ZINC_RT_BATCHED_PREFILL={} is not there for {}, which computes a text in one step; 1 is",
                 options::get("ZINC_RT_BATCHED_PREFILL"), model->config_.architecture);
-  const auto& metadata = executor->weights().metadata();
+  const auto& metadata = first.weights().metadata();
   ZRT_TRY(model->tokenizer_, Tokenizer::from_metadata(metadata));
   const auto n_vocab = static_cast<std::int32_t>(model->tokenizer_->n_vocab());
   if (model->tokenizer_->n_vocab() != model->config_.vocab_size)
@@ -54,23 +63,30 @@ Result<std::shared_ptr<Model>> Model::make(std::unique_ptr<Executor> executor, c
         "[chat_template] the model file has none (key tokenizer.chat_template); give a prompt instead", 0};
   }
   ZRT_CHECK_OK(model->probe_template());
-  model->card_ = make_model_card(*executor, *model->tokenizer_);
+  model->card_ = make_model_card(first, *model->tokenizer_);
   if (const auto* calls = model->formats_.calls()) model->card_.tool_format = calls->name;
   model->card_.reasoning_format = model->formats_.reasoning()->name;
-  model->memory_ = make_model_memory(executor->plan(), model->info_);
-  model->allocated_bytes_ = executor->allocated_bytes();
-  model->executor_ = std::move(executor);
+  model->card_.devices = options.devices;
+  model->memory_ = make_model_memory(first.plan(), first.info());
+  for (std::size_t i = 0; i < executors.size(); ++i) {
+    const ExecutorInfo& one = executors[i]->info();
+    model->info_.n_pages = std::min(model->info_.n_pages, one.n_pages);
+    model->info_.max_slots = std::min(model->info_.max_slots, one.max_slots);
+    model->info_.max_context = std::min(model->info_.max_context, one.max_context);
+    model->memory_.devices.push_back({.index = options.devices[i],
+                                      .name = one.device,
+                                      .max_slots = one.max_slots,
+                                      .kv_pages = one.n_pages,
+                                      .allocated_bytes = executors[i]->plan().allocated_bytes(),
+                                      .mapped_bytes = executors[i]->plan().mapped_bytes()});
+    model->replicas_.push_back(std::make_unique<Replica>(options.devices[i], std::move(executors[i])));
+  }
   return model;
 }
 
-void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key, Timeline& timeline) {
+Status Model::join(std::string name, const Joined& engine) {
   name_ = std::move(name);
   sched::Options o;
-  o.model_id = id;
-  o.n_slots = info_.max_slots;
-  o.n_pages = info_.n_pages;
-  o.max_context = info_.max_context;
-  o.chunk_cap = info_.chunk_cap;
   o.prefill_cap = prefill_mode_ == PrefillMode::kTokenByToken ? 1 : info_.chunk_cap;
   o.standard_gap = sched::Micros{1000} * options_.standard_gap_ms;
   o.queue_cap = options_.queue_cap;
@@ -78,10 +94,24 @@ void Model::join(std::string name, std::uint32_t id, sched::TenantBook& tenants,
   o.prefix_cache = options_.prefix_cache && !info_.needs_whole_texts;
   // A sum over a text that is computed whole begins and ends in one step.
   o.is_recurrent = info_.state_bytes_per_slot > 0 && !info_.needs_whole_texts;
-  o.n_checkpoints = o.is_recurrent ? info_.n_state_checkpoints : 0;
-  o.rope_limits = info_.rope_limits;
-  o.hash_key = key;
-  runner_ = std::make_unique<ModelRunner>(*executor_, o, tenants, timeline);
+  o.hash_key = engine.key;
+  const auto all_shares = replicas_.size() > 1 ? std::make_shared<sched::Shares>(o.turn) : nullptr;
+  for (const auto& replica : replicas_) {
+    ZRT_TRY(StepLoop* const loop, engine.loop_for(replica->device));
+    o.model_id = engine.next_id.fetch_add(1);
+    o.n_slots = replica->info.max_slots;
+    o.n_pages = replica->info.n_pages;
+    o.max_context = replica->info.max_context;
+    o.chunk_cap = replica->info.chunk_cap;
+    o.n_checkpoints = o.is_recurrent ? replica->info.n_state_checkpoints : 0;
+    o.rope_limits = replica->info.rope_limits;
+    replica->join(*loop, o, engine.tenants, all_shares, engine.timeline);
+  }
+  return {};
+}
+
+std::uint64_t Model::reservable_pages() const {
+  return static_cast<std::uint64_t>((1 - sched::Options{}.prefix_part) * info_.n_pages);
 }
 
 Result<std::shared_ptr<const grammar::Vocabulary>> Model::vocabulary() {
@@ -90,11 +120,6 @@ Result<std::shared_ptr<const grammar::Vocabulary>> Model::vocabulary() {
     ZRT_TRY(vocabulary_, grammar::Vocabulary::make(*tokenizer_));
   }
   return vocabulary_;
-}
-
-void Model::unload() {
-  runner_.reset();
-  executor_.reset();
 }
 
 }  // namespace zinc_rt

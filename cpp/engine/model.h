@@ -1,6 +1,5 @@
-// A loaded model: its executor, tokenizer, chat template, and the runner of its steps.
-// Thread rule: const functions may be called from any thread. runner() belongs to whoever holds the engine's turn
-// (engine/turn.h).
+// A loaded model: its tokenizer, chat template, and its replicas, one a device.
+// Thread rule: const functions may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -9,7 +8,7 @@
 #include <stop_token>
 
 #include "engine/output_grammar.h"
-#include "engine/runner.h"
+#include "engine/replica.h"
 #include "executor/executor.h"
 #include "jinja/chat_template.h"
 #include "output/parser.h"
@@ -35,19 +34,30 @@ struct RenderInput {
 class Model {
  public:
   static Result<std::shared_ptr<Model>> open(const std::string& path, const EngineOptions& options);
-  // Makes a model of an executor that is open already, as tests do. The model owns it.
-  static Result<std::shared_ptr<Model>> make(std::unique_ptr<Executor> executor, const EngineOptions& options);
+  // Makes a model of executors that are open already, one for each of options.devices. The model owns them.
+  static Result<std::shared_ptr<Model>> make(std::vector<std::unique_ptr<Executor>> executors,
+                                             const EngineOptions& options);
 
-  // Called once before the model is used: its name in the engine, and the tenants and the hash key that all models
-  // share.
-  void join(std::string name, std::uint32_t id, sched::TenantBook& tenants, mem::SipKey key, Timeline& timeline);
-  // Frees the executor and the runner. What describes the model stays. REQUIRES: nothing runs.
-  void unload();
-  bool is_loaded() const { return runner_ != nullptr; }  // REQUIRES: the turn
+  // What an engine gives its models: all of it is shared by them.
+  struct Joined {
+    sched::TenantBook& tenants;
+    mem::SipKey key;
+    Timeline& timeline;
+    std::atomic<std::uint32_t>& next_id;  // of a replica
+    std::function<Result<StepLoop*>(const DeviceId&)> loop_for;
+  };
+  // Called once before the model is used, with its name in the engine.
+  Status join(std::string name, const Joined& engine);
+
+  // Never empty. They are freed one by one when the model is removed; what describes the model stays.
+  const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
+  // How many pages all tenants together may reserve.
+  std::uint64_t reservable_pages() const;
 
   Result<std::string> render(const RenderInput& input) const;
 
   const std::string& name() const { return name_; }
+  // Of all replicas: the least pages, slots and context that one has.
   const ExecutorInfo& info() const { return info_; }
   const ModelConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
@@ -59,13 +69,8 @@ class Model {
   PrefillMode prefill_mode() const { return prefill_mode_; }
   int n_threads() const { return n_threads_; }  // that its work on the host may use
   const ModelCard& card() const { return card_; }
-  // Tells models apart: a hash of all tensors' names, types and shapes, and of a sample of their bytes. REQUIRES: the
-  // turn, loaded.
-  std::string fingerprint() const;
   const ModelMemory& memory() const { return memory_; }
   const std::string& template_text() const { return template_text_; }
-  std::uint64_t allocated_bytes() const { return allocated_bytes_; }
-  ModelRunner& runner() { return *runner_; }
   const EngineOptions& options() const { return options_; }
 
   std::atomic<std::uint32_t> n_queued{0};  // submitted and without a slot
@@ -95,9 +100,7 @@ class Model {
   std::string template_text_;
   PrefillMode prefill_mode_ = PrefillMode::kBatched;
   int n_threads_ = 1;
-  std::uint64_t allocated_bytes_ = 0;
-  std::unique_ptr<Executor> executor_;
-  std::unique_ptr<ModelRunner> runner_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
 };
 
 }  // namespace zinc_rt

@@ -37,18 +37,37 @@ std::vector<std::string> EngineCore::model_names() const {
   return names;
 }
 
+void EngineCore::take_out(Model& model) {
+  for (const auto& replica : model.replicas()) {
+    if (replica->has_no_loop()) continue;
+    const Turn::Guard guard(replica->loop().turn());
+    replica->loop().remove(*replica);
+    replica->unload(book_);
+  }
+}
+
+// Requests may come as soon as the name is known, so the step loops know the model before.
 Status EngineCore::join(std::shared_ptr<Model> model, std::string name) {
-  const Turn::Guard guard(turn_);
-  const std::lock_guard lock(names_mutex_);
-  ZRT_CHECK_OK(check_open());
-  for (const auto& other : models_)
-    if (other->name() == name)
-      return fail(StatusCode::kInvalidArgument, "[engine] a model \"{}\" is loaded already", name);
-  model->join(std::move(name), next_model_id_++, book_, key_, timeline_);
-  ZRT_CHECK_OK(check_has_pages(*model, book_.total_reserved()));
-  model->last_used.store(now_us());
-  models_.push_back(std::move(model));
-  return {};
+  ZRT_CHECK_OK(model->join(
+      name, {book_, key_, timeline_, next_replica_id_, [this](const DeviceId& device) { return loop_for(device); }}));
+  for (const auto& replica : model->replicas()) {
+    const Turn::Guard guard(replica->loop().turn());
+    replica->loop().add(*replica);
+  }
+  const auto status = [&]() -> Status {
+    const std::lock_guard lock(names_mutex_);
+    ZRT_CHECK_OK(check_open());
+    for (const auto& other : models_)
+      if (other->name() == name)
+        return fail(StatusCode::kInvalidArgument, "[engine] a model \"{}\" is loaded already", name);
+    const auto book = book_.lock();
+    ZRT_CHECK_OK(check_has_pages(*model, book_.total_reserved()));
+    model->last_used.store(now_us());
+    models_.push_back(model);
+    return {};
+  }();
+  if (!status) take_out(*model);
+  return status;
 }
 
 Status EngineCore::add_model(const std::string& path, const std::string& name, const EngineOptions& options) {
@@ -93,20 +112,24 @@ Status EngineCore::remove_model(const std::string& name) {
     if (model->is_closing.exchange(true))
       return fail(StatusCode::kUnavailable, "[engine] \"{}\" is being removed", name);
   }
-  for (;;) {
-    {
-      std::unique_lock lock(inbox_mutex_);
-      went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
+  // A request that was checked before is_closing was set may reach a scheduler now. Its step loop refuses those that come
+  // after the replica is freed.
+  for (const auto& replica : model->replicas()) {
+    for (;;) {
+      {
+        std::unique_lock lock(idle_mutex_);
+        went_idle_.wait(lock, [&] { return model->n_open.load() == 0; });
+      }
+      const Turn::Guard guard(replica->loop().turn());
+      if (model->n_open.load() > 0) continue;
+      replica->loop().remove(*replica);
+      replica->unload(book_);
+      break;
     }
-    const Turn::Guard guard(turn_);
-    // A request that was checked before is_closing was set may have reached the scheduler meanwhile. The step thread
-    // refuses those that come from here on.
-    if (model->n_open.load() > 0) continue;
-    const std::lock_guard lock(names_mutex_);
-    std::erase(models_, model);
-    model->unload();
-    return {};
   }
+  const std::lock_guard lock(names_mutex_);
+  std::erase(models_, model);
+  return {};
 }
 
 }  // namespace zinc_rt

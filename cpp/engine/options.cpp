@@ -1,7 +1,12 @@
 #include "engine/options.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/options.h"
+#include "base/thread_pool.h"
 
 namespace zinc_rt {
 
@@ -35,6 +40,36 @@ Result<ExecutorOptions> executor_options(const EngineOptions& options) {
   out.chunk_cap = options.chunk_cap > 0 ? options.chunk_cap : static_cast<std::uint32_t>(chunk);
   out.cpu_kernels = options.cpu_kernels.empty() ? options::get("ZINC_RT_CPU_KERNELS") : options.cpu_kernels;
   return out;
+}
+
+Status check_devices(const std::vector<std::uint32_t>& devices) {
+  if (devices.empty()) return fail(StatusCode::kInvalidArgument, "[engine] devices is empty, at least 1 wanted");
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (std::find(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(i), devices[i]) !=
+        devices.begin() + static_cast<std::ptrdiff_t>(i))
+      return fail(StatusCode::kInvalidArgument, "[engine] devices {} has {} twice", fmt::join(devices, ","),
+                  devices[i]);
+  return {};
+}
+
+Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& options) {
+  ZRT_CHECK_OK(check_devices(options.devices));
+  ZRT_TRY(const auto common, executor_options(options));
+  const std::size_t n = options.devices.size();
+  std::vector<ExecutorOptions> replicas(n, common);
+  for (std::size_t i = 0; i < n; ++i) {
+    replicas[i].device = options.devices[i];
+    replicas[i].n_replicas = static_cast<std::uint32_t>(n);
+    if (n == 1) break;
+    // Replicas share the processor: each has its part of the threads.
+    const int threads = common.threads > 0 ? common.threads : usable_threads();
+    replicas[i].threads = std::max(1, threads / static_cast<int>(n));
+    if (common.on_progress)
+      replicas[i].on_progress = [on_progress = common.on_progress, i, n](std::uint64_t done, std::uint64_t total) {
+        on_progress(i * total + done, n * total);
+      };
+  }
+  return replicas;
 }
 
 Result<PrefillMode> parse_prefill_mode() {

@@ -12,6 +12,9 @@ namespace zinc_rt {
 // limits.
 Result<int> chosen_threads(const EngineOptions& options);
 Result<ExecutorOptions> executor_options(const EngineOptions& options);
+// The same for each of options.devices, which share the threads. Errors also for no device and for one that is named
+// twice; whether a tier has it open_executor says.
+Result<std::vector<ExecutorOptions>> replica_options(const EngineOptions& options);
 Result<PrefillMode> parse_prefill_mode();  // ZINC_RT_BATCHED_PREFILL
 
 }  // namespace zinc_rt

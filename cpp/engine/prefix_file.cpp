@@ -28,10 +28,10 @@ constexpr std::size_t kLongestHeader = 4096;
 static_assert(std::endian::native == std::endian::little);
 
 // What must be the same for the pages to have the bits that this engine would compute.
-Json identity(const Model& model, std::uint32_t variant) {
-  const auto& info = model.info();
+Json identity(const Replica& replica, std::uint32_t variant) {
+  const auto& info = replica.info;
   return {{"format", "zinc_rt prefix"},      {"version", 1},
-          {"model", model.fingerprint()},    {"tier", info.tier},
+          {"model", replica.fingerprint()},  {"tier", info.tier},
           {"arithmetic", info.arithmetic},   {"arithmetic_version", kArithmeticVersion},
           {"activations", info.activations}, {"kv_dtype", info.kv_dtype},
           {"page_tokens", kPageTokens},      {"page_bytes", info.page_bytes},
@@ -100,17 +100,18 @@ Result<std::uint32_t> EngineCore::save_prefix(const TenantState& tenant, Request
   const std::uint32_t variant = variant_spans(*model, ids.size()).back().variant;
   const std::size_t step_size = model->info().chunk_cap;
   for (std::size_t at = 0; at < ids.size(); at += step_size) {
-    const Turn::Guard guard(turn_);
-    ZRT_CHECK_OK(check_loaded(*model));
-    ZRT_CHECK_OK(model->runner().run(lease.slot(), ids, at, std::min(step_size, ids.size() - at), variant, {}, {}));
+    const Turn::Guard guard(lease.replica().loop().turn());
+    ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
+    ZRT_CHECK_OK(
+        lease.replica().runner().run(lease.slot(), ids, at, std::min(step_size, ids.size() - at), variant, {}, {}));
   }
   Json header;
   std::vector<std::byte> pages(ids.size() / kPageTokens * model->info().page_bytes);
   {
-    const Turn::Guard guard(turn_);
-    ZRT_CHECK_OK(check_loaded(*model));
-    ZRT_CHECK_OK(model->runner().read_pages(lease.slot(), pages));
-    header = identity(*model, variant);
+    const Turn::Guard guard(lease.replica().loop().turn());
+    ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
+    ZRT_CHECK_OK(lease.replica().runner().read_pages(lease.slot(), pages));
+    header = identity(lease.replica(), variant);
   }
   header["n_tokens"] = ids.size();
   const std::string line = header.dump() + '\n';
@@ -138,10 +139,12 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
     return fail(StatusCode::kInvalidArgument, "[prefix] the engine was opened with prefix_cache=False");
   ZRT_TRY(const auto mapped, MappedFile::open(path));
   ZRT_TRY(const auto file, parse(mapped.bytes(), path));
-  ZRT_TRY(const auto lease, Lease::take(*this, *model, file.tokens.size()));
-  const Turn::Guard guard(turn_);
-  ZRT_CHECK_OK(check_loaded(*model));
-  const auto wanted = identity(*model, variant_spans(*model, file.tokens.size()).back().variant);
+  // Where a prompt that begins with it is sent.
+  ZRT_TRY(const auto placed, place(*model, tenant, salt, file.tokens));
+  ZRT_TRY(const auto lease, Lease::take(*this, *model, *placed.replica, file.tokens.size()));
+  const Turn::Guard guard(lease.replica().loop().turn());
+  ZRT_CHECK_OK(check_loaded(*model, lease.replica()));
+  const auto wanted = identity(lease.replica(), variant_spans(*model, file.tokens.size()).back().variant);
   for (const auto& [key, value] : wanted.items())
     if (const auto found = file.header.value(key, Json()); found != value)
       return fail(StatusCode::kInvalidArgument, "[prefix] {}: {} is {}, {} wanted", path, key, found.dump(),
@@ -150,8 +153,8 @@ Result<std::uint32_t> EngineCore::load_prefix(const TenantState& tenant, const s
     if (id < 0 || static_cast<std::uint32_t>(id) >= model->config().vocab_size)
       return fail(StatusCode::kCorrupt, "[prefix] {}: token id {}, the vocabulary has {}", path, id,
                   model->config().vocab_size);
-  ZRT_CHECK_OK(model->runner().write_pages(lease.slot(), file.pages));
-  model->runner().scheduler().publish_lease(lease.slot(), tenant.id, salt, file.tokens);
+  ZRT_CHECK_OK(lease.replica().runner().write_pages(lease.slot(), file.pages));
+  lease.replica().runner().scheduler().publish_lease(lease.slot(), tenant.id, salt, file.tokens);
   return static_cast<std::uint32_t>(file.tokens.size());
 }
 

@@ -9,8 +9,10 @@
 namespace zinc_rt {
 
 ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
-                         Timeline& timeline)
-    : executor_(executor), scheduler_(options, tenants), trace_(timeline, options.n_slots, options.model_id) {
+                         std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread)
+    : executor_(executor),
+      scheduler_(options, tenants, std::move(all_shares)),
+      trace_(timeline, options.n_slots, options.model_id, thread) {
   const std::size_t n_slots = options.n_slots, n_tokens = scheduler_.options().chunk_cap;
   for (StepInput* input : {&input_, &leased_input_}) {
     input->token_ids.reserve(n_tokens);

@@ -1,7 +1,8 @@
 // Runs the steps of one model: admit, plan, fill, execute, commit. The scheduler decides, the executor computes, and
-// the runner connects them. Thread rule: whoever holds the turn of the engine.
+// the runner connects them. Thread rule: whoever holds the turn of the step loop; the atomic counts from any thread.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -49,7 +50,9 @@ class StepListener {
 
 class ModelRunner {
  public:
-  ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants, Timeline& timeline);
+  // all_shares: sched/scheduler.h; thread: the number of its step loop, for the timeline.
+  ModelRunner(Executor& executor, const sched::Options& options, sched::TenantBook& tenants,
+              std::shared_ptr<sched::Shares> all_shares, Timeline& timeline, std::uint32_t thread);
 
   sched::Scheduler& scheduler() { return scheduler_; }
   const sched::Scheduler& scheduler() const { return scheduler_; }
@@ -122,7 +125,7 @@ class ModelRunner {
   std::vector<std::uint32_t> leased_variants_;
   StepListener* listener_ = nullptr;  // during a turn
   double busy_us_ = 0;
-  std::uint64_t failed_steps_ = 0, failed_in_a_row_ = 0, bad_logits_ = 0;
+  std::atomic<std::uint64_t> failed_steps_{0}, failed_in_a_row_{0}, bad_logits_{0};
 };
 
 }  // namespace zinc_rt

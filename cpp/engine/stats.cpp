@@ -1,4 +1,4 @@
-// The statistics of the models, taken between two steps.
+// The statistics of the models, as of the end of the last step of each device.
 #include <algorithm>
 
 #include "engine/core.h"
@@ -6,12 +6,13 @@
 namespace zinc_rt {
 namespace {
 
-ModelStats stats_of(Model& model) {
-  const sched::Scheduler& s = model.runner().scheduler();
+ModelStats stats_of(const std::string& name, Replica& replica) {
+  const ModelRunner& runner = replica.runner();
+  const sched::Scheduler& s = runner.scheduler();
   const sched::Stats& stats = s.stats();
   const std::uint32_t cached = s.prefixes().n_evictable();
-  return {.name = model.name(),
-          .tier = model.info().tier,
+  return {.name = name,
+          .tier = replica.info.tier,
           .steps = stats.steps,
           .step_tokens = stats.decode_tokens + stats.prefill_tokens,
           .decode_tokens = stats.decode_tokens,
@@ -31,13 +32,14 @@ ModelStats stats_of(Model& model) {
           .prompt_tokens = stats.prompt_tokens,
           .cached_tokens = stats.cached_tokens,
           .internal_errors = stats.internal_errors,
-          .failed_steps = model.runner().failed_steps(),
-          .bad_logits = model.runner().bad_logits(),
-          .failed_steps_in_a_row = model.runner().failed_in_a_row(),
-          .allocated_bytes = model.allocated_bytes()};
+          .failed_steps = runner.failed_steps(),
+          .bad_logits = runner.bad_logits(),
+          .failed_steps_in_a_row = runner.failed_in_a_row(),
+          .allocated_bytes = replica.allocated_bytes,
+          .devices = {}};
 }
 
-// Adds all numbers; the names stay.
+// Adds all numbers; the names and the devices stay.
 void add(ModelStats& total, const ModelStats& one) {
   total.steps += one.steps;
   total.step_tokens += one.step_tokens;
@@ -68,10 +70,21 @@ void add(ModelStats& total, const ModelStats& one) {
 
 EngineStats EngineCore::stats() {
   EngineStats stats;
-  const Turn::Guard guard(turn_);
+  for (const StepLoop* loop : loops()) stats.step_ms = std::max(stats.step_ms, loop->step_ms());
+  const std::lock_guard lock(names_mutex_);
+  const auto book = book_.lock();
   for (const auto& model : models_) {
-    if (!model->is_loaded()) continue;
-    stats.models.push_back(stats_of(*model));
+    ModelStats sum;
+    sum.name = model->name();
+    sum.tier = model->info().tier;
+    for (const auto& replica : model->replicas()) {
+      if (!replica->is_loaded()) continue;
+      const ModelStats one = stats_of(model->name(), *replica);
+      add(sum, one);
+      sum.devices.push_back({replica->device.index, one});
+    }
+    if (sum.devices.empty()) continue;
+    stats.models.push_back(std::move(sum));
     add(stats.total, stats.models.back());
     stats.largest_prefill_difference =
         std::max(stats.largest_prefill_difference, model->largest_prefill_difference.load());

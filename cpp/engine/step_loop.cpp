@@ -1,15 +1,67 @@
-// The step thread: it takes the commands of clients, then runs a turn of the model that was served least. It sleeps
-// when there is nothing to do.
+#include "engine/step_loop.h"
+
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/this_thread.h"
 #include "engine/clock.h"
-#include "engine/core.h"
 
 namespace zinc_rt {
+namespace {
 
-void EngineCore::take_commands() {
+// Waking more threads costs more than they save for the 64 rows of a step.
+constexpr int kMostRowThreads = 16;
+
+}  // namespace
+
+StepLoop::StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared)
+    : device_(std::move(device)),
+      number_(number),
+      shared_(std::move(shared)),
+      row_threads_(std::min(n_threads, kMostRowThreads)) {
+  inbox_.reserve(64);
+  taken_.reserve(64);
+  thread_ = std::thread([this] {
+    name_thread("zrt-step");
+    run();
+  });
+}
+
+StepLoop::~StepLoop() {
+  stop();
+  join();
+}
+
+bool StepLoop::post(std::vector<Command> commands) {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    if (stop_) return false;
+    std::ranges::move(commands, std::back_inserter(inbox_));
+  }
+  inbox_filled_.notify_one();
+  return true;
+}
+
+void StepLoop::stop() {
+  {
+    const std::lock_guard lock(inbox_mutex_);
+    stop_ = true;
+  }
+  inbox_filled_.notify_all();
+}
+
+double StepLoop::step_ms() const {
+  const auto began = turn_began_.load(std::memory_order_relaxed);
+  return began == 0 ? 0 : 1e-3 * static_cast<double>(std::max<sched::Micros>(0, now_us() - began));
+}
+
+void StepLoop::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void StepLoop::take_commands() {
   {
     const std::lock_guard lock(inbox_mutex_);
     taken_.swap(inbox_);
@@ -19,22 +71,26 @@ void EngineCore::take_commands() {
   taken_.clear();
 }
 
-void EngineCore::apply(Command& command, sched::Micros now) {
+void StepLoop::apply(Command& command, sched::Micros now) {
   Generation& g = *command.generation;
+  Replica& replica = *g.place;
   // The model may have been removed meanwhile, after the request was checked or after it had ended.
-  const bool is_loaded = g.model().is_loaded();
+  const bool is_loaded = replica.is_loaded();
   if (command.kind == Command::kEnd) {
-    if (is_loaded) g.model().runner().scheduler().cancel(g.id, command.reason);
+    if (is_loaded) replica.runner().scheduler().cancel(g.id, command.reason);
     return;
   }
+  const auto n_tokens = g.pending.prompt.size() - g.pending.n_cached;
   if (const auto leader = std::move(g.leader)) g.pending.after = leader->id;
   const auto user = g.pending.user = generations_.add(g);
   Result<sched::RequestId> id =
-      is_loaded ? g.model().runner().scheduler().submit(std::move(g.pending), now)
+      is_loaded ? replica.runner().scheduler().submit(std::move(g.pending), now)
                 : fail(StatusCode::kUnavailable, "[engine] model \"{}\" was removed", g.model().name());
+  replica.tokens_on_their_way -= n_tokens;
   if (id) {
     g.id = *id;
-    if (timeline_.is_on()) timeline_.name_request(g.model().runner().scheduler().options().model_id, *id, g.name());
+    if (shared_.timeline.is_on())
+      shared_.timeline.name_request(replica.runner().scheduler().options().model_id, *id, g.name());
     return;
   }
   generations_.remove(user);
@@ -42,31 +98,31 @@ void EngineCore::apply(Command& command, sched::Micros now) {
   event.kind = OutputKind::kRefused;
   event.generation = &g;
   event.error = new Error(std::move(id.error()));
-  push_output(event);
+  shared_.output.push(event);
 }
 
-bool EngineCore::wants_logits(std::uint64_t user) const {
+bool StepLoop::wants_logits(std::uint64_t user) const {
   return generations_[user].wants_row();
 }
 
-bool EngineCore::has_processor(std::uint64_t user) const {
+bool StepLoop::has_processor(std::uint64_t user) const {
   return generations_[user].has_processor();
 }
 
-bool EngineCore::process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) {
+bool StepLoop::process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) {
   return generations_[user].process(tokens, logits);
 }
 
-bool EngineCore::has_mask(std::uint64_t user) const {
+bool StepLoop::has_mask(std::uint64_t user) const {
   return generations_[user].mask() != nullptr;
 }
 
-std::optional<std::span<const std::uint32_t>> EngineCore::mask(std::uint64_t user) {
+std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user) {
   return generations_[user].mask_words();
 }
 
 // Stale masks that take little are made here, the others on threads of their own.
-void EngineCore::before_step(std::span<const std::uint64_t> users) {
+void StepLoop::before_step(std::span<const std::uint64_t> users) {
   quick_masks_.clear();
   for (const auto user : users) {
     const auto& mask = generations_[user].mask();
@@ -75,27 +131,27 @@ void EngineCore::before_step(std::span<const std::uint64_t> users) {
     if (mask->is_quick())
       quick_masks_.push_back(mask.get());
     else
-      mask_maker_.post(mask);
+      shared_.masks.post(mask);
   }
-  row_threads_->parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
+  row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
 }
 
-void EngineCore::no_token_left(std::uint64_t user) {
+void StepLoop::no_token_left(std::uint64_t user) {
   generations_[user].no_token_left();
 }
 
-bool EngineCore::on_embedding(std::uint64_t user, std::span<const float> row) {
+bool StepLoop::on_embedding(std::uint64_t user, std::span<const float> row) {
   return generations_[user].take_embedding(row);
 }
 
-bool EngineCore::is_held_up(std::uint64_t user) const {
+bool StepLoop::is_held_up(std::uint64_t user) const {
   const Generation& g = generations_[user];
   return g.is_held_up() || (g.mask() && !g.mask()->is_made());
 }
 
-void EngineCore::on_logits(std::span<const LogitsRow> rows) {
+void StepLoop::on_logits(std::span<const LogitsRow> rows) {
   row_details_.resize(rows.size());
-  row_threads_->parallel_for(
+  row_threads_.parallel_for(
       rows.size(), [&](std::uint64_t i, int) { row_details_[i] = generations_[rows[i].user].make_details(rows[i]); });
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].is_prompt)
@@ -106,7 +162,7 @@ void EngineCore::on_logits(std::span<const LogitsRow> rows) {
   row_details_.clear();
 }
 
-void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
+void StepLoop::on_event(const sched::Event& e, sched::Micros now) {
   Generation& g = generations_[e.user];
   OutputEvent out;
   out.generation = &g;
@@ -139,29 +195,24 @@ void EngineCore::on_event(const sched::Event& e, sched::Micros now) {
       if (!g.was_admitted) --g.model().n_queued;
       break;
   }
-  push_output(out);
+  shared_.output.push(out);
 }
 
-// A full ring has room soon, since the drainer never waits for a sink.
-void EngineCore::push_output(const OutputEvent& event) {
-  while (!output_.push(event)) output_.wait_for_space(std::chrono::milliseconds(100));
-}
-
-// Chooses by the time that each model has used. A model that was idle starts level with the others.
-Model* EngineCore::next_model() {
-  Model* next = nullptr;
+// Chooses by the time that each model has used here. A model that was idle starts level with the others.
+Replica* StepLoop::next_replica() {
+  Replica* next = nullptr;
   double least = -1;
-  for (const auto& model : models_) {
-    if (model->runner().scheduler().is_idle()) continue;
-    if (const double busy = model->runner().busy_us(); least < 0 || busy < least) least = busy, next = model.get();
+  for (Replica* replica : replicas_) {
+    if (replica->runner().scheduler().is_idle()) continue;
+    if (const double busy = replica->runner().busy_us(); least < 0 || busy < least) least = busy, next = replica;
   }
-  for (const auto& model : models_)
-    if (model->runner().scheduler().is_idle())
-      model->runner().set_busy_us(std::max(model->runner().busy_us(), std::max(least, 0.0)));
+  for (Replica* replica : replicas_)
+    if (replica->runner().scheduler().is_idle())
+      replica->runner().set_busy_us(std::max(replica->runner().busy_us(), std::max(least, 0.0)));
   return next;
 }
 
-bool EngineCore::wait_for_work(sched::Micros wake_at) {
+bool StepLoop::wait_for_work(sched::Micros wake_at) {
   std::unique_lock lock(inbox_mutex_);
   const auto called = [&] { return stop_ || is_poked_ || !inbox_.empty(); };
   if (wake_at == sched::kNever)
@@ -172,7 +223,7 @@ bool EngineCore::wait_for_work(sched::Micros wake_at) {
   return !stop_;
 }
 
-void EngineCore::poke() {
+void StepLoop::poke() {
   {
     const std::lock_guard lock(inbox_mutex_);
     is_poked_ = true;
@@ -180,36 +231,44 @@ void EngineCore::poke() {
   inbox_filled_.notify_one();
 }
 
-void EngineCore::run_steps() {
+std::uint64_t StepLoop::room_epoch() const {
+  const auto lock = shared_.tenants.lock();
+  return shared_.tenants.room_epoch();
+}
+
+ModelRunner::Turn StepLoop::run_turn() {
+  const Turn::Guard guard(turn_);
+  take_commands();
+  Replica* first = next_replica();
+  if (first == nullptr) return {};
+  auto result = first->runner().turn(*this);
+  // A model that has nothing to run now does not hold up the others.
+  for (Replica* other : replicas_) {
+    if (result.ran || other == first || other->runner().scheduler().is_idle()) continue;
+    const auto again = other->runner().turn(*this);
+    result = {again.ran, std::min(result.wake_at, again.wake_at)};
+  }
+  return result;
+}
+
+void StepLoop::run() {
   for (bool running = true; running;) {
-    bool ran = false;
-    sched::Micros wake_at = sched::kNever;
-    {
-      const Turn::Guard guard(turn_);
-      take_commands();
-      if (Model* model = next_model(); model != nullptr) {
-        const auto result = model->runner().turn(*this);
-        ran = result.ran;
-        wake_at = result.wake_at;
-        // A model that has nothing to run now does not hold up the others.
-        for (const auto& other : models_) {
-          if (ran || other.get() == model || other->runner().scheduler().is_idle()) continue;
-          const auto again = other->runner().turn(*this);
-          ran = again.ran;
-          wake_at = std::min(wake_at, again.wake_at);
-        }
-      }
-    }
-    if (ran) {
+    const auto epoch = room_epoch();
+    turn_began_.store(now_us(), std::memory_order_relaxed);
+    const auto result = run_turn();
+    turn_began_.store(0, std::memory_order_relaxed);
+    // Quotas hold over all devices, so what came free here may be what a request elsewhere waits for.
+    if (room_epoch() != epoch) shared_.poke_others(*this);
+    if (result.ran) {
       const std::lock_guard lock(inbox_mutex_);
       running = !stop_;
     } else {
-      running = wait_for_work(wake_at);
+      running = wait_for_work(result.wake_at);
     }
   }
   const Turn::Guard guard(turn_);
   take_commands();
-  for (const auto& model : models_) model->runner().end_all(*this, sched::Finish::kShutdown);
+  for (Replica* replica : replicas_) replica->runner().end_all(*this, sched::Finish::kShutdown);
 }
 
 }  // namespace zinc_rt

@@ -11,10 +11,13 @@ namespace zinc_rt {
 
 class StepTrace {
  public:
-  StepTrace(Timeline& timeline, std::uint32_t n_slots, std::uint32_t model_id)
-      : timeline_(timeline), model_(model_id), first_lane_(1000 * model_id), since_(n_slots) {}
+  StepTrace(Timeline& timeline, std::uint32_t n_slots, std::uint32_t model_id, std::uint32_t thread)
+      : timeline_(timeline), model_(model_id), thread_(thread), first_lane_(1000 * model_id), since_(n_slots) {}
   bool is_on() const { return timeline_.is_on(); }
-  void step(const StepSpan& span) { timeline_.record(span); }
+  void step(StepSpan span) {
+    span.thread = thread_;
+    timeline_.record(span);
+  }
   void event(const sched::Event& event, sched::Micros now);
 
  private:
@@ -26,8 +29,8 @@ class StepTrace {
   void close(const sched::Event& event, std::uint64_t now);
 
   Timeline& timeline_;
-  std::uint32_t model_;
-  std::uint32_t first_lane_;  // slots of other models have lanes of their own
+  std::uint32_t model_, thread_;
+  std::uint32_t first_lane_;  // slots of other models, and on other devices, have lanes of their own
   std::vector<Since> since_;  // by slot: when its present state began
 };
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "engine/clock.h"
 #include "engine/core.h"
+#include "sched/placement.h"
 
 namespace zinc_rt {
 
@@ -72,6 +73,21 @@ Status EngineCore::bind_output(Model& model, const TenantState& tenant, const Re
   return {};
 }
 
+Result<EngineCore::Placed> EngineCore::place(const Model& model, const TenantState& tenant, const std::string& salt,
+                                             std::span<const std::int32_t> prompt) const {
+  const auto& replicas = model.replicas();
+  std::vector<sched::PlaceLoad> loads;
+  const auto book = book_.lock();
+  for (const auto& replica : replicas) {
+    ZRT_CHECK_OK(check_loaded(model, *replica));
+    const sched::Scheduler& scheduler = replica->runner().scheduler();
+    loads.push_back({scheduler.cached_tokens(tenant.id, salt, prompt), 0});
+    if (replicas.size() > 1) loads.back().backlog_tokens = scheduler.backlog_tokens() + replica->tokens_on_their_way;
+  }
+  const auto i = sched::choose_place(loads, sched::placement_key(tenant.name, salt, prompt));
+  return Placed{replicas[i].get(), static_cast<std::uint32_t>(loads[i].cached_tokens)};
+}
+
 Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::shared_ptr<TenantState>& tenant,
                                                                     Request request, const std::string& system,
                                                                     std::uint32_t session, std::shared_ptr<Sink> sink) {
@@ -107,15 +123,25 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     if (model->prefill_mode() == PrefillMode::kValidate) ZRT_CHECK_OK(validate_prefill(*model, prompt.ids));
     const std::uint64_t seed =
         request.seed ? *request.seed : std::random_device{}() * 0x100000000ull + std::random_device{}();
+    // The choices share their prompt, so they share the place.
+    Placed placed{model->replicas().front().get(), 0};
+    if (model->replicas().size() > 1) {
+      ZRT_TRY(placed, place(*model, *tenant, request.cache_salt, prompt.ids));
+    }
+    placed.replica->tokens_on_their_way += request.n * (prompt.ids.size() - placed.cached_tokens);
     std::vector<std::shared_ptr<Generation>> generations;
     for (std::uint32_t i = 0; i < request.n; ++i) {
       constexpr std::uint64_t kGolden = 0x9E3779B97F4A7C15;  // the first keeps the seed that was given
       auto g = std::make_shared<Generation>(model, tenant, request, prompt, seed + i * kGolden, i, sink);
       g->pending = g->params(prompt.ids, qos, session);
+      g->pending.n_cached = placed.cached_tokens;
+      g->place = placed.replica;
       g->on_cancel = [core = weak_from_this(), weak = std::weak_ptr(g)] {
         const auto self = core.lock();
         auto generation = weak.lock();
-        if (self && generation) self->post({{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
+        if (!self || !generation) return;
+        Replica& place = *generation->place;
+        self->post(place, {{Command::kEnd, std::move(generation), sched::Finish::kCancelled}});
       };
       if (i > 0) g->leader = generations[0];
       generations.push_back(std::move(g));
@@ -137,25 +163,22 @@ Result<std::vector<std::shared_ptr<Generation>>> EngineCore::submit(const std::s
     g->self = g;
     commands.push_back({Command::kSubmit, g, {}});
   }
-  post(std::move(commands));  // all together: a leader must be there when its followers come
+  // All together: a leader must be there when its followers come.
+  post(*generations->front()->place, std::move(commands));
   return generations;
 }
 
-void EngineCore::post(std::vector<Command> commands) {
-  bool is_stopped = false;
-  {
-    const std::lock_guard lock(inbox_mutex_);
-    is_stopped = stop_;
-    if (!is_stopped) std::ranges::move(commands, std::back_inserter(inbox_));
-  }
-  inbox_filled_.notify_one();
-  if (!is_stopped) return;
-  for (Command& command : commands) {
-    if (command.kind != Command::kSubmit) continue;
-    // The engine was closed after the check, so neither of its threads will see the generation.
-    command.generation->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
-    --command.generation->model().n_queued;
-    forget(*command.generation);
+void EngineCore::post(Replica& place, std::vector<Command> commands) {
+  // They are there still if the loop takes none.
+  std::vector<std::shared_ptr<Generation>> submitted;
+  for (const Command& command : commands)
+    if (command.kind == Command::kSubmit) submitted.push_back(command.generation);
+  if (place.loop().post(std::move(commands))) return;
+  for (const auto& generation : submitted) {
+    // The engine was closed after the check, so neither the step thread nor the drainer will see the generation.
+    generation->fail_with({StatusCode::kUnavailable, "[engine] the engine is closed", 0});
+    --generation->model().n_queued;
+    forget(*generation);
   }
 }
 

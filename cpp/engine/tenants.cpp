@@ -62,18 +62,21 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
     if (const auto it = tenants_.find(name); it != tenants_.end()) state = it->second;
   }
   if (!state) {
-    const Turn::Guard guard(turn_);
+    reuse_free_tenants();
     const std::lock_guard lock(names_mutex_);
     if (const auto it = tenants_.find(name); it != tenants_.end()) {
       state = it->second;
     } else {
       const TenantQuota first = quota.value_or(TenantQuota{});
-      reuse_free_tenants();
-      ZRT_CHECK_OK(check_reserved(0, first.reserved_kv_pages));
-      const auto id = book_.add(to_sched(first), now_us());
-      timeline_.name_tenant(id, name);
+      const auto id = [&]() -> Result<sched::TenantId> {
+        const auto book = book_.lock();
+        ZRT_CHECK_OK(check_reserved(0, first.reserved_kv_pages));
+        return book_.add(to_sched(first), now_us());
+      }();
+      if (!id) return std::unexpected(id.error());
+      timeline_.name_tenant(*id, name);
       poke();
-      return tenants_[name] = std::make_shared<TenantState>(name, id, first, free_tenants_);
+      return tenants_[name] = std::make_shared<TenantState>(name, *id, first, free_tenants_);
     }
   }
   if (quota) ZRT_CHECK_OK(set_quota(*state, *quota));
@@ -82,7 +85,6 @@ Result<std::shared_ptr<TenantState>> EngineCore::tenant(const std::string& name,
 
 // Requests of the tenant that run or wait go on, and its handles stay valid.
 Status EngineCore::remove_tenant(const std::string& name) {
-  const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
   const auto it = tenants_.find(name);
   if (it == tenants_.end()) return fail(StatusCode::kNotFound, "[tenant] there is no \"{}\"", name);
@@ -90,6 +92,7 @@ Status EngineCore::remove_tenant(const std::string& name) {
   {
     const std::lock_guard tenant_lock(tenant.mutex);
     tenant.quota.reserved_kv_pages = 0;
+    const auto book = book_.lock();
     book_.set_quota(tenant.id, to_sched(tenant.quota), now_us());
   }
   tenants_.erase(it);
@@ -99,29 +102,31 @@ Status EngineCore::remove_tenant(const std::string& name) {
 
 // Frees the ids of tenants that nobody knows any more. The next tenant that gets an id must find nothing of the former
 // one: no request, no cached prefix. While steps are traced no id is freed, since its records would show under the name
-// of the next tenant. REQUIRES: the turn.
+// of the next tenant. REQUIRES: no lock, since it waits for the turns.
 void EngineCore::reuse_free_tenants() {
   if (timeline_.is_on()) return;
-  for (const auto id : free_tenants_->take()) {
-    for (const auto& model : models_)
-      if (model->is_loaded()) model->runner().scheduler().forget_tenant(id);
-    book_.remove(id);
+  const auto ids = free_tenants_->take();
+  if (ids.empty()) return;
+  for (StepLoop* loop : loops()) {
+    const Turn::Guard guard(loop->turn());
+    for (Replica* replica : loop->replicas())
+      for (const auto id : ids) replica->runner().scheduler().forget_tenant(id);
   }
+  const auto book = book_.lock();
+  for (const auto id : ids) book_.remove(id);
 }
 
 // Checks that every model has enough pages for all reservations, when one tenant reserves `now` in place of `before`.
-// REQUIRES: the turn and names_mutex_.
+// REQUIRES: names_mutex_ and the book's lock.
 Status EngineCore::check_reserved(std::uint32_t before, std::uint32_t now) const {
   const std::uint64_t reserved = book_.total_reserved() - before + now;
-  for (const auto& model : models_)
-    if (model->is_loaded()) ZRT_CHECK_OK(check_has_pages(*model, reserved));
+  for (const auto& model : models_) ZRT_CHECK_OK(check_has_pages(*model, reserved));
   return {};
 }
 
 // Errors: kExhausted when tenants reserve more pages than the model may give away.
-Status EngineCore::check_has_pages(Model& model, std::uint64_t reserved) {
-  const auto& o = model.runner().scheduler().options();
-  const auto most = static_cast<std::uint64_t>((1 - o.prefix_part) * o.n_pages);
+Status EngineCore::check_has_pages(const Model& model, std::uint64_t reserved) {
+  const std::uint64_t most = model.reservable_pages();
   if (reserved <= most) return {};
   return fail(StatusCode::kExhausted, "[quota] {} pages reserved in all, model \"{}\" has {} to reserve", reserved,
               model.name(), most);
@@ -130,10 +135,12 @@ Status EngineCore::check_has_pages(Model& model, std::uint64_t reserved) {
 Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
   ZRT_CHECK_OK(check_open());
   ZRT_CHECK_OK(check_quota(quota));
-  const Turn::Guard guard(turn_);
   const std::lock_guard lock(names_mutex_);
-  ZRT_CHECK_OK(check_reserved(book_[tenant.id].quota.reserved_kv_pages, quota.reserved_kv_pages));
-  book_.set_quota(tenant.id, to_sched(quota), now_us());
+  {
+    const auto book = book_.lock();
+    ZRT_CHECK_OK(check_reserved(book_[tenant.id].quota.reserved_kv_pages, quota.reserved_kv_pages));
+    book_.set_quota(tenant.id, to_sched(quota), now_us());
+  }
   {
     const std::lock_guard tenant_lock(tenant.mutex);
     tenant.quota = quota;
@@ -145,7 +152,7 @@ Status EngineCore::set_quota(TenantState& tenant, const TenantQuota& quota) {
 TenantLedger EngineCore::ledger(const TenantState& tenant) {
   TenantUsage usage;
   {
-    const Turn::Guard guard(turn_);
+    const auto book = book_.lock();
     const sched::Tenant& t = book_[tenant.id];
     usage = {t.slots, t.waiting, t.pages, t.pages_peak, t.service};
   }
@@ -157,18 +164,18 @@ Result<CachedPrefix> EngineCore::cached_prefix(const TenantState& tenant, Reques
   ZRT_TRY(const auto model, this->model(request.model));
   ZRT_CHECK_OK(Generation::check(request, *model));
   ZRT_TRY(const auto prompt, Generation::take_prompt(*model, request, system, prompt_room(*model, tenant, false)));
-  const Turn::Guard guard(turn_);
-  ZRT_CHECK_OK(check_loaded(*model));
-  return CachedPrefix{static_cast<std::uint32_t>(prompt.ids.size()),
-                      model->runner().scheduler().cached_tokens(tenant.id, request.cache_salt, prompt.ids)};
+  ZRT_TRY(const auto placed, place(*model, tenant, request.cache_salt, prompt.ids));
+  return CachedPrefix{static_cast<std::uint32_t>(prompt.ids.size()), placed.cached_tokens,
+                      placed.replica->device.index};
 }
 
 Result<std::uint32_t> EngineCore::flush_prefixes(const TenantState& tenant) {
   ZRT_CHECK_OK(check_open());
-  const Turn::Guard guard(turn_);
   std::uint32_t n = 0;
-  for (const auto& model : models_)
-    if (model->is_loaded()) n += model->runner().scheduler().flush_prefixes(tenant.id);
+  for (StepLoop* loop : loops()) {
+    const Turn::Guard guard(loop->turn());
+    for (Replica* replica : loop->replicas()) n += replica->runner().scheduler().flush_prefixes(tenant.id);
+  }
   poke();
   return n;
 }

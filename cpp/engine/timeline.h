@@ -1,7 +1,7 @@
 // What the step loop did and when, as a trace for chrome://tracing and Perfetto: steps with their phases, what each
 // slot ran, waits and preemptions of requests, admissions and ends by tenant. It keeps the newest records of a fixed
 // number; recording allocates nothing, and costs a branch when off. Times are passed in, in microseconds of any one
-// clock. Thread rule: record() is the step thread's; all else from any thread. Recording takes a lock that only start,
+// clock. Thread rule: any thread; record() is for step threads. Recording takes a lock that, beside them, only start,
 // stop, name_tenant, name_request and write_json contend for; write_json holds it while it copies the records (64 bytes
 // each).
 #pragma once
@@ -29,6 +29,7 @@ struct StepSpan {
   std::uint32_t admit_us = 0, plan_us = 0, fill_us = 0, execute_us = 0, commit_us = 0;
   std::uint32_t n_decode = 0, n_prefill = 0;  // tokens
   std::uint32_t n_waiting = 0, pages_used = 0;
+  std::uint32_t thread = 0;  // the number of the step loop that ran it
 };
 
 // What a request did from begin to end: it ran in a slot, or waited for its first one (kWaiting) or its next one

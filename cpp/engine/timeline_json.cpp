@@ -17,7 +17,14 @@ namespace {
 
 constexpr int kEngine = 1, kTenants = 2;
 // Thread numbers; Perfetto takes 0 for the idle thread.
-constexpr int kStepsThread = 1;
+// The tracks of further step threads come after those of all slots.
+constexpr std::uint64_t steps_thread(std::uint32_t thread) {
+  return thread == 0 ? 1 : std::uint64_t{2'000'000'000} + thread;
+}
+// What the names of the first step thread's tracks lack.
+std::string number_of(std::uint32_t thread) {
+  return thread == 0 ? std::string() : fmt::format(" {}", thread + 1);
+}
 constexpr std::uint64_t slot_thread(std::uint32_t slot) {
   return std::uint64_t{slot} + 2;
 }
@@ -128,19 +135,19 @@ Status TraceWriter::operator()(const StepSpan& step) {
   for (const auto& [name, us] : phases) whole += us;
   ZRT_CHECK_OK(event(R"({{"ph":"X","name":"step","pid":{},"tid":{},"ts":{},"dur":{},"args":{{"index":{},"decode":{},)"
                      R"("prefill":{},"waiting":{},"pages":{}}}}})",
-                     kEngine, kStepsThread, step.begin_us, whole, step.index, step.n_decode, step.n_prefill,
-                     step.n_waiting, step.pages_used));
+                     kEngine, steps_thread(step.thread), step.begin_us, whole, step.index, step.n_decode,
+                     step.n_prefill, step.n_waiting, step.pages_used));
   std::uint64_t at = step.begin_us;
   for (const auto& [name, us] : phases) {
     if (us > 0)
-      ZRT_CHECK_OK(
-          event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})", name, kEngine, kStepsThread, at, us));
+      ZRT_CHECK_OK(event(R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{},"dur":{}}})", name, kEngine,
+                         steps_thread(step.thread), at, us));
     at += us;
   }
   const std::pair<const char*, std::uint32_t> counters[] = {{"pages", step.pages_used}, {"waiting", step.n_waiting}};
   for (const auto& [name, value] : counters)
-    ZRT_CHECK_OK(event(R"({{"ph":"C","name":"{}","pid":{},"ts":{},"args":{{"{}":{}}}}})", name, kEngine, step.begin_us,
-                       name, value));
+    ZRT_CHECK_OK(event(R"({{"ph":"C","name":"{}{}","pid":{},"ts":{},"args":{{"{}":{}}}}})", name,
+                       number_of(step.thread), kEngine, step.begin_us, name, value));
   return {};
 }
 
@@ -164,17 +171,20 @@ Status TraceWriter::operator()(const RequestInstant& instant) {
 
 Status write_tracks(TraceWriter& writer, const std::vector<Timeline::Record>& records,
                     const std::map<std::uint32_t, std::string>& tenant_names) {
-  std::set<std::uint32_t> slots, tenants;
+  std::set<std::uint32_t> slots, tenants, threads{0};
   for (const auto& record : records) {
     if (const auto* span = std::get_if<RequestSpan>(&record)) {
       if (in_slot(span->state)) slots.insert(span->slot);
       tenants.insert(span->tenant);
     } else if (const auto* instant = std::get_if<RequestInstant>(&record)) {
       tenants.insert(instant->tenant);
+    } else {
+      threads.insert(std::get<StepSpan>(record).thread);
     }
   }
   ZRT_CHECK_OK(writer.process(kEngine, "engine"));
-  ZRT_CHECK_OK(writer.thread(kEngine, kStepsThread, R"("steps")"));
+  for (const auto thread : threads)
+    ZRT_CHECK_OK(writer.thread(kEngine, steps_thread(thread), fmt::format(R"("steps{}")", number_of(thread))));
   for (const auto slot : slots)
     ZRT_CHECK_OK(writer.thread(kEngine, slot_thread(slot), fmt::format(R"("slot {}")", slot)));
   ZRT_CHECK_OK(writer.process(kTenants, "tenants"));

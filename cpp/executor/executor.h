@@ -21,7 +21,9 @@ namespace zinc_rt {
 
 struct ExecutorOptions {
   std::string tier = "auto";
-  std::string backend;  // zinc_rt, or a peer by its name (kind.h); empty: that of the tier
+  std::string backend;           // zinc_rt, or a peer by its name (kind.h); empty: that of the tier
+  std::uint32_t device = 0;      // its number in the tier
+  std::uint32_t n_replicas = 1;  // of the model in this process: they share the host's memory
   std::uint32_t max_slots = 16;
   std::uint32_t kv_pages = 0;           // 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;        // tokens a slot can hold; 0: the model's, at most 32768

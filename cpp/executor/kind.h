@@ -17,6 +17,8 @@ struct ExecutorTier {
   int priority = 0;         // `auto` takes the highest that is available; negative: only when forced
   // Empty when the tier can run here, else why not and what to do about it.
   std::string (*unavailable_reason)();
+  // How many devices it has here, for ExecutorOptions::device. Null: one.
+  std::uint32_t (*n_devices)() = nullptr;
   // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
   // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.

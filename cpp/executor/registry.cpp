@@ -125,8 +125,12 @@ Result<TierChoice> pick_tier(std::string_view wanted, std::string_view backend) 
 
 Result<std::unique_ptr<Executor>> open_executor(const std::string& path, const ExecutorOptions& options) {
   ZRT_TRY(const auto choice, pick_tier(options.tier, options.backend));
+  const ExecutorTier& tier = choice.entry.tier;
+  if (const std::uint32_t n = tier.n_devices != nullptr ? tier.n_devices() : 1; options.device >= n)
+    return fail(StatusCode::kInvalidArgument, "[tier] devices: {} of tier {}, which has {} here, from 0 on",
+                options.device, tier.name, n);
   auto on_tier = options;
-  on_tier.tier = choice.entry.tier.name;
+  on_tier.tier = tier.name;
   ZRT_TRY(auto executor, choice.entry.executor->open(path, on_tier));
   const ExecutorInfo& info = executor->info();
   log().info("{}: {} ({}); {} slots, context {}, {} pages of {} bytes", executor->config().name, info.tier, choice.why,

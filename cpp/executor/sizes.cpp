@@ -1,6 +1,7 @@
 #include "executor/sizes.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "kernels/common/sample_params.h"
@@ -51,11 +52,17 @@ Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& co
   return s;
 }
 
-Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights) {
+Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
+                              std::string_view wanted) {
   if (options.kv_dtype.empty()) {
     const auto& formats = weights.bytes_by_dtype();
     const bool is_f32 = formats.size() == 1 && formats[0].first == DType::kF32;
-    return *find_kv_type(is_f32 || options.activations == "f32" ? "f32" : "f16");
+    if (is_f32 || options.activations == "f32") return *find_kv_type("f32");
+    const KvType& type = *find_kv_type(wanted.empty() ? "i16" : wanted);
+    const bool has_cells = std::ranges::all_of(
+        std::array{config.head_dim, config.v_head_dim, config.sliding_head_dim, config.sliding_v_head_dim},
+        find_kv_cell(type.k)->serves);
+    return has_cells ? type : *find_kv_type("f16");
   }
   if (const KvType* type = find_kv_type(options.kv_dtype)) return *type;
   return fail(StatusCode::kInvalidArgument, "[executor] kv_dtype \"{}\" is not one of {}", options.kv_dtype,

@@ -30,9 +30,11 @@ struct Sizes {
 // Errors: kInvalidArgument for an option outside its limits, with both numbers.
 Result<Sizes> choose_sizes(const ExecutorOptions& options, const ModelConfig& config);
 
-// The type of the KV cache. Where nobody names one it is no coarser than the rest of the arithmetic: f32 where nothing
-// else is rounded below f32, else f16. Errors: kInvalidArgument for a type that no cache may have.
-Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights);
+// The type of the KV cache. Where nobody names one: f32 where nothing else is rounded below f32; else `wanted`, or where
+// that is empty i16, which is as large as f16 and nearer to f32; f16 where that has no cells for the model's heads.
+// Errors: kInvalidArgument for a type that no cache may have.
+Result<KvType> choose_kv_type(const ExecutorOptions& options, const Weights& weights, const ModelConfig& config,
+                              std::string_view wanted = {});
 // What options ask for, else what the file says. Errors: kInvalidArgument for a name that is none; kUnavailable for
 // pooling_type 4 (rank) of a causal model.
 Result<Pooling> choose_pooling(const ExecutorOptions& options, const ModelConfig& config);

@@ -11,11 +11,15 @@
 namespace zinc_rt::ring {
 
 struct RingOptions {
-  int threads = 0;          // T-CPU: worker threads, 0 = what the process may use
-  std::string cpu_kernels;  // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
-  bool repack = true;       // weights in the form that the kernels like best; false: as in the file
-  bool fast = false;        // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
+  std::uint32_t device = 0;  // below n_devices()
+  int threads = 0;           // T-CPU: worker threads, 0 = what the process may use
+  std::string cpu_kernels;   // T-CPU: the kernel set, empty or "auto" = the fastest that runs here
+  bool repack = true;        // weights in the form that the kernels like best; false: as in the file
+  bool fast = false;         // arithmetic `fast` is allowed: any order of sums, 16-bit floats (docs/arithmetic.md)
 };
+
+// How many devices a tier has that computes on the host: parts of it, which are devices by name alone.
+inline constexpr std::uint32_t kHostDevices = 64;
 
 struct Tier {
   std::string name;         // as in ZINC_RT_TIER: "t_cpu"
@@ -24,11 +28,15 @@ struct Tier {
   // Empty when the tier can run here, else why not and what to do about it.
   std::string (*unavailable_reason)();
   Result<std::unique_ptr<Ring>> (*make_ring)(const RingOptions& options);
+  // How many devices it has here. Null: one.
+  std::uint32_t (*n_devices)() = nullptr;
   // One line for people: what was found on this machine, and which of it is used. Null: there is nothing to tell.
   std::string (*details)() = nullptr;
   // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
   std::string (*built_with)() = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
+  // The type of the KV cache that kernels of arithmetic `fast` want, where nobody names one; empty: that of `exact`.
+  std::string_view fast_kv_dtype = {};
 };
 
 // A tier whose folder this build left out, with the reason that CMake found.

@@ -71,8 +71,8 @@ Request* Scheduler::best_candidate(const Request* blocked, Micros now) {
 void Scheduler::start(Request& r, bool is_turn, Micros now) {
   waiting_.remove(r, now);
   Tenant& tenant = tenants_[r.params.tenant];
-  shares_.note_waiting(r.params.tenant, r.params.qos, -1);
-  shares_.note_running(r.params.tenant, r.params.qos, 1);
+  note_waiting(r, -1);
+  note_running(r, 1);
   shares_.note_admitted(r.params.tenant, r.params.qos, now);
   r.n_before_turn = static_cast<std::uint32_t>(r.tokens.size());
   r.turn_ends = now + turn_of(r);
@@ -143,9 +143,11 @@ Scheduler::Outcome Scheduler::try_admit(Request& r, Ground ground, bool must_pre
 }
 
 void Scheduler::admit(Micros now) {
+  const auto lock = tenants_.lock();
   apply_cancels(now);
   tenants_.refresh();
   shares_.settle(now);
+  if (all_shares_) all_shares_->settle(now);
   ++round_;
   const Request* blocked = nullptr;
   while (Request* r = best_candidate(blocked, now)) {

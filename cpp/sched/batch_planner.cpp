@@ -71,7 +71,7 @@ void Scheduler::save_state(Request& r, std::uint32_t at) {
 
 void Scheduler::note_stall(Request& r) {
   if (slots_[r.slot].output_backpressure != 0 && ++r.n_stalled > options_.slow_sink_steps)
-    cancel(r.id, Finish::kClientTooSlow);
+    end_soon(r.id, Finish::kClientTooSlow);
 }
 
 void Scheduler::plan_decodes(Micros now) {
@@ -197,6 +197,7 @@ void Scheduler::plan_prefills(Micros now) {
 }
 
 const StepPlan& Scheduler::plan(Micros now) {
+  const auto lock = tenants_.lock();
   plan_.items.clear();
   plan_.saves.clear();
   plan_.n_tokens = plan_.n_decode = plan_.n_outputs = 0;

@@ -63,12 +63,13 @@ void Scheduler::preempt(Request& r, bool is_turn, Micros now) {
   e.is_turn = is_turn;
   events_.push_back(e);
   r.n_vain_turns = r.tokens.size() > r.n_before_turn ? 0 : r.n_vain_turns + 1;
+  r.n_cached = r.n_done;
   move(r.slot, SlotState::kPreempted);
   release_slot(r, true);
   is_turn ? void(++stats_.turns) : void(++r.n_preempted);
   ++stats_.preemptions;
   ++tenants_[r.params.tenant].waiting;
-  shares_.note_waiting(r.params.tenant, r.params.qos, 1);
+  note_waiting(r, 1);
   waiting_.push(r, now);
 }
 

@@ -2,6 +2,7 @@
 // Thread rule: the step thread.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct RequestParams {
   std::uint32_t second_text = 0;          // prompt tokens from here on are of type 1; 0: none are
   bool scores_prompt = false;             // the logits of each prompt token but the last are wanted once
   std::string cache_salt;                 // prefixes are shared only between requests of one salt
+  std::uint32_t n_cached = 0;  // of the prompt's tokens, when the request was placed; for backlog_tokens() alone
   Micros deadline = kNever;
   RequestId after = 0;     // waits until this request's prompt is computed, to share its pages
   std::uint64_t user = 0;  // given back in events
@@ -49,6 +51,7 @@ struct Request {
   std::uint64_t failed_epoch = 0;    // when it last found no room, and why
   Bind failed_bind = Bind::kDone;
   std::uint32_t n_missing = 0;  // pages that were missing when it found no room
+  std::uint32_t n_cached = 0;   // tokens that the cache is likely to give it when it gets a slot
 
   // in a slot
   std::uint32_t slot = kNone;
@@ -74,6 +77,11 @@ struct Request {
   Finish cancel = Finish::kCancelled;
 
   std::uint32_t n_generated() const { return static_cast<std::uint32_t>(tokens.size()) - n_prompt; }
+  // What it adds to the backlog of its place. What the cache will give it counts a sixteenth while it waits, for the slot
+  // that it will hold: where slots are short, a place with a long queue should not have all who find their prefix there.
+  std::uint32_t n_to_compute() const {
+    return n_left() - (is_waiting ? std::min(n_cached - n_cached / 16, n_left()) : 0);
+  }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(tokens.size()) - n_done; }
   bool is_scoring() const { return params.scores_prompt && n_scored + 1 < n_prompt; }
   // Whether the logits of the i-th token are wanted, beyond those from which tokens are picked.

@@ -7,13 +7,14 @@
 
 namespace zinc_rt::sched {
 
-Scheduler::Scheduler(Options options, TenantBook& tenants)
+Scheduler::Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares)
     : options_(std::move(options)),
       tenants_(tenants),
       pages_(options_.n_pages),
       prefixes_(pages_, options_.hash_key, options_.n_checkpoints),
       slots_(options_.n_slots, options_.max_context / mem::kPageTokens),
       shares_(options_.turn),
+      all_shares_(std::move(all_shares)),
       slot_requests_(options_.n_slots, nullptr) {
   options_.chunk_cap = std::max(options_.chunk_cap, options_.n_slots);
   const std::size_t n = options_.n_slots;
@@ -67,6 +68,7 @@ double Scheduler::retry_after() const {
 }
 
 Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
+  const auto lock = tenants_.lock();
   const Quota& quota = tenants_[params.tenant].quota;
   ZRT_CHECK_OK(check_request(params.prompt.size(), params.max_tokens, quota, options_,
                              tenants_.total_reserved() - quota.reserved_kv_pages));
@@ -96,10 +98,11 @@ Result<RequestId> Scheduler::submit(RequestParams params, Micros now) {
   r.tokens.reserve(r.n_limit);
   r.tokens.assign(r.params.prompt.begin(), r.params.prompt.end());
   r.params.prompt = {};
+  r.n_cached = r.params.n_cached;
   if (r.params.deadline != kNever) ++n_deadlines_;
   tenants_.note_arrival(r.params.tenant);
   ++tenants_[r.params.tenant].waiting;
-  shares_.note_waiting(r.params.tenant, r.params.qos, 1);
+  note_waiting(r, 1);
   waiting_.push(r, now);
   return r.id;
 }
@@ -115,6 +118,11 @@ const Request* Scheduler::find(RequestId id) const {
 }
 
 void Scheduler::cancel(RequestId id, Finish reason) {
+  const auto lock = tenants_.lock();
+  end_soon(id, reason);
+}
+
+void Scheduler::end_soon(RequestId id, Finish reason) {
   Request* r = get(id);
   if (r == nullptr || r->has_cancel) return;
   r->has_cancel = true;
@@ -124,8 +132,9 @@ void Scheduler::cancel(RequestId id, Finish reason) {
 }
 
 void Scheduler::cancel_all(Finish reason) {
+  const auto lock = tenants_.lock();
   for (const auto& r : requests_)
-    if (r != nullptr) cancel(r->id, reason);
+    if (r != nullptr) end_soon(r->id, reason);
 }
 
 void Scheduler::set_backpressure(RequestId id, bool on) {
@@ -138,7 +147,7 @@ void Scheduler::set_backpressure(RequestId id, bool on) {
 std::uint64_t Scheduler::backlog_tokens() const {
   std::uint64_t n = 0;
   for (const auto& r : requests_)
-    if (r) n += r->n_left();
+    if (r) n += r->n_to_compute();
   return n;
 }
 
@@ -160,13 +169,23 @@ Event Scheduler::event(EventKind kind, const Request& r) const {
   return e;
 }
 
+void Scheduler::note_waiting(const Request& r, int more) {
+  shares_.note_waiting(r.params.tenant, r.params.qos, more);
+  if (all_shares_) all_shares_->note_waiting(r.params.tenant, r.params.qos, more);
+}
+
+void Scheduler::note_running(const Request& r, int more) {
+  shares_.note_running(r.params.tenant, r.params.qos, more);
+  if (all_shares_) all_shares_->note_running(r.params.tenant, r.params.qos, more);
+}
+
 void Scheduler::finish(Request& r, Finish reason, Micros now) {
   Event e = event(EventKind::kFinished, r);
   e.reason = reason;
   if (r.is_waiting) {
     waiting_.remove(r, now);
     --tenants_[r.params.tenant].waiting;
-    shares_.note_waiting(r.params.tenant, r.params.qos, -1);
+    note_waiting(r, -1);
   } else {
     move(r.slot, SlotState::kDone);
     release_slot(r, reason != Finish::kFault && reason != Finish::kBadLogits);
@@ -215,6 +234,7 @@ bool Scheduler::accept_token(Request& r, std::int32_t token, std::uint32_t row, 
 }
 
 void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double step_us) {
+  const auto lock = tenants_.lock();
   for (const PageMove& copy : plan_.page_copies) {
     slot_requests_[copy.slot]->copy_pending = false;
     if (const auto status = pages_.release(copy.from); !status) ++stats_.internal_errors;
@@ -251,6 +271,7 @@ void Scheduler::commit(std::span<const std::int32_t> tokens, Micros now, double 
 }
 
 void Scheduler::fail_step(Micros now) {
+  const auto lock = tenants_.lock();
   // A slot whose page or state was to be filled by a copy in this step has nothing to go on from either.
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     Request* r = slot_requests_[slot];
@@ -265,6 +286,7 @@ void Scheduler::fail_step(Micros now) {
 }
 
 Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {
+  const auto lock = tenants_.lock();
   if (n_tokens > options_.max_context)
     return fail(StatusCode::kInvalidArgument, "[engine] {} tokens, the context has {}", n_tokens, options_.max_context);
   const std::uint32_t needed = mem::pages_for(n_tokens);
@@ -280,6 +302,7 @@ Result<std::uint32_t> Scheduler::lease(std::uint32_t n_tokens) {
 }
 
 void Scheduler::give_back_lease(std::uint32_t slot) {
+  const auto lock = tenants_.lock();
   for (const auto page : slots_.pages(slot))
     if (const auto status = pages_.release(page); !status) ++stats_.internal_errors;
   slots_.clear_pages(slot);

@@ -1,4 +1,4 @@
-// The multitenant scheduler of one model: which request gets a slot and pages, and what each step computes. It knows no
+// The multitenant scheduler of one model at one place (a device): which request gets a slot and pages, and what each step computes. It knows no
 // model, no device and no clock; `now` is passed in. A step is five calls, three of which are of this class:
 //
 //   admit(now)           ends what was cancelled or is late; gives slots to waiting requests, by class and share;
@@ -9,7 +9,10 @@
 //
 // Each of them leaves events. The members are defined in scheduler.cpp (submit, commit, ends), admission.cpp,
 // turns.cpp, batch_planner.cpp, decode_rows.cpp, preemption.cpp and slot_pages.cpp.
-// Thread rule: one thread at a time. Nothing is allocated from admit to commit while no request arrives or ends.
+// Thread rule: one thread at a time. Several schedulers, each on a thread of its own, may share a tenant book: a call
+// that changes anything but a slot's backpressure holds the book's lock. So while a thread holds that lock, it may read
+// what is marked "book" of any scheduler that shares it. Nothing is allocated from admit to commit while no request
+// arrives or ends.
 #pragma once
 
 #include <array>
@@ -116,8 +119,9 @@ struct Stats {
 
 class Scheduler {
  public:
-  // `tenants` is shared by the models of an engine and must outlive this.
-  Scheduler(Options options, TenantBook& tenants);
+  // `tenants` is shared by the models of an engine and must outlive this. `all_shares`: of all places of the model; null:
+  // it has this one alone.
+  Scheduler(Options options, TenantBook& tenants, std::shared_ptr<Shares> all_shares = nullptr);
   ~Scheduler();
 
   // Queues a request. Errors: kInvalidArgument for one that could never run, with both numbers; kExhausted with
@@ -148,35 +152,41 @@ class Scheduler {
   // tokens, no more than the lease has.
   void publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
                      std::span<const std::int32_t> tokens);
-  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use.
+  // How many of a prompt's tokens a request of the tenant would have from the prefix cache now. Counts as no use. (book)
   std::uint32_t cached_tokens(TenantId tenant, const std::string& salt, std::span<const std::int32_t> prompt) const;
   // Drops the prefixes that the tenant (or its isolation group) has cached and nobody uses. Returns how many pages that
   // freed.
   std::uint32_t flush_prefixes(TenantId tenant);
   // The same before another tenant gets this id. What it shared with an isolation group stays.
-  void forget_tenant(TenantId tenant) { flush_owner(tenant), shares_.forget(tenant); }
+  void forget_tenant(TenantId tenant);
 
   bool is_idle() const { return waiting_.size() == 0 && n_running_ == 0; }
+  // book, down to options()
   std::uint32_t n_waiting() const { return waiting_.size(); }
   std::uint32_t n_running() const { return n_running_; }
-  // Tokens of all requests that are not computed yet. It goes through all of them.
+  // Tokens of all requests that are not computed yet and that the cache is not likely to give. It goes through all.
   std::uint64_t backlog_tokens() const;
-  const Request* find(RequestId id) const;
-  const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
   const SlotTable& slots() const { return slots_; }
   const mem::PagePool& pages() const { return pages_; }
   const mem::PrefixCache& prefixes() const { return prefixes_; }
-  std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
-  const Options& options() const { return options_; }
   const Stats& stats() const { return stats_; }
+  const Options& options() const { return options_; }  // it never changes
+
+  const Request* find(RequestId id) const;
+  const Request* in_slot(std::uint32_t slot) const { return slot_requests_[slot]; }
+  std::size_t n_scopes() const { return roots_.size(); }  // of prefixes that are not shared
   const CostModel& cost() const { return cost_; }
   const RequestQueue& queue() const { return waiting_; }
-  const Shares& shares() const { return shares_; }
+  const Shares& shares() const { return shares_; }  // of this place
+  const Shares& shares_everywhere() const { return all_shares_ ? *all_shares_ : shares_; }
 
  private:
   // scheduler.cpp
   double retry_after() const;
   Request* get(RequestId id) const;
+  void end_soon(RequestId id, Finish reason);
+  void note_waiting(const Request& request, int more);
+  void note_running(const Request& request, int more);
   void finish(Request& request, Finish reason, Micros now);
   void commit_item(const PlanItem& item, Micros now);
   // False: the request has ended, or starts again from its first token.
@@ -209,6 +219,8 @@ class Scheduler {
   bool is_owed(const Request& request, Micros now) const;
   Micros turn_of(const Request& request) const;
   bool may_yield(const Request& request, const Request& candidate, Micros now) const;
+  bool may_yield(const Request& request, const Request& candidate, const Shares& shares, Micros now) const;
+  Request* yielder_for(const Request& candidate, const Shares& shares, Micros now) const;
   Request* yielder_for(const Request& candidate, Micros now) const;
   Request* most_owed(Micros now) const;
   void give_turns(Micros now);
@@ -262,7 +274,8 @@ class Scheduler {
   mem::PrefixCache prefixes_;
   SlotTable slots_;
   RequestQueue waiting_;
-  Shares shares_;
+  Shares shares_;                             // of this place
+  const std::shared_ptr<Shares> all_shares_;  // null: those of this place are all
   CostModel cost_;
   // Prompt tokens beside decoding slots: twice as many as steps have had.
   std::uint32_t prompt_cap_ = 0;

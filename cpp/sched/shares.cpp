@@ -38,7 +38,7 @@ bool Shares::has_too_much(TenantId tenant, Qos level) const {
 
 void Shares::settle(Micros now) {
   const double seconds = is_contended_ ? 1e-6 * static_cast<double>(std::max<Micros>(0, now - settled_at_)) : 0;
-  settled_at_ = now;
+  settled_at_ = std::max(settled_at_, now);  // the clocks of places may be some microseconds apart
   if (seconds == 0) return;
   for (TenantId t = 0; t < accounts_.size(); ++t)
     for (const Qos level : kLevels) {

@@ -1,8 +1,8 @@
-// Each tenant's part of the slots, over time. Its share is what it should have of the slots that are in use, by weight
+// Each tenant's part of the slots of a place, or of all places of a model, over time. Its share is what it should have of the slots that are in use, by weight
 // and up to what it asks for. Its arrears, in slots x seconds, are how far it is behind that. Both are kept by level:
 // level q looks only at requests of class q and less urgent ones and shares out the slots that these have, so that
 // slots of a more urgent class count against nobody.
-// Thread rule: the step thread. Allocates only when a tenant is new.
+// Thread rule: whoever holds the lock of the tenant book. Allocates only when a tenant is new.
 #pragma once
 
 #include <array>
@@ -18,7 +18,10 @@ class Shares {
   // long.
   explicit Shares(Micros most_arrears) : most_arrears_(1e-6 * static_cast<double>(most_arrears)) {}
 
-  void note_waiting(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].waiting += more; }
+  void note_waiting(TenantId tenant, Qos qos, int more) {
+    of(tenant).lines[index(qos)].waiting += more;
+    n_waiting_ += more;
+  }
   void note_running(TenantId tenant, Qos qos, int more) { of(tenant).lines[index(qos)].running += more; }
   void note_admitted(TenantId tenant, Qos qos, Micros now) { of(tenant).lines[index(qos)].admitted_at = now; }
   // When the tenant's requests of this class last got a slot.
@@ -30,8 +33,8 @@ class Shares {
   // it has.
   void share_out(const TenantBook& tenants, Micros now);
   void forget(TenantId tenant) { of(tenant) = {}; }
-  // For when nobody waits: then nobody is owed anything.
-  void rest() { is_contended_ = false; }
+  // While nobody waits nobody is owed anything.
+  void rest_if_nobody_waits() { is_contended_ = is_contended_ && n_waiting_ > 0; }
 
   double share(TenantId tenant, Qos level) const { return at(tenant).share[index(level)]; }
   double arrears(TenantId tenant, Qos level) const { return at(tenant).arrears[index(level)]; }
@@ -69,7 +72,8 @@ class Shares {
 
   double most_arrears_;
   std::vector<Account> accounts_;
-  std::vector<Claim> claims_;  // scratch
+  std::vector<Claim> claims_;   // scratch
+  std::int64_t n_waiting_ = 0;  // of all tenants and classes
   Micros settled_at_ = 0;
   bool is_contended_ = false;
 };

@@ -40,7 +40,15 @@ void Scheduler::drop_unused_roots() {
 }
 
 std::uint32_t Scheduler::flush_prefixes(TenantId tenant) {
+  const auto lock = tenants_.lock();
   return flush_owner(owner_of(tenant));
+}
+
+void Scheduler::forget_tenant(TenantId tenant) {
+  const auto lock = tenants_.lock();
+  flush_owner(tenant);
+  shares_.forget(tenant);
+  if (all_shares_) all_shares_->forget(tenant);
 }
 
 std::uint32_t Scheduler::flush_owner(std::uint64_t owner) {
@@ -194,6 +202,7 @@ void Scheduler::publish_pages(Request& r, std::uint32_t first) {
 
 void Scheduler::publish_lease(std::uint32_t slot, TenantId tenant, const std::string& salt,
                               std::span<const std::int32_t> tokens) {
+  const auto lock = tenants_.lock();
   Node node = root_of(tenant, variant_of(tokens.size()), salt);
   prefixes_.pin(node);
   const auto pages = slots_.pages(slot);
@@ -275,7 +284,7 @@ void Scheduler::release_slot(Request& r, bool keep) {
   slot_requests_[r.slot] = nullptr;
   r.slot = kNone;
   --tenants_[r.params.tenant].slots;
-  shares_.note_running(r.params.tenant, r.params.qos, -1);
+  note_running(r, -1);
   --n_running_;
   if (r.protected_until > 0) --n_protected_;
   r.protected_until = 0;

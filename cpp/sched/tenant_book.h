@@ -1,9 +1,12 @@
-// What each tenant may use, uses now and has used, over all models of an engine, so that quotas hold across models.
-// Thread rule: one thread at a time.
+// What each tenant may use, uses now and has used, over all models of an engine and all their places, so that quotas
+// hold across them.
+// Thread rule: whoever holds lock(); lock() itself any thread. The schedulers that share a book take it in their calls
+// between steps, never while a step runs, and what they show to other threads is written under it.
 #pragma once
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 #include <vector>
 
 #include "sched/types.h"
@@ -47,6 +50,9 @@ struct Tenant {
 
 class TenantBook {
  public:
+  // Not recursive. REQUIRES: no other lock is waited for while it is held.
+  [[nodiscard]] std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
+
   TenantId add(const Quota& quota, Micros now);  // may give an id that was removed
   // REQUIRES: nothing waits, runs or is cached for it.
   void remove(TenantId id);
@@ -77,6 +83,7 @@ class TenantBook {
   static constexpr double kServiceScale = 8192, kMostAhead = 4;
 
  private:
+  mutable std::mutex mutex_;
   std::deque<Tenant> tenants_;
   std::vector<TenantId> removed_;
   double least_service_ = 0;

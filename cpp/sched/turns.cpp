@@ -6,6 +6,8 @@
 //     was picked (pages were evicted, or a recurrent state began far back) makes the request's next turn twice as long,
 //     so that every request makes progress.
 //   - A tenant yields only what it has above its share, and never to itself.
+//   - Where a model has several places, shares are of the slots of all of them, and a slot is yielded at the place where
+//     the request waits.
 //   - Of the requests that are owed a slot, the one whose tenant and class got none for longest is next, so turns go
 //     round.
 #include <algorithm>
@@ -28,7 +30,7 @@ Qos Scheduler::level_of(const Request& r, Micros now) const {
 // Whether its tenant's class has got no slot for so long that the tenant's share counts before its standing.
 bool Scheduler::is_owed(const Request& r, Micros now) const {
   return line_wait(r, now) >= options_.turn_after[static_cast<std::size_t>(r.params.qos)] &&
-         shares_.is_owed(r.params.tenant, level_of(r, now));
+         shares_everywhere().is_owed(r.params.tenant, level_of(r, now));
 }
 
 Micros Scheduler::turn_of(const Request& r) const {
@@ -39,23 +41,29 @@ Micros Scheduler::turn_of(const Request& r) const {
   return static_cast<Micros>(us) << std::min(r.n_vain_turns, kMostVainTurns);
 }
 
-bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
+bool Scheduler::may_yield(const Request& r, const Request& candidate, const Shares& shares, Micros now) const {
   const Qos level = level_of(candidate, now);
   const TenantId tenant = r.params.tenant;
   return r.params.qos >= level && r.turn_ends <= now && tenant != candidate.params.tenant &&
-         shares_.has_too_much(tenant, level);
+         shares.has_too_much(tenant, level);
+}
+
+// Of several places a tenant that has too much of all of them may have its slots elsewhere. So one that has too much of
+// this place alone yields, too: nobody waits longer than the place alone would make it wait.
+bool Scheduler::may_yield(const Request& r, const Request& candidate, Micros now) const {
+  return may_yield(r, candidate, shares_everywhere(), now) || (all_shares_ && may_yield(r, candidate, shares_, now));
 }
 
 // The order of yielding: the least urgent first, then the tenant that is furthest ahead of its share, then the latest.
-Request* Scheduler::yielder_for(const Request& candidate, Micros now) const {
+Request* Scheduler::yielder_for(const Request& candidate, const Shares& shares, Micros now) const {
   const Qos level = level_of(candidate, now);
   Request* yielder = nullptr;
   for (Request* r : slot_requests_) {
-    if (r == nullptr || !may_yield(*r, candidate, now)) continue;
+    if (r == nullptr || !may_yield(*r, candidate, shares, now)) continue;
     const auto comes_first = [&](const Request& a, const Request& b) {
       if (a.params.qos != b.params.qos) return a.params.qos > b.params.qos;
-      const double a_arrears = shares_.arrears(a.params.tenant, level),
-                   b_arrears = shares_.arrears(b.params.tenant, level);
+      const double a_arrears = shares.arrears(a.params.tenant, level),
+                   b_arrears = shares.arrears(b.params.tenant, level);
       return a_arrears != b_arrears ? a_arrears < b_arrears : a.admitted_order > b.admitted_order;
     };
     if (yielder == nullptr || comes_first(*r, *yielder)) yielder = r;
@@ -63,12 +71,17 @@ Request* Scheduler::yielder_for(const Request& candidate, Micros now) const {
   return yielder;
 }
 
+Request* Scheduler::yielder_for(const Request& candidate, Micros now) const {
+  Request* yielder = yielder_for(candidate, shares_everywhere(), now);
+  return yielder != nullptr || !all_shares_ ? yielder : yielder_for(candidate, shares_, now);
+}
+
 Request* Scheduler::most_owed(Micros now) const {
   Request* most = nullptr;
   waiting_.for_each_head([&](Request& head) {
     Request* r = first_startable(head, now);
     if (r == nullptr || now - r->queued_at < options_.turn_after[static_cast<std::size_t>(r->params.qos)]) return;
-    if (!shares_.is_owed(r->params.tenant, level_of(*r, now))) return;
+    if (!shares_everywhere().is_owed(r->params.tenant, level_of(*r, now))) return;
     const auto comes_first = [&](const Request& a, const Request& b) {
       if (a.params.qos != b.params.qos) return a.params.qos < b.params.qos;
       const Micros a_wait = line_wait(a, now), b_wait = line_wait(b, now);
@@ -80,8 +93,11 @@ Request* Scheduler::most_owed(Micros now) const {
 }
 
 void Scheduler::give_turns(Micros now) {
-  if (waiting_.size() == 0) return shares_.rest();
+  shares_.rest_if_nobody_waits();
+  if (all_shares_) all_shares_->rest_if_nobody_waits();
+  if (waiting_.size() == 0) return;
   shares_.share_out(tenants_, now);
+  if (all_shares_) all_shares_->share_out(tenants_, now);
   ++round_;
   while (Request* r = most_owed(now)) {
     if (try_admit(*r, Ground::kShare, slots_.n_free() == 0, now) != Outcome::kAdmitted) r->skipped_in = round_;

@@ -164,7 +164,7 @@ std::uint32_t BatchRun::window() const {
   const auto settings = plan_.tenant->settings();
   std::uint32_t n_slots = 0, most = settings.max_open_requests / 2;
   for (const auto& model : core_.models.list()) {
-    n_slots = std::max(n_slots, model.memory.max_slots);
+    n_slots = std::max(n_slots, model.memory.slots_of_all_devices());
     most = std::min(most, model.queue_cap / 2);
   }
   n_slots = std::min(n_slots == 0 ? kSlotsOfNone : n_slots, settings.quota.max_concurrent_slots);

@@ -50,9 +50,10 @@ path = "/models/smollm2-135m-instruct.gguf"
 id = "smollm2"
 # served_names = ["default"]         # other names of the model
 # max_context = 8192
-# max_slots = 64
+# devices = [0, 1]                # a replica of the model on each (docs/devices.md)
+# max_slots = 64                  # of each device
 # kv_pages = 0
-# kv_dtype = "f16"
+# kv_dtype = "i16"
 # pooling = "last"                # mean, last, cls: it embeds; rank: it scores pairs; none: it generates
 # tools = "hermes"                # for a model whose template shows no tools
 # threads = 0
@@ -159,6 +160,20 @@ class Table {
   void take_strings(const char* key, std::vector<std::string>& out) {
     take_strings(key, out, [](std::string_view) { return std::string_view(); });
   }
+  // What is wrong with their list as a whole the engine says when it loads the model.
+  void take_devices(const char* key, std::vector<std::uint32_t>& out) {
+    const toml::node* node = get(key);
+    if (node == nullptr) return;
+    const auto* list = node->as_array();
+    if (list == nullptr) return complain(*node, key, "a list wanted, as [0, 1]");
+    out.clear();
+    for (const toml::node& one : *list) {
+      const auto number = one.value<std::int64_t>();
+      if (!one.is_integer() || !std::in_range<std::uint32_t>(*number))
+        return complain(one, key, "the number of a device wanted, from 0 on");
+      out.push_back(static_cast<std::uint32_t>(*number));
+    }
+  }
   // Each is "sha256:" and 64 hex digits.
   void take_hashes(const char* key, std::vector<std::string>& out) {
     const std::size_t first = out.size();
@@ -252,6 +267,7 @@ void read_model(Table& t, const toml::node& node, Config& config) {
   t.take("path", spec.path);
   t.take("id", spec.id);
   t.take_strings("served_names", spec.aliases);
+  t.take_devices("devices", o.devices);
   t.take("max_context", o.max_context);
   t.take("max_slots", o.max_slots);
   t.take("kv_pages", o.kv_pages);

@@ -56,7 +56,8 @@ struct ServerCore {
   std::atomic<bool> is_leaving{false};  // requests are still taken, but whoever sends them is to look elsewhere
   std::atomic<bool> is_closing{false};  // what is under way is broken off
   std::atomic<bool> is_failed{false};   // the device fails every step
-  // When the engine's step thread last gave way, on the steady clock in ms.
+  // When the step began that is under way now on the device whose step has lasted longest, or the last look where none
+  // is; on the steady clock in ms.
   std::atomic<std::int64_t> last_alive_ms{0};
   std::atomic<std::uint64_t> n_steps{0};         // steps of all loaded models, as of then
   static constexpr std::int64_t kWatchMs = 500;  // between two updates of these

@@ -97,7 +97,7 @@ std::map<std::string, std::string> ids_of(ServerCore& core) {
   return ids;
 }
 
-// Waits for the end of a step to read the engine's figures. Where none ends, it shows the last ones and their age.
+// Where a step does not end, it shows the last figures and their age.
 std::string scrape(ServerCore& core, bool shows_tenants) {
   const double age_s = 1e-3 * static_cast<double>(steady_ms() - core.last_alive_ms);
   constexpr double kOld = 5;
@@ -116,10 +116,19 @@ ApiResult<std::string> load_now(ServerCore& core, const Exchange&) {
     return Json{{"running", m.running},       {"waiting", m.waiting}, {"backlog_tokens", m.backlog_tokens},
                 {"free_pages", m.pages_free}, {"pages", m.pages},     {"slots", m.slots}};
   };
+  const auto with_devices = [&](const ModelStats& m) {
+    auto out = of(m);
+    for (const auto& device : m.devices) {
+      auto part = of(device.stats);
+      part["device"] = device.index;
+      out["devices"].push_back(std::move(part));
+    }
+    return out;
+  };
   const auto ids = ids_of(core);
   Json models = Json::object();
   for (const auto& model : stats.models)
-    if (const auto id = ids.find(model.name); id != ids.end()) models[id->second] = of(model);
+    if (const auto id = ids.find(model.name); id != ids.end()) models[id->second] = with_devices(model);
   auto out = of(stats.total);
   out["server_load"] = stats.total.running + stats.total.waiting;
   out["models"] = std::move(models);

@@ -36,6 +36,7 @@ Json describe_model(const ServedModel& model) {
            {"kv_bytes_per_token", card.kv_bytes_per_token},
            {"tier", card.tier},
            {"device", card.device},
+           {"devices", card.devices},
            {"arithmetic", card.arithmetic},
            {"arithmetic_version", kArithmeticVersion},
            {"activations", card.activations},
@@ -166,7 +167,7 @@ ApiResult<std::string> list_models(ServerCore& core, const Exchange&) {
 ApiResult<std::string> props(ServerCore& core, Fields&, const ServedModel& model) {
   Json out = tokenizer_words(core, model);
   out["default_generation_settings"] = {{"n_ctx", model.max_context}};
-  out["total_slots"] = model.memory.max_slots;
+  out["total_slots"] = model.memory.slots_of_all_devices();
   out["model_alias"] = model.id;
   out["build_info"] = fmt::format("zinc_rt {}", kVersion);
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -18,8 +18,11 @@ ApiResult<std::string> cached_prefix(ServerCore& core, const Exchange& exchange,
   if (!session) return std::unexpected(to_api_error(session.error()));
   const auto prefix = session->cached_prefix(std::move(request));
   if (!prefix) return std::unexpected(prompt_error(prefix.error(), "prompt", model.max_context));
-  return Json{{"model", model.id}, {"n_tokens", prefix->n_tokens}, {"cached_tokens", prefix->cached_tokens}}.dump(
-      -1, ' ', false, Json::error_handler_t::replace);
+  return Json{{"model", model.id},
+              {"n_tokens", prefix->n_tokens},
+              {"cached_tokens", prefix->cached_tokens},
+              {"device", prefix->device}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 // The body is that of the chat or completion that would be sent.

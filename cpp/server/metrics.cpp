@@ -154,6 +154,16 @@ void Metrics::update(const EngineStats& stats, const std::map<std::string, std::
     raise_to("zinc:engine_steps_total", "steps of the engine", ours, name, number(m.steps));
     raise_to("zinc:page_evictions_total", "cached pages that were given up", ours, name, number(m.page_evictions));
     show("zinc:allocated_bytes", "memory that the model has asked for", ours, number(m.allocated_bytes));
+    for (const auto& device : m.devices) {
+      const auto& d = device.stats;
+      const prometheus::Labels there{{"model_name", id}, {"device", std::to_string(device.index)}};
+      show("zinc:device_requests_running", "requests with a slot on the device", there, number(d.running));
+      show("zinc:device_requests_waiting", "requests that wait for a slot of the device", there, number(d.waiting));
+      show("zinc:device_backlog_tokens", "tokens of these that are not computed yet", there, number(d.backlog_tokens));
+      show("zinc:device_kv_pages_free", "KV pages of the device that nobody uses", there, number(d.pages_free));
+      show("zinc:device_allocated_bytes", "memory that the model has asked for there", there,
+           number(d.allocated_bytes));
+    }
   }
   for (const auto& t : tenants) {
     const prometheus::Labels labels{{"tenant", label_of(t.name)}, {"qos", t.qos_class}};

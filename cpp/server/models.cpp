@@ -50,9 +50,9 @@ std::string source_of(const ModelSpec& spec) {
   const auto size = std::filesystem::file_size(spec.path, ignored);
   const auto time = std::filesystem::last_write_time(spec.path, ignored).time_since_epoch().count();
   const auto& o = spec.options;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context, o.max_slots,
-                     o.kv_pages, o.kv_dtype, o.pooling, o.threads, o.tier, o.backend, o.arithmetic, o.chunk_cap,
-                     o.tools, fmt::join(spec.aliases, " "));
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", spec.path, size, time, o.max_context,
+                     o.max_slots, o.kv_pages, o.kv_dtype, o.pooling, o.threads, o.tier, o.backend, o.arithmetic,
+                     o.chunk_cap, o.tools, fmt::join(o.devices, ","), fmt::join(spec.aliases, " "));
 }
 
 // 422: the file is at fault.

@@ -358,16 +358,17 @@ class ServerImpl final : public Server {
     std::unique_lock lock(watch_mutex_);
     while (!watch_wake_.wait_for(lock, std::chrono::milliseconds(ServerCore::kWatchMs), [&] { return is_stopped_; })) {
       lock.unlock();
-      const auto stats = core_.engine.stats();  // waits for the step
-      core_.last_alive_ms = steady_ms();
+      const auto stats = core_.engine.stats();
+      core_.last_alive_ms = steady_ms() - static_cast<std::int64_t>(stats.step_ms);
       core_.on_demand.look(stats);
       core_.streams.sweep(std::chrono::steady_clock::now());
       core_.batches.look();
       for (const auto& model : stats.models) {
         core_.models.note_bad_logits(model.name, model.bad_logits);
-        if (model.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
-          log().error("model {}: {} steps in a row failed; the server is of no use any more", model.name,
-                      model.failed_steps_in_a_row);
+        for (const auto& device : model.devices)
+          if (device.stats.failed_steps_in_a_row >= kMostFailures && !core_.is_failed.exchange(true))
+            log().error("model {}: {} steps in a row failed on device {}; the server is of no use any more", model.name,
+                        device.stats.failed_steps_in_a_row, device.index);
       }
       core_.n_steps = stats.total.steps;
       lock.lock();

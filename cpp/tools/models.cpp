@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 struct Facts {
   std::string family, quant, why_not;  // why_not: what is wrong with it; then the rest is empty
   std::uint64_t n_parameters = 0, context = 0, weight_bytes = 0;
-  std::uint64_t kv_bytes_per_token = 0;  // of f16
+  std::uint64_t kv_bytes_per_token = 0;  // of i16
 };
 
 // K and V of one token. Layers that are recurrent, or that read another layer's, have none of their own.
@@ -41,7 +41,7 @@ std::uint64_t kv_bytes_of_token(const ModelConfig& c) {
     const std::uint64_t width = is_sliding && c.sliding_head_dim > 0
                                     ? std::uint64_t{c.sliding_head_dim} + c.sliding_v_head_dim
                                     : std::uint64_t{c.head_dim} + c.v_head_dim;
-    values += heads * width;
+    values += heads * (width + 2);  // with a scale for K and one for V
   }
   return 2 * values;
 }

@@ -50,17 +50,21 @@ void add_model_options(CLI::App& app, ModelOptions& options, const std::string& 
     options.overrides.emplace_back([=, &e](EngineOptions& to) {
       if (option->count() > 0) to.*field = e.*field;
     });
+    return option;
   };
   app.add_option(names, options.model,
                  "a GGUF file (of a split model, the first), an MLC folder, or a name of `zinc-rt models`")
       ->required();
   add("--tier", &EngineOptions::tier, "auto, t_cpu, ... (`zinc-rt tiers` lists them)", "auto");
   add("--backend", &EngineOptions::backend, "zinc_rt, or vulkan: a peer for GPUs that have no tier", "zinc_rt");
+  add("--devices", &EngineOptions::devices, "devices of the tier that hold a replica of the model each, as 0,1", "0")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add("-t,--threads", &EngineOptions::threads, "threads of T-CPU and for logprobs; 0: what the process may use");
   add("-c,--max-context", &EngineOptions::max_context, "tokens a request may have; 0: the model's, at most 32768");
-  add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once");
-  add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in the KV cache; 0: enough for all slots");
-  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "f16");
+  add("--max-slots", &EngineOptions::max_slots, "requests that may be under way at once, on each device");
+  add("--kv-pages", &EngineOptions::kv_pages, "pages of 16 tokens in each device's KV cache; 0: enough for all slots");
+  add("--kv-dtype", &EngineOptions::kv_dtype, kv_type_names(", "), "i16; f32 where weights are");
   add("--pooling", &EngineOptions::pooling,
       "mean, last, cls (of encoders): the model embeds texts; rank: it scores pairs; none: it generates", "the file's");
   add("--arithmetic", &EngineOptions::arithmetic, "exact: the same bits everywhere; fast: where a tier has it",

@@ -43,6 +43,14 @@ void add_plan(CLI::App& app, int& exit) {
     }
     fmt::print("{}\nallocated {}, used in the file {} (mapped)\n", as_text(table), bytes_text(plan.allocated_bytes),
                bytes_text(plan.mapped_bytes));
+    if (plan.devices.size() > 1) {
+      Table devices{{"DEVICE", "ALLOCATED", "KV PAGES", "SLOTS", ""}};
+      for (const auto& device : plan.devices)
+        devices.push_back({std::to_string(device.index), bytes_text(device.allocated_bytes),
+                           std::to_string(device.kv_pages), std::to_string(device.max_slots), device.name});
+      fmt::print("That is device {}; the others hold as much each.\n\n{}", plan.devices.front().index,
+                 as_text(devices));
+    }
     // Of host memory the system gives a page when it is first written.
     if (when_used > 0 && engine->tier() == "t_cpu")
       fmt::print(

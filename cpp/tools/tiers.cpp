@@ -37,11 +37,14 @@ int print_tiers(bool json) {
                  tier.description, reason.empty() ? "" : ": " + reason);
     const auto details = reason.empty() && tier.details != nullptr ? tier.details() : std::string();
     if (!json && !details.empty()) fmt::print("{:10} {}\n", "", details);
+    const std::uint32_t n_devices = !reason.empty() ? 0 : tier.n_devices != nullptr ? tier.n_devices() : 1;
+    if (!json && n_devices > 1) fmt::print("{:10} {} devices, of which --devices takes some\n", "", n_devices);
     list.push_back({{"name", tier.name},
                     {"executor", executor->name},
                     {"available", reason.empty()},
                     {"reason", reason},
                     {"description", tier.description},
+                    {"devices", n_devices},
                     {"details", details}});
   }
   for (const ExecutorKind* kind : executor_kinds()) {

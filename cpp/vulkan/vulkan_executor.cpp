@@ -45,7 +45,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
     return fail(StatusCode::kUnavailable,
                 "[vulkan] pooling {} is not there, so the model gives no embeddings here; t_cpu and t_cuda have it",
                 to_string(pooling));
-  ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_));
+  ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_, config_));
   ZRT_CHECK_OK(
       check_kv_type(kv, "vulkan", [](DType cells) { return std::ranges::find(kCells, cells) != std::end(kCells); }));
   const MemoryRequest request{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages};

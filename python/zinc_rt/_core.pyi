@@ -233,6 +233,7 @@ class Tenant:
 # The options of a model when it is opened, each with its default; None: the engine chooses.
 class _ModelOptions(TypedDict, total=False):
     backend: Literal["zinc_rt", "vulkan"] | None
+    devices: Sequence[UInt32] | None  # [0]
     max_slots: UInt32  # 64
     kv_pages: UInt32 | None
     max_context: UInt32 | None
@@ -261,6 +262,7 @@ class Engine:
         *,
         max_models: UInt32 | None = None,
         backend: Literal["zinc_rt", "vulkan"] | None = None,
+        devices: Sequence[UInt32] | None = None,
         max_slots: UInt32 = 64,
         kv_pages: UInt32 | None = None,
         max_context: UInt32 | None = None,

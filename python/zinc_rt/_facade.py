@@ -28,7 +28,7 @@ def _plans(engine) -> list[dict]:
 
 
 def _n_slots(plans: list[dict]) -> int:
-    return sum(plan["max_slots"] for plan in plans)
+    return sum(device["max_slots"] for plan in plans for device in plan["devices"])
 
 
 def _own_session(engine, tenant):
@@ -38,7 +38,7 @@ def _own_session(engine, tenant):
     plans = _plans(engine)
     quota = TenantQuota(
         max_concurrent_slots=_n_slots(plans),
-        max_kv_pages=sum(plan["kv_pages"] for plan in plans),
+        max_kv_pages=sum(device["kv_pages"] for plan in plans for device in plan["devices"]),
         max_context_tokens=max(plan["max_context"] for plan in plans),
         decode_tokens_per_s=_PLENTY,
         prefill_tokens_per_s=_PLENTY,

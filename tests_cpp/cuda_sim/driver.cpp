@@ -47,17 +47,20 @@ struct Module {
 
 std::atomic<unsigned long> n_calls{0};
 std::mutex mutex;
-std::map<std::uintptr_t, std::size_t> allocations;  // of the device
-std::size_t allocated = 0;
+// Two devices, each with a context, which threads make current.
+constexpr int kDevices = 2;
+struct Allocation {
+  std::size_t bytes;
+  CUcontext context;
+};
+std::map<std::uintptr_t, Allocation> allocations;
+std::size_t allocated[kDevices] = {};
+thread_local CUcontext current = nullptr;
 std::map<const cuda_sim::Kernel*, std::size_t> shared_limits;
 std::map<const cuda_sim::Kernel*, unsigned long> n_launches;
 
-bool is_device(CUdeviceptr at, std::size_t bytes) {
-  auto it = allocations.upper_bound(at);
-  if (it == allocations.begin()) return false;
-  --it;
-  return at - it->first <= it->second && bytes <= it->second - (at - it->first);
-}
+// Whether all of it is memory of the device that the stream is of.
+bool is_device(CUdeviceptr at, std::size_t bytes, CUstream stream);
 
 void run(const Launch& launch) {
   ++n_launches[launch.kernel];
@@ -90,7 +93,11 @@ std::string name_of_image(const void* image) {
 
 }  // namespace
 
+struct CUctx_st {
+  int device;
+};
 struct CUstream_st {
+  CUcontext context = nullptr;
   CUgraph capture = nullptr;
 };
 struct CUgraph_st {
@@ -103,10 +110,24 @@ struct CUevent_st {};
 struct CUmod_st {
   Module module;
 };
-struct CUctx_st {};
 namespace {
-CUctx_st context;
+
+CUctx_st contexts[kDevices] = {{0}, {1}};
+
+bool is_device(CUdeviceptr at, std::size_t bytes, CUstream stream) {
+  auto it = allocations.upper_bound(at);
+  if (it == allocations.begin()) return false;
+  --it;
+  return it->second.context == stream->context && at - it->first <= it->second.bytes &&
+         bytes <= it->second.bytes - (at - it->first);
 }
+
+// Work for a stream comes from threads where its context is current.
+bool is_current(CUstream stream) {
+  return current != nullptr && stream->context == current;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -137,11 +158,12 @@ CUresult cuGetErrorString(CUresult, const char** text) {
 }
 CUresult cuDeviceGetCount(int* n) {
   ++n_calls;
-  return *n = 1, CUDA_SUCCESS;
+  return *n = kDevices, CUDA_SUCCESS;
 }
-CUresult cuDeviceGet(CUdevice* device, int) {
+CUresult cuDeviceGet(CUdevice* device, int index) {
   ++n_calls;
-  return *device = 0, CUDA_SUCCESS;
+  if (index < 0 || index >= kDevices) return CUDA_ERROR_INVALID_DEVICE;
+  return *device = index, CUDA_SUCCESS;
 }
 CUresult cuDeviceGetName(char* name, int size, CUdevice) {
   ++n_calls;
@@ -162,38 +184,40 @@ CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
   ++n_calls;
   return *bytes = device_bytes(), CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice) {
+CUresult cuDevicePrimaryCtxRetain(CUcontext* out, CUdevice device) {
   ++n_calls;
-  return *out = &context, CUDA_SUCCESS;
+  return *out = &contexts[device], CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) {
   ++n_calls;
   return CUDA_SUCCESS;
 }
-CUresult cuCtxSetCurrent(CUcontext) {
+CUresult cuCtxSetCurrent(CUcontext context) {
   ++n_calls;
-  return CUDA_SUCCESS;
+  return current = context, CUDA_SUCCESS;
 }
 
 CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
   ++n_calls;
   const std::lock_guard lock(mutex);
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
   *total = device_bytes();
-  return *free = *total - std::min(allocated, *total), CUDA_SUCCESS;
+  return *free = *total - std::min(allocated[current->device], *total), CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* at, std::size_t bytes) {
   ++n_calls;
   const std::lock_guard lock(mutex);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
-  if (const std::size_t total = device_bytes(); allocated > total || bytes > total - allocated)
-    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  std::size_t& used = allocated[current->device];
+  if (const std::size_t total = device_bytes(); used > total || bytes > total - used) return CUDA_ERROR_OUT_OF_MEMORY;
   void* memory = nullptr;
   if (::posix_memalign(&memory, 256, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
   // NaN, so that what is read before it is written shows; not all of large ones, most of which no test touches.
   std::memset(memory, 0xFF, std::min(bytes, kPoisoned));
   *at = reinterpret_cast<CUdeviceptr>(memory);
-  allocations[*at] = bytes;
-  allocated += bytes;
+  allocations[*at] = {bytes, current};
+  used += bytes;
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr at) {
@@ -201,7 +225,7 @@ CUresult cuMemFree(CUdeviceptr at) {
   const std::lock_guard lock(mutex);
   const auto it = allocations.find(at);
   if (it == allocations.end()) return CUDA_ERROR_INVALID_VALUE;
-  allocated -= it->second;
+  allocated[it->second.context->device] -= it->second.bytes;
   allocations.erase(it);
   std::free(reinterpret_cast<void*>(at));
   return CUDA_SUCCESS;
@@ -214,28 +238,29 @@ CUresult cuMemFreeHost(void* at) {
   ++n_calls;
   return std::free(at), CUDA_SUCCESS;
 }
-CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, std::size_t n, CUstream) {
+CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char byte, std::size_t n, CUstream stream) {
   ++n_calls;
   const std::lock_guard lock(mutex);
-  if (!is_device(at, n)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_current(stream) || !is_device(at, n, stream)) return CUDA_ERROR_INVALID_VALUE;
   return std::memset(reinterpret_cast<void*>(at), byte, n), CUDA_SUCCESS;
 }
-CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t n, CUstream) {
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t n, CUstream stream) {
   ++n_calls;
   const std::lock_guard lock(mutex);
-  if (!is_device(to, n)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_current(stream) || !is_device(to, n, stream)) return CUDA_ERROR_INVALID_VALUE;
   return std::memcpy(reinterpret_cast<void*>(to), from, n), CUDA_SUCCESS;
 }
-CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t n, CUstream) {
+CUresult cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t n, CUstream stream) {
   ++n_calls;
   const std::lock_guard lock(mutex);
-  if (!is_device(from, n)) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_current(stream) || !is_device(from, n, stream)) return CUDA_ERROR_INVALID_VALUE;
   return std::memcpy(to, reinterpret_cast<const void*>(from), n), CUDA_SUCCESS;
 }
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   ++n_calls;
-  return *stream = new CUstream_st, CUDA_SUCCESS;
+  if (current == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  return *stream = new CUstream_st{current}, CUDA_SUCCESS;
 }
 CUresult cuStreamDestroy(CUstream stream) {
   ++n_calls;
@@ -333,6 +358,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** params, void**) {
   ++n_calls;
   const std::lock_guard lock(mutex);
+  if (!is_current(config->hStream)) return CUDA_ERROR_INVALID_CONTEXT;
   const auto* kernel = reinterpret_cast<const cuda_sim::Kernel*>(function);
   const auto limit = shared_limits.find(kernel);
   if (config->gridDimX == 0 || config->gridDimY == 0 || config->gridDimZ == 0 || config->gridDimY > 65535 ||
@@ -363,9 +389,10 @@ CUresult cuGraphDestroy(CUgraph graph) {
   ++n_calls;
   return delete graph, CUDA_SUCCESS;
 }
-CUresult cuGraphLaunch(CUgraphExec graph, CUstream) {
+CUresult cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   ++n_calls;
   const std::lock_guard lock(mutex);
+  if (!is_current(stream)) return CUDA_ERROR_INVALID_CONTEXT;
   for (const Launch& launch : graph->launches) run(launch);
   return CUDA_SUCCESS;
 }

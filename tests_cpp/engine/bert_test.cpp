@@ -140,7 +140,9 @@ TEST(CrossEncoder, RefusesWhatIsNoPair) {
 TEST(BertModel, ComputesNoPromptTokenByToken) {
   ::setenv("ZINC_RT_BATCHED_PREFILL", "0", 1);
   auto executor = open(write_tiny_bert("engine_bert"));
-  const auto model = Model::make(std::move(executor), {});
+  std::vector<std::unique_ptr<Executor>> executors;
+  executors.push_back(std::move(executor));
+  const auto model = Model::make(std::move(executors), {});
   ::unsetenv("ZINC_RT_BATCHED_PREFILL");
   ASSERT_FALSE(model);
   EXPECT_THAT(model.error().message, HasSubstr("ZINC_RT_BATCHED_PREFILL=0 is not there for bert"));

@@ -60,6 +60,12 @@ class ProbeExecutor final : public Executor {
     probe_->n_copied_for += copies.size();
     return inner_->copy_pages(copies);
   }
+  Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override {
+    return inner_->read_pages(pages, to);
+  }
+  Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override {
+    return inner_->write_pages(pages, from);
+  }
 
  private:
   std::unique_ptr<Executor> inner_;
@@ -118,13 +124,24 @@ struct TestEngine {
   std::uint64_t stat(const char* key) const { return stats()[key].get<std::uint64_t>(); }
 };
 
+// A replica on each of options.devices; all have the probe.
+inline Result<std::shared_ptr<Model>> make_model(const std::string& model, ExecutorOptions executor_options,
+                                                 const EngineOptions& options, const std::shared_ptr<Probe>& probe) {
+  std::vector<std::unique_ptr<Executor>> executors;
+  for (const std::uint32_t device : options.devices) {
+    executor_options.device = device;
+    auto executor = open(model, executor_options);
+    if (!executor) return std::unexpected(Error{StatusCode::kUnavailable, "the model did not open", 0});
+    executors.push_back(std::make_unique<ProbeExecutor>(std::move(executor), probe));
+  }
+  return Model::make(std::move(executors), options);
+}
+
 inline TestEngine start_engine(const std::string& model, const ExecutorOptions& executor_options,
                                const EngineOptions& options = {}, std::shared_ptr<Probe> probe = {}) {
   TestEngine engine;
   engine.probe = probe ? std::move(probe) : std::make_shared<Probe>();
-  auto executor = open(model, executor_options);
-  if (!executor) return engine;
-  auto made = Model::make(std::make_unique<ProbeExecutor>(std::move(executor), engine.probe), options);
+  auto made = make_model(model, executor_options, options, engine.probe);
   EXPECT_TRUE(made) << (made ? "" : made.error().message);
   if (!made) return engine;
   auto core = EngineCore::start(std::move(*made));

@@ -276,7 +276,7 @@ TEST_F(RequestTest, ManySaltsLeaveNothingBehind) {
     static_cast<void>(generate(engine, request));
   }
   EXPECT_EQ(generate(engine, request).usage.cached_tokens, 19u);
-  const auto& scheduler = engine.core->find_model({})->runner().scheduler();
+  const auto& scheduler = engine.core->find_model({})->replicas()[0]->runner().scheduler();
   EXPECT_LT(scheduler.n_scopes(), 1500u);
   EXPECT_EQ(scheduler.prefixes().check(), "");
   expect_all_free(engine);

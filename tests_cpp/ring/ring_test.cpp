@@ -24,7 +24,7 @@ std::vector<std::string> tier_names() {
 class RingContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { ring_ = make(); }
-  std::unique_ptr<Ring> make() { return *(*find_tier(GetParam()))->make_ring({3, {}}); }
+  std::unique_ptr<Ring> make() { return *(*find_tier(GetParam()))->make_ring({.threads = 3, .cpu_kernels = {}}); }
   bool computes() const { return GetParam() != "null"; }
 
   std::vector<std::byte> add_kernel(bool patched = true) {
@@ -271,7 +271,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, RingContract, ::testing::ValuesIn(tier_names()),
 // T-CPU alone: its kernels are named by opcode and checked against this build.
 class CpuKernels : public ::testing::Test {
  protected:
-  std::unique_ptr<Ring> ring_ = *(*find_tier("t_cpu"))->make_ring({1, {}});
+  std::unique_ptr<Ring> ring_ = *(*find_tier("t_cpu"))->make_ring({.threads = 1, .cpu_kernels = {}});
   kernel::ZrtFile linear() {
     auto file = ring_->kernels().find(ir::Op::LINEAR, DType::kF32)->file;
     for (const auto& symbol : file.symbols) static_cast<void>(file.patch(symbol.name, 0));

@@ -172,7 +172,12 @@ TEST(Shares, GoByWeightUpToWhatIsAskedFor) {
   EXPECT_NEAR(shares.arrears(a, Qos::kStandard), -1.4, 1e-9);
   shares.settle(60'000'000);
   EXPECT_DOUBLE_EQ(shares.arrears(a, Qos::kStandard), -2);  // one slot for a turn
-  shares.rest();
+  shares.rest_if_nobody_waits();
+  EXPECT_TRUE(shares.is_owed(b, Qos::kStandard));
+  for (const TenantId t : {a, b}) shares.note_waiting(t, Qos::kStandard, -10);
+  shares.note_waiting(c, Qos::kStandard, -1);
+  shares.note_waiting(d, Qos::kBatch, -10);
+  shares.rest_if_nobody_waits();
   EXPECT_FALSE(shares.is_owed(b, Qos::kStandard));
 }
 

@@ -13,8 +13,8 @@ const ExecutorKind kExecutor_ring{
         [] {
           std::vector<ExecutorTier> list;
           for (const ring::Tier* tier : ring::tiers())
-            list.push_back({tier->name, tier->description, tier->priority, tier->unavailable_reason, tier->details,
-                            tier->built_with});
+            list.push_back({tier->name, tier->description, tier->priority, tier->unavailable_reason, tier->n_devices,
+                            tier->details, tier->built_with});
           return list;
         },
     .open = [](const std::string& path, const ExecutorOptions& options) -> Result<std::unique_ptr<Executor>> {

@@ -11,7 +11,7 @@
 namespace zinc_rt {
 namespace {
 
-Status bind_sizes(const ExecutorOptions& options, Prepared& p) {
+Status bind_sizes(const ExecutorOptions& options, const Target& target, Prepared& p) {
   ZRT_TRY(p.sizes, choose_sizes(options, p.config));
   p.limits = {p.sizes.max_tokens, p.sizes.max_outputs};
   auto& g = p.graph_options;
@@ -22,7 +22,7 @@ Status bind_sizes(const ExecutorOptions& options, Prepared& p) {
   g.bias_entries = p.sizes.bias_entries;
   g.mask_words = p.sizes.mask_words;
   g.ring_entries = 2 * p.sizes.max_outputs + 1;  // one holds the counts
-  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights));
+  ZRT_TRY(g.kv, choose_kv_type(options, *p.weights, p.config, target.kv_dtype));
   ZRT_TRY(g.pooling, choose_pooling(options, p.config));
   return {};
 }
@@ -128,7 +128,7 @@ Status bind_pages(Prepared& p, std::uint32_t n_pages) {
 
 Status shape(Prepared& p, const ExecutorOptions& options, const Target& target) {
   p.layout = {};
-  ZRT_CHECK_OK(bind_sizes(options, p));
+  ZRT_CHECK_OK(bind_sizes(options, target, p));
   p.graph_options.n_pages = 1;
   ZRT_CHECK_OK(build_graphs(options, target, p));
   p.layout = layout_with(p, options, target.maps_weights, Fit{.n_pages = 1});
@@ -143,8 +143,9 @@ Result<Prepared> prepare(const std::string& path, const ExecutorOptions& options
   ZRT_TRY(p.config, read_config(p.weights->metadata(), p.weights->infos()));
   ZRT_TRY(p.family, arch::find_family(p.config.architecture));
   ZRT_CHECK_OK(shape(p, options, target));
-  Fit fit{options.kv_pages > 0 ? options.kv_pages
-                               : default_pages(p.sizes, p.layout.page_bytes, machine_memory_bytes())};
+  Fit fit{options.kv_pages > 0
+              ? options.kv_pages
+              : default_pages(p.sizes, p.layout.page_bytes, machine_memory_bytes() / options.n_replicas)};
   if (target.budget != nullptr) {
     ZRT_TRY(fit, fit_device(p, options, target));
   }

@@ -82,7 +82,8 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   ExecutorOptions options = wanted;
   if (options.chunk_cap == 0) options.chunk_cap = tier->chunk_cap;
   auto executor = std::unique_ptr<RingExecutor>(new RingExecutor);
-  ZRT_TRY(executor->ring_, tier->make_ring({.threads = options.threads,
+  ZRT_TRY(executor->ring_, tier->make_ring({.device = options.device,
+                                            .threads = options.threads,
                                             .cpu_kernels = options.cpu_kernels,
                                             .repack = options.repack && options.activations == "int8",
                                             .fast = options.arithmetic == "fast"}));
@@ -104,11 +105,12 @@ Result<std::unique_ptr<RingExecutor>> RingExecutor::open(const std::string& path
   DeviceBudget budget;
   if (memory)
     // Experts in host memory cannot be paged out, so an eighth of it is left for everything else.
-    budget = {memory->free, memory->total, machine_memory_bytes() / 8 * 7,
+    budget = {memory->free, memory->total, machine_memory_bytes() / options.n_replicas / 8 * 7,
               [&](const Prepared& p) { return scratch_bytes(*executor->ring_, p); }};
-  ZRT_TRY(executor->prepared_, prepare(path, options,
-                                       {mapped, memory ? &budget : nullptr, executor->ring_->joins(),
-                                        &executor->ring_->kernels(), executor->ring_->is_fast()}));
+  ZRT_TRY(executor->prepared_,
+          prepare(path, options,
+                  {mapped, memory ? &budget : nullptr, executor->ring_->joins(), &executor->ring_->kernels(),
+                   executor->ring_->is_fast(), executor->ring_->is_fast() ? tier->fast_kv_dtype : ""}));
   const auto& p = executor->prepared_;
   // Its kernel tells that a tier gives embeddings, of whatever pooling.
   if (p.graph_options.pooling != Pooling::kNone &&

@@ -1,5 +1,5 @@
 // The engine: models, each on a tier with its tokenizer and chat template, and the tenants that share them.
-// Thread rule: any thread. One thread of the engine's own runs the steps, one hands out the events.
+// Thread rule: any thread. Threads of the engine's own run the steps, one a device, and one hands out the events.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,16 @@ namespace zinc_rt {
 
 // Empty: the environment variable (`zinc-rt tiers --env` lists them), else the default.
 struct EngineOptions {
-  std::string tier;               // ZINC_RT_TIER, "auto"
-  std::string backend;            // ZINC_RT_BACKEND: zinc_rt, or vulkan, which is taken only when asked for
-  std::uint32_t max_slots = 64;   // requests that may be under way at once
-  std::uint32_t kv_pages = 0;     // 0: max_slots full contexts, at most a quarter of memory and what is free
+  std::string tier;     // ZINC_RT_TIER, "auto"
+  std::string backend;  // ZINC_RT_BACKEND: zinc_rt, or vulkan, which is taken only when asked for
+  // The tier's devices that hold a replica of the model each: its weights, slots, pages and prefix cache. Those of t_cpu
+  // are parts of the same processor, which share `threads`. More than one: docs/devices.md.
+  std::vector<std::uint32_t> devices = {0};
+  std::uint32_t max_slots = 64;  // requests that may be under way at once, on each device
+  std::uint32_t kv_pages =
+      0;  // of each device; 0: max_slots full contexts, at most a quarter of memory and what is free
   std::uint32_t max_context = 0;  // tokens; 0: the model's, at most 32,768
-  std::string kv_dtype;           // `--help` has all; empty: f32 for models in f32 or with activations f32, else f16
+  std::string kv_dtype;           // `--help` has all; empty: i16, where docs/use.md says no other
   // none, mean, last, or cls and rank of encoders; empty: what the file says, which is none where it says nothing. With
   // a pooling but none the model embeds texts, with rank it scores pairs of them, and it generates nothing.
   std::string pooling;
@@ -80,7 +84,9 @@ class Engine {
   Result<ModelMemory> memory_plan(const std::string& model = {}) const;
   // The template of chats as the model file has it; empty: none.
   std::string chat_template(const std::string& model = {}) const;
-  EngineStats stats() const;  // steps, slots, pages, queues, prefix cache, in all and by model; waits for a step
+  // Steps, slots, pages, queues, prefix cache, in all, by model and by device, as of the end of the last steps. It waits
+  // for no step.
+  EngineStats stats() const;
 
   // Records what the step thread does, up to n_records spans, until stop_trace writes it as Chrome trace JSON, which
   // ui.perfetto.dev shows.

@@ -42,7 +42,8 @@ struct ModelCard {
   std::vector<std::pair<std::string, std::uint64_t>> computed_bytes_by_format;
   std::uint64_t weight_bytes_read_per_token = 0, kv_bytes_per_token = 0;
   // What it runs on, and how.
-  std::string tier, device, arithmetic, activations, kv_dtype, fusion;
+  std::string tier, device, arithmetic, activations, kv_dtype, fusion;  // device: the first, in words
+  std::vector<std::uint32_t> devices;                                   // that have a replica each, by their numbers
   // How its chat template has it write calls of tools, and reasoning (docs/agents.md lists the formats); tool_format is
   // empty where the template shows no tools.
   std::string tool_format, reasoning_format;
@@ -66,8 +67,15 @@ struct ModelCard {
   std::uint64_t host_expert_bytes = 0;
 };
 
-// The memory of a model, region by region. The sum of the regions that are not mapped is what its tier allocates.
+// The memory of a model on its first device, region by region, and on each of them. The sum of the regions that are not
+// mapped is what its tier allocates there.
 struct ModelMemory {
+  struct Device {
+    std::uint32_t index = 0;  // in the tier
+    std::string name;         // for people
+    std::uint32_t max_slots = 0, kv_pages = 0;
+    std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
+  };
   struct Region {
     std::string name, heap;  // "kv_pages", "device_local"
     std::uint64_t bytes = 0;
@@ -80,6 +88,13 @@ struct ModelMemory {
   std::vector<Region> regions;
   std::vector<std::pair<std::string, std::uint64_t>> allocated_bytes_by_heap;
   std::uint64_t allocated_bytes = 0, mapped_bytes = 0;
+  std::vector<Device> devices;
+
+  std::uint32_t slots_of_all_devices() const {
+    std::uint32_t n = 0;
+    for (const Device& device : devices) n += device.max_slots;
+    return n;
+  }
 };
 
 // One object each. Numbers of families that the model is not of are left out.

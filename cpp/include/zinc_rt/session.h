@@ -64,6 +64,7 @@ class Stream {
 // Of a prompt: its tokens, and those whose KV the prefix cache holds.
 struct CachedPrefix {
   std::uint32_t n_tokens = 0, cached_tokens = 0;
+  std::uint32_t device = 0;  // where the request would go now, and the tokens are
 };
 
 class Session {

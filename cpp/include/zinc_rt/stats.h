@@ -24,15 +24,24 @@ struct ModelStats {
   std::uint64_t prompt_tokens = 0, cached_tokens = 0;
   std::uint64_t internal_errors = 0;               // bugs of ours; 0
   std::uint64_t failed_steps = 0, bad_logits = 0;  // bad_logits: requests that ended because of them
-  std::uint64_t failed_steps_in_a_row = 0;         // the last ones
-  std::uint64_t allocated_bytes = 0;               // of the memory plan
+  std::uint64_t failed_steps_in_a_row = 0;         // the last ones, of all devices
+  std::uint64_t allocated_bytes = 0;               // of the memory plans
+  // The same of each device that has a replica of the model; the numbers above are their sums.
+  struct Device;
+  std::vector<Device> devices;
+};
+
+struct ModelStats::Device {
+  std::uint32_t index = 0;  // in the tier
+  ModelStats stats;         // without devices of its own
 };
 
 struct EngineStats {
   ModelStats total;                      // sums over the models; name is empty, tier that of the first
   double prefix_hit_rate = 0;            // cached tokens by prompt tokens
   float largest_prefill_difference = 0;  // seen by ZINC_RT_BATCHED_PREFILL=validate
-  std::vector<ModelStats> models;        // that are loaded; none once the engine is closed
+  double step_ms = 0;  // for how long the step of a device has lasted by now, of all devices the longest; not in JSON
+  std::vector<ModelStats> models;  // that are loaded; none once the engine is closed
 };
 
 // One object: the totals, and `models`. Without models it has no sums.

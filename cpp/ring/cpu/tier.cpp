@@ -17,6 +17,7 @@ const Tier kTier_t_cpu{.name = "t_cpu",
                          return std::make_unique<CpuRing>(options.threads, fast != nullptr ? *fast : *set,
                                                           options.repack && set->reads_panels, fast != nullptr);
                        },
+                       .n_devices = [] { return kHostDevices; },
                        .details = describe_kernel_sets,
                        .built_with = list_kernel_sets};
 

@@ -22,30 +22,32 @@ CUdeviceptr device_pointer(const std::byte* at) {
 
 }  // namespace
 
-Result<CUdevice> find_cuda_device(const Driver& driver) {
+Result<CUdevice> find_cuda_device(const Driver& driver, std::uint32_t index) {
   int n = 0;
   if (driver.cuDeviceGetCount(&n) != CUDA_SUCCESS || n == 0)
     return fail(StatusCode::kUnavailable, "[t_cuda] NVIDIA's driver is there, but it shows no GPU");
+  if (index >= static_cast<std::uint32_t>(n))
+    return fail(StatusCode::kInvalidArgument, "[t_cuda] GPU {}, NVIDIA's driver shows {}", index, n);
   CUdevice device = 0;
-  ZRT_CHECK_OK(driver.check(driver.cuDeviceGet(&device, 0), "cuDeviceGet"));
+  ZRT_CHECK_OK(driver.check(driver.cuDeviceGet(&device, static_cast<int>(index)), "cuDeviceGet"));
   int major = 0;
   ZRT_CHECK_OK(driver.check(driver.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device),
                             "cuDeviceGetAttribute"));
   if (major < kLeastMajor)
-    return fail(StatusCode::kUnavailable, "[t_cuda] the GPU has compute capability {}.x, {}.0 is wanted", major,
+    return fail(StatusCode::kUnavailable, "[t_cuda] GPU {} has compute capability {}.x, {}.0 is wanted", index, major,
                 kLeastMajor);
   return device;
 }
 
-Result<std::unique_ptr<Ring>> CudaRing::make(bool fast) {
+Result<std::unique_ptr<Ring>> CudaRing::make(std::uint32_t device, bool fast) {
   ZRT_TRY(const Driver* driver, load_driver());
   auto ring = std::unique_ptr<CudaRing>(new CudaRing(*driver, fast));
-  ZRT_CHECK_OK(ring->open());
+  ZRT_CHECK_OK(ring->open(device));
   return std::unique_ptr<Ring>(std::move(ring));
 }
 
-Status CudaRing::open() {
-  ZRT_TRY(device_, find_cuda_device(driver_));
+Status CudaRing::open(std::uint32_t device) {
+  ZRT_TRY(device_, find_cuda_device(driver_, device));
   ZRT_CHECK_OK(driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain"));
   ZRT_CHECK_OK(use_device());
   ZRT_CHECK_OK(driver_.check(driver_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));

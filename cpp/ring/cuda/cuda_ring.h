@@ -19,7 +19,7 @@ namespace zinc_rt::ring {
 class CudaRing final : public Ring {
  public:
   // fast: arithmetic `fast` is allowed; it is used where sm_90a code runs.
-  static Result<std::unique_ptr<Ring>> make(bool fast);
+  static Result<std::unique_ptr<Ring>> make(std::uint32_t device, bool fast);
   ~CudaRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -65,7 +65,7 @@ class CudaRing final : public Ring {
   };
 
   CudaRing(const Driver& driver, bool fast) : driver_(driver), memory_(driver) { profile_.is_fast = fast; }
-  Status open();
+  Status open(std::uint32_t device);
   Status use_device() const { return driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   Status fits(const Submission& submission) const;
   Result<CUfunction> function(const std::string& image, const std::string& name);
@@ -117,6 +117,6 @@ class CudaRing final : public Ring {
 };
 
 // Whether a device can be used, and which: kUnavailable says why not.
-Result<CUdevice> find_cuda_device(const Driver& driver);
+Result<CUdevice> find_cuda_device(const Driver& driver, std::uint32_t index);
 
 }  // namespace zinc_rt::ring

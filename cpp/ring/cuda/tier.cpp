@@ -31,8 +31,14 @@ std::string unavailable_reason() {
     return "[t_cuda] this build has no device code, for no NVIDIA GPU was found when it was configured; "
            "configure with -DZRT_CUDA=ON, or install the Python package with ZRT_CUDA=ON in the environment";
   if (!driver) return driver.error().message;
-  const auto device = find_cuda_device(**driver);
+  const auto device = find_cuda_device(**driver, 0);
   return device ? std::string() : device.error().message;
+}
+
+std::uint32_t n_devices() {
+  const auto driver = load_driver();
+  int n = 0;
+  return driver && (*driver)->cuDeviceGetCount(&n) == CUDA_SUCCESS ? static_cast<std::uint32_t>(n) : 0;
 }
 
 }  // namespace
@@ -43,9 +49,11 @@ const Tier kTier_t_cuda{"t_cuda",
                         "NVIDIA GPU by the driver's own interface",
                         50,
                         unavailable_reason,
-                        [](const RingOptions& options) { return CudaRing::make(options.fast); },
+                        [](const RingOptions& options) { return CudaRing::make(options.device, options.fast); },
+                        n_devices,
                         nullptr,
                         [] { return std::string(cuda_code()); },
-                        2048};
+                        2048,
+                        "f16"};
 
 }  // namespace zinc_rt::ring

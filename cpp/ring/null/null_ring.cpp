@@ -75,6 +75,7 @@ const Tier kTier_null{
     .description = "computes nothing, for measuring the rest",
     .priority = -1,
     .unavailable_reason = [] { return std::string(); },
-    .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> { return std::make_unique<NullRing>(); }};
+    .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> { return std::make_unique<NullRing>(); },
+    .n_devices = [] { return kHostDevices; }};
 
 }  // namespace zinc_rt::ring

@@ -50,7 +50,8 @@ struct Violation {
 
 class Invariants {
  public:
-  Invariants(const Scheduler& scheduler, const TenantBook& tenants);
+  // is_alone: the scheduler is the only one of the book, so the book's numbers are its own.
+  Invariants(const Scheduler& scheduler, const TenantBook& tenants, bool is_alone = true);
 
   void before_admit(Micros now);
   void after_admit(Micros now);
@@ -107,6 +108,7 @@ class Invariants {
 
   const Scheduler& s_;
   const TenantBook& tenants_;
+  const bool is_alone_;
   std::optional<Violation> violation_;
   bool looks_at_queue_ = true;                           // whether the queue is checked in this turn
   std::uint64_t n_turns_ = 0;                            // turns with a long queue

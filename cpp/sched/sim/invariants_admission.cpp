@@ -85,7 +85,8 @@ void Invariants::check_yield(const Event& e, Micros now) {
   bool had_more = false;
   for (std::size_t level = 0; level <= static_cast<std::size_t>(r->params.qos); ++level) {
     const auto q = static_cast<Qos>(level);
-    had_more |= s_.shares().running(e.tenant, q) + 1 > s_.shares().share(e.tenant, q);
+    for (const Shares* shares : {&s_.shares(), &s_.shares_everywhere()})
+      had_more |= shares->running(e.tenant, q) + 1 > shares->share(e.tenant, q);
   }
   if (!had_more) report("turns", fmt::format("tenant {} yields slot {} and has less than its share", e.tenant, e.slot));
 }
@@ -114,7 +115,9 @@ void Invariants::check_bound(Micros now) {
   is_waiting.assign(lines_.size(), {});
   if (leases.empty())
     s_.queue().for_each([&](const Request& r) {
-      if (s_.shares().running(r.params.tenant, r.params.qos) > 0 || !may_start(r, now) || may_be_over_quota(r)) return;
+      if (s_.shares_everywhere().running(r.params.tenant, r.params.qos) > 0 || !may_start(r, now) ||
+          may_be_over_quota(r))
+        return;
       is_waiting[r.params.tenant][static_cast<std::size_t>(r.params.qos)] = true;
     });
   for (TenantId t = 0; t < lines_.size(); ++t)

@@ -19,6 +19,7 @@ EngineOptions make_options(const std::string& tier, const py::kwargs& kwargs) {
   o.tier = tier;
   Keywords keywords(kwargs);
   keywords.take("backend", o.backend);
+  keywords.take("devices", o.devices);
   keywords.take("max_slots", o.max_slots);
   keywords.take("kv_pages", o.kv_pages);
   keywords.take("max_context", o.max_context);

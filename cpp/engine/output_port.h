@@ -1,0 +1,26 @@
+// Where all step threads of an engine put their output events: one ring, for one drainer. Thread rule: push() any
+// thread; ring() the drainer, and whoever ends it.
+#pragma once
+
+#include <mutex>
+
+#include "engine/output_ring.h"
+
+namespace zinc_rt {
+
+class OutputPort {
+ public:
+  explicit OutputPort(std::uint32_t capacity) : ring_(capacity) {}
+  // A full ring has room soon, since the drainer never waits for a sink. The ring has one producer at a time.
+  void push(const OutputEvent& event) {
+    const std::lock_guard lock(mutex_);
+    while (!ring_.push(event)) ring_.wait_for_space(std::chrono::milliseconds(100));
+  }
+  OutputRing& ring() { return ring_; }
+
+ private:
+  std::mutex mutex_;
+  OutputRing ring_;
+};
+
+}  // namespace zinc_rt

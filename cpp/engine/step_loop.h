@@ -1,0 +1,106 @@
+// The step thread of a device: between two steps it takes the commands of clients for the replicas there, then it runs
+// the turn of the one that was served least. Devices step at the same time; what they share is the tenant book, whose
+// lock the schedulers take between steps, and the port of output events.
+// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread. The replicas, and the StepListener, belong
+// to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for under any other lock.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "engine/generation.h"
+#include "engine/generation_table.h"
+#include "engine/output_port.h"
+#include "engine/replica.h"
+#include "engine/turn.h"
+
+namespace zinc_rt {
+
+class StepLoop final : public StepListener {
+ public:
+  struct Command {
+    enum Kind : std::uint8_t { kSubmit, kEnd } kind = kSubmit;
+    std::shared_ptr<Generation> generation;
+    sched::Finish reason = sched::Finish::kCancelled;
+  };
+  // What the loops of an engine share; it outlives them.
+  struct Shared {
+    OutputPort& output;
+    sched::TenantBook& tenants;
+    Timeline& timeline;
+    MaskMaker& masks;
+    // Something became free that requests on other devices may wait for.
+    std::function<void(const StepLoop&)> poke_others;
+  };
+  // number: of the loops of the engine, from 0 on. n_threads: that make log-probabilities and quick masks together, since the next step waits for them.
+  StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
+  ~StepLoop() override;  // stops and joins
+
+  const DeviceId& device() const { return device_; }
+  std::uint32_t number() const { return number_; }
+  Turn& turn() { return turn_; }
+  // For how long the step under way, or the wait for its turn, has lasted; 0: there is none.
+  double step_ms() const;
+  bool is_this_thread() const { return thread_.get_id() == std::this_thread::get_id(); }
+
+  // REQUIRES: the turn.
+  void add(Replica& replica) { replicas_.push_back(&replica); }
+  void remove(Replica& replica) { std::erase(replicas_, &replica); }
+  const std::vector<Replica*>& replicas() const { return replicas_; }
+
+  // The step thread gets all of them at the same time. False: the loop was stopped and gets none.
+  bool post(std::vector<Command> commands);
+  void poke();  // makes the step thread look again, since something became free
+  void stop();  // all requests end; returns at once
+  void join();
+
+  // StepListener
+  bool wants_logits(std::uint64_t user) const override;
+  bool has_processor(std::uint64_t user) const override;
+  bool process(std::uint64_t user, std::span<const std::int32_t> tokens, std::span<float> logits) override;
+  bool has_mask(std::uint64_t user) const override;
+  std::optional<std::span<const std::uint32_t>> mask(std::uint64_t user) override;
+  void before_step(std::span<const std::uint64_t> users) override;
+  void no_token_left(std::uint64_t user) override;
+  void on_logits(std::span<const LogitsRow> rows) override;
+  bool on_embedding(std::uint64_t user, std::span<const float> row) override;
+  bool is_held_up(std::uint64_t user) const override;
+  void on_event(const sched::Event& event, sched::Micros now) override;
+
+ private:
+  void run();
+  void take_commands();
+  void apply(Command& command, sched::Micros now);
+  Replica* next_replica();
+  // Between two steps: the commands, and a step if there is something to compute.
+  ModelRunner::Turn run_turn();
+  bool wait_for_work(sched::Micros wake_at);
+  std::uint64_t room_epoch() const;
+
+  const DeviceId device_;
+  const std::uint32_t number_;
+  Shared shared_;
+  Turn turn_;
+  std::vector<Replica*> replicas_;
+  GenerationTable generations_;                                               // that the schedulers here have
+  std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
+  ThreadPool row_threads_;
+  std::vector<AnswerMask*> quick_masks_;
+  std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
+
+  std::mutex inbox_mutex_;
+  std::condition_variable inbox_filled_;
+  std::vector<Command> inbox_, taken_;
+  bool stop_ = false, is_poked_ = false;
+  std::atomic<sched::Micros> turn_began_{0};  // 0: the thread sleeps, or looks for work
+  std::thread thread_;
+};
+
+}  // namespace zinc_rt

@@ -1,0 +1,42 @@
+#include "sched/placement.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+#include <vector>
+
+#include "mem/siphash.h"
+
+namespace zinc_rt::sched {
+
+std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt,
+                            std::span<const std::int32_t> prompt) {
+  // Each part has its length before it, so that no two lists of parts give the same bytes.
+  std::vector<std::byte> bytes;
+  const auto put = [&](std::span<const std::byte> part) {
+    const std::uint64_t n = part.size();
+    for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::byte>(n >> shift));
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
+  static_assert(std::endian::native == std::endian::little);
+  put(std::as_bytes(std::span(tenant)));
+  put(std::as_bytes(std::span(cache_salt)));
+  put(std::as_bytes(prompt.first(std::min(prompt.size(), kPlacementTokens))));
+  return mem::siphash(mem::SipKey{}, bytes);
+}
+
+std::uint32_t choose_place(std::span<const PlaceLoad> places, std::uint64_t key) {
+  // What stands before the request's first token, less what all places have in common: the length of its prompt.
+  const auto rank = [&](std::uint32_t i) {
+    const auto cached = static_cast<std::int64_t>(places[i].cached_tokens);
+    const std::uint64_t pair[2] = {key, i};
+    return std::tuple(static_cast<std::int64_t>(places[i].backlog_tokens) - cached, -cached,
+                      mem::siphash(mem::SipKey{}, std::as_bytes(std::span(pair))));
+  };
+  std::uint32_t best = 0;
+  for (std::uint32_t i = 1; i < places.size(); ++i)
+    if (rank(i) < rank(best)) best = i;
+  return best;
+}
+
+}  // namespace zinc_rt::sched

@@ -1,0 +1,270 @@
+#include "sched/sim/places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "sched/placement.h"
+#include "sched/sim/mix.h"
+
+namespace zinc_rt::sched::sim {
+namespace {
+
+constexpr std::uint64_t kMostEvents = 20'000'000;
+
+struct User {
+  TenantId tenant = 0;
+  std::uint32_t system = 0, n_turns = 0, turn = 0;
+  std::vector<std::int32_t> said;  // of the conversation so far
+  std::uint32_t n_known = 0;       // of these: tokens whose KV some place has computed
+  Micros asks_at = 0, asked_at = 0;
+  std::uint32_t n_prompt = 0;
+  std::uint64_t n_conversations = 0;
+};
+
+class Places {
+ public:
+  explicit Places(const PlacesLoad& load) : load_(load), draw_(load.seed) {
+    for (const Talkers& talkers : load.tenants) {
+      Quota quota;
+      quota.max_concurrent_slots = talkers.max_slots;
+      quota.max_kv_pages = 1u << 20;
+      quota.decode_tokens_per_s = quota.prefill_tokens_per_s = 1e9;
+      quota.weight = talkers.weight;
+      const TenantId tenant = book_.add(quota, 0);
+      systems_.emplace_back();
+      for (std::uint32_t i = 0; i < talkers.n_systems; ++i)
+        systems_.back().push_back(text(draw_.between(talkers.system[0], talkers.system[1])));
+      for (std::uint32_t i = 0; i < talkers.n_users; ++i) {
+        users_.emplace_back();
+        users_.back().tenant = tenant;
+        users_.back().asks_at = thinks(talkers);
+      }
+    }
+    const auto all_shares = std::make_shared<Shares>(load.places.front().turn);
+    for (const Options& options : load.places) places_.push_back(std::make_unique<Place>(options, book_, all_shares));
+    result_.n_requests.resize(places_.size());
+  }
+
+  PlacesResult run() {
+    while (n_ended_ < load_.n_requests && !result_.violation) {
+      if (++n_events_ > kMostEvents) report("progress", "the load does not end");
+      event();
+    }
+    for (TenantId t = 0; t < book_.size(); ++t) result_.service.push_back(book_[t].service);
+    for (const auto& place : places_) {
+      result_.n_yields += place->scheduler.stats().turns;
+      result_.bound_used = std::max(result_.bound_used, place->invariants.bound_used);
+    }
+    result_.hit_rate = static_cast<double>(n_cached_) / static_cast<double>(n_prompt_);
+    result_.best_hit_rate = static_cast<double>(n_best_) / static_cast<double>(n_prompt_);
+    result_.seconds = 1e-6 * static_cast<double>(now_);
+    std::ranges::sort(firsts_);
+    const auto part = [&](double p) {
+      return firsts_.empty() ? 0 : firsts_[static_cast<std::size_t>(p * static_cast<double>(firsts_.size() - 1))];
+    };
+    result_.first_p50_ms = part(0.5);
+    result_.first_p99_ms = part(0.99);
+    return std::move(result_);
+  }
+
+ private:
+  struct Place {
+    Place(const Options& options, TenantBook& book, std::shared_ptr<Shares> all_shares)
+        : scheduler(options, book, std::move(all_shares)), invariants(scheduler, book, false) {
+      invariants.checks_bound = true;
+    }
+    Scheduler scheduler;
+    Invariants invariants;
+    Micros free_at = kNever;  // while a step runs
+    Micros wake_at = 0;       // else: when to look
+    std::uint32_t n_outputs = 0;
+    double step_us = 0;
+  };
+
+  std::vector<std::int32_t> text(std::uint32_t n) {
+    std::vector<std::int32_t> ids(n);
+    for (auto& id : ids) id = static_cast<std::int32_t>(draw_.below(50'000));
+    return ids;
+  }
+  Micros thinks(const Talkers& talkers) {
+    const double u = (static_cast<double>(draw_.next() >> 11) + 1) / 9007199254740993.0;
+    return now_ + static_cast<Micros>(-std::log(u) * static_cast<double>(talkers.think));
+  }
+  void report(std::string_view rule, std::string what) {
+    if (!result_.violation) result_.violation = Violation{std::string(rule), std::move(what)};
+  }
+
+  // The next thing that happens anywhere.
+  void event() {
+    Micros next = kNever;
+    for (const User& user : users_) next = std::min(next, user.asks_at);
+    for (const auto& place : places_) next = std::min(next, place->free_at != kNever ? place->free_at : place->wake_at);
+    if (next == kNever) return report("progress", "nothing will happen, and requests are left");
+    now_ = std::max(now_, next);
+    for (std::size_t i = 0; i < users_.size(); ++i)
+      if (users_[i].asks_at <= now_) ask(i);
+    for (const auto& place : places_) {
+      if (place->free_at <= now_) end_step(*place);
+      if (place->free_at == kNever && place->wake_at <= now_) begin_step(*place);
+      if (place->invariants.violation() && !result_.violation) result_.violation = place->invariants.violation();
+    }
+    check_tenants();
+  }
+
+  void ask(std::size_t index) {
+    User& user = users_[index];
+    const Talkers& talkers = load_.tenants[user.tenant];
+    if (user.turn == user.n_turns) {
+      user.system = std::min(draw_.below(talkers.n_systems), draw_.below(talkers.n_systems));  // the first more often
+      user.n_turns = draw_.between(talkers.turns[0], talkers.turns[1]);
+      user.turn = 0;
+      user.said = systems_[user.tenant][user.system];
+      const bool is_new = used_systems_.emplace(user.tenant, user.system).second;
+      user.n_known = is_new ? 0 : static_cast<std::uint32_t>(user.said.size());
+    }
+    const auto question = text(draw_.between(talkers.question[0], talkers.question[1]));
+    user.said.insert(user.said.end(), question.begin(), question.end());
+    ++user.turn;
+    user.asks_at = kNever;
+    user.asked_at = now_;
+    user.n_prompt = static_cast<std::uint32_t>(user.said.size());
+    n_prompt_ += user.n_prompt;
+    n_best_ += std::min(user.n_known, user.n_prompt - 1);
+    RequestParams p;
+    p.tenant = user.tenant;
+    p.qos = talkers.qos;
+    p.prompt = user.said;
+    p.max_tokens = draw_.between(talkers.answer[0], talkers.answer[1]);
+    p.user = index;
+    const std::uint32_t chosen = place_for(user, p.n_cached);
+    ++result_.n_requests[chosen];
+    Place& place = *places_[chosen];
+    if (!place.scheduler.submit(std::move(p), now_)) report("submit", "a request was refused");
+    place.wake_at = now_;
+  }
+
+  std::uint32_t place_for(const User& user, std::uint32_t& n_cached) {
+    std::vector<PlaceLoad> loads;
+    for (const auto& place : places_)
+      loads.push_back({place->scheduler.cached_tokens(user.tenant, {}, user.said), place->scheduler.backlog_tokens()});
+    const auto least = std::ranges::min_element(loads, {}, &PlaceLoad::backlog_tokens);
+    switch (load_.rule) {
+      case PlaceRule::kAtRandom: return draw_.below(static_cast<std::uint32_t>(places_.size()));
+      case PlaceRule::kByBacklog: return static_cast<std::uint32_t>(least - loads.begin());
+      case PlaceRule::kByPrefix: break;
+    }
+    const auto chosen = choose_place(loads, placement_key(std::to_string(user.tenant), {}, user.said));
+    const PlaceLoad& mine = loads[chosen];
+    n_cached = static_cast<std::uint32_t>(mine.cached_tokens);
+    for (const PlaceLoad& other : loads)
+      if (mine.backlog_tokens + other.cached_tokens > other.backlog_tokens + mine.cached_tokens)
+        report("placement", fmt::format("{} cached behind {} were taken, and {} behind {} not", mine.cached_tokens,
+                                        mine.backlog_tokens, other.cached_tokens, other.backlog_tokens));
+    return chosen;
+  }
+
+  void begin_step(Place& place) {
+    Scheduler& s = place.scheduler;
+    place.invariants.before_admit(now_);
+    s.admit(now_);
+    place.invariants.after_admit(now_);
+    const StepPlan& plan = s.plan(now_);
+    place.invariants.after_plan(plan);
+    place.wake_at = kNever;
+    if (plan.empty()) {
+      place.wake_at = std::max(now_ + 1, plan.wake_at);
+    } else {
+      const std::uint32_t n_prompt = plan.n_tokens - plan.n_decode;
+      place.step_us = load_.machine.base_us + load_.machine.decode_us * plan.n_decode +
+                      (n_prompt > 0 ? load_.machine.prompt_us : 0) + load_.machine.prompt_token_us * n_prompt;
+      place.n_outputs = plan.n_outputs;
+      place.free_at = now_ + static_cast<Micros>(place.step_us);
+    }
+    take_events(place);
+  }
+
+  void end_step(Place& place) {
+    const auto epoch = book_.room_epoch();
+    picks_.clear();
+    for (std::uint32_t i = 0; i < place.n_outputs; ++i)
+      picks_.push_back(static_cast<std::int32_t>(draw_.below(50'000)));
+    place.scheduler.commit(picks_, now_, place.step_us);
+    place.free_at = kNever;
+    place.wake_at = now_;
+    take_events(place);
+    if (book_.room_epoch() == epoch) return;
+    for (const auto& other : places_)  // what came free here may be what a request elsewhere waits for
+      if (other->free_at == kNever) other->wake_at = now_;
+  }
+
+  void take_events(Place& place) {
+    for (const Event& e : place.scheduler.events()) {
+      User& user = users_[e.user];
+      if (e.kind == EventKind::kAdmitted && e.is_first) {
+        n_cached_ += e.cached_tokens;
+        result_.n_waited += e.waited > 0;
+      }
+      if (e.kind == EventKind::kToken) {
+        user.said.push_back(e.token);
+        if (e.is_first) firsts_.push_back(1e-3 * static_cast<double>(now_ - user.asked_at));
+      }
+      if (e.kind != EventKind::kFinished) continue;
+      if (e.reason != Finish::kLength) report("text", fmt::format("a request ended with {}", to_string(e.reason)));
+      ++n_ended_;
+      user.n_known = static_cast<std::uint32_t>(user.said.size()) - 1;  // nobody computed behind the last token
+      user.asks_at = thinks(load_.tenants[user.tenant]);
+    }
+    place.scheduler.clear_events();
+  }
+
+  void check_tenants() {
+    n_slots_.assign(book_.size(), 0);
+    n_pages_.assign(book_.size(), 0);
+    n_waiting_.assign(book_.size(), 0);
+    for (const auto& place : places_) {
+      for (std::uint32_t i = 0; i < place->scheduler.slots().size(); ++i) {
+        const Request* r = place->scheduler.in_slot(i);
+        if (r == nullptr) continue;
+        ++n_slots_[r->params.tenant];
+        n_pages_[r->params.tenant] += r->n_charged;
+      }
+      place->scheduler.queue().for_each([&](const Request& r) { ++n_waiting_[r.params.tenant]; });
+    }
+    for (TenantId id = 0; id < book_.size(); ++id) {
+      const Tenant& t = book_[id];
+      if (t.slots != n_slots_[id] || t.pages != n_pages_[id] || t.waiting != n_waiting_[id] ||
+          t.slots > t.quota.max_concurrent_slots || t.pages > t.quota.max_kv_pages)
+        report("quota",
+               fmt::format("tenant {} has {} slots, {} pages, {} waiting; the book says {}, {}, {} of {} and {}", id,
+                           n_slots_[id], n_pages_[id], n_waiting_[id], t.slots, t.pages, t.waiting,
+                           t.quota.max_concurrent_slots, t.quota.max_kv_pages));
+    }
+  }
+
+  const PlacesLoad& load_;
+  Draw draw_;
+  TenantBook book_;
+  std::vector<std::vector<std::vector<std::int32_t>>> systems_;  // by tenant
+  std::set<std::pair<TenantId, std::uint32_t>> used_systems_;
+  std::vector<User> users_;
+  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::int32_t> picks_;
+  std::vector<std::uint32_t> n_slots_, n_pages_, n_waiting_;  // scratch, by tenant
+  std::vector<double> firsts_;
+  PlacesResult result_;
+  std::uint64_t n_events_ = 0, n_ended_ = 0, n_prompt_ = 0, n_cached_ = 0, n_best_ = 0;
+  Micros now_ = 0;
+};
+
+}  // namespace
+
+PlacesResult run_places(const PlacesLoad& load) {
+  return Places(load).run();
+}
+
+}  // namespace zinc_rt::sched::sim
