@@ -37,7 +37,7 @@ struct DeviceProfile {
     std::uint32_t most_least_floats = 2;  // rows up to which linear_4 is the fastest but for few rows of W
   } products;
   struct Attention {
-    std::uint32_t tile_from_tokens = 256;       // of a step
+    std::uint32_t tile_from_tokens = 256;  // of a step
     std::uint32_t integer_tile_from_tokens = 64;
     std::uint32_t workgroups_of_each = 4;       // of a multiprocessor, over which chunks of few tokens are spread
     std::uint64_t most_run_bytes = 5ull << 28;  // of records where they are for runs alone: 256 tokens of 32 heads of

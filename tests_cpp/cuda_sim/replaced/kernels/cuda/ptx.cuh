@@ -69,7 +69,8 @@ inline void mma(int (&c)[4], const ::cuda_sim::Words& own) {
       const std::uint32_t a = lanes[row * 4 + quad % 4].w[i / 2 + quad / 4 * 2],
                           b = lanes[column * 4 + quad % 4].w[4 + quad / 4];
       for (int byte = 0; byte < 4; ++byte) {
-        const auto code = static_cast<std::uint8_t>(a >> (8 * byte)), code_b = static_cast<std::uint8_t>(b >> (8 * byte));
+        const auto code = static_cast<std::uint8_t>(a >> (8 * byte)),
+                   code_b = static_cast<std::uint8_t>(b >> (8 * byte));
         c[i] += (kSigned ? static_cast<std::int8_t>(code) : static_cast<int>(code)) *
                 (kSignedB ? static_cast<std::int8_t>(code_b) : static_cast<int>(code_b));
       }
