@@ -221,17 +221,40 @@ ZRT_SIMD void add_rotated_page(Row* const* rows, const WidePage& v, const float 
     add_weighted<kN>(rows, p, WidePage{v.values + block * kv::kBlock, v.pitch}, kv::kBlock, page, o);
   }
 }
+// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
+struct SeenPages {
+  std::uint32_t begin, end, hi;
+};
+ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
+  std::uint32_t lo = kChunk, hi = 0;
+  for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
+  return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
+}
+
+// Scores of n keys' pages from position `first` of a chunk on, of those that a row sees.
 template <int kN>
-ZRT_SIMD void score_integer_page(Row* const* rows, const PartCache& k, const std::byte* from, std::uint32_t page) {
+ZRT_SIMD void score_integer_pages(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t n,
+                                  std::uint32_t dim) {
+  constexpr int kPages = integer_pages(kN);
   const std::int16_t* q[kN];
   float* scores[kN];
-  bool is_seen = false;
+  std::uint32_t lo = kChunk, hi = 0;
   for (int r = 0; r < kN; ++r) {
     q[r] = reinterpret_cast<const std::int16_t*>(rows[r]->q);
-    scores[r] = rows[r]->scores + page;
-    is_seen = is_seen || sees(*rows[r], page);
+    lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
   }
-  if (is_seen) integer_page_dots<kN>(q, from + k.codes, from + k.scales, k.dim, scores);
+  const std::uint32_t end = least(first + n * kPage, hi);
+  for (std::uint32_t page = most(first, lo / kPage * kPage); page < end;) {
+    for (int r = 0; r < kN; ++r) scores[r] = rows[r]->scores + page;
+    const IntegerPage* from = pages + (page - first) / kPage;
+    if (page + (kPages - 1) * kPage < end) {
+      integer_page_dots<kN, kPages>(q, from, dim, scores);
+      page += kPages * kPage;
+    } else {
+      integer_page_dots<kN, 1>(q, from, dim, scores);
+      page += kPage;
+    }
+  }
 }
 // Turns the weights of a row's positions, of pages [begin, end), into digits, in place: of each page the high ones of its
 // 16 tokens, then the low ones; of those that the row does not see, 0.
@@ -258,11 +281,11 @@ __attribute__((noinline)) void digits_of_weights(Row& row, const PartCache& v, s
     store_digits(load(scores), scale.inverse, scores, scores + kPage / 2);
   }
 }
-// o of each row = its weights times the values of a chunk, whose pages' codes are at `codes`.
+// o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
 template <int kN>
-ZRT_SIMD void add_integer_chunk(Row* const* rows, const std::byte* const* codes, std::uint32_t begin,
-                                std::uint32_t n_pages, std::uint32_t dim) {
+ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t dim) {
   constexpr int kColumns = integer_columns(kN);
+  const auto [begin, end, hi] = pages_seen_by(rows, kN);
   const std::int16_t* digits[kN];
   float* o[kN];
   float d[kN];
@@ -271,11 +294,13 @@ ZRT_SIMD void add_integer_chunk(Row* const* rows, const std::byte* const* codes,
     o[r] = rows[r]->o;
     d[r] = rows[r]->unit;
   }
+  pages += (begin - first) / kPage;
+  const std::uint32_t n_pages = (end - begin) / kPage;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
-    integer_values<kN, kColumns>(digits, codes, n_pages, dim, d, o, at);
+    integer_values<kN, kColumns>(digits, pages, n_pages, dim, d, o, at);
   if constexpr (kColumns > 1)
-    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, codes, n_pages, dim, d, o, at);
+    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, n_pages, dim, d, o, at);
 }
 
 template <int kN>
@@ -345,16 +370,6 @@ ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, c
   f(widen(cache, at, n, wide));
 }
 
-// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
-struct SeenPages {
-  std::uint32_t begin, end, hi;
-};
-ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
-  std::uint32_t lo = kChunk, hi = 0;
-  for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
-}
-
 // Computes the chunk that begins at position `at`, which `n` rows see. Positions up to `last` will be read later.
 void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache& v, std::uint32_t at,
                   std::uint32_t last, float softcap, float* wide) {
@@ -420,18 +435,28 @@ void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
   }
 }
 
-// attend_chunk over integer cells.
+// attend_chunk over integer cells. While keys are read the chunk's values are prefetched, and while values are read the
+// keys of the next chunk: memory is never idle, and what is read waits in the second-level cache.
 void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
                           std::uint32_t last, float softcap) {
+  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the first-level cache for all rows
   const auto [begin, end, hi] = pages_seen_by(rows, n);
-  const std::byte* codes[kChunk / kPage];
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    if (at + page + kAhead < last) prefetch(k, at + page + kAhead, kv_integer::codes_at(1, k.dim));
-    prefetch(v, at + page, kv_integer::codes_at(1, v.dim));
-    codes[(page - begin) / kPage] = page_at(v, at + page) + v.codes;
-    const std::byte* from = page_at(k, at + page);
+  const std::uint32_t n_pages = (end - begin) / kPage;
+  IntegerPage keys[kChunk / kPage], values[kChunk / kPage];
+  for (std::uint32_t i = 0; i < n_pages; ++i) {
+    const std::uint32_t page = at + begin + i * kPage, later = at + kChunk + i * kPage;
+    const std::byte *key = page_at(k, page), *value = page_at(v, page);
+    const std::byte* next = later < last ? page_at(k, later) : nullptr;
+    __builtin_prefetch(value + v.scales, 0, 2);
+    if (next != nullptr) __builtin_prefetch(next + k.scales, 0, 2);
+    keys[i] = {key + k.codes, key + k.scales, (value + v.codes) - (key + k.codes)};
+    values[i] = {value + v.codes, value + v.scales, next == nullptr ? 0 : (next + k.codes) - (value + v.codes)};
+  }
+  for (std::uint32_t i = 0; i < n_pages; i += kGroup) {
     together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-      score_integer_page<kN>(piece, k, from, page);
+      const std::uint32_t pages = least(n_pages - i, kGroup);
+      score_integer_pages<kN>(piece, keys + i, begin + i * kPage, pages, k.dim);
+      for (std::uint32_t p = i; p < i + pages; ++p) keys[p].ahead = 0;
     });
   }
   for (std::uint32_t r = 0; r < n; ++r) {
@@ -439,7 +464,8 @@ void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
     digits_of_weights(*rows[r], v, at, begin, end);
   }
   together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-    add_integer_chunk<kN>(piece, codes, begin, (end - begin) / kPage, v.dim);
+    add_integer_chunk<kN>(piece, values, begin, v.dim);
+    for (std::uint32_t p = 0; p < n_pages; ++p) values[p].ahead = 0;
   });
 }
 

@@ -17,10 +17,10 @@ ZRT_SIMD PartCache integer_cache_of(const cpu::AttendTile& tile, const void* mem
 }
 
 // Two neighbouring digits, in every lane.
-ZRT_SIMD Ints two_digits(const std::int16_t* p) {
+ZRT_SIMD IntPart two_digits(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, sizeof both);
-  return splat(both);
+  return hold(splat_int_part(both));
 }
 ZRT_SIMD Floats joined(const Ints& high, const Ints& low) {
   return fma(to_floats(high), splat(256.0f), to_floats(low));
@@ -30,22 +30,52 @@ ZRT_SIMD Floats integer_scales(const std::byte* scales) {
   return as_floats(shift_left(load_u16(scales), 16));
 }
 
-// scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the 16 tokens
-// of a page.
-template <int kQ>
-__attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const std::byte* codes,
-                                                 const std::byte* scales, std::uint32_t dim, float* const* scores) {
-  Ints high[kQ], low[kQ];
-  for (int r = 0; r < kQ; ++r) high[r] = low[r] = splat(0);
-  for (std::uint32_t i = 0; i < dim; i += 2, codes += 64) {
-    const Ints keys = load_ints(codes);
+// A head's codes and scales of one page.
+struct IntegerPage {
+  const std::byte *codes, *scales;
+  std::int64_t ahead;  // bytes from a code that is read to the one that is prefetched meanwhile
+};
+
+// How many sums, of 16 lanes, stay in registers beside the operands. VNNI adds within the product, whose latency so
+// many sums cover.
+constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
+// How many pages (1, 2 or 4) kQ rows take at once: the digits of a query are loaded once for all of them.
+constexpr int integer_pages(int n) {
+  const int pages = kIntegerSums / (2 * n);
+  return pages >= 4 ? 4 : pages >= 2 ? 2 : 1;
+}
+
+// scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the tokens of
+// kPages pages.
+template <int kQ, int kPages>
+__attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const IntegerPage* pages,
+                                                 std::uint64_t dim, float* const* scores) {
+  Ints high[kQ][kPages], low[kQ][kPages];
+  const std::int16_t* digits[kQ];
+  const std::byte *codes[kPages], *ahead[kPages];
+  for (int r = 0; r < kQ; ++r) digits[r] = q[r];
+  for (int p = 0; p < kPages; ++p) codes[p] = pages[p].codes, ahead[p] = codes[p] + pages[p].ahead;
+  for (int r = 0; r < kQ; ++r)
+    for (int p = 0; p < kPages; ++p) high[r][p] = low[r][p] = splat(0);
+  std::uint64_t i = 0;
+  do {
+    for (int p = 0; p < kPages; ++p) ask_for(ahead[p] + 32 * i, 0);
+    IntPart keys[kPages][kParts];
+    for (int p = 0; p < kPages; ++p)
+      for (int l = 0; l < kParts; ++l) keys[p][l] = hold(load_int_part(codes[p] + 32 * i + 4 * kPartLanes * l));
     for (int r = 0; r < kQ; ++r) {
-      high[r] = high[r] + dot_pairs(keys, two_digits(q[r] + i));
-      low[r] = low[r] + dot_pairs(keys, two_digits(q[r] + dim + i));
+      const IntPart upper = two_digits(digits[r] + i);
+      for (int p = 0; p < kPages; ++p)
+        for (int l = 0; l < kParts; ++l) add_dot_pairs(part(high[r][p], l), keys[p][l], upper);
+      const IntPart lower = two_digits(digits[r] + dim + i);
+      for (int p = 0; p < kPages; ++p)
+        for (int l = 0; l < kParts; ++l) add_dot_pairs(part(low[r][p], l), keys[p][l], lower);
     }
+  } while ((i += 2) < dim);
+  for (int p = 0; p < kPages; ++p) {
+    const Floats d = integer_scales(pages[p].scales);
+    for (int r = 0; r < kQ; ++r) store(scores[r] + p * kLanes, joined(high[r][p], low[r][p]) * d);
   }
-  const Floats d = integer_scales(scales);
-  for (int r = 0; r < kQ; ++r) store(scores[r], joined(high[r], low[r]) * d);
 }
 
 // The numbers that make weights integers, from the bits of the largest magnitude: those of quantize_to_digits.
@@ -70,36 +100,45 @@ ZRT_SIMD void store_digits(const Floats& w, float inverse, void* high, void* low
   store_i16(low, code - shift_left(upper, 8));
 }
 
-// How many columns of 16 values kN rows take at once: their sums, two each, stay in registers.
+// How many columns (1, 2 or 4) of 16 values kN rows take at once.
 constexpr int integer_columns(int n) {
-  return kParts == 1 ? (n <= 2 ? 4 : 2) : n == 1 ? 2 : 1;
+  return integer_pages(n);
 }
 // o[r] from column `at` on = the sums of products of the rows' digits with the values of n_pages pages, times d[r].
 template <int kN, int kColumns>
-__attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const std::byte* const* codes,
-                                              std::uint32_t n_pages, std::uint32_t dim, const float* d, float* const* o,
-                                              std::uint32_t at) {
+__attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const IntegerPage* pages,
+                                              std::uint64_t n_pages, std::uint64_t dim, const float* d, float* const* o,
+                                              std::uint64_t at) {
   Ints high[kN][kColumns], low[kN][kColumns];
+  const std::int16_t* two[kN];
+  for (int r = 0; r < kN; ++r) two[r] = digits[r];
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c) high[r][c] = low[r][c] = splat(0);
-  for (std::uint32_t page = 0; page < n_pages; ++page) {
-    const std::byte* from = codes[page] + 4 * std::uint64_t{at};
-    for (std::uint32_t pair = 0; pair < kPage / 2; ++pair, from += 4 * std::uint64_t{dim}) {
-      Ints values[kColumns];
-      for (int c = 0; c < kColumns; ++c) values[c] = load_ints(from + 64 * c);
+  std::uint64_t page = 0;
+  do {
+    const std::byte *from = pages[page].codes + 4 * at, *ahead = from + pages[page].ahead;
+    std::uint64_t pair = 0;
+    do {
+      IntPart values[kColumns][kParts];
+      for (int c = 0; c < kColumns; ++c) ask_for(ahead + 64 * c, 0);
+      for (int c = 0; c < kColumns; ++c)
+        for (int l = 0; l < kParts; ++l) values[c][l] = hold(load_int_part(from + 64 * c + 4 * kPartLanes * l));
       for (int r = 0; r < kN; ++r) {
-        const std::int16_t* two = digits[r] + 2 * (page * kPage + pair);
-        const Ints upper = two_digits(two), lower = two_digits(two + kPage);
-        for (int c = 0; c < kColumns; ++c) {
-          high[r][c] = high[r][c] + dot_pairs(values[c], upper);
-          low[r][c] = low[r][c] + dot_pairs(values[c], lower);
-        }
+        const IntPart upper = two_digits(two[r] + pair);
+        for (int c = 0; c < kColumns; ++c)
+          for (int l = 0; l < kParts; ++l) add_dot_pairs(part(high[r][c], l), values[c][l], upper);
+        const IntPart lower = two_digits(two[r] + kPage + pair);
+        for (int c = 0; c < kColumns; ++c)
+          for (int l = 0; l < kParts; ++l) add_dot_pairs(part(low[r][c], l), values[c][l], lower);
       }
-    }
-  }
+      from += 4 * dim;
+      ahead += 4 * dim;
+    } while ((pair += 2) < kPage);
+    for (int r = 0; r < kN; ++r) two[r] += 2 * kPage;
+  } while (++page < n_pages);
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c)
-      store(o[r] + at + kLanes * static_cast<std::uint32_t>(c), joined(high[r][c], low[r][c]) * splat(d[r]));
+      store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), joined(high[r][c], low[r][c]) * splat(d[r]));
 }
 
 }  // namespace

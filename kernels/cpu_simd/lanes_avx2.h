@@ -256,6 +256,31 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm256_fmadd_ps(a, b, c);
 }
 
+// ---- the same of integers ----
+
+using IntPart = __m256i;
+ZRT_SIMD IntPart& part(Ints& x, int p) {
+  return p == 0 ? x.lo : x.hi;
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return _mm256_set1_epi32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+x"(x));
+  return x;
+}
+// sum + dot_pairs(a, b). A sum is computed before the next one: GCC would compute all products first and spill them.
+ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+#if defined(__AVXVNNI__)
+  sum = _mm256_dpwssd_avx_epi32(sum, a, b);
+#else
+  sum = hold(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
+#endif
+}
+
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----
 
 struct LanePairs {

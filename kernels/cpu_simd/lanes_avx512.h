@@ -231,6 +231,31 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm512_fmadd_ps(a, b, c);
 }
 
+// ---- the same of integers ----
+
+using IntPart = __m512i;
+ZRT_SIMD IntPart& part(Ints& x, int) {
+  return x.v;
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return _mm512_loadu_si512(p);
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return _mm512_set1_epi32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+v"(x));
+  return x;
+}
+// sum + dot_pairs(a, b)
+ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+#if defined(__AVX512VNNI__)
+  sum = hold(_mm512_dpwssd_epi32(sum, a, b));
+#else
+  sum = _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+#endif
+}
+
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----
 
 struct LanePairs {

@@ -279,6 +279,28 @@ ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return vfmaq_f32(c, a, b);
 }
 
+// ---- the same of integers ----
+
+using IntPart = int32x4_t;
+ZRT_SIMD IntPart& part(Ints& x, int p) {
+  return x.q[p];
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return vreinterpretq_s32_u8(vld1q_u8(static_cast<const std::uint8_t*>(p)));
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return vdupq_n_s32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+w"(x));
+  return x;
+}
+// sum + dot_pairs(a, b)
+ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+  const int16x8_t x = as_s16(a), y = as_s16(b);
+  sum = vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+}
+
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----
 
 struct LanePairs {
