@@ -39,10 +39,10 @@ struct IntegerPage {
 // How many sums, of 16 lanes, stay in registers beside the operands. VNNI adds within the product, whose latency so
 // many sums cover.
 constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
-// How many pages (1, 2 or 4) kQ rows take at once: the digits of a query are loaded once for all of them.
+// How many pages n rows take at once: the digits of a query are loaded once for all of them. Memory is read faster from
+// two pages at once than from one or four.
 constexpr int integer_pages(int n) {
-  const int pages = kIntegerSums / (2 * n);
-  return pages >= 4 ? 4 : pages >= 2 ? 2 : 1;
+  return kIntegerSums / (2 * n) >= 2 ? 2 : 1;
 }
 
 // scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the tokens of
@@ -59,7 +59,7 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
     for (int p = 0; p < kPages; ++p) high[r][p] = low[r][p] = splat(0);
   std::uint64_t i = 0;
   do {
-    for (int p = 0; p < kPages; ++p) ask_for(ahead[p] + 32 * i, 0);
+    for (int p = 0; p < kPages; ++p) __builtin_prefetch(ahead[p] + 32 * i);
     IntPart keys[kPages][kParts];
     for (int p = 0; p < kPages; ++p)
       for (int l = 0; l < kParts; ++l) keys[p][l] = hold(load_int_part(codes[p] + 32 * i + 4 * kPartLanes * l));
@@ -102,7 +102,8 @@ ZRT_SIMD void store_digits(const Floats& w, float inverse, void* high, void* low
 
 // How many columns (1, 2 or 4) of 16 values kN rows take at once.
 constexpr int integer_columns(int n) {
-  return integer_pages(n);
+  const int columns = kIntegerSums / (2 * n);
+  return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
 }
 // o[r] from column `at` on = the sums of products of the rows' digits with the values of n_pages pages, times d[r].
 template <int kN, int kColumns>
@@ -120,7 +121,7 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
     std::uint64_t pair = 0;
     do {
       IntPart values[kColumns][kParts];
-      for (int c = 0; c < kColumns; ++c) ask_for(ahead + 64 * c, 0);
+      for (int c = 0; c < kColumns; ++c) __builtin_prefetch(ahead + 64 * c);
       for (int c = 0; c < kColumns; ++c)
         for (int l = 0; l < kParts; ++l) values[c][l] = hold(load_int_part(from + 64 * c + 4 * kPartLanes * l));
       for (int r = 0; r < kN; ++r) {
