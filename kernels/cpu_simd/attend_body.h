@@ -128,8 +128,33 @@ struct Row {
   float unit;  // where its weights become integers: their scale
 };
 
-// Turns scores into exponentials, in place; gives the maximum and sum of the row.
+// Turns scores into exponentials, in place; gives the maximum and sum of the row. This one is for a row that sees the
+// whole chunk, without softcap.
+ZRT_SIMD void soften_chunk(Row& row) {
+  constexpr std::uint32_t kPages = kChunk / kPage;
+  Floats s[kPages];
+  Floats top = splat(-__builtin_inff()), depth = top;  // depth: the largest -s
+#pragma GCC unroll 8
+  for (std::uint32_t j = 0; j < kPages; ++j) {
+    s[j] = load(row.scores + j * kPage) * splat(row.scale);
+    depth = max(negate(s[j]), depth);
+    top = max(s[j], top);
+  }
+  const float max = reduce_max(top);
+  const bool is_near = !(max + reduce_max(depth) > 87.0f);
+  Floats sum = splat(0.0f);
+#pragma GCC unroll 8
+  for (std::uint32_t j = 0; j < kPages; ++j) {
+    const Floats x = s[j] - splat(max);
+    const Floats p = __builtin_expect(is_near, 1) ? exp_near(x) : exp(x);
+    store(row.scores + j * kPage, p);
+    sum = sum + p;
+  }
+  row.max = max;
+  row.sum = reduce_add(sum);
+}
 __attribute__((noinline)) void soften(Row& row, float softcap) {
+  if (row.lo == 0 && row.hi == kChunk && !(softcap > 0.0f)) return soften_chunk(row);
   const Floats minus_inf = splat(-__builtin_inff());
   const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
   float* scores = row.scores;
@@ -256,29 +281,43 @@ ZRT_SIMD void score_integer_pages(Row* const* rows, const IntegerPage* pages, st
     }
   }
 }
-// Turns the weights of a row's positions, of pages [begin, end), into digits, in place: of each page the high ones of its
-// 16 tokens, then the low ones; of those that the row does not see, 0.
-__attribute__((noinline)) void digits_of_weights(Row& row, const PartCache& v, std::uint32_t at, std::uint32_t begin,
-                                                 std::uint32_t end) {
+// Makes the exponentials of a row weights: times the scales of the chunk's values, and 0 where the row does not see the
+// position, in pages [begin, end). Gives the bits of the largest magnitude.
+__attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
+                                             std::uint32_t end) {
   const Ints magnitude = splat(0x7FFFFFFF);
   Ints largest = splat(0);
   for (std::uint32_t page = begin; page < end; page += kPage) {
-    float* scores = row.scores + page;
     Floats w = splat(0.0f);
-    if (sees(row, page)) {
-      w = load(scores) * integer_scales(page_at(v, at + page) + v.scales);
-      const float lo = static_cast<float>(most(row.lo, page) - page), hi = static_cast<float>(row.hi - page);
-      if (lo > 0.0f) w = select_ge(lane_index(), splat(lo), w, splat(0.0f));
-      if (hi < static_cast<float>(kPage)) w = select_gt(splat(hi), lane_index(), w, splat(0.0f));
+    if (page >= row.lo && page + kPage <= row.hi) {
+      w = load(row.scores + page) * load(scales + page);
+    } else if (sees(row, page)) {
+      const Floats lo = splat(static_cast<float>(most(row.lo, page) - page)),
+                   hi = splat(static_cast<float>(row.hi - page));
+      w = load(row.scores + page) * load(scales + page);
+      w = select_ge(lane_index(), lo, select_gt(hi, lane_index(), w, splat(0.0f)), splat(0.0f));
     }
-    store(scores, w);
+    store(row.scores + page, w);
     largest = max(largest, as_ints(w) & magnitude);
   }
-  const IntegerScale scale = integer_scale(reduce_max(largest));
-  row.unit = scale.d;
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    float* scores = row.scores + page;
-    store_digits(load(scores), scale.inverse, scores, scores + kPage / 2);
+  return reduce_max(largest);
+}
+// Turns the exponentials of n rows into digits of weights (make_digits), of pages [begin, end) of a chunk.
+__attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32_t n, const IntegerPage* values,
+                                                   std::uint32_t begin, std::uint32_t end) {
+  float scales[kChunk];
+  for (std::uint32_t page = begin; page < end; page += kPage, ++values)
+    store(scales + page, integer_scales(values->scales));
+  begin = begin / (2 * kPage) * (2 * kPage), end = (end + 2 * kPage - 1) / (2 * kPage) * (2 * kPage);
+  for (; n > 0; rows += least(n, kLanes), n -= least(n, kLanes)) {
+    std::int32_t largest[kLanes] = {};
+    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) largest[r] = weigh(*rows[r], scales, begin, end);
+    IntegerScales of;
+    make_integer_scales(largest, of);
+    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) {
+      rows[r]->unit = of.d[r];
+      for (std::uint32_t page = begin; page < end; page += 2 * kPage) make_digits(rows[r]->scores + page, of.inverse[r]);
+    }
   }
 }
 // o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
@@ -290,7 +329,7 @@ ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std:
   float* o[kN];
   float d[kN];
   for (int r = 0; r < kN; ++r) {
-    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores + begin);
+    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores);
     o[r] = rows[r]->o;
     d[r] = rows[r]->unit;
   }
@@ -298,9 +337,9 @@ ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std:
   const std::uint32_t n_pages = (end - begin) / kPage;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
-    integer_values<kN, kColumns>(digits, pages, n_pages, dim, d, o, at);
+    integer_values<kN, kColumns>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
   if constexpr (kColumns > 1)
-    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, n_pages, dim, d, o, at);
+    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
 }
 
 template <int kN>
@@ -459,10 +498,8 @@ void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
       for (std::uint32_t p = i; p < i + pages; ++p) keys[p].ahead = 0;
     });
   }
-  for (std::uint32_t r = 0; r < n; ++r) {
-    soften(*rows[r], softcap);
-    digits_of_weights(*rows[r], v, at, begin, end);
-  }
+  for (std::uint32_t r = 0; r < n; ++r) soften(*rows[r], softcap);
+  make_digits_of_rows(rows, n, values, begin, end);
   together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
     add_integer_chunk<kN>(piece, values, begin, v.dim);
     for (std::uint32_t p = 0; p < n_pages; ++p) values[p].ahead = 0;

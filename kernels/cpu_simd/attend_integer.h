@@ -78,26 +78,29 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
   }
 }
 
-// The numbers that make weights integers, from the bits of the largest magnitude: those of quantize_to_digits.
-struct IntegerScale {
-  float inverse, d;
+// The numbers that make the weights of up to 16 rows integers, from the bits of their largest magnitudes: those of
+// quantize_to_digits.
+struct IntegerScales {
+  float inverse[kLanes], d[kLanes];
 };
-ZRT_SIMD IntegerScale integer_scale(std::int32_t largest) {
-  float amax, inverse[kLanes], d[kLanes];
-  std::memcpy(&amax, &largest, sizeof amax);
-  if (!(amax <= 0x1p120f)) return {0.0f, __builtin_nanf("")};
-  if (amax < 0x1p-100f) return {0.0f, 0.0f};
-  store(inverse, div(splat(digits::kMost), splat(amax)));
-  store(d, div(splat(amax), splat(digits::kMost)));
-  return {inverse[0], d[0]};
+ZRT_SIMD void make_integer_scales(const std::int32_t* largest, IntegerScales& scales) {
+  const Floats amax = as_floats(load_ints(largest)), most = splat(0x1p120f), least = splat(0x1p-100f);
+  const Floats zero = splat(0.0f), all = splat(digits::kMost);
+  const auto where_usable = [&](const Floats& x, const Floats& otherwise) __attribute__((always_inline)) {
+    return select_ge(most, amax, select_ge(amax, least, x, zero), otherwise);
+  };
+  store(scales.inverse, where_usable(div(all, amax), zero));
+  store(scales.d, where_usable(div(amax, all), splat(__builtin_nanf(""))));
 }
-// The digits of 16 weights, as 16 bits each.
-ZRT_SIMD void store_digits(const Floats& w, float inverse, void* high, void* low) {
+// Turns 32 weights into digits of 16 bits, in place: the high ones, then the low ones.
+ZRT_SIMD void make_digits(float* weights, float inverse) {
   const Floats round = splat(12582912.0f);
-  const Ints code = as_ints(w * splat(inverse) + round) - as_ints(round);
-  const Ints upper = shift_right_signed(code + splat(128), 8);
-  store_i16(high, upper);
-  store_i16(low, code - shift_left(upper, 8));
+  const auto code = [&](const float* w) __attribute__((always_inline)) {
+    return as_ints(load(w) * splat(inverse) + round) - as_ints(round);
+  };
+  const Ints codes = narrow_i16(code(weights), code(weights + kLanes));
+  store(static_cast<void*>(weights), shift_right_signed_16(add_16(codes, splat(128 << 16 | 128)), 8));
+  store(static_cast<void*>(weights + kLanes), shift_right_signed_16(shift_left_16(codes, 8), 8));
 }
 
 // How many columns (1, 2 or 4) of 16 values kN rows take at once.
@@ -106,18 +109,18 @@ constexpr int integer_columns(int n) {
   return columns >= 4 ? 4 : columns >= 2 ? 2 : 1;
 }
 // o[r] from column `at` on = the sums of products of the rows' digits with the values of n_pages pages, times d[r].
+// Digits are those of make_digits, of whole chunks; the pages begin with page `page` of the chunk.
 template <int kN, int kColumns>
 __attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const IntegerPage* pages,
-                                              std::uint64_t n_pages, std::uint64_t dim, const float* d, float* const* o,
-                                              std::uint64_t at) {
+                                              std::uint64_t page, std::uint64_t n_pages, std::uint64_t dim,
+                                              const float* d, float* const* o, std::uint64_t at) {
   Ints high[kN][kColumns], low[kN][kColumns];
-  const std::int16_t* two[kN];
-  for (int r = 0; r < kN; ++r) two[r] = digits[r];
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c) high[r][c] = low[r][c] = splat(0);
-  std::uint64_t page = 0;
   do {
-    const std::byte *from = pages[page].codes + 4 * at, *ahead = from + pages[page].ahead;
+    const std::byte *from = pages->codes + 4 * at, *ahead = from + pages->ahead;
+    const std::int16_t* two[kN];
+    for (int r = 0; r < kN; ++r) two[r] = digits[r] + page / 2 * 4 * kPage + page % 2 * kPage;
     std::uint64_t pair = 0;
     do {
       IntPart values[kColumns][kParts];
@@ -128,15 +131,14 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
         const IntPart upper = two_digits(two[r] + pair);
         for (int c = 0; c < kColumns; ++c)
           for (int l = 0; l < kParts; ++l) add_dot_pairs(part(high[r][c], l), values[c][l], upper);
-        const IntPart lower = two_digits(two[r] + kPage + pair);
+        const IntPart lower = two_digits(two[r] + 2 * kPage + pair);
         for (int c = 0; c < kColumns; ++c)
           for (int l = 0; l < kParts; ++l) add_dot_pairs(part(low[r][c], l), values[c][l], lower);
       }
       from += 4 * dim;
       ahead += 4 * dim;
     } while ((pair += 2) < kPage);
-    for (int r = 0; r < kN; ++r) two[r] += 2 * kPage;
-  } while (++page < n_pages);
+  } while (++page, ++pages, --n_pages > 0);
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c)
       store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), joined(high[r][c], low[r][c]) * splat(d[r]));

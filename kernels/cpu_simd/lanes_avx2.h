@@ -132,10 +132,10 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
 }
 
-// Narrows to 16 x i16. REQUIRES: each lane fits.
-ZRT_SIMD void store_i16(void* p, const Ints& a) {
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
-  _mm256_storeu_si256(static_cast<__m256i*>(p), words);
+// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
+  return {_mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8),
+          _mm256_permute4x64_epi64(_mm256_packs_epi32(b.lo, b.hi), 0xD8)};
 }
 
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {

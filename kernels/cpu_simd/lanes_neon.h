@@ -158,11 +158,12 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   vst1q_s8(static_cast<std::int8_t*>(p), vmovn_high_s16(vmovn_s16(two(a.q[0], a.q[1])), two(a.q[2], a.q[3])));
 }
 
-// Narrows to 16 x i16. REQUIRES: each lane fits.
-ZRT_SIMD void store_i16(void* p, const Ints& a) {
-  auto* to = static_cast<std::uint8_t*>(p);
-  for (int i = 0; i < 2; ++i)
-    vst1q_u8(to + 16 * i, vreinterpretq_u8_s16(vmovn_high_s32(vmovn_s32(a.q[2 * i]), a.q[2 * i + 1])));
+// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH {
+    const Ints& from = i < 2 ? a : b;
+    return vreinterpretq_s32_s16(vmovn_high_s32(vmovn_s32(from.q[i % 2 * 2]), from.q[i % 2 * 2 + 1]));
+  });
 }
 
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
