@@ -22,8 +22,10 @@ ZRT_SIMD IntPart two_digits(const std::int16_t* p) {
   std::memcpy(&both, p, sizeof both);
   return hold(splat_int_part(both));
 }
-ZRT_SIMD Floats joined(const Ints& high, const Ints& low) {
-  return fma(to_floats(high), splat(256.0f), to_floats(low));
+ZRT_SIMD Floats joined(const IntPart* high, const IntPart* low) {
+  Ints upper, lower;
+  for (int l = 0; l < kParts; ++l) part(upper, l) = high[l], part(lower, l) = low[l];
+  return fma(to_floats(upper), splat(256.0f), to_floats(lower));
 }
 // The scales of a page's 16 tokens.
 ZRT_SIMD Floats integer_scales(const std::byte* scales) {
@@ -50,13 +52,14 @@ constexpr int integer_pages(int n) {
 template <int kQ, int kPages>
 __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const IntegerPage* pages,
                                                  std::uint64_t dim, float* const* scores) {
-  Ints high[kQ][kPages], low[kQ][kPages];
+  IntPart high[kQ][kPages][kParts], low[kQ][kPages][kParts];
   const std::int16_t* digits[kQ];
   const std::byte *codes[kPages], *ahead[kPages];
   for (int r = 0; r < kQ; ++r) digits[r] = q[r];
   for (int p = 0; p < kPages; ++p) codes[p] = pages[p].codes, ahead[p] = codes[p] + pages[p].ahead;
   for (int r = 0; r < kQ; ++r)
-    for (int p = 0; p < kPages; ++p) high[r][p] = low[r][p] = splat(0);
+    for (int p = 0; p < kPages; ++p)
+      for (int l = 0; l < kParts; ++l) high[r][p][l] = low[r][p][l] = splat_int_part(0);
   std::uint64_t i = 0;
   do {
     for (int p = 0; p < kPages; ++p) __builtin_prefetch(ahead[p] + 32 * i);
@@ -66,10 +69,10 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
     for (int r = 0; r < kQ; ++r) {
       const IntPart upper = two_digits(digits[r] + i);
       for (int p = 0; p < kPages; ++p)
-        for (int l = 0; l < kParts; ++l) add_dot_pairs(part(high[r][p], l), keys[p][l], upper);
+        for (int l = 0; l < kParts; ++l) high[r][p][l] = add_dot_pairs(high[r][p][l], keys[p][l], upper);
       const IntPart lower = two_digits(digits[r] + dim + i);
       for (int p = 0; p < kPages; ++p)
-        for (int l = 0; l < kParts; ++l) add_dot_pairs(part(low[r][p], l), keys[p][l], lower);
+        for (int l = 0; l < kParts; ++l) low[r][p][l] = add_dot_pairs(low[r][p][l], keys[p][l], lower);
     }
   } while ((i += 2) < dim);
   for (int p = 0; p < kPages; ++p) {
@@ -114,9 +117,10 @@ template <int kN, int kColumns>
 __attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const IntegerPage* pages,
                                               std::uint64_t page, std::uint64_t n_pages, std::uint64_t dim,
                                               const float* d, float* const* o, std::uint64_t at) {
-  Ints high[kN][kColumns], low[kN][kColumns];
+  IntPart high[kN][kColumns][kParts], low[kN][kColumns][kParts];
   for (int r = 0; r < kN; ++r)
-    for (int c = 0; c < kColumns; ++c) high[r][c] = low[r][c] = splat(0);
+    for (int c = 0; c < kColumns; ++c)
+      for (int l = 0; l < kParts; ++l) high[r][c][l] = low[r][c][l] = splat_int_part(0);
   do {
     const std::byte *from = pages->codes + 4 * at, *ahead = from + pages->ahead;
     const std::int16_t* two[kN];
@@ -130,10 +134,10 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
       for (int r = 0; r < kN; ++r) {
         const IntPart upper = two_digits(two[r] + pair);
         for (int c = 0; c < kColumns; ++c)
-          for (int l = 0; l < kParts; ++l) add_dot_pairs(part(high[r][c], l), values[c][l], upper);
+          for (int l = 0; l < kParts; ++l) high[r][c][l] = add_dot_pairs(high[r][c][l], values[c][l], upper);
         const IntPart lower = two_digits(two[r] + 2 * kPage + pair);
         for (int c = 0; c < kColumns; ++c)
-          for (int l = 0; l < kParts; ++l) add_dot_pairs(part(low[r][c], l), values[c][l], lower);
+          for (int l = 0; l < kParts; ++l) low[r][c][l] = add_dot_pairs(low[r][c][l], values[c][l], lower);
       }
       from += 4 * dim;
       ahead += 4 * dim;

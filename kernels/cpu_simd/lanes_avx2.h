@@ -272,12 +272,14 @@ ZRT_SIMD IntPart hold(IntPart x) {
   asm("" : "+x"(x));
   return x;
 }
-// sum + dot_pairs(a, b). A sum is computed before the next one: GCC would compute all products first and spill them.
-ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+// sum + dot_pairs(a, b). Written as instructions, since GCC 12 spills sums or copies them at each use.
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVXVNNI__)
-  sum = _mm256_dpwssd_avx_epi32(sum, a, b);
+  return hold(_mm256_dpwssd_avx_epi32(sum, a, b));
 #else
-  sum = hold(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
+  IntPart product;
+  asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(a), "x"(b));
+  return sum;
 #endif
 }
 

@@ -249,11 +249,11 @@ ZRT_SIMD IntPart hold(IntPart x) {
   return x;
 }
 // sum + dot_pairs(a, b)
-ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
 #if defined(__AVX512VNNI__)
-  sum = hold(_mm512_dpwssd_epi32(sum, a, b));
+  return hold(_mm512_dpwssd_epi32(sum, a, b));
 #else
-  sum = _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
 #endif
 }
 

@@ -297,9 +297,9 @@ ZRT_SIMD IntPart hold(IntPart x) {
   return x;
 }
 // sum + dot_pairs(a, b)
-ZRT_SIMD void add_dot_pairs(IntPart& sum, IntPart a, IntPart b) {
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
   const int16x8_t x = as_s16(a), y = as_s16(b);
-  sum = vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
+  return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
 }
 
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----
