@@ -125,8 +125,8 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
     const std::byte *from = pages->codes + 4 * at, *ahead = from + pages->ahead;
     const std::int16_t* two[kN];
     for (int r = 0; r < kN; ++r) two[r] = digits[r] + page / 2 * 4 * kPage + page % 2 * kPage;
-    std::uint64_t pair = 0;
-    do {
+#pragma GCC unroll 1
+    for (std::uint64_t pair = 0; pair < kPage; pair += 2) {
       IntPart values[kColumns][kParts];
       for (int c = 0; c < kColumns; ++c) __builtin_prefetch(ahead + 64 * c);
       for (int c = 0; c < kColumns; ++c)
@@ -141,7 +141,7 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
       }
       from += 4 * dim;
       ahead += 4 * dim;
-    } while ((pair += 2) < kPage);
+    }
   } while (++page, ++pages, --n_pages > 0);
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c)
