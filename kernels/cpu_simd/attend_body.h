@@ -13,12 +13,11 @@
 #include "kernels/cpu_simd/attend_integer.h"
 #include "kernels/cpu_simd/attend_pages.h"
 #include "kernels/cpu_simd/attend_rotated.h"
+#include "kernels/cpu_simd/attend_row.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows take a page's keys or values at once, so that these are loaded and widened once for all of them.
-constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 // How many positions ahead memory is prefetched: far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
 constexpr std::uint64_t kLine = 64;  // bytes
@@ -116,79 +115,6 @@ ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t 
     for (; at < width; at += kLanes) add_columns<kN, 1>(weights, from, v.pitch, v.ahead, end - begin, o, at);
 }
 
-// A row: one query token and head.
-struct Row {
-  std::uint32_t begin, end;  // positions that it sees
-  std::uint32_t lo, hi;      // positions of the chunk that it sees, counted from its start
-  float scale;               // of its scores
-  const float* q;
-  float *scores, *o, *total;  // o: this chunk's sum of values
-  float max, sum, total_max, total_sum;
-  float* y;
-  float unit;  // where its weights become integers: their scale
-};
-
-// Turns scores into exponentials, in place; gives the maximum and sum of the row. This one is for a row that sees the
-// whole chunk, without softcap.
-ZRT_SIMD void soften_chunk(Row& row) {
-  constexpr std::uint32_t kPages = kChunk / kPage;
-  Floats s[kPages];
-  Floats top = splat(-__builtin_inff()), depth = top;  // depth: the largest -s
-#pragma GCC unroll 8
-  for (std::uint32_t j = 0; j < kPages; ++j) {
-    s[j] = load(row.scores + j * kPage) * splat(row.scale);
-    depth = max(negate(s[j]), depth);
-    top = max(s[j], top);
-  }
-  const float max = reduce_max(top);
-  const bool is_near = !(max + reduce_max(depth) > 87.0f);
-  Floats sum = splat(0.0f);
-#pragma GCC unroll 8
-  for (std::uint32_t j = 0; j < kPages; ++j) {
-    const Floats x = s[j] - splat(max);
-    const Floats p = __builtin_expect(is_near, 1) ? exp_near(x) : exp(x);
-    store(row.scores + j * kPage, p);
-    sum = sum + p;
-  }
-  row.max = max;
-  row.sum = reduce_add(sum);
-}
-__attribute__((noinline)) void soften(Row& row, float softcap) {
-  if (row.lo == 0 && row.hi == kChunk && !(softcap > 0.0f)) return soften_chunk(row);
-  const Floats minus_inf = splat(-__builtin_inff());
-  const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
-  float* scores = row.scores;
-  const auto is_whole = [&](std::uint32_t page)
-                            __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // over whole pages: the largest -s
-  for (std::uint32_t j = begin; j < hi; j += kPage) {
-    Floats s = load(scores + j) * splat(row.scale);
-    if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
-    if (is_whole(j)) {
-      depth = max(negate(s), depth);
-    } else {
-      if (hi < j + kPage) s = select_gt(splat(static_cast<float>(hi - j)), lane_index(), s, minus_inf);
-      if (lo > j) s = select_ge(lane_index(), splat(static_cast<float>(lo - j)), s, minus_inf);
-    }
-    store(scores + j, s);
-    top = max(s, top);
-  }
-  const float max = reduce_max(top);
-  const bool is_near = !(max + reduce_max(depth) > 87.0f);
-  Floats sum = splat(0.0f);
-  for (std::uint32_t j = begin; j < hi; j += kPage) {
-    const Floats x = load(scores + j) - splat(max);
-    const Floats p = is_near && is_whole(j) ? exp_near(x) : exp(x);
-    store(scores + j, p);
-    sum = sum + p;
-  }
-  row.max = max;
-  row.sum = reduce_add(sum);
-}
-
-ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
-  return row.lo < page + kPage && row.hi > page;
-}
 template <int kN, class T>
 ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
   const float* q[kN];
@@ -246,102 +172,6 @@ ZRT_SIMD void add_rotated_page(Row* const* rows, const WidePage& v, const float 
     add_weighted<kN>(rows, p, WidePage{v.values + block * kv::kBlock, v.pitch}, kv::kBlock, page, o);
   }
 }
-// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
-struct SeenPages {
-  std::uint32_t begin, end, hi;
-};
-ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
-  std::uint32_t lo = kChunk, hi = 0;
-  for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
-}
-
-// Scores of n keys' pages from position `first` of a chunk on, of those that a row sees.
-template <int kN>
-ZRT_SIMD void score_integer_pages(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t n,
-                                  std::uint32_t dim) {
-  constexpr int kPages = integer_pages(kN);
-  const std::int16_t* q[kN];
-  float* scores[kN];
-  std::uint32_t lo = kChunk, hi = 0;
-  for (int r = 0; r < kN; ++r) {
-    q[r] = reinterpret_cast<const std::int16_t*>(rows[r]->q);
-    lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  }
-  const std::uint32_t end = least(first + n * kPage, hi);
-  for (std::uint32_t page = most(first, lo / kPage * kPage); page < end;) {
-    for (int r = 0; r < kN; ++r) scores[r] = rows[r]->scores + page;
-    const IntegerPage* from = pages + (page - first) / kPage;
-    if (page + (kPages - 1) * kPage < end) {
-      integer_page_dots<kN, kPages>(q, from, dim, scores);
-      page += kPages * kPage;
-    } else {
-      integer_page_dots<kN, 1>(q, from, dim, scores);
-      page += kPage;
-    }
-  }
-}
-// Makes the exponentials of a row weights: times the scales of the chunk's values, and 0 where the row does not see the
-// position, in pages [begin, end). Gives the bits of the largest magnitude.
-__attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
-                                             std::uint32_t end) {
-  const Ints magnitude = splat(0x7FFFFFFF);
-  Ints largest = splat(0);
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    Floats w = splat(0.0f);
-    if (page >= row.lo && page + kPage <= row.hi) {
-      w = load(row.scores + page) * load(scales + page);
-    } else if (sees(row, page)) {
-      const Floats lo = splat(static_cast<float>(most(row.lo, page) - page)),
-                   hi = splat(static_cast<float>(row.hi - page));
-      w = load(row.scores + page) * load(scales + page);
-      w = select_ge(lane_index(), lo, select_gt(hi, lane_index(), w, splat(0.0f)), splat(0.0f));
-    }
-    store(row.scores + page, w);
-    largest = max(largest, as_ints(w) & magnitude);
-  }
-  return reduce_max(largest);
-}
-// Turns the exponentials of n rows into digits of weights (make_digits), of pages [begin, end) of a chunk.
-__attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32_t n, const IntegerPage* values,
-                                                   std::uint32_t begin, std::uint32_t end) {
-  float scales[kChunk];
-  for (std::uint32_t page = begin; page < end; page += kPage, ++values)
-    store(scales + page, integer_scales(values->scales));
-  begin = begin / (2 * kPage) * (2 * kPage), end = (end + 2 * kPage - 1) / (2 * kPage) * (2 * kPage);
-  for (; n > 0; rows += least(n, kLanes), n -= least(n, kLanes)) {
-    std::int32_t largest[kLanes] = {};
-    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) largest[r] = weigh(*rows[r], scales, begin, end);
-    IntegerScales of;
-    make_integer_scales(largest, of);
-    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) {
-      rows[r]->unit = of.d[r];
-      for (std::uint32_t page = begin; page < end; page += 2 * kPage) make_digits(rows[r]->scores + page, of.inverse[r]);
-    }
-  }
-}
-// o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
-template <int kN>
-ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t dim) {
-  constexpr int kColumns = integer_columns(kN);
-  const auto [begin, end, hi] = pages_seen_by(rows, kN);
-  const std::int16_t* digits[kN];
-  float* o[kN];
-  float d[kN];
-  for (int r = 0; r < kN; ++r) {
-    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores);
-    o[r] = rows[r]->o;
-    d[r] = rows[r]->unit;
-  }
-  pages += (begin - first) / kPage;
-  const std::uint32_t n_pages = (end - begin) / kPage;
-  std::uint32_t at = 0;
-  for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
-    integer_values<kN, kColumns>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
-  if constexpr (kColumns > 1)
-    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
-}
-
 template <int kN>
 ZRT_SIMD void score_rotated_page(Row* const* rows, const PartCache& k, bool is_r8, const std::byte* from,
                                  std::uint32_t page) {
@@ -390,13 +220,6 @@ ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
   const Floats r = rcp(splat(row.total_sum));
   for (std::uint32_t i = 0; i < width; i += kLanes) store(row.total + i, load(row.total + i) * r);
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
-}
-
-// Cuts the rows into pieces of up to kTogether and calls f.operator()<size>(rows of the piece) for each.
-template <class F>
-ZRT_SIMD void together(Row* const* rows, std::uint32_t n, F&& f) {
-  in_pieces<kTogether>(n, [&]<std::uint32_t kN>(std::uint32_t r)
-                              __attribute__((always_inline)) { f.template operator()<kN>(rows + r); });
 }
 
 // Calls f(page) with the page of a cache that holds position `at`.
@@ -472,38 +295,6 @@ void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
       add_rotated_page<kN>(piece, {wide, v.dim}, d, v.dim / kv::kBlock, page);
     });
   }
-}
-
-// attend_chunk over integer cells. While keys are read the chunk's values are prefetched, and while values are read the
-// keys of the next chunk: memory is never idle, and what is read waits in the second-level cache.
-void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
-                          std::uint32_t last, float softcap) {
-  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the first-level cache for all rows
-  const auto [begin, end, hi] = pages_seen_by(rows, n);
-  const std::uint32_t n_pages = (end - begin) / kPage;
-  IntegerPage keys[kChunk / kPage], values[kChunk / kPage];
-  for (std::uint32_t i = 0; i < n_pages; ++i) {
-    const std::uint32_t page = at + begin + i * kPage, later = at + kChunk + i * kPage;
-    const std::byte *key = page_at(k, page), *value = page_at(v, page);
-    const std::byte* next = later < last ? page_at(k, later) : nullptr;
-    __builtin_prefetch(value + v.scales, 0, 2);
-    if (next != nullptr) __builtin_prefetch(next + k.scales, 0, 2);
-    keys[i] = {key + k.codes, key + k.scales, (value + v.codes) - (key + k.codes)};
-    values[i] = {value + v.codes, value + v.scales, next == nullptr ? 0 : (next + k.codes) - (value + v.codes)};
-  }
-  for (std::uint32_t i = 0; i < n_pages; i += kGroup) {
-    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-      const std::uint32_t pages = least(n_pages - i, kGroup);
-      score_integer_pages<kN>(piece, keys + i, begin + i * kPage, pages, k.dim);
-      for (std::uint32_t p = i; p < i + pages; ++p) keys[p].ahead = 0;
-    });
-  }
-  for (std::uint32_t r = 0; r < n; ++r) soften(*rows[r], softcap);
-  make_digits_of_rows(rows, n, values, begin, end);
-  together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-    add_integer_chunk<kN>(piece, values, begin, v.dim);
-    for (std::uint32_t p = 0; p < n_pages; ++p) values[p].ahead = 0;
-  });
 }
 
 // What attend_rows does with cells of one layout. make_query keeps a query in memory of padded(dim) floats and gives the

@@ -5,7 +5,7 @@
 
 #include "kernels/common/kv_integer.h"
 #include "kernels/cpu/quant/integer_kv.h"
-#include "kernels/cpu_simd/attend_pages.h"
+#include "kernels/cpu_simd/attend_row.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
@@ -146,6 +146,125 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c)
       store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), joined(high[r][c], low[r][c]) * splat(d[r]));
+}
+
+// Scores of n keys' pages from position `first` of a chunk on, of those that a row sees.
+template <int kN>
+ZRT_SIMD void score_integer_pages(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t n,
+                                  std::uint32_t dim) {
+  constexpr int kPages = integer_pages(kN);
+  const std::int16_t* q[kN];
+  float* scores[kN];
+  std::uint32_t lo = kChunk, hi = 0;
+  for (int r = 0; r < kN; ++r) {
+    q[r] = reinterpret_cast<const std::int16_t*>(rows[r]->q);
+    lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
+  }
+  const std::uint32_t end = least(first + n * kPage, hi);
+  for (std::uint32_t page = most(first, lo / kPage * kPage); page < end;) {
+    for (int r = 0; r < kN; ++r) scores[r] = rows[r]->scores + page;
+    const IntegerPage* from = pages + (page - first) / kPage;
+    if (page + (kPages - 1) * kPage < end) {
+      integer_page_dots<kN, kPages>(q, from, dim, scores);
+      page += kPages * kPage;
+    } else {
+      integer_page_dots<kN, 1>(q, from, dim, scores);
+      page += kPage;
+    }
+  }
+}
+// Makes the exponentials of a row weights: times the scales of the chunk's values, and 0 where the row does not see the
+// position, in pages [begin, end). Gives the bits of the largest magnitude.
+__attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
+                                             std::uint32_t end) {
+  const Ints magnitude = splat(0x7FFFFFFF);
+  Ints largest = splat(0);
+  for (std::uint32_t page = begin; page < end; page += kPage) {
+    Floats w = splat(0.0f);
+    if (page >= row.lo && page + kPage <= row.hi) {
+      w = load(row.scores + page) * load(scales + page);
+    } else if (sees(row, page)) {
+      const Floats lo = splat(static_cast<float>(most(row.lo, page) - page)),
+                   hi = splat(static_cast<float>(row.hi - page));
+      w = load(row.scores + page) * load(scales + page);
+      w = select_ge(lane_index(), lo, select_gt(hi, lane_index(), w, splat(0.0f)), splat(0.0f));
+    }
+    store(row.scores + page, w);
+    largest = max(largest, as_ints(w) & magnitude);
+  }
+  return reduce_max(largest);
+}
+// Turns the exponentials of n rows into digits of weights (make_digits), of pages [begin, end) of a chunk.
+__attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32_t n, const IntegerPage* values,
+                                                   std::uint32_t begin, std::uint32_t end) {
+  float scales[kChunk];
+  for (std::uint32_t page = begin; page < end; page += kPage, ++values)
+    store(scales + page, integer_scales(values->scales));
+  begin = begin / (2 * kPage) * (2 * kPage), end = (end + 2 * kPage - 1) / (2 * kPage) * (2 * kPage);
+  for (; n > 0; rows += least(n, kLanes), n -= least(n, kLanes)) {
+    std::int32_t largest[kLanes] = {};
+    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) largest[r] = weigh(*rows[r], scales, begin, end);
+    IntegerScales of;
+    make_integer_scales(largest, of);
+    for (std::uint32_t r = 0; r < least(n, kLanes); ++r) {
+      rows[r]->unit = of.d[r];
+      for (std::uint32_t page = begin; page < end; page += 2 * kPage)
+        make_digits(rows[r]->scores + page, of.inverse[r]);
+    }
+  }
+}
+// o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
+template <int kN>
+ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t dim) {
+  constexpr int kColumns = integer_columns(kN);
+  const auto [begin, end, hi] = pages_seen_by(rows, kN);
+  const std::int16_t* digits[kN];
+  float* o[kN];
+  float d[kN];
+  for (int r = 0; r < kN; ++r) {
+    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores);
+    o[r] = rows[r]->o;
+    d[r] = rows[r]->unit;
+  }
+  pages += (begin - first) / kPage;
+  const std::uint32_t n_pages = (end - begin) / kPage;
+  std::uint32_t at = 0;
+  for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
+    integer_values<kN, kColumns>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
+  if constexpr (kColumns > 1)
+    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
+}
+
+// attend_chunk over integer cells. While keys are read the chunk's values are prefetched, and while values are read the
+// keys of the next chunk: memory is never idle, and what is read waits in the second-level cache.
+void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
+                          std::uint32_t last, float softcap) {
+  constexpr std::uint32_t kGroup = 4;  // pages whose keys stay in the first-level cache for all rows
+  const auto [begin, end, hi] = pages_seen_by(rows, n);
+  const std::uint32_t n_pages = (end - begin) / kPage;
+  IntegerPage keys[kChunk / kPage], values[kChunk / kPage];
+  for (std::uint32_t i = 0; i < n_pages; ++i) {
+    const std::uint32_t page = at + begin + i * kPage, later = at + kChunk + i * kPage;
+    const std::byte *key = page_at(k, page), *value = page_at(v, page);
+    const std::byte* next = later < last ? page_at(k, later) : nullptr;
+    __builtin_prefetch(value + v.scales, 0, 2);
+    if (next != nullptr) __builtin_prefetch(next + k.scales, 0, 2);
+    keys[i] = {key + k.codes, key + k.scales, (value + v.codes) - (key + k.codes)};
+    values[i] = {value + v.codes, value + v.scales, next == nullptr ? 0 : (next + k.codes) - (value + v.codes)};
+  }
+  for (std::uint32_t i = 0; i < n_pages; i += kGroup) {
+    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+      const std::uint32_t pages = least(n_pages - i, kGroup);
+      score_integer_pages<kN>(piece, keys + i, begin + i * kPage, pages, k.dim);
+      for (std::uint32_t p = i; p < i + pages; ++p) keys[p].ahead = 0;
+    });
+  }
+  for (std::uint32_t r = 0; r < n; ++r) soften(*rows[r], softcap);
+  make_digits_of_rows(rows, n, values, begin, end);
+  together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+    add_integer_chunk<kN>(piece, values, begin, v.dim);
+    for (std::uint32_t p = 0; p < n_pages; ++p) values[p].ahead = 0;
+  });
 }
 
 }  // namespace
