@@ -48,37 +48,43 @@ constexpr int integer_pages(int n) {
 }
 
 // scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the tokens of
-// kPages pages.
+// n pages, kPages at once.
 template <int kQ, int kPages>
 __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const IntegerPage* pages,
-                                                 std::uint64_t dim, float* const* scores) {
-  IntPart high[kQ][kPages][kParts], low[kQ][kPages][kParts];
+                                                 std::uint64_t n, std::uint64_t dim, float* const* scores) {
   const std::int16_t* digits[kQ];
-  const std::byte *codes[kPages], *ahead[kPages];
-  for (int r = 0; r < kQ; ++r) digits[r] = q[r];
-  for (int p = 0; p < kPages; ++p) codes[p] = pages[p].codes, ahead[p] = codes[p] + pages[p].ahead;
-  for (int r = 0; r < kQ; ++r)
-    for (int p = 0; p < kPages; ++p)
-      for (int l = 0; l < kParts; ++l) high[r][p][l] = low[r][p][l] = splat_int_part(0);
-  std::uint64_t i = 0;
+  float* to[kQ];
+  for (int r = 0; r < kQ; ++r) digits[r] = q[r], to[r] = scores[r];
   do {
-    for (int p = 0; p < kPages; ++p) __builtin_prefetch(ahead[p] + 32 * i);
-    IntPart keys[kPages][kParts];
-    for (int p = 0; p < kPages; ++p)
-      for (int l = 0; l < kParts; ++l) keys[p][l] = hold(load_int_part(codes[p] + 32 * i + 4 * kPartLanes * l));
-    for (int r = 0; r < kQ; ++r) {
-      const IntPart upper = two_digits(digits[r] + i);
+    IntPart high[kQ][kPages][kParts], low[kQ][kPages][kParts];
+    const std::byte *codes[kPages], *ahead[kPages];
+    for (int p = 0; p < kPages; ++p) codes[p] = pages[p].codes, ahead[p] = codes[p] + pages[p].ahead;
+    for (int r = 0; r < kQ; ++r)
       for (int p = 0; p < kPages; ++p)
-        for (int l = 0; l < kParts; ++l) high[r][p][l] = add_dot_pairs(high[r][p][l], keys[p][l], upper);
-      const IntPart lower = two_digits(digits[r] + dim + i);
+        for (int l = 0; l < kParts; ++l) high[r][p][l] = low[r][p][l] = splat_int_part(0);
+    std::uint64_t i = 0;
+    do {
+      for (int p = 0; p < kPages; ++p) __builtin_prefetch(ahead[p] + 32 * i);
+      IntPart keys[kPages][kParts];
       for (int p = 0; p < kPages; ++p)
-        for (int l = 0; l < kParts; ++l) low[r][p][l] = add_dot_pairs(low[r][p][l], keys[p][l], lower);
+        for (int l = 0; l < kParts; ++l) keys[p][l] = hold(load_int_part(codes[p] + 32 * i + 4 * kPartLanes * l));
+      for (int r = 0; r < kQ; ++r) {
+        const IntPart upper = two_digits(digits[r] + i);
+        for (int p = 0; p < kPages; ++p)
+          for (int l = 0; l < kParts; ++l) high[r][p][l] = add_dot_pairs(high[r][p][l], keys[p][l], upper);
+        const IntPart lower = two_digits(digits[r] + dim + i);
+        for (int p = 0; p < kPages; ++p)
+          for (int l = 0; l < kParts; ++l) low[r][p][l] = add_dot_pairs(low[r][p][l], keys[p][l], lower);
+      }
+    } while ((i += 2) < dim);
+    for (int p = 0; p < kPages; ++p) {
+      const Floats d = integer_scales(pages[p].scales);
+      for (int r = 0; r < kQ; ++r) store(to[r] + p * kLanes, joined(high[r][p], low[r][p]) * d);
     }
-  } while ((i += 2) < dim);
-  for (int p = 0; p < kPages; ++p) {
-    const Floats d = integer_scales(pages[p].scales);
-    for (int r = 0; r < kQ; ++r) store(scores[r] + p * kLanes, joined(high[r][p], low[r][p]) * d);
-  }
+    for (int r = 0; r < kQ; ++r) to[r] += kPages * kLanes;
+    pages += kPages;
+    n -= kPages;
+  } while (n >= kPages);
 }
 
 // The numbers that make the weights of up to 16 rows integers, from the bits of their largest magnitudes: those of
@@ -161,18 +167,17 @@ ZRT_SIMD void score_integer_pages(Row* const* rows, const IntegerPage* pages, st
     lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
   }
   const std::uint32_t end = least(first + n * kPage, hi);
-  for (std::uint32_t page = most(first, lo / kPage * kPage); page < end;) {
-    for (int r = 0; r < kN; ++r) scores[r] = rows[r]->scores + page;
-    const IntegerPage* from = pages + (page - first) / kPage;
-    if (page + (kPages - 1) * kPage < end) {
-      integer_page_dots<kN, kPages>(q, from, dim, scores);
-      page += kPages * kPage;
-    } else {
-      integer_page_dots<kN, 1>(q, from, dim, scores);
-      page += kPage;
-    }
-  }
+  const std::uint32_t begin = most(first, lo / kPage * kPage);
+  if (begin >= end) return;
+  const std::uint32_t n_pages = (end - begin + kPage - 1) / kPage, whole = n_pages / kPages * kPages;
+  pages += (begin - first) / kPage;
+  for (int r = 0; r < kN; ++r) scores[r] = rows[r]->scores + begin;
+  if (whole > 0) integer_page_dots<kN, kPages>(q, pages, whole, dim, scores);
+  if (whole == n_pages) return;
+  for (int r = 0; r < kN; ++r) scores[r] += whole * kPage;
+  integer_page_dots<kN, 1>(q, pages + whole, n_pages - whole, dim, scores);
 }
+
 // Makes the exponentials of a row weights: times the scales of the chunk's values, and 0 where the row does not see the
 // position, in pages [begin, end). Gives the bits of the largest magnitude.
 __attribute__((noinline)) std::int32_t weigh(const Row& row, const float* scales, std::uint32_t begin,
