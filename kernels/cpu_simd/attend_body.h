@@ -20,7 +20,6 @@ namespace {
 
 // How many positions ahead memory is prefetched: far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
-constexpr std::uint64_t kLine = 64;  // bytes
 // How many columns (1, 2 or 4) of n sums each a loop takes at once: as many as 16 registers hold beside one operand of
 // each row and one of the page, where 16 lanes take two registers.
 constexpr int attend_columns(int n) {

@@ -112,6 +112,21 @@ ZRT_SIMD void make_digits(float* weights, float inverse) {
   store(static_cast<void*>(weights + kLanes), shift_right_signed_16(shift_left_16(codes, 8), 8));
 }
 
+// What is prefetched while values are read, which is by columns: pages line by line, one after the other.
+struct PagesAhead {
+  const std::byte* codes[kChunk / kPage];
+  std::uint32_t lines;  // of a page
+  std::uint32_t n = 0, page = 0, line = 0;
+  // The next lines; `otherwise`, if there are none.
+  ZRT_MEMBER const std::byte* take(std::uint32_t n_lines, const std::byte* otherwise) {
+    if (page == n) return otherwise;
+    const std::byte* from = codes[page] + kLine * line;
+    line += n_lines;
+    if (line >= lines) line = 0, ++page;
+    return from;
+  }
+};
+
 // How many columns (1, 2 or 4) of 16 values kN rows take at once.
 constexpr int integer_columns(int n) {
   const int columns = kIntegerSums / (2 * n);
@@ -122,19 +137,19 @@ constexpr int integer_columns(int n) {
 template <int kN, int kColumns>
 __attribute__((noinline)) void integer_values(const std::int16_t* const* digits, const IntegerPage* pages,
                                               std::uint64_t page, std::uint64_t n_pages, std::uint64_t dim,
-                                              const float* d, float* const* o, std::uint64_t at) {
+                                              const float* d, float* const* o, std::uint64_t at, PagesAhead& ahead) {
   IntPart high[kN][kColumns][kParts], low[kN][kColumns][kParts];
   for (int r = 0; r < kN; ++r)
     for (int c = 0; c < kColumns; ++c)
       for (int l = 0; l < kParts; ++l) high[r][c][l] = low[r][c][l] = splat_int_part(0);
   do {
-    const std::byte *from = pages->codes + 4 * at, *ahead = from + pages->ahead;
+    const std::byte *from = pages->codes + 4 * at, *later = ahead.take(kPage / 2 * kColumns, from);
     const std::int16_t* two[kN];
     for (int r = 0; r < kN; ++r) two[r] = digits[r] + page / 2 * 4 * kPage + page % 2 * kPage;
 #pragma GCC unroll 1
     for (std::uint64_t pair = 0; pair < kPage; pair += 2) {
       IntPart values[kColumns][kParts];
-      for (int c = 0; c < kColumns; ++c) __builtin_prefetch(ahead + 64 * c);
+      for (int c = 0; c < kColumns; ++c) __builtin_prefetch(later + kLine * static_cast<std::uint64_t>(c));
       for (int c = 0; c < kColumns; ++c)
         for (int l = 0; l < kParts; ++l) values[c][l] = hold(load_int_part(from + 64 * c + 4 * kPartLanes * l));
       for (int r = 0; r < kN; ++r) {
@@ -146,7 +161,7 @@ __attribute__((noinline)) void integer_values(const std::int16_t* const* digits,
           for (int l = 0; l < kParts; ++l) low[r][c][l] = add_dot_pairs(low[r][c][l], values[c][l], lower);
       }
       from += 4 * dim;
-      ahead += 4 * dim;
+      later += kLine * kColumns;
     }
   } while (++page, ++pages, --n_pages > 0);
   for (int r = 0; r < kN; ++r)
@@ -220,7 +235,8 @@ __attribute__((noinline)) void make_digits_of_rows(Row* const* rows, std::uint32
 }
 // o of each row = its weights times the values of a chunk, whose pages are from position `first` on.
 template <int kN>
-ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t dim) {
+ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std::uint32_t first, std::uint32_t dim,
+                                PagesAhead& ahead) {
   constexpr int kColumns = integer_columns(kN);
   const auto [begin, end, hi] = pages_seen_by(rows, kN);
   const std::int16_t* digits[kN];
@@ -235,9 +251,9 @@ ZRT_SIMD void add_integer_chunk(Row* const* rows, const IntegerPage* pages, std:
   const std::uint32_t n_pages = (end - begin) / kPage;
   std::uint32_t at = 0;
   for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
-    integer_values<kN, kColumns>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
+    integer_values<kN, kColumns>(digits, pages, begin / kPage, n_pages, dim, d, o, at, ahead);
   if constexpr (kColumns > 1)
-    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at);
+    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, pages, begin / kPage, n_pages, dim, d, o, at, ahead);
 }
 
 // attend_chunk over integer cells. While keys are read the chunk's values are prefetched, and while values are read the
@@ -248,14 +264,18 @@ void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
   const auto [begin, end, hi] = pages_seen_by(rows, n);
   const std::uint32_t n_pages = (end - begin) / kPage;
   IntegerPage keys[kChunk / kPage], values[kChunk / kPage];
+  PagesAhead ahead{.codes = {}, .lines = k.dim / 2};
   for (std::uint32_t i = 0; i < n_pages; ++i) {
     const std::uint32_t page = at + begin + i * kPage, later = at + kChunk + i * kPage;
     const std::byte *key = page_at(k, page), *value = page_at(v, page);
     const std::byte* next = later < last ? page_at(k, later) : nullptr;
     __builtin_prefetch(value + v.scales, 0, 2);
-    if (next != nullptr) __builtin_prefetch(next + k.scales, 0, 2);
+    if (next != nullptr) {
+      __builtin_prefetch(next + k.scales, 0, 2);
+      ahead.codes[ahead.n++] = next + k.codes;
+    }
     keys[i] = {key + k.codes, key + k.scales, (value + v.codes) - (key + k.codes)};
-    values[i] = {value + v.codes, value + v.scales, next == nullptr ? 0 : (next + k.codes) - (value + v.codes)};
+    values[i] = {value + v.codes, value + v.scales, 0};
   }
   for (std::uint32_t i = 0; i < n_pages; i += kGroup) {
     together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
@@ -267,8 +287,8 @@ void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
   for (std::uint32_t r = 0; r < n; ++r) soften(*rows[r], softcap);
   make_digits_of_rows(rows, n, values, begin, end);
   together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-    add_integer_chunk<kN>(piece, values, begin, v.dim);
-    for (std::uint32_t p = 0; p < n_pages; ++p) values[p].ahead = 0;
+    add_integer_chunk<kN>(piece, values, begin, v.dim, ahead);
+    ahead.page = ahead.n;
   });
 }
 
