@@ -41,18 +41,17 @@ struct IntegerPage {
 // How many sums, of 16 lanes, stay in registers beside the operands. VNNI adds within the product, whose latency so
 // many sums cover.
 constexpr int kIntegerSums = kParts == 1 ? 24 : 6;
-// How many pages n rows take at once: the digits of a query are loaded once for all of them. Memory is read faster from
-// two pages at once than from one or four.
+// How many pages n rows take at once: the digits of a query are loaded once for all of them. Four gain nothing.
 constexpr int integer_pages(int n) {
   return kIntegerSums / (2 * n) >= 2 ? 2 : 1;
 }
 
 // scores[r] = integer_dots (integer_kv.h) of kQ queries, each its high digits and then its low ones, with the tokens of
-// n pages, kPages at once.
+// n pages, kPages at once. Memory is read faster from several places at once: both halves of the keys' values are taken
+// by turns.
 template <int kQ, int kPages>
 __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, const IntegerPage* pages,
                                                  std::uint64_t n, std::uint64_t dim, float* const* scores) {
-  constexpr int kHalves = kPages == 1 ? 2 : 1;  // memory is read faster from two places at once than from one
   const std::int16_t* digits[kQ];
   float* to[kQ];
   for (int r = 0; r < kQ; ++r) digits[r] = q[r], to[r] = scores[r];
@@ -65,8 +64,7 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
         for (int l = 0; l < kParts; ++l) high[r][p][l] = low[r][p][l] = splat_int_part(0);
     std::uint64_t i = 0;
     do {
-      for (int half = 0; half < kHalves; ++half) {
-        const std::uint64_t at = half == 0 ? i : i + dim / 2;
+      for (const std::uint64_t at : {i, i + dim / 2}) {
         for (int p = 0; p < kPages; ++p) __builtin_prefetch(ahead[p] + 32 * at);
         IntPart keys[kPages][kParts];
         for (int p = 0; p < kPages; ++p)
@@ -80,7 +78,7 @@ __attribute__((noinline)) void integer_page_dots(const std::int16_t* const* q, c
             for (int l = 0; l < kParts; ++l) low[r][p][l] = add_dot_pairs(low[r][p][l], keys[p][l], lower);
         }
       }
-    } while ((i += 2) < dim / kHalves);
+    } while ((i += 2) < dim / 2);
     for (int p = 0; p < kPages; ++p) {
       const Floats d = integer_scales(pages[p].scales);
       for (int r = 0; r < kQ; ++r) store(to[r] + p * kLanes, joined(high[r][p], low[r][p]) * d);
