@@ -13,15 +13,13 @@
 #include "kernels/cpu_simd/attend_integer.h"
 #include "kernels/cpu_simd/attend_pages.h"
 #include "kernels/cpu_simd/attend_rotated.h"
+#include "kernels/cpu_simd/attend_row.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
-// How many rows take a page's keys or values at once, so that these are loaded and widened once for all of them.
-constexpr std::uint32_t kTogether = kParts == 1 ? 4 : 3;
 // How many positions ahead memory is prefetched: far enough for it to arrive in time.
 constexpr std::uint32_t kAhead = 4 * kPage;
-constexpr std::uint64_t kLine = 64;  // bytes
 // How many columns (1, 2 or 4) of n sums each a loop takes at once: as many as 16 registers hold beside one operand of
 // each row and one of the page, where 16 lanes take two registers.
 constexpr int attend_columns(int n) {
@@ -116,54 +114,6 @@ ZRT_SIMD void add_values(const float* const* p, const Page<T>& v, std::uint32_t 
     for (; at < width; at += kLanes) add_columns<kN, 1>(weights, from, v.pitch, v.ahead, end - begin, o, at);
 }
 
-// A row: one query token and head.
-struct Row {
-  std::uint32_t begin, end;  // positions that it sees
-  std::uint32_t lo, hi;      // positions of the chunk that it sees, counted from its start
-  float scale;               // of its scores
-  const float* q;
-  float *scores, *o, *total;  // o: this chunk's sum of values
-  float max, sum, total_max, total_sum;
-  float* y;
-  float unit;  // where its weights become integers: their scale
-};
-
-// Turns scores into exponentials, in place; gives the maximum and sum of the row.
-__attribute__((noinline)) void soften(Row& row, float softcap) {
-  const Floats minus_inf = splat(-__builtin_inff());
-  const std::uint32_t lo = row.lo, hi = row.hi, begin = lo / kPage * kPage;
-  float* scores = row.scores;
-  const auto is_whole = [&](std::uint32_t page)
-                            __attribute__((always_inline)) { return page >= lo && page + kPage <= hi; };
-  Floats top = minus_inf, depth = minus_inf;  // over whole pages: the largest -s
-  for (std::uint32_t j = begin; j < hi; j += kPage) {
-    Floats s = load(scores + j) * splat(row.scale);
-    if (softcap > 0.0f) s = splat(softcap) * tanh(s * rcp(splat(softcap)));
-    if (is_whole(j)) {
-      depth = max(negate(s), depth);
-    } else {
-      if (hi < j + kPage) s = select_gt(splat(static_cast<float>(hi - j)), lane_index(), s, minus_inf);
-      if (lo > j) s = select_ge(lane_index(), splat(static_cast<float>(lo - j)), s, minus_inf);
-    }
-    store(scores + j, s);
-    top = max(s, top);
-  }
-  const float max = reduce_max(top);
-  const bool is_near = !(max + reduce_max(depth) > 87.0f);
-  Floats sum = splat(0.0f);
-  for (std::uint32_t j = begin; j < hi; j += kPage) {
-    const Floats x = load(scores + j) - splat(max);
-    const Floats p = is_near && is_whole(j) ? exp_near(x) : exp(x);
-    store(scores + j, p);
-    sum = sum + p;
-  }
-  row.max = max;
-  row.sum = reduce_add(sum);
-}
-
-ZRT_SIMD bool sees(const Row& row, std::uint32_t page) {
-  return row.lo < page + kPage && row.hi > page;
-}
 template <int kN, class T>
 ZRT_SIMD void score_page(Row* const* rows, const Page<T>& k, std::uint32_t width, std::uint32_t page, std::uint32_t n) {
   const float* q[kN];
@@ -222,63 +172,6 @@ ZRT_SIMD void add_rotated_page(Row* const* rows, const WidePage& v, const float 
   }
 }
 template <int kN>
-ZRT_SIMD void score_integer_page(Row* const* rows, const PartCache& k, const std::byte* from, std::uint32_t page) {
-  const std::int16_t* q[kN];
-  float* scores[kN];
-  bool is_seen = false;
-  for (int r = 0; r < kN; ++r) {
-    q[r] = reinterpret_cast<const std::int16_t*>(rows[r]->q);
-    scores[r] = rows[r]->scores + page;
-    is_seen = is_seen || sees(*rows[r], page);
-  }
-  if (is_seen) integer_page_dots<kN>(q, from + k.codes, from + k.scales, k.dim, scores);
-}
-// Turns the weights of a row's positions, of pages [begin, end), into digits, in place: of each page the high ones of its
-// 16 tokens, then the low ones; of those that the row does not see, 0.
-__attribute__((noinline)) void digits_of_weights(Row& row, const PartCache& v, std::uint32_t at, std::uint32_t begin,
-                                                 std::uint32_t end) {
-  const Ints magnitude = splat(0x7FFFFFFF);
-  Ints largest = splat(0);
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    float* scores = row.scores + page;
-    Floats w = splat(0.0f);
-    if (sees(row, page)) {
-      w = load(scores) * integer_scales(page_at(v, at + page) + v.scales);
-      const float lo = static_cast<float>(most(row.lo, page) - page), hi = static_cast<float>(row.hi - page);
-      if (lo > 0.0f) w = select_ge(lane_index(), splat(lo), w, splat(0.0f));
-      if (hi < static_cast<float>(kPage)) w = select_gt(splat(hi), lane_index(), w, splat(0.0f));
-    }
-    store(scores, w);
-    largest = max(largest, as_ints(w) & magnitude);
-  }
-  const IntegerScale scale = integer_scale(reduce_max(largest));
-  row.unit = scale.d;
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    float* scores = row.scores + page;
-    store_digits(load(scores), scale.inverse, scores, scores + kPage / 2);
-  }
-}
-// o of each row = its weights times the values of a chunk, whose pages' codes are at `codes`.
-template <int kN>
-ZRT_SIMD void add_integer_chunk(Row* const* rows, const std::byte* const* codes, std::uint32_t begin,
-                                std::uint32_t n_pages, std::uint32_t dim) {
-  constexpr int kColumns = integer_columns(kN);
-  const std::int16_t* digits[kN];
-  float* o[kN];
-  float d[kN];
-  for (int r = 0; r < kN; ++r) {
-    digits[r] = reinterpret_cast<const std::int16_t*>(rows[r]->scores + begin);
-    o[r] = rows[r]->o;
-    d[r] = rows[r]->unit;
-  }
-  std::uint32_t at = 0;
-  for (; at + kColumns * kLanes <= dim; at += kColumns * kLanes)
-    integer_values<kN, kColumns>(digits, codes, n_pages, dim, d, o, at);
-  if constexpr (kColumns > 1)
-    for (; at < dim; at += kLanes) integer_values<kN, 1>(digits, codes, n_pages, dim, d, o, at);
-}
-
-template <int kN>
 ZRT_SIMD void score_rotated_page(Row* const* rows, const PartCache& k, bool is_r8, const std::byte* from,
                                  std::uint32_t page) {
   QueryWords q[kN];
@@ -328,13 +221,6 @@ ZRT_SIMD void finish(const Row& row, std::uint32_t dim, std::uint32_t width) {
   std::memcpy(row.y, row.total, 4 * std::uint64_t{dim});
 }
 
-// Cuts the rows into pieces of up to kTogether and calls f.operator()<size>(rows of the piece) for each.
-template <class F>
-ZRT_SIMD void together(Row* const* rows, std::uint32_t n, F&& f) {
-  in_pieces<kTogether>(n, [&]<std::uint32_t kN>(std::uint32_t r)
-                              __attribute__((always_inline)) { f.template operator()<kN>(rows + r); });
-}
-
 // Calls f(page) with the page of a cache that holds position `at`.
 template <class F>
 ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, const std::byte* ahead, float* wide,
@@ -343,16 +229,6 @@ ZRT_SIMD void with_page(const Cache& cache, std::uint32_t at, std::uint32_t n, c
   if (has_floats(cache)) return f(in_place<float>(cache, at, ahead));
   if (ahead != nullptr) prefetch(cache, ahead, kPage);
   f(widen(cache, at, n, wide));
-}
-
-// Of a chunk, what n rows see together: whole pages, from position `begin` to `end`, and where the last of them ends.
-struct SeenPages {
-  std::uint32_t begin, end, hi;
-};
-ZRT_SIMD SeenPages pages_seen_by(Row* const* rows, std::uint32_t n) {
-  std::uint32_t lo = kChunk, hi = 0;
-  for (std::uint32_t r = 0; r < n; ++r) lo = least(lo, rows[r]->lo), hi = most(hi, rows[r]->hi);
-  return {lo / kPage * kPage, (hi + kPage - 1) / kPage * kPage, hi};
 }
 
 // Computes the chunk that begins at position `at`, which `n` rows see. Positions up to `last` will be read later.
@@ -418,29 +294,6 @@ void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k,
       add_rotated_page<kN>(piece, {wide, v.dim}, d, v.dim / kv::kBlock, page);
     });
   }
-}
-
-// attend_chunk over integer cells.
-void attend_integer_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
-                          std::uint32_t last, float softcap) {
-  const auto [begin, end, hi] = pages_seen_by(rows, n);
-  const std::byte* codes[kChunk / kPage];
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    if (at + page + kAhead < last) prefetch(k, at + page + kAhead, kv_integer::codes_at(1, k.dim));
-    prefetch(v, at + page, kv_integer::codes_at(1, v.dim));
-    codes[(page - begin) / kPage] = page_at(v, at + page) + v.codes;
-    const std::byte* from = page_at(k, at + page);
-    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-      score_integer_page<kN>(piece, k, from, page);
-    });
-  }
-  for (std::uint32_t r = 0; r < n; ++r) {
-    soften(*rows[r], softcap);
-    digits_of_weights(*rows[r], v, at, begin, end);
-  }
-  together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-    add_integer_chunk<kN>(piece, codes, begin, (end - begin) / kPage, v.dim);
-  });
 }
 
 // What attend_rows does with cells of one layout. make_query keeps a query in memory of padded(dim) floats and gives the

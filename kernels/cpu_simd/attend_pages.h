@@ -9,6 +9,7 @@ namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kPage = 16, kChunk = cpu::kAttendChunk, kRows = cpu::kAttendRows;
+constexpr std::uint64_t kLine = 64;  // bytes
 
 ZRT_SIMD std::uint32_t least(std::uint32_t a, std::uint32_t b) {
   return a < b ? a : b;

@@ -132,10 +132,10 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), bytes);
 }
 
-// Narrows to 16 x i16. REQUIRES: each lane fits.
-ZRT_SIMD void store_i16(void* p, const Ints& a) {
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8);
-  _mm256_storeu_si256(static_cast<__m256i*>(p), words);
+// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
+  return {_mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xD8),
+          _mm256_permute4x64_epi64(_mm256_packs_epi32(b.lo, b.hi), 0xD8)};
 }
 
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
@@ -254,6 +254,33 @@ ZRT_SIMD void store_part(float* p, Part x) {
 }
 ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm256_fmadd_ps(a, b, c);
+}
+
+// ---- the same of integers ----
+
+using IntPart = __m256i;
+ZRT_SIMD IntPart& part(Ints& x, int p) {
+  return p == 0 ? x.lo : x.hi;
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return _mm256_set1_epi32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+x"(x));
+  return x;
+}
+// sum + dot_pairs(a, b). Written as instructions, since GCC 12 spills sums or copies them at each use.
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
+#if defined(__AVXVNNI__)
+  return hold(_mm256_dpwssd_avx_epi32(sum, a, b));
+#else
+  IntPart product;
+  asm("vpmaddwd %3, %2, %1\n\tvpaddd %1, %0, %0" : "+x"(sum), "=&x"(product) : "x"(a), "x"(b));
+  return sum;
+#endif
 }
 
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----

@@ -116,9 +116,10 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
 
-// Narrows to 16 x i16. REQUIRES: each lane fits.
-ZRT_SIMD void store_i16(void* p, const Ints& a) {
-  _mm256_storeu_si256(static_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
+// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
+  const __m512i quarters = _mm512_packs_epi32(a.v, b.v);  // four lanes of a, four of b, four of a ..
+  return {_mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7), quarters)};
 }
 
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
@@ -229,6 +230,31 @@ ZRT_SIMD void store_part(float* p, Part x) {
 }
 ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return _mm512_fmadd_ps(a, b, c);
+}
+
+// ---- the same of integers ----
+
+using IntPart = __m512i;
+ZRT_SIMD IntPart& part(Ints& x, int) {
+  return x.v;
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return _mm512_loadu_si512(p);
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return _mm512_set1_epi32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+v"(x));
+  return x;
+}
+// sum + dot_pairs(a, b)
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
+#if defined(__AVX512VNNI__)
+  return hold(_mm512_dpwssd_epi32(sum, a, b));
+#else
+  return _mm512_add_epi32(sum, _mm512_madd_epi16(a, b));
+#endif
 }
 
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----

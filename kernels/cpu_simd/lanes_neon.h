@@ -158,11 +158,12 @@ ZRT_SIMD void store_i8(void* p, const Ints& a) {
   vst1q_s8(static_cast<std::int8_t*>(p), vmovn_high_s16(vmovn_s16(two(a.q[0], a.q[1])), two(a.q[2], a.q[3])));
 }
 
-// Narrows to 16 x i16. REQUIRES: each lane fits.
-ZRT_SIMD void store_i16(void* p, const Ints& a) {
-  auto* to = static_cast<std::uint8_t*>(p);
-  for (int i = 0; i < 2; ++i)
-    vst1q_u8(to + 16 * i, vreinterpretq_u8_s16(vmovn_high_s32(vmovn_s32(a.q[2 * i]), a.q[2 * i + 1])));
+// The lanes of a and then those of b as 16 bits each. REQUIRES: each lane fits.
+ZRT_SIMD Ints narrow_i16(const Ints& a, const Ints& b) {
+  return four_ints(ZRT_EACH {
+    const Ints& from = i < 2 ? a : b;
+    return vreinterpretq_s32_s16(vmovn_high_s32(vmovn_s32(from.q[i % 2 * 2]), from.q[i % 2 * 2 + 1]));
+  });
 }
 
 ZRT_SIMD Ints operator&(const Ints& a, const Ints& b) {
@@ -277,6 +278,28 @@ ZRT_SIMD void store_part(float* p, Part x) {
 }
 ZRT_SIMD Part fma_part(Part a, Part b, Part c) {
   return vfmaq_f32(c, a, b);
+}
+
+// ---- the same of integers ----
+
+using IntPart = int32x4_t;
+ZRT_SIMD IntPart& part(Ints& x, int p) {
+  return x.q[p];
+}
+ZRT_SIMD IntPart load_int_part(const void* p) {
+  return vreinterpretq_s32_u8(vld1q_u8(static_cast<const std::uint8_t*>(p)));
+}
+ZRT_SIMD IntPart splat_int_part(std::int32_t x) {
+  return vdupq_n_s32(x);
+}
+ZRT_SIMD IntPart hold(IntPart x) {
+  asm("" : "+w"(x));
+  return x;
+}
+// sum + dot_pairs(a, b)
+ZRT_SIMD IntPart add_dot_pairs(IntPart sum, IntPart a, IntPart b) {
+  const int16x8_t x = as_s16(a), y = as_s16(b);
+  return vaddq_s32(sum, vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y)));
 }
 
 // ---- 32 floats as 16 pairs: the first of each, the second of each ----

@@ -39,6 +39,7 @@ bool linear_rows_neon_i8mm(const cpu::LinearArgs& args, std::uint32_t begin, std
 
 // KernelSet::attend. The AVX-512 version is for the processors of avx512_vnni.
 void attend_avx2(const cpu::AttendTile& tile);
+void attend_avx_vnni(const cpu::AttendTile& tile);
 void attend_avx512(const cpu::AttendTile& tile);
 void attend_neon(const cpu::AttendTile& tile);
 

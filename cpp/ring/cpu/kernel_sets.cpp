@@ -50,7 +50,7 @@ const Entry kSets[] = {
      {{{"avx512_vnni+avx512_bf16", true, cpu_simd::linear_rows_avx512_vnni, cpu_simd::attend_avx512,
         &cpu_simd::kRowsAvx512Bf16},
        cpu_simd::has_avx512_bf16}}},
-    {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx2, &cpu_simd::kRowsAvx2},
+    {{"avx_vnni", true, cpu_simd::linear_rows_avx_vnni, cpu_simd::attend_avx_vnni, &cpu_simd::kRowsAvx2},
      cpu_simd::has_avx_vnni,
      cpu_simd::int8_products_avx_vnni},
 #endif
