@@ -104,6 +104,18 @@ __device__ __forceinline__ Tokens find_tile(const OpArgs& args, uint32_t i, uint
   return {0, 0};
 }
 
+// use(tokens) for each tile of this workgroup, every gridDim.y-th. starts: as find_tile's; use() may overwrite it once
+// its threads have met.
+template <uint32_t kThreads, class Use>
+__device__ __forceinline__ void for_own_tiles(const OpArgs& args, uint32_t* starts, const Use& use) {
+  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
+    const Tokens tokens = find_tile<kThreads>(args, i, starts, n_tiles);
+    if (tokens.n == 0) return;
+    use(tokens);
+    __syncthreads();
+  }
+}
+
 // A run is a tile of several tokens at a deep position, in a step of few tokens. flash_attn_runs.cu computes runs,
 // whose tokens share K and V; flash_attn_staged.cu computes the other tokens. pos: of the first of n tokens. most:
 // tokens of a tile at most (run_tokens).
@@ -167,6 +179,13 @@ struct Copies {
     }
   }
 };
+
+// e^x for -104 <= x <= 0, the bits of exact::exp: with 64 added to it the exponent is that of a normal number, and the
+// product rounds once where the result is none.
+__device__ __forceinline__ float exp_of_nonpositive(float x) {
+  const exact::ExpParts e = exact::exp_parts(x);
+  return __uint_as_float(__float_as_uint(e.p) + (static_cast<uint32_t>(e.n + 64) << 23)) * 0x1p-64f;
+}
 
 // The fold of 16 lanes in registers.
 __device__ __forceinline__ float fold(const float (&lane)[16]) {

@@ -156,9 +156,28 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
   attend<Q8Cell>(args);
 }
 
-// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values. A lane looks at
-// every 32nd chunk. The maximum before a chunk is the largest so far, so all lanes know at once by what their chunk is
-// multiplied.
+// What o and the sum so far, and those of a chunk, are multiplied by when the chunk is merged.
+struct MergeFactors {
+  float before, after;
+};
+// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once. largest:
+// before the first; becomes that behind the last. most: minus infinity where there is no chunk.
+__device__ __forceinline__ MergeFactors merge_factors(float most, float& largest) {
+  const uint32_t lane = threadIdx.x % 32;
+  float upto = most;
+#pragma unroll
+  for (int w = 1; w < 32; w *= 2) {
+    const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
+    if (lane >= w) upto = upto > other ? upto : other;
+  }
+  float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
+  was = lane == 0 || largest > was ? largest : was;
+  const float now = most > was ? most : was;
+  largest = __shfl_sync(0xFFFFFFFFu, now, 31);
+  return {exact::exp(was - now), exact::exp(most - now)};
+}
+
+// The i-th value of a head, merged out of the records of its n chunks, by a warp that has 32 values.
 __device__ __forceinline__ float merged(const float* records, uint32_t floats, uint32_t n, uint32_t v_dim, uint32_t i) {
   const uint32_t lane = threadIdx.x % 32;
   const bool has_value = i < v_dim;
@@ -167,21 +186,12 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
     const uint32_t count = min(32u, n - first);
     const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
     const float most = lane < count ? own[0] : -__int_as_float(0x7f800000), own_sum = lane < count ? own[1] : 0.0f;
-    float upto = most;
-#pragma unroll
-    for (int w = 1; w < 32; w *= 2) {
-      const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
-      if (lane >= w) upto = upto > other ? upto : other;
-    }
-    float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
-    was = lane == 0 || largest > was ? largest : was;
-    const float now = most > was ? most : was, a = exact::exp(was - now), b = exact::exp(most - now);
-    largest = __shfl_sync(0xFFFFFFFFu, now, 31);
+    const MergeFactors own_factors = merge_factors(most, largest);
     const float* of = records + static_cast<uint64_t>(first) * floats + i;
 #pragma unroll 8
     for (uint32_t j = 0; j < count; ++j, of += floats) {
-      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, a, j),
-                  b_j = __shfl_sync(0xFFFFFFFFu, b, j);
+      const float o_j = has_value ? *of : 0.0f, a_j = __shfl_sync(0xFFFFFFFFu, own_factors.before, j),
+                  b_j = __shfl_sync(0xFFFFFFFFu, own_factors.after, j);
       o = __fmaf_rn(o_j, b_j, o * a_j);
       sum = __fmaf_rn(__shfl_sync(0xFFFFFFFFu, own_sum, j), b_j, sum * a_j);
     }
@@ -191,12 +201,9 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
 
 // The same of many chunks. The warp copies 32 records' pieces at a time to its part of shared memory (MergeMemory), those
 // of the next 32 while it merges these.
-struct MergeFactors {
-  float before, after, sum, unused;
-};
 struct MergeMemory {
   float values[2][32][32];  // of records
-  MergeFactors factors[32];
+  float4 factors[32];       // before, after, and the chunk's sum
 };
 static_assert(sizeof(MergeMemory) == kMergeBytes / (kMergeThreads / 32));
 __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float* records, uint32_t floats, uint32_t n,
@@ -228,25 +235,16 @@ __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float
     const float most = next_most, own_sum = next_sum;
     copy(first + 32, half ^ 1);
     ask(first + 32);
-    float upto = most;
-#pragma unroll
-    for (int w = 1; w < 32; w *= 2) {
-      const float other = __shfl_up_sync(0xFFFFFFFFu, upto, w);
-      if (lane >= w) upto = upto > other ? upto : other;
-    }
-    float was = __shfl_up_sync(0xFFFFFFFFu, upto, 1);
-    was = lane == 0 || largest > was ? largest : was;
-    const float now = most > was ? most : was;
-    largest = __shfl_sync(0xFFFFFFFFu, now, 31);
-    memory.factors[lane] = {exact::exp(was - now), exact::exp(most - now), own_sum, 0.0f};
+    const MergeFactors f = merge_factors(most, largest);
+    memory.factors[lane] = make_float4(f.before, f.after, own_sum, 0.0f);
     wait_for_copy_batches<1>();
     __syncwarp();
     const uint32_t count = min(32u, n - first);
 #pragma unroll 8
     for (uint32_t j = 0; j < count; ++j) {
-      const float4 f = *reinterpret_cast<const float4*>(&memory.factors[j]);
-      o = __fmaf_rn(memory.values[half][j][lane], f.y, o * f.x);
-      sum = __fmaf_rn(f.z, f.y, sum * f.x);
+      const float4 of = memory.factors[j];
+      o = __fmaf_rn(memory.values[half][j][lane], of.y, o * of.x);
+      sum = __fmaf_rn(of.z, of.y, sum * of.x);
     }
     __syncwarp();
   }

@@ -42,9 +42,7 @@ __device__ __forceinline__ void quantize_q(const push::FlashAttn& c, const float
         const float x = q_row[h * c.head_dim + i];
         most = max_or_nan(most, x < 0 ? -x : x);
       }
-#pragma unroll
-    for (int w = 16; w > 0; w /= 2) most = max_or_nan(most, __shfl_xor_sync(0xFFFFFFFFu, most, w));
-    const CodeScale scale = code_scale(most);
+    const CodeScale scale = code_scale(largest_or_nan_of_warp(most));
     for (uint32_t i = lane; i < steps * 32; i += 32) {
       const bool is_there = h < n_heads && i < c.head_dim;
       const uint32_t bits = code_bits(is_there ? q_row[h * c.head_dim + i] : 0.0f, scale.inverse);
@@ -81,9 +79,7 @@ __device__ __forceinline__ Weights make_weights(const push::FlashAttn& c, const 
     weight[i] = is_seen ? p[i] * d_v[i] : 0.0f;
     largest = max_or_nan(largest, weight[i]);
   }
-#pragma unroll
-  for (int w = 16; w > 0; w /= 2) largest = max_or_nan(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, w));
-  const CodeScale of = code_scale(largest);
+  const CodeScale of = code_scale(largest_or_nan_of_warp(largest));
   // Token 16 g + t of 32 is in register g, byte t / 8 * 2 + t % 2 of lanes with t / 2 % 4.
   const uint32_t t = lane % 16, column = h % 4 * 2;
 #pragma unroll
@@ -106,15 +102,6 @@ struct Attend {
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
-  // Where a page of the kv head has its codes, and its scales.
-  __device__ __forceinline__ const uint8_t* page_at(bool is_key, int32_t page) const {
-    return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
-           static_cast<uint64_t>(static_cast<uint32_t>(page)) *
-               args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
-  }
-  static __device__ __forceinline__ bool has_page(Range range, uint32_t page) {
-    return page * 16 < range.end && page * 16 + 16 > range.begin;
-  }
   // own_pages: lane l has that of the chunk's l % 8-th 16 tokens.
   static __device__ __forceinline__ int32_t page_of(int32_t own_pages, uint32_t i) {
     return __shfl_sync(0xFFFFFFFFu, own_pages, static_cast<int>(i));
@@ -131,7 +118,7 @@ struct Attend {
     const uint32_t own = warp() * 2 + lane() / 16;
     const int32_t page = page_of(own_pages, own);
     if (!has_page(range, own)) return {nullptr, {0, 0}};
-    const uint8_t* at = page_at(true, page);
+    const uint8_t* at = page_at(args, true, page);
     return {at + kv_integer::codes_at(kv_head, c.head_dim),
             *reinterpret_cast<const uint2*>(at + kv_integer::scales_at(kv_head, c.n_kv_heads, c.head_dim) +
                                             lane() / 4 % 4 * 8)};
@@ -156,7 +143,7 @@ struct Attend {
     for (uint32_t i = 0; i < kPages; ++i) {
       const int32_t page = page_of(own_pages, i);
       const bool is_there = has_value && has_page(range, i);
-      const uint8_t* from = page_at(false, page) + at;
+      const uint8_t* from = page_at(args, false, page) + at;
 #pragma unroll
       for (uint32_t j = 0; j < 2; ++j) {
         uint4& to = v[i / 2][i % 2 * 2 + j];
@@ -174,7 +161,7 @@ struct Attend {
       d[i] = 0.0f;
       if (!has_page(range, own)) continue;
       const auto* scales = reinterpret_cast<const uint16_t*>(
-          page_at(false, page) + kv_integer::scales_at(kv_head, c.n_kv_heads, c.v_head_dim));
+          page_at(args, false, page) + kv_integer::scales_at(kv_head, c.n_kv_heads, c.v_head_dim));
       d[i] = __uint_as_float(static_cast<uint32_t>(scales[lane() % 16]) << 16);
     }
   }

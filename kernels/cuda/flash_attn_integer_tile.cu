@@ -14,23 +14,6 @@ constexpr uint32_t kThreads = kAttendTileThreads, kWarps = kThreads / 32, kPages
 constexpr uint32_t kTokenTiles = kChunk / 8;  // of the products q K
 static_assert(kThreads == kChunk && kWarps * 16 == kAttendIntegerRows);
 
-// e^x for x <= 0: exact::exp without its branches. What a NaN gives is not used. Twice 2^64 keeps the exponent normal.
-__device__ __forceinline__ float weight_of_score(float x) {
-  constexpr float kRound = exact::kRound + 64.0f;
-  x = x > -104.0f ? x : -104.0f;
-  const float shifted = __fmaf_rn(x, 1.44269504f, kRound), n = shifted - kRound;
-  float r = __fmaf_rn(n, -0.693145752f, x);
-  r = __fmaf_rn(n, -1.42860677e-6f, r);
-  float p = 1.98412698e-4f;
-  p = __fmaf_rn(p, r, 1.38888889e-3f);
-  p = __fmaf_rn(p, r, 8.33333333e-3f);
-  p = __fmaf_rn(p, r, 4.16666667e-2f);
-  p = __fmaf_rn(p, r, 1.66666667e-1f);
-  p = __fmaf_rn(p, r, 0.5f);
-  const float e = __fmaf_rn(p * r, r, r) + 1.0f;
-  return __uint_as_float((__float_as_uint(shifted) << 23) + __float_as_uint(e)) * 0x1p-64f;
-}
-
 // Scales of the chunk that is there and of the next one.
 struct Shared {
   float d_k[2][kChunk], d_v[2][kChunk];
@@ -53,21 +36,13 @@ struct Attend {
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
-  __device__ __forceinline__ const uint8_t* page_at(bool is_key, int32_t page) const {
-    return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
-           static_cast<uint64_t>(static_cast<uint32_t>(page)) *
-               args.symbols[is_key ? symbol::AttentionTiles::pitch_kv_k : symbol::AttentionTiles::pitch_kv_v];
-  }
-  static __device__ __forceinline__ bool has_page(Range range, uint32_t page) {
-    return page * 16 < range.end && page * 16 + 16 > range.begin;
-  }
   // own_pages: lane l has that of the chunk's l % 8-th 16 tokens. Pages that no row sees are not read.
   __device__ __forceinline__ void stage_keys(int32_t own_pages, Range range) const {
 #pragma unroll 1
     for (uint32_t i = 0; i < kPages; ++i) {
       const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
       if (!has_page(range, i)) continue;
-      const uint8_t* from = page_at(true, page) + kv_integer::codes_at(kv_head, c.head_dim);
+      const uint8_t* from = page_at(args, true, page) + kv_integer::codes_at(kv_head, c.head_dim);
       for (uint32_t at = threadIdx.x; at < c.head_dim * 2; at += kThreads) {
         const uint32_t word = at / 4, four = at % 4 ^ (word & 2);
         copy_16(k_tile + i * kPageWords + word * 16 + four * 4, from + at * 16);
@@ -80,7 +55,7 @@ struct Attend {
     for (uint32_t i = 0; i < kPages; ++i) {
       const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
       if (!has_page(range, i)) continue;
-      const uint8_t* from = page_at(false, page) + kv_integer::codes_at(kv_head, c.v_head_dim);
+      const uint8_t* from = page_at(args, false, page) + kv_integer::codes_at(kv_head, c.v_head_dim);
       const uint32_t fours = c.v_head_dim / 4;
       for (uint32_t at = threadIdx.x; at < 8 * fours; at += kThreads) {
         const uint32_t pair = at / fours, four = at % fours ^ pair % 4 * 2;
@@ -98,7 +73,7 @@ struct Attend {
     if (!has_page(range, i)) return {0, 0};
     const int32_t page = pages[i];
     const auto read = [&](bool is_key, uint32_t dim) -> uint32_t {
-      return reinterpret_cast<const uint16_t*>(page_at(is_key, page) +
+      return reinterpret_cast<const uint16_t*>(page_at(args, is_key, page) +
                                                kv_integer::scales_at(kv_head, c.n_kv_heads, dim))[at];
     };
     return {read(true, c.head_dim), read(false, c.v_head_dim)};
@@ -129,9 +104,7 @@ struct Attend {
         v[i] = has_row && at < c.head_dim ? *reinterpret_cast<const float2*>(x + at) : make_float2(0.0f, 0.0f);
         most = max_or_nan(most, max_or_nan(v[i].x < 0 ? -v[i].x : v[i].x, v[i].y < 0 ? -v[i].y : v[i].y));
       }
-#pragma unroll
-      for (int w = 16; w > 0; w /= 2) most = max_or_nan(most, __shfl_xor_sync(kAll, most, w));
-      const CodeScale scale = code_scale(most);
+      const CodeScale scale = code_scale(largest_or_nan_of_warp(most));
       if (r % 8 == lane() / 4) scales[r / 8] = c.scale * scale.d;
 #pragma unroll
       for (uint32_t i = 0; i < kWidth / 64; ++i) {
@@ -240,7 +213,8 @@ struct Attend {
       const float2 d = *reinterpret_cast<const float2*>(shared.d_v[half] + tile * 8 + lane() % 4 * 2);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float p = is_seen(tile, i) ? weight_of_score(s[tile][i] - most[i / 2]) : 0.0f;
+        const float below = s[tile][i] - most[i / 2];  // a NaN's weight is not used
+        const float p = is_seen(tile, i) ? exp_of_nonpositive(below > -104.0f ? below : -104.0f) : 0.0f;
         float& sum = sums[i / 2][tile % 2 * 2 + i % 2];
         sum = sum + p;
         s[tile][i] = is_seen(tile, i) ? p * (i % 2 == 0 ? d.x : d.y) : 0.0f;
@@ -459,12 +433,7 @@ __device__ __forceinline__ void attend_integer_tile(const OpArgs& args) {
                  words + kPages * A::kPageWords,
                  q_tile,
                  reinterpret_cast<float4*>(q_tile + kWarps * 2 * A::kSteps * 32)};
-  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
-    const Tokens tokens = find_tile<kThreads>(args, i, words, n_tiles);
-    if (tokens.n == 0) return;
-    attend.run(tokens);
-    __syncthreads();
-  }
+  for_own_tiles<kThreads>(args, words, [&](Tokens tokens) { attend.run(tokens); });
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_tile_i16_64(const __grid_constant__ OpArgs args) {

@@ -276,12 +276,7 @@ __device__ __forceinline__ void attend_mma(const OpArgs& args) {
   wait_for_inputs();
   const auto c = args.constants<push::FlashAttn>();
   const A attend{args, c, blockIdx.x, c.n_heads / c.n_kv_heads, reinterpret_cast<uint8_t*>(shared), token_of};
-  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
-    const Tokens tokens = find_tile<kThreads>(args, i, reinterpret_cast<uint32_t*>(shared), n_tiles);
-    if (tokens.n == 0) return;
-    attend.run(tokens);
-    __syncthreads();
-  }
+  for_own_tiles<kThreads>(args, reinterpret_cast<uint32_t*>(shared), [&](Tokens tokens) { attend.run(tokens); });
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_mma_64(const __grid_constant__ OpArgs args) {

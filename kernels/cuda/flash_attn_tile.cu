@@ -15,13 +15,10 @@ __device__ __forceinline__ void attend_tile(const OpArgs& args) {
   wait_for_inputs();
   T tile(args, shared, row);
   tile.kv_head = blockIdx.x;
-  for (uint32_t i = blockIdx.y, n_tiles = i + 1; i < n_tiles; i += gridDim.y) {
-    const Tokens tokens = find_tile<kThreads>(args, i, reinterpret_cast<uint32_t*>(shared), n_tiles);
-    if (tokens.n == 0) return;
+  for_own_tiles<kThreads>(args, reinterpret_cast<uint32_t*>(shared), [&](Tokens tokens) {
     const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[tokens.first]);
     tile.template run<false>(tokens, first_seen(tile.c.window, pos) / kChunk, pos / kChunk + 1);
-    __syncthreads();
-  }
+  });
 }
 
 extern "C" __global__ void __launch_bounds__(kThreads, 3) flash_attn_tile_f16_64(const __grid_constant__ OpArgs args) {

@@ -21,8 +21,7 @@ __device__ __forceinline__ Range seen_of(uint32_t window, uint32_t pos, uint32_t
 // e^x for x <= 0 or NaN: exact::exp without its branches.
 __device__ __forceinline__ float weight_of(float x) {
   const bool is_there = x > -104.0f;
-  const exact::ExpParts e = exact::exp_parts(is_there ? x : 0.0f);
-  const float w = exact::scale2(e.p, e.n);
+  const float w = exp_of_nonpositive(is_there ? x : 0.0f);
   return is_there ? w : x == x ? 0.0f : x;
 }
 
