@@ -78,7 +78,7 @@ TESTS_ALSO = {
     "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "server"},
 }
 # The Python extension: the public headers, the text tools that need no engine, and the program.
-BINDINGS_MAY_SEE = {"base", "model", "jinja", "tokenizer", "tools"}
+BINDINGS_MAY_SEE = {"base", "model", "jinja", "sched", "tokenizer", "tools"}
 PUBLIC = "zinc_rt"
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s+<([^>]+)>")

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from zinc_rt._placement import PlaceLoad, choose_place, placement_key, siphash
+from zinc_rt._placement import PlaceLoad, choose_place, placement_key
 from zinc_rt.ray.call import Call
 from zinc_rt.ray.places import MOST_SENT, PAGES_UNTIL_TOLD, Places
 
@@ -63,14 +63,6 @@ def test_the_key_is_of_the_tenant_the_salt_and_the_first_four_pages():
     assert placement_key(b"as", b"", prompt) != key
     # The engine's own number: routers and engines agree.
     assert placement_key(b"a", b"s", ids(1, 3)) == 0x069827E06A8A4316
-
-
-@pytest.mark.parametrize(
-    ("n", "wanted"),
-    [(0, 0x726FDB47DD0E0E31), (7, 0xAB0200F58B01D137), (8, 0x93F5F5799A932462), (63, 0x958A324CEB064572)],
-)
-def test_the_hash_is_that_of_its_authors(n, wanted):
-    assert siphash(bytes(range(n)), 0x0706050403020100, 0x0F0E0D0C0B0A0908) == wanted
 
 
 def call(body, key="k", path="/v1/completions", **headers):

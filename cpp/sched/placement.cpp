@@ -11,6 +11,11 @@ namespace zinc_rt::sched {
 
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt,
                             std::span<const std::int32_t> prompt) {
+  static_assert(std::endian::native == std::endian::little);
+  return placement_key(tenant, cache_salt, std::as_bytes(prompt));
+}
+
+std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt) {
   // Each part has its length before it, so that no two lists of parts give the same bytes.
   std::vector<std::byte> bytes;
   const auto put = [&](std::span<const std::byte> part) {
@@ -18,10 +23,9 @@ std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt
     for (int shift = 0; shift < 64; shift += 8) bytes.push_back(static_cast<std::byte>(n >> shift));
     bytes.insert(bytes.end(), part.begin(), part.end());
   };
-  static_assert(std::endian::native == std::endian::little);
   put(std::as_bytes(std::span(tenant)));
   put(std::as_bytes(std::span(cache_salt)));
-  put(std::as_bytes(prompt.first(std::min(prompt.size(), kPlacementTokens))));
+  put(prompt.first(std::min(prompt.size(), kPlacementTokens * sizeof(std::int32_t))));
   return mem::siphash(mem::SipKey{}, bytes);
 }
 

@@ -2,6 +2,7 @@
 // It is one rule for all of them, and knows neither. Thread rule: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -20,6 +21,8 @@ inline constexpr std::size_t kPlacementTokens = 64;
 // What requests have in common that should share a place before any place has computed something of them. It is the
 // same number in every process. REQUIRES: no more than the first kPlacementTokens tokens are looked at.
 std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::int32_t> prompt);
+// The same of a prompt that is not in tokens yet: four bytes stand for one.
+std::uint64_t placement_key(std::string_view tenant, std::string_view cache_salt, std::span<const std::byte> prompt);
 
 // The index of the place that has computed the prompt soonest: that of the longest cached prefix, unless its backlog is
 // more than another's and what the longer prefix saves. Of places that are as good the one with the longer prefix is

@@ -78,6 +78,7 @@ void forbid_pickle(Class& cls) {
 }
 
 void bind_engine(py::module_& m);
+void bind_placement(py::module_& m);
 void bind_session(py::module_& m);
 void bind_tenant(py::module_& m);
 void bind_text(py::module_& m);

@@ -28,5 +28,6 @@ PYBIND11_MODULE(_core, m) {
   bind_tenant(m);
   bind_engine(m);
   bind_validate(m);
+  bind_placement(m);
   m.def("cli", &cli, py::arg("arguments"), "Runs the zinc-rt program; returns its exit code.");
 }
