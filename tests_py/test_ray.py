@@ -126,18 +126,13 @@ def fleet(demo_model):
         os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
 
 
-def test_the_command(tiny_model):
-    port = free_port()
-    command = [sys.executable, "-m", "zinc_rt.ray", str(tiny_model), "--replicas", "2", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--", "--max-slots", "3"], stdout=subprocess.PIPE, text=True, env={**os.environ, **ENVIRONMENT}
-    )
+@contextlib.contextmanager
+def running(command, ready, **options):
+    """The command from the line that says it is ready on; a signal ends it well."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
     try:
-        assert any(line == f"http://127.0.0.1:{port} has 2 replicas\n" for line in process.stdout)
-        fleet = Address(port)
-        (model,) = json.loads(fleet.request("GET", "/v1/models")[2])["data"]
-        assert model["max_slots"] == 3
-        assert len(fleet.complete([5, 6, 7], max_tokens=4)["text"]) > 0
+        assert any(line == ready for line in process.stdout)
+        yield
         process.send_signal(signal.SIGTERM)
         process.stdout.read()
         assert process.wait(60) == 0
@@ -145,6 +140,17 @@ def test_the_command(tiny_model):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def test_the_command(tiny_model):
+    port = free_port()
+    command = [sys.executable, "-m", "zinc_rt.ray", str(tiny_model), "--replicas", "2", "--port", str(port)]
+    command += ["--", "--max-slots", "3"]
+    with running(command, f"http://127.0.0.1:{port} has 2 replicas\n", env={**os.environ, **ENVIRONMENT}):
+        fleet = Address(port)
+        (model,) = json.loads(fleet.request("GET", "/v1/models")[2])["data"]
+        assert model["max_slots"] == 3
+        assert len(fleet.complete([5, 6, 7], max_tokens=4)["text"]) > 0
 
 
 def test_forty_streams_are_whole(fleet):
@@ -250,19 +256,10 @@ def test_the_command_in_a_cluster_that_runs(fleet, tiny_model):
     command = [sys.executable, "-m", "zinc_rt.ray", str(tiny_model), "--address", address, "--name", "second"]
     command += ["--route-prefix", "/a/b", "--", "--api-key", "k"]
     key = {"Authorization": "Bearer k"}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert any(line == "Serve, at /a/b, has 1 replicas\n" for line in process.stdout)
+    with running(command, "Serve, at /a/b, has 1 replicas\n"):
         (model,) = json.loads(fleet.request("GET", "/a/b/v1/models?x=1", headers=key)[2])["data"]
         assert model["id"] == "tiny"
         assert fleet.request("GET", "/a/b/v1/models")[0] == 401
-        process.send_signal(signal.SIGTERM)
-        process.stdout.read()
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
     wait(lambda: fleet.request("GET", "/a/b/v1/models")[0] == 404)
     assert json.loads(fleet.request("GET", "/v1/models")[2])["data"][0]["id"] != "tiny"
 

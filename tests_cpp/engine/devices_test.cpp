@@ -71,6 +71,14 @@ class DevicesTest : public EngineTest {
   static std::uint64_t of_device(const TestEngine& engine, std::uint32_t device, const char* key) {
     return engine.stats()["models"][0]["devices"][device][key].get<std::uint64_t>();
   }
+  // n requests of max_tokens tokens each, the first of which are held by the gate.
+  std::vector<Stream> hold(const TestEngine& engine, unsigned n, std::uint32_t max_tokens) {
+    std::vector<Stream> streams;
+    gate_.close();
+    for (unsigned i = 0; i < n; ++i)
+      streams.push_back(*engine.session().stream(token_request(prompt(20, i), max_tokens)));
+    return streams;
+  }
   // Waits for the end of what was submitted; the ledger and the statistics are complete then.
   static void expect_quiet(const TestEngine& engine) {
     EXPECT_TRUE(eventually([&] { return engine.stat("running") + engine.stat("waiting") == 0; }));
@@ -281,9 +289,7 @@ TEST_F(DevicesTest, BatchGivesWayOnTheDeviceOfAnUrgentRequestAndGoesOnWithTheSam
 
 TEST_F(DevicesTest, ACancelReachesTheDeviceOfItsRequest) {
   const auto engine = make_on(2, 1);
-  std::vector<Stream> streams;
-  gate_.close();
-  for (unsigned i = 0; i < 4; ++i) streams.push_back(*engine.session().stream(token_request(prompt(20, i), 100)));
+  auto streams = hold(engine, 4, 100);
   ASSERT_TRUE(gate_.wait_arrived(2));
   for (Stream& stream : streams) stream.cancel();
   gate_.open();
@@ -293,9 +299,7 @@ TEST_F(DevicesTest, ACancelReachesTheDeviceOfItsRequest) {
 
 TEST_F(DevicesTest, CloseEndsWhatRunsOnAllDevices) {
   const auto engine = make_on(2, 1);
-  std::vector<Stream> streams;
-  gate_.close();
-  for (unsigned i = 0; i < 6; ++i) streams.push_back(*engine.session().stream(token_request(prompt(20, i), 100)));
+  auto streams = hold(engine, 6, 100);
   ASSERT_TRUE(gate_.wait_arrived(2));
   std::atomic<bool> is_closed = false;
   std::thread closer([&] {
@@ -428,9 +432,7 @@ TEST_F(DevicesTest, AStepThatLastsLongIsSeenWithoutWaitingForIt) {
 TEST_F(DevicesTest, ATraceHasATrackOfStepsADevice) {
   const auto engine = make_on(2, 1);
   ASSERT_TRUE(engine.core->timeline().start());
-  gate_.close();
-  std::vector<Stream> streams;
-  for (unsigned i = 0; i < 2; ++i) streams.push_back(*engine.session().stream(token_request(prompt(20, i), 2)));
+  auto streams = hold(engine, 2, 2);
   ASSERT_TRUE(gate_.wait_arrived(2));
   gate_.open();
   for (Stream& stream : streams) EXPECT_EQ(read(stream).token_ids.size(), 2u);

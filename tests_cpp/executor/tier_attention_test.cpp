@@ -70,13 +70,7 @@ void add_attention(ir::Graph& graph, const Attention& s, ir::BufferId q, const O
   const auto y = declare_rows(graph, "act.y", width);
   auto& node = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
                         {q, of.k, of.v, of.pos, of.slot, of.pages}, {y});
-  ir::set_attr(node, "n_heads", s.n_heads);
-  ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
-  ir::set_attr(node, "head_dim", s.head_dim);
-  ir::set_attr(node, "v_head_dim", s.v_head_dim);
-  ir::set_attr(node, "scale", 0.17f);
-  ir::set_attr(node, "window", s.window);
-  ir::set_attr(node, "softcap", s.softcap);
+  set_attention(node, s);
   if (!weights || width % traits(act_dtype(*weights)).block_elems != 0) return;
   const auto rows = declare(graph, "act.rows", ir::BufferClass::kActivation, act_dtype(*weights), {ir::kTokens, width});
   const auto w = declare(graph, "model.w", ir::BufferClass::kWeight, *weights, {16, width});

@@ -46,6 +46,18 @@ inline ir::Node& add_node(ir::Graph& graph, ir::Op op, std::initializer_list<ir:
   return graph.mutable_nodes()[graph.nodes().size() - 2];
 }
 
+// The attributes of a node of attention, from a shape that has them as members but for the scale.
+template <class Shape>
+void set_attention(ir::Node& node, const Shape& s) {
+  ir::set_attr(node, "n_heads", s.n_heads);
+  ir::set_attr(node, "n_kv_heads", s.n_kv_heads);
+  ir::set_attr(node, "head_dim", s.head_dim);
+  ir::set_attr(node, "v_head_dim", s.v_head_dim);
+  ir::set_attr(node, "scale", 0.17f);
+  ir::set_attr(node, "window", s.window);
+  ir::set_attr(node, "softcap", s.softcap);
+}
+
 // What the buffers `wanted` hold after a step of n_tokens, `given` before it. Matrices are uploaded as weights.
 inline Memory run_graph(const ring::Tier& tier, const ir::Graph& graph, std::uint32_t n_tokens, const Memory& given,
                         std::initializer_list<const char*> wanted, bool fast = false) {

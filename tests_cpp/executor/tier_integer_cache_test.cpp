@@ -50,13 +50,7 @@ ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
   auto& attend = add_node(graph, is_decode ? ir::Op::FLASH_ATTN : ir::Op::FLASH_ATTN_BATCHED,
                           {rows("act.q", s.n_heads * s.head_dim), k, v, pos, slot, pages},
                           {rows("act.y", s.n_heads * s.v_head_dim)});
-  ir::set_attr(attend, "n_heads", s.n_heads);
-  ir::set_attr(attend, "n_kv_heads", s.n_kv_heads);
-  ir::set_attr(attend, "head_dim", s.head_dim);
-  ir::set_attr(attend, "v_head_dim", s.v_head_dim);
-  ir::set_attr(attend, "scale", 0.17f);
-  ir::set_attr(attend, "window", s.window);
-  ir::set_attr(attend, "softcap", s.softcap);
+  set_attention(attend, s);
   return graph;
 }
 
