@@ -1,8 +1,8 @@
 // The step thread of a device: between two steps it takes the commands of clients for the replicas there, then it runs
 // the turn of the one that was served least. Devices step at the same time; what they share is the tenant book, whose
 // lock the schedulers take between steps, and the port of output events.
-// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread. The replicas, and the StepListener, belong
-// to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for under any other lock.
+// Thread rule: post(), poke(), turn(), stop(), device() and step_ms() from any thread. The replicas, and the
+// StepListener, belong to whoever holds the turn. `inbox_mutex_` guards the inbox and is waited for under any other lock.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,8 @@ class StepLoop final : public StepListener {
     // Something became free that requests on other devices may wait for.
     std::function<void(const StepLoop&)> poke_others;
   };
-  // number: of the loops of the engine, from 0 on. n_threads: that make log-probabilities and quick masks together, since the next step waits for them.
+  // number: of the loops of the engine, from 0 on. n_threads: that make log-probabilities and quick masks together,
+  // since the next step waits for them.
   StepLoop(DeviceId device, std::uint32_t number, int n_threads, Shared shared);
   ~StepLoop() override;  // stops and joins
 

@@ -1,5 +1,5 @@
-// The multitenant scheduler of one model at one place (a device): which request gets a slot and pages, and what each step computes. It knows no
-// model, no device and no clock; `now` is passed in. A step is five calls, three of which are of this class:
+// The multitenant scheduler of one model at one place (a device): which request gets a slot and pages, and what each
+// step computes. It knows no model, no device and no clock; `now` is passed in. A step is five calls, three of which are of this class:
 //
 //   admit(now)           ends what was cancelled or is late; gives slots to waiting requests, by class and share;
 //   preempts
