@@ -91,6 +91,18 @@ def test_a_server_with_keys_wants_them(tiny_model):
         server.stop()
 
 
+def test_an_open_server_answers_to_loopback_names_unless_it_is_told_otherwise(tiny_model):
+    statuses = []
+    for any_host in (False, True):
+        server = Server([str(tiny_model)], print, any_host)
+        try:
+            elsewhere = Call("GET", "/v1/models", [(b"host", b"fleet.example:8000")], b"")
+            statuses.append(answer(server, elsewhere)[0])
+        finally:
+            server.stop()
+    assert statuses == [403, 200]
+
+
 def test_an_end_that_nobody_asked_for_is_told(tiny_model):
     told, codes = threading.Event(), []
     server = Server([str(tiny_model)], lambda code: (codes.append(code), told.set()))

@@ -175,7 +175,7 @@ class ServerImpl final : public Server {
     cors_origins_ = options.cors_origins;
     ZRT_TRY(auto folders, model_folders(models, options));
     core_.model_folders.set(std::move(folders));
-    if (is_loopback(options.transport.host)) listens_on_ = options.transport.host;
+    if (is_loopback(options.transport.host) && !options.allow_anonymous) listens_on_ = options.transport.host;
     core_.on_demand.set(options.on_demand);
     ZRT_CHECK_OK(core_.files.open(options.state_path.empty() ? "" : options.state_path + ".files"));
     for (const auto& model : models) ZRT_CHECK_OK(core_.models.load_at_start(model));

@@ -21,7 +21,8 @@ struct ServerOptions {
   std::string state_path;  // StateStore::open
   std::vector<TenantRegistry::Configured> tenants;
   std::vector<std::string> admin_key_hashes;
-  bool allow_anonymous = false;  // listen where other machines reach it although there are no keys
+  // Without keys, listen where other machines reach it, and on a loopback address answer to any Host header.
+  bool allow_anonymous = false;
   // Folders from which the API may load models. Absent: the folders of the models at the start. Empty list: none.
   std::optional<std::vector<std::string>> model_dirs;
   std::uint64_t max_answer_bytes = 64 << 20;  // about how large one answer may be

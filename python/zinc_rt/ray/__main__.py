@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 def fleet(options: argparse.Namespace, more: Sequence[str]):
     # Where Serve runs already, its own address counts, which others may reach.
-    may_be_open = is_loopback(options.host) and not options.address
+    may_be_open = "loopback" if is_loopback(options.host) and not options.address else False
     # What a configuration file says about keys is seen when a replica starts.
     names_key = any(each.split("=")[0] in ("--api-key", "--config") for each in more) or "ZINC_RT_API_KEY" in os.environ
     if not may_be_open and not names_key:

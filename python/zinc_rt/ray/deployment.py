@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncIterator, Sequence
+from typing import Literal
 
 from ray import serve
 from ray.serve.config import RequestRouterConfig
@@ -25,6 +26,7 @@ from .server import Server, refuse_own_options
 log = logging.getLogger("ray.serve")
 # Serve hands a replica no more than so many requests at once. The server has a queue of its own, and classes.
 MOST_AT_ONCE = 4096
+MAX_BODY_BYTES = 1 << 27
 LOAD_FIELDS = ("running", "waiting", "backlog_tokens", "free_pages", "pages")
 # Serve's proxy writes these itself; the id is the one that the server was sent.
 PROXY_WRITES = {"date", "x-request-id"}
@@ -33,8 +35,8 @@ PROXY_WRITES = {"date", "x-request-id"}
 class Replica:
     """A server on loopback, whose answers it passes on."""
 
-    def __init__(self, arguments: Sequence[str], may_be_open: bool):
-        self.server = Server(arguments, self._server_ended)
+    def __init__(self, arguments: Sequence[str], may_be_open: bool | Literal["loopback"]):
+        self.server = Server(arguments, self._server_ended, may_be_open is True)
         self.n_told = 0
         if not may_be_open and not self.server.wants_keys():
             raise errors.InvalidArgument("[ray] there is no key, and whoever reaches Serve's address would be an admin")
@@ -73,25 +75,37 @@ class Ingress:
         self.replicas, self.max_body_bytes = replicas.options(stream=True), max_body_bytes
 
     async def __call__(self, request: Request) -> Response:
-        body = bytearray()
-        try:
-            async for part in request.stream():
-                body += part
-                if len(body) > self.max_body_bytes:
-                    return _failure(413, f"[ray] the body has more than {self.max_body_bytes} bytes")
-        except ClientDisconnect:
-            return Response(status_code=499)
-        answer = self.replicas.remote(Call(request.method, _target(request), request.headers.raw, bytes(body)))
+        call = await call_of_request(request, self.max_body_bytes)
+        if isinstance(call, Response):
+            return call
+        answer = self.replicas.remote(call)
         try:
             status, headers = await anext(answer)
         except Exception as error:
             log.warning("[ray] a request got no answer: %s", error)
             return _failure(503, "[ray] the replica failed before it answered; try again")
-        response = StreamingResponse(_pieces(answer, dict(headers).get("content-type", "")), status)
-        response.raw_headers = [
-            (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers if name not in PROXY_WRITES
-        ]
-        return response
+        return answer_of(status, headers, _pieces(answer, dict(headers).get("content-type", "")))
+
+
+async def call_of_request(request: Request, max_body_bytes: int) -> Call | Response:
+    """The request whole, or the answer to one that is too large or whose client has gone."""
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > max_body_bytes:
+                return _failure(413, f"[ray] the body has more than {max_body_bytes} bytes")
+    except ClientDisconnect:
+        return Response(status_code=499)
+    return Call(request.method, _target(request), request.headers.raw, bytes(body))
+
+
+def answer_of(status: int, headers: list[tuple[str, str]], pieces: AsyncIterator[bytes]) -> Response:
+    response = StreamingResponse(pieces, status)
+    response.raw_headers = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers if name not in PROXY_WRITES
+    ]
+    return response
 
 
 async def _pieces(answer, content_type: str) -> AsyncIterator[bytes]:
@@ -149,8 +163,8 @@ def app(
     ingresses: int = 1,
     num_cpus: float = 0.1,
     num_gpus: float = 0,
-    may_be_open: bool = False,
-    max_body_bytes: int = 1 << 27,
+    may_be_open: bool | Literal["loopback"] = False,
+    max_body_bytes: int = MAX_BODY_BYTES,
     health_check_period_s: float = 5.0,
     drain_s: float = 120.0,
     stats_period_s: float = 1.0,
@@ -158,7 +172,8 @@ def app(
     """What serve.run() takes. `arguments` are more of `zinc-rt serve`, for each replica.
 
     A replica's server starts threads of its own, so `num_cpus` is only what Ray counts. `may_be_open`: a server without
-    keys is served, too. `drain_s` is how long answers under way may take when a replica is to end.
+    keys is served, too; "loopback": to those alone who call it by a loopback name. `drain_s` is how long answers under
+    way may take when a replica is to end.
     """
     arguments = [*([str(model)] if model is not None else []), *map(str, arguments)]
     refuse_own_options(arguments)

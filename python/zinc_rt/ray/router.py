@@ -11,13 +11,18 @@ from .places import Places
 class PrefixRouter(RequestRouter):
     """Sends equal prefixes to one replica while that is sooner: the rule of docs/fleets.md. Requests are a Call."""
 
+    def call_of(self, pending_request: PendingRequest | None) -> Call | None:
+        """What the ingress sends; other methods of a handle may be called with anything."""
+        first = pending_request.args[0] if pending_request is not None and pending_request.args else None
+        return first if isinstance(first, Call) else None
+
     def initialize_state(self) -> None:
         self.places = Places()
 
     async def choose_replicas(
         self, candidate_replicas: list[RunningReplica], pending_request: PendingRequest | None = None
     ) -> list[list[RunningReplica]]:
-        call = call_of(pending_request)
+        call = self.call_of(pending_request)
         if pending_request is not None:
             # Where all replicas are full, Serve tries again after a while, not at once.
             pending_request.routing_context.should_backoff = True
@@ -34,7 +39,7 @@ class PrefixRouter(RequestRouter):
         return [[by_id[each]] for each in ranked]
 
     def on_request_routed(self, pending_request: PendingRequest, replica_id: ReplicaID, result) -> None:
-        call, replica = call_of(pending_request), self.curr_replicas.get(replica_id)
+        call, replica = self.call_of(pending_request), self.curr_replicas.get(replica_id)
         if call is not None and replica is not None:
             self._send(replica_id, replica.routing_stats, pending_request, call)
 
@@ -43,9 +48,3 @@ class PrefixRouter(RequestRouter):
 
     def _send(self, replica_id: ReplicaID, stats: dict, pending_request: PendingRequest, call: Call) -> None:
         self.places.send(replica_id, pending_request.metadata.internal_request_id, stats, call.prompt)
-
-
-def call_of(pending_request: PendingRequest | None) -> Call | None:
-    """What the ingress sends; other methods of a handle may be called with anything."""
-    first = pending_request.args[0] if pending_request is not None and pending_request.args else None
-    return first if isinstance(first, Call) else None

@@ -61,10 +61,15 @@ def refuse_own_options(arguments: Sequence[str]) -> None:
 class Server:
     """A server on loopback, on free ports, without a state file. It ends with this process, however that ends."""
 
-    def __init__(self, arguments: Sequence[str], on_end: Callable[[int], None]):
-        """Returns once requests are taken. `on_end` hears, on another thread, of an end that stop() did not ask for."""
+    def __init__(self, arguments: Sequence[str], on_end: Callable[[int], None], any_host: bool = False):
+        """Returns once requests are taken. `on_end` hears, on another thread, of an end that stop() did not ask for.
+
+        `any_host`: a server without keys answers to Host headers with other names than this machine's loopback ones.
+        """
         refuse_own_options(arguments)
         self.arguments, self.on_end = list(arguments), on_end
+        if any_host:
+            self.arguments.append("--allow-anonymous")
         self.port = self.metrics_port = 0
         self.process: subprocess.Popen | None = None
         self.is_stopping = False
