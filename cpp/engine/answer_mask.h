@@ -1,5 +1,6 @@
-// The tokens that the grammar of an answer allows next. The mask is made before each pick: by the step thread where that
-// takes little, else by a thread of MaskMaker, while the request sits steps out and holds up nobody.
+// The tokens that the grammar of an answer allows next. The mask is made before each pick: by the step loop's threads
+// while the device computes the logits, where that takes little; else by a thread of MaskMaker, while the request sits
+// steps out and holds up nobody.
 // Thread rule: AnswerMask: the step thread, but for make(), which another thread may run between begin() and the end of
 // it. MaskMaker: any thread.
 #pragma once
@@ -26,10 +27,10 @@ class AnswerMask {
 
   // The token was picked; the mask is stale from here on. REQUIRES: nobody makes it.
   void take(std::int32_t token);
-  bool is_made() const { return state_.load(std::memory_order_acquire) == kMade; }
+  bool is_making() const { return state_.load(std::memory_order_acquire) == kMaking; }
   bool is_stale() const { return state_.load(std::memory_order_relaxed) == kStale; }
   bool is_quick() const { return pace_->is_quick(); }
-  // From a stale one on: make() follows, on whatever thread.
+  // From a stale one on: make() follows, on another thread.
   void begin() { state_.store(kMaking, std::memory_order_relaxed); }
   void make();
   // As OutputRow::mask has it, until the next take(). Waits for the thread that makes it, and makes one that is stale.

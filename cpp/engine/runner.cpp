@@ -38,6 +38,7 @@ ModelRunner::ModelRunner(Executor& executor, const sched::Options& options, sche
       if (!listener_->on_embedding(row_users_[row], rows.subspan(i * width, width)))
         bad_embeddings_.push_back(embedded_[row]);
   };
+  input_.mask = [this](std::uint32_t row) { return mask(row); };
   input_.process = [this](std::uint32_t row, std::span<float> logits) {
     const auto it = std::ranges::find(bound_, row, &Bound::row);
     it->has_failed |= !listener_->process(row_users_[row], it->tokens, logits);
@@ -106,16 +107,22 @@ void ModelRunner::fill(const sched::StepPlan& plan, StepListener& listener) {
 void ModelRunner::bind(OutputRow& row, const sched::Request& request) {
   const auto user = request.params.user;
   row.is_processed = listener_->has_processor(user);
-  const bool has_mask = listener_->has_mask(user);
-  if (!row.is_processed && !has_mask) return;
+  row.is_masked = listener_->has_mask(user);
+  if (!row.is_processed && !row.is_masked) return;
   bound_.push_back({static_cast<std::uint32_t>(row_users_.size()), request.id,
                     std::span(request.tokens).first(row.position), false});
-  if (!has_mask) return;
-  const auto mask = listener_->mask(user);
+}
+
+// A row whose mask failed is picked without one, and its request ends.
+std::span<const std::uint32_t> ModelRunner::mask(std::uint32_t row) {
+  const auto words = listener_->mask(row_users_[row]);
+  if (!words) {
+    std::ranges::find(bound_, row, &Bound::row)->has_failed = true;
+    return {};
+  }
   constexpr std::size_t kWord = 32;
   const std::size_t n_words = (executor_.config().vocab_size + kWord - 1) / kWord;
-  if (mask) row.mask = mask->first(std::min(mask->size(), n_words));  // a tokenizer may have more tokens than logits
-  bound_.back().has_failed = !mask;
+  return words->first(std::min(words->size(), n_words));  // a tokenizer may have more tokens than logits
 }
 
 // Adds a row for each text that this step completes, where the model gives embeddings.

@@ -32,8 +32,8 @@ class StepListener {
   virtual bool has_processor(std::uint64_t) const { return false; }
   virtual bool process(std::uint64_t, std::span<const std::int32_t>, std::span<float>) { return true; }
   virtual void no_token_left(std::uint64_t) {}
-  // Whether the request has masks (OutputRow::mask); asked once a row. Then mask() gives that of its pick, which stays
-  // until the step has ended; nothing: the request ends as processor_failed.
+  // Whether the request has masks (OutputRow::is_masked); asked once a row. Then mask() gives that of its pick, which
+  // stays until the step has ended; nothing: the request ends as processor_failed.
   virtual bool has_mask(std::uint64_t) const { return false; }
   virtual std::optional<std::span<const std::uint32_t>> mask(std::uint64_t) { return std::nullopt; }
   // Before is_held_up() is asked for those that are in slots.
@@ -43,7 +43,7 @@ class StepListener {
   // The pooled row of a text whose embedding a request wants; false: the row has no direction, and the request ends as
   // bad_logits.
   virtual bool on_embedding(std::uint64_t, std::span<const float>) { return true; }
-  // Whether the request sits this step out, since its sink is full or its mask is not made yet.
+  // Whether the request sits this step out, since its sink is full or its mask is not there in time.
   virtual bool is_held_up(std::uint64_t user) const = 0;
   virtual void on_event(const sched::Event& event, sched::Micros now) = 0;
 };
@@ -93,6 +93,7 @@ class ModelRunner {
   void fill_embeddings(const sched::StepPlan& plan);
   void end_bad_scores();
   void end_bad_embeddings();
+  std::span<const std::uint32_t> mask(std::uint32_t row);
   void bind(OutputRow& row, const sched::Request& request);
   void end_failed_bounds();
   Status execute(const sched::StepPlan& plan);

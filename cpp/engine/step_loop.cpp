@@ -117,23 +117,26 @@ bool StepLoop::has_mask(std::uint64_t user) const {
   return generations_[user].mask() != nullptr;
 }
 
+// Asked while the device computes. The first one makes those of all, on all threads.
 std::optional<std::span<const std::uint32_t>> StepLoop::mask(std::uint64_t user) {
+  row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
+  quick_masks_.clear();
   return generations_[user].mask_words();
 }
 
-// Stale masks that take little are made here, the others on threads of their own.
+// Stale masks that take little are made within the step, the others on threads of their own.
 void StepLoop::before_step(std::span<const std::uint64_t> users) {
   quick_masks_.clear();
   for (const auto user : users) {
     const auto& mask = generations_[user].mask();
     if (!mask || !mask->is_stale()) continue;
-    mask->begin();
-    if (mask->is_quick())
-      quick_masks_.push_back(mask.get());
-    else
+    if (mask->is_quick()) {
+      quick_masks_.push_back(mask);
+    } else {
+      mask->begin();
       shared_.masks.post(mask);
+    }
   }
-  row_threads_.parallel_for(quick_masks_.size(), [&](std::uint64_t i, int) { quick_masks_[i]->make(); });
 }
 
 void StepLoop::no_token_left(std::uint64_t user) {
@@ -146,7 +149,7 @@ bool StepLoop::on_embedding(std::uint64_t user, std::span<const float> row) {
 
 bool StepLoop::is_held_up(std::uint64_t user) const {
   const Generation& g = generations_[user];
-  return g.is_held_up() || (g.mask() && !g.mask()->is_made());
+  return g.is_held_up() || (g.mask() && g.mask()->is_making());
 }
 
 void StepLoop::on_logits(std::span<const LogitsRow> rows) {

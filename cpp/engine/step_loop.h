@@ -93,7 +93,7 @@ class StepLoop final : public StepListener {
   GenerationTable generations_;                                               // that the schedulers here have
   std::unordered_map<std::uint64_t, std::unique_ptr<TokenDetails>> details_;  // of the step under way, by `user`
   ThreadPool row_threads_;
-  std::vector<AnswerMask*> quick_masks_;
+  std::vector<std::shared_ptr<AnswerMask>> quick_masks_;
   std::vector<std::unique_ptr<TokenDetails>> row_details_;  // by row of an on_logits call
 
   std::mutex inbox_mutex_;

@@ -20,11 +20,9 @@ struct OutputRow {
   std::uint32_t n_prompt = 0;             // how many of them are the prompt
   std::span<const TokenBias> bias;        // ids outside the vocabulary do nothing
   std::span<const std::int32_t> banned;   // never picked; kNoToken where all are banned
-  // Bit t % 32 of word t / 32 allows token t; those past the last word are not allowed. Empty: all are. kNoToken where
-  // none is.
-  std::span<const std::uint32_t> mask;
-  bool is_processed = false;  // StepInput::process changes its logits before the pick; costs two copies
-  bool wants_logits = true;   // on_logits gets the row; on a GPU it costs time to bring it to the host
+  bool is_masked = false;                 // StepInput::mask says which tokens may be picked
+  bool is_processed = false;              // StepInput::process changes its logits before the pick; costs two copies
+  bool wants_logits = true;               // on_logits gets the row; on a GPU it costs time to bring it to the host
 };
 // The most entries that bias and banned of a row may have together.
 inline constexpr std::uint32_t kMaxBias = 2048;
@@ -60,6 +58,11 @@ struct StepInput {
   // all of them, row after row, ExecutorInfo::embedding_dim wide, as pooling leaves them. As on_logits otherwise, which
   // is not called then.
   std::function<void(std::uint32_t first_row, std::span<const float> embeddings)> on_embeddings;
+
+  // Called for each row that is masked, in order, with its index, before any row of its group is picked. A device
+  // computes the logits meanwhile. Bit t % 32 of word t / 32 allows token t; those past the last word are not allowed.
+  // Empty: all are. kNoToken where none is. The memory is valid until the step ends. It is set once, as on_logits.
+  std::function<std::span<const std::uint32_t>(std::uint32_t row)> mask;
 
   // Called for each row that is processed, in order, with its index and its logits to be changed, before any row of its
   // group is picked. on_logits gets what was there before. It is set once, as on_logits.

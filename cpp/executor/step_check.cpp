@@ -95,6 +95,13 @@ Status StepCheck::check_slot(const StepInput& input, std::size_t slot, std::uint
   return {};
 }
 
+Status StepCheck::check_mask(std::span<const std::uint32_t> mask) const {
+  const std::size_t most = limits_.sizes.mask_words / limits_.sizes.max_outputs;
+  return mask.size() <= most
+             ? Status{}
+             : refuse(fmt::format("a mask of {} words for an output row, {} allowed", mask.size(), most));
+}
+
 Status StepCheck::check_outputs(const StepInput& input) const {
   std::size_t group_history = 0, group_bias = 0;  // of the output rows that run together
   for (std::size_t i = 0; i < input.outputs.size(); ++i) {
@@ -107,9 +114,6 @@ Status StepCheck::check_outputs(const StepInput& input) const {
     if (row.bias.size() + row.banned.size() > kMaxBias)
       return refuse(fmt::format("{} biased and {} banned tokens in an output row, {} in all allowed", row.bias.size(),
                                 row.banned.size(), kMaxBias));
-    if (row.mask.size() > limits_.sizes.mask_words / limits_.sizes.max_outputs)
-      return refuse(fmt::format("a mask of {} words in an output row, {} allowed", row.mask.size(),
-                                limits_.sizes.mask_words / limits_.sizes.max_outputs));
     if (row.token_index >= input.token_ids.size())
       return refuse(fmt::format("an output row of token {} of {}", row.token_index, input.token_ids.size()));
     group_bias += row.bias.size() + row.banned.size();

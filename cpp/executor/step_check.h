@@ -30,6 +30,8 @@ class StepCheck {
   // The pairs run in any order, so an entry that is written may be named only once.
   Status check(std::span<const StateCopy> copies);
   Status check(std::span<const PageCopy> copies);
+  // What StepInput::mask gave.
+  Status check_mask(std::span<const std::uint32_t> mask) const;
 
  private:
   Status check_tokens(const StepInput& input) const;

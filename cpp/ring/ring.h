@@ -41,7 +41,7 @@ class Ring {
   virtual ~Ring() = default;  // tear-down: waits for what is in flight, frees every buffer object and kernel
 
   // Queues the packets in order and returns at once. Packets without an edge between them may run in any order, or at
-  // the same time.
+  // the same time. A submission sees what those before it wrote.
   // Errors: kInvalidArgument when the submission names packets, buffers or kernels that do not exist.
   virtual Result<Fence> submit(const Submission& submission) = 0;
   // Blocks until the fence has retired. Errors: what went wrong in its submission.

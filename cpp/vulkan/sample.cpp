@@ -123,14 +123,14 @@ std::int32_t Sampler::draw(const OutputRow& row) {
   return static_cast<std::int32_t>(candidates_[0].id);
 }
 
-std::int32_t Sampler::pick(const OutputRow& row, std::span<const float> logits) {
+std::int32_t Sampler::pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits) {
   const bool is_greedy = !(row.sampling.temperature >= kLeastTemperature);
-  if (is_greedy && !row.sampling.has_penalties() && row.bias.empty() && row.banned.empty() && row.mask.empty())
+  if (is_greedy && !row.sampling.has_penalties() && row.bias.empty() && row.banned.empty() && mask.empty())
     return largest(logits);
   logits_.assign(logits.begin(), logits.end());
-  if (!row.mask.empty())
+  if (!mask.empty())
     for (std::size_t id = 0; id < logits_.size(); ++id)
-      if (id / 32 >= row.mask.size() || (row.mask[id / 32] >> id % 32 & 1) == 0) logits_[id] = -kInfinity;
+      if (id / 32 >= mask.size() || (mask[id / 32] >> id % 32 & 1) == 0) logits_[id] = -kInfinity;
   const auto add = [&](std::int32_t id, float bias) {
     if (id < 0 || static_cast<std::size_t>(id) >= logits_.size()) return;
     logits_[static_cast<std::size_t>(id)] = logits_[static_cast<std::size_t>(id)] + bias;

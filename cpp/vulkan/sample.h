@@ -13,8 +13,8 @@ namespace zinc_rt::vulkan {
 
 class Sampler {
  public:
-  // kNoToken where the largest candidate is no finite number.
-  std::int32_t pick(const OutputRow& row, std::span<const float> logits);
+  // mask: as StepInput::mask gives it. kNoToken where the largest candidate is no finite number.
+  std::int32_t pick(const OutputRow& row, std::span<const std::uint32_t> mask, std::span<const float> logits);
 
  private:
   struct Candidate {

@@ -100,7 +100,7 @@ std::span<float> VulkanExecutor::logits_row(std::size_t i) const {
 }
 
 // The caller may change the rows of a group before the first of them is picked.
-void VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
+Status VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output) {
   const auto is_processed = [&](const OutputRow& row) { return input.process && row.is_processed; };
   processed_.clear();
   for (std::size_t i = 0; i < count; ++i) {
@@ -117,8 +117,12 @@ void VulkanExecutor::pick(const StepInput& input, std::size_t first, std::size_t
       logits = next.first(config_.vocab_size);
       next = next.subspan(config_.vocab_size);
     }
-    output.tokens.push_back(sampler_.pick(row, logits));
+    std::span<const std::uint32_t> mask;
+    if (row.is_masked) mask = input.mask(static_cast<std::uint32_t>(first + i));
+    ZRT_CHECK_OK(check_.check_mask(mask));
+    output.tokens.push_back(sampler_.pick(row, mask, logits));
   }
+  return {};
 }
 
 // Runs of rows that are wanted, each in one call.
@@ -148,7 +152,7 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
     forward_.set_rows(n_tokens, static_cast<std::uint32_t>(count));
     if (count > 0) commands_.push_back(forward_.head());
     ZRT_CHECK_OK(device_->run(commands_));
-    pick(input, first, count, output);
+    ZRT_CHECK_OK(pick(input, first, count, output));
     if (input.on_logits) give_logits(input, first, count);
     commands_.clear();
     first += count;

@@ -35,7 +35,7 @@ class VulkanExecutor final : public Executor {
   Status load(const ExecutorOptions& options);
   void fill_body(const StepInput& input);
   std::span<float> logits_row(std::size_t i) const;
-  void pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output);
+  Status pick(const StepInput& input, std::size_t first, std::size_t count, StepOutput& output);
   void give_logits(const StepInput& input, std::size_t first, std::size_t count) const;
   Status check_pages(std::span<const std::uint32_t> pages, std::size_t n_bytes) const;
 

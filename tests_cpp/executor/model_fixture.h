@@ -58,6 +58,7 @@ struct TestStep {
   std::function<void(std::uint32_t, std::span<const float>)> on_logits;
   std::function<void(std::uint32_t, std::span<const float>)> on_embeddings;
   std::function<void(std::uint32_t, std::span<float>)> process;
+  std::function<std::span<const std::uint32_t>(std::uint32_t)> mask;
 
   const StepInput& view() {
     std::size_t width = 0;
@@ -71,7 +72,7 @@ struct TestStep {
       std::ranges::copy(page_tables[slot], ids_.begin() + std::ptrdiff_t(slot * width));
     input_ = {token_ids,     positions,   slots,   {ids_, static_cast<std::uint32_t>(width), counts_},
               rope_variants, token_types, outputs, on_logits,
-              on_embeddings, process};
+              on_embeddings, mask,        process};
     return input_;
   }
 

@@ -231,13 +231,14 @@ TEST_P(Tiers, SamplingOfAllKinds) {
     for (std::size_t i = 0; i < kinds.size(); ++i) {
       TestStep input;
       append(input, ids, 0, 20, 0, pages_from(0));
+      input.mask = [&](std::uint32_t) { return std::span(mask); };
       for (auto& row : input.outputs) {
         row.sampling = kinds[i];
         row.sampling.seed += row.position;
         row.history = std::span(ids).first(row.position);
         row.n_prompt = row.position / 2;
         if (i % 2 == 0) row.bias = bias, row.banned = banned;
-        if (row.position % 3 == i % 3) row.mask = mask;
+        row.is_masked = row.position % 3 == i % 3;
       }
       step(executor, input, outcome);
     }

@@ -57,6 +57,8 @@ class RingExecutor final : public Executor {
   Status pick_rows(const StepInput& input, const ring::PacketBatch& batch, std::uint32_t from, std::size_t first,
                    std::uint32_t count, StepOutput& output);
   Status read_logits(const StepInput& input, std::size_t first, std::size_t count);
+  // Asks for the masks of the rows, which SAMPLE alone reads: what comes before it may run.
+  Status fill_masks(const StepInput& input, std::size_t first, std::size_t count);
   // Lets the caller change the rows that are processed, and keeps what they were; restore_rows() puts that back.
   Status process_rows(const StepInput& input, std::size_t first, std::size_t count);
   Status restore_rows(const StepInput& input, std::size_t first, std::size_t count);

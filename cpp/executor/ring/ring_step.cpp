@@ -44,7 +44,7 @@ void RingExecutor::fill_body(const StepInput& input) {
 }
 
 void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::size_t count) {
-  std::size_t history_end = 0, bias_end = 0, mask_end = 0;
+  std::size_t history_end = 0, bias_end = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const OutputRow& row = input.outputs[first + i];
     const Sampling& s = row.sampling;
@@ -57,7 +57,6 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
       *entry++ = std::bit_cast<std::uint32_t>(bias);
     };
     for (const TokenBias& bias : row.bias) add_bias(bias.token_id, bias.bias);
-    std::ranges::copy(row.mask, views_.mask + mask_end);
     for (const std::int32_t id : row.banned) add_bias(id, -std::numeric_limits<float>::infinity());
     views_.sampling[i] = {.seed_lo = static_cast<std::uint32_t>(s.seed),
                           .seed_hi = static_cast<std::uint32_t>(s.seed >> 32),
@@ -75,12 +74,25 @@ void RingExecutor::fill_outputs(const StepInput& input, std::size_t first, std::
                           .typical_p = s.typical_p,
                           .bias_begin = static_cast<std::uint32_t>(bias_end),
                           .n_bias = static_cast<std::uint32_t>(row.bias.size() + row.banned.size()),
-                          .mask_begin = static_cast<std::uint32_t>(mask_end),
-                          .n_mask_words = static_cast<std::uint32_t>(row.mask.size())};
+                          .mask_begin = 0,
+                          .n_mask_words = 0};
     history_end += row.history.size();
     bias_end += row.bias.size() + row.banned.size();
-    mask_end += row.mask.size();
   }
+}
+
+Status RingExecutor::fill_masks(const StepInput& input, std::size_t first, std::size_t count) {
+  std::size_t end = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!input.outputs[first + i].is_masked) continue;
+    const auto mask = input.mask(static_cast<std::uint32_t>(first + i));
+    ZRT_CHECK_OK(check_.check_mask(mask));
+    std::ranges::copy(mask, views_.mask + end);
+    views_.sampling[i].mask_begin = static_cast<std::uint32_t>(end);
+    views_.sampling[i].n_mask_words = static_cast<std::uint32_t>(mask.size());
+    end += mask.size();
+  }
+  return {};
 }
 
 Status RingExecutor::run(const ring::PacketBatch& batch, std::uint32_t first, std::uint32_t count,
@@ -169,11 +181,14 @@ Status RingExecutor::pick_rows(const StepInput& input, const ring::PacketBatch& 
   fill_outputs(input, first, count);
   const auto rows = std::span(input.outputs).subspan(first, count);
   const bool is_processed = input.process && std::ranges::any_of(rows, &OutputRow::is_processed);
-  if (is_processed) {
+  if (is_processed || std::ranges::any_of(rows, &OutputRow::is_masked)) {
     const auto sample = std::ranges::find(batch.packets, ir::Op::SAMPLE, &ring::Packet::op) - batch.packets.begin();
     const auto picks = static_cast<std::uint32_t>(sample);
-    ZRT_CHECK_OK(run(batch, from, picks - from, {n_tokens, count}));
-    ZRT_CHECK_OK(process_rows(input, first, count));
+    ZRT_TRY(const auto logits, ring_->submit({&batch, from, picks - from, {n_tokens, count}}));
+    const auto masks = fill_masks(input, first, count);
+    if (is_processed || !masks) ZRT_CHECK_OK(ring_->wait(logits));
+    ZRT_CHECK_OK(masks);
+    if (is_processed) ZRT_CHECK_OK(process_rows(input, first, count));
     ZRT_CHECK_OK(run(batch, picks, n_packets - picks, {n_tokens, count}));
   } else {
     ZRT_CHECK_OK(run(batch, from, n_packets - from, {n_tokens, count}));
