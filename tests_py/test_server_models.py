@@ -43,6 +43,16 @@ def server(tiny_model, folders):
         yield server
 
 
+def test_a_model_is_loaded_on_the_devices_that_are_named(tiny_model):
+    with serving(tiny_model, "--id", "tiny", "--max-slots", 2) as server:
+        status, _, answer = load(server, tiny_model, id="two", devices=[0, 1])
+        assert status == 200, answer
+        assert answer["devices"] == [0, 1]
+        for devices, why in [([0, 0], "devices"), ([], "devices"), ("0", "numbers of devices"), ([-1], "numbers of")]:
+            status, _, answer = load(server, tiny_model, id="three", devices=devices)
+            assert status == 400 and why in answer["error"]["message"], answer
+
+
 REFUSED = {
     "inside/absent.gguf": 404,
     "inside/good.gguf/x": 404,

@@ -200,6 +200,9 @@ ApiResult<std::string> load(ServerCore& core, const Exchange& exchange) {
   if (pages) spec.options.kv_pages = static_cast<std::uint32_t>(*pages);
   ZRT_TRY(const auto pooling, fields.get_choice("pooling", {"none", "mean", "cls", "last", "rank"}));
   if (pooling) spec.options.pooling = *pooling;
+  // What is wrong with their list as a whole the engine says.
+  ZRT_TRY(const auto devices, fields.get_ids("devices", 64, "numbers of devices"));
+  if (devices) spec.options.devices.assign(devices->begin(), devices->end());
   ZRT_CHECK_OK(fields.expect_no_others());
   if (core.is_draining) return std::unexpected(shutting_down());
   ZRT_CHECK_OK(core.models.load(spec, LoadedBy::kAdmin));

@@ -219,16 +219,17 @@ ApiResult<std::optional<std::string>> Fields::get_choice(const char* name, std::
   return unlike(name, *value, "one of " + all);
 }
 
-ApiResult<std::optional<std::vector<std::int32_t>>> Fields::get_ids(const char* name, std::size_t max_ids) {
+ApiResult<std::optional<std::vector<std::int32_t>>> Fields::get_ids(const char* name, std::size_t max_ids,
+                                                                    const std::string& what) {
   const Json* value = get(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_array()) return unlike(name, *value, "a list of token ids");
+  if (!value->is_array()) return unlike(name, *value, "a list of " + what);
   if (value->size() > max_ids)
     return wrong(name, fmt::format("{} entries, at most {} allowed", value->size(), max_ids));
   std::vector<std::int32_t> ids;
   for (const Json& id : *value) {
     const auto number = whole_number(id);
-    if (!number || *number < 0 || *number > INT32_MAX) return unlike(name, id, "token ids");
+    if (!number || *number < 0 || *number > INT32_MAX) return unlike(name, id, what);
     ids.push_back(static_cast<std::int32_t>(*number));
   }
   return ids;

@@ -38,7 +38,8 @@ class Fields {
   // One of `values`.
   ApiResult<std::optional<std::string>> get_choice(const char* name, std::initializer_list<const char*> values);
   // A list of token ids.
-  ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids);
+  ApiResult<std::optional<std::vector<std::int32_t>>> get_ids(const char* name, std::size_t max_ids,
+                                                              const std::string& what = "token ids");
   std::string full_name(const char* name) const { return prefix_ + name; }
   // An error of status 400 about a field.
   std::unexpected<ApiError> wrong(const char* name, const std::string& what) const;
