@@ -208,6 +208,75 @@ def test_ollama_client(home):
         assert [model.model for model in client.list().models] == ["m"]
 
 
+# Loops of the real model, which is too small to choose: each turn is forced, and the grammar makes the call fit.
+# Prompts of Claude Code, Codex and OpenCode are longer than its context of 8,192 tokens.
+
+
+def small(demo_model):
+    return serving(demo_model, "--id", "m", "--tools", "hermes", "--max-slots", "2", "-c", "8192")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_openai_agents_with_a_real_model(demo_model, api):
+    agents = pytest.importorskip("agents")
+    openai = pytest.importorskip("openai")
+    agents.set_tracing_disabled(True)
+    seen = []
+
+    @agents.function_tool
+    def add_up(a: int, b: int) -> int:
+        """Adds two numbers up."""
+        seen.append((a, b))
+        return a + b
+
+    def after(_, results):
+        return agents.ToolsToFinalOutputResult(is_final_output=len(seen) == TURNS, final_output=results[-1].output)
+
+    with small(demo_model) as server:
+        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
+        kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+        agent = agents.Agent(
+            name="a",
+            model=kind(model="m", openai_client=client),
+            tools=[add_up],
+            tool_use_behavior=after,
+            reset_tool_choice=False,
+            model_settings=agents.ModelSettings(
+                tool_choice="required", parallel_tool_calls=False, temperature=0, max_tokens=200
+            ),
+        )
+        result = asyncio.run(agents.Runner.run(agent, "Add 17 and 25, then go on adding."))
+    assert len(seen) == TURNS and all(type(n) is int for pair in seen for n in pair)
+    assert int(result.final_output) == sum(seen[-1])
+
+
+def test_langchain_with_a_real_model(demo_model):
+    models = pytest.importorskip("langchain_openai")
+    messages = pytest.importorskip("langchain_core.messages")
+    colour = {"type": "string", "enum": ["red", "green", "blue"]}
+    tool = {
+        "name": "paint",
+        "description": "Paints a wall.",
+        "parameters": {
+            "type": "object",
+            "properties": {"wall": {"type": "integer", "minimum": 1, "maximum": 4}, "colour": colour},
+            "required": ["wall", "colour"],
+        },
+    }
+    with small(demo_model) as server:
+        options = {"temperature": 0, "max_completion_tokens": 200, "parallel_tool_calls": False}
+        bare = models.ChatOpenAI(model="m", base_url=f"{server.url}/v1", api_key="none")
+        model = bare.bind_tools([tool], tool_choice="required", **options)
+        history = [messages.HumanMessage("Paint the walls of my room.")]
+        for turn in range(TURNS):
+            history.append(model.invoke(history))
+            (call,) = history[-1].tool_calls
+            assert call["name"] == "paint" and set(call["args"]) == {"wall", "colour"}
+            assert 1 <= call["args"]["wall"] <= 4 and call["args"]["colour"] in colour["enum"]
+            history.append(messages.ToolMessage(f"Wall {turn} is done.", tool_call_id=call["id"]))
+        assert bare.invoke(history, temperature=0, max_completion_tokens=20).content
+
+
 def test_where_agents_are_looked_for(monkeypatch, tmp_path):
     (tmp_path / "an-agent").write_text("#!/bin/sh\n")
     (tmp_path / "an-agent").chmod(0o755)
