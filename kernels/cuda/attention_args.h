@@ -73,6 +73,13 @@ constexpr uint32_t attend_integer_tile_workgroups(uint32_t width) {
   return width <= 64 ? 3 : width <= 128 ? 2 : 1;
 }
 
+// Attention over rotated caches (flash_attn_rotated.cu): threads of a workgroup, and bytes of shared memory for q and its
+// scales, and where chunks are merged, for o, maximum and sum of each head.
+constexpr uint32_t kAttendRotatedThreads = 128;
+constexpr uint32_t attend_rotated_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
+  return group * (head_dim + head_dim / 64 * 4) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
+}
+
 // The merge of chunks (flash_attn.cu): threads of a workgroup, chunks that are merged as they come, and bytes of shared
 // memory for more.
 constexpr uint32_t kMergeThreads = 256, kMergeAtOnce = 33,

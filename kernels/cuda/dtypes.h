@@ -27,7 +27,7 @@ enum Format {
   kFixed16 = 24
 };
 // Of caches.
-enum CacheType { kCacheF32 = kF32, kCacheF16 = kF16, kCacheQ8 = kQ8_0, kCacheI16 = 23 };
+enum CacheType { kCacheF32 = kF32, kCacheF16 = kF16, kCacheQ8 = kQ8_0, kCacheR8 = 21, kCacheR4 = 22, kCacheI16 = 23 };
 // Of quantized rows (kernels/common/act_q8.h).
 enum ActType : uint32_t { kQ8A32 = 19, kQ8A256 = 20, kQ16A256 = 25 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/common/kv_integer.h"
-#include "kernels/cuda/device.cuh"
+#include "kernels/cuda/rotate.cuh"
 
 namespace zinc_rt::cuda {
 
@@ -53,6 +53,10 @@ __device__ __forceinline__ float largest_of_warp(float v) {
   }
   return v;
 }
+__device__ __forceinline__ float largest_of_two(float a, float b) {
+  const float most = a < 0 ? -a : a, other = b < 0 ? -b : b;
+  return other > most ? other : most;
+}
 __device__ __forceinline__ float sum_of_warp(float v) {
 #pragma unroll
   for (int w = 16; w > 0; w /= 2) v = v + __shfl_xor_sync(0xFFFFFFFFu, v, w);
@@ -94,17 +98,107 @@ __device__ inline void store_integers(const float* x, const CacheRow& row, uint3
         static_cast<uint16_t>(d);
 }
 
+// A block of 64 values, of which lane l has the l-th and the (32 + l)-th, as codes; gives d. The rules:
+// kernels/cpu/quant/rotated_kv.h.
+__device__ __forceinline__ uint16_t codes_of_eight_bits(float a, float b, int (&codes)[2]) {
+  const float most = largest_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
+  uint16_t d = f32_to_f16(most * (1.0f / 127.0f));
+  if (finite != 0.0f || d == 0x7c00u) d = 0x7e00u;
+  const bool is_usable = d != 0x7e00u && d != 0;
+  const float inverse = is_usable ? exact::rcp(f16_to_f32(d)) : 0.0f;
+  const auto code = [&](float x) {
+    const float q = is_usable ? exact::round_int(x * inverse) : 0.0f;
+    return static_cast<int>(q > 127.0f ? 127.0f : q < -127.0f ? -127.0f : q);
+  };
+  codes[0] = code(a), codes[1] = code(b);
+  return d;
+}
+__device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&codes)[2]) {
+  const float most = largest_of_warp(largest_of_two(a, b)), finite = sum_of_warp(a * 0.0f + b * 0.0f);
+  codes[0] = codes[1] = 0;
+  if (finite != 0.0f || most > 0x1p100f) return 0x7e00u;
+  if (most < 0x1p-100f) return 0;
+  const float inverse = exact::div(kv::kMost, most), z[2] = {a * inverse, b * inverse};
+  constexpr auto factors = rotated::copied(kv::kFactors);
+  float best_gain = -1.0f, best_factor = 0.0f;
+#pragma unroll
+  for (const float factor : factors.of) {
+    int tried[2];
+    float of_table[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      int value;
+      rotated::nearest(z[i] * factor, tried[i], value);
+      of_table[i] = static_cast<float>(value);
+    }
+    // Value i of the block belongs to sum i % 16: those of a lane, and of the lane 16 before or after it.
+    const bool is_first = threadIdx.x % 32 < 16;
+    float sum = 0.0f;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float other_z = __shfl_xor_sync(0xFFFFFFFFu, z[i], 16),
+                  other_t = __shfl_xor_sync(0xFFFFFFFFu, of_table[i], 16);
+      sum = __fmaf_rn(is_first ? z[i] : other_z, is_first ? of_table[i] : other_t, sum);
+      sum = __fmaf_rn(is_first ? other_z : z[i], is_first ? other_t : of_table[i], sum);
+    }
+    const float t = 0.0f + fold_half_warp(sum),
+                squares = sum_of_warp(of_table[0] * of_table[0] + of_table[1] * of_table[1]);  // whole numbers
+    const float gain = exact::div(t * t, squares);
+    if (!(gain > best_gain)) continue;
+    best_gain = gain;
+    best_factor = exact::div(t, squares);
+    codes[0] = tried[0], codes[1] = tried[1];
+  }
+  const uint16_t d = f32_to_f16(best_factor * (most * (kv::kStoredScale / kv::kMost)));
+  return d == 0x7c00u ? 0x7e00u : d;
+}
+
+// A head as rotated codes, by a warp (kernels/common/kv_rotate.h). Values have four bits; keys have eight or four.
+// It is no part of its callers, whose other types would be slower with its registers.
+__device__ __noinline__ void store_rotated(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
+  const bool is_r8 = row.is_key && row.type == kCacheR8;
+  const uint32_t n_blocks = row.head_dim / kv::kBlock;
+  float values[rotated::kRegisters];
+  rotated::rotate(x, row.head_dim, values);
+  uint8_t* codes = row.page + kv::codes_at(is_r8, head, row.head_dim);
+  auto* scales = reinterpret_cast<uint16_t*>(row.page + kv::scales_at(is_r8, head, row.n_heads, row.head_dim));
+#pragma unroll
+  for (uint32_t b = 0; b < rotated::kRegisters / 2; ++b) {
+    if (b >= n_blocks) continue;
+    int made[2];
+    const float first = values[2 * b], second = values[2 * b + 1];
+    const uint16_t d = is_r8 ? codes_of_eight_bits(first, second, made) : codes_of_four_bits(first, second, made);
+    const uint32_t key_word = lane / 4 * kv::kPageTokens + row.token;
+    if (is_r8) {
+      uint8_t* block = codes + b * kv::kBlock * kv::kPageTokens + key_word * 4 + lane % 4;
+      block[0] = static_cast<uint8_t>(made[0]);
+      block[8 * kv::kPageTokens * 4] = static_cast<uint8_t>(made[1]);
+    } else {
+      const uint64_t at = row.is_key ? b * (kv::kBlock / 2) * kv::kPageTokens + key_word * 4 + lane % 4
+                                     : (row.token * n_blocks + b) * (kv::kBlock / 2) + lane;
+      codes[at] = static_cast<uint8_t>(made[0] | made[1] << 4);
+    }
+    if (lane == 0) scales[row.is_key ? b * kv::kPageTokens + row.token : row.token * n_blocks + b] = d;
+  }
+}
+
 // Values [first, first + n) of a token's K or V, by n_threads threads of whole warps. Types whose heads have a scale
 // want whole heads.
 __device__ inline void store_values(const float* values, const CacheRow& row, uint32_t first, uint32_t n,
                                     uint32_t thread, uint32_t n_threads) {
-  if (row.type != kCacheI16) {
+  const bool is_rotated = row.type == kCacheR8 || row.type == kCacheR4;
+  if (row.type != kCacheI16 && !is_rotated) {
     const uint64_t cell = cell_bytes(row.type, static_cast<uint64_t>(row.n_heads) * row.head_dim);
     store_cell(values, row.page + row.token * cell, first, n, row.type, thread, n_threads);
     return;
   }
-  for (uint32_t h = thread / 32; h < n / row.head_dim; h += n_threads / 32)
-    store_integers(values + h * row.head_dim, row, first / row.head_dim + h, thread % 32);
+  for (uint32_t h = thread / 32; h < n / row.head_dim; h += n_threads / 32) {
+    const float* x = values + h * row.head_dim;
+    if (is_rotated)
+      store_rotated(x, row, first / row.head_dim + h, thread % 32);
+    else
+      store_integers(x, row, first / row.head_dim + h, thread % 32);
+  }
 }
 
 }  // namespace zinc_rt::cuda

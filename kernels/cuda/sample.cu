@@ -414,6 +414,29 @@ __device__ __forceinline__ uint32_t* scratch_of(const OpArgs& args, uint32_t row
   return static_cast<uint32_t*>(args.scratch) + static_cast<uint64_t>(row) * max(v * 6, 2 * kParts);
 }
 
+// Logits, -infinity where the mask has no bit. Masks lie in host memory, from which a thread asks for all of its words at
+// once. held: memory for kHeld words.
+__device__ __forceinline__ void copy_allowed(const float* logits, const uint32_t* mask, uint32_t n_words, uint32_t v,
+                                             uint32_t* held, float* to) {
+  constexpr uint32_t kHeld = kThreads / 32 * kDigits, kEach = kHeld / kThreads;
+  for (uint32_t first = 0; first < v; first += kHeld * 32) {
+    uint32_t words[kEach];
+#pragma unroll
+    for (uint32_t j = 0; j < kEach; ++j) {
+      const uint32_t at = first / 32 + j * kThreads + threadIdx.x;
+      words[j] = at < n_words ? mask[at] : n_words == 0 ? 0xFFFFFFFFu : 0;
+    }
+#pragma unroll
+    for (uint32_t j = 0; j < kEach; ++j) held[j * kThreads + threadIdx.x] = words[j];
+    __syncthreads();
+    const uint32_t end = min(v, first + kHeld * 32);
+#pragma unroll 4
+    for (uint32_t i = first + threadIdx.x; i < end; i += kThreads)
+      to[i] = (held[(i - first) / 32] >> i % 32 & 1) != 0 ? logits[i] : __uint_as_float(0xFF800000u);
+    __syncthreads();
+  }
+}
+
 // The largest logit of a part of a row, for rows that want nothing else. Grid: rows, kParts.
 extern "C" __global__ void __launch_bounds__(256) sample_parts(const __grid_constant__ OpArgs args) {
   __shared__ uint32_t shared[64];
@@ -456,13 +479,9 @@ extern "C" __global__ void __launch_bounds__(kThreads) sample(const __grid_const
   uint32_t *keys = scratch_of(args, r, v), *ids = keys + v, *more_keys = ids + v, *more_ids = more_keys + v;
   auto *work = reinterpret_cast<float*>(more_ids + v), *distance = work + v;
   if (has_penalties || p.n_bias > 0 || p.n_mask_words > 0) {
-    const uint32_t* words = args.buffer<const uint32_t>(binding::Sample::mask) + p.mask_begin;
-    const auto is_allowed = [&](uint32_t id) {
-      return p.n_mask_words == 0 || (id / 32 < p.n_mask_words && (words[id / 32] >> id % 32 & 1) != 0);
-    };
-    for (uint32_t i = tid; i < v; i += kThreads) work[i] = is_allowed(i) ? logits[i] : __uint_as_float(0xFF800000u);
+    copy_allowed(logits, args.buffer<const uint32_t>(binding::Sample::mask) + p.mask_begin, p.n_mask_words, v,
+                 &s.counts[0][0], work);
     logits = work;
-    __syncthreads();
   }
   if (p.n_bias > 0) {
     if (tid == 0) {

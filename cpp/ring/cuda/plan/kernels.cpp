@@ -36,12 +36,14 @@ ZRT_SAME_NUMBER(kQ8A256);
 ZRT_SAME_NUMBER(kQ16A256);
 #undef ZRT_SAME_NUMBER
 static_assert(static_cast<int>(cuda::kCacheI16) == static_cast<int>(DType::kI16));
+static_assert(static_cast<int>(cuda::kCacheR8) == static_cast<int>(DType::kR8));
+static_assert(static_cast<int>(cuda::kCacheR4) == static_cast<int>(DType::kR4));
 
 std::vector<DType> key_types(Keys keys) {
   std::vector<DType> types;
   switch (keys) {
     case Keys::kNone: return {DType::kF32};
-    case Keys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0, DType::kI16};
+    case Keys::kKv: return {DType::kF32, DType::kF16, DType::kQ8_0, DType::kR8, DType::kR4, DType::kI16};
     case Keys::kQ4K: return {DType::kQ4_K};
     case Keys::kWeights: return weight_types();
   }

@@ -2,6 +2,7 @@
 // (plan_experts.cpp), attention (plan_attention.cpp) and products (plan_linear.cpp).
 #include <algorithm>
 
+#include "base/kv_type.h"
 #include "kernels/common/push.h"
 #include "ring/cuda/plan/ops.h"
 
@@ -111,10 +112,12 @@ void rope_kv_write(Planner& p, const OpCall& c) {
   const std::uint32_t q_heads = c.symbols[kSymbols["dim:nq"]] / push.head_dim,
                       k_heads = c.symbols[kSymbols["dim:nk"]] / push.head_dim;
   auto args = p.args_of_op(c);
-  // Integers have a scale a head, which a warp writes as a whole.
+  // Where the cells of a head lie together, a warp writes the head as a whole.
   constexpr std::uint32_t kMostOfWarp = 256;
   const std::uint32_t nv = c.symbols[kSymbols["dim:nv"]],
-                      v_part = c.dtype(kSymbols["dtype:kv_k"]) == DType::kI16 ? nv / k_heads : kMostOfWarp;
+                      v_part = find_kv_cell(c.dtype(kSymbols["dtype:kv_k"]))->layout == KvLayout::kTokens
+                                   ? kMostOfWarp
+                                   : nv / k_heads;
   if (push.head_dim <= kMostOfWarp && v_part <= kMostOfWarp) {
     args.symbols[symbol::RopeKvWrite::v_part] = v_part;
     p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(q_heads + k_heads + ceil_div(nv, v_part), 4),

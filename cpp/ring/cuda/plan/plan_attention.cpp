@@ -3,6 +3,7 @@
 #include <bit>
 #include <string_view>
 
+#include "base/kv_type.h"
 #include "kernels/common/push.h"
 #include "ring/cuda/plan/plan.h"
 
@@ -19,8 +20,9 @@ constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers.
-enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny, kIntegerTile, kInteger };
+// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers; a token over
+// rotated codes.
+enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny, kIntegerTile, kInteger, kRotated };
 bool is_tile(Kind kind) {
   return kind == Kind::kMma || kind == Kind::kTile || kind == Kind::kIntegerTile;
 }
@@ -81,6 +83,16 @@ Plan plan_of_integers(const Planner& p, const OpCall& c) {
   return plan;
 }
 
+Plan plan_of_rotated(const Planner& p, const OpCall& c) {
+  const auto push = c.constants<push::FlashAttn>();
+  Plan plan;
+  plan.kind = Kind::kRotated;
+  plan.parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks);
+  plan.shared =
+      cuda::attend_rotated_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
+  return plan;
+}
+
 // A chunk of K and V is copied to shared memory where it fits and lies in whole vectors, for a tile of tokens or for
 // one token. Arithmetic `fast` has kernels of its own only for tiles with f16 caches, and uses the exact ones
 // elsewhere. With few tokens and heads, their chunks are spread over more workgroups. FLASH_ATTN has one token of each
@@ -89,7 +101,11 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   const DeviceProfile::Attention& measured = p.device().attention;
   const auto push = c.constants<push::FlashAttn>();
   const DType type = c.dtype(kSymbols["dtype:kv_k"]);
-  if (type == DType::kI16) return plan_of_integers(p, c);
+  switch (find_kv_cell(type)->layout) {
+    case KvLayout::kIntegers: return plan_of_integers(p, c);
+    case KvLayout::kRotated: return plan_of_rotated(p, c);
+    case KvLayout::kTokens: break;
+  }
   const std::uint32_t group = push.n_heads / push.n_kv_heads, element = type == DType::kF32 ? 4 : 2,
                       padded = (push.head_dim + 15) / 16 * 16, widest = std::max(push.head_dim, push.v_head_dim);
   const std::uint32_t width = width_of(widest);
@@ -191,6 +207,9 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   else if (plan.kind == Kind::kInteger)
     p.launch("flash_attn_integer", push.n_heads <= 4 * push.n_kv_heads ? "flash_attn_i16_4" : "flash_attn_i16_8",
              c.rows(), push.n_kv_heads, plan.parts, cuda::kAttendIntegerThreads, plan.shared, args);
+  else if (plan.kind == Kind::kRotated)
+    p.launch("flash_attn_rotated", "flash_attn_" + type, c.rows(), push.n_kv_heads, plan.parts,
+             cuda::kAttendRotatedThreads, plan.shared, args);
   else if (plan.kind == Kind::kStaged)
     p.launch("flash_attn_staged", "flash_attn_" + type_and_width, c.rows(), push.n_kv_heads, plan.parts,
              cuda::kAttendThreads, plan.shared, args);
@@ -204,13 +223,15 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   if (plan.has_records())
     p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
              cuda::kMergeThreads, records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
+  if (plan.kind == Kind::kRotated)
+    p.launch("flash_attn_rotated", "flash_attn_rotate_back", c.rows(), ceil_div(push.n_heads, 4), 1, 128, 0, args);
 }
 
-// The last kernel of a token quantizes its row where it has whole blocks of it.
+// The last kernel of a token quantizes its row where it has whole blocks of it. That of rotated caches does not.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  if (is_tile(plan.kind) || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (is_tile(plan.kind) || plan.kind == Kind::kRotated || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
   const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);

@@ -1,15 +1,17 @@
-// The KV cache of integers on every tier that has its kernels against T-CPU, bit for bit: the cells that a step writes,
-// and attention over them and over earlier ones, of a token a slot and of prompts. What is in no token's view has the
-// scale NaN and codes of any bits.
+// KV caches whose heads have scales, of integers and of rotated codes, on every tier that has their kernels against T-CPU,
+// bit for bit: the cells that a step writes, and attention over them and over earlier ones, of a token a slot and of
+// prompts. What is in no token's view has the scale NaN and codes of any bits.
 #include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "base/kv_type.h"
 #include "kernels/common/half.h"
 #include "kernels/common/kv_integer.h"
+#include "kernels/common/kv_rotate.h"
 #include "tier_graph.h"
 
-namespace zinc_rt::tier_integer_cache {
+namespace zinc_rt::tier_scaled_cache {
 namespace {
 
 constexpr std::uint32_t kPages = 24;  // of a slot: 3 chunks
@@ -17,10 +19,11 @@ constexpr std::uint32_t kPages = 24;  // of a slot: 3 chunks
 struct Shape {
   std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
   float softcap = 0;
+  const char* kv = "i16";
 };
 void PrintTo(const Shape& s, std::ostream* out) {
   *out << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and " << s.v_head_dim << ", window "
-       << s.window << ", softcap " << s.softcap;
+       << s.window << ", softcap " << s.softcap << ", " << s.kv;
 }
 
 // Positions [first, first + n) of a slot.
@@ -34,10 +37,12 @@ ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
   const auto rows = [&](const char* name, std::uint32_t width) {
     return declare(graph, name, kActivation, DType::kF32, {ir::kTokens, width});
   };
-  const auto state = [&](const char* name, std::uint32_t dim) {
-    return declare(graph, name, kState, DType::kI16, {n_slots * kPages, 16, s.n_kv_heads * (dim + 1)});
+  const KvType& type = *find_kv_type(s.kv);
+  const auto state = [&](const char* name, DType cell, std::uint32_t dim) {
+    const auto row = static_cast<std::uint32_t>(kv_row(*find_kv_cell(cell), s.n_kv_heads, dim));
+    return declare(graph, name, kState, cell, {n_slots * kPages, 16, row});
   };
-  const auto k = state("state.k", s.head_dim), v = state("state.v", s.v_head_dim);
+  const auto k = state("state.k", type.k, s.head_dim), v = state("state.v", type.v, s.v_head_dim);
   const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
              slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
              pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
@@ -54,13 +59,12 @@ ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
   return graph;
 }
 
-class TierIntegerCache : public TierGraphTest {
+class TierScaledCache : public TierGraphTest {
  protected:
-  void SetUp() override {
+  static bool has_kernels(const char* kv) {
     const auto ring = GetParam()->make_ring({.threads = 2, .cpu_kernels = {}});
-    ASSERT_TRUE(ring);
-    if ((*ring)->kernels().find(ir::Op::FLASH_ATTN, DType::kI16) == nullptr)
-      GTEST_SKIP() << "tier " << GetParam()->name << " has no kernels for i16";
+    EXPECT_TRUE(ring);
+    return ring && (*ring)->kernels().find(ir::Op::FLASH_ATTN, find_kv_type(kv)->k) != nullptr;
   }
   std::vector<float> normal(std::size_t n) {
     std::normal_distribution<float> of;
@@ -69,8 +73,12 @@ class TierIntegerCache : public TierGraphTest {
     return values;
   }
   // Pages of any codes. Scales are NaN, but for those of the positions before `ends` of each slot.
-  std::vector<std::byte> cache(const Shape& s, std::uint32_t dim, const std::vector<std::int32_t>& pages,
+  std::vector<std::byte> cache(const Shape& s, bool is_key, const std::vector<std::int32_t>& pages,
                                const std::vector<std::int32_t>& ends) {
+    const KvType& type = *find_kv_type(s.kv);
+    if (find_kv_cell(type.k)->layout == KvLayout::kRotated)
+      return rotated(s, is_key, is_key && type.k == DType::kR8, pages, ends);
+    const std::uint32_t dim = is_key ? s.head_dim : s.v_head_dim;
     const std::size_t part = std::size_t{16} * s.n_kv_heads * (dim + 1);
     std::vector<std::uint16_t> words(pages.size() * part);
     for (auto& word : words) word = static_cast<std::uint16_t>(rng_());
@@ -89,6 +97,29 @@ class TierIntegerCache : public TierGraphTest {
       }
     }
     return bytes_of(words);
+  }
+  std::vector<std::byte> rotated(const Shape& s, bool is_key, bool is_r8, const std::vector<std::int32_t>& pages,
+                                 const std::vector<std::int32_t>& ends) {
+    const std::uint32_t dim = is_key ? s.head_dim : s.v_head_dim, n_blocks = dim / kv::kBlock;
+    const std::uint64_t codes = kv::codes_at(is_r8, s.n_kv_heads, dim),
+                        part = kv::scales_at(is_r8, s.n_kv_heads, s.n_kv_heads, dim);
+    std::vector<std::byte> bytes(pages.size() * part);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const auto byte = static_cast<std::uint8_t>(rng_());
+      bytes[i] = static_cast<std::byte>(is_r8 && i % part < codes && byte == 0x80 ? 7 : byte);
+    }
+    for (std::size_t p = 0; p < pages.size() * 16; ++p) {
+      const std::size_t slot = p / (kPages * 16), position = p % (kPages * 16), token = p % 16;
+      std::byte* page = bytes.data() + static_cast<std::size_t>(pages[p / 16]) * part;
+      for (std::uint32_t head = 0; head < s.n_kv_heads; ++head)
+        for (std::uint32_t block = 0; block < n_blocks; ++block) {
+          const bool is_seen = position < static_cast<std::size_t>(ends[slot]);
+          const auto d = static_cast<std::uint16_t>(is_seen ? 0x2400 + rng_() % 512 : 0x7e00);
+          const std::size_t at = is_key ? block * 16 + token : token * n_blocks + block;
+          std::memcpy(page + kv::scales_at(is_r8, head, s.n_kv_heads, dim) + at * 2, &d, 2);
+        }
+    }
+    return bytes;
   }
   void expect_same(const Shape& s, const std::vector<Tokens>& parts, bool is_decode, bool has_odd_heads = false) {
     SCOPED_TRACE(testing::Message() << testing::PrintToString(s) << ", the first token at " << parts[0].first);
@@ -113,8 +144,8 @@ class TierIntegerCache : public TierGraphTest {
     const Memory given{{"act.k", bytes_of(k)},
                        {"act.v", bytes_of(v)},
                        {"act.q", bytes_of(q)},
-                       {"state.k", cache(s, s.head_dim, pages, ends)},
-                       {"state.v", cache(s, s.v_head_dim, pages, ends)},
+                       {"state.k", cache(s, true, pages, ends)},
+                       {"state.v", cache(s, false, pages, ends)},
                        {"request.pos", bytes_of(pos)},
                        {"request.slot", bytes_of(slots)},
                        {"request.pages", bytes_of(pages)}};
@@ -129,27 +160,53 @@ class TierIntegerCache : public TierGraphTest {
   std::mt19937 rng_{23};
 };
 
-TEST_P(TierIntegerCache, HasTheBitsOfTCpu) {
+#define SKIP_WITHOUT(kv) \
+  if (!has_kernels(kv)) GTEST_SKIP() << "tier " << GetParam()->name << " has no kernels for " kv
+
+TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpu) {
+  SKIP_WITHOUT("i16");
   expect_same({4, 2, 64, 64}, {{0, 300}}, true);
   expect_same({2, 1, 128, 128}, {{1, 129}, {0, 7}, {2, 383}}, true);
   expect_same({2, 1, 80, 80, 40, 20.0f}, {{0, 120, 20}, {2, 0, 3}, {1, 51}}, false);
 }
 
-TEST_P(TierIntegerCache, HasTheBitsOfTCpuInHeadsOfManySizes) {
+TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpuInHeadsOfManySizes) {
+  SKIP_WITHOUT("i16");
   const std::vector<Tokens> parts{{0, 126, 4}, {1, 0, 18}, {2, 255, 2}, {1, 30}};
   for (const Shape& s :
        {Shape{1, 1, 16, 16}, {6, 2, 96, 48, 130}, {4, 2, 32, 144, 0, 5.0f}, {1, 1, 272, 272, 3}, {2, 1, 512, 512}})
     expect_same(s, parts, false);
 }
 
-TEST_P(TierIntegerCache, WritesOddHeadsAsTCpu) {
+TEST_P(TierScaledCache, WritesOddHeadsOfIntegersAsTCpu) {
+  SKIP_WITHOUT("i16");
   expect_same({2, 2, 32, 32}, {{0, 13, 5}, {1, 0}}, false, true);
   expect_same({2, 2, 144, 144}, {{0, 15}, {1, 16}}, true, true);
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiers, TierIntegerCache, ::testing::ValuesIn(other_tiers()),
+TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpu) {
+  SKIP_WITHOUT("k8v4");
+  for (const char* kv : {"k8v4", "k4v4"}) {
+    expect_same({4, 2, 64, 64, 0, 0, kv}, {{0, 300}}, true);
+    expect_same({2, 1, 128, 128, 0, 0, kv}, {{1, 129}, {0, 7}, {2, 383}}, true);
+    expect_same({9, 1, 128, 128, 0, 30.0f, kv}, {{0, 255, 2}, {1, 15}}, false);
+    expect_same({2, 1, 256, 256, 40, 20.0f, kv}, {{0, 120, 10}, {2, 0, 3}, {1, 51}}, false);
+    expect_same({3, 1, 64, 128, 130, 0, kv}, {{0, 126, 4}, {1, 30}}, false);
+    expect_same({10, 1, 64, 256, 0, 0, kv}, {{0, 17}}, true);
+  }
+}
+
+TEST_P(TierScaledCache, WritesOddHeadsOfRotatedCodesAsTCpu) {
+  SKIP_WITHOUT("k8v4");
+  for (const char* kv : {"k8v4", "k4v4"}) {
+    expect_same({2, 2, 64, 64, 0, 0, kv}, {{0, 13, 5}, {1, 0}}, false, true);
+    expect_same({2, 2, 128, 256, 0, 0, kv}, {{0, 15}, {1, 16}}, true, true);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierScaledCache, ::testing::ValuesIn(other_tiers()),
                          [](const auto& info) { return info.param->name; });
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierIntegerCache);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierScaledCache);
 
 }  // namespace
-}  // namespace zinc_rt::tier_integer_cache
+}  // namespace zinc_rt::tier_scaled_cache
