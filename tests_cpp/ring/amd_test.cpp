@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ring/amd/amd_ring.h"
+#include "ring/amd/doorbell_path.h"
 #include "ring/amd/packet_builder.h"
 
 namespace zinc_rt::ring {
@@ -75,7 +76,10 @@ class DeadDevice final : public AmdDevice {
   }
   void free(const Memory&) override {}
   Result<DeviceMemory> memory() const override { return DeviceMemory{}; }
-  Result<Queue> open_queue() override { return Queue{ring_, &words_[0], &words_[1], &words_[2]}; }
+  Result<std::unique_ptr<PacketPath>> open_path() override {
+    return std::make_unique<DoorbellPath>(DoorbellPath::Memory{ring_, &words_[0], &words_[1], &words_[2]}, kPm4Format);
+  }
+  HostWrites host_writes() const override { return HostWrites::kRegisters; }
   Status check() override { return health; }
   kernel::Target target() const override { return kernel::Target::kGfx1201; }
   std::string describe() const override { return "dead"; }
@@ -88,18 +92,19 @@ class DeadDevice final : public AmdDevice {
 };
 
 TEST(AmdQueue, ADeviceThatDoesNothingIsLost) {
-  const auto ring = AmdRing::make(std::make_unique<DeadDevice>(), {}, std::chrono::milliseconds(50));
-  ASSERT_FALSE(ring);
-  EXPECT_EQ(ring.error().code, StatusCode::kInternal);
-  EXPECT_THAT(ring.error().message, HasSubstr("the device is lost: no end of work after 1000 ms, fence 0 of 1"));
+  const auto proven = ProvenDevice::make(std::make_unique<DeadDevice>(), std::chrono::milliseconds(50));
+  ASSERT_FALSE(proven);
+  EXPECT_EQ(proven.error().code, StatusCode::kInternal);
+  EXPECT_THAT(proven.error().message,
+              HasSubstr("the device is lost: no end of work after 1000 ms, fence 0 of 1, rptr 0 of 4"));
 }
 
 TEST(AmdQueue, AFaultOfTheKernelEndsTheWait) {
   auto device = std::make_unique<DeadDevice>();
   device->health = std::unexpected(Error{StatusCode::kInternal, "a memory fault at 0x1000", 0});
-  const auto ring = AmdRing::make(std::move(device), {}, std::chrono::milliseconds(50));
-  ASSERT_FALSE(ring);
-  EXPECT_THAT(ring.error().message, HasSubstr("a memory fault at 0x1000"));
+  const auto proven = ProvenDevice::make(std::move(device), std::chrono::milliseconds(50));
+  ASSERT_FALSE(proven);
+  EXPECT_THAT(proven.error().message, HasSubstr("a memory fault at 0x1000"));
 }
 
 }  // namespace

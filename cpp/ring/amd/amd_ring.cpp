@@ -12,36 +12,28 @@ constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
 // Of the device's memory, for what is no buffer object: code, the queue's own.
 constexpr std::uint64_t kReserveBytes = 64 << 20;
+constexpr std::uint64_t kProofValue = 1;  // of the fence before the first submission
 
 }  // namespace
 
-Result<std::unique_ptr<Ring>> AmdRing::make(std::unique_ptr<AmdDevice> device, std::span<const AmdImage> images,
-                                            std::chrono::milliseconds limit) {
-  auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(device), limit));
-  ZRT_CHECK_OK(ring->open(images));
+Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const AmdImage> images) {
+  auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(proven)));
+  for (Step& step : ring->steps_) {
+    ZRT_CHECK_OK(ring->reserve(step.packets, kLeastStepBytes, AmdDevice::Place::kHost));
+    ZRT_CHECK_OK(ring->reserve(step.arguments, kLeastStepBytes, AmdDevice::Place::kDevice));
+  }
+  ZRT_CHECK_OK(ring->load_images(images));
   return std::unique_ptr<Ring>(std::move(ring));
 }
 
-Status AmdRing::open(std::span<const AmdImage> images) {
-  ZRT_TRY(fence_, device_->alloc(sizeof(std::uint64_t), AmdDevice::Place::kHost));
-  std::memset(fence_.host, 0, fence_.bytes);
-  ZRT_TRY(const auto queue, device_->open_queue());
-  queue_ = std::make_unique<PacketQueue>(*device_, queue, fence_, limit_);
-  ZRT_CHECK_OK(queue_->prove());
-  first_value_ = 1;
-  table_ = make_amd_table(device_->target());
-  return load_images(images);
-}
-
 AmdRing::~AmdRing() {
-  if (queue_ != nullptr && queue_->broken()) static_cast<void>(queue_->wait(first_value_ + submissions_));
-  queue_.reset();
+  if (queue_.broken()) static_cast<void>(queue_.wait(kProofValue + submissions_));
   memory_.clear();
   for (const Step& step : steps_)
     for (const auto* memory : {&step.packets, &step.arguments})
-      if (memory->host != nullptr) device_->free(*memory);
-  for (const auto* memory : {&own_scratch_, &code_, &fence_})
-    if (memory->host != nullptr) device_->free(*memory);
+      if (memory->host != nullptr) device_.free(*memory);
+  for (const auto* memory : {&own_scratch_, &code_})
+    if (memory->host != nullptr) device_.free(*memory);
 }
 
 // All images for the device, one after another.
@@ -49,7 +41,7 @@ Status AmdRing::load_images(std::span<const AmdImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
   for (const AmdImage& image : images) {
-    if (image.target != device_->target()) continue;
+    if (image.target != device_.target()) continue;
     ZRT_TRY(auto object, read_code_object(image.elf, image.name));
     const std::uint64_t at = all.size();
     for (auto& kernel : object.kernels) {
@@ -62,8 +54,8 @@ Status AmdRing::load_images(std::span<const AmdImage> images) {
     all.resize((all.size() + kCodeAlign - 1) / kCodeAlign * kCodeAlign);
   }
   if (all.empty())
-    return fail(StatusCode::kUnavailable, "[amd] this build has no kernels for {}", to_string(device_->target()));
-  ZRT_TRY(code_, device_->alloc(all.size(), AmdDevice::Place::kDevice));
+    return fail(StatusCode::kUnavailable, "[amd] this build has no kernels for {}", to_string(device_.target()));
+  ZRT_TRY(code_, device_.alloc(all.size(), AmdDevice::Place::kDevice));
   std::ranges::copy(all, code_.host);
   for (auto& [at, kernel] : found) {
     const std::string name = kernel.name;
@@ -73,7 +65,7 @@ Status AmdRing::load_images(std::span<const AmdImage> images) {
 }
 
 Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
-  ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_->target()));
+  ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_.target()));
   const auto code = functions_.find(kernel.function);
   if (code == functions_.end()) return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
   kernels_.push_back({std::move(kernel), &code->second});
@@ -81,7 +73,7 @@ Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
 }
 
 Result<std::optional<DeviceMemory>> AmdRing::device_memory() const {
-  ZRT_TRY(auto memory, device_->memory());
+  ZRT_TRY(auto memory, device_.memory());
   memory.free = memory.free > kReserveBytes ? memory.free - kReserveBytes : 0;
   return memory;
 }
@@ -141,13 +133,13 @@ Status AmdRing::use_scratch(const Buffer& buffer) {
   return {};
 }
 
-Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes) {
+Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place) {
   if (bytes <= memory.bytes) return {};
-  if (memory.host != nullptr) device_->free(memory);
+  if (memory.host != nullptr) device_.free(memory);
   memory = {};
   std::uint64_t rounded = kLeastStepBytes;
   while (rounded < bytes) rounded *= 2;
-  ZRT_TRY(memory, device_->alloc(rounded, AmdDevice::Place::kHost));
+  ZRT_TRY(memory, device_.alloc(rounded, place));
   return {};
 }
 
@@ -156,10 +148,10 @@ Status AmdRing::reserve_scratch(const Submission& submission) {
   for (std::uint32_t i = 0; i < submission.count; ++i)
     bytes = std::max(bytes, scratch_of(submission.batch->packets[submission.first + i], submission.dims));
   if (bytes <= scratch_bytes_) return {};
-  ZRT_CHECK_OK(queue_->wait(first_value_ + submissions_));
-  if (own_scratch_.host != nullptr) device_->free(own_scratch_);
+  ZRT_CHECK_OK(queue_.wait(kProofValue + submissions_));
+  if (own_scratch_.host != nullptr) device_.free(own_scratch_);
   own_scratch_ = {};
-  ZRT_TRY(own_scratch_, device_->alloc(bytes, AmdDevice::Place::kDevice));
+  ZRT_TRY(own_scratch_, device_.alloc(bytes, AmdDevice::Place::kDevice));
   scratch_va_ = own_scratch_.va;
   scratch_bytes_ = own_scratch_.bytes;
   return {};
@@ -181,10 +173,10 @@ rdna::OpArgs AmdRing::arguments_of(const PacketBatch& batch, const Packet& packe
 // The first barrier waits for the step before, and lets the device see what the host has written since.
 Status AmdRing::write_packets(const Submission& submission, Step& step) {
   const auto& batch = *submission.batch;
-  ZRT_CHECK_OK(reserve(step.arguments, std::uint64_t{submission.count} * kArgumentsAlign));
+  ZRT_CHECK_OK(reserve(step.arguments, std::uint64_t{submission.count} * kArgumentsAlign, AmdDevice::Place::kDevice));
   barriers_ = barriers(batch);
   builder_.clear();
-  builder_.flush_host_writes();
+  builder_.flush_host_writes(device_.host_writes());
   builder_.barrier(pm4::kAfterTheHost);
   bool is_scratch_used = false;
   for (std::uint32_t i = 0; i < submission.count; ++i) {
@@ -205,23 +197,24 @@ Status AmdRing::write_packets(const Submission& submission, Step& step) {
     builder_.dispatch(loaded.code->kernel, loaded.code->image, step.arguments.va + i * kArgumentsAlign,
                       loaded.kernel.op->threads, groups);
   }
+  queue_.finish(builder_, kProofValue + submissions_ + 1);
   const auto dwords = std::as_bytes(builder_.dwords());
-  ZRT_CHECK_OK(reserve(step.packets, dwords.size()));
+  ZRT_CHECK_OK(reserve(step.packets, dwords.size(), AmdDevice::Place::kHost));
   std::memcpy(step.packets.host, dwords.data(), dwords.size());
   return {};
 }
 
 Result<Fence> AmdRing::submit(const Submission& submission) {
-  if (!queue_->broken()) return std::unexpected(queue_->broken().error());
+  if (!queue_.broken()) return std::unexpected(queue_.broken().error());
   ZRT_CHECK_OK(fits(submission));
   Step& step = steps_[submissions_ % std::size(steps_)];
-  ZRT_CHECK_OK(queue_->wait(first_value_ + step.submission));
+  ZRT_CHECK_OK(queue_.wait(kProofValue + step.submission));
   ZRT_CHECK_OK(reserve_scratch(submission));
   const std::uint64_t before = dispatches_;
   auto status = write_packets(submission, step);
   if (status)
-    status = queue_->submit(step.packets.va, static_cast<std::uint32_t>(builder_.dwords().size()),
-                            first_value_ + submissions_ + 1);
+    status = queue_.submit(step.packets.va, static_cast<std::uint32_t>(builder_.dwords().size()),
+                           kProofValue + submissions_ + 1);
   if (!status) {
     dispatches_ = before;
     return std::unexpected(status.error());
@@ -233,7 +226,7 @@ Result<Fence> AmdRing::submit(const Submission& submission) {
 Status AmdRing::wait(Fence fence) {
   if (fence.value > submissions_)
     return fail(StatusCode::kInvalidArgument, "[amd] fence {} was never given out, {} were", fence.value, submissions_);
-  return queue_->wait(fence.value == 0 ? 0 : first_value_ + fence.value);
+  return queue_.wait(fence.value == 0 ? 0 : kProofValue + fence.value);
 }
 
 RingStats AmdRing::stats() const {

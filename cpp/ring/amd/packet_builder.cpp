@@ -42,9 +42,14 @@ void PacketBuilder::barrier(std::uint32_t gcr) {
   packet(pm4::kAcquireMem, {0, kAllBytesLow, kAllBytesHigh, 0, 0, kPollInterval, gcr});
 }
 
-void PacketBuilder::flush_host_writes() {
-  packet(pm4::kWaitRegMem, {pm4::kWaitEqual | pm4::kWriteThenWait, pm4::kHdpFlushRequest, pm4::kHdpFlushDone,
-                            pm4::kHdpAll, pm4::kHdpAll, pm4::kHdpPollInterval});
+void PacketBuilder::flush_host_writes(HostWrites way) {
+  constexpr std::size_t kDwords = 7;
+  const std::size_t end = dwords_.size() + kDwords;
+  if (way == HostWrites::kRegisters)
+    packet(pm4::kWaitRegMem, {pm4::kWaitEqual | pm4::kWriteThenWait, pm4::kHdpFlushRequest, pm4::kHdpFlushDone,
+                              pm4::kHdpAll, pm4::kHdpAll, pm4::kHdpPollInterval});
+  if (way == HostWrites::kPacket) packet(pm4::kHdpFlush, {0});
+  nop(static_cast<std::uint32_t>(end - dwords_.size()));
 }
 
 void PacketBuilder::dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments,
@@ -68,12 +73,25 @@ void PacketBuilder::release(std::uint64_t at, std::uint64_t value) {
          {pm4::kReleaseEvent, pm4::kData64 << pm4::kDataShift, low(at), high(at), low(value), high(value), 0});
 }
 
-void PacketBuilder::indirect(std::uint64_t at, std::uint32_t n_dwords) {
-  packet(pm4::kIndirectBuffer, {low(at), high(at), n_dwords | pm4::kIndirectValid});
+void PacketBuilder::indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags) {
+  packet(pm4::kIndirectBuffer, {low(at), high(at), n_dwords | flags});
+}
+
+void PacketBuilder::aql_indirect(std::uint64_t at, std::uint32_t n_dwords) {
+  dwords_.push_back(pm4::kAqlVendor | pm4::kAqlBarrier | pm4::kAqlAcquireSystem | pm4::kAqlReleaseSystem |
+                    pm4::kAqlFormatPm4 << 16);
+  indirect(at, n_dwords);
+  dwords_.push_back(pm4::kAqlRest);
+  dwords_.resize(dwords_.size() + pm4::kAqlRest, 0);
 }
 
 void PacketBuilder::nop(std::uint32_t n_dwords) {
   dwords_.insert(dwords_.end(), n_dwords, pm4::kOneDwordNop);
+}
+
+void PacketBuilder::pad(std::uint32_t multiple) {
+  const auto over = static_cast<std::uint32_t>(dwords_.size() % multiple);
+  nop(over == 0 ? 0 : multiple - over);
 }
 
 }  // namespace zinc_rt::ring

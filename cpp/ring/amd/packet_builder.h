@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ring/amd/code_object.h"
+#include "ring/amd/device.h"
 #include "ring/amd/pm4.h"
 
 namespace zinc_rt::ring {
@@ -23,16 +24,20 @@ class PacketBuilder {
   // Waits until all earlier dispatches have ended, then drops what caches hold. A dispatch after it sees what those
   // have written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
-  // What the host has written through the device's window is on its way no longer.
-  void flush_host_writes();
+  // What the host has written through the device's window is on its way no longer. Takes 7 dwords in any way.
+  void flush_host_writes(HostWrites way);
   // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel reads its arguments at `arguments`.
   void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
                 const std::uint32_t (&groups)[3]);
   // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`.
   void release(std::uint64_t at, std::uint64_t value);
-  // Runs `n_dwords` packets that lie at `at`.
-  void indirect(std::uint64_t at, std::uint32_t n_dwords);
+  // Runs `n_dwords` packets that lie at `at`. flags: of its last dword.
+  void indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags = pm4::kIndirectValid);
+  // The same as a packet of an AQL queue.
+  void aql_indirect(std::uint64_t at, std::uint32_t n_dwords);
   void nop(std::uint32_t n_dwords);
+  // NOPs until the number of dwords is a multiple of `multiple`.
+  void pad(std::uint32_t multiple);
 
  private:
   void packet(pm4::Opcode opcode, std::initializer_list<std::uint32_t> body);
