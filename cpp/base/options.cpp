@@ -28,6 +28,8 @@ constexpr Variable kVariables[] = {
      "1: all fused kernels; 0: none; or a list of qkv, gate_up, rope_kv, residual. Never changes a result"},
     {"ZINC_RT_AMD_PATH", "",
      "T1: pm4, aql (queues of /dev/kfd) or cs (AMDGPU_CS); empty: the first of them that runs a fence"},
+    {"ZINC_RT_PACKET_LOG", "",
+     "T1, T2: a file for each submission's packets and memory, which zinc-rt replay runs again; slow"},
     {"ZINC_RT_DEVICE_LIMIT", "10", "T1, T2: seconds that a step may take before the device counts as lost"},
     {"ZINC_RT_API_KEY", "", "zinc-rt serve: the one key of the tenant \"default\"; empty: none", true},
     {"ZINC_RT_ADMIN_KEY", "", "zinc-rt serve: the key for tenants, metrics and loading models; empty: none", true},

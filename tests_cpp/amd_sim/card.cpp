@@ -29,7 +29,10 @@ Card& Card::get() {
   return *kCard;
 }
 
-Card::Card() : memory_(memfd_create("drm", 0)), arch_(variable("ZRT_AMD_SIM_TARGET", "gfx1201")) {
+Card::Card()
+    : memory_(memfd_create("drm", 0)),
+      arch_(variable("ZRT_AMD_SIM_TARGET", "gfx1201")),
+      vram_bytes_(std::strtoull(variable("ZRT_AMD_SIM_VRAM", "4096").c_str(), nullptr, 10) << 20) {
   if (ftruncate(memory_, off_t{1} << 42) != 0) std::perror("amd_sim: the memory's file");
 }
 
@@ -43,7 +46,7 @@ std::uint32_t Card::engine_version() const {
 }
 
 std::optional<std::uint64_t> Card::take(std::uint64_t bytes, bool is_vram) {
-  if (is_vram && bytes > kVramBytes - vram_used_) return std::nullopt;
+  if (is_vram && bytes > vram_bytes_ - vram_used_) return std::nullopt;
   if (!is_vram && bytes > kGttBytes) return std::nullopt;
   const std::uint64_t offset = next_offset_;
   next_offset_ += (bytes + kOffsetStep - 1) / kOffsetStep * kOffsetStep;

@@ -2,7 +2,7 @@
 // the GPU's, and queues, each a thread that watches a doorbell and runs what a ring holds.
 //
 // Of the environment: ZRT_AMD_SIM_TARGET=gfx1100 (gfx1201), ZRT_AMD_SIM_ORDER=reverse, ZRT_AMD_SIM_SEED=N (workgroups
-// and waves in another order), ZRT_AMD_SIM_RACES=1, ZRT_AMD_SIM_STATS=1; ZRT_AMD_SIM_KFD=off (there is no compute
+// and waves in another order), ZRT_AMD_SIM_RACES=1, ZRT_AMD_SIM_STATS=1, ZRT_AMD_SIM_VRAM=N MiB (4096); ZRT_AMD_SIM_KFD=off (there is no compute
 // driver), ZRT_AMD_SIM_DEAD=pm4,aql,cs,userq (queues of these kinds that run nothing), ZRT_AMD_SIM_USERQ=off (the
 // module's option) or old (firmware).
 #pragma once
@@ -23,7 +23,7 @@ std::string variable(const char* name, const char* otherwise);
 bool is_dead(const std::string& kind);
 
 inline constexpr std::uint32_t kGpuId = 4711, kCus = 64;
-inline constexpr std::uint64_t kVramBytes = std::uint64_t{4} << 30, kGttBytes = std::uint64_t{16} << 30;
+inline constexpr std::uint64_t kGttBytes = std::uint64_t{16} << 30;
 
 class Card {
  public:
@@ -36,6 +36,7 @@ class Card {
   std::string target_version() const;
   // Of 12.0.1, major to revision.
   std::uint32_t engine_version() const;
+  std::uint64_t vram_bytes() const { return vram_bytes_; }
   std::uint64_t vram_used() const { return vram_used_; }
   // The offset in the file of so much memory, with anything in it; nullopt: there is none left.
   std::optional<std::uint64_t> take(std::uint64_t bytes, bool is_vram);
@@ -49,7 +50,7 @@ class Card {
   Card();
   int memory_ = -1;
   std::string arch_;
-  std::uint64_t next_offset_ = 0, vram_used_ = 0;
+  std::uint64_t next_offset_ = 0, vram_bytes_, vram_used_ = 0;
 };
 
 std::unique_ptr<CommandProcessor> make_processor(Machine& machine);

@@ -167,7 +167,7 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
       if (data_sel == pm4::kData64 || data_sel == pm4::kDataClock) {
         if (data_sel == pm4::kData64) fence(va, b[4] | static_cast<u64>(b[5]) << 32);
         if (va % 8) bad("RELEASE_MEM of 64 bits to " + hex(va));
-        write(va, data_sel == pm4::kDataClock ? seen.packets : b[4] | static_cast<u64>(b[5]) << 32, 8, "RELEASE_MEM");
+        write(va, data_sel == pm4::kDataClock ? clock() : b[4] | static_cast<u64>(b[5]) << 32, 8, "RELEASE_MEM");
       }
       seen.releases++;
       break;
@@ -213,7 +213,7 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
       else if (from == 5)
         v = b[1] | static_cast<u64>(b[2]) << 32;
       else if (from == 9)
-        v = seen.packets;
+        v = clock();
       else
         bad("COPY_DATA from " + std::to_string(from));
       if (to == 5 || to == 2 || to == 1) write(address(3), v, bytes, "COPY_DATA");

@@ -40,6 +40,7 @@ class CommandProcessor {
   void dispatch(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t initiator);
   void flush();
   std::uint32_t reg(std::uint32_t r, const char* name);
+  std::uint64_t clock() const { return seen.packets + 1; }
   void fence(std::uint64_t va, std::uint64_t value);
 
   Machine& m_;

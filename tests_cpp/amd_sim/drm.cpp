@@ -188,7 +188,8 @@ class File {
     }
     if (a.query == drm::kMemory) {
       drm::MemoryInfo memory{};
-      memory.vram = memory.visible_vram = {kVramBytes, kVramBytes, card_.vram_used(), kVramBytes};
+      memory.vram =
+          memory.visible_vram = {card_.vram_bytes(), card_.vram_bytes(), card_.vram_used(), card_.vram_bytes()};
       memory.gtt = {kGttBytes, kGttBytes, 0, kGttBytes};
       return give(memory);
     }

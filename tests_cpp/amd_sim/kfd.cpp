@@ -50,7 +50,7 @@ class Kfd {
     if (is_there && file == "1/gpu_id") return text_file(std::to_string(kGpuId) + "\n");
     if (is_there && file == "1/name") return text_file("simulated\n");
     if (is_there && file == "1/mem_banks/0/properties")
-      return text_file("heap_type 1\nsize_in_bytes " + std::to_string(kVramBytes) + "\n");
+      return text_file("heap_type 1\nsize_in_bytes " + std::to_string(card_.vram_bytes()) + "\n");
     if (is_there && file == "1/properties")
       return text_file("simd_count " + std::to_string(2 * kCus) +
                        "\nsimd_per_cu 2\nmax_waves_per_simd 16\nlds_size_in_kb 64\nmax_slots_scratch_cu 32\n"
@@ -86,7 +86,7 @@ class Kfd {
       case kfd::kUnmapMemory: return unmap(*static_cast<kfd::MapMemory*>(arg));
       case kfd::kCreateQueue: return create_queue(*static_cast<kfd::CreateQueue*>(arg));
       case kfd::kAvailableMemory:
-        static_cast<kfd::AvailableMemory*>(arg)->available = kVramBytes - card_.vram_used();
+        static_cast<kfd::AvailableMemory*>(arg)->available = card_.vram_bytes() - card_.vram_used();
         return 0;
       default: std::fprintf(stderr, "amd_sim: KFD: ioctl %08x is not known\n", request); return EINVAL;
     }

@@ -8,8 +8,7 @@ namespace zinc_rt::ring {
 
 Result<Buffer> AmdMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[amd] a buffer object of 0 bytes");
-  ZRT_TRY(const auto memory,
-          device_.alloc(bytes, heap == Heap::kHostVisible ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice));
+  ZRT_TRY(const auto memory, device_.alloc(bytes, place_of(heap)));
   std::memset(memory.host, 0, memory.bytes);
   objects_.push_back({memory, bytes, heap});
   allocated_ += bytes;

@@ -32,6 +32,12 @@ class AmdMemory {
   }
   // Through the window, in memory of the device.
   std::byte* host(const Binding& binding) const { return objects_[binding.bo - 1].memory.host + binding.offset; }
+  // Calls see(id, memory, place) for each live object.
+  template <class See>
+  void for_each(const See& see) const {
+    for (std::size_t i = 0; i < objects_.size(); ++i)
+      if (objects_[i].bytes != 0) see(i + 1, objects_[i].memory, place_of(objects_[i].heap));
+  }
   std::uint64_t allocated_bytes() const { return allocated_; }
 
  private:
@@ -40,6 +46,9 @@ class AmdMemory {
     std::uint64_t bytes = 0;  // that were asked for; 0: freed
     Heap heap = Heap::kDeviceLocal;
   };
+  static AmdDevice::Place place_of(Heap heap) {
+    return heap == Heap::kHostVisible ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice;
+  }
   const Object* find(std::uint32_t id) const {
     return id - 1 < objects_.size() && objects_[id - 1].bytes != 0 ? &objects_[id - 1] : nullptr;
   }

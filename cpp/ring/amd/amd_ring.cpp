@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/options.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -12,22 +13,25 @@ constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
 // Of the device's memory, for what is no buffer object: code, the queue's own.
 constexpr std::uint64_t kReserveBytes = 64 << 20;
-constexpr std::uint64_t kProofValue = 1;  // of the fence before the first submission
 
 }  // namespace
 
-Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const AmdImage> images) {
+Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const CodeImage> images) {
   auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(proven)));
   for (Step& step : ring->steps_) {
     ZRT_CHECK_OK(ring->reserve(step.packets, kLeastStepBytes, AmdDevice::Place::kHost));
     ZRT_CHECK_OK(ring->reserve(step.arguments, kLeastStepBytes, AmdDevice::Place::kDevice));
   }
   ZRT_CHECK_OK(ring->load_images(images));
+  if (const std::string path = options::get("ZINC_RT_PACKET_LOG"); !path.empty()) {
+    const AmdDevice& device = ring->device_;
+    ZRT_TRY(ring->recorder_, PacketRecorder::create(path, device.target(), device.describe()));
+  }
   return std::unique_ptr<Ring>(std::move(ring));
 }
 
 AmdRing::~AmdRing() {
-  if (queue_.broken()) static_cast<void>(queue_.wait(kProofValue + submissions_));
+  if (queue_.broken()) static_cast<void>(queue_.wait(first_value_ + submissions_));
   memory_.clear();
   for (const Step& step : steps_)
     for (const auto* memory : {&step.packets, &step.arguments})
@@ -37,12 +41,12 @@ AmdRing::~AmdRing() {
 }
 
 // All images for the device, one after another.
-Status AmdRing::load_images(std::span<const AmdImage> images) {
+Status AmdRing::load_images(std::span<const CodeImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
-  for (const AmdImage& image : images) {
+  for (const CodeImage& image : images) {
     if (image.target != device_.target()) continue;
-    ZRT_TRY(auto object, read_code_object(image.elf, image.name));
+    ZRT_TRY(auto object, read_code_object(image.code, image.name));
     const std::uint64_t at = all.size();
     for (auto& kernel : object.kernels) {
       if (kernel.argument_bytes != sizeof(rdna::OpArgs))
@@ -148,7 +152,7 @@ Status AmdRing::reserve_scratch(const Submission& submission) {
   for (std::uint32_t i = 0; i < submission.count; ++i)
     bytes = std::max(bytes, scratch_of(submission.batch->packets[submission.first + i], submission.dims));
   if (bytes <= scratch_bytes_) return {};
-  ZRT_CHECK_OK(queue_.wait(kProofValue + submissions_));
+  ZRT_CHECK_OK(queue_.wait(first_value_ + submissions_));
   if (own_scratch_.host != nullptr) device_.free(own_scratch_);
   own_scratch_ = {};
   ZRT_TRY(own_scratch_, device_.alloc(bytes, AmdDevice::Place::kDevice));
@@ -197,24 +201,51 @@ Status AmdRing::write_packets(const Submission& submission, Step& step) {
     builder_.dispatch(loaded.code->kernel, loaded.code->image, step.arguments.va + i * kArgumentsAlign,
                       loaded.kernel.op->threads, groups);
   }
-  queue_.finish(builder_, kProofValue + submissions_ + 1);
+  body_end_ = builder_.dwords().size();
+  queue_.finish(builder_, first_value_ + submissions_ + 1);
   const auto dwords = std::as_bytes(builder_.dwords());
   ZRT_CHECK_OK(reserve(step.packets, dwords.size(), AmdDevice::Place::kHost));
   std::memcpy(step.packets.host, dwords.data(), dwords.size());
   return {};
 }
 
+std::vector<LoggedRegion> AmdRing::logged_regions() const {
+  std::vector<LoggedRegion> regions;
+  const auto add = [&](std::string name, const AmdDevice::Memory& memory, AmdDevice::Place place) {
+    if (memory.host != nullptr) regions.push_back({memory.va, {memory.host, memory.bytes}, place, std::move(name)});
+  };
+  memory_.for_each([&](std::size_t id, const AmdDevice::Memory& memory, AmdDevice::Place place) {
+    add(fmt::format("buffer object {}", id), memory, place);
+  });
+  add("code", code_, AmdDevice::Place::kDevice);
+  add("scratch", own_scratch_, AmdDevice::Place::kDevice);
+  for (const Step& step : steps_) add("arguments", step.arguments, AmdDevice::Place::kDevice);
+  return regions;
+}
+
+// With a log each submission is waited for: what memory holds after it is a part of the log.
+Status AmdRing::run(const Step& step, std::uint64_t value) {
+  const auto dwords = builder_.dwords();
+  const auto n_dwords = static_cast<std::uint32_t>(dwords.size());
+  if (recorder_ == nullptr) return queue_.submit(step.packets.va, n_dwords, value);
+  ZRT_CHECK_OK(queue_.wait(value - 1));
+  const auto regions = logged_regions();
+  ZRT_CHECK_OK(
+      recorder_->before(regions, dwords.subspan(PacketBuilder::kFlushDwords, body_end_ - PacketBuilder::kFlushDwords)));
+  ZRT_CHECK_OK(queue_.submit(step.packets.va, n_dwords, value));
+  ZRT_CHECK_OK(queue_.wait(value));
+  return recorder_->after(regions);
+}
+
 Result<Fence> AmdRing::submit(const Submission& submission) {
   if (!queue_.broken()) return std::unexpected(queue_.broken().error());
   ZRT_CHECK_OK(fits(submission));
   Step& step = steps_[submissions_ % std::size(steps_)];
-  ZRT_CHECK_OK(queue_.wait(kProofValue + step.submission));
+  ZRT_CHECK_OK(queue_.wait(first_value_ + step.submission));
   ZRT_CHECK_OK(reserve_scratch(submission));
   const std::uint64_t before = dispatches_;
   auto status = write_packets(submission, step);
-  if (status)
-    status = queue_.submit(step.packets.va, static_cast<std::uint32_t>(builder_.dwords().size()),
-                           kProofValue + submissions_ + 1);
+  if (status) status = run(step, first_value_ + submissions_ + 1);
   if (!status) {
     dispatches_ = before;
     return std::unexpected(status.error());
@@ -226,7 +257,7 @@ Result<Fence> AmdRing::submit(const Submission& submission) {
 Status AmdRing::wait(Fence fence) {
   if (fence.value > submissions_)
     return fail(StatusCode::kInvalidArgument, "[amd] fence {} was never given out, {} were", fence.value, submissions_);
-  return queue_.wait(fence.value == 0 ? 0 : kProofValue + fence.value);
+  return queue_.wait(fence.value == 0 ? 0 : first_value_ + fence.value);
 }
 
 RingStats AmdRing::stats() const {

@@ -10,6 +10,7 @@
 #include "ring/amd/amd_memory.h"
 #include "ring/amd/images.h"
 #include "ring/amd/ops.h"
+#include "ring/amd/packet_log.h"
 #include "ring/amd/proven_device.h"
 #include "ring/ring.h"
 
@@ -17,7 +18,7 @@ namespace zinc_rt::ring {
 
 class AmdRing final : public Ring {
  public:
-  static Result<std::unique_ptr<Ring>> make(ProvenDevice proven, std::span<const AmdImage> images);
+  static Result<std::unique_ptr<Ring>> make(ProvenDevice proven, std::span<const CodeImage> images);
   ~AmdRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -57,14 +58,18 @@ class AmdRing final : public Ring {
         device_(proven_.device()),
         queue_(proven_.queue()),
         table_(make_amd_table(device_.target())),
-        memory_(device_) {}
-  Status load_images(std::span<const AmdImage> images);
+        memory_(device_),
+        first_value_(proven_.last_fence) {}
+  Status load_images(std::span<const CodeImage> images);
   Status fits(const Submission& submission) const;
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place);
   Status reserve_scratch(const Submission& submission);
   std::uint64_t scratch_of(const Packet& packet, StepDims dims) const;
   rdna::OpArgs arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const;
   Status write_packets(const Submission& submission, Step& step);
+  std::vector<LoggedRegion> logged_regions() const;
+  // What the builder holds; the fence becomes `value`.
+  Status run(const Step& step, std::uint64_t value);
 
   ProvenDevice proven_;
   AmdDevice& device_;
@@ -76,11 +81,14 @@ class AmdRing final : public Ring {
   std::vector<LoadedKernel> kernels_;  // id - 1
   Step steps_[4];
   PacketBuilder builder_;
+  std::unique_ptr<PacketRecorder> recorder_;  // null: ZINC_RT_PACKET_LOG is not set
+  std::size_t body_end_ = 0;                  // in the builder: the packets before the fence
   std::vector<bool> barriers_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
   AmdDevice::Memory own_scratch_;  // where a buffer object was not given, or is too small
   std::uint64_t submissions_ = 0, dispatches_ = 0;
+  std::uint64_t first_value_;  // of the fence, before the first submission
 };
 
 }  // namespace zinc_rt::ring

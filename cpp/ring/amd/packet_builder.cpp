@@ -43,8 +43,7 @@ void PacketBuilder::barrier(std::uint32_t gcr) {
 }
 
 void PacketBuilder::flush_host_writes(HostWrites way) {
-  constexpr std::size_t kDwords = 7;
-  const std::size_t end = dwords_.size() + kDwords;
+  const std::size_t end = dwords_.size() + kFlushDwords;
   if (way == HostWrites::kRegisters)
     packet(pm4::kWaitRegMem, {pm4::kWaitEqual | pm4::kWriteThenWait, pm4::kHdpFlushRequest, pm4::kHdpFlushDone,
                               pm4::kHdpAll, pm4::kHdpAll, pm4::kHdpPollInterval});
@@ -68,9 +67,24 @@ void PacketBuilder::dispatch(const KernelCode& kernel, std::uint64_t code, std::
          {groups[0], groups[1], groups[2], pm4::kShaderEnable | pm4::kForceStartAt000 | pm4::kWave32});
 }
 
-void PacketBuilder::release(std::uint64_t at, std::uint64_t value) {
+void PacketBuilder::release(std::uint64_t at, std::uint64_t value, std::uint32_t data) {
   packet(pm4::kReleaseMem,
-         {pm4::kReleaseEvent, pm4::kData64 << pm4::kDataShift, low(at), high(at), low(value), high(value), 0});
+         {pm4::kReleaseEvent, data << pm4::kDataShift, low(at), high(at), low(value), high(value), 0});
+}
+
+void PacketBuilder::write(std::uint64_t at, std::span<const std::uint32_t> words) {
+  dwords_.push_back(pm4::header(pm4::kWriteData, static_cast<std::uint32_t>(words.size()) + 3));
+  dwords_.insert(dwords_.end(), {pm4::kToMemory | pm4::kConfirmWrite, low(at), high(at)});
+  dwords_.insert(dwords_.end(), words.begin(), words.end());
+}
+
+void PacketBuilder::copy(std::uint64_t to, std::uint64_t from, std::uint32_t source, std::uint32_t count) {
+  packet(pm4::kCopyData,
+         {source | pm4::kToMemory | count | pm4::kConfirmWrite, low(from), high(from), low(to), high(to)});
+}
+
+void PacketBuilder::wait_memory(std::uint64_t at, std::uint32_t function, std::uint32_t value) {
+  packet(pm4::kWaitRegMem, {function | pm4::kWaitMemory, low(at), high(at), value, 0xFFFFFFFF, pm4::kWaitPollInterval});
 }
 
 void PacketBuilder::indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags) {
@@ -87,6 +101,15 @@ void PacketBuilder::aql_indirect(std::uint64_t at, std::uint32_t n_dwords) {
 
 void PacketBuilder::nop(std::uint32_t n_dwords) {
   dwords_.insert(dwords_.end(), n_dwords, pm4::kOneDwordNop);
+}
+
+void PacketBuilder::append(std::span<const std::uint32_t> packets) {
+  dwords_.insert(dwords_.end(), packets.begin(), packets.end());
+}
+
+void PacketBuilder::long_nop(std::uint32_t n_dwords) {
+  dwords_.push_back(pm4::header(pm4::kNop, n_dwords - 1));
+  dwords_.insert(dwords_.end(), n_dwords - 1, 0);
 }
 
 void PacketBuilder::pad(std::uint32_t multiple) {

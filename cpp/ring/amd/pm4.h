@@ -72,6 +72,13 @@ inline constexpr u32 kReleaseWriteBackL2 = 1u << 21;
 inline constexpr u32 kReleaseEvent = kFlushTimestampEvent | kEndOfPipeIndex << kEventIndexShift | kReleaseFlags;
 inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;
 
+// WRITE_DATA and COPY_DATA: where a value comes from and goes to. The device's memory, past the caches of shaders.
+inline constexpr u32 kFromMemory = 2, kFromImmediate = 5, kFromClock = 9, kToMemory = 5u << 8, kCount64 = 1u << 16,
+                     kConfirmWrite = 1u << 20;
+
+// WAIT_REG_MEM of memory: waits for it to be so.
+inline constexpr u32 kWaitAtLeast = 5, kWaitMemory = 1u << 4, kWaitPollInterval = 4;
+
 // WAIT_REG_MEM of two registers: writes the first, waits until the second has all bits. So the window through which the
 // host writes the device's memory is flushed; the registers are those of NBIF 6.3.1 and NBIO 4.3.
 inline constexpr u32 kWaitEqual = 3, kWriteThenWait = 1u << 6;

@@ -1,11 +1,8 @@
-// A device whose queue has shown that it runs packets, and the ways of getting one.
+// A device whose queue has shown that it runs packets.
 // Thread rule: as Ring.
 #pragma once
 
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 
 #include "ring/amd/packet_queue.h"
 
@@ -23,6 +20,8 @@ class ProvenDevice {
   const AmdDevice& device() const { return *device_; }
   PacketQueue& queue() { return *queue_; }
   const PacketQueue& queue() const { return *queue_; }
+  // The value that the fence has or will have; whoever submits raises it.
+  std::uint64_t last_fence = 1;
 
  private:
   explicit ProvenDevice(std::unique_ptr<AmdDevice> device) : device_(std::move(device)) {}
@@ -30,19 +29,5 @@ class ProvenDevice {
   AmdDevice::Memory page_;  // the fence's
   std::unique_ptr<PacketQueue> queue_;
 };
-
-// ZINC_RT_DEVICE_LIMIT. Errors: kInvalidArgument.
-Result<std::chrono::milliseconds> device_limit();
-
-// One driver's queue of one kind.
-struct AmdWay {
-  std::string_view name;  // as in ZINC_RT_AMD_PATH
-  std::string_view description;
-  Result<std::unique_ptr<AmdDevice>> (*make)();
-};
-// The first way that is proven, or of these the one that ZINC_RT_AMD_PATH names. Errors: what each way lacks.
-Result<ProvenDevice> first_proven(std::span<const AmdWay> ways, std::chrono::milliseconds limit);
-// One line for people: how each way's proof went.
-std::string tell_proofs(std::span<const AmdWay> ways);
 
 }  // namespace zinc_rt::ring

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "ring/amd/amd_ring.h"
+#include "ring/amd/ways.h"
 #include "ring/kfd/cs_device.h"
 #include "ring/kfd/kfd_device.h"
 
@@ -23,6 +24,18 @@ std::string unavailable_reason() {
   return drm ? std::string() : fmt::format("{}; {}", target.error().message, drm.error().message);
 }
 
+constexpr Diagnostics kDiagnostics{
+    .check = []() -> std::vector<DeviceCheck> {
+      const auto ways = wanted_ways(kWays);
+      return ways ? check_ways(*ways) : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", ways.error().message, 0}};
+    },
+    .replay = [](std::span<const std::byte> log) -> Result<std::vector<DeviceCheck>> {
+      ZRT_TRY(const auto ways, wanted_ways(kWays));
+      return replay_ways(ways, log);
+    },
+    .report = report_driver,
+    .images = amd_images};
+
 }  // namespace
 
 extern const Tier kTier_t1;
@@ -33,10 +46,12 @@ const Tier kTier_t1{.name = "t1",
                     .unavailable_reason = unavailable_reason,
                     .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> {
                       ZRT_TRY(const auto limit, device_limit());
-                      ZRT_TRY(auto proven, first_proven(kWays, limit));
+                      ZRT_TRY(const auto ways, wanted_ways(kWays));
+                      ZRT_TRY(auto proven, first_proven(ways, limit));
                       return AmdRing::make(std::move(proven), amd_images());
                     },
                     .details = [] { return tell_proofs(kWays); },
-                    .built_with = [] { return std::string(amd_code()); }};
+                    .built_with = [] { return std::string(amd_code()); },
+                    .diagnostics = &kDiagnostics};
 
 }  // namespace zinc_rt::ring

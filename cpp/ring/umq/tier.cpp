@@ -2,12 +2,13 @@
 
 #include "base/error.h"
 #include "ring/amd/amd_ring.h"
+#include "ring/amd/ways.h"
 #include "ring/umq/umq_device.h"
 
 namespace zinc_rt::ring {
 namespace {
 
-constexpr AmdWay kUmqWay{"userq", "AMDGPU_USERQ", UmqDevice::make};
+constexpr AmdWay kWays[] = {{"userq", "AMDGPU_USERQ", UmqDevice::make}};
 
 std::string why_no_umq() {
   const auto drm = DrmConnection::open("t2");
@@ -15,6 +16,11 @@ std::string why_no_umq() {
   const auto why = why_no_user_queue(**drm);
   return why.empty() ? why : "[t2] " + why;
 }
+
+constexpr Diagnostics kDiagnostics{.check = [] { return check_ways(kWays); },
+                                   .replay = [](std::span<const std::byte> log) { return replay_ways(kWays, log); },
+                                   .report = report_driver,
+                                   .images = amd_images};
 
 }  // namespace
 
@@ -26,11 +32,11 @@ const Tier kTier_t2{.name = "t2",
                     .unavailable_reason = why_no_umq,
                     .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> {
                       ZRT_TRY(const auto limit, device_limit());
-                      ZRT_TRY(auto device, UmqDevice::make());
-                      ZRT_TRY(auto proven, ProvenDevice::make(std::move(device), limit));
+                      ZRT_TRY(auto proven, first_proven(kWays, limit));
                       return AmdRing::make(std::move(proven), amd_images());
                     },
-                    .details = [] { return tell_proofs(std::span(&kUmqWay, 1)); },
-                    .built_with = [] { return std::string(amd_code()); }};
+                    .details = [] { return tell_proofs(kWays); },
+                    .built_with = [] { return std::string(amd_code()); },
+                    .diagnostics = &kDiagnostics};
 
 }  // namespace zinc_rt::ring

@@ -1,0 +1,179 @@
+#include "ring/amd/packet_replay.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/error.h"
+#include "kernels/rdna/op_args.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+std::uint64_t joined(std::uint32_t low, std::uint32_t high) {
+  return low | std::uint64_t{high} << 32;
+}
+
+class Replay {
+ public:
+  explicit Replay(ProvenDevice& proven) : proven_(proven) {}
+  ~Replay() {
+    for (const auto& [va, region] : regions_) proven_.device().free(region.memory);
+    for (const auto* memory : {&packets_, &arguments_})
+      if (memory->host != nullptr) proven_.device().free(*memory);
+  }
+
+  Status take(const LogRecord& record) {
+    switch (record.kind) {
+      case LogRecord::kStart: return start(record);
+      case LogRecord::kRegion: return add_region(record);
+      case LogRecord::kGone: return drop_region(record.va);
+      case LogRecord::kPages: return write_pages(record);
+      case LogRecord::kRun: return run(record.bytes);
+      case LogRecord::kResult: return compare(record);
+    }
+    return {};
+  }
+  std::vector<DeviceCheck> checks;
+
+ private:
+  struct Region {
+    AmdDevice::Memory memory;
+    std::string name;
+  };
+
+  Status start(const LogRecord& record) const {
+    const auto target = static_cast<kernel::Target>(record.value);
+    if (target == proven_.device().target()) return {};
+    return fail(StatusCode::kUnavailable, "[amd] the log is of a device for {}, this one is for {}", to_string(target),
+                to_string(proven_.device().target()));
+  }
+  Status add_region(const LogRecord& record) {
+    if (record.value == 0 || record.value % kLogPage != 0 || regions_.contains(record.va))
+      return fail(StatusCode::kCorrupt, "[amd] the log has a region of {} bytes at {:#x}", record.value, record.va);
+    ZRT_TRY(const auto memory, proven_.device().alloc(record.value, static_cast<AmdDevice::Place>(record.place)));
+    std::memset(memory.host, 0, memory.bytes);
+    regions_[record.va] = {memory,
+                           std::string(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size())};
+    return {};
+  }
+  Status drop_region(std::uint64_t va) {
+    const auto it = regions_.find(va);
+    if (it == regions_.end()) return fail(StatusCode::kCorrupt, "[amd] the log ends a region at {:#x} twice", va);
+    proven_.device().free(it->second.memory);
+    regions_.erase(it);
+    return {};
+  }
+  Status write_pages(const LogRecord& record) {
+    constexpr std::uint64_t kEntry = sizeof(std::uint64_t) + kLogPage;
+    const auto it = regions_.find(record.va);
+    for (std::uint64_t at = 0; at < record.bytes.size(); at += kEntry) {
+      std::uint64_t page = 0;
+      if (record.bytes.size() - at >= kEntry) std::memcpy(&page, record.bytes.data() + at, sizeof(page));
+      if (record.bytes.size() - at < kEntry || it == regions_.end() || page >= it->second.memory.bytes / kLogPage)
+        return fail(StatusCode::kCorrupt, "[amd] the log has page {} of a region at {:#x}", page, record.va);
+      std::memcpy(it->second.memory.host + page * kLogPage, record.bytes.data() + at + sizeof(page), kLogPage);
+    }
+    return {};
+  }
+
+  // Where an address of the log lies now; 0 stays 0. Errors: kCorrupt.
+  Result<std::uint64_t> moved(std::uint64_t va) const {
+    if (va == 0) return va;
+    ZRT_TRY(const auto place, find(va, 1));
+    return place->second.memory.va + (va - place->first);
+  }
+  Result<std::map<std::uint64_t, Region>::const_iterator> find(std::uint64_t va, std::uint64_t bytes) const {
+    auto it = regions_.upper_bound(va);
+    if (it != regions_.begin() && va - (--it)->first <= it->second.memory.bytes &&
+        bytes <= it->second.memory.bytes - (va - it->first))
+      return it;
+    return fail(StatusCode::kCorrupt, "[amd] the log has the address {:#x}, which is in no region", va);
+  }
+  // A copy of the arguments at an address of the log, with addresses of now.
+  Result<std::uint64_t> moved_arguments(std::uint64_t va, std::uint64_t n_before) {
+    ZRT_TRY(const auto place, find(va, sizeof(rdna::OpArgs)));
+    rdna::OpArgs args;
+    std::memcpy(&args, place->second.memory.host + (va - place->first), sizeof(args));
+    for (auto& buffer : args.buffers) {
+      ZRT_TRY(buffer, moved(buffer));
+    }
+    ZRT_TRY(args.scratch, moved(args.scratch));
+    const std::uint64_t at = n_before * sizeof(args);
+    std::memcpy(arguments_.host + at, &args, sizeof(args));
+    return arguments_.va + at;
+  }
+  // Registers that hold addresses.
+  Status move_addresses(std::vector<std::uint32_t>& body) {
+    std::uint64_t n_arguments = 0;
+    for (std::size_t at = 0; at < body.size();) {
+      const std::uint32_t header = body[at];
+      const std::size_t n = header == pm4::kOneDwordNop ? 0 : (header >> 16 & 0x3FFF) + 1;
+      if (n > body.size() - at - 1)
+        return fail(StatusCode::kCorrupt, "[amd] the log has a packet of {} dwords at {} of {}", n, at, body.size());
+      std::uint32_t* const values = body.data() + at + 2;
+      const bool is_pair = (header >> 8 & 255) == pm4::kSetShReg && n == 3;
+      const std::uint32_t reg = is_pair ? pm4::kShBase + body[at + 1] : 0;
+      if (reg == pm4::kPgmLo) {
+        ZRT_TRY(const auto code, moved(joined(values[0], values[1]) << 8));
+        values[0] = static_cast<std::uint32_t>(code >> 8), values[1] = static_cast<std::uint32_t>(code >> 40);
+      } else if (reg == pm4::kUserData0) {
+        ZRT_TRY(const auto arguments, moved_arguments(joined(values[0], values[1]), n_arguments++));
+        values[0] = static_cast<std::uint32_t>(arguments), values[1] = static_cast<std::uint32_t>(arguments >> 32);
+      }
+      at += 1 + n;
+    }
+    return {};
+  }
+  Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes) {
+    if (bytes <= memory.bytes) return {};
+    if (memory.host != nullptr) proven_.device().free(memory);
+    memory = {};
+    ZRT_TRY(memory, proven_.device().alloc(bytes, AmdDevice::Place::kHost));
+    return {};
+  }
+  Status run(std::span<const std::byte> bytes) {
+    std::vector<std::uint32_t> body(bytes.size() / sizeof(std::uint32_t));
+    std::memcpy(body.data(), bytes.data(), body.size() * sizeof(std::uint32_t));
+    ZRT_CHECK_OK(reserve(arguments_, std::max<std::uint64_t>(1, body.size()) * sizeof(rdna::OpArgs)));
+    ZRT_CHECK_OK(move_addresses(body));
+    PacketBuilder builder;
+    builder.flush_host_writes(proven_.device().host_writes());
+    builder.append(body);
+    proven_.queue().finish(builder, ++proven_.last_fence);
+    const auto packets = std::as_bytes(builder.dwords());
+    ZRT_CHECK_OK(reserve(packets_, packets.size()));
+    std::memcpy(packets_.host, packets.data(), packets.size());
+    const auto begin = std::chrono::steady_clock::now();
+    ZRT_CHECK_OK(
+        proven_.queue().submit(packets_.va, static_cast<std::uint32_t>(builder.dwords().size()), proven_.last_fence));
+    ZRT_CHECK_OK(proven_.queue().wait(proven_.last_fence));
+    const std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
+    checks.push_back({{}, fmt::format("submission {} of {} dwords", checks.size() + 1, body.size()), {}, us.count()});
+    return {};
+  }
+  Status compare(const LogRecord& record) {
+    const auto it = regions_.find(record.va);
+    if (it == regions_.end() || checks.empty())
+      return fail(StatusCode::kCorrupt, "[amd] the log has a result of a region at {:#x}", record.va);
+    const auto& memory = it->second.memory;
+    if (hash_of({memory.host, memory.bytes}) != record.value)
+      checks.back().error += fmt::format("{}{} differs", checks.back().error.empty() ? "" : ", ", it->second.name);
+    return {};
+  }
+
+  ProvenDevice& proven_;
+  std::map<std::uint64_t, Region> regions_;  // by their addresses in the log
+  AmdDevice::Memory packets_, arguments_;
+};
+
+}  // namespace
+
+Result<std::vector<DeviceCheck>> replay_packets(std::span<const std::byte> log, ProvenDevice& proven) {
+  ZRT_TRY(const auto records, read_packet_log(log));
+  Replay replay(proven);
+  for (const LogRecord& record : records) ZRT_CHECK_OK(replay.take(record));
+  return std::move(replay.checks);
+}
+
+}  // namespace zinc_rt::ring
