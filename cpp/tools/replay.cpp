@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "ring/amd/packet_log.h"
 #include "tools/device_checks.h"
 
 namespace zinc_rt::tools {
@@ -12,11 +13,17 @@ namespace {
 
 struct ReplayOptions {
   std::string log, tier;
-  bool json = false;
+  bool json = false, text = false;
 };
 
 Result<int> replay(const ReplayOptions& o) {
   ZRT_TRY(const auto file, MappedFile::open(o.log));
+  if (o.text) {
+    ZRT_TRY(const auto records, ring::read_packet_log(file.bytes()));
+    ZRT_TRY(const auto texts, ring::packet_log_text(records));
+    for (std::size_t i = 0; i < texts.size(); ++i) fmt::print("submission {}:\n{}", i + 1, texts[i]);
+    return kDone;
+  }
   ZRT_TRY(const auto tiers, tiers_with_diagnostics(o.tier));
   ZRT_TRY(const auto checks, tiers.front()->diagnostics->replay(file.bytes()));
   const bool is_right = show_checks(checks, o.json);
@@ -38,9 +45,11 @@ void add_replay(CLI::App& app, int& exit) {
       "Examples:\n"
       "  zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2\n"
       "  zinc-rt replay steps.log\n"
+      "  zinc-rt replay steps.log --text | less\n"
       "  ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1");
   command.add_option("log", o->log, "the log")->required();
   command.add_option("--tier", o->tier, "t1 or t2; else the first that can run here");
+  command.add_flag("--text", o->text, "only print the packets, a line each; needs no device");
   command.add_flag("--json", o->json, "a JSON array, an object a submission");
   command.callback([o, &exit] {
     const auto done = replay(*o);

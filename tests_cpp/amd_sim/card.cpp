@@ -111,9 +111,8 @@ HardwareQueue::~HardwareQueue() {
 }
 
 std::uint64_t HardwareQueue::wptr() const {
-  std::uint64_t wptr;
-  std::memcpy(&wptr, machine_.memory.at(setup_.ring.wptr, sizeof(wptr), false, "wptr", 0), sizeof(wptr));
-  return wptr;
+  std::uint8_t* at = machine_.memory.at(setup_.ring.wptr, sizeof(std::uint64_t), false, "wptr", 0);
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(at)).load(std::memory_order_acquire);
 }
 
 void HardwareQueue::watch() {

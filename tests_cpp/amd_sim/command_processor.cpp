@@ -1,5 +1,7 @@
 #include "amd_sim/command_processor.h"
 
+#include <atomic>
+
 #include "ring/amd/pm4.h"
 
 namespace amd_sim {
@@ -13,6 +15,13 @@ std::string hex(u64 v) {
   char b[32];
   std::snprintf(b, sizeof b, "0x%llx", static_cast<unsigned long long>(v));
   return b;
+}
+// Words that the host polls, and those that it writes while the device reads.
+void publish(std::uint8_t* at, u64 value) {
+  std::atomic_ref(*reinterpret_cast<u64*>(at)).store(value, std::memory_order_release);
+}
+u64 observe(const std::uint8_t* at) {
+  return std::atomic_ref(*reinterpret_cast<u64*>(const_cast<std::uint8_t*>(at))).load(std::memory_order_acquire);
 }
 [[noreturn]] void bad(const std::string& what) {
   throw Fault(kMalformed, "PM4: " + what);
@@ -127,7 +136,11 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
   };
   const auto address = [&](u32 i) { return b[i] | static_cast<u64>(b[i + 1] & 0xFFFF) << 32; };
   const auto write = [&](u64 va, u64 value, u32 bytes, const char* what) {
-    std::memcpy(m_.memory.at(va, bytes, true, what, 0), &value, bytes);
+    std::uint8_t* at = m_.memory.at(va, bytes, true, what, 0);
+    if (bytes == 8 && va % 8 == 0)
+      publish(at, value);
+    else
+      std::memcpy(at, &value, bytes);
   };
   switch (op) {
     case pm4::kNop: break;
@@ -237,9 +250,8 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
 }
 
 bool CommandProcessor::run(const Ring& ring) {
-  u64 rptr, wptr;
-  std::memcpy(&rptr, m_.memory.at(ring.rptr, 8, false, "rptr", 0), 8);
-  std::memcpy(&wptr, m_.memory.at(ring.wptr, 8, false, "wptr", 0), 8);
+  u64 rptr = observe(m_.memory.at(ring.rptr, 8, false, "rptr", 0));
+  const u64 wptr = observe(m_.memory.at(ring.wptr, 8, false, "wptr", 0));
   if (wptr < rptr || wptr - rptr > ring.dwords)
     bad("wptr " + std::to_string(wptr) + " and rptr " + std::to_string(rptr) + ": both count dwords and never wrap");
   std::vector<u32> stream;
@@ -251,13 +263,12 @@ bool CommandProcessor::run(const Ring& ring) {
     k += taken;
     rptr += taken;
   }
-  std::memcpy(m_.memory.at(ring.rptr, 8, true, "rptr", 0), &rptr, 8);
+  publish(m_.memory.at(ring.rptr, 8, true, "rptr", 0), rptr);
   return k == stream.size();
 }
 bool CommandProcessor::run_aql(const Ring& ring) {
-  u64 rptr, wptr;
-  std::memcpy(&rptr, m_.memory.at(ring.rptr, 8, false, "rptr", 0), 8);
-  std::memcpy(&wptr, m_.memory.at(ring.wptr, 8, false, "wptr", 0), 8);
+  u64 rptr = observe(m_.memory.at(ring.rptr, 8, false, "rptr", 0));
+  const u64 wptr = observe(m_.memory.at(ring.wptr, 8, false, "wptr", 0));
   const u64 size = ring.dwords / pm4::kAqlDwords;
   if (wptr < rptr || wptr - rptr > size)
     bad("wptr " + std::to_string(wptr) + " and rptr " + std::to_string(rptr) + ": both count packets and never wrap");
@@ -272,7 +283,7 @@ bool CommandProcessor::run_aql(const Ring& ring) {
     if (words[5] != pm4::kAqlRest) bad("AQL packet " + std::to_string(rptr) + " has " + hex(words[5]));
     if (packet(pm4_part, 0) == 0) break;
   }
-  std::memcpy(m_.memory.at(ring.rptr, 8, true, "rptr", 0), &rptr, 8);
+  publish(m_.memory.at(ring.rptr, 8, true, "rptr", 0), rptr);
   return rptr == wptr;
 }
 bool CommandProcessor::run(const std::vector<u32>& stream) {

@@ -40,11 +40,11 @@ TEST(AmdPackets, ADispatchWritesWhatChanges) {
   EXPECT_THAT(std::vector(builder.dwords().begin(), builder.dwords().end()),
               ElementsAre(0xC0037600, 0x204, 0, 0, 0,                      // START
                           0xC0037600, 0x207, 256, 1, 1,                    // NUM_THREAD
-                          0xC0027600, 0x20C, 0x11, 0x7F,                   // PGM, by 256 bytes
                           0xC0027600, 0x212, 0x600F0003, 0x84 | 2u << 15,  // RSRC1, RSRC2 with the LDS
                           0xC0017600, 0x215, 0, 0xC0017600, 0x218, 0,      // RESOURCE_LIMITS, TMPRING_SIZE
                           0xC0037600, 0x21B, 0, 0, 0,                      // RESTART
                           0xC0017600, 0x228, 0x10,                         // RSRC3
+                          0xC0027600, 0x20C, 0x11, 0x7F,                   // PGM, by 256 bytes
                           0xC0027600, 0x240, 0x2000, 0x7F00,               // USER_DATA: the arguments
                           0xC0031500, 3, 2, 1, 0x8005));
   const std::size_t first = builder.dwords().size();

@@ -26,6 +26,8 @@ Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const
   if (const std::string path = options::get("ZINC_RT_PACKET_LOG"); !path.empty()) {
     const AmdDevice& device = ring->device_;
     ZRT_TRY(ring->recorder_, PacketRecorder::create(path, device.target(), device.describe()));
+    for (const auto& [name, code] : ring->functions_)
+      ZRT_CHECK_OK(ring->recorder_->name_kernel(code.image + code.kernel.entry, name));
   }
   return std::unique_ptr<Ring>(std::move(ring));
 }

@@ -26,14 +26,18 @@ void PacketBuilder::packet(pm4::Opcode opcode, std::initializer_list<std::uint32
 
 void PacketBuilder::set(pm4::Register first, std::initializer_list<std::uint32_t> values) {
   const std::size_t at = std::uint32_t{first} - pm4::kShBase;
-  bool is_same = true;
-  for (std::size_t i = 0; i < values.size(); ++i) is_same &= known_[at + i] && values_[at + i] == values.begin()[i];
-  if (is_same) return;
-  dwords_.push_back(pm4::header(pm4::kSetShReg, static_cast<std::uint32_t>(values.size()) + 1));
-  dwords_.push_back(static_cast<std::uint32_t>(at));
-  dwords_.insert(dwords_.end(), values);
-  for (std::size_t i = 0; i < values.size(); ++i) known_.set(at + i);
-  std::ranges::copy(values, values_.begin() + static_cast<std::ptrdiff_t>(at));
+  const auto is_known = [&](std::size_t i) { return known_[at + i] && values_[at + i] == values.begin()[i]; };
+  std::size_t begin = 0, end = values.size();
+  while (begin < end && is_known(begin)) ++begin;
+  while (end > begin && is_known(end - 1)) --end;
+  if (begin == end) return;
+  dwords_.push_back(pm4::header(pm4::kSetShReg, static_cast<std::uint32_t>(end - begin) + 1));
+  dwords_.push_back(static_cast<std::uint32_t>(at + begin));
+  for (std::size_t i = begin; i < end; ++i) {
+    dwords_.push_back(values.begin()[i]);
+    values_[at + i] = values.begin()[i];
+    known_.set(at + i);
+  }
 }
 
 void PacketBuilder::barrier(std::uint32_t gcr) {
@@ -53,18 +57,21 @@ void PacketBuilder::flush_host_writes(HostWrites way) {
 
 void PacketBuilder::dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments,
                              std::uint32_t threads, const std::uint32_t (&groups)[3]) {
-  const std::uint64_t entry = code + kernel.entry;
   set(pm4::kStartX, {0, 0, 0});
   set(pm4::kNumThreadX, {threads, 1, 1});
-  set(pm4::kPgmLo, {low(entry >> 8), low(entry >> 40)});
   set(pm4::kPgmRsrc1, {kernel.rsrc1, kernel.rsrc2 | pm4::lds_field(kernel.lds_bytes)});
   set(pm4::kResourceLimits, {0});
   set(pm4::kTmpringSize, {0});
   set(pm4::kRestartX, {0, 0, 0});
   set(pm4::kPgmRsrc3, {kernel.rsrc3});
-  set(pm4::kUserData0, {low(arguments), high(arguments)});
+  use(code + kernel.entry, arguments);
   packet(pm4::kDispatchDirect,
          {groups[0], groups[1], groups[2], pm4::kShaderEnable | pm4::kForceStartAt000 | pm4::kWave32});
+}
+
+void PacketBuilder::use(std::uint64_t entry, std::uint64_t arguments) {
+  set(pm4::kPgmLo, {low(entry >> 8), low(entry >> 40)});
+  set(pm4::kUserData0, {low(arguments), high(arguments)});
 }
 
 void PacketBuilder::release(std::uint64_t at, std::uint64_t value, std::uint32_t data) {

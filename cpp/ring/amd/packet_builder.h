@@ -1,5 +1,5 @@
 // Writes PM4 packets. A register that holds what is asked for already is not written again: registers last from one
-// dispatch to the next, and a dispatch of an op so takes about 20 dwords.
+// dispatch to the next, and a dispatch of an op so takes at most 22 dwords.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -30,6 +30,8 @@ class PacketBuilder {
   // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel reads its arguments at `arguments`.
   void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
                 const std::uint32_t (&groups)[3]);
+  // The registers of a dispatch that hold addresses: of the code's entry and of the arguments.
+  void use(std::uint64_t entry, std::uint64_t arguments);
   // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`: all of it, the
   // low half, or the device's clock instead.
   void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "ring/amd/packet_text.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -56,6 +56,38 @@ Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes)
   return records;
 }
 
+Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> records) {
+  struct Place {
+    std::uint64_t bytes;
+    std::string name;
+  };
+  std::map<std::uint64_t, Place> regions;
+  std::map<std::uint64_t, std::string> kernels;
+  std::vector<std::string> texts;
+  const auto name_of = [&](std::uint64_t va) {
+    if (const auto kernel = kernels.find(va); kernel != kernels.end()) return kernel->second;
+    auto region = regions.upper_bound(va);
+    if (region == regions.begin() || va - (--region)->first >= region->second.bytes) return fmt::format("{:#x}", va);
+    return fmt::format("{} + {:#x}", region->second.name, va - region->first);
+  };
+  for (const LogRecord& record : records) {
+    const std::string name(reinterpret_cast<const char*>(record.bytes.data()), record.bytes.size());
+    if (record.kind == LogRecord::kKernel) kernels[record.va] = name;
+    if (record.kind == LogRecord::kRegion) regions[record.va] = {record.value, name};
+    if (record.kind == LogRecord::kGone) regions.erase(record.va);
+    if (record.kind != LogRecord::kRun) continue;
+    ZRT_TRY(auto text, packet_text(packets_of(record), name_of));
+    texts.push_back(std::move(text));
+  }
+  return texts;
+}
+
+std::vector<std::uint32_t> packets_of(const LogRecord& record) {
+  std::vector<std::uint32_t> packets(record.bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(packets.data(), record.bytes.data(), packets.size() * sizeof(std::uint32_t));
+  return packets;
+}
+
 Result<std::unique_ptr<PacketRecorder>> PacketRecorder::create(const std::string& path, kernel::Target target,
                                                                std::string_view device) {
   ZRT_TRY(auto file, OutputFile::create(path));
@@ -64,6 +96,10 @@ Result<std::unique_ptr<PacketRecorder>> PacketRecorder::create(const std::string
   ZRT_CHECK_OK(recorder->add({LogRecord::kStart, 0, 0, static_cast<std::uint64_t>(target),
                               std::as_bytes(std::span(device.data(), device.size()))}));
   return recorder;
+}
+
+Status PacketRecorder::name_kernel(std::uint64_t va, std::string_view name) {
+  return add({LogRecord::kKernel, 0, va, 0, std::as_bytes(std::span(name.data(), name.size()))});
 }
 
 PacketRecorder::~PacketRecorder() {

@@ -18,6 +18,7 @@ namespace zinc_rt::ring {
 struct LogRecord {
   enum Kind : std::uint32_t {
     kStart,   // value: the target; bytes: what the device is called
+    kKernel,  // code begins at va; bytes: the kernel's name
     kRegion,  // memory of `value` bytes of zeros at va; bytes: its name
     kGone,    // the region at va
     kPages,   // of the region at va: a number of 8 bytes and 4096 bytes, for each page that is not what it was
@@ -33,6 +34,9 @@ inline constexpr std::uint64_t kLogPage = 4096;
 
 // Errors: kCorrupt for what is no log, or is cut short.
 Result<std::vector<LogRecord>> read_packet_log(std::span<const std::byte> bytes);
+std::vector<std::uint32_t> packets_of(const LogRecord& run);
+// Of each submission: its packets as text, with names for addresses.
+Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> records);
 std::uint64_t hash_of(std::span<const std::byte> bytes);
 
 // Memory as the log knows it.
@@ -48,6 +52,7 @@ class PacketRecorder {
   static Result<std::unique_ptr<PacketRecorder>> create(const std::string& path, kernel::Target target,
                                                         std::string_view device);
   ~PacketRecorder();  // the file appears
+  Status name_kernel(std::uint64_t va, std::string_view name);
   // All memory that packets may touch, before `body` runs and after it has ended.
   Status before(std::span<const LoggedRegion> regions, std::span<const std::uint32_t> body);
   Status after(std::span<const LoggedRegion> regions);

@@ -10,8 +10,8 @@
 namespace zinc_rt::ring {
 namespace {
 
-std::uint64_t joined(std::uint32_t low, std::uint32_t high) {
-  return low | std::uint64_t{high} << 32;
+std::uint64_t joined(const std::uint32_t (&words)[2]) {
+  return words[0] | std::uint64_t{words[1]} << 32;
 }
 
 class Replay {
@@ -26,10 +26,11 @@ class Replay {
   Status take(const LogRecord& record) {
     switch (record.kind) {
       case LogRecord::kStart: return start(record);
+      case LogRecord::kKernel: return {};
       case LogRecord::kRegion: return add_region(record);
       case LogRecord::kGone: return drop_region(record.va);
       case LogRecord::kPages: return write_pages(record);
-      case LogRecord::kRun: return run(record.bytes);
+      case LogRecord::kRun: return run(packets_of(record));
       case LogRecord::kResult: return compare(record);
     }
     return {};
@@ -103,27 +104,34 @@ class Replay {
     std::memcpy(arguments_.host + at, &args, sizeof(args));
     return arguments_.va + at;
   }
-  // Registers that hold addresses.
-  Status move_addresses(std::vector<std::uint32_t>& body) {
-    std::uint64_t n_arguments = 0;
+  // The same packets with addresses of now: what registers with addresses get is written in front of each dispatch.
+  Status move_addresses(std::span<const std::uint32_t> body, PacketBuilder& builder) {
+    std::uint32_t code[2] = {}, arguments[2] = {};
+    std::uint64_t n_dispatches = 0;
     for (std::size_t at = 0; at < body.size();) {
-      const std::uint32_t header = body[at];
+      const std::uint32_t header = body[at], opcode = header >> 8 & 255;
       const std::size_t n = header == pm4::kOneDwordNop ? 0 : (header >> 16 & 0x3FFF) + 1;
       if (n > body.size() - at - 1)
         return fail(StatusCode::kCorrupt, "[amd] the log has a packet of {} dwords at {} of {}", n, at, body.size());
-      std::uint32_t* const values = body.data() + at + 2;
-      const bool is_pair = (header >> 8 & 255) == pm4::kSetShReg && n == 3;
-      const std::uint32_t reg = is_pair ? pm4::kShBase + body[at + 1] : 0;
-      if (reg == pm4::kPgmLo) {
-        ZRT_TRY(const auto code, moved(joined(values[0], values[1]) << 8));
-        values[0] = static_cast<std::uint32_t>(code >> 8), values[1] = static_cast<std::uint32_t>(code >> 40);
-      } else if (reg == pm4::kUserData0) {
-        ZRT_TRY(const auto arguments, moved_arguments(joined(values[0], values[1]), n_arguments++));
-        values[0] = static_cast<std::uint32_t>(arguments), values[1] = static_cast<std::uint32_t>(arguments >> 32);
-      }
+      const auto packet = body.subspan(at, 1 + n);
       at += 1 + n;
+      if (opcode == pm4::kSetShReg && (take(packet, pm4::kPgmLo, code) || take(packet, pm4::kUserData0, arguments)))
+        continue;
+      if (opcode == pm4::kDispatchDirect) {
+        ZRT_TRY(const auto code_now, moved(joined(code) << 8));
+        ZRT_TRY(const auto arguments_now, moved_arguments(joined(arguments), n_dispatches++));
+        builder.use(code_now, arguments_now);
+      }
+      builder.append(packet);
     }
     return {};
+  }
+  // Whether a SET_SH_REG writes these two registers alone, or one of them.
+  static bool take(std::span<const std::uint32_t> packet, pm4::Register first, std::uint32_t (&values)[2]) {
+    const std::size_t at = pm4::kShBase + packet[1] - first;
+    if (at > 1 || at + packet.size() - 2 > 2) return false;
+    std::ranges::copy(packet.subspan(2), values + at);
+    return true;
   }
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes) {
     if (bytes <= memory.bytes) return {};
@@ -132,14 +140,11 @@ class Replay {
     ZRT_TRY(memory, proven_.device().alloc(bytes, AmdDevice::Place::kHost));
     return {};
   }
-  Status run(std::span<const std::byte> bytes) {
-    std::vector<std::uint32_t> body(bytes.size() / sizeof(std::uint32_t));
-    std::memcpy(body.data(), bytes.data(), body.size() * sizeof(std::uint32_t));
+  Status run(const std::vector<std::uint32_t>& body) {
     ZRT_CHECK_OK(reserve(arguments_, std::max<std::uint64_t>(1, body.size()) * sizeof(rdna::OpArgs)));
-    ZRT_CHECK_OK(move_addresses(body));
     PacketBuilder builder;
     builder.flush_host_writes(proven_.device().host_writes());
-    builder.append(body);
+    ZRT_CHECK_OK(move_addresses(body, builder));
     proven_.queue().finish(builder, ++proven_.last_fence);
     const auto packets = std::as_bytes(builder.dwords());
     ZRT_CHECK_OK(reserve(packets_, packets.size()));
