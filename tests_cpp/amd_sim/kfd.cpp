@@ -196,11 +196,12 @@ class Kfd {
   // The firmware finds an AQL queue's other words from where its rptr lies.
   bool has_aql_words(const kfd::CreateQueue& a) const {
     if (a.type != kfd::kQueueAql) return true;
+    const u64 first = a.rptr - offsetof(kfd::AqlWords, rptr);
+    if (!holds(first, sizeof(kfd::AqlWords), kOfTheHost, "the words of an AQL queue")) return false;
     const auto* words = reinterpret_cast<const kfd::AqlWords*>(
-        machine_->memory.at(a.rptr - offsetof(kfd::AqlWords, rptr), sizeof(kfd::AqlWords), false, "AQL words", 0));
+        machine_->memory.at(first, sizeof(kfd::AqlWords), false, "AQL words", 0));
     return words->rptr_offset == offsetof(kfd::AqlWords, rptr) && words->last_cu == kCus - 1 &&
-           (words->properties & kfd::kAqlPointersOf64Bits) != 0 &&
-           a.wptr == a.rptr - offsetof(kfd::AqlWords, rptr) + offsetof(kfd::AqlWords, wptr);
+           (words->properties & kfd::kAqlPointersOf64Bits) != 0 && a.wptr == first + offsetof(kfd::AqlWords, wptr);
   }
   int create_queue(kfd::CreateQueue& a) {
     constexpr auto kSave = kfd::save_area_of(kCus);
