@@ -11,8 +11,9 @@ namespace {
 
 constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
-// Of the device's memory, for what is no buffer object: code, the queue's own.
-constexpr std::uint64_t kReserveBytes = 64 << 20;
+// Of the device's memory, for what is not planned as memory of the device: code, the queue's own, steps' arguments, small
+// objects that the host sees.
+constexpr std::uint64_t kReserveBytes = 96 << 20;
 
 }  // namespace
 

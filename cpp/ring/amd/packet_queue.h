@@ -12,7 +12,8 @@ namespace zinc_rt::ring {
 
 class PacketQueue {
  public:
-  // page: of host memory, zeroed. limit: how long work may take before the device counts as lost.
+  static constexpr std::uint64_t kPageBytes = 4096;
+  // page: kPageBytes of host memory, zeroed. limit: how long work may take before the device counts as lost.
   PacketQueue(AmdDevice& device, std::unique_ptr<PacketPath> path, const AmdDevice::Memory& page,
               std::chrono::milliseconds limit);
 
