@@ -30,6 +30,10 @@ COMMANDS = [
     "validate",
     "trace",
     "bench",
+    "pm4-test",
+    "mem-test",
+    "asm",
+    "replay",
 ]
 
 

@@ -212,10 +212,9 @@ void add_asm(CLI::App& app, int& exit) {
       "many waves run beside each other; instructions are counted as they stand in the code, by libLLVM 22, not as "
       "they\n"
       "run. With a .zrt file: its symbols, which --patch sets.\n"
-      "Examples:\n"
-      "  zinc-rt asm --kernel linear\n"
-      "  zinc-rt asm kernel.hsaco --target gfx1100 --text | less\n"
-      "  zinc-rt asm add.zrt --patch dim:N=64 -o add64.zrt");
+      "Example: zinc-rt asm --kernel linear\n"
+      "A file: zinc-rt asm kernel.hsaco --target gfx1100 --text | less\n"
+      "A symbol: zinc-rt asm add.zrt --patch dim:N=64 -o add64.zrt");
   command.add_option("file", o->file, "a .zrt file or a code object");
   command.add_option("--kernel", o->kernel, "only kernels whose names have this in them");
   command.add_option("--target", o->target, "of the code: gfx1201 or gfx1100")

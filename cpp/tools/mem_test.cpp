@@ -158,9 +158,7 @@ void add_mem_test(CLI::App& app, int& exit) {
   command.footer(
       "Objects of several sizes in each heap (the device's, its window, the host's) are zeros at first, keep what is\n"
       "written and are aligned; a device's memory is filled once and must be whole again; then objects come and go.\n"
-      "Examples:\n"
-      "  zinc-rt mem-test --tier t1\n"
-      "  zinc-rt mem-test --tier t1 --rounds 100000 --seed 7");
+      "Example: zinc-rt mem-test --tier t1 --rounds 100000 --seed 7");
   command.add_option("--tier", o->tier, "a tier that can run here (`zinc-rt tiers`)")->capture_default_str();
   command.add_option("--rounds", o->rounds, "objects of the last test")->capture_default_str();
   command.add_option("--seed", o->seed, "of its sizes and heaps")->capture_default_str();

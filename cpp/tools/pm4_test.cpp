@@ -47,10 +47,8 @@ void add_pm4_test(CLI::App& app, int& exit) {
       "that\n"
       "fails is one that a tier does not take. It needs no model and takes a second or two.\n"
       "Where something fails, send the output of `zinc-rt pm4-test --report`.\n"
-      "Examples:\n"
-      "  zinc-rt pm4-test\n"
-      "  zinc-rt pm4-test --tier t2 --json\n"
-      "  ZINC_RT_AMD_PATH=cs zinc-rt pm4-test --tier t1 --report > report.txt");
+      "Example: zinc-rt pm4-test --tier t2 --json\n"
+      "One way: ZINC_RT_AMD_PATH=cs zinc-rt pm4-test --tier t1 --report > report.txt");
   command.add_option("--tier", o->tier, "t1 or t2; else both, where they can run");
   command.add_flag("--json", o->json, "the checks as JSON");
   command.add_flag("--report", o->report, "first versions of program, kernel, firmware and device");

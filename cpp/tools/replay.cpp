@@ -42,11 +42,9 @@ void add_replay(CLI::App& app, int& exit) {
       "A log has what the tiers of AMD GPUs gave their device: memory before each submission, the packets, and what\n"
       "memory held afterwards. It is written by `zinc-rt trace --packets`, or by any command with ZINC_RT_PACKET_LOG\n"
       "set. It can be replayed on another card, by another driver's queue, or in the tests' emulator.\n"
-      "Examples:\n"
-      "  zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2\n"
-      "  zinc-rt replay steps.log\n"
-      "  zinc-rt replay steps.log --text | less\n"
-      "  ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1");
+      "Example: zinc-rt replay steps.log\n"
+      "By one way: ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1\n"
+      "To read: zinc-rt replay steps.log --text | less");
   command.add_option("log", o->log, "the log")->required();
   command.add_option("--tier", o->tier, "t1 or t2; else the first that can run here");
   command.add_flag("--text", o->text, "only print the packets, a line each; needs no device");

@@ -92,9 +92,8 @@ void add_trace(CLI::App& app, int& exit) {
   auto o = std::make_shared<TraceOptions>();
   auto& command = *app.add_subcommand("trace", "run requests of several tenants at once and record every step");
   command.footer(
-      "Examples:\n"
-      "  zinc-rt trace model.gguf --out trace.json --tenants 3 --requests 8 --max-slots 4\n"
-      "  zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2");
+      "Example: zinc-rt trace model.gguf --out trace.json --tenants 3 --requests 8 --max-slots 4\n"
+      "With packets: zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2");
   add_model_options(command, o->model);
   command.add_option("-o,--out", o->out, "the trace to write")->capture_default_str();
   command.add_option("--packets", o->packets,
