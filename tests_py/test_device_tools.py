@@ -15,8 +15,9 @@ def zrt_file(symbols):
     """A kernel `add` for the cpu whose code is a slot a symbol."""
     code = struct.pack("<I", 0xCAFEBABE) * len(symbols)
     names = b"add\0" + b"".join(name.encode() + b"\0" + struct.pack("<I", 4 * i) for i, name in enumerate(symbols))
-    head = struct.pack("<IHHIIIII3IIIIIII", 0x005A5254, 1, 0xFF, len(code), 0, 3, 0, 0, 1, 1, 1, 0, 0, 0, 0, 64 + len(code),
-                       len(names))  # fmt: skip
+    workgroup, resources = (1, 1, 1), (0, 0, 0, 0)
+    head = struct.pack("<IHHIIIII", 0x005A5254, 1, 0xFF, len(code), 0, 3, 0, 0)
+    head += struct.pack("<3I4III", *workgroup, *resources, 64 + len(code), len(names))
     return head + code + names
 
 
