@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 
-#include "amd_sim/card.h"
+#include "amd_sim/cs_context.h"
 #include "amd_sim/drivers.h"
 #include "ring/amd/drm_abi.h"
 
@@ -22,99 +21,6 @@ using drm::u64;
 constexpr u32 kOfTheHost = drm::kCoherent | drm::kUncached;
 constexpr u32 kSlots = 2;  // of user queues
 constexpr const char* kParameter = "/sys/module/amdgpu/parameters/user_queue";
-
-struct Object {
-  u64 bytes, offset;
-  u32 domain, flags;
-  u64 va = 0;  // 0: it has none
-  void* host = nullptr;
-};
-
-// Buffers of packets of a context, one after another.
-class Context {
- public:
-  struct Job {
-    u64 va, sequence;
-    u32 n_dwords;
-    std::set<u32> listed;
-  };
-  Context(Machine& machine, std::map<u32, Object>& objects, std::function<void(const Fault&)> on_fault)
-      : machine_(machine), objects_(objects), on_fault_(std::move(on_fault)), thread_([this] { work(); }) {}
-  ~Context() {
-    {
-      const std::lock_guard lock(jobs_);
-      end_ = true;
-    }
-    changed_.notify_all();
-    thread_.join();
-  }
-  u64 add(Job job) {
-    const std::lock_guard lock(jobs_);
-    job.sequence = ++last_;
-    queue_.push_back(std::move(job));
-    changed_.notify_all();
-    return last_;
-  }
-  bool is_done(u64 sequence) {
-    std::unique_lock lock(jobs_);
-    return changed_.wait_for(lock, std::chrono::seconds(2), [&] { return done_ >= sequence || is_lost; });
-  }
-  std::atomic<bool> is_lost = false;
-
- private:
-  void work() {
-    std::unique_lock lock(jobs_);
-    while (true) {
-      changed_.wait(lock, [&] { return end_ || !queue_.empty(); });
-      if (end_) return;
-      const Job job = std::move(queue_.front());
-      queue_.pop_front();
-      lock.unlock();
-      const bool is_well = is_dead("cs") || run(job);
-      lock.lock();
-      if (!is_well) is_lost = true;
-      if (!is_dead("cs")) done_ = job.sequence;
-      changed_.notify_all();
-      if (!is_well) return;
-    }
-  }
-  // Objects that are not in the list may have been moved away.
-  bool run(const Job& job) {
-    const std::lock_guard lock(Card::get().mutex);
-    for (const auto& [handle, object] : objects_) {
-      const bool is_there = machine_.memory.find(object.va) != nullptr;
-      if (object.va != 0 && is_there && !job.listed.contains(handle)) machine_.forget(object.va, object.bytes);
-    }
-    bool is_well = true;
-    try {
-      // Registers do not last from one buffer to the next: those of other processes come between.
-      const auto processor = make_processor(machine_);
-      processor->may_use_registers = false;
-      if (!processor->indirect(job.va, job.n_dwords)) throw Fault(kHang, "WAIT_REG_MEM waits for what nothing writes");
-      processor->finish();
-      print_counts(*processor, machine_);
-    } catch (const Fault& fault) {
-      std::fprintf(stderr, "amd_sim: %s\n", fault.what());
-      on_fault_(fault);
-      is_well = false;
-    }
-    for (const auto& [handle, object] : objects_)
-      if (object.va != 0 && machine_.memory.find(object.va) == nullptr)
-        machine_.memory.add({"object " + std::to_string(handle), object.va, object.bytes,
-                             static_cast<std::uint8_t*>(object.host), true, true});
-    return is_well;
-  }
-
-  Machine& machine_;
-  std::map<u32, Object>& objects_;
-  std::function<void(const Fault&)> on_fault_;
-  std::mutex jobs_;
-  std::condition_variable changed_;
-  std::deque<Job> queue_;
-  u64 last_ = 0, done_ = 0;
-  bool end_ = false;
-  std::thread thread_;
-};
 
 class File {
  public:
@@ -204,7 +110,7 @@ class File {
       return EINVAL;
     const auto offset = card_.take(a.in.bytes, domain == drm::kVram);
     if (!offset) return ENOMEM;
-    Object object{a.in.bytes, *offset, domain, static_cast<u32>(a.in.flags)};
+    DrmObject object{a.in.bytes, *offset, domain, static_cast<u32>(a.in.flags)};
     object.host = card_.map(*offset, a.in.bytes);
     if (object.host == nullptr) return ENOMEM;
     a.handle = next_handle_++;
@@ -217,7 +123,7 @@ class File {
     a.offset = it->second.offset;
     return 0;
   }
-  void give_back(Object& object) {
+  void give_back(DrmObject& object) {
     if (object.va != 0) unmap(object);
     munmap(object.host, object.bytes);
     card_.give_back(object.offset, object.bytes, object.domain == drm::kVram);
@@ -230,7 +136,7 @@ class File {
     return 0;
   }
   // A user queue's own memory may not go away before it.
-  void unmap(Object& object) {
+  void unmap(DrmObject& object) {
     for (const auto& [id, queue] : queues_)
       for (const u64 va : {queue.ring.base, queue.ring.rptr, queue.ring.wptr})
         if (va >= object.va && va < object.va + object.bytes)
@@ -241,7 +147,7 @@ class File {
   int change_mapping(const drm::GemVa& a) {
     const auto it = objects_.find(a.handle);
     if (it == objects_.end()) return ENOENT;
-    Object& object = it->second;
+    DrmObject& object = it->second;
     if (a.point != 0 && a.syncobj != timeline_) return ENOENT;
     if (a.operation == drm::kUnmap) {
       if (object.va != a.va) return EINVAL;
@@ -272,7 +178,7 @@ class File {
   int context(drm::Context& a) {
     if (a.in.op == drm::kContextAlloc) {
       const u32 id = ++n_contexts_;
-      contexts_[id] = std::make_unique<Context>(*machine_, objects_, [this](const Fault& fault) { tell(fault); });
+      contexts_[id] = std::make_unique<CsContext>(*machine_, objects_, [this](const Fault& fault) { tell(fault); });
       a.id = id;
       return 0;
     }
@@ -305,7 +211,7 @@ class File {
     const auto it = contexts_.find(a.in.context);
     if (it == contexts_.end() || a.in.flags != 0) return EINVAL;
     if (it->second->is_lost) return ECANCELED;
-    Context::Job job{};
+    CsContext::Job job{};
     const auto* pointers = reinterpret_cast<const u64*>(a.in.chunks);
     for (u32 k = 0; k < a.in.n_chunks; ++k) {
       const auto& chunk = *reinterpret_cast<const drm::CsChunk*>(pointers[k]);
@@ -391,12 +297,12 @@ class File {
   };
   Card& card_ = Card::get();
   std::unique_ptr<Machine> machine_;
-  std::map<u32, Object> objects_;
+  DrmObjects objects_;
   u32 next_handle_ = 1, n_contexts_ = 0, n_queues_ = 0, timeline_ = 0;
   u64 mapped_point_ = 0, waited_point_ = 0;
   std::string lost_mapping_;
   drm::FaultInfo fault_{};
-  std::map<u32, std::unique_ptr<Context>> contexts_;
+  std::map<u32, std::unique_ptr<CsContext>> contexts_;
   std::map<u32, UserQueue> queues_;
 };
 
