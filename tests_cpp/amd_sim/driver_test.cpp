@@ -66,10 +66,19 @@ TEST(AmdDrivers, WhatEachWayLacksIsSaid) {
                                             HasSubstr("AQL: [amd] the device is lost: no end of work")));
 }
 
+TEST(AmdDrivers, AnUnknownWayIsNamed) {
+  const Variable wanted("ZINC_RT_AMD_PATH", "dma");
+  EXPECT_THAT(wanted_ways(kAll).error().message, HasSubstr("ZINC_RT_AMD_PATH is \"dma\", of: pm4, aql, cs, userq"));
+}
+
 TEST(AmdDrivers, WhyThereAreNoUserQueues) {
   {
     const Variable off("ZRT_AMD_SIM_USERQ", "off");
     EXPECT_THAT(UmqDevice::make().error().message, HasSubstr("amdgpu.user_queue is -1, 1 is wanted"));
+  }
+  {
+    const Variable untold("ZRT_AMD_SIM_USERQ", "untold");
+    EXPECT_TRUE(UmqDevice::make());
   }
   const Variable old("ZRT_AMD_SIM_USERQ", "old");
   EXPECT_THAT(UmqDevice::make().error().message,

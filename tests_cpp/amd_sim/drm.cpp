@@ -67,7 +67,10 @@ class File {
     return 0;
   }
 
-  static bool has_user_queues() { return variable("ZRT_AMD_SIM_USERQ", "on") == "on"; }
+  static bool has_user_queues() {
+    const std::string state = variable("ZRT_AMD_SIM_USERQ", "on");
+    return state == "on" || state == "untold";
+  }
   int info(const drm::Info& a) {
     const auto give = [&](const auto& value) {
       std::memcpy(reinterpret_cast<void*>(a.result), &value, std::min<std::size_t>(a.bytes, sizeof(value)));
@@ -84,7 +87,10 @@ class File {
       drm::EngineInfo engine{};
       engine.version = card_.engine_version(), engine.rings = 0xF;
       engine.n_user_slots = has_user_queues() ? kSlots : 0;
-      return give(engine);
+      const bool tells = variable("ZRT_AMD_SIM_USERQ", "on") != "untold";
+      std::memcpy(reinterpret_cast<void*>(a.result), &engine,
+                  std::min<std::size_t>(a.bytes, tells ? sizeof(engine) : offsetof(drm::EngineInfo, n_user_slots)));
+      return 0;
     }
     if (a.query == drm::kFirmware) {
       const bool is_old = variable("ZRT_AMD_SIM_USERQ", "on") == "old";

@@ -28,7 +28,8 @@ std::vector<std::string> report_driver() {
                               compute.version >> 8 & 255, compute.version & 255, (*drm)->device().n_cus,
                               compute.rings));
   lines.push_back(
-      fmt::format("user queues: mask {:#x}, {} slots", (*drm)->device().userq_ip_mask, compute.n_user_slots));
+      fmt::format("user queues: mask {:#x}, {} slots", (*drm)->device().userq_ip_mask,
+                  compute.n_user_slots == drm::kNotTold ? "unknown" : std::to_string(compute.n_user_slots)));
   drm::MemoryInfo memory{};
   if ((*drm)->ask(drm::kMemory, memory))
     lines.push_back(fmt::format("memory: {} bytes, {} of them in the window, {} used", memory.vram.total,

@@ -79,7 +79,7 @@ struct EngineInfo {
   u64 capabilities;
   u32 start_alignment, size_alignment, rings;
   u32 version;       // major << 16 | minor << 8 | revision
-  u32 n_user_slots;  // since the kernel has user queues
+  u32 n_user_slots;  // newer kernels alone write it
   u32 pad;
 };
 struct FirmwareInfo {
@@ -172,6 +172,7 @@ enum Chunk : u32 { kChunkIb = 1, kChunkBos = 6 };
 enum UserqOp : u32 { kUserqCreate = 1, kUserqFree = 2 };
 inline constexpr u32 kIbSynchronizes = 1u << 6;  // caches, before and after it
 inline constexpr u32 kWaitAll = 1u << 0, kWaitForSubmit = 1u << 1;
+inline constexpr u32 kNotTold = ~u32{0};  // what n_user_slots is before it is asked for
 inline constexpr u64 kPageBytes = 4096;
 
 }  // namespace zinc_rt::ring::drm

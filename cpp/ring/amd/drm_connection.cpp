@@ -67,6 +67,7 @@ Status DrmConnection::identify() {
   ZRT_CHECK_OK(control(drm::kVersion, &version, "VERSION"));
   if (std::string_view(name) != "amdgpu") return fail(StatusCode::kUnavailable, "its driver is {}", name);
   ZRT_CHECK_OK(ask(drm::kDeviceInfo, device_));
+  compute_.n_user_slots = drm::kNotTold;
   ZRT_CHECK_OK(ask(drm::kEngineInfo, compute_, drm::kCompute));
   const auto* found = std::ranges::find(kGenerations, compute_.version, &Generation::version);
   if (found == std::end(kGenerations))

@@ -80,8 +80,8 @@ std::string why_no_user_queue(const DrmConnection& drm) {
                                     row.name, version, row.least));
   }
   if (reasons.empty()) reasons.emplace_back("neither its option nor the firmware's versions say why");
-  return fmt::format("the kernel gives compute no user queues (mask {:#x}, {} slots): {}", drm.device().userq_ip_mask,
-                     drm.compute().n_user_slots, fmt::join(reasons, "; "));
+  return fmt::format("the kernel gives compute no user queues (mask {:#x}, {}): {}", drm.device().userq_ip_mask,
+                     drm.compute().n_user_slots == kNotTold ? "slots not told" : "no slot", fmt::join(reasons, "; "));
 }
 
 Result<std::unique_ptr<AmdDevice>> UmqDevice::make() {
