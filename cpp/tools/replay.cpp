@@ -41,7 +41,8 @@ void add_replay(CLI::App& app, int& exit) {
   command.footer(
       "A log has what the tiers of AMD GPUs gave their device: memory before each submission, the packets, and what\n"
       "memory held afterwards. It is written by `zinc-rt trace --packets`, or by any command with ZINC_RT_PACKET_LOG\n"
-      "set. It can be replayed on another card, by another driver's queue, or in the tests' emulator. A log runs as it\n"
+      "set. It can be replayed on another card, by another driver's queue, or in the tests' emulator. A log runs as "
+      "it\n"
       "is: take it from people whom you trust.\n"
       "Example: zinc-rt replay steps.log\n"
       "By one way: ZINC_RT_AMD_PATH=cs zinc-rt replay steps.log --tier t1\n"
