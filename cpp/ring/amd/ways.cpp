@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "ring/amd/amd_ring.h"
+#include "ring/amd/dispatch_checks.h"
 #include "ring/amd/packet_checks.h"
 #include "ring/amd/packet_replay.h"
 
@@ -25,6 +27,12 @@ Result<ProvenDevice> prove(const AmdWay& way, std::chrono::milliseconds limit) {
     if (!check.error.empty())
       return fail(StatusCode::kUnavailable, "[amd] a packet went wrong, {}: {}", check.name, check.error);
   return proven;
+}
+
+std::vector<DeviceCheck> check_kernels(ProvenDevice proven, std::span<const CodeImage> images) {
+  const auto ring = AmdRing::make(std::move(proven), images);
+  if (!ring) return {{{}, "kernels are loaded", ring.error().message, 0}};
+  return check_dispatches(**ring);
 }
 
 }  // namespace
@@ -66,18 +74,22 @@ std::string tell_proofs(std::span<const AmdWay> ways) {
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 
-std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways) {
+std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways, std::span<const CodeImage> images) {
   std::vector<DeviceCheck> all;
+  const auto limit = device_limit();
+  if (!limit) return {{{}, "ZINC_RT_DEVICE_LIMIT", limit.error().message, 0}};
   for (const AmdWay& way : ways) {
     std::vector<DeviceCheck> checks;
     const auto begin = std::chrono::steady_clock::now();
-    auto proven = open(way, kProofLimit);
+    auto proven = open(way, *limit);
     const std::chrono::duration<double, std::micro> us = std::chrono::steady_clock::now() - begin;
     checks.push_back(
         {{}, "opens, and runs NOPs and a fence", proven ? std::string() : proven.error().message, us.count()});
     if (proven) {
       std::ranges::copy(check_packets(*proven), std::back_inserter(checks));
       if (checks.back().error.empty()) checks.push_back(check_many_buffers(*proven));
+      if (checks.back().error.empty())
+        std::ranges::copy(check_kernels(*std::move(proven), images), std::back_inserter(checks));
     }
     for (DeviceCheck& check : checks) {
       check.way = way.name;

@@ -28,8 +28,8 @@ Result<ProvenDevice> first_proven(std::span<const AmdWay> ways, std::chrono::mil
 Result<std::vector<AmdWay>> wanted_ways(std::span<const AmdWay> ways);
 // One line for people: how each way's proof went.
 std::string tell_proofs(std::span<const AmdWay> ways);
-// By each way: its proof, its packets, and many buffers.
-std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways);
+// By each way: its proof, its packets, many buffers, and a kernel of these images.
+std::vector<DeviceCheck> check_ways(std::span<const AmdWay> ways, std::span<const CodeImage> images);
 // By the first way that works. Errors: as Diagnostics::replay.
 Result<std::vector<DeviceCheck>> replay_ways(std::span<const AmdWay> ways, std::span<const std::byte> log);
 // Lines "name: value" of amdgpu: kernel, module, firmware, device.

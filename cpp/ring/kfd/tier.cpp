@@ -27,7 +27,8 @@ std::string unavailable_reason() {
 constexpr Diagnostics kDiagnostics{
     .check = []() -> std::vector<DeviceCheck> {
       const auto ways = wanted_ways(kWays);
-      return ways ? check_ways(*ways) : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", ways.error().message, 0}};
+      return ways ? check_ways(*ways, amd_images())
+                  : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", ways.error().message, 0}};
     },
     .replay = [](std::span<const std::byte> log) -> Result<std::vector<DeviceCheck>> {
       ZRT_TRY(const auto ways, wanted_ways(kWays));

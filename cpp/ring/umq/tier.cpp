@@ -17,7 +17,7 @@ std::string why_no_umq() {
   return why.empty() ? why : "[t2] " + why;
 }
 
-constexpr Diagnostics kDiagnostics{.check = [] { return check_ways(kWays); },
+constexpr Diagnostics kDiagnostics{.check = [] { return check_ways(kWays, amd_images()); },
                                    .replay = [](std::span<const std::byte> log) { return replay_ways(kWays, log); },
                                    .report = report_driver,
                                    .images = amd_images};
