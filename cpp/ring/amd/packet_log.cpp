@@ -84,7 +84,8 @@ Result<std::vector<std::string>> packet_log_text(std::span<const LogRecord> reco
 
 std::vector<std::uint32_t> packets_of(const LogRecord& record) {
   std::vector<std::uint32_t> packets(record.bytes.size() / sizeof(std::uint32_t));
-  std::memcpy(packets.data(), record.bytes.data(), packets.size() * sizeof(std::uint32_t));
+  const auto bytes = record.bytes.first(packets.size() * sizeof(std::uint32_t));
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(packets)).begin());
   return packets;
 }
 
