@@ -111,6 +111,8 @@ def main(arguments=None):
     parser.add_argument("--build", default="build/release", help="with zinc-rt, libamd_sim.so and amd_sim_count")
     parser.add_argument("--libllvm", default=os.environ.get("LIBLLVM", "libLLVM.so.22.1"))
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--least", type=float, default=0, help="tokens a second, computed; below them it fails")
+    parser.add_argument("--most-valu", type=float, default=9, help="vector instructions a weight byte of any product")
     options = parser.parse_args(arguments)
     whole = SIZES[options.model]
     small = dataclasses.replace(whole, n_layers=LAYERS, vocab_size=SMALL_VOCAB, context=512)
@@ -128,6 +130,14 @@ def main(arguments=None):
         add(sums, dispatch, 1, whole.vocab_size / SMALL_VOCAB if is_wide else 1.0)
     total = sum(s.seconds + s.barriers * BARRIER for s in sums.values())
     weights = sum(s.weights for s in sums.values())
+    valu = max((s.cycles + s.wmma) / s.weights for s in sums.values() if s.weights)
+    if 1 / total < options.least or valu > options.most_valu:
+        print(
+            f"[amd_computed] {1 / total:.1f} tokens/s, at least {options.least} wanted; {valu:.3f} vector "
+            f"instructions a weight byte, at most {options.most_valu} wanted (computed, no card)",
+            file=sys.stderr,
+        )
+        return 1
     if options.json:
         rows = {name: dataclasses.asdict(s) for name, s in sums.items()}
         print(json.dumps({"model": options.model, "types": options.types, "tokens_per_s": 1 / total, "ops": rows}))
