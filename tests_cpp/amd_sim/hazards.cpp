@@ -74,16 +74,14 @@ void SgprHazards::step(const Inst& i) {
   }
   for (const auto& u : uses) {
     const std::size_t pair = static_cast<std::size_t>(u.first) >> 1 & 63;
+    // A scalar instruction that reads a register waits for all that vector instructions write. LLVM takes it so where
+    // any path, and not just this one, has a vector instruction that reads the pair.
+    if (scalar && !is_vcc(u.first)) valu_.reset();
     if (!tracked_[pair]) {
       if (vector) tracked_.set(pair);
       continue;
     }
-    if (scalar) {
-      if (is_vcc(u.first))
-        vcc_ = vcc_ & 2 ? 0 : vcc_;
-      else
-        valu_.reset();
-    }
+    if (scalar && is_vcc(u.first)) vcc_ = vcc_ & 2 ? 0 : vcc_;
     for (int k = 0; k < u.n && u.first + k < 128; ++k) {
       const auto r = static_cast<std::size_t>(u.first + k);
       if (salu_[r]) fail("a scalar instruction", u.first + k);

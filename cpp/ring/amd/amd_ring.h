@@ -7,11 +7,10 @@
 #include <memory>
 #include <unordered_map>
 
-#include "kernels/rdna/op_args.h"
 #include "ring/amd/amd_memory.h"
 #include "ring/amd/images.h"
-#include "ring/amd/ops.h"
 #include "ring/amd/packet_queue.h"
+#include "ring/amd/plan.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
@@ -36,6 +35,7 @@ class AmdRing final : public Ring {
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   const kernel::KernelTable& kernels() const override { return table_; }
+  std::span<const std::string_view> joins() const override;
   RingStats stats() const override;
   std::string describe() const override { return device_->describe(); }
 
@@ -49,21 +49,19 @@ class AmdRing final : public Ring {
     KernelCode kernel;
     std::uint64_t image;  // on the device
   };
-  struct LoadedKernel {
-    AmdKernel kernel;
-    const Code* code;
-  };
-
   AmdRing(std::unique_ptr<AmdDevice> device, std::chrono::milliseconds limit)
       : device_(std::move(device)), limit_(limit), table_(device_->target()), memory_(*device_) {}
   Status open(std::span<const AmdImage> images);
   Status load_images(std::span<const AmdImage> images);
   Status fits(const Submission& submission) const;
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes);
-  Status reserve_scratch(const Submission& submission);
-  std::uint64_t scratch_of(const Packet& packet, StepDims dims) const;
-  rdna::OpArgs arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const;
-  Status write_packets(const Submission& submission, Step& step);
+  // The launches of a submission, whose packets have memory at `scratch`. Returns how much of it they take.
+  // has_memory: buffer objects exist; else addresses tell only which operands are absent.
+  std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
+                     std::vector<AmdLaunch>& launches) const;
+  AmdCall call_of(const PacketBatch& batch, const Packet& packet, StepDims dims, bool has_memory) const;
+  Status grow_scratch(std::uint64_t bytes);
+  Status write_packets(Step& step);
 
   std::unique_ptr<AmdDevice> device_;
   std::chrono::milliseconds limit_;
@@ -72,10 +70,10 @@ class AmdRing final : public Ring {
   std::unique_ptr<PacketQueue> queue_;
   AmdDevice::Memory fence_, code_;
   std::unordered_map<std::string, Code> functions_;
-  std::vector<LoadedKernel> kernels_;  // id - 1
+  std::vector<AmdKernel> kernels_;  // id - 1
   Step steps_[4];
   PacketBuilder builder_;
-  std::vector<bool> barriers_;
+  std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
   AmdDevice::Memory own_scratch_;  // where a buffer object was not given, or is too small
