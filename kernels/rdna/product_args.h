@@ -30,6 +30,5 @@ constexpr uint32_t kFewWaves = 4;  // of a workgroup
 constexpr uint32_t few_rows(uint32_t lanes) {
   return kFewWaves * 32 / lanes;
 }
-constexpr uint32_t kTileWaves = 4, kTileRows = 16 * kTileWaves, kTileColumns = 16;
 
 }  // namespace zinc_rt::rdna

@@ -13,30 +13,66 @@ constexpr std::uint32_t kGroup = 256;  // values
 // Groups of a row from which on it gets 16 lanes, and not 4: fewer would leave most of them without one.
 constexpr std::uint32_t kLongRow = 12;
 
+// From so many columns on, products of quantized rows go by WMMA, and by the larger tiles: below, most of a tile would
+// be columns that there are not.
+constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
+
 struct Shape {
   std::string kernel;  // behind the format
   std::uint32_t threads, rows, columns;
 };
-Shape shape_of(const AmdRows& x, std::uint32_t n_columns) {
+// n: columns that are multiplied together.
+Shape shape_of(const AmdRows& x, DType w, std::uint32_t n) {
   const std::uint32_t lanes = ceil_div(x.k, kGroup) >= kLongRow ? 16 : 4;
-  return {(lanes == 16 ? "_16x" : "_4x") + std::string(n_columns == 1 ? "1" : "4"), rdna::kFewWaves * 32,
-          rdna::few_rows(lanes), n_columns == 1 ? 1u : 4u};
+  constexpr std::uint32_t kFewThreads = rdna::kFewWaves * 32;
+  if (x.type == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
+  if (x.type != DType::kF32 && n >= kLargeTileFrom) return {"_tile4", 256, 128, 64};
+  if (x.type != DType::kF32 && n >= kTileFrom) return {"_tile1", 128, 64, 16};
+  const std::string of_lanes = lanes == 16 ? "_16x" : "_4x";
+  if (n == 1) return {of_lanes + "1", kFewThreads, rdna::few_rows(lanes), 1};
+  return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
+}
+
+// Choices sorted by expert, in items of up to `most`; how many items there are at most.
+struct Items {
+  std::uint64_t items = 0, order = 0;
+  std::uint32_t most = 0;
+};
+Items sort_choices(AmdPlanner& planner, const AmdExperts& experts, std::uint32_t n, std::uint32_t columns) {
+  Items sorted;
+  sorted.most = n / columns + std::min(n, experts.n + 1);
+  sorted.items = planner.scratch((1 + std::uint64_t{3} * sorted.most) * 4);
+  sorted.order = planner.scratch(std::uint64_t{n} * 4);
+  rdna::OpArgs args{};
+  args.set_buffers<rdna::binding::ChoiceItems>({.ids = experts.ids, .items = sorted.items, .order = sorted.order});
+  args.symbols[0] = n, args.symbols[1] = experts.n, args.symbols[2] = columns;
+  planner.launch("moe_items", 256, 1, 1, 1, args);
+  planner.barrier();
+  return sorted;
 }
 
 }  // namespace
 
 void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdMatrix>& matrices,
                    const AmdExperts& experts, std::uint64_t residual) {
+  const std::uint32_t n = x.n * std::max(experts.choices, 1u);
+  // Choices are sorted where an expert has some on the average.
+  const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
+  Items items;
+  std::uint32_t sorted_by = 0;
   // Matrices of one type go into one launch.
   for (std::size_t first = 0; first < matrices.size(); ++first) {
     const DType dtype = matrices[first].dtype;
     if (std::ranges::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(first),
                             [&](const AmdMatrix& m) { return m.dtype == dtype; }))
       continue;
-    const bool is_widened = x.type == DType::kF32 && act_dtype(dtype) != DType::kF32;
-    const std::uint32_t n = x.n * std::max(experts.choices, 1u);
-    Shape shape = shape_of(x, experts.choices != 0 ? 1 : n);
-    if (is_widened) shape = {"_f32", rdna::kFewWaves * 32, rdna::few_rows(4), 1};
+    std::uint32_t together = n;
+    if (experts.choices != 0) together = is_sorted ? std::max(kTileFrom, n / experts.n) : 1;
+    const Shape shape = shape_of(x, dtype, together);
+    if (is_sorted && sorted_by != shape.columns) {
+      items = sort_choices(planner, experts, n, shape.columns);
+      sorted_by = shape.columns;
+    }
     ProductArgs args{};
     std::uint32_t n_tiles = 0;
     for (const AmdMatrix& m : matrices) {
@@ -47,13 +83,15 @@ void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdM
     args.x = x.at;
     args.residual = residual;
     args.ids = experts.ids;
+    args.items = items.items;
+    args.order = items.order;
     args.k = x.k;
     args.n = n;
     args.choices = experts.choices;
     args.x_rows = experts.x_rows;
     args.n_experts = experts.n;
-    planner.launch("product_" + std::string(to_string(dtype)) + shape.kernel, shape.threads, n_tiles,
-                   ceil_div(n, shape.columns), 1, args);
+    const std::uint32_t passes = experts.choices == 0 ? ceil_div(n, shape.columns) : is_sorted ? items.most : n;
+    planner.launch("product_" + std::string(to_string(dtype)) + shape.kernel, shape.threads, n_tiles, passes, 1, args);
   }
 }
 
