@@ -113,4 +113,4 @@ struct IntegerCells {
 
 }  // namespace zinc_rt::rdna
 
-ZRT_ATTEND(_integer, IntegerCells)
+ZRT_ATTEND(flash_attn_integer, IntegerCells)

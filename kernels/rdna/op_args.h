@@ -35,7 +35,7 @@ static_assert(sizeof(OpArgs) == 192, "three lines of 64 bytes");
 // The names of buffers of kernels that are a part of an op, or several ops.
 namespace binding {
 ZRT_NAMES(NormRows, x, w, added, z, floats, q8a32, q8a256, q16a256)
-ZRT_NAMES(GluQuantize, gate, up, quantized)
+ZRT_NAMES(GluQuantize, gate, up, y, quantized)
 ZRT_NAMES(SharedExpert, x, gate_inp, y, hidden)
 ZRT_NAMES(ChoiceSum, y, ids, weights, expert_scale, z, hidden)
 ZRT_NAMES(ChoiceItems, ids, items, order)

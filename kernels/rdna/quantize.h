@@ -83,6 +83,10 @@ ZRT_DEVICE void write_blocks(const Value& value_at, uint64_t to, uint32_t t, uin
   auto* y = at_address<Block>(to) + (uint64_t)t * (k / kValues);
   for (uint32_t b = wave; b < k / kValues; b += n_waves) write_block(value_at, b * kValues, y[b]);
 }
+// Blocks of 256 values.
+ZRT_DEVICE uint32_t blocks_of(uint32_t type) {
+  return type == kQ8A32 ? 8 : 1;
+}
 template <class Value>
 ZRT_DEVICE void write_quantized(const Value& value_at, uint32_t type, uint64_t to, uint32_t t, uint32_t k,
                                 uint32_t wave, uint32_t n_waves) {

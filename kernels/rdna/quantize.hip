@@ -19,7 +19,13 @@ ZRT_KERNEL(glu_quantize, 256) {
   const uint64_t row = (uint64_t)t * k;
   const float *gate = rdna::buffer<const float>(args, Buffer::gate) + row,
               *up = rdna::buffer<const float>(args, Buffer::up) + row;
-  const auto value = [&](uint32_t i) { return (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i]; };
+  float* y = rdna::buffer<float>(args, Buffer::y) + row;
+  const bool is_wanted = args.buffers[Buffer::y] != 0;
+  const auto value = [&](uint32_t i) {  // of each value once
+    const float v = (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i];
+    if (is_wanted) y[i] = v;
+    return v;
+  };
   rdna::write_quantized(value, args.symbols[1], args.buffers[Buffer::quantized], t, k,
                         rdna::group(1) * 8 + rdna::thread() / 32, rdna::kOneBlock);
 }

@@ -24,8 +24,7 @@ static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF1
               "kernels/rdna/dtypes.h");
 
 constexpr std::uint32_t kWave = 32, kRow = 256;
-constexpr std::uint32_t kAttendThreads = 128;
-constexpr std::uint32_t kMostExperts = 1024, kMostStateRows = 128;
+constexpr std::uint32_t kMostExperts = 1024, kMostStateRows = 128, kMostHead = 512;
 
 // Candidates twice, their logits, and an order of them (kernels/rdna/sample.hip).
 void sample(AmdPlanner& p, const AmdCall& c) {
@@ -68,19 +67,19 @@ std::span<const AmdOp> amd_ops() {
       {Op::ROPE, {"dim:d", "dim:p"}, {{"n"}}, kRow},
       {Op::RMS_NORM_FUSED_ROPE_KV_WRITE, amd_symbols::kRopeKvWrite, {{"n"}}, 0, AmdKeys::kKv, plan_rope_kv_write},
       {Op::FLASH_ATTN,
-       {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:v_head_dim"},
-       {{"n"}, {"n_heads"}},
-       kAttendThreads,
+       amd_symbols::kFlashAttn,
+       {{"n"}},
+       0,
        AmdKeys::kKv,
-       nullptr,
-       {4, 512}},
+       plan_flash_attn,
+       {amd_symbols::kFlashAttn["attr:v_head_dim"], kMostHead}},
       {Op::FLASH_ATTN_BATCHED,
-       {"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:v_head_dim"},
-       {{"n"}, {"n_heads"}},
-       kAttendThreads,
+       amd_symbols::kFlashAttn,
+       {{"n"}},
+       0,
        AmdKeys::kKv,
-       nullptr,
-       {4, 512}},
+       plan_flash_attn,
+       {amd_symbols::kFlashAttn["attr:v_head_dim"], kMostHead}},
       {Op::MOE_GATE_TOPK,
        amd_symbols::kGateTopk,
        {{"n"}},

@@ -123,8 +123,12 @@ void plan_gate_up(AmdPlanner& planner, const AmdCall& call);  // RMS_NORM_FUSED_
 void plan_layer_norm(AmdPlanner& planner, const AmdCall& call);
 void plan_quantize(AmdPlanner& planner, const AmdCall& call);
 void plan_quantized_rows(AmdPlanner& planner, const AmdRows& to, std::uint64_t x);
-// act(gate) * up, quantized.
-void plan_glu_quantize(AmdPlanner& planner, const AmdRows& to, std::uint64_t gate, std::uint64_t up, std::uint32_t act);
+// y = act(gate) * up, and quantized. y 0: only that.
+struct AmdGlu {
+  std::uint64_t gate, up, y;
+  std::uint32_t act;
+};
+void plan_glu_quantize(AmdPlanner& planner, const AmdRows& to, const AmdGlu& glu);
 
 // Experts (plan_experts.cpp).
 void plan_gate_topk(AmdPlanner& planner, const AmdCall& call);
@@ -136,6 +140,8 @@ void plan_moe_down_acc(AmdPlanner& planner, const AmdCall& call);
 void plan_shared_expert(AmdPlanner& planner, const AmdCall& call);
 
 // Attention (plan_attention.cpp).
+void plan_flash_attn(AmdPlanner& planner, const AmdCall& call);
+std::size_t plan_attention_quantize(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
 void plan_rope_kv_write(AmdPlanner& planner, const AmdCall& call);
 
 // The symbols of the ops that a plan reads, in the order of their rows.
@@ -150,6 +156,7 @@ inline constexpr NameList kGateUp{"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"
 inline constexpr NameList kQuantize{"dim:k", "dtype:y"};
 inline constexpr NameList kRopeKvWrite{"dim:nq", "dim:nk",     "dim:nv",     "dim:m",
                                        "dim:p",  "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
+inline constexpr NameList kFlashAttn{"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:v_head_dim"};
 inline constexpr NameList kGateTopk{"dim:d", "dim:e", "dtype:gate_w", "dtype:x"};
 inline constexpr NameList kMoeGateUp{"dim:d",      "dim:e",   "dim:f",        "dim:k",     "dtype:gate_w",
                                      "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"};

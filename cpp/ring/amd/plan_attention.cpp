@@ -1,4 +1,5 @@
 // Attention and what is in front of it.
+#include <algorithm>
 #include <bit>
 
 #include "base/kv_type.h"
@@ -6,14 +7,61 @@
 #include "ring/amd/plan.h"
 
 namespace zinc_rt::ring {
+namespace {
+
+// As kernels/rdna/attend.h has them.
+constexpr std::uint32_t kThreads = 128, kChunk = 128, kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7;
+constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
+// Workgroups with which a GPU is busy: histories of fewer tokens and heads are split.
+constexpr std::uint32_t kBusy = 512;
+
+bool is_integer(const AmdCall& c, std::size_t symbol) {
+  return find_kv_cell(c.dtype(symbol))->layout == KvLayout::kIntegers;
+}
+
+// quantized: of type `type`, or 0.
+void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
+  constexpr auto kSymbols = amd_symbols::kFlashAttn;
+  const auto push = c.constants<push::FlashAttn>();
+  const std::uint32_t chunks = ceil_div(std::uint64_t{c.dim(kSymbols["dim:m"])} * kPageTokens, kChunk),
+                      workgroups = c.rows() * push.n_heads,
+                      parts = std::clamp(ceil_div(kBusy, std::max(workgroups, 1u)), 1u, chunks);
+  const std::string kernel = is_integer(c, kSymbols["dtype:kv_k"]) ? "flash_attn_integer" : "flash_attn";
+  auto args = c.args;
+  args.symbols[kSymbolParts] = parts;
+  args.symbols[kSymbolChunks] = chunks;
+  if (parts > 1) args.scratch = p.scratch(std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4);
+  p.launch(kernel, kThreads, c.rows(), push.n_heads, parts, args);
+  const std::uint32_t width = push.n_heads * push.v_head_dim;
+  if (parts > 1) {
+    const auto o = c.operands<operand::FlashAttn>();
+    args.set_buffers<rdna::binding::AttentionParts>({o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.y, quantized});
+    args.symbols[kSymbolQuantized] = static_cast<std::uint32_t>(type);
+    p.barrier();
+    p.launch("attention_merge", kColumns, c.rows(), ceil_div(width, kColumns), 1, args);
+  } else if (quantized != 0) {
+    p.barrier();
+    plan_quantized_rows(p, {quantized, type, c.rows(), width}, c.buffer(operand::FlashAttn::y));
+  }
+}
+
+}  // namespace
+
+void plan_flash_attn(AmdPlanner& p, const AmdCall& c) {
+  plan_attention(p, c, 0, DType::kF32);
+}
+
+std::size_t plan_attention_quantize(AmdPlanner& p, std::span<const AmdCall> calls, std::size_t) {
+  plan_attention(p, calls[0], calls[1].buffer(operand::Quantize::y), calls[1].dtype(amd_symbols::kQuantize["dtype:y"]));
+  return 2;
+}
 
 void plan_rope_kv_write(AmdPlanner& p, const AmdCall& c) {
   constexpr auto kSymbols = amd_symbols::kRopeKvWrite;
   const std::uint32_t head_dim = c.constants<push::RmsNormFusedRopeKvWrite>().head_dim;
-  const bool is_integer = find_kv_cell(c.dtype(kSymbols["dtype:kv_k"]))->layout == KvLayout::kIntegers;
   auto args = c.args;
   args.push[4] = std::bit_cast<std::uint32_t>(1.0f / static_cast<float>(head_dim));
-  p.launch(is_integer ? "rope_kv_write_integer" : "rope_kv_write", 32, c.rows(),
+  p.launch(is_integer(c, kSymbols["dtype:kv_k"]) ? "rope_kv_write_integer" : "rope_kv_write", 32, c.rows(),
            (c.dim(kSymbols["dim:nq"]) + 2 * c.dim(kSymbols["dim:nk"])) / head_dim, 1, args);
 }
 

@@ -127,7 +127,7 @@ void plan_shared_expert(AmdPlanner& p, const AmdCall& c) {
     args.set_constants(push::Glu{push.act});
     p.launch("glu", kThreads, n, 1, 1, args);
   } else {
-    plan_glu_quantize(p, x = rows_of(x.type, f), gate, up, push.act);
+    plan_glu_quantize(p, x = rows_of(x.type, f), {gate, up, 0, push.act});
   }
   p.barrier();
   plan_products(p, x, {of_down});

@@ -133,12 +133,12 @@ void plan_quantize(AmdPlanner& p, const AmdCall& c) {
   plan_quantized_rows(p, {o.y, c.dtype(kSymbols["dtype:y"]), c.rows(), c.dim(kSymbols["dim:k"])}, o.x);
 }
 
-void plan_glu_quantize(AmdPlanner& p, const AmdRows& to, std::uint64_t gate, std::uint64_t up, std::uint32_t act) {
+void plan_glu_quantize(AmdPlanner& p, const AmdRows& to, const AmdGlu& glu) {
   rdna::OpArgs args{};
-  args.set_buffers<rdna::binding::GluQuantize>({.gate = gate, .up = up, .quantized = to.at});
+  args.set_buffers<rdna::binding::GluQuantize>({.gate = glu.gate, .up = glu.up, .y = glu.y, .quantized = to.at});
   args.symbols[0] = to.k;
   args.symbols[1] = static_cast<std::uint32_t>(to.type);
-  args.set_constants(push::Glu{act});
+  args.set_constants(push::Glu{glu.act});
   p.launch("glu_quantize", kThreads, to.n, ceil_div(to.k / traits(to.type).block_elems, kBlocks), 1, args);
 }
 
