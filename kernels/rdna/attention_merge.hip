@@ -31,8 +31,8 @@ ZRT_KERNEL(attention_merge, 256) {
   }
   if (args.buffers[Buffer::quantized] == 0) return;
   workgroup_barrier();
-  const uint32_t first = group(1) * 256;
-  write_quantized([&](uint32_t i) { return values[i - first]; }, args.symbols[kSymbolQuantized],
-                  args.buffers[Buffer::quantized], t, width,
-                  group(1) * blocks_of(args.symbols[kSymbolQuantized]) + thread() / kWave, kOneBlock);
+  const uint32_t type = args.symbols[kSymbolQuantized], first = group(1) * 256, wave = thread() / kWave;
+  if (wave < blocks_of(type))
+    write_quantized([&](uint32_t i) { return values[i - first]; }, type, args.buffers[Buffer::quantized], t, width,
+                    group(1) * blocks_of(type) + wave, kOneBlock);
 }

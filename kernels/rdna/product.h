@@ -147,9 +147,10 @@ ZRT_DEVICE void dot_group(const uint8_t* row, const float* const (&x_rows)[kColu
 // The value of lane kLane of each kLanes.
 template <uint32_t kLanes, uint32_t kLane>
 ZRT_DEVICE float of_lane(float value) {
-  // quad_perm of one lane, or row_share.
-  constexpr int kControl = kLanes == 4 ? kLane * 0x55 : 0x150 + kLane;
-  return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp((int)f32_bits(value), kControl, 15, 15, true));
+  static_assert(kLanes == 4 || kLanes == 8);
+  const auto bits = (int)f32_bits(value);
+  if constexpr (kLanes == 4) return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp(bits, kLane * 0x55, 15, 15, true));
+  return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp8((unsigned)bits, kLane * 0x249249));  // three bits a lane
 }
 // acc of groups [g, n_groups) by the lanes' values, in order, from lane kLane on.
 template <uint32_t kLanes, uint32_t kColumns, uint32_t kLane = 0>
@@ -204,11 +205,11 @@ ZRT_DEVICE void multiply_few(const ProductArgs& args) {
       const zinc_rt::rdna::ProductArgs args) {                                         \
     zinc_rt::rdna::multiply_few<zinc_rt::rdna::F, X, lanes, columns>(args);            \
   }
-#define ZRT_PRODUCTS(format, F)                                       \
-  ZRT_PRODUCT(product_##format##_4x1, F, zinc_rt::rdna::F::X, 4, 1)   \
-  ZRT_PRODUCT(product_##format##_4x4, F, zinc_rt::rdna::F::X, 4, 4)   \
-  ZRT_PRODUCT(product_##format##_16x1, F, zinc_rt::rdna::F::X, 16, 1) \
-  ZRT_PRODUCT(product_##format##_16x4, F, zinc_rt::rdna::F::X, 16, 4)
+#define ZRT_PRODUCTS(format, F)                                     \
+  ZRT_PRODUCT(product_##format##_4x1, F, zinc_rt::rdna::F::X, 4, 1) \
+  ZRT_PRODUCT(product_##format##_4x4, F, zinc_rt::rdna::F::X, 4, 4) \
+  ZRT_PRODUCT(product_##format##_8x1, F, zinc_rt::rdna::F::X, 8, 1) \
+  ZRT_PRODUCT(product_##format##_8x4, F, zinc_rt::rdna::F::X, 8, 4)
 #define ZRT_QUANTIZED_PRODUCTS(format, F) \
   ZRT_PRODUCTS(format, F)                 \
   ZRT_PRODUCT(product_##format##_f32, F, float, 4, 1)

@@ -127,7 +127,7 @@ struct TileOfBlocks256 {
           sums = multiply_step<true>(
               step_bytes(&codes[tile * 16 + lane][j * F::kSub / 4 + first_of_step<F::kSub>(s) / 4]), steps[s], sums);
 #pragma unroll
-        for (uint32_t r = 0; r < 8; ++r) isum[tile][r] += product24(scale, sums[r]);
+        for (uint32_t r = 0; r < 8; ++r) isum[tile][r] = add_product24(sums[r], scale, isum[tile][r]);
       }
       // All sub-blocks at once would take more registers than there are; loads of W may go ahead.
       __builtin_amdgcn_sched_barrier(kLoadsMayPass);

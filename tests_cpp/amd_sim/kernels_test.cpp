@@ -116,10 +116,10 @@ TEST(AmdSimKernels, ProductsCostSoMuch) {
     double least_wmma_share = 0;
   };
   constexpr Row kRows[] = {
-      {DType::kQ4_K, 64, 4096, 1, 1},  {DType::kQ6_K, 64, 4096, 1, 1},     {DType::kQ4_0, 64, 4096, 1, 1},
-      {DType::kQ8_0, 64, 4096, 1, 1},  {DType::kF16, 64, 4096, 1, 1},      {DType::kFixed16, 64, 4096, 1, 1},
-      {DType::kQ4_K, 64, 4096, 4, 1},  {DType::kQ4_K, 64, 4096, 64, 9},    {DType::kQ6_K, 64, 4096, 64, 9},
-      {DType::kQ8_0, 64, 4096, 64, 9}, {DType::kFixed16, 64, 4096, 64, 9},
+      {DType::kQ4_K, 64, 4096, 1, 1},   {DType::kQ6_K, 64, 4096, 1, 1},      {DType::kQ4_0, 64, 4096, 1, 1},
+      {DType::kQ8_0, 64, 4096, 1, 1},   {DType::kF16, 64, 4096, 1, 1},       {DType::kFixed16, 64, 4096, 1, 1},
+      {DType::kQ4_K, 64, 4096, 4, 1},   {DType::kQ4_K, 128, 4096, 64, 9},    {DType::kQ6_K, 128, 4096, 64, 9},
+      {DType::kQ8_0, 128, 4096, 64, 9}, {DType::kFixed16, 128, 4096, 64, 9},
   };
   std::printf("%-8s %4s %12s %8s %8s %8s %8s %6s\n", "weights", "n", "instructions", "VALU", "WMMA", "bytes", "lines",
               "VGPRs");

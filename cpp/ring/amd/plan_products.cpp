@@ -10,9 +10,6 @@ namespace {
 using rdna::ProductArgs;
 
 constexpr std::uint32_t kGroup = 256;  // values
-// Groups of a row from which on it gets 16 lanes, and not 4: fewer would leave most of them without one.
-constexpr std::uint32_t kLongRow = 12;
-
 // From so many columns on, products of quantized rows go by WMMA, and by the larger tiles: below, most of a tile would
 // be columns that there are not.
 constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
@@ -21,14 +18,21 @@ struct Shape {
   std::string kernel;  // behind the format
   std::uint32_t threads, rows, columns;
 };
+// Lanes of a row. With 8 more of the matrix is on its way at once, which counts while it is not more than a seventh less
+// of the lanes that have a group.
+std::uint32_t lanes_of(std::uint32_t k) {
+  const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
+                      by_4 = 4 * ceil_div(n_groups, 4);
+  return 7 * by_8 <= 8 * by_4 ? 8 : 4;
+}
 // n: columns that are multiplied together.
 Shape shape_of(const AmdRows& x, DType w, std::uint32_t n) {
-  const std::uint32_t lanes = ceil_div(x.k, kGroup) >= kLongRow ? 16 : 4;
+  const std::uint32_t lanes = lanes_of(x.k);
   constexpr std::uint32_t kFewThreads = rdna::kFewWaves * 32;
   if (x.type == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
   if (x.type != DType::kF32 && n >= kLargeTileFrom) return {"_tile4", 256, 128, 64};
   if (x.type != DType::kF32 && n >= kTileFrom) return {"_tile1", 128, 64, 16};
-  const std::string of_lanes = lanes == 16 ? "_16x" : "_4x";
+  const std::string of_lanes = lanes == 8 ? "_8x" : "_4x";
   if (n == 1) return {of_lanes + "1", kFewThreads, rdna::few_rows(lanes), 1};
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
 }
