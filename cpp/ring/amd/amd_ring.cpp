@@ -80,15 +80,6 @@ Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
 
-std::span<const std::string_view> AmdRing::joins() const {
-  static const std::vector<std::string_view> patterns = [] {
-    std::vector<std::string_view> list;
-    for (const AmdJoin& join : amd_joins()) list.push_back(join.pattern);
-    return list;
-  }();
-  return patterns;
-}
-
 Result<std::optional<DeviceMemory>> AmdRing::device_memory() const {
   ZRT_TRY(auto memory, device_->memory());
   memory.free = memory.free > kReserveBytes ? memory.free - kReserveBytes : 0;
@@ -131,52 +122,12 @@ Status AmdRing::fits(const Submission& submission) const {
   return {};
 }
 
-AmdCall AmdRing::call_of(const PacketBatch& batch, const Packet& packet, StepDims dims, bool has_memory) const {
-  AmdCall call{&kernels_[packet.kernel.id - 1], {}, {}, dims};
-  for (std::uint32_t b = 0; b < packet.n_bindings; ++b) {
-    const Binding& binding = batch.bindings[packet.first_binding + b];
-    call.args.buffers[b] = has_memory ? memory_.address(binding) : binding.bo;
-  }
-  std::ranges::copy(call.kernel->symbols, call.args.symbols);
-  std::memcpy(call.args.push, batch.push.data() + packet.first_push, packet.push_bytes);
-  call.args.n_tokens = dims.n_tokens;
-  call.args.n_outputs = dims.n_outputs;
-  for (int axis = 0; axis < 3; ++axis) call.groups[axis] = packet.grid[axis].count(dims);
-  return call;
-}
-
-// A barrier stands in front of what waits for a packet since the last one, or takes scratch memory that such a packet
-// has. What is planned as one is one packet here: edges within it are the plan's own to keep.
 std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                             std::vector<AmdLaunch>& launches) const {
-  const auto& batch = *submission.batch;
-  launches.clear();
-  AmdPlanner planner(launches, scratch);
-  std::vector<AmdCall> calls;
-  for (std::uint32_t i = 0; i < submission.count; ++i)
-    calls.push_back(call_of(batch, batch.packets[submission.first + i], submission.dims, has_memory));
-  const auto end = submission.first + submission.count;
-  auto joined = std::ranges::lower_bound(batch.joined, submission.first, {}, &Joined::first);
-  auto edge = std::ranges::lower_bound(batch.edges, submission.first, {}, &Edge::to);
-  std::uint32_t since = submission.first;  // the first packet behind the last barrier
-  bool is_scratch_used = false;
-  for (std::uint32_t at = submission.first; at < end;) {
-    while (joined != batch.joined.end() && joined->first < at) ++joined;
-    const auto here = std::ranges::upper_bound(joined, batch.joined.end(), at, {}, &Joined::first);
-    const std::size_t first_launch = launches.size();
-    const auto n = static_cast<std::uint32_t>(
-        planner.plan(std::span(calls).subspan(at - submission.first), std::span(joined, here)));
-    bool waits = is_scratch_used && planner.used() > 0;
-    for (; edge != batch.edges.end() && edge->to < at + n; ++edge) waits |= edge->from >= since && edge->from < at;
-    if (waits && at > submission.first) {
-      launches[first_launch].waits = true;
-      since = at;
-      is_scratch_used = false;
-    }
-    is_scratch_used |= planner.used() > 0;
-    at += n;
-  }
-  return planner.most_used();
+  const auto address = [&](const Binding& binding) -> std::uint64_t {
+    return has_memory ? memory_.address(binding) : binding.bo;
+  };
+  return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {

@@ -35,7 +35,7 @@ class AmdRing final : public Ring {
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   const kernel::KernelTable& kernels() const override { return table_; }
-  std::span<const std::string_view> joins() const override;
+  std::span<const std::string_view> joins() const override { return amd_join_patterns(); }
   RingStats stats() const override;
   std::string describe() const override { return device_->describe(); }
 
@@ -55,11 +55,9 @@ class AmdRing final : public Ring {
   Status load_images(std::span<const AmdImage> images);
   Status fits(const Submission& submission) const;
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes);
-  // The launches of a submission, whose packets have memory at `scratch`. Returns how much of it they take.
-  // has_memory: buffer objects exist; else addresses tell only which operands are absent.
+  // plan_submission. has_memory: buffer objects exist.
   std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
                      std::vector<AmdLaunch>& launches) const;
-  AmdCall call_of(const PacketBatch& batch, const Packet& packet, StepDims dims, bool has_memory) const;
   Status grow_scratch(std::uint64_t bytes);
   Status write_packets(Step& step);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,13 @@ class AmdPlanner {
   std::uint64_t scratch_, used_ = 0, most_used_ = 0;
   bool waits_ = false;
 };
+
+// The launches of a submission of packets whose kernels are loaded (by id - 1), with memory at `scratch`. Returns how much
+// of it they take. address: of a binding; where there is no memory yet, not 0 for one that is there.
+using AddressOf = std::function<std::uint64_t(const Binding&)>;
+std::uint64_t plan_submission(const Submission& submission, std::span<const AmdKernel> kernels,
+                              const AddressOf& address, std::uint64_t scratch, std::vector<AmdLaunch>& launches);
+std::span<const std::string_view> amd_join_patterns();
 
 // Matrix products (plan_products.cpp).
 struct AmdMatrix {
