@@ -116,10 +116,12 @@ TEST(AmdSimKernels, ProductsCostSoMuch) {
     double least_wmma_share = 0;
   };
   constexpr Row kRows[] = {
-      {DType::kQ4_K, 64, 4096, 1, 1},   {DType::kQ6_K, 64, 4096, 1, 1},      {DType::kQ4_0, 64, 4096, 1, 1},
-      {DType::kQ8_0, 64, 4096, 1, 1},   {DType::kF16, 64, 4096, 1, 1},       {DType::kFixed16, 64, 4096, 1, 1},
-      {DType::kQ4_K, 64, 4096, 4, 1},   {DType::kQ4_K, 128, 4096, 64, 9},    {DType::kQ6_K, 128, 4096, 64, 9},
-      {DType::kQ8_0, 128, 4096, 64, 9}, {DType::kFixed16, 128, 4096, 64, 9},
+      {DType::kQ4_K, 128, 4096, 1, 0.065},       {DType::kQ6_K, 128, 4096, 1, 0.08},
+      {DType::kQ4_0, 128, 4096, 1, 0.09},        {DType::kQ8_0, 128, 4096, 1, 0.025},
+      {DType::kF16, 128, 4096, 1, 0.035},        {DType::kFixed16, 128, 4096, 1, 0.025},
+      {DType::kQ4_K, 128, 4096, 4, 0.17},        {DType::kQ4_K, 128, 4096, 16, 0.3, 0.2},
+      {DType::kQ4_K, 128, 4096, 64, 0.3, 0.45},  {DType::kQ6_K, 128, 4096, 64, 0.35, 0.3},
+      {DType::kQ8_0, 128, 4096, 64, 0.23, 0.33}, {DType::kFixed16, 128, 4096, 64, 0.1, 0.7},
   };
   std::printf("%-8s %4s %12s %8s %8s %8s %8s %6s\n", "weights", "n", "instructions", "VALU", "WMMA", "bytes", "lines",
               "VGPRs");
