@@ -37,13 +37,13 @@ ZRT_DEVICE uint32_t row_of_sum(uint32_t r) {
 #endif
 }
 
-// B's bytes have a sign.
-template <bool kIsASigned>
+// Which bytes have a sign.
+template <bool kIsASigned, bool kIsBSigned = true>
 ZRT_DEVICE Sums multiply_step(StepBytes a, StepBytes b, Sums c) {
 #if defined(__GFX12__)
-  return __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(kIsASigned, a, true, b, c, false);
+  return __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(kIsASigned, a, kIsBSigned, b, c, false);
 #else
-  return __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(kIsASigned, a, true, b, c, false);
+  return __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(kIsASigned, a, kIsBSigned, b, c, false);
 #endif
 }
 

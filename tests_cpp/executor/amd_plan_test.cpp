@@ -163,6 +163,16 @@ TEST(AmdPlan, OfManyTokensOfADenseLayer) {
                   "| glu_quantize 512x6x1 256", "| product_q6_k_tile4 32x8x1 256"));
 }
 
+// Cells of integers, the default: attention by tiles of 16 tokens.
+TEST(AmdPlan, OfManyTokensOverIntegers) {
+  std::string text = dense_layer();
+  for (const char* name : {"state.k", "state.v"}) {
+    const std::string cells = std::string("buffer ") + name + " state f16 [1024, 16, 1024]";
+    text.replace(text.find(cells), cells.size(), std::string("buffer ") + name + " state i16 [1024, 16, 1032]");
+  }
+  EXPECT_THAT(plan(text, 512).launches, ::testing::Contains("| flash_attn_integer_tile 32x32x1 128"));
+}
+
 // Behind the attention of Qwen3-30B-A3B: a router of 128 experts, of which a token has 8.
 constexpr std::string_view kExperts = R"(graph "experts" stage both
 buffer act.hidden activation f32 [tokens, 2048]

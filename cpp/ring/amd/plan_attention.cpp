@@ -10,13 +10,23 @@ namespace zinc_rt::ring {
 namespace {
 
 // As kernels/rdna/attend.h has them.
-constexpr std::uint32_t kThreads = 128, kChunk = 128, kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7;
+constexpr std::uint32_t kThreads = 128, kChunk = 128, kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7,
+                        kSymbolRows = 8;
 constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
 // Workgroups with which a GPU is busy: histories of fewer tokens and heads are split.
 constexpr std::uint32_t kBusy = 512;
 
 bool is_integer(const AmdCall& c, std::size_t symbol) {
   return find_kv_cell(c.dtype(symbol))->layout == KvLayout::kIntegers;
+}
+
+// Tokens of a tile of WMMA, and from how many tokens of a step on tiles pay.
+constexpr std::uint32_t kTileTokens = 16, kTilesFrom = 64;
+
+// By tiles: steps of many tokens, which are prompts, over cells of integers.
+bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
+  return is_integer(c, amd_symbols::kFlashAttn["dtype:kv_k"]) && c.rows() >= kTilesFrom &&
+         push.head_dim % kTileTokens == 0 && push.v_head_dim % kTileTokens == 0;
 }
 
 // quantized: of type `type`, or 0.
@@ -26,13 +36,23 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   const std::uint32_t chunks = ceil_div(std::uint64_t{c.dim(kSymbols["dim:m"])} * kPageTokens, kChunk),
                       workgroups = c.rows() * push.n_heads,
                       parts = std::clamp(ceil_div(kBusy, std::max(workgroups, 1u)), 1u, chunks);
+  const std::uint32_t width = push.n_heads * push.v_head_dim;
+  if (has_tiles(c, push)) {
+    auto args = c.args;
+    args.symbols[kSymbolRows] = c.rows();
+    p.launch(push.v_head_dim <= 128 ? "flash_attn_integer_tile" : "flash_attn_integer_wide_tile", kThreads,
+             ceil_div(c.rows(), kTileTokens), push.n_heads, 1, args);
+    if (quantized == 0) return;
+    p.barrier();
+    plan_quantized_rows(p, {quantized, type, c.rows(), width}, c.buffer(operand::FlashAttn::y));
+    return;
+  }
   const std::string kernel = is_integer(c, kSymbols["dtype:kv_k"]) ? "flash_attn_integer" : "flash_attn";
   auto args = c.args;
   args.symbols[kSymbolParts] = parts;
   args.symbols[kSymbolChunks] = chunks;
   if (parts > 1) args.scratch = p.scratch(std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4);
   p.launch(kernel, kThreads, c.rows(), push.n_heads, parts, args);
-  const std::uint32_t width = push.n_heads * push.v_head_dim;
   if (parts > 1) {
     const auto o = c.operands<operand::FlashAttn>();
     args.set_buffers<rdna::binding::AttentionParts>({o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.y, quantized});
