@@ -30,7 +30,7 @@ constexpr std::uint32_t kMostExperts = 1024, kMostStateRows = 128, kMostHead = 5
 void sample(AmdPlanner& p, const AmdCall& c) {
   auto args = c.args;
   args.scratch = p.scratch(std::uint64_t{c.rows()} * c.dim(amd_symbols::kSample["dim:v"]) * 24);
-  p.launch("sample", kWave, c.rows(), 1, 1, args);
+  p.launch("sample", kRow, c.rows(), 1, 1, args);
 }
 
 void linear(AmdPlanner& p, const AmdCall& c) {
