@@ -1,7 +1,7 @@
 // An engine on every tier that can run here: four slots, so few pages that requests are preempted, prompts that begin
 // alike. What each request gives has the bits of the same request alone on T-CPU.
 #include "engine_fixture.h"
-#include "ring/registry.h"
+#include "executor/registry.h"
 
 namespace zinc_rt {
 namespace {
@@ -59,9 +59,11 @@ TEST_P(EngineOnTiers, BatchesPreemptionAndPrefixesChangeNoBit) {
 
 std::vector<TierCase> cases() {
   std::vector<TierCase> list;
-  for (const ring::Tier* tier : ring::tiers())
-    if (tier->name != "t_cpu" && tier->name != "null" && tier->unavailable_reason().empty())
-      for (const auto* model : {"tiny_llama_k-Q4_K_M", "tiny_qwen35-f16"}) list.push_back({tier->name, model});
+  for (const ExecutorKind* kind : executor_kinds())
+    for (const ExecutorTier& tier : kind->tiers())
+      if (kind->backend == kOwnBackend && tier.name != "t_cpu" && tier.name != "null" &&
+          tier.unavailable_reason().empty())
+        for (const auto* model : {"tiny_llama_k-Q4_K_M", "tiny_qwen35-f16"}) list.push_back({tier.name, model});
   return list;
 }
 INSTANTIATE_TEST_SUITE_P(Tiers, EngineOnTiers, ::testing::ValuesIn(cases()), [](const auto& info) {

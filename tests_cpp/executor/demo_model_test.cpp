@@ -14,7 +14,7 @@ std::string demo_model() {
 }
 
 // "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n", and the likeliest tokens behind it.
-Outcome answer(const std::string& tier) {
+Outcome answer_of_demo_model(const std::string& tier) {
   constexpr std::size_t kTokens = 16;
   std::vector<std::int32_t> ids{1, 4093, 198, 19556, 2, 198, 1, 520, 9531, 198};
   auto options = small_options();
@@ -39,20 +39,20 @@ class DemoModelOnTiers : public ::testing::TestWithParam<std::string> {};
 TEST_P(DemoModelOnTiers, AnswersWithTheBitsOfTCpu) {
   if (!std::filesystem::exists(demo_model()))
     GTEST_SKIP() << "no demo model (" << demo_model() << "); scripts/demo.sh fetches it";
-  const Outcome wanted = answer("t_cpu"), got = answer(GetParam());
+  const Outcome wanted = answer_of_demo_model("t_cpu"), got = answer_of_demo_model(GetParam());
   EXPECT_EQ(wanted.tokens.size(), 16u);
   EXPECT_EQ(wanted.tokens, got.tokens);
   EXPECT_EQ(wanted, got);
 }
 
-std::vector<std::string> other_tiers() {
+std::vector<std::string> names_of_other_tiers() {
   std::vector<std::string> names;
   for (const ring::Tier* tier : ring::tiers())
     if (tier->name != "t_cpu" && tier->name != "null" && tier->unavailable_reason().empty())
       names.push_back(tier->name);
   return names;
 }
-INSTANTIATE_TEST_SUITE_P(Executor, DemoModelOnTiers, ::testing::ValuesIn(other_tiers()),
+INSTANTIATE_TEST_SUITE_P(Executor, DemoModelOnTiers, ::testing::ValuesIn(names_of_other_tiers()),
                          [](const auto& info) { return info.param; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DemoModelOnTiers);
 
