@@ -6,14 +6,14 @@
 namespace zinc_rt {
 namespace {
 
-struct TierCase {
+struct EngineTierCase {
   std::string tier, model;
 };
-void PrintTo(const TierCase& c, std::ostream* out) {
+void PrintTo(const EngineTierCase& c, std::ostream* out) {
   *out << c.model << " on " << c.tier;
 }
 
-class EngineOnTiers : public ::testing::TestWithParam<TierCase> {};
+class EngineOnTiers : public ::testing::TestWithParam<EngineTierCase> {};
 
 TEST_P(EngineOnTiers, BatchesPreemptionAndPrefixesChangeNoBit) {
   constexpr std::size_t kRequests = 4;
@@ -57,8 +57,8 @@ TEST_P(EngineOnTiers, BatchesPreemptionAndPrefixesChangeNoBit) {
   expect_all_free(engine);
 }
 
-std::vector<TierCase> cases() {
-  std::vector<TierCase> list;
+std::vector<EngineTierCase> engine_tier_cases() {
+  std::vector<EngineTierCase> list;
   for (const ExecutorKind* kind : executor_kinds())
     for (const ExecutorTier& tier : kind->tiers())
       if (kind->backend == kOwnBackend && tier.name != "t_cpu" && tier.name != "null" &&
@@ -66,7 +66,7 @@ std::vector<TierCase> cases() {
         for (const auto* model : {"tiny_llama_k-Q4_K_M", "tiny_qwen35-f16"}) list.push_back({tier.name, model});
   return list;
 }
-INSTANTIATE_TEST_SUITE_P(Tiers, EngineOnTiers, ::testing::ValuesIn(cases()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Tiers, EngineOnTiers, ::testing::ValuesIn(engine_tier_cases()), [](const auto& info) {
   auto name = info.param.tier + "_" + info.param.model;
   std::ranges::replace(name, '-', '_');
   return name;
