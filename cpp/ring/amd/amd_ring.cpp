@@ -130,9 +130,16 @@ std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch,
   return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
+// Steps of fewer tokens may take more: their histories are split. They are planned by powers of two.
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
   std::vector<AmdLaunch> launches;
-  return plan({&batch, 0, static_cast<std::uint32_t>(batch.packets.size()), most}, 0, false, launches);
+  const auto bytes_of = [&](std::uint32_t n_tokens) {
+    return plan({&batch, 0, static_cast<std::uint32_t>(batch.packets.size()), {n_tokens, most.n_outputs}}, 0, false,
+                launches);
+  };
+  std::uint64_t bytes = bytes_of(most.n_tokens);
+  for (std::uint32_t n = 1; n < most.n_tokens; n *= 2) bytes = std::max(bytes, bytes_of(n));
+  return bytes;
 }
 
 Status AmdRing::use_scratch(const Buffer& buffer) {

@@ -13,8 +13,10 @@ namespace {
 constexpr std::uint32_t kThreads = 128, kChunk = 128, kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7,
                         kSymbolRows = 8;
 constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
-// Workgroups with which a GPU is busy: histories of fewer tokens and heads are split.
+// Workgroups with which a GPU is busy: histories of fewer tokens and heads are split, if what the parts hand on takes no
+// more than that.
 constexpr std::uint32_t kBusy = 512;
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;
 
 bool is_integer(const AmdCall& c, std::size_t symbol) {
   return find_kv_cell(c.dtype(symbol))->layout == KvLayout::kIntegers;
@@ -33,9 +35,6 @@ bool has_tiles(const AmdCall& c, const push::FlashAttn& push) {
 void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DType type) {
   constexpr auto kSymbols = amd_symbols::kFlashAttn;
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t chunks = ceil_div(std::uint64_t{c.dim(kSymbols["dim:m"])} * kPageTokens, kChunk),
-                      workgroups = c.rows() * push.n_heads,
-                      parts = std::clamp(ceil_div(kBusy, std::max(workgroups, 1u)), 1u, chunks);
   const std::uint32_t width = push.n_heads * push.v_head_dim;
   if (has_tiles(c, push)) {
     auto args = c.args;
@@ -47,11 +46,17 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
     plan_quantized_rows(p, {quantized, type, c.rows(), width}, c.buffer(operand::FlashAttn::y));
     return;
   }
+  const std::uint32_t chunks = ceil_div(std::uint64_t{c.dim(kSymbols["dim:m"])} * kPageTokens, kChunk),
+                      workgroups = c.rows() * push.n_heads;
+  const std::uint64_t bytes = std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4;
+  // By powers of two, so that a step takes no more memory than a larger one of those (AmdRing::scratch_bytes).
+  const std::uint32_t wanted = kBusy / std::max(std::bit_ceil(c.rows()) * push.n_heads, 1u),
+                      parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(c, kSymbols["dtype:kv_k"]) ? "flash_attn_integer" : "flash_attn";
   auto args = c.args;
   args.symbols[kSymbolParts] = parts;
   args.symbols[kSymbolChunks] = chunks;
-  if (parts > 1) args.scratch = p.scratch(std::uint64_t{workgroups} * chunks * (push.v_head_dim + 2) * 4);
+  if (parts > 1) args.scratch = p.scratch(bytes);
   p.launch(kernel, kThreads, c.rows(), push.n_heads, parts, args);
   if (parts > 1) {
     const auto o = c.operands<operand::FlashAttn>();
