@@ -7,7 +7,7 @@
 
 namespace zinc_rt::rdna {
 
-constexpr uint32_t kChunk = 128, kWaves = kChunk / kWave;
+constexpr uint32_t kWaves = kChunk / kWave;
 constexpr uint32_t kMostColumns = 4;  // of a thread: v_head_dim up to 512
 
 // Where the cells are that a token sees.
@@ -61,8 +61,6 @@ struct Totals {
   float max, sum, o[kColumns];
 };
 
-// Symbols behind the op's: parts of a history, chunks of a head that there is room for, and the type of quantized rows.
-constexpr int kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7;
 // Of the total of a chunk in scratch memory.
 ZRT_DEVICE uint32_t record_floats(uint32_t v_head_dim) {
   return v_head_dim + 2;

@@ -8,7 +8,6 @@
 namespace zinc_rt::rdna {
 
 constexpr uint32_t kTokens = 16, kPage = kv_integer::kPageTokens, kPages = kChunk / kPage;
-constexpr int kSymbolRows = 8;
 
 // Sums of products of codes with digits (flash_attn_integer.hip), of a tile.
 struct TileSums {

@@ -5,7 +5,6 @@
 
 namespace zinc_rt::rdna {
 
-constexpr uint32_t kMostExperts = 1024;  // cpp/ring/amd/plan_experts.cpp has it, too
 constexpr uint32_t kNanKey = 1, kNone = 0xFFFFFFFFu;
 
 // Numbers above 0 in the order of the floats, -0 as 0; a NaN below all.

@@ -9,6 +9,13 @@
 namespace zinc_rt::rdna {
 
 constexpr uint32_t kSymbolicTokens = 0xFFFFFFF0u, kSymbolicOutputs = 0xFFFFFFF1u;
+// What kernels have room for: experts, rows of a recurrent state, values of a head of V and of a head that is rotated.
+constexpr uint32_t kMostExperts = 1024, kMostStateRows = 128, kMostValues = 512, kMostRotated = 1024;
+// Symbols of attention behind the op's: parts of a history, chunks of a head that there is room for, the type of quantized
+// rows; of tiles the rows.
+constexpr uint32_t kSymbolParts = 6, kSymbolChunks = 7, kSymbolQuantized = 8, kSymbolRows = 6;
+// Threads of a workgroup of attention, and positions of a chunk.
+constexpr uint32_t kChunk = 128;
 constexpr uint32_t kMaxBindings = 14, kMaxSymbols = 9, kMaxPushWords = 7;
 
 struct OpArgs {

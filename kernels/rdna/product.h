@@ -200,10 +200,11 @@ ZRT_DEVICE void multiply_few(const ProductArgs& args) {
 }  // namespace zinc_rt::rdna
 
 // By how many lanes and columns: cpp/ring/amd/plan_products.cpp chooses.
-#define ZRT_PRODUCT(name, F, X, lanes, columns)                                        \
-  extern "C" __attribute__((global, amdgpu_flat_work_group_size(128, 128))) void name( \
-      const zinc_rt::rdna::ProductArgs args) {                                         \
-    zinc_rt::rdna::multiply_few<zinc_rt::rdna::F, X, lanes, columns>(args);            \
+#define ZRT_PRODUCT(name, F, X, lanes, columns)                                                                        \
+  extern "C" __attribute__((global,                                                                                    \
+                            amdgpu_flat_work_group_size(zinc_rt::rdna::kFewThreads, zinc_rt::rdna::kFewThreads))) void \
+  name(const zinc_rt::rdna::ProductArgs args) {                                                                        \
+    zinc_rt::rdna::multiply_few<zinc_rt::rdna::F, X, lanes, columns>(args);                                            \
   }
 #define ZRT_PRODUCTS(format, F)                                     \
   ZRT_PRODUCT(product_##format##_4x1, F, zinc_rt::rdna::F::X, 4, 1) \

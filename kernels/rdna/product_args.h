@@ -25,10 +25,17 @@ struct ProductArgs {
 };
 static_assert(sizeof(ProductArgs) == sizeof(OpArgs), "the arguments of all kernels take as much");
 
-// Rows of W that a workgroup has, and columns of its pass.
-constexpr uint32_t kFewWaves = 4;  // of a workgroup
+// A product of few columns (product.h): threads of a workgroup, and its rows of W, of which each has some lanes.
+constexpr uint32_t kFewThreads = 128;
 constexpr uint32_t few_rows(uint32_t lanes) {
-  return kFewWaves * 32 / lanes;
+  return kFewThreads / lanes;
 }
+// By WMMA (product_tile.h): tiles of 16 columns, threads of a workgroup, whose waves have 16 rows of W each.
+struct TileShape {
+  uint32_t tiles, threads;
+  constexpr uint32_t rows() const { return threads / 2; }
+  constexpr uint32_t columns() const { return tiles * 16; }
+};
+constexpr TileShape kSmallTile{1, 128}, kLargeTile{4, 256};
 
 }  // namespace zinc_rt::rdna

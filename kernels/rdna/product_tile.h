@@ -261,13 +261,14 @@ ZRT_DEVICE void multiply_tile(const ProductArgs& args, TileOf<typename F::X, kTi
 
 }  // namespace zinc_rt::rdna
 
-#define ZRT_TILE(name, F, tiles, threads)                                                      \
-  extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void name( \
-      const zinc_rt::rdna::ProductArgs args) {                                                 \
-    using namespace zinc_rt::rdna;                                                             \
-    __shared__ TileOf<F::X, tiles, threads> tile;                                              \
-    multiply_tile<F, tiles, threads>(args, tile);                                              \
+#define ZRT_TILE(name, F, shape)                                                                             \
+  extern "C" __attribute__((                                                                                 \
+      global, amdgpu_flat_work_group_size(zinc_rt::rdna::shape.threads, zinc_rt::rdna::shape.threads))) void \
+  name(const zinc_rt::rdna::ProductArgs args) {                                                              \
+    using namespace zinc_rt::rdna;                                                                           \
+    __shared__ TileOf<F::X, shape.tiles, shape.threads> tile;                                                \
+    multiply_tile<F, shape.tiles, shape.threads>(args, tile);                                                \
   }
-#define ZRT_TILES(format, F)                    \
-  ZRT_TILE(product_##format##_tile1, F, 1, 128) \
-  ZRT_TILE(product_##format##_tile4, F, 4, 256)
+#define ZRT_TILES(format, F)                        \
+  ZRT_TILE(product_##format##_tile1, F, kSmallTile) \
+  ZRT_TILE(product_##format##_tile4, F, kLargeTile)

@@ -6,8 +6,6 @@
 
 namespace zinc_rt::rdna {
 
-constexpr uint32_t kMostHead = 1024;  // cpp/ring/amd/ops.cpp has it, too
-
 // To `head`, LDS; it may be read when this returns.
 ZRT_DEVICE void make_head(const float* x, const float* w, float inverse, const float* turns,
                           const push::RmsNormFusedRopeKvWrite& c, float* head) {
@@ -68,10 +66,10 @@ ZRT_DEVICE void rope_kv_write(const OpArgs& args, float* head) {
 }  // namespace zinc_rt::rdna
 
 ZRT_KERNEL(rope_kv_write, 32) {
-  __shared__ float head[zinc_rt::rdna::kMostHead];
+  __shared__ float head[zinc_rt::rdna::kMostRotated];
   zinc_rt::rdna::rope_kv_write<zinc_rt::rdna::TokenStore>(args, head);
 }
 ZRT_KERNEL(rope_kv_write_integer, 32) {
-  __shared__ float head[zinc_rt::rdna::kMostHead];
+  __shared__ float head[zinc_rt::rdna::kMostRotated];
   zinc_rt::rdna::rope_kv_write<zinc_rt::rdna::IntegerStore>(args, head);
 }

@@ -5,14 +5,13 @@
 
 namespace zinc_rt::rdna {
 
-constexpr uint32_t kMostKeys = 128;  // rows of the state; cpp/ring/amd/ops.cpp has it, too
-constexpr uint32_t kRows = 16;       // that are computed together
+constexpr uint32_t kRows = 16;  // that are computed together
 
 // each(i) of all rows up to k_dim, and of those that complete kRows: these are 0, and so are q and k there.
 template <class Each>
 ZRT_DEVICE void each_row(uint32_t k_dim, const Each& each) {
 #pragma unroll
-  for (uint32_t first = 0; first < kMostKeys; first += kRows)
+  for (uint32_t first = 0; first < kMostStateRows; first += kRows)
     if (first < k_dim) {
 #pragma unroll
       for (uint32_t i = first; i < first + kRows; ++i) each(i);
@@ -25,7 +24,7 @@ ZRT_KERNEL(ssm_delta_net, 32) {
   using namespace zinc_rt;
   using namespace zinc_rt::rdna;
   using Operand = operand::SsmDeltaNet;
-  __shared__ float q[kMostKeys], k[kMostKeys];
+  __shared__ float q[kMostStateRows], k[kMostStateRows];
   const auto c = constants<push::SsmDeltaNet>(args);
   const uint32_t n = dim(args, 0), h = group(0), lane = thread(), column = group(1) * kWave + lane, first = group(2);
   const int32_t *pos = buffer<const int32_t>(args, Operand::pos), *slot = buffer<const int32_t>(args, Operand::slot);
@@ -35,7 +34,7 @@ ZRT_KERNEL(ssm_delta_net, 32) {
                  columns = 2 * c.n_k_heads * c.k_dim + c.n_v_heads * c.v_dim;
   float* stored = buffer<float>(args, Operand::state) +
                   ((uint64_t)(uint32_t)slot[first] * c.n_v_heads + h) * c.k_dim * c.v_dim + (is_column ? column : 0);
-  float state[kMostKeys];
+  float state[kMostStateRows];
   each_row(c.k_dim, [&](uint32_t i) { state[i] = i < c.k_dim ? stored[i * c.v_dim] : 0.0f; });
   const float q_scale = exact::rsqrt((float)c.k_dim);
   for (uint32_t t = first; t < n && slot[t] == slot[first]; ++t) {
@@ -47,7 +46,7 @@ ZRT_KERNEL(ssm_delta_net, 32) {
     const float rq = exact::rsqrt(wave_dot(q_at, q_at, c.k_dim) + c.eps),
                 rk = exact::rsqrt(wave_dot(k_at, k_at, c.k_dim) + c.eps);
     workgroup_barrier();
-    for (uint32_t i = lane; i < kMostKeys; i += kWave) {
+    for (uint32_t i = lane; i < kMostStateRows; i += kWave) {
       q[i] = i < c.k_dim ? xq[i] * rq * q_scale : 0.0f;
       k[i] = i < c.k_dim ? xk[i] * rk : 0.0f;
     }

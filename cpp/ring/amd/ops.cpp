@@ -24,7 +24,6 @@ static_assert(kIsSame<rdna::kF32, DType::kF32> && kIsSame<rdna::kF16, DType::kF1
               "kernels/rdna/dtypes.h");
 
 constexpr std::uint32_t kWave = 32, kRow = 256;
-constexpr std::uint32_t kMostExperts = 1024, kMostStateRows = 128, kMostHead = 512;
 
 // Candidates twice, their logits, and an order of them (kernels/rdna/sample.hip).
 void sample(AmdPlanner& p, const AmdCall& c) {
@@ -72,21 +71,23 @@ std::span<const AmdOp> amd_ops() {
        0,
        AmdKeys::kKv,
        plan_flash_attn,
-       {amd_symbols::kFlashAttn["attr:v_head_dim"], kMostHead}},
+       {{amd_symbols::kFlashAttn["attr:v_head_dim"], rdna::kMostValues},
+        {amd_symbols::kFlashAttn["attr:head_dim"], rdna::kMostRotated}}},
       {Op::FLASH_ATTN_BATCHED,
        amd_symbols::kFlashAttn,
        {{"n"}},
        0,
        AmdKeys::kKv,
        plan_flash_attn,
-       {amd_symbols::kFlashAttn["attr:v_head_dim"], kMostHead}},
+       {{amd_symbols::kFlashAttn["attr:v_head_dim"], rdna::kMostValues},
+        {amd_symbols::kFlashAttn["attr:head_dim"], rdna::kMostRotated}}},
       {Op::MOE_GATE_TOPK,
        amd_symbols::kGateTopk,
        {{"n"}},
        0,
        AmdKeys::kWeights,
        plan_gate_topk,
-       {amd_symbols::kGateTopk["dim:e"], kMostExperts}},
+       {{amd_symbols::kGateTopk["dim:e"], rdna::kMostExperts}}},
       {Op::MOE_GATE_UP, amd_symbols::kMoeGateUp, {{"n"}}, 0, AmdKeys::kWeights, plan_moe_gate_up},
       {Op::MOE_SWIGLU, {"dim:f"}, {{"n"}}, kRow},
       {Op::MOE_DOWN_ACC, amd_symbols::kMoeDownAcc, {{"n"}}, 0, AmdKeys::kWeights, plan_moe_down_acc},
@@ -98,7 +99,7 @@ std::span<const AmdOp> amd_ops() {
        kWave,
        AmdKeys::kNone,
        nullptr,
-       {1, kMostStateRows}},
+       {{1, rdna::kMostStateRows}}},
       {Op::SSM_GATED_NORM, amd_symbols::kNorm, {{"n"}}, 0, AmdKeys::kNone, plan_norm},
       {Op::RESIDUAL_RMS_NORM, amd_symbols::kNorm, {{"n"}}, 0, AmdKeys::kNone, plan_norm},
       {Op::LM_HEAD, amd_symbols::kLmHead, {{"n"}}, 0, AmdKeys::kWeights, linear},
@@ -159,9 +160,10 @@ Result<AmdKernel> read_amd_kernel(std::span<const std::byte> zrt, kernel::Target
     if (std::ranges::none_of(keys, [&](DType key) { return function_of(op, key) == file.name; })) continue;
     ZRT_TRY(auto slots, kernel::read_slots("amd", file, ir::rule(op.op), op.symbols));
     AmdKernel kernel{std::move(slots), &op, file.name};
-    if (op.limit.most != 0 && kernel.symbols[op.limit.symbol] > op.limit.most)
-      return fail(StatusCode::kUnavailable, "[amd] {} with {} = {}, its kernel goes to {}", file.name,
-                  op.symbols[op.limit.symbol], kernel.symbols[op.limit.symbol], op.limit.most);
+    for (const AmdOp::Limit& limit : op.limits)
+      if (kernel.symbols[limit.symbol] > limit.most)
+        return fail(StatusCode::kUnavailable, "[amd] {} with {} = {}, its kernel goes to {}", file.name,
+                    op.symbols[limit.symbol], kernel.symbols[limit.symbol], limit.most);
     return kernel;
   }
   return fail(StatusCode::kNotFound, "[amd] no kernel is named {}", file.name);

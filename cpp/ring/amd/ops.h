@@ -32,10 +32,11 @@ struct AmdOp {
   AmdKeys keys = AmdKeys::kNone;
   // The launches that it is; null: that of its own kernel.
   void (*plan)(AmdPlanner& planner, const AmdCall& call) = nullptr;
-  struct {
-    std::size_t symbol = 0;
-    std::uint32_t most = 0;  // that the kernel has room for; 0: there is no limit
-  } limit = {};
+  struct Limit {
+    std::size_t symbol;
+    std::uint32_t most;  // that the kernel has room for
+  };
+  std::vector<Limit> limits = {};
 };
 std::span<const AmdOp> amd_ops();
 

@@ -164,7 +164,8 @@ inline constexpr NameList kGateUp{"dim:d", "dim:f", "dtype:gate_w", "dtype:up_w"
 inline constexpr NameList kQuantize{"dim:k", "dtype:y"};
 inline constexpr NameList kRopeKvWrite{"dim:nq", "dim:nk",     "dim:nv",     "dim:m",
                                        "dim:p",  "dtype:kv_k", "pitch:kv_k", "pitch:kv_v"};
-inline constexpr NameList kFlashAttn{"dim:m", "dtype:kv_k", "pitch:kv_k", "pitch:kv_v", "attr:v_head_dim"};
+inline constexpr NameList kFlashAttn{"dim:m",      "dtype:kv_k",      "pitch:kv_k",
+                                     "pitch:kv_v", "attr:v_head_dim", "attr:head_dim"};
 inline constexpr NameList kGateTopk{"dim:d", "dim:e", "dtype:gate_w", "dtype:x"};
 inline constexpr NameList kMoeGateUp{"dim:d",      "dim:e",   "dim:f",        "dim:k",     "dtype:gate_w",
                                      "dtype:up_w", "dtype:x", "pitch:gate_w", "pitch:up_w"};

@@ -9,9 +9,7 @@
 namespace zinc_rt::ring {
 namespace {
 
-// As kernels/rdna/attend.h has them.
-constexpr std::uint32_t kThreads = 128, kChunk = 128, kSymbolParts = 5, kSymbolChunks = 6, kSymbolQuantized = 7,
-                        kSymbolRows = 8;
+using rdna::kChunk;
 constexpr std::uint32_t kPageTokens = 16, kColumns = 256;
 // Workgroups with which a GPU is busy: histories of fewer tokens and heads are split, if what the parts hand on takes no
 // more than that.
@@ -38,8 +36,8 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
   const std::uint32_t width = push.n_heads * push.v_head_dim;
   if (has_tiles(c, push)) {
     auto args = c.args;
-    args.symbols[kSymbolRows] = c.rows();
-    p.launch(push.v_head_dim <= 128 ? "flash_attn_integer_tile" : "flash_attn_integer_wide_tile", kThreads,
+    args.symbols[rdna::kSymbolRows] = c.rows();
+    p.launch(push.v_head_dim <= 128 ? "flash_attn_integer_tile" : "flash_attn_integer_wide_tile", kChunk,
              ceil_div(c.rows(), kTileTokens), push.n_heads, 1, args);
     if (quantized == 0) return;
     p.barrier();
@@ -54,14 +52,14 @@ void plan_attention(AmdPlanner& p, const AmdCall& c, std::uint64_t quantized, DT
                       parts = bytes > kMostPartBytes ? 1 : std::clamp(wanted, 1u, chunks);
   const std::string kernel = is_integer(c, kSymbols["dtype:kv_k"]) ? "flash_attn_integer" : "flash_attn";
   auto args = c.args;
-  args.symbols[kSymbolParts] = parts;
-  args.symbols[kSymbolChunks] = chunks;
+  args.symbols[rdna::kSymbolParts] = parts;
+  args.symbols[rdna::kSymbolChunks] = chunks;
   if (parts > 1) args.scratch = p.scratch(bytes);
-  p.launch(kernel, kThreads, c.rows(), push.n_heads, parts, args);
+  p.launch(kernel, kChunk, c.rows(), push.n_heads, parts, args);
   if (parts > 1) {
     const auto o = c.operands<operand::FlashAttn>();
     args.set_buffers<rdna::binding::AttentionParts>({o.q, o.kv_k, o.kv_v, o.pos, o.slot, o.page_table, o.y, quantized});
-    args.symbols[kSymbolQuantized] = static_cast<std::uint32_t>(type);
+    args.symbols[rdna::kSymbolQuantized] = static_cast<std::uint32_t>(type);
     p.barrier();
     p.launch("attention_merge", kColumns, c.rows(), ceil_div(width, kColumns), 1, args);
   } else if (quantized != 0) {

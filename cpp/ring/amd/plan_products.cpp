@@ -1,6 +1,5 @@
 // Matrix products: by which kernels of kernels/rdna/product*.hip.
 #include <algorithm>
-#include <cstdlib>
 
 #include "ring/amd/plan.h"
 
@@ -28,10 +27,13 @@ std::uint32_t lanes_of(std::uint32_t k) {
 // n: columns that are multiplied together.
 Shape shape_of(const AmdRows& x, DType w, std::uint32_t n) {
   const std::uint32_t lanes = lanes_of(x.k);
-  constexpr std::uint32_t kFewThreads = rdna::kFewWaves * 32;
+  using rdna::kFewThreads;
+  const auto by_tiles = [](const char* kernel, rdna::TileShape tile) {
+    return Shape{kernel, tile.threads, tile.rows(), tile.columns()};
+  };
   if (x.type == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
-  if (x.type != DType::kF32 && n >= kLargeTileFrom) return {"_tile4", 256, 128, 64};
-  if (x.type != DType::kF32 && n >= kTileFrom) return {"_tile1", 128, 64, 16};
+  if (x.type != DType::kF32 && n >= kLargeTileFrom) return by_tiles("_tile4", rdna::kLargeTile);
+  if (x.type != DType::kF32 && n >= kTileFrom) return by_tiles("_tile1", rdna::kSmallTile);
   const std::string of_lanes = lanes == 8 ? "_8x" : "_4x";
   if (n == 1) return {of_lanes + "1", kFewThreads, rdna::few_rows(lanes), 1};
   return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
