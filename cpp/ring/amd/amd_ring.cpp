@@ -73,9 +73,9 @@ Status AmdRing::load_images(std::span<const CodeImage> images) {
 
 Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
   ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_.target()));
-  const auto code = functions_.find(kernel.function);
-  if (code == functions_.end()) return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
-  kernels_.push_back({std::move(kernel), &code->second});
+  if (kernel.op->plan == nullptr && !functions_.contains(kernel.function))
+    return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
+  kernels_.push_back(std::move(kernel));
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
 
@@ -114,21 +114,30 @@ Status AmdRing::fits(const Submission& submission) const {
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
     const std::size_t at = packet.kernel.id - 1;
-    ZRT_CHECK_OK(check_kernel("amd", packet, at < kernels_.size() ? &kernels_[at].kernel : nullptr, kernels_.size()));
+    ZRT_CHECK_OK(check_kernel("amd", packet, at < kernels_.size() ? &kernels_[at] : nullptr, kernels_.size()));
     for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
       if (!memory_.holds(binding)) return memory_.refuse(binding);
   }
   return {};
 }
 
-std::uint64_t AmdRing::scratch_of(const Packet& packet, StepDims dims) const {
-  const AmdKernel& kernel = kernels_[packet.kernel.id - 1].kernel;
-  return kernel.op->scratch_bytes != nullptr ? kernel.op->scratch_bytes(kernel.symbols, packet.grid[0].count(dims)) : 0;
+std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
+                            std::vector<AmdLaunch>& launches) const {
+  const auto address = [&](const Binding& binding) -> std::uint64_t {
+    return has_memory ? memory_.address(binding) : binding.bo;
+  };
+  return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
+// Steps of fewer tokens may take more: their histories are split. They are planned by powers of two.
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
-  std::uint64_t bytes = 0;
-  for (const Packet& packet : batch.packets) bytes = std::max(bytes, scratch_of(packet, most));
+  std::vector<AmdLaunch> launches;
+  const auto bytes_of = [&](std::uint32_t n_tokens) {
+    return plan({&batch, 0, static_cast<std::uint32_t>(batch.packets.size()), {n_tokens, most.n_outputs}}, 0, false,
+                launches);
+  };
+  std::uint64_t bytes = bytes_of(most.n_tokens);
+  for (std::uint32_t n = 1; n < most.n_tokens; n *= 2) bytes = std::max(bytes, bytes_of(n));
   return bytes;
 }
 
@@ -150,11 +159,7 @@ Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevic
   return {};
 }
 
-Status AmdRing::reserve_scratch(const Submission& submission) {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < submission.count; ++i)
-    bytes = std::max(bytes, scratch_of(submission.batch->packets[submission.first + i], submission.dims));
-  if (bytes <= scratch_bytes_) return {};
+Status AmdRing::grow_scratch(std::uint64_t bytes) {
   ZRT_CHECK_OK(queue_.wait(first_value_ + submissions_));
   if (own_scratch_.host != nullptr) device_.free(own_scratch_);
   own_scratch_ = {};
@@ -164,45 +169,22 @@ Status AmdRing::reserve_scratch(const Submission& submission) {
   return {};
 }
 
-rdna::OpArgs AmdRing::arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const {
-  const AmdKernel& kernel = kernels_[packet.kernel.id - 1].kernel;
-  rdna::OpArgs args{};
-  for (std::uint32_t b = 0; b < packet.n_bindings; ++b)
-    args.buffers[b] = memory_.address(batch.bindings[packet.first_binding + b]);
-  std::ranges::copy(kernel.symbols, args.symbols);
-  std::memcpy(args.push, batch.push.data() + packet.first_push, packet.push_bytes);
-  args.scratch = scratch_va_;
-  args.n_tokens = dims.n_tokens;
-  args.n_outputs = dims.n_outputs;
-  return args;
-}
-
 // The first barrier waits for the step before, and lets the device see what the host has written since.
-Status AmdRing::write_packets(const Submission& submission, Step& step) {
-  const auto& batch = *submission.batch;
-  ZRT_CHECK_OK(reserve(step.arguments, std::uint64_t{submission.count} * kArgumentsAlign, AmdDevice::Place::kDevice));
-  barriers_ = barriers(batch);
+Status AmdRing::write_packets(Step& step) {
+  ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Place::kDevice));
   builder_.clear();
   builder_.flush_host_writes(device_.host_writes());
   builder_.barrier(pm4::kAfterTheHost);
-  bool is_scratch_used = false;
-  for (std::uint32_t i = 0; i < submission.count; ++i) {
-    const Packet& packet = batch.packets[submission.first + i];
-    const LoadedKernel& loaded = kernels_[packet.kernel.id - 1];
-    const bool wants_scratch = loaded.kernel.op->scratch_bytes != nullptr;
-    if (i > 0 && (barriers_[submission.first + i] || (wants_scratch && is_scratch_used))) {
-      builder_.barrier();
-      is_scratch_used = false;
-    }
-    is_scratch_used |= wants_scratch;
-    const std::uint32_t groups[3] = {packet.grid[0].count(submission.dims), packet.grid[1].count(submission.dims),
-                                     packet.grid[2].count(submission.dims)};
-    ++dispatches_;
-    if (std::ranges::find(groups, 0u) != std::end(groups)) continue;
-    const auto args = arguments_of(batch, packet, submission.dims);
-    std::memcpy(step.arguments.host + i * kArgumentsAlign, &args, sizeof(args));
-    builder_.dispatch(loaded.code->kernel, loaded.code->image, step.arguments.va + i * kArgumentsAlign,
-                      loaded.kernel.op->threads, groups);
+  std::uint64_t at = 0;
+  for (const AmdLaunch& launch : launches_) {
+    const auto code = functions_.find(launch.function);
+    if (code == functions_.end())
+      return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", launch.function);
+    if (launch.waits) builder_.barrier();
+    if (std::ranges::find(launch.groups, 0u) != std::end(launch.groups)) continue;
+    std::memcpy(step.arguments.host + at, &launch.args, sizeof(launch.args));
+    builder_.dispatch(code->second.kernel, code->second.image, step.arguments.va + at, launch.threads, launch.groups);
+    at += kArgumentsAlign;
   }
   body_end_ = builder_.dwords().size();
   queue_.finish(builder_, first_value_ + submissions_ + 1);
@@ -245,14 +227,13 @@ Result<Fence> AmdRing::submit(const Submission& submission) {
   ZRT_CHECK_OK(fits(submission));
   Step& step = steps_[submissions_ % std::size(steps_)];
   ZRT_CHECK_OK(queue_.wait(first_value_ + step.submission));
-  ZRT_CHECK_OK(reserve_scratch(submission));
-  const std::uint64_t before = dispatches_;
-  auto status = write_packets(submission, step);
-  if (status) status = run(step, first_value_ + submissions_ + 1);
-  if (!status) {
-    dispatches_ = before;
-    return std::unexpected(status.error());
+  if (const std::uint64_t bytes = plan(submission, scratch_va_, true, launches_); bytes > scratch_bytes_) {
+    ZRT_CHECK_OK(grow_scratch(bytes));
+    plan(submission, scratch_va_, true, launches_);
   }
+  ZRT_CHECK_OK(write_packets(step));
+  ZRT_CHECK_OK(run(step, first_value_ + submissions_ + 1));
+  dispatches_ += submission.count;
   step.submission = ++submissions_;
   return Fence{submissions_};
 }

@@ -6,11 +6,10 @@
 #include <memory>
 #include <unordered_map>
 
-#include "kernels/rdna/op_args.h"
 #include "ring/amd/amd_memory.h"
 #include "ring/amd/images.h"
-#include "ring/amd/ops.h"
 #include "ring/amd/packet_log.h"
+#include "ring/amd/plan.h"
 #include "ring/amd/proven_device.h"
 #include "ring/ring.h"
 
@@ -34,6 +33,7 @@ class AmdRing final : public Ring {
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   const kernel::KernelTable& kernels() const override { return table_; }
+  std::span<const std::string_view> joins() const override { return amd_join_patterns(); }
   RingStats stats() const override;
   std::string describe() const override { return device_.describe(); }
 
@@ -48,11 +48,6 @@ class AmdRing final : public Ring {
     KernelCode kernel;
     std::uint64_t image;  // on the device
   };
-  struct LoadedKernel {
-    AmdKernel kernel;
-    const Code* code;
-  };
-
   explicit AmdRing(ProvenDevice proven)
       : proven_(std::move(proven)),
         device_(proven_.device()),
@@ -63,10 +58,11 @@ class AmdRing final : public Ring {
   Status load_images(std::span<const CodeImage> images);
   Status fits(const Submission& submission) const;
   Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place);
-  Status reserve_scratch(const Submission& submission);
-  std::uint64_t scratch_of(const Packet& packet, StepDims dims) const;
-  rdna::OpArgs arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const;
-  Status write_packets(const Submission& submission, Step& step);
+  // plan_submission. has_memory: buffer objects exist.
+  std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
+                     std::vector<AmdLaunch>& launches) const;
+  Status grow_scratch(std::uint64_t bytes);
+  Status write_packets(Step& step);
   std::vector<LoggedRegion> logged_regions() const;
   // What the builder holds; the fence becomes `value`.
   Status run(const Step& step, std::uint64_t value);
@@ -78,12 +74,12 @@ class AmdRing final : public Ring {
   AmdMemory memory_;
   AmdDevice::Memory code_;
   std::unordered_map<std::string, Code> functions_;
-  std::vector<LoadedKernel> kernels_;  // id - 1
+  std::vector<AmdKernel> kernels_;  // id - 1
   Step steps_[4];
   PacketBuilder builder_;
   std::unique_ptr<PacketRecorder> recorder_;  // null: ZINC_RT_PACKET_LOG is not set
   std::size_t body_end_ = 0;                  // in the builder: the packets before the fence
-  std::vector<bool> barriers_;
+  std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
   AmdDevice::Memory own_scratch_;  // where a buffer object was not given, or is too small
