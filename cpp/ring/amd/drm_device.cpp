@@ -14,8 +14,9 @@ namespace {
 
 using namespace drm;  // NOLINT: the driver's own names
 
-// An address of the host's as the device's made the command processor fault, where others tried it: low ones do not.
-constexpr u64 kLowestVa = u64{1} << 32, kHighestVa = u64{1} << 46;
+// An address of the host's as the device's made the command processor fault, where others tried it: low ones do not. The
+// upper half is no number that kernels are given beside addresses, so that a log's addresses can be told from numbers.
+constexpr u64 kLowestVa = u64{0x5B} << 32, kHighestVa = u64{1} << 46;
 constexpr u64 kSmallAlignment = 64 << 10, kLargeAlignment = 2 << 20;  // of page tables' fragments
 constexpr auto kMappingLimit = std::chrono::seconds(10);
 

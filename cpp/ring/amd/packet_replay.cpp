@@ -78,9 +78,8 @@ class Replay {
     return {};
   }
 
-  // Where an address of the log lies now; 0 stays 0. Errors: kCorrupt.
+  // Where an address of the log lies now. Errors: kCorrupt.
   Result<std::uint64_t> moved(std::uint64_t va) const {
-    if (va == 0) return va;
     ZRT_TRY(const auto place, find(va, 1));
     return place->second.memory.va + (va - place->first);
   }
@@ -91,17 +90,16 @@ class Replay {
       return it;
     return fail(StatusCode::kCorrupt, "[amd] the log has the address {:#x}, which is in no region", va);
   }
-  // A copy of the arguments at an address of the log, with addresses of now.
+  // A copy of the arguments at an address of the log. Each kernel has a form of its own: a word of 64 bits that is an
+  // address of a region is taken for one. Numbers are none, since no region lies where their upper halves would be small.
   Result<std::uint64_t> moved_arguments(std::uint64_t va, std::uint64_t n_before) {
-    ZRT_TRY(const auto place, find(va, sizeof(rdna::OpArgs)));
-    rdna::OpArgs args;
-    std::memcpy(&args, place->second.memory.host + (va - place->first), sizeof(args));
-    for (auto& buffer : args.buffers) {
-      ZRT_TRY(buffer, moved(buffer));
-    }
-    ZRT_TRY(args.scratch, moved(args.scratch));
-    const std::uint64_t at = n_before * sizeof(args);
-    std::memcpy(arguments_.host + at, &args, sizeof(args));
+    std::uint64_t words[sizeof(rdna::OpArgs) / sizeof(std::uint64_t)];
+    ZRT_TRY(const auto place, find(va, sizeof(words)));
+    std::memcpy(words, place->second.memory.host + (va - place->first), sizeof(words));
+    for (std::uint64_t& word : words)
+      if (const auto now = moved(word)) word = *now;
+    const std::uint64_t at = n_before * sizeof(words);
+    std::memcpy(arguments_.host + at, words, sizeof(words));
     return arguments_.va + at;
   }
   // The same packets with addresses of now: what registers with addresses get is written in front of each dispatch.
