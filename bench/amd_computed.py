@@ -70,9 +70,9 @@ def record(shape, options, folder):
 
 def format_of(dispatch):
     """Of the weights of a product; None: it is no product."""
-    op, _, kind = dispatch["kernel"].partition("_")
-    op, kind = ("lm_head", kind.removeprefix("head_")) if op == "lm" else (op, kind)
-    return kind if op in ("linear", "lm_head") else None
+    if not dispatch["rows"]:
+        return None
+    return next(kind for kind in BYTES_OF if f"_{kind}_" in dispatch["kernel"] + "_")
 
 
 def parts_of(dispatches):
@@ -88,8 +88,7 @@ def parts_of(dispatches):
 def add(sums, dispatch, times, scale=1.0):
     """`scale`: how much larger the op is in the whole model."""
     kind = format_of(dispatch)
-    k, m = dispatch["symbols"][:2]
-    weights = k * m * BYTES_OF[kind] * scale if kind else 0
+    weights = dispatch["k"] * dispatch["rows"] * BYTES_OF[kind] * scale if kind else 0
     moved = weights or (dispatch["load_bytes"] + dispatch["store_bytes"] + dispatch["smem_bytes"]) * scale
     cycles, wmma = dispatch["issue_cycles"] * scale, dispatch["wmma_cycles"] * scale
     seconds = max(moved / (EFFICIENCY * BANDWIDTH), (cycles + wmma) / (SIMDS * CLOCK))
@@ -126,7 +125,7 @@ def main(arguments=None):
         for dispatch in layer:
             add(sums, dispatch, whole.n_layers / LAYERS)
     for dispatch in behind:
-        is_wide = SMALL_VOCAB in dispatch["symbols"]
+        is_wide = SMALL_VOCAB in (dispatch["rows"], *dispatch["symbols"])
         add(sums, dispatch, 1, whole.vocab_size / SMALL_VOCAB if is_wide else 1.0)
     total = sum(s.seconds + s.barriers * BARRIER for s in sums.values())
     weights = sum(s.weights for s in sums.values())

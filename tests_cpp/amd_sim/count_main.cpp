@@ -11,6 +11,7 @@
 #include "amd_sim/command_processor.h"
 #include "base/mapped_file.h"
 #include "kernels/rdna/op_args.h"
+#include "kernels/rdna/product_args.h"
 #include "ring/amd/packet_log.h"
 #include "ring/amd/pm4.h"
 
@@ -36,6 +37,19 @@ std::uint64_t issue_cycles(const Counts& counts) {
     if (row != std::end(kCosts)) cycles += n * row->cycles;
   }
   return cycles;
+}
+
+// Columns and rows of the matrices of a product; 0: it is none.
+struct Weights {
+  std::uint64_t k = 0, rows = 0;
+};
+Weights weights_of(const std::string& kernel, const std::uint8_t* arguments) {
+  if (!kernel.starts_with("product_")) return {};
+  zinc_rt::rdna::ProductArgs args;
+  std::memcpy(&args, arguments, sizeof(args));
+  Weights weights{args.k, 0};
+  for (std::uint32_t i = 0; i < args.n_parts; ++i) weights.rows += args.parts[i].rows;
+  return weights;
 }
 
 // What a dispatch's registers say of it, and whether a barrier follows.
@@ -116,14 +130,17 @@ int count(const char* path) {
   const auto seen = dispatches_of(packets);
   for (std::size_t i = 0; i < seen.size() && i < processor.dispatches.size(); ++i) {
     const Counts& c = processor.dispatches[i];
+    const auto* arguments = machine.memory.at(seen[i].arguments, sizeof(zinc_rt::rdna::OpArgs), false, "arguments", 0);
+    const std::string& kernel = kernels[seen[i].code];
+    const Weights weights = weights_of(kernel, arguments);
     zinc_rt::rdna::OpArgs args;
-    std::memcpy(&args, machine.memory.at(seen[i].arguments, sizeof(args), false, "arguments", 0), sizeof(args));
+    std::memcpy(&args, arguments, sizeof(args));
     fmt::print(
         "{{\"kernel\": \"{}\", \"groups\": {}, \"waves\": {}, \"instructions\": {}, \"issue_cycles\": {}, "
         "\"wmma_cycles\": {}, \"load_bytes\": {}, \"store_bytes\": {}, \"smem_bytes\": {}, \"lines\": {}, "
-        "\"barrier\": {}, \"symbols\": [{}]}}\n",
-        kernels[seen[i].code], seen[i].groups, c.waves, c.total(), issue_cycles(c), c.wmma_cycles, c.load_bytes,
-        c.store_bytes, c.smem_bytes, c.lines, seen[i].barrier, fmt::join(args.symbols, ", "));
+        "\"barrier\": {}, \"k\": {}, \"rows\": {}, \"symbols\": [{}]}}\n",
+        kernel, seen[i].groups, c.waves, c.total(), issue_cycles(c), c.wmma_cycles, c.load_bytes, c.store_bytes,
+        c.smem_bytes, c.lines, seen[i].barrier, weights.k, weights.rows, fmt::join(args.symbols, ", "));
   }
   return 0;
 }
