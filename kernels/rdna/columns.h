@@ -43,10 +43,14 @@ ZRT_DEVICE Columns columns_of(const ProductArgs& args, uint32_t pass) {
 }
 
 // The part that a tile of rows of W is of.
-ZRT_DEVICE const ProductPart& part_of(const ProductArgs& args, uint32_t tile) {
+struct ProductPart {
+  uint64_t w, bias, y, expert_bytes;
+  uint32_t rows, first_tile;
+};
+ZRT_DEVICE ProductPart part_of(const ProductArgs& args, uint32_t tile) {
   uint32_t p = 0;
-  while (p + 1 < args.n_parts && tile >= args.parts[p + 1].first_tile) ++p;
-  return args.parts[p];
+  while (p + 1 < args.n_parts && tile >= args.first_tile[p + 1]) ++p;
+  return {args.w[p], args.bias[p], args.y[p], args.expert_bytes[p], args.rows[p], args.first_tile[p]};
 }
 
 ZRT_DEVICE void put(const ProductArgs& args, const ProductPart& part, uint32_t row, uint32_t y_row, float sum) {

@@ -166,7 +166,7 @@ template <class F, class X, uint32_t kLanes, uint32_t kColumns>
 ZRT_DEVICE void multiply_few(const ProductArgs& args) {
   const Columns columns = columns_of<kColumns>(args, group(1));
   if (columns.n == 0) return;
-  const ProductPart& part = part_of(args, group(0));
+  const ProductPart part = part_of(args, group(0));
   const uint32_t lane = thread(), row = (group(0) - part.first_tile) * few_rows(kLanes) + lane / kLanes,
                  mine = lane % kLanes, n_groups = (args.k + kGroupValues - 1) / kGroupValues;
   if (columns.expert >= args.n_experts && args.choices != 0) {

@@ -6,23 +6,23 @@
 
 namespace zinc_rt::rdna {
 
-struct ProductPart {
-  uint64_t w, bias, y;        // bias 0: none
-  uint64_t expert_bytes;      // from an expert's matrix to the next
-  uint32_t rows, first_tile;  // of W; of the grid's first axis
-};
+constexpr uint32_t kMostMatrices = 3;
+// Addresses come first and numbers behind them, as in OpArgs: logs of packets tell them apart by their place.
 struct ProductArgs {
-  ProductPart parts[3];
-  uint64_t x, residual;  // residual not 0: residual += y
+  uint64_t w[kMostMatrices], bias[kMostMatrices], y[kMostMatrices];  // bias 0: none
+  uint64_t x, residual;                                              // residual not 0: residual += y
   // Experts: ids [n, choices]. Columns are choices; with items these by expert: items [0] is their number, then each has
   // (expert, first, count) of order.
   uint64_t ids, items, order;
-  uint32_t k, n;     // n: columns, rows of x without experts
-  uint32_t choices;  // of a token; 0: no experts
-  uint32_t x_rows;   // rows of x of a token: 1 or `choices`
+  uint64_t no_scratch;                                      // 0
+  uint64_t expert_bytes[kMostMatrices];                     // from an expert's matrix to the next
+  uint32_t rows[kMostMatrices], first_tile[kMostMatrices];  // of W; of the grid's first axis
+  uint32_t k, n;                                            // n: columns, rows of x without experts
+  uint32_t choices;                                         // of a token; 0: no experts
+  uint32_t x_rows;                                          // rows of x of a token: 1 or `choices`
   uint32_t n_experts, n_parts;
-  uint32_t pad[2];
 };
+static_assert(__builtin_offsetof(ProductArgs, no_scratch) == __builtin_offsetof(OpArgs, scratch));
 static_assert(sizeof(ProductArgs) == sizeof(OpArgs), "the arguments of all kernels take as much");
 
 // A product of few columns (product.h): threads of a workgroup, and its rows of W, of which each has some lanes.

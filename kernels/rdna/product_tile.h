@@ -226,7 +226,7 @@ ZRT_DEVICE void multiply_tile(const ProductArgs& args, TileOf<typename F::X, kTi
   constexpr uint32_t kGroupValues = 256;
   const Columns columns = columns_of<16 * kTiles>(args, group(1));
   if (columns.n == 0) return;
-  const ProductPart& part = part_of(args, group(0));
+  const ProductPart part = part_of(args, group(0));
   const uint32_t row = (group(0) - part.first_tile) * (kThreads / 2) + thread() / kWave * 16 + thread() % 16;
   float acc[kTiles][8] = {};
   if (columns.expert < args.n_experts || args.choices == 0) {

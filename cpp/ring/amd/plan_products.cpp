@@ -83,7 +83,9 @@ void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdM
     std::uint32_t n_tiles = 0;
     for (const AmdMatrix& m : matrices) {
       if (m.dtype != dtype) continue;
-      args.parts[args.n_parts++] = {m.w, m.bias, m.y, m.expert_bytes, m.rows, n_tiles};
+      const std::uint32_t part = args.n_parts++;
+      args.w[part] = m.w, args.bias[part] = m.bias, args.y[part] = m.y;
+      args.expert_bytes[part] = m.expert_bytes, args.rows[part] = m.rows, args.first_tile[part] = n_tiles;
       n_tiles += ceil_div(m.rows, shape.rows);
     }
     args.x = x.at;
