@@ -48,7 +48,7 @@ Weights weights_of(const std::string& kernel, const std::uint8_t* arguments) {
   zinc_rt::rdna::ProductArgs args;
   std::memcpy(&args, arguments, sizeof(args));
   Weights weights{args.k, 0};
-  for (std::uint32_t i = 0; i < args.n_parts; ++i) weights.rows += args.parts[i].rows;
+  for (std::uint32_t i = 0; i < args.n_parts; ++i) weights.rows += args.rows[i];
   return weights;
 }
 
