@@ -73,7 +73,7 @@ TESTS_ALSO = {
     "vulkan": {"arch", "ir", "ring", "kernel", "lower", "kernels"},
     "kernels": {"base", "ir", "lower", "ring"},
     "amx_sim": {"kernels"},
-    "amd_sim": {"ring"},
+    "amd_sim": {"base", "kernels", "ring"},
     "cuda_sim": {"ring"},
     "fuzz": {"base", "model", "jinja", "tokenizer", "output", "grammar", "ir", "kernel", "ring", "server"},
 }

@@ -30,6 +30,10 @@ COMMANDS = [
     "validate",
     "trace",
     "bench",
+    "pm4-test",
+    "mem-test",
+    "asm",
+    "replay",
 ]
 
 
@@ -73,7 +77,7 @@ def test_absent_tier_is_1_with_the_fix(tiny_model):
     assert result.returncode == 1
     assert re.search(
         "t_metal was asked for but this build does not have it; "
-        r"it has: auto, (t_cuda, )?t_cpu, (t1, )?null(, vulkan)?",
+        r"it has: auto, (t_cuda, )?t_cpu, (t1, )?null(, t2)?(, vulkan)?",
         result.stderr,
     )
 
@@ -359,8 +363,8 @@ def test_ir(tiny_model):
 def test_tiers():
     out = json.loads(zinc("tiers", "--json").stdout)
     names = {t["name"] for t in out["tiers"]}
-    # t_cuda: where a CUDA compiler was; t1: where clang-22 was; vulkan: where glslc was
-    assert {"t_cpu", "null"} <= names <= {"t_cuda", "t_cpu", "t1", "null", "vulkan"}
+    # t_cuda: where a CUDA compiler was; t1, t2: where clang-22 was; vulkan: where glslc was
+    assert {"t_cpu", "null"} <= names <= {"t_cuda", "t_cpu", "t1", "t2", "null", "vulkan"}
     assert [e["name"] for e in out["executors"]] == ["ring", "vulkan"]
     assert {t["executor"] for t in out["tiers"] if t["name"] != "vulkan"} == {"ring"}
     has_gpu = any(t["name"] == "t_cuda" and t["available"] for t in out["tiers"])

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "ring/diagnostics.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
@@ -34,6 +35,8 @@ struct Tier {
   std::string (*details)() = nullptr;
   // One line for people: what this build has of it, whatever machine runs it. Null: there is nothing to tell.
   std::string (*built_with)() = nullptr;
+  // Null: there are none.
+  const Diagnostics* diagnostics = nullptr;
   std::uint32_t chunk_cap = 0;  // most query tokens of a step where nobody names a number; 0: the executor's default
   // The type of the KV cache that kernels of arithmetic `fast` want, where nobody names one; empty: that of `exact`.
   std::string_view fast_kv_dtype = {};

@@ -34,6 +34,7 @@ const std::vector<Group>& groups() {
       {"Models by name", {add_models, add_pull, add_alias, add_rm}},
       {"Look at a model", {add_info, add_plan, add_ir, add_tokenize, add_convert}},
       {"Compare and measure", {add_validate, add_bench, add_trace, add_sched_test}},
+      {"Look at a device", {add_pm4_test, add_mem_test, add_asm, add_replay}},
       {"This program", {add_tiers, add_completion}},
   };
   return all;

@@ -1,12 +1,14 @@
 // zinc-rt trace: a small load of several tenants, recorded step by step for ui.perfetto.dev.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/error.h"
+#include "ring/registry.h"
 #include "tools/command.h"
 
 namespace zinc_rt::tools {
@@ -14,6 +16,7 @@ namespace {
 
 struct TraceOptions {
   ModelOptions model;
+  std::string packets;  // empty: packets are not recorded
   std::string out = "trace.json", prompt = "Once upon a time, in a small village by the sea,";
   std::uint32_t tenants = 3, requests = 4, max_tokens = 32;
   bool json = false;
@@ -39,7 +42,14 @@ void show(const Tenant& tenant, bool json, nlohmann::ordered_json& rows) {
 }
 
 Result<int> trace(TraceOptions& o) {
+  // The ring reads it when it is made; no other thread runs yet.
+  if (!o.packets.empty() && ::setenv("ZINC_RT_PACKET_LOG", o.packets.c_str(), 1) != 0)
+    return fail(StatusCode::kExhausted, "no memory for the environment");
   ZRT_TRY(auto engine, open_engine(o.model));
+  const auto tier = ring::find_tier(engine.tier());
+  if (!o.packets.empty() && (!tier || (*tier)->diagnostics == nullptr))
+    return fail(StatusCode::kInvalidArgument, "--packets is for tiers t1 and t2; this engine runs on {}",
+                engine.tier());
   ZRT_CHECK_OK(engine.start_trace());
   std::vector<Tenant> tenants;
   std::vector<Stream> streams;
@@ -81,9 +91,13 @@ Result<int> trace(TraceOptions& o) {
 void add_trace(CLI::App& app, int& exit) {
   auto o = std::make_shared<TraceOptions>();
   auto& command = *app.add_subcommand("trace", "run requests of several tenants at once and record every step");
-  command.footer("Example: zinc-rt trace model.gguf --out trace.json --tenants 3 --requests 8 --max-slots 4");
+  command.footer(
+      "Example: zinc-rt trace model.gguf --out trace.json --tenants 3 --requests 8 --max-slots 4\n"
+      "With packets: zinc-rt trace model.gguf --tier t1 --packets steps.log --tenants 1 --requests 1 -n 2");
   add_model_options(command, o->model);
   command.add_option("-o,--out", o->out, "the trace to write")->capture_default_str();
+  command.add_option("--packets", o->packets,
+                     "also record each submission's packets and memory for zinc-rt replay; tiers t1 and t2, slow");
   command.add_option("--tenants", o->tenants, "by turns batch, standard and interactive")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();

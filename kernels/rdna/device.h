@@ -25,6 +25,7 @@
 #include "kernels/common/sample_params.h"
 #include "kernels/rdna/dtypes.h"
 #include "kernels/rdna/op_args.h"
+#include "kernels/rdna/product_args.h"
 #pragma clang force_cuda_host_device end
 
 #define ZRT_MEMBER __device__ __forceinline__  // of an object
@@ -43,17 +44,22 @@ ZRT_DEVICE uint32_t thread() {
   return __builtin_amdgcn_workitem_id_x();
 }
 ZRT_DEVICE uint32_t group(int axis) {
-  return axis == 0 ? __builtin_amdgcn_workgroup_id_x() : __builtin_amdgcn_workgroup_id_y();
+  if (axis == 0) return __builtin_amdgcn_workgroup_id_x();
+  return axis == 1 ? __builtin_amdgcn_workgroup_id_y() : __builtin_amdgcn_workgroup_id_z();
 }
 
 // Global memory: a plain pointer could be of any kind, which takes slower instructions.
 template <class T>
+ZRT_DEVICE T* at_address(uint64_t address) {
+  return (T*)(__attribute__((address_space(1))) T*)address;
+}
+template <class T>
 ZRT_DEVICE T* buffer(const OpArgs& args, int i) {
-  return (T*)(__attribute__((address_space(1))) T*)args.buffers[i];
+  return at_address<T>(args.buffers[i]);
 }
 template <class T>
 ZRT_DEVICE T* scratch(const OpArgs& args) {
-  return (T*)(__attribute__((address_space(1))) T*)args.scratch;
+  return at_address<T>(args.scratch);
 }
 template <class T>
 ZRT_DEVICE T constants(const OpArgs& args) {
@@ -82,11 +88,33 @@ ZRT_DEVICE uint32_t from_lane(uint32_t value, uint32_t lane) {
 ZRT_DEVICE float from_lane(float value, uint32_t lane) {
   return f32_from_bits(from_lane(f32_bits(value), lane));
 }
-// The value of lane kLane of each four.
-template <int kLane>
-ZRT_DEVICE float of_quad(float value) {
-  constexpr int kAll = kLane * 0x55;  // quad_perm of one lane
-  return f32_from_bits((uint32_t)__builtin_amdgcn_mov_dpp((int)f32_bits(value), kAll, 15, 15, true));
+// A product of numbers of 24 bits with a sign, which an instruction makes at the rate of all others.
+ZRT_DEVICE int product24(int a, int b) {
+  return ((int)((uint32_t)a << 8) >> 8) * ((int)((uint32_t)b << 8) >> 8);
+}
+
+// c + a b of such numbers, as one instruction: the compiler would add two products at once, which takes three.
+ZRT_DEVICE int add_product24(int a, int b, int c) {
+  int sum;
+  asm("v_mad_i32_i24 %0, %1, %2, %3" : "=v"(sum) : "v"(a), "v"(b), "v"(c));
+  return sum;
+}
+
+// The largest of the wave's numbers, the least, for all lanes.
+ZRT_DEVICE uint32_t largest_of_wave(uint32_t value) {
+  for (uint32_t other = 16; other > 0; other /= 2) {
+    const uint32_t there = from_lane(value, (thread() % kWave) ^ other);
+    value = there > value ? there : value;
+  }
+  return value;
+}
+ZRT_DEVICE uint32_t least_of_wave(uint32_t value) {
+  return ~largest_of_wave(~value);
+}
+// Rule 4 of docs/arithmetic.md: the 16 sums of a half of the wave, folded, for all lanes of the half.
+ZRT_DEVICE float fold_half(float sum) {
+  for (uint32_t other = 8; other > 0; other /= 2) sum = sum + from_lane(sum, (thread() % kWave) ^ other);
+  return sum;
 }
 
 ZRT_DEVICE float quiet_nan() {

@@ -54,4 +54,4 @@ struct TokenCells {
 
 }  // namespace zinc_rt::rdna
 
-ZRT_ATTEND(, TokenCells)
+ZRT_ATTEND(flash_attn, TokenCells)

@@ -1,26 +1,9 @@
 // Attention (attend.h) over cells of integers (kernels/common/kv_integer.h): their codes meet the digits of q and of the
 // weights by dots of four bytes, of which a code has a low one without a sign and a high one with it.
 #include "kernels/rdna/attend.h"
+#include "kernels/rdna/codes.h"
 
 namespace zinc_rt::rdna {
-
-// The scale of a row of floats as codes, and what makes codes of them: by the rule of QUANTIZE.
-struct CodeScale {
-  float inverse, d;
-};
-ZRT_DEVICE CodeScale code_scale(float amax) {
-  if (amax > 0x1p120f) return {0.0f, quiet_nan()};
-  if (amax < 0x1p-100f) return {0.0f, 0.0f};
-  return {exact::div(digits::kMost, amax), exact::div(amax, digits::kMost)};
-}
-// |x|, or infinity where x is a NaN: the largest of them is finite where all x are.
-ZRT_DEVICE float magnitude(float x) {
-  return x == x ? (x < 0 ? -x : x) : __builtin_inff();
-}
-// Where the inverse is 0 so is the code, whatever x is.
-ZRT_DEVICE int32_t code_of(float x, const CodeScale& scale) {
-  return scale.inverse > 0.0f ? (int32_t)exact::round_int(x * scale.inverse) : 0;
-}
 
 // Sums of products of codes with digits.
 struct CodeSums {
@@ -113,4 +96,4 @@ struct IntegerCells {
 
 }  // namespace zinc_rt::rdna
 
-ZRT_ATTEND(_integer, IntegerCells)
+ZRT_ATTEND(flash_attn_integer, IntegerCells)

@@ -1,6 +1,7 @@
 // Weights as they lie in a file: for each format the codes of four values as signed bytes of a word, and the scales.
 //   codes4(block, i)   values i..i+3 of a block; i is a multiple of 4
 //   kBlock             values of a block; of 256, kSub values have a sub-scale sc(block, j) and, with kMin, a minimum
+//   minimums4(block, i)  of the minimums of 16 values each, i..i+3, as bytes; i is a multiple of 4
 //   d(block), m(block) factors of the block; m is that of the minimums
 //   X                  a block of quantized x that the dot takes (kernels/common/act_q8.h)
 #pragma once
@@ -13,6 +14,10 @@ ZRT_DEVICE uint32_t word(const void* at) {
   uint32_t value;
   memcpy(&value, at, sizeof(value));
   return value;
+}
+// A f16 of a block: the device's own conversion is exact, and so has the bits of kernels/common/half.h.
+ZRT_DEVICE float widened(uint16_t half) {
+  return (float)__builtin_bit_cast(_Float16, half);
 }
 // Each byte less `offset`; bytes are below 128 and the offset is at most that.
 ZRT_DEVICE uint32_t lowered(uint32_t bytes, uint32_t offset) {
@@ -50,33 +55,33 @@ struct Block32Min {
 struct Q4_0 : Block32 {
   using Block = BlockQ4_0;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return lowered(nibbles(b.qs, i, 16), 8); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 struct Q4_1 : Block32Min {
   using Block = BlockQ4_1;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return nibbles(b.qs, i, 16); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
-  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.m); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return widened(b.m); }
 };
 struct Q5_0 : Block32 {
   using Block = BlockQ5_0;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
     return lowered(nibbles(b.qs, i, 16) | spread4(word(b.qh) >> i) << 4, 16);
   }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 struct Q5_1 : Block32Min {
   using Block = BlockQ5_1;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
     return nibbles(b.qs, i, 16) | spread4(word(b.qh) >> i) << 4;
   }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
-  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.m); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return widened(b.m); }
 };
 struct Q8_0 : Block32 {
   using Block = BlockQ8_0;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return word(b.qs + i); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 // The tables of kernels/cpu/quant/value_tables.h.
 constexpr uint32_t kIq4Words[4] = {0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u};
@@ -84,7 +89,7 @@ constexpr uint32_t kFp4Words[4] = {0x03020100u, 0x0C080604u, 0xFDFEFF00u, 0xF4F8
 struct IQ4_NL : Block32 {
   using Block = BlockIQ4_NL;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return looked_up(kIq4Words, nibbles(b.qs, i, 16)); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 struct MXFP4 : Block32 {
   using Block = BlockMXFP4;
@@ -98,22 +103,35 @@ struct Block256 {
   static constexpr uint32_t kBlock = 256, kSub = kSubValues;
   static constexpr bool kMin = kHasMin;
 };
-// Sub-scales and minimums of Q4_K and Q5_K, six bits each (kernels/cpu/quant/k_scales.h).
-ZRT_DEVICE int k_scale(const uint8_t* packed, uint32_t j) {
-  return j < 4 ? packed[j] & 63 : (packed[4 + j] & 15) | packed[j - 4] >> 6 << 4;
+// Sub-scales and minimums of Q4_K and Q5_K, six bits each (kernels/cpu/quant/k_scales.h): those of four sub-blocks in
+// the bytes of a word.
+ZRT_DEVICE uint32_t k_scales4(const uint8_t* packed, uint32_t j) {
+  const uint32_t first = word(packed), last = word(packed + 8);
+  return j < 4 ? first & 0x3F3F3F3Fu : (last & 0x0F0F0F0Fu) | (first >> 2 & 0x30303030u);
 }
-ZRT_DEVICE int k_minimum(const uint8_t* packed, uint32_t j) {
-  return j < 4 ? packed[4 + j] & 63 : packed[4 + j] >> 4 | packed[j] >> 6 << 4;
+ZRT_DEVICE uint32_t k_minimums4(const uint8_t* packed, uint32_t j) {
+  const uint32_t middle = word(packed + 4), last = word(packed + 8);
+  return j < 4 ? middle & 0x3F3F3F3Fu : (last >> 4 & 0x0F0F0F0Fu) | (middle >> 2 & 0x30303030u);
+}
+ZRT_DEVICE int unsigned_byte_of(uint32_t bytes, uint32_t i) {
+  return (int)(bytes >> (8 * i) & 255);
+}
+// The first two bytes of a word or the last two, each twice: of sub-blocks of 32 values, for their halves.
+ZRT_DEVICE uint32_t doubled(uint32_t bytes, uint32_t half) {
+  return __builtin_amdgcn_perm(0, bytes, half == 0 ? 0x01010000u : 0x03030202u);
 }
 struct Q2_K : Block256<16, true> {
   using Block = BlockQ2_K;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
     return word(b.qs + i / 128 * 32 + i % 32) >> (i % 128 / 32 * 2) & 0x03030303u;
   }
-  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return b.scales[j] & 15; }
-  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return b.scales[j] >> 4; }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
-  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return unsigned_byte_of(word(b.scales + j / 4 * 4), j % 4) & 15; }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) {
+    return unsigned_byte_of(word(b.scales + j / 4 * 4), j % 4) >> 4;
+  }
+  ZRT_DEVICE uint32_t minimums4(const Block& b, uint32_t i) { return word(b.scales + i) >> 4 & 0x0F0F0F0Fu; }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return widened(b.dmin); }
 };
 struct Q3_K : Block256<16, false> {
   using Block = BlockQ3_K;
@@ -122,27 +140,35 @@ struct Q3_K : Block256<16, false> {
     return lowered(low | (word(b.hmask + i % 32) >> (i / 32) & 0x01010101u) << 2, 4);
   }
   ZRT_DEVICE int sc(const Block& b, uint32_t j) {
-    return ((b.scales[j % 8] >> (j / 8 * 4) & 15) | (b.scales[8 + j % 4] >> (j / 4 * 2) & 3) << 4) - 32;
+    const uint32_t low = word(b.scales + j % 8 / 4 * 4) >> (8 * (j % 4) + j / 8 * 4) & 15,
+                   high = word(b.scales + 8) >> (8 * (j % 4) + j / 4 * 2) & 3;
+    return (int)(low | high << 4) - 32;
   }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 struct Q4_K : Block256<32, true> {
   using Block = BlockQ4_K;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) { return nibbles(b.qs + i / 64 * 32, i % 64, 32); }
-  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return k_scale(b.scales, j); }
-  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return k_minimum(b.scales, j); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
-  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return unsigned_byte_of(k_scales4(b.scales, j), j % 4); }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return unsigned_byte_of(k_minimums4(b.scales, j), j % 4); }
+  ZRT_DEVICE uint32_t minimums4(const Block& b, uint32_t i) {
+    return doubled(k_minimums4(b.scales, i / 2), i / 2 % 4 / 2);
+  }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return widened(b.dmin); }
 };
 struct Q5_K : Block256<32, true> {
   using Block = BlockQ5_K;
   ZRT_DEVICE uint32_t codes4(const Block& b, uint32_t i) {
     return nibbles(b.qs + i / 64 * 32, i % 64, 32) | (word(b.qh + i % 32) >> (i / 32) & 0x01010101u) << 4;
   }
-  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return k_scale(b.scales, j); }
-  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return k_minimum(b.scales, j); }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
-  ZRT_DEVICE float m(const Block& b) { return f16_to_f32(b.dmin); }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return unsigned_byte_of(k_scales4(b.scales, j), j % 4); }
+  ZRT_DEVICE int minimum(const Block& b, uint32_t j) { return unsigned_byte_of(k_minimums4(b.scales, j), j % 4); }
+  ZRT_DEVICE uint32_t minimums4(const Block& b, uint32_t i) {
+    return doubled(k_minimums4(b.scales, i / 2), i / 2 % 4 / 2);
+  }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
+  ZRT_DEVICE float m(const Block& b) { return widened(b.dmin); }
 };
 struct Q6_K : Block256<16, false> {
   using Block = BlockQ6_K;
@@ -151,8 +177,8 @@ struct Q6_K : Block256<16, false> {
     const uint32_t low = word(b.ql + 64 * half + part % 2 * 32 + j) >> (part / 2 * 4) & 0x0F0F0F0Fu;
     return lowered(low | (word(b.qh + 32 * half + j) >> (2 * part) & 0x03030303u) << 4, 32);
   }
-  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return b.scales[j]; }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE int sc(const Block& b, uint32_t j) { return byte_of(word(b.scales + j / 4 * 4), (int)(j % 4)); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 struct IQ4_XS : Block256<32, false> {
   using Block = BlockIQ4_XS;
@@ -160,9 +186,9 @@ struct IQ4_XS : Block256<32, false> {
     return looked_up(kIq4Words, nibbles(b.qs + i / 32 * 16, i % 32, 16));
   }
   ZRT_DEVICE int sc(const Block& b, uint32_t j) {
-    return ((b.scales_l[j / 2] >> (j % 2 * 4) & 15) | (b.scales_h >> (2 * j) & 3) << 4) - 32;
+    return (int)((word(b.scales_l) >> (4 * j) & 15) | (b.scales_h >> (2 * j) & 3u) << 4) - 32;
   }
-  ZRT_DEVICE float d(const Block& b) { return f16_to_f32(b.d); }
+  ZRT_DEVICE float d(const Block& b) { return widened(b.d); }
 };
 
 // Codes of two digits, which are read four at a time, too.
@@ -184,7 +210,7 @@ struct F16 {
   using X = float;
   static constexpr uint32_t kBlock = 1;
   using Block = uint16_t;
-  ZRT_DEVICE float value(Block b) { return f16_to_f32(b); }
+  ZRT_DEVICE float value(Block b) { return widened(b); }
 };
 struct BF16 {
   using X = float;

@@ -1,15 +1,28 @@
-// GLU: y = act(gate) * up (kernels/cpu/glu.cpp).
+// GLU and MOE_SWIGLU: y = act(gate) * up (kernels/cpu/glu.cpp).
 #include "kernels/rdna/device.h"
 
-ZRT_KERNEL(glu, 256) {
-  using namespace zinc_rt;
+namespace zinc_rt::rdna {
+
+static_assert(operand::is_same_place(operand::Glu::y, operand::MoeSwiglu::y) &&
+              sizeof(push::Glu) == sizeof(push::MoeSwiglu));
+
+ZRT_DEVICE void glu_row(const OpArgs& args) {
   using Operand = operand::Glu;
-  const uint32_t f = rdna::dim(args, 0);
-  const bool is_gelu = rdna::constants<push::Glu>(args).act == push::kGeluTanh;
-  const uint64_t row = (uint64_t)rdna::group(0) * f;
-  const float *gate = rdna::buffer<const float>(args, Operand::gate) + row,
-              *up = rdna::buffer<const float>(args, Operand::up) + row;
-  float* y = rdna::buffer<float>(args, Operand::y) + row;
-  for (uint32_t i = rdna::thread(); i < f; i += 256)
+  const uint32_t f = dim(args, 0);
+  const bool is_gelu = constants<push::Glu>(args).act == push::kGeluTanh;
+  const uint64_t row = (uint64_t)group(0) * f;
+  const float *gate = buffer<const float>(args, Operand::gate) + row,
+              *up = buffer<const float>(args, Operand::up) + row;
+  float* y = buffer<float>(args, Operand::y) + row;
+  for (uint32_t i = thread(); i < f; i += 256)
     y[i] = (is_gelu ? exact::gelu_tanh(gate[i]) : exact::silu(gate[i])) * up[i];
+}
+
+}  // namespace zinc_rt::rdna
+
+ZRT_KERNEL(glu, 256) {
+  zinc_rt::rdna::glu_row(args);
+}
+ZRT_KERNEL(moe_swiglu, 256) {
+  zinc_rt::rdna::glu_row(args);
 }

@@ -1,41 +1,65 @@
-// RMS_NORM: in each group of a row y = (x * r) * w, r = rsqrt(fma(sum(x^2), 1/group, eps)) (kernels/cpu/rms_norm.cpp).
-// A wave a row. The sum is the float dot of rule 4: half a wave takes 256 values, a lane those of one k mod 16.
-#include "kernels/rdna/device.h"
+// RMS_NORM, RESIDUAL_RMS_NORM and SSM_GATED_NORM: in each group of a row y = (x * r) * w, r = rsqrt(fma(sum(x^2),
+// 1/group, eps)) (kernels/cpu/rms_norm.cpp), and the QUANTIZE of these rows. A workgroup a row.
+//   added       not null: x = x + added first, in place
+//   z           not null: y times silu(z)
+//   floats, q*  the rows as they are wanted; null: not so. Rows that are quantized share no memory with floats
+#include "kernels/rdna/norm.h"
+#include "kernels/rdna/quantize.h"
 
 namespace zinc_rt::rdna {
 
-ZRT_DEVICE float sum_of_squares(const float* x, uint32_t n) {
-  const uint32_t lane = thread() % 16, half = thread() / 16;
-  float acc = 0.0f;
-  for (uint32_t first = 0; first < n; first += 512) {
-    float v = 0.0f;
-    for (uint32_t i = 0; i < 256; i += 16) {
-      const uint32_t at = first + half * 256 + i + lane;
-      if (at < n) v = __builtin_fmaf(x[at], x[at], v);
-    }
-    for (uint32_t width = 8; width > 0; width /= 2) v = v + from_lane(v, thread() + width);
-    acc = acc + from_lane(v, 0);
-    if (first + 256 < n) acc = acc + from_lane(v, 16);
-  }
-  return acc;
-}
+constexpr uint32_t kNormThreads = 256;
+
+struct QuantizedRows {
+  uint32_t type;
+  uint64_t to;
+};
 
 }  // namespace zinc_rt::rdna
 
-ZRT_KERNEL(rms_norm, 32) {
+ZRT_KERNEL(norm_rows, 256) {
   using namespace zinc_rt;
-  using Operand = operand::RmsNorm;
-  const uint32_t d = rdna::dim(args, 0);
-  const auto push = rdna::constants<push::RmsNorm>(args);
-  const uint64_t row = (uint64_t)rdna::group(0) * d;
-  const float *x = rdna::buffer<const float>(args, Operand::x) + row, *w = rdna::buffer<const float>(args, Operand::w);
-  float* y = rdna::buffer<float>(args, Operand::y) + row;
-  const float inverse = 1.0f / (float)push.group;
-  for (uint32_t g = 0; g < d; g += push.group) {
-    const float r = exact::rsqrt(__builtin_fmaf(rdna::sum_of_squares(x + g, push.group), inverse, push.eps));
-    for (uint32_t i = rdna::thread(); i < push.group; i += 32) {
-      const float v = x[g + i] * r;
-      y[g + i] = w != nullptr ? v * w[i] : v;
+  using namespace zinc_rt::rdna;
+  using Buffer = binding::NormRows;
+  __shared__ float parts[kMostParts];
+  const uint32_t d = dim(args, 0), t = group(0), wave = thread() / kWave;
+  const auto push = constants<NormConstants>(args);
+  const uint64_t row = (uint64_t)t * d;
+  float* x = buffer<float>(args, Buffer::x) + row;
+  const float* w = buffer<const float>(args, Buffer::w);
+  if (args.buffers[Buffer::added] != 0) {
+    const float* added = buffer<const float>(args, Buffer::added) + row;
+    for (uint32_t i = thread(); i < d; i += kNormThreads) x[i] = x[i] + added[i];
+    workgroup_barrier();
+  }
+  const auto normed = [&](uint32_t i, float factor, uint32_t at) {  // at: in the group
+    const float v = x[i] * factor;
+    return w != nullptr ? v * w[at] : v;
+  };
+  if (push.group == d) {
+    const float r = exact::rsqrt(__builtin_fmaf(workgroup_dot<kNormThreads>(x, x, d, parts), push.inverse, push.eps));
+    const auto value = [&](uint32_t i) { return normed(i, r, i); };
+    const QuantizedRows wanted[] = {{kQ8A32, args.buffers[Buffer::q8a32]},
+                                    {kQ8A256, args.buffers[Buffer::q8a256]},
+                                    {kQ16A256, args.buffers[Buffer::q16a256]}};
+#pragma unroll
+    for (const QuantizedRows& rows : wanted)
+      if (rows.to != 0) write_quantized(value, rows.type, rows.to, t, d, wave, kNormThreads / kWave);
+    if (args.buffers[Buffer::floats] == 0) return;
+    float* y = buffer<float>(args, Buffer::floats) + row;
+    const float* z = args.buffers[Buffer::z] != 0 ? buffer<const float>(args, Buffer::z) + row : nullptr;
+    for (uint32_t i = thread(); i < d; i += kNormThreads) y[i] = z != nullptr ? value(i) * exact::silu(z[i]) : value(i);
+    return;
+  }
+  // Several groups: a wave each.
+  float* y = buffer<float>(args, Buffer::floats) + row;
+  for (uint32_t first = wave * push.group; first < d; first += kNormThreads / kWave * push.group) {
+    const auto squared = [&](uint32_t i) { return x[first + i]; };
+    const float r = exact::rsqrt(__builtin_fmaf(wave_dot(squared, squared, push.group), push.inverse, push.eps));
+    for (uint32_t i = thread() % kWave; i < push.group; i += kWave) {
+      const float v = normed(first + i, r, i);
+      y[first + i] =
+          args.buffers[Buffer::z] != 0 ? v * exact::silu(buffer<const float>(args, Buffer::z)[row + first + i]) : v;
     }
   }
 }

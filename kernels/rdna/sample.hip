@@ -1,5 +1,5 @@
-// SAMPLE (kernels/cpu/sample.cpp has the steps and the order of sums): a wave a row. The largest logit is found by all
-// lanes; everything else is serial, as its sums are, and one lane does it.
+// SAMPLE (kernels/cpu/sample.cpp has the steps and the order of sums): a workgroup a row. What goes over the vocabulary,
+// and the sort, is all threads'; sums over what is left are serial, and one thread's.
 #include "kernels/rdna/largest.h"
 
 namespace zinc_rt::rdna {
@@ -13,8 +13,8 @@ struct Candidate {
 // Of a row of v logits: cpp/ring/amd/ops.cpp reserves it.
 struct Work {
   Candidate *all, *spare;  // v each
-  float* logits;           // later distances
-  uint32_t* counts;        // later an order
+  float* logits;
+  uint32_t* counts;  // behind the logits
 };
 
 ZRT_DEVICE float infinity() {
@@ -24,91 +24,99 @@ ZRT_DEVICE bool is_finite(float x) {
   return (f32_bits(x) & 0x7F800000u) != 0x7F800000u;
 }
 
+constexpr uint32_t kThreads = 256, kWaves = kThreads / kWave;
+
+struct SampleShared {
+  uint32_t begin[256];           // of each digit
+  uint32_t counts[kWaves][256];  // of a tile's waves, then where each wave's digits go
+  float largest[kWaves];
+  float value;  // of one thread, for all
+  uint32_t n;
+};
+
+// Which lanes below have something, and how many.
+ZRT_DEVICE uint32_t lanes_below(uint32_t mask) {
+  return (uint32_t)__builtin_popcount(mask & ((1u << (thread() % kWave)) - 1));
+}
+
+// All that follows is by all threads; memory that it writes may be read when it returns.
 ZRT_DEVICE void apply_mask(const SampleParams& p, const uint32_t* words, float* logits, uint32_t v) {
-  for (uint32_t id = 0; id < v; ++id)
+  for (uint32_t id = thread(); id < v; id += kThreads)
     if (id / 32 >= p.n_mask_words || (words[id / 32] >> id % 32 & 1) == 0) logits[id] = -infinity();
+  workgroup_barrier();
 }
 
+// In the order of the entries, of which several may be of one id.
 ZRT_DEVICE void add_bias(const SampleParams& p, const uint32_t* entries, float* logits, uint32_t v) {
-  for (uint32_t i = 0; i < p.n_bias; ++i) {
-    const uint32_t id = entries[2 * i];
-    if (id < v) logits[id] = logits[id] + f32_from_bits(entries[2 * i + 1]);
-  }
+  if (thread() == 0)
+    for (uint32_t i = 0; i < p.n_bias; ++i) {
+      const uint32_t id = entries[2 * i];
+      if (id < v) logits[id] = logits[id] + f32_from_bits(entries[2 * i + 1]);
+    }
+  workgroup_barrier();
 }
 
+ZRT_DEVICE uint32_t fetch_add(uint32_t* at, uint32_t value) {
+  return __hip_atomic_fetch_add(at, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
 ZRT_DEVICE void penalize(const SampleParams& p, const int32_t* history, uint32_t* counts, float* logits, uint32_t v) {
   constexpr uint32_t kSeen = 0x80000000u;
-  for (uint32_t i = 0; i < v; ++i) counts[i] = 0;
-  for (uint32_t i = p.n_prompt; i < p.n_history; ++i)
-    if ((uint32_t)history[i] < v) ++counts[history[i]];
+  for (uint32_t i = thread(); i < v; i += kThreads) counts[i] = 0;
+  workgroup_barrier();
+  for (uint32_t i = p.n_prompt + thread(); i < p.n_history; i += kThreads)
+    if ((uint32_t)history[i] < v) fetch_add(&counts[history[i]], 1);
+  workgroup_barrier();
   const float inverse = exact::rcp(p.repetition_penalty);
-  for (uint32_t i = 0; i < p.n_history; ++i) {
+  for (uint32_t i = thread(); i < p.n_history; i += kThreads) {
     const auto id = (uint32_t)history[i];
-    if (id >= v || (counts[id] & kSeen) != 0) continue;
+    if (id >= v) continue;
+    const uint32_t before = __hip_atomic_fetch_or(&counts[id], kSeen, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+    if ((before & kSeen) != 0) continue;  // it is another thread's
     float l = logits[id];
     if (p.repetition_penalty != 1.0f) l = l > 0.0f ? l * inverse : l * p.repetition_penalty;
-    if (counts[id] > 0) l = __builtin_fmaf(-(float)counts[id], p.frequency_penalty, l - p.presence_penalty);
+    if (before > 0) l = __builtin_fmaf(-(float)before, p.frequency_penalty, l - p.presence_penalty);
     logits[id] = l;
-    counts[id] |= kSeen;
   }
+  workgroup_barrier();
 }
 
-// Sorts an order of indices by is_before, which has no ties: a heap.
-template <class IsBefore>
-ZRT_DEVICE void sort_order(uint32_t* order, uint32_t n, const IsBefore& is_before) {
-  const auto sift = [&](uint32_t root, uint32_t end) {
-    for (;;) {
-      uint32_t child = 2 * root + 1;
-      if (child >= end) return;
-      if (child + 1 < end && is_before(order[child], order[child + 1])) ++child;
-      if (!is_before(order[root], order[child])) return;
-      const uint32_t moved = order[root];
-      order[root] = order[child], order[child] = moved, root = child;
+// Those of n that are to be kept, in their order. Returns their number.
+template <class IsKept>
+ZRT_DEVICE uint32_t compact(const Candidate* all, Candidate* kept, uint32_t n, const IsKept& is_kept,
+                            SampleShared& shared) {
+  const uint32_t lane = thread() % kWave, wave = thread() / kWave;
+  uint32_t n_kept = 0;
+  for (uint32_t first = 0; first < n; first += kThreads) {
+    const uint32_t i = first + thread();
+    const bool is_mine = i < n && is_kept(i < n ? i : n - 1);
+    const uint32_t mask = __builtin_amdgcn_ballot_w32(is_mine);
+    if (lane == 0) shared.counts[0][wave] = (uint32_t)__builtin_popcount(mask);
+    workgroup_barrier();
+    uint32_t before = n_kept;
+    for (uint32_t w = 0; w < kWaves; ++w) {
+      before += w < wave ? shared.counts[0][w] : 0;
+      n_kept += shared.counts[0][w];
     }
-  };
-  for (uint32_t root = n / 2; root > 0; --root) sift(root - 1, n);
-  for (uint32_t end = n; end > 1; --end) {
-    const uint32_t moved = order[0];
-    order[0] = order[end - 1], order[end - 1] = moved;
-    sift(0, end - 1);
+    if (is_mine) kept[before + lanes_below(mask)] = all[i];
+    workgroup_barrier();
   }
+  return n_kept;
 }
 
-ZRT_DEVICE uint32_t keep_typical(float typical_p, Candidate* all, uint32_t n, float* distance, uint32_t* order) {
-  float total = 0.0f, sum = 0.0f;
-  for (uint32_t i = 0; i < n; ++i) {
-    order[i] = i;
-    total = total + all[i].logit;
-    if (all[i].logit > 0.0f) sum = __builtin_fmaf(all[i].logit, distance[i], sum);
-  }
-  if (!(total > 0.0f)) return n;
-  const float mean = sum * exact::rcp(total);
-  for (uint32_t i = 0; i < n; ++i) {
-    const float d = mean - distance[i];
-    distance[i] = all[i].logit > 0.0f ? (d < 0.0f ? -d : d) : infinity();
-  }
-  sort_order(order, n, [&](uint32_t a, uint32_t b) {
-    return distance[a] < distance[b] || (distance[a] == distance[b] && a < b);
-  });
-  const float wanted = total * typical_p;
-  uint32_t kept = 0;
-  for (sum = 0.0f; kept < n && (kept == 0 || sum < wanted); ++kept) sum = sum + all[order[kept]].logit;
-  sort_order(order, kept, [](uint32_t a, uint32_t b) { return a < b; });
-  for (uint32_t i = 0; i < kept; ++i) all[i] = all[order[i]];
-  return kept;
-}
-
-ZRT_DEVICE uint32_t keep_likely(Candidate* all, uint32_t v) {
+// Those that are not far below the largest.
+ZRT_DEVICE uint32_t keep_likely(const Candidate* all, Candidate* kept, uint32_t v, SampleShared& shared) {
   constexpr float kLeast = -17.0f;
+  const uint32_t lane = thread() % kWave, wave = thread() / kWave;
   float top = -infinity();
-  for (uint32_t i = 0; i < v; ++i) top = all[i].logit > top ? all[i].logit : top;
-  uint32_t kept = 0;
-  for (uint32_t i = 0; i < v; ++i) {
-    const Candidate c = all[i];
-    all[kept] = c;
-    kept += c.logit - top < kLeast ? 0 : 1;
+  for (uint32_t i = thread(); i < v; i += kThreads) top = all[i].logit > top ? all[i].logit : top;
+  for (uint32_t other = 16; other > 0; other /= 2) {
+    const float value = from_lane(top, lane ^ other);
+    top = value > top ? value : top;
   }
-  return kept;
+  if (lane == 0) shared.largest[wave] = top;
+  workgroup_barrier();
+  for (uint32_t i = 0; i < kWaves; ++i) top = shared.largest[i] > top ? shared.largest[i] : top;
+  return compact(all, kept, v, [&](uint32_t i) { return !(all[i].logit - top < kLeast); }, shared);
 }
 
 ZRT_DEVICE uint32_t sort_key(float logit) {
@@ -117,50 +125,132 @@ ZRT_DEVICE uint32_t sort_key(float logit) {
   return (bits & 0x80000000u) != 0 ? bits : ~bits & 0x7fffffffu;
 }
 
-// A stable radix sort by four bytes; begin has 256 words.
-ZRT_DEVICE void sort(Candidate* all, Candidate* spare, uint32_t n, uint32_t* begin) {
+// A stable radix sort by four bytes: tiles of a value a thread, whose waves follow one another. The result is in `all`.
+template <class Key>
+ZRT_DEVICE void sort(Candidate* all, Candidate* spare, uint32_t n, const Key& key_of, SampleShared& shared) {
+  const uint32_t me = thread(), wave = me / kWave;
   for (int shift = 0; shift < 32; shift += 8) {
-    for (uint32_t i = 0; i < 256; ++i) begin[i] = 0;
-    for (uint32_t i = 0; i < n; ++i) ++begin[sort_key(all[i].logit) >> shift & 255];
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < 256; ++i) {
-      const uint32_t count = begin[i];
-      begin[i] = sum;
-      sum += count;
+    shared.begin[me] = 0;
+    workgroup_barrier();
+    for (uint32_t i = me; i < n; i += kThreads) fetch_add(&shared.begin[key_of(all[i]) >> shift & 255], 1);
+    workgroup_barrier();
+    const uint32_t own = shared.begin[me];
+    for (uint32_t by = 1; by < 256; by *= 2) {
+      const uint32_t before = me >= by ? shared.begin[me - by] : 0;
+      workgroup_barrier();
+      shared.begin[me] += before;
+      workgroup_barrier();
     }
-    for (uint32_t i = 0; i < n; ++i) spare[begin[sort_key(all[i].logit) >> shift & 255]++] = all[i];
+    uint32_t begin = shared.begin[me] - own;  // of digit `me`
+    for (uint32_t first = 0; first < n; first += kThreads) {
+      for (uint32_t w = 0; w < kWaves; ++w) shared.counts[w][me] = 0;
+      workgroup_barrier();
+      const uint32_t i = first + me;
+      const Candidate c = all[i < n ? i : n - 1];
+      const uint32_t digit = key_of(c) >> shift & 255;
+      uint32_t same = __builtin_amdgcn_ballot_w32(i < n);
+      for (uint32_t bit = 0; bit < 8; ++bit) {
+        const bool is_set = (digit >> bit & 1) != 0;
+        const uint32_t set = __builtin_amdgcn_ballot_w32(is_set);
+        same &= is_set ? set : ~set;
+      }
+      const uint32_t rank = lanes_below(same);
+      if (i < n && rank == 0) shared.counts[wave][digit] = (uint32_t)__builtin_popcount(same);
+      workgroup_barrier();
+      for (uint32_t w = 0; w < kWaves; ++w) {
+        const uint32_t count = shared.counts[w][me];
+        shared.counts[w][me] = begin;
+        begin += count;
+      }
+      workgroup_barrier();
+      if (i < n) spare[shared.counts[wave][digit] + rank] = c;
+      workgroup_barrier();
+    }
     Candidate* other = all;
     all = spare, spare = other;
   }
 }
 
-ZRT_DEVICE int32_t draw(const SampleParams& p, const Work& w, uint32_t v, uint32_t* begin) {
-  Candidate* all = w.all;
+// Those whose logarithms are nearest to the mean one, until their probabilities add up. Returns their number; they are in
+// `spare`. distances: log-probabilities, and with what lies behind them memory of n candidates.
+ZRT_DEVICE uint32_t keep_typical(float typical_p, const Candidate* all, Candidate* spare, uint32_t n, float* distances,
+                                 SampleShared& shared) {
+  if (thread() == 0) {
+    float total = 0.0f, sum = 0.0f;
+    for (uint32_t i = 0; i < n; ++i) {
+      total = total + all[i].logit;
+      if (all[i].logit > 0.0f) sum = __builtin_fmaf(all[i].logit, distances[i], sum);
+    }
+    shared.value = total, shared.largest[0] = sum;
+  }
+  workgroup_barrier();
+  const float total = shared.value, sum = shared.largest[0];
+  if (!(total > 0.0f)) return compact(all, spare, n, [](uint32_t) { return true; }, shared);
+  const float mean = sum * exact::rcp(total);
+  for (uint32_t i = thread(); i < n; i += kThreads) {
+    const float d = mean - distances[i];
+    spare[i] = {all[i].logit > 0.0f ? (d < 0.0f ? -d : d + 0.0f) : infinity(), i};
+  }
+  workgroup_barrier();
+  sort(spare, (Candidate*)distances, n, [](const Candidate& c) { return f32_bits(c.logit); }, shared);
+  if (thread() == 0) {
+    const float wanted = total * typical_p;
+    float reached = 0.0f;
+    uint32_t kept = 0;
+    for (; kept < n && (kept == 0 || reached < wanted); ++kept) reached = reached + all[spare[kept].id].logit;
+    shared.n = kept;
+  }
+  auto* is_kept = (uint32_t*)distances;
+  for (uint32_t i = thread(); i < n; i += kThreads) is_kept[i] = 0;
+  workgroup_barrier();
+  for (uint32_t i = thread(); i < shared.n; i += kThreads) is_kept[spare[i].id] = 1;
+  workgroup_barrier();
+  return compact(all, spare, n, [&](uint32_t i) { return is_kept[i] != 0; }, shared);
+}
+
+ZRT_DEVICE int32_t draw(const SampleParams& p, const Work& w, uint32_t v, SampleShared& shared) {
   const float inverse = exact::rcp(p.temperature);
-  for (uint32_t i = 0; i < v; ++i) all[i].logit = all[i].logit * inverse;
+  Candidate *all = w.all, *spare = w.spare;
+  for (uint32_t i = thread(); i < v; i += kThreads) all[i] = {w.logits[i] * inverse, i};
+  workgroup_barrier();
   uint32_t n = v;
-  if (!(p.typical_p < 1.0f)) n = keep_likely(all, v);
-  sort(all, w.spare, n, begin);
+  if (!(p.typical_p < 1.0f)) {
+    n = keep_likely(all, spare, v, shared);
+    all = w.spare, spare = w.all;
+  }
+  sort(all, spare, n, [](const Candidate& c) { return sort_key(c.logit); }, shared);
   if (p.top_k > 0) n = n < p.top_k ? n : p.top_k;
   const float top = all[0].logit;
   if (!is_finite(top)) return kNone;
-  float total = 0.0f;
-  for (uint32_t i = 0; i < n; ++i) {
+  workgroup_barrier();
+  for (uint32_t i = thread(); i < n; i += kThreads) {
     w.logits[i] = all[i].logit - top;
     const float probability = exact::exp(w.logits[i]);
     all[i].logit = probability == probability ? probability : 0.0f;
-    total = total + all[i].logit;
   }
-  if (p.top_p < 1.0f) {
-    const float wanted = total * p.top_p;
-    float sum = 0.0f;
-    uint32_t kept = 0;
-    while (kept < n && (kept == 0 || sum < wanted)) sum = sum + all[kept++].logit;
-    n = kept;
+  workgroup_barrier();
+  if (thread() == 0) {
+    float total = 0.0f;
+    for (uint32_t i = 0; i < n; ++i) total = total + all[i].logit;
+    if (p.top_p < 1.0f) {
+      const float wanted = total * p.top_p;
+      float sum = 0.0f;
+      uint32_t kept = 0;
+      while (kept < n && (kept == 0 || sum < wanted)) sum = sum + all[kept++].logit;
+      n = kept;
+    }
+    while (n > 1 && all[n - 1].logit < p.min_p) --n;
+    shared.n = n;
   }
-  while (n > 1 && all[n - 1].logit < p.min_p) --n;
-  if (p.typical_p < 1.0f) n = keep_typical(p.typical_p, all, n, w.logits, w.counts);
-  total = 0.0f;
+  workgroup_barrier();
+  n = shared.n;
+  workgroup_barrier();
+  if (p.typical_p < 1.0f) {
+    n = keep_typical(p.typical_p, all, spare, n, w.logits, shared);
+    all = spare;
+  }
+  if (thread() != 0) return kNone;  // one thread's is taken
+  float total = 0.0f;
   for (uint32_t i = 0; i < n; ++i) total = total + all[i].logit;
   const float u = philox::uniform(p.seed_lo, p.seed_hi, p.position) * total;
   float sum = 0.0f;
@@ -173,41 +263,37 @@ ZRT_DEVICE int32_t draw(const SampleParams& p, const Work& w, uint32_t v, uint32
 
 }  // namespace zinc_rt::rdna
 
-ZRT_KERNEL(sample, 32) {
+ZRT_KERNEL(sample, 256) {
   using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
   using Operand = operand::Sample;
-  __shared__ uint32_t begin[256];
-  const uint32_t v = rdna::dim(args, 0), r = rdna::group(0);
-  const SampleParams& p = rdna::buffer<const SampleParams>(args, Operand::params)[r];
-  const float* logits = rdna::buffer<const float>(args, Operand::logits) + (uint64_t)r * v;
-  int32_t* out = rdna::buffer<int32_t>(args, Operand::token) + r;
+  __shared__ SampleShared shared;
+  const uint32_t v = dim(args, 0), r = group(0);
+  const SampleParams& p = buffer<const SampleParams>(args, Operand::params)[r];
+  const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)r * v;
+  int32_t* out = buffer<int32_t>(args, Operand::token) + r;
   const bool has_penalties = p.repetition_penalty != 1.0f || p.presence_penalty != 0.0f || p.frequency_penalty != 0.0f;
   const bool is_greedy = !(p.temperature >= 0x1p-20f);
-  if (is_greedy && !has_penalties && p.n_bias == 0 && p.n_mask_words == 0) {
-    const uint32_t best = rdna::largest_index(logits, v);
-    if (rdna::thread() == 0) *out = rdna::is_finite(logits[best]) ? (int32_t)best : rdna::kNone;
-    return;
+  if (!is_greedy || has_penalties || p.n_bias != 0 || p.n_mask_words != 0) {
+    constexpr uint32_t kBytesAValue = 24;
+    uint8_t* memory = scratch<uint8_t>(args) + (uint64_t)r * v * kBytesAValue;
+    const Work work{(Candidate*)memory, (Candidate*)memory + v, (float*)(memory + (uint64_t)v * 16),
+                    (uint32_t*)(memory + (uint64_t)v * 20)};
+    for (uint32_t i = thread(); i < v; i += kThreads) work.logits[i] = logits[i];
+    workgroup_barrier();
+    if (p.n_mask_words > 0) apply_mask(p, buffer<const uint32_t>(args, Operand::mask) + p.mask_begin, work.logits, v);
+    if (p.n_bias > 0)
+      add_bias(p, buffer<const uint32_t>(args, Operand::bias) + (uint64_t)2 * p.bias_begin, work.logits, v);
+    if (has_penalties)
+      penalize(p, buffer<const int32_t>(args, Operand::history) + p.history_begin, work.counts, work.logits, v);
+    if (!is_greedy) {
+      const int32_t token = draw(p, work, v, shared);
+      if (thread() == 0) *out = token;
+      return;
+    }
+    logits = work.logits;
   }
-  if (rdna::thread() != 0) return;
-  constexpr uint32_t kBytesAValue = 24;
-  uint8_t* memory = rdna::scratch<uint8_t>(args) + (uint64_t)r * v * kBytesAValue;
-  rdna::Work work{(rdna::Candidate*)memory, (rdna::Candidate*)memory + v, (float*)(memory + (uint64_t)v * 16),
-                  (uint32_t*)(memory + (uint64_t)v * 20)};
-  for (uint32_t i = 0; i < v; ++i) work.logits[i] = logits[i];
-  if (p.n_mask_words > 0)
-    rdna::apply_mask(p, rdna::buffer<const uint32_t>(args, Operand::mask) + p.mask_begin, work.logits, v);
-  if (p.n_bias > 0)
-    rdna::add_bias(p, rdna::buffer<const uint32_t>(args, Operand::bias) + (uint64_t)2 * p.bias_begin, work.logits, v);
-  if (has_penalties)
-    rdna::penalize(p, rdna::buffer<const int32_t>(args, Operand::history) + p.history_begin, work.counts, work.logits,
-                   v);
-  if (is_greedy) {
-    uint32_t best = 0;
-    for (uint32_t i = 1; i < v; ++i)
-      if (work.logits[i] > work.logits[best] || work.logits[best] != work.logits[best]) best = i;
-    *out = rdna::is_finite(work.logits[best]) ? (int32_t)best : rdna::kNone;
-    return;
-  }
-  for (uint32_t i = 0; i < v; ++i) work.all[i] = {work.logits[i], i};
-  *out = rdna::draw(p, work, v, begin);
+  if (thread() >= kWave) return;
+  const uint32_t best = largest_index(logits, v);
+  if (thread() == 0) *out = is_finite(logits[best]) ? (int32_t)best : kNone;
 }

@@ -1,5 +1,7 @@
 #include "amd_sim/command_processor.h"
 
+#include <atomic>
+
 #include "ring/amd/pm4.h"
 
 namespace amd_sim {
@@ -13,6 +15,13 @@ std::string hex(u64 v) {
   char b[32];
   std::snprintf(b, sizeof b, "0x%llx", static_cast<unsigned long long>(v));
   return b;
+}
+// Words that the host polls, and those that it writes while the device reads.
+void publish(std::uint8_t* at, u64 value) {
+  std::atomic_ref(*reinterpret_cast<u64*>(at)).store(value, std::memory_order_release);
+}
+u64 observe(const std::uint8_t* at) {
+  return std::atomic_ref(*reinterpret_cast<u64*>(const_cast<std::uint8_t*>(at))).load(std::memory_order_acquire);
 }
 [[noreturn]] void bad(const std::string& what) {
   throw Fault(kMalformed, "PM4: " + what);
@@ -92,6 +101,15 @@ void CommandProcessor::finish() {
   flush();
 }
 
+// A fence grows.
+void CommandProcessor::fence(u64 va, u64 value) {
+  const auto [last, is_new] = fences_.try_emplace(va, value);
+  if (!is_new && value <= last->second)
+    lint_("the fence at " + hex(va) + " goes from " + std::to_string(last->second) + " to " + std::to_string(value) +
+          ": it was overtaken");
+  last->second = value;
+}
+
 bool CommandProcessor::indirect(u64 va, u32 n) {
   std::vector<u32> ib(n);
   std::memcpy(ib.data(), m_.memory.at(va, static_cast<u64>(n) * 4, false, "INDIRECT_BUFFER", 0),
@@ -118,7 +136,11 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
   };
   const auto address = [&](u32 i) { return b[i] | static_cast<u64>(b[i + 1] & 0xFFFF) << 32; };
   const auto write = [&](u64 va, u64 value, u32 bytes, const char* what) {
-    std::memcpy(m_.memory.at(va, bytes, true, what, 0), &value, bytes);
+    std::uint8_t* at = m_.memory.at(va, bytes, true, what, 0);
+    if (bytes == 8 && va % 8 == 0)
+      publish(at, value);
+    else
+      std::memcpy(at, &value, bytes);
   };
   switch (op) {
     case pm4::kNop: break;
@@ -156,15 +178,19 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
         lint_("RELEASE_MEM without GL2_WB: the host may not see what kernels wrote");
       if (data_sel == pm4::kData32) write(va, b[4], 4, "RELEASE_MEM");
       if (data_sel == pm4::kData64 || data_sel == pm4::kDataClock) {
+        if (data_sel == pm4::kData64) fence(va, b[4] | static_cast<u64>(b[5]) << 32);
         if (va % 8) bad("RELEASE_MEM of 64 bits to " + hex(va));
-        write(va, data_sel == pm4::kDataClock ? seen.packets : b[4] | static_cast<u64>(b[5]) << 32, 8, "RELEASE_MEM");
+        write(va, data_sel == pm4::kDataClock ? clock() : b[4] | static_cast<u64>(b[5]) << 32, 8, "RELEASE_MEM");
       }
       seen.releases++;
       break;
     }
     case pm4::kWaitRegMem: {
       want(6, 6);
-      if (!(b[0] >> 4 & 1)) break;  // a register: of the HDP flush
+      if (!(b[0] >> 4 & 1)) {  // a register: of the HDP flush
+        if (!may_use_registers || is_of_user) bad("WAIT_REG_MEM of a register, which this queue may not use");
+        break;
+      }
       const u32 have = read32(address(1)) & b[4], ref = b[3];
       bool ok = true;
       switch (b[0] & 7) {
@@ -186,6 +212,8 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
     }
     case pm4::kWriteData:
       want(4, 0x3FFF);
+      if (!flushed_)
+        lint_("WRITE_DATA overtakes dispatches in flight: it does not wait for them, so it is no fence (RELEASE_MEM)");
       if ((b[0] >> 8 & 15) == 5 || (b[0] >> 8 & 15) == 2)
         for (u32 i = 3; i < n; ++i) write(address(1) + (b[0] >> 16 & 1 ? 0 : (i - 3) * 4ull), b[i], 4, "WRITE_DATA");
       break;
@@ -198,7 +226,7 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
       else if (from == 5)
         v = b[1] | static_cast<u64>(b[2]) << 32;
       else if (from == 9)
-        v = seen.packets;
+        v = clock();
       else
         bad("COPY_DATA from " + std::to_string(from));
       if (to == 5 || to == 2 || to == 1) write(address(3), v, bytes, "COPY_DATA");
@@ -208,9 +236,12 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
       want(3, 3);
       if (!(b[2] & pm4::kIndirectValid)) bad("INDIRECT_BUFFER without VALID");
       if (b[0] & 3) bad("INDIRECT_BUFFER at " + hex(b[0]));
+      if (is_of_user && !(b[2] & pm4::kIndirectInheritVmid))
+        bad("INDIRECT_BUFFER of a user queue without INHERIT_VMID");
       if (!indirect(address(0), b[2] & pm4::kIndirectDwordsMask)) return 0;
       break;
     }
+    case pm4::kHdpFlush: want(1, 1); break;
     default: bad("opcode " + hex(op) + " at dword " + std::to_string(k) + " is not known");
   }
   seen.packets++;
@@ -219,9 +250,8 @@ std::size_t CommandProcessor::packet(const std::vector<u32>& at, std::size_t k) 
 }
 
 bool CommandProcessor::run(const Ring& ring) {
-  u64 rptr, wptr;
-  std::memcpy(&rptr, m_.memory.at(ring.rptr, 8, false, "rptr", 0), 8);
-  std::memcpy(&wptr, m_.memory.at(ring.wptr, 8, false, "wptr", 0), 8);
+  u64 rptr = observe(m_.memory.at(ring.rptr, 8, false, "rptr", 0));
+  const u64 wptr = observe(m_.memory.at(ring.wptr, 8, false, "wptr", 0));
   if (wptr < rptr || wptr - rptr > ring.dwords)
     bad("wptr " + std::to_string(wptr) + " and rptr " + std::to_string(rptr) + ": both count dwords and never wrap");
   std::vector<u32> stream;
@@ -233,8 +263,28 @@ bool CommandProcessor::run(const Ring& ring) {
     k += taken;
     rptr += taken;
   }
-  std::memcpy(m_.memory.at(ring.rptr, 8, true, "rptr", 0), &rptr, 8);
+  publish(m_.memory.at(ring.rptr, 8, true, "rptr", 0), rptr);
   return k == stream.size();
+}
+bool CommandProcessor::run_aql(const Ring& ring) {
+  u64 rptr = observe(m_.memory.at(ring.rptr, 8, false, "rptr", 0));
+  const u64 wptr = observe(m_.memory.at(ring.wptr, 8, false, "wptr", 0));
+  const u64 size = ring.dwords / pm4::kAqlDwords;
+  if (wptr < rptr || wptr - rptr > size)
+    bad("wptr " + std::to_string(wptr) + " and rptr " + std::to_string(rptr) + ": both count packets and never wrap");
+  for (; rptr < wptr; ++rptr) {
+    std::vector<u32> words;
+    for (u32 k = 0; k < pm4::kAqlDwords; ++k)
+      words.push_back(read32(ring.base + (rptr % size * pm4::kAqlDwords + k) * 4));
+    if ((words[0] & pm4::kAqlTypeMask) != pm4::kAqlVendor || words[0] >> 16 != pm4::kAqlFormatPm4)
+      bad("AQL packet " + std::to_string(rptr) + " has the header " + hex(words[0]) + ": PM4 is wanted");
+    if ((words[0] & pm4::kAqlBarrier) == 0) bad("AQL packet " + std::to_string(rptr) + " has no barrier bit");
+    const std::vector<u32> pm4_part(words.begin() + 1, words.begin() + 5);
+    if (words[5] != pm4::kAqlRest) bad("AQL packet " + std::to_string(rptr) + " has " + hex(words[5]));
+    if (packet(pm4_part, 0) == 0) break;
+  }
+  publish(m_.memory.at(ring.rptr, 8, true, "rptr", 0), rptr);
+  return rptr == wptr;
 }
 bool CommandProcessor::run(const std::vector<u32>& stream) {
   std::size_t k = 0;

@@ -12,7 +12,7 @@ enum class Order { fifo, reverse };  // of dispatches that no barrier orders
 
 struct Ring {
   std::uint64_t base = 0, dwords = 0;  // GPU address and size of the ring
-  std::uint64_t rptr = 0, wptr = 0;    // GPU addresses of the two counters of dwords
+  std::uint64_t rptr = 0, wptr = 0;    // GPU addresses of the two counters: of dwords, or of packets of AQL
 };
 
 class CommandProcessor {
@@ -22,7 +22,12 @@ class CommandProcessor {
   // of this queue has written.
   bool run(const Ring& ring);
   bool run(const std::vector<std::uint32_t>& stream);  // of a stream without a ring, from its start
-  void finish();                                       // dispatches that nothing waited for
+  bool run_aql(const Ring& ring);                      // of packets of 64 bytes that carry PM4
+  // A buffer of packets, as INDIRECT_BUFFER runs it.
+  bool indirect(std::uint64_t va, std::uint32_t n);
+  bool may_use_registers = true;  // WAIT_REG_MEM; user queues and AMDGPU_CS may not
+  bool is_of_user = false;        // INDIRECT_BUFFER wants INHERIT_VMID
+  void finish();                  // dispatches that nothing waited for
   std::unordered_map<std::uint32_t, std::uint32_t> regs;
   std::vector<Counts> dispatches;
   struct {
@@ -35,7 +40,8 @@ class CommandProcessor {
   void dispatch(std::uint32_t x, std::uint32_t y, std::uint32_t z, std::uint32_t initiator);
   void flush();
   std::uint32_t reg(std::uint32_t r, const char* name);
-  bool indirect(std::uint64_t va, std::uint32_t n);
+  std::uint64_t clock() const { return seen.packets + 1; }
+  void fence(std::uint64_t va, std::uint64_t value);
 
   Machine& m_;
   Order order_;
@@ -43,7 +49,8 @@ class CommandProcessor {
   std::vector<Dispatch> held_;
   std::uint32_t groups_ = 0;
   bool acquired_ = false, flushed_ = true;
-  std::uint64_t resume_ = 0;  // into an indirect buffer that waited
+  std::uint64_t resume_ = 0;                                 // into an indirect buffer that waited
+  std::unordered_map<std::uint64_t, std::uint64_t> fences_;  // last values, by address
 };
 
 }  // namespace amd_sim

@@ -6,9 +6,7 @@
 namespace amd_sim {
 namespace {
 
-struct Register {
-  int first, n;
-};
+using Register = SgprRange;
 bool tracked_kind(const Operand& o) {
   return o.kind == Kind::sgpr && o.reg != kNull && o.reg != kM0 && o.reg != kExec && o.reg != kExec + 1 && o.reg < 128;
 }
@@ -45,45 +43,61 @@ void registers(const Inst& i, std::vector<Register>& uses, std::vector<Register>
 
 }  // namespace
 
-void SgprHazards::step(const Inst& i) {
+HazardInfo hazard_of(const Inst& i) {
   const std::string& n = i.name;
-  if (begins(n, "s_load_") || begins(n, "s_buffer_") || begins(n, "s_prefetch") || begins(n, "buffer_")) {
+  HazardInfo info;
+  if (begins(n, "s_load_") || begins(n, "s_buffer_") || begins(n, "s_prefetch") || begins(n, "buffer_"))
+    info.kind = HazardInfo::kClears;
+  else if (begins(n, "s_wait_alu"))
+    info.kind = HazardInfo::kWaits;
+  else if (n[0] == 'v')
+    info.kind = HazardInfo::kVector;
+  else if (n[0] == 's' && !begins(n, "scratch_"))
+    info.kind = HazardInfo::kScalar;
+  info.is_call = begins(n, "s_swappc") || begins(n, "s_call");
+  info.is_jump = info.is_call || begins(n, "s_setpc");
+  registers(i, info.uses, info.defs);
+  if (i.second != nullptr) {
+    registers(*static_cast<const Inst*>(i.table), info.uses, info.defs);
+    registers(*i.second, info.uses, info.defs);
+  }
+  return info;
+}
+
+void SgprHazards::step(const Inst& i) {
+  const HazardInfo& info = i.hazard;
+  if (info.kind == HazardInfo::kNothing) return;
+  if (info.kind == HazardInfo::kClears) {
     salu_.reset(), valu_.reset(), vcc_ = 0;
     return;
   }
-  if (begins(n, "s_wait_alu")) {
+  if (info.kind == HazardInfo::kWaits) {
     const std::uint32_t mask = i.word0 & 0xFFFF;
     if ((mask >> 1 & 1) == 0) vcc_ &= ~2;
     if ((mask & 1) == 0) salu_.reset(), vcc_ &= ~1;
     if ((mask >> 9 & 7) == 0) valu_.reset();
     return;
   }
-  const bool vector = n[0] == 'v', scalar = n[0] == 's' && n.compare(0, 8, "scratch_") != 0;
-  if (!vector && !scalar) return;
-  std::vector<Register> uses, defs;
-  registers(i, uses, defs);
-  if (i.second != nullptr) registers(*static_cast<const Inst*>(i.table), uses, defs), registers(*i.second, uses, defs);
+  const bool vector = info.kind == HazardInfo::kVector, scalar = !vector;
   const auto fail = [&](const char* what, int reg) {
     throw Fault(kHazard, std::string("gfx12 hazard: ") + (is_vcc(reg) ? "vcc" : "s" + std::to_string(reg)) +
                              " was written by " + what +
                              " after a vector instruction had read it, and is read without s_wait_alu: " + i.full +
                              " (clang before 20 does not insert these waits)");
   };
-  if (begins(n, "s_setpc") || begins(n, "s_swappc") || begins(n, "s_call")) {
+  if (info.is_jump) {
     if (salu_.any() || valu_.any() || vcc_ != 0) fail("an instruction before this jump", kVcc);
   }
-  for (const auto& u : uses) {
+  for (const auto& u : info.uses) {
     const std::size_t pair = static_cast<std::size_t>(u.first) >> 1 & 63;
+    // A scalar instruction that reads a register waits for all that vector instructions write. LLVM takes it so where
+    // any path, and not just this one, has a vector instruction that reads the pair.
+    if (scalar && !is_vcc(u.first)) valu_.reset();
     if (!tracked_[pair]) {
       if (vector) tracked_.set(pair);
       continue;
     }
-    if (scalar) {
-      if (is_vcc(u.first))
-        vcc_ = vcc_ & 2 ? 0 : vcc_;
-      else
-        valu_.reset();
-    }
+    if (scalar && is_vcc(u.first)) vcc_ = vcc_ & 2 ? 0 : vcc_;
     for (int k = 0; k < u.n && u.first + k < 128; ++k) {
       const auto r = static_cast<std::size_t>(u.first + k);
       if (salu_[r]) fail("a scalar instruction", u.first + k);
@@ -91,7 +105,7 @@ void SgprHazards::step(const Inst& i) {
     }
     if (is_vcc(u.first) && vcc_ != 0) fail(vcc_ & 1 ? "a scalar instruction" : "a vector instruction", kVcc);
   }
-  for (const auto& d : defs) {
+  for (const auto& d : info.defs) {
     if (!tracked_[static_cast<std::size_t>(d.first) >> 1 & 63]) continue;
     if (is_vcc(d.first)) {
       vcc_ = scalar ? 1 : 2;
@@ -100,7 +114,7 @@ void SgprHazards::step(const Inst& i) {
     for (int k = 0; k < d.n && d.first + k < 128; ++k)
       (scalar ? salu_ : valu_).set(static_cast<std::size_t>(d.first + k));
   }
-  if (begins(n, "s_swappc") || begins(n, "s_call")) tracked_.set();
+  if (info.is_call) tracked_.set();
 }
 
 }  // namespace amd_sim

@@ -67,6 +67,16 @@ enum Class : std::uint8_t {
   kClasses
 };
 
+// What an instruction is to the hazard of scalar registers (hazards.cpp).
+struct SgprRange {
+  int first, n;
+};
+struct HazardInfo {
+  enum Kind : std::uint8_t { kNothing, kClears, kWaits, kVector, kScalar } kind = kNothing;
+  bool is_jump = false, is_call = false;
+  std::vector<SgprRange> uses, defs;
+};
+
 struct Inst {
   std::uint64_t pc = 0;
   std::uint32_t size = 0, word0 = 0;
@@ -86,12 +96,15 @@ struct Inst {
   Class cls = kOther;
   bool approximate =
       false;  // its result is not rounded rightly on hardware, so the emulator's may differ in the last bit
+  HazardInfo hazard;
+  mutable const Inst* following = nullptr;  // behind it in memory, once that was fetched
 };
 
 // Parses one line of the disassembler ("v_add_f32_e32 v0, s1, v2").
 std::unique_ptr<Inst> parse(const std::string& text, std::uint64_t pc, std::uint32_t size, std::uint32_t word0);
 // Finds the function that executes it. Throws kMalformed for an instruction that is not known.
 void bind(Inst& inst);
+HazardInfo hazard_of(const Inst& inst);
 
 // libLLVM's disassembler, loaded at run time: no headers, no link to it.
 class Disassembler {

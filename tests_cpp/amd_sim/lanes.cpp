@@ -426,6 +426,7 @@ void bind(Inst& i) {
     firsts.push_back(std::move(x));
     i.run = pair;
     i.cls = kValu;
+    i.hazard = hazard_of(i);
     return;
   }
   const char c = i.name[0];
@@ -438,6 +439,7 @@ void bind(Inst& i) {
     bind_memory(i);
   }
   if (i.run == nullptr) throw Fault(kMalformed, "not known to the emulator");
+  i.hazard = hazard_of(i);
 }
 
 }  // namespace amd_sim

@@ -211,8 +211,12 @@ bool step_wave(Machine& m, Wave& w, std::uint32_t turn) {
     if (w.group->phase == w.phase) return false;
     w.waiting = w.signalled = false;
   }
+  const Inst* before = nullptr;
   for (std::uint32_t n = 0; n < turn; ++n) {
-    const Inst& i = m.fetch(w.pc);
+    const bool follows = before != nullptr && w.pc == before->pc + before->size;
+    const Inst& i = follows && before->following != nullptr ? *before->following : m.fetch(w.pc);
+    if (follows) before->following = &i;
+    before = &i;
     w.next = i.pc + i.size;
     if (++w.steps > m.limit)
       throw Fault(kHang, "hang: a wave ran " + std::to_string(m.limit) + " instructions; pc " + hex(w.pc));

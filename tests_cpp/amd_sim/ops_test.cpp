@@ -80,6 +80,8 @@ const IntRow kIntRows[] = {
     ROW("v_xad_u32 v0, v1, v2, v3", (a ^ b) + c),
     ROW("v_add_nc_u32_e32 v0, v1, v2", a + b),
     ROW("v_sub_nc_u32_e32 v0, v1, v2", a - b),
+    ROW("v_add_nc_u32_e64 v0, v1, v2 clamp", std::min<u64>(u64{a} + b, 0xFFFFFFFF)),
+    ROW("v_sub_nc_u32_e64 v0, v1, v2 clamp", a > b ? a - b : 0),
     ROW("v_subrev_nc_u32_e32 v0, v1, v2", b - a),
     ROW("v_add3_u32 v0, v1, v2, v3", a + b + c),
     ROW("v_mul_lo_u32 v0, v1, v2", a* b),

@@ -117,7 +117,7 @@ void run_valu(Wave& w, const Inst& i) {
   const char type = op.types[0];
   const bool wide = type == 'l' || type == 'd', half = type == 'h' || type == 's';
   w.check_v(i, to.reg, wide ? 2 : 1);
-  if (i.clamp && (type == 'i' || type == 's' || type == 'l'))
+  if (i.clamp && !op.saturates && (type == 'i' || type == 's' || type == 'l'))
     throw Fault(kMalformed, "integer clamp is not supported: " + i.full);
   const bool high = half && (to.high || (i.op_sel >> n & 1) != 0);  // the list ends with the result's half
   for (int l = 0; l < kLanes; ++l) {
@@ -137,7 +137,8 @@ void run_valu(Wave& w, const Inst& i) {
 void bind_valu(Inst& i) {
   std::string name = i.name;
   if (name.starts_with("v_cmpx")) name = "v_cmp" + name.substr(6);
-  const ValuOp* op = find_valu_op(name);
+  const ValuOp* op = i.clamp ? find_valu_op(name + " clamp") : nullptr;
+  if (op == nullptr) op = find_valu_op(name);
   if (op == nullptr) return;
   i.table = op;
   i.run = run_valu;

@@ -302,6 +302,8 @@ std::unordered_map<std::string, Op> make_table() {
       // integers
       {"v_add_nc_u32", {"iii", OP(U(a + b))}},
       {"v_sub_nc_u32", {"iii", OP(U(a - b))}},
+      {"v_add_nc_u32 clamp", {"iii", OP(a + b > ~u32{0} ? ~u32{0} : a + b), kValu, false, true}},
+      {"v_sub_nc_u32 clamp", {"iii", OP(a > b ? a - b : 0), kValu, false, true}},
       {"v_subrev_nc_u32", {"iii", OP(U(b - a))}},
       {"v_add3_u32", {"iiii", OP(U(a + b + c))}},
       {"v_add_lshl_u32", {"iiii", OP(U((a + b) << (c & 31)))}},

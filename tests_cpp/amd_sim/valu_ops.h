@@ -12,6 +12,7 @@ struct ValuOp {
   std::uint64_t (*fn)(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
   Class cls = kValu;
   bool approximate = false;
+  bool saturates = false;  // an integer op that is to clamp its result; its row is named so
 };
 const ValuOp* find_valu_op(const std::string& name);  // null: not of this kind
 

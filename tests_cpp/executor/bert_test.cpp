@@ -184,18 +184,29 @@ TEST(BertSizes, AStepHasTheLongestText) {
 }
 
 // A tier runs it with T-CPU's bits or names the op for which it has no kernel.
-TEST(BertTiers, NameWhatTheyLack) {
+TEST(BertTiers, HaveTheBitsOfTCpuOrNameWhatTheyLack) {
   const auto path = write_tiny_bert("executor_bert");
   std::size_t n_tiers = 0;
   for (const ring::Tier* tier : ring::tiers()) {
     if (tier->name == "t_cpu" || tier->name == "null" || !tier->unavailable_reason().empty()) continue;
     ++n_tiers;
-    auto o = small_options();
-    o.tier = tier->name;
-    const auto executor = RingExecutor::open(path + ".gguf", o);
-    ASSERT_FALSE(executor) << tier->name;
-    EXPECT_EQ(executor.error().code, StatusCode::kUnavailable);
-    EXPECT_THAT(executor.error().message, ::testing::ContainsRegex("no kernel for (LAYER_NORM|GELU|POOL_MEAN)"));
+    for (const char* pooling : {"mean", "cls"}) {
+      auto o = small_options();
+      o.pooling = pooling;
+      const auto cpu = open(path, o);
+      o.tier = tier->name;
+      const auto executor = RingExecutor::open(path + ".gguf", o);
+      if (!executor) {
+        EXPECT_EQ(executor.error().code, StatusCode::kUnavailable);
+        EXPECT_THAT(executor.error().message, ::testing::ContainsRegex("no kernel for (LAYER_NORM|GELU|POOL_MEAN)"));
+        continue;
+      }
+      const auto ids = prompt(40);
+      TestStep input;
+      append(input, ids, 0, ids.size(), 0, pages_from(0), false);
+      if (pooling == std::string("cls")) input.outputs.back().token_index = 0;
+      EXPECT_TRUE(same_bits(embed(**executor, input), embed(*cpu, input))) << tier->name << " " << pooling;
+    }
   }
   if (n_tiers == 0) GTEST_SKIP() << "no tier but T-CPU here";
 }

@@ -178,6 +178,16 @@ TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpuInHeadsOfManySizes) {
     expect_same(s, parts, false);
 }
 
+// Steps with prompts, which a tier may take in tiles: tokens of several slots in one, chunks that begin and end in them,
+// windows that leave chunks out, heads of V wider than those of K.
+TEST_P(TierScaledCache, IntegersHaveTheBitsOfTCpuInStepsWithPrompts) {
+  SKIP_WITHOUT("i16");
+  const std::vector<Tokens> parts{{0, 100, 40}, {1, 0, 21}, {2, 300, 1}, {3, 250, 9}};
+  for (const Shape& s : {Shape{4, 2, 64, 64}, {2, 1, 128, 128, 40}, {4, 2, 32, 144, 0, 5.0f}, {1, 1, 256, 512, 140}})
+    expect_same(s, parts, false);
+  expect_same({1, 1, 48, 48}, {{0, 5, 64}}, false, true);
+}
+
 TEST_P(TierScaledCache, WritesOddHeadsOfIntegersAsTCpu) {
   SKIP_WITHOUT("i16");
   expect_same({2, 2, 32, 32}, {{0, 13, 5}, {1, 0}}, false, true);

@@ -5,7 +5,10 @@
 #include <cstring>
 
 #include "ring/amd/amd_ring.h"
+#include "ring/amd/doorbell_path.h"
+#include "ring/amd/drm_device.h"
 #include "ring/amd/packet_builder.h"
+#include "ring/amd/packet_text.h"
 
 namespace zinc_rt::ring {
 namespace {
@@ -39,11 +42,11 @@ TEST(AmdPackets, ADispatchWritesWhatChanges) {
   EXPECT_THAT(std::vector(builder.dwords().begin(), builder.dwords().end()),
               ElementsAre(0xC0037600, 0x204, 0, 0, 0,                      // START
                           0xC0037600, 0x207, 256, 1, 1,                    // NUM_THREAD
-                          0xC0027600, 0x20C, 0x11, 0x7F,                   // PGM, by 256 bytes
                           0xC0027600, 0x212, 0x600F0003, 0x84 | 2u << 15,  // RSRC1, RSRC2 with the LDS
                           0xC0017600, 0x215, 0, 0xC0017600, 0x218, 0,      // RESOURCE_LIMITS, TMPRING_SIZE
                           0xC0037600, 0x21B, 0, 0, 0,                      // RESTART
                           0xC0017600, 0x228, 0x10,                         // RSRC3
+                          0xC0027600, 0x20C, 0x11, 0x7F,                   // PGM, by 256 bytes
                           0xC0027600, 0x240, 0x2000, 0x7F00,               // USER_DATA: the arguments
                           0xC0031500, 3, 2, 1, 0x8005));
   const std::size_t first = builder.dwords().size();
@@ -66,16 +69,86 @@ TEST(AmdCodeObjects, WhatIsNoneIsRefused) {
   EXPECT_EQ(read_code_object(bytes, "x").error().code, StatusCode::kCorrupt);
 }
 
+// A step is one packet of a queue, whatever its length.
+TEST(AmdQueue, AStepIsFourDwordsAndADoorbell) {
+  std::uint32_t ring[64] = {};
+  AmdDevice::Word rptr = 0, wptr = 0, doorbell = 0;
+  DoorbellPath pm4({ring, &rptr, &wptr, &doorbell}, kPm4Format);
+  ASSERT_TRUE(pm4.submit(0x123456789A00, 9520));
+  EXPECT_EQ(wptr, 4u);
+  EXPECT_EQ(doorbell, 4u);
+  EXPECT_THAT(std::vector(ring, ring + 5), ElementsAre(0xC0023F00, 0x56789A00, 0x1234, 1u << 23 | 9520, 0));
+  wptr = doorbell = 0;
+  DoorbellPath user({ring, &rptr, &wptr, &doorbell}, kUserPm4Format);
+  ASSERT_TRUE(user.submit(0x123456789A00, 9520));
+  EXPECT_EQ(ring[3], 1u << 30 | 1u << 23 | 9520);
+  wptr = 0;
+  DoorbellPath aql({ring, &rptr, &wptr, &doorbell}, kAqlFormat);
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    EXPECT_TRUE(aql.has_space());
+    ASSERT_TRUE(aql.submit(0x123456789A00, 9520));
+    EXPECT_EQ(wptr, i + 1);
+    EXPECT_EQ(doorbell, i);  // the number of the packet
+  }
+  EXPECT_FALSE(aql.has_space());
+  rptr = 1;
+  EXPECT_TRUE(aql.has_space());
+  EXPECT_THAT(std::vector(ring + 16, ring + 23), ElementsAre(1u << 16 | 2u << 11 | 2u << 9 | 1u << 8, 0xC0023F00,
+                                                             0x56789A00, 0x1234, 1u << 23 | 9520, 10, 0));
+}
+
+TEST(AmdPackets, TheWindowIsFlushedInSevenDwordsByAnyWay) {
+  const auto dwords_of = [](HostWrites way) {
+    PacketBuilder builder;
+    builder.flush_host_writes(way);
+    return std::vector(builder.dwords().begin(), builder.dwords().end());
+  };
+  constexpr std::uint32_t kNop = 0xFFFF1000;
+  EXPECT_THAT(dwords_of(HostWrites::kRegisters), ElementsAre(0xC0053C00, 0x43, 0xE26, 0xE27, ~0u, ~0u, 0x20));
+  EXPECT_THAT(dwords_of(HostWrites::kPacket), ElementsAre(0xC0009500, 0, kNop, kNop, kNop, kNop, kNop));
+  EXPECT_THAT(dwords_of(HostWrites::kDriver), ElementsAre(kNop, kNop, kNop, kNop, kNop, kNop, kNop));
+}
+
+TEST(AmdAddresses, GapsAreFoundAndJoined) {
+  AddressSpace space(0x1000, 0x9000);
+  const auto a = space.take(0x1000, 0x1000), b = space.take(0x2000, 0x4000), c = space.take(0x1000, 0x1000);
+  EXPECT_EQ(a, 0x1000u);
+  EXPECT_EQ(b, 0x4000u);
+  EXPECT_EQ(c, 0x2000u);
+  EXPECT_EQ(space.take(0x4000, 0x1000), 0u);
+  space.give_back(b, 0x2000);
+  space.give_back(a, 0x1000);
+  space.give_back(c, 0x1000);
+  EXPECT_EQ(space.take(0x8000, 0x1000), 0x1000u);  // all of it is one gap again
+  EXPECT_EQ(space.take(1, 1), 0u);
+}
+
+TEST(AmdPacketText, DamageIsNamed) {
+  PacketBuilder builder;
+  builder.barrier();
+  auto packets = std::vector(builder.dwords().begin(), builder.dwords().end());
+  const auto nameless = [](std::uint64_t) { return std::string(); };
+  EXPECT_EQ(*packet_text(packets, nameless), "EVENT_WRITE 0x407\nACQUIRE_MEM 0 0xffffffff 0xff 0 0 0xa 0x380\n");
+  packets.pop_back();
+  EXPECT_THAT(packet_text(packets, nameless).error().message, HasSubstr("dword 2 of 9 is 0xc0065800, no packet"));
+  EXPECT_FALSE(count_packets(packets));
+}
+
 // A device in plain memory whose queue is never read.
 class DeadDevice final : public AmdDevice {
  public:
   Result<Memory> alloc(std::uint64_t bytes, Place) override {
+    constexpr std::uint64_t kPage = 4096;
+    bytes = (bytes + kPage - 1) / kPage * kPage;
     memory_.push_back(std::make_unique<std::byte[]>(bytes));
     return Memory{memory_.back().get(), reinterpret_cast<std::uint64_t>(memory_.back().get()), bytes, 0};
   }
   void free(const Memory&) override {}
   Result<DeviceMemory> memory() const override { return DeviceMemory{}; }
-  Result<Queue> open_queue() override { return Queue{ring_, &words_[0], &words_[1], &words_[2]}; }
+  Result<std::unique_ptr<PacketPath>> open_path() override {
+    return std::make_unique<DoorbellPath>(DoorbellPath::Memory{ring_, &words_[0], &words_[1], &words_[2]}, kPm4Format);
+  }
+  HostWrites host_writes() const override { return HostWrites::kRegisters; }
   Status check() override { return health; }
   kernel::Target target() const override { return kernel::Target::kGfx1201; }
   std::string describe() const override { return "dead"; }
@@ -88,18 +161,19 @@ class DeadDevice final : public AmdDevice {
 };
 
 TEST(AmdQueue, ADeviceThatDoesNothingIsLost) {
-  const auto ring = AmdRing::make(std::make_unique<DeadDevice>(), {}, std::chrono::milliseconds(50));
-  ASSERT_FALSE(ring);
-  EXPECT_EQ(ring.error().code, StatusCode::kInternal);
-  EXPECT_THAT(ring.error().message, HasSubstr("the device is lost: no end of work after 1000 ms, fence 0 of 1"));
+  const auto proven = ProvenDevice::make(std::make_unique<DeadDevice>(), std::chrono::milliseconds(50));
+  ASSERT_FALSE(proven);
+  EXPECT_EQ(proven.error().code, StatusCode::kInternal);
+  EXPECT_THAT(proven.error().message,
+              HasSubstr("the device is lost: no end of work after 1000 ms, fence 0 of 1, rptr 0 of 4"));
 }
 
 TEST(AmdQueue, AFaultOfTheKernelEndsTheWait) {
   auto device = std::make_unique<DeadDevice>();
   device->health = std::unexpected(Error{StatusCode::kInternal, "a memory fault at 0x1000", 0});
-  const auto ring = AmdRing::make(std::move(device), {}, std::chrono::milliseconds(50));
-  ASSERT_FALSE(ring);
-  EXPECT_THAT(ring.error().message, HasSubstr("a memory fault at 0x1000"));
+  const auto proven = ProvenDevice::make(std::move(device), std::chrono::milliseconds(50));
+  ASSERT_FALSE(proven);
+  EXPECT_THAT(proven.error().message, HasSubstr("a memory fault at 0x1000"));
 }
 
 }  // namespace

@@ -8,10 +8,11 @@ namespace zinc_rt::ring {
 
 Result<Buffer> AmdMemory::alloc(std::uint64_t bytes, Heap heap) {
   if (bytes == 0) return fail(StatusCode::kInvalidArgument, "[amd] a buffer object of 0 bytes");
-  ZRT_TRY(const auto memory,
-          device_.alloc(bytes, heap == Heap::kHostVisible ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice));
+  const auto place =
+      heap == Heap::kHostVisible && bytes > kMostInTheWindow ? AmdDevice::Place::kHost : AmdDevice::Place::kDevice;
+  ZRT_TRY(const auto memory, device_.alloc(bytes, place));
   std::memset(memory.host, 0, memory.bytes);
-  objects_.push_back({memory, bytes, heap});
+  objects_.push_back({memory, bytes, heap, place});
   allocated_ += bytes;
   return Buffer{static_cast<std::uint32_t>(objects_.size()), bytes, heap};
 }

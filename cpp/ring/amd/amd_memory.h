@@ -9,8 +9,12 @@
 
 namespace zinc_rt::ring {
 
+// Small objects that the host sees lie on the device, behind its window: the host writes the step's descriptor, slots and
+// page tables once, and every wave reads them.
 class AmdMemory {
  public:
+  static constexpr std::uint64_t kMostInTheWindow = 16 << 20;
+
   explicit AmdMemory(AmdDevice& device) : device_(device) {}
   ~AmdMemory() { clear(); }
 
@@ -32,6 +36,12 @@ class AmdMemory {
   }
   // Through the window, in memory of the device.
   std::byte* host(const Binding& binding) const { return objects_[binding.bo - 1].memory.host + binding.offset; }
+  // Calls see(id, memory, place) for each live object.
+  template <class See>
+  void for_each(const See& see) const {
+    for (std::size_t i = 0; i < objects_.size(); ++i)
+      if (objects_[i].bytes != 0) see(i + 1, objects_[i].memory, objects_[i].place);
+  }
   std::uint64_t allocated_bytes() const { return allocated_; }
 
  private:
@@ -39,6 +49,7 @@ class AmdMemory {
     AmdDevice::Memory memory;
     std::uint64_t bytes = 0;  // that were asked for; 0: freed
     Heap heap = Heap::kDeviceLocal;
+    AmdDevice::Place place = AmdDevice::Place::kDevice;
   };
   const Object* find(std::uint32_t id) const {
     return id - 1 < objects_.size() && objects_[id - 1].bytes != 0 ? &objects_[id - 1] : nullptr;

@@ -4,53 +4,52 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/options.h"
 
 namespace zinc_rt::ring {
 namespace {
 
 constexpr std::uint64_t kArgumentsAlign = 256;
 constexpr std::uint64_t kLeastStepBytes = 64 << 10;
-// Of the device's memory, for what is no buffer object: code, the queue's own.
-constexpr std::uint64_t kReserveBytes = 64 << 20;
+// Of the device's memory, for what is not planned as memory of the device: code, the queue's own, steps' arguments, small
+// objects that the host sees.
+constexpr std::uint64_t kReserveBytes = 96 << 20;
 
 }  // namespace
 
-Result<std::unique_ptr<Ring>> AmdRing::make(std::unique_ptr<AmdDevice> device, std::span<const AmdImage> images,
-                                            std::chrono::milliseconds limit) {
-  auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(device), limit));
-  ZRT_CHECK_OK(ring->open(images));
+Result<std::unique_ptr<Ring>> AmdRing::make(ProvenDevice proven, std::span<const CodeImage> images) {
+  auto ring = std::unique_ptr<AmdRing>(new AmdRing(std::move(proven)));
+  for (Step& step : ring->steps_) {
+    ZRT_CHECK_OK(ring->reserve(step.packets, kLeastStepBytes, AmdDevice::Place::kHost));
+    ZRT_CHECK_OK(ring->reserve(step.arguments, kLeastStepBytes, AmdDevice::Place::kDevice));
+  }
+  ZRT_CHECK_OK(ring->load_images(images));
+  if (const std::string path = options::get("ZINC_RT_PACKET_LOG"); !path.empty()) {
+    const AmdDevice& device = ring->device_;
+    ZRT_TRY(ring->recorder_, PacketRecorder::create(path, device.target(), device.describe()));
+    for (const auto& [name, code] : ring->functions_)
+      ZRT_CHECK_OK(ring->recorder_->name_kernel(code.image + code.kernel.entry, name));
+  }
   return std::unique_ptr<Ring>(std::move(ring));
 }
 
-Status AmdRing::open(std::span<const AmdImage> images) {
-  ZRT_TRY(fence_, device_->alloc(sizeof(std::uint64_t), AmdDevice::Place::kHost));
-  std::memset(fence_.host, 0, fence_.bytes);
-  ZRT_TRY(const auto queue, device_->open_queue());
-  queue_ = std::make_unique<PacketQueue>(*device_, queue, fence_, limit_);
-  ZRT_CHECK_OK(queue_->prove());
-  first_value_ = 1;
-  table_ = make_amd_table(device_->target());
-  return load_images(images);
-}
-
 AmdRing::~AmdRing() {
-  if (queue_ != nullptr && queue_->broken()) static_cast<void>(queue_->wait(first_value_ + submissions_));
-  queue_.reset();
+  if (queue_.broken()) static_cast<void>(queue_.wait(first_value_ + submissions_));
   memory_.clear();
   for (const Step& step : steps_)
     for (const auto* memory : {&step.packets, &step.arguments})
-      if (memory->host != nullptr) device_->free(*memory);
-  for (const auto* memory : {&own_scratch_, &code_, &fence_})
-    if (memory->host != nullptr) device_->free(*memory);
+      if (memory->host != nullptr) device_.free(*memory);
+  for (const auto* memory : {&own_scratch_, &code_})
+    if (memory->host != nullptr) device_.free(*memory);
 }
 
 // All images for the device, one after another.
-Status AmdRing::load_images(std::span<const AmdImage> images) {
+Status AmdRing::load_images(std::span<const CodeImage> images) {
   std::vector<std::byte> all;
   std::vector<std::pair<std::uint64_t, KernelCode>> found;
-  for (const AmdImage& image : images) {
-    if (image.target != device_->target()) continue;
-    ZRT_TRY(auto object, read_code_object(image.elf, image.name));
+  for (const CodeImage& image : images) {
+    if (image.target != device_.target()) continue;
+    ZRT_TRY(auto object, read_code_object(image.code, image.name));
     const std::uint64_t at = all.size();
     for (auto& kernel : object.kernels) {
       if (kernel.argument_bytes != sizeof(rdna::OpArgs))
@@ -62,8 +61,8 @@ Status AmdRing::load_images(std::span<const AmdImage> images) {
     all.resize((all.size() + kCodeAlign - 1) / kCodeAlign * kCodeAlign);
   }
   if (all.empty())
-    return fail(StatusCode::kUnavailable, "[amd] this build has no kernels for {}", to_string(device_->target()));
-  ZRT_TRY(code_, device_->alloc(all.size(), AmdDevice::Place::kDevice));
+    return fail(StatusCode::kUnavailable, "[amd] this build has no kernels for {}", to_string(device_.target()));
+  ZRT_TRY(code_, device_.alloc(all.size(), AmdDevice::Place::kDevice));
   std::ranges::copy(all, code_.host);
   for (auto& [at, kernel] : found) {
     const std::string name = kernel.name;
@@ -73,15 +72,15 @@ Status AmdRing::load_images(std::span<const AmdImage> images) {
 }
 
 Result<Kernel> AmdRing::load_kernel(std::span<const std::byte> zrt) {
-  ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_->target()));
-  const auto code = functions_.find(kernel.function);
-  if (code == functions_.end()) return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
-  kernels_.push_back({std::move(kernel), &code->second});
+  ZRT_TRY(auto kernel, read_amd_kernel(zrt, device_.target()));
+  if (kernel.op->plan == nullptr && !functions_.contains(kernel.function))
+    return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", kernel.function);
+  kernels_.push_back(std::move(kernel));
   return Kernel{static_cast<std::uint32_t>(kernels_.size())};
 }
 
 Result<std::optional<DeviceMemory>> AmdRing::device_memory() const {
-  ZRT_TRY(auto memory, device_->memory());
+  ZRT_TRY(auto memory, device_.memory());
   memory.free = memory.free > kReserveBytes ? memory.free - kReserveBytes : 0;
   return memory;
 }
@@ -115,21 +114,30 @@ Status AmdRing::fits(const Submission& submission) const {
   for (std::uint32_t i = 0; i < submission.count; ++i) {
     const Packet& packet = batch.packets[submission.first + i];
     const std::size_t at = packet.kernel.id - 1;
-    ZRT_CHECK_OK(check_kernel("amd", packet, at < kernels_.size() ? &kernels_[at].kernel : nullptr, kernels_.size()));
+    ZRT_CHECK_OK(check_kernel("amd", packet, at < kernels_.size() ? &kernels_[at] : nullptr, kernels_.size()));
     for (const Binding& binding : std::span(batch.bindings).subspan(packet.first_binding, packet.n_bindings))
       if (!memory_.holds(binding)) return memory_.refuse(binding);
   }
   return {};
 }
 
-std::uint64_t AmdRing::scratch_of(const Packet& packet, StepDims dims) const {
-  const AmdKernel& kernel = kernels_[packet.kernel.id - 1].kernel;
-  return kernel.op->scratch_bytes != nullptr ? kernel.op->scratch_bytes(kernel.symbols, packet.grid[0].count(dims)) : 0;
+std::uint64_t AmdRing::plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
+                            std::vector<AmdLaunch>& launches) const {
+  const auto address = [&](const Binding& binding) -> std::uint64_t {
+    return has_memory ? memory_.address(binding) : binding.bo;
+  };
+  return plan_submission(submission, kernels_, address, scratch, launches);
 }
 
+// Steps of fewer tokens may take more: their histories are split. They are planned by powers of two.
 std::uint64_t AmdRing::scratch_bytes(const PacketBatch& batch, StepDims most) const {
-  std::uint64_t bytes = 0;
-  for (const Packet& packet : batch.packets) bytes = std::max(bytes, scratch_of(packet, most));
+  std::vector<AmdLaunch> launches;
+  const auto bytes_of = [&](std::uint32_t n_tokens) {
+    return plan({&batch, 0, static_cast<std::uint32_t>(batch.packets.size()), {n_tokens, most.n_outputs}}, 0, false,
+                launches);
+  };
+  std::uint64_t bytes = bytes_of(most.n_tokens);
+  for (std::uint32_t n = 1; n < most.n_tokens; n *= 2) bytes = std::max(bytes, bytes_of(n));
   return bytes;
 }
 
@@ -141,91 +149,91 @@ Status AmdRing::use_scratch(const Buffer& buffer) {
   return {};
 }
 
-Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes) {
+Status AmdRing::reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place) {
   if (bytes <= memory.bytes) return {};
-  if (memory.host != nullptr) device_->free(memory);
+  if (memory.host != nullptr) device_.free(memory);
   memory = {};
   std::uint64_t rounded = kLeastStepBytes;
   while (rounded < bytes) rounded *= 2;
-  ZRT_TRY(memory, device_->alloc(rounded, AmdDevice::Place::kHost));
+  ZRT_TRY(memory, device_.alloc(rounded, place));
   return {};
 }
 
-Status AmdRing::reserve_scratch(const Submission& submission) {
-  std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < submission.count; ++i)
-    bytes = std::max(bytes, scratch_of(submission.batch->packets[submission.first + i], submission.dims));
-  if (bytes <= scratch_bytes_) return {};
-  ZRT_CHECK_OK(queue_->wait(first_value_ + submissions_));
-  if (own_scratch_.host != nullptr) device_->free(own_scratch_);
+Status AmdRing::grow_scratch(std::uint64_t bytes) {
+  ZRT_CHECK_OK(queue_.wait(first_value_ + submissions_));
+  if (own_scratch_.host != nullptr) device_.free(own_scratch_);
   own_scratch_ = {};
-  ZRT_TRY(own_scratch_, device_->alloc(bytes, AmdDevice::Place::kDevice));
+  ZRT_TRY(own_scratch_, device_.alloc(bytes, AmdDevice::Place::kDevice));
   scratch_va_ = own_scratch_.va;
   scratch_bytes_ = own_scratch_.bytes;
   return {};
 }
 
-rdna::OpArgs AmdRing::arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const {
-  const AmdKernel& kernel = kernels_[packet.kernel.id - 1].kernel;
-  rdna::OpArgs args{};
-  for (std::uint32_t b = 0; b < packet.n_bindings; ++b)
-    args.buffers[b] = memory_.address(batch.bindings[packet.first_binding + b]);
-  std::ranges::copy(kernel.symbols, args.symbols);
-  std::memcpy(args.push, batch.push.data() + packet.first_push, packet.push_bytes);
-  args.scratch = scratch_va_;
-  args.n_tokens = dims.n_tokens;
-  args.n_outputs = dims.n_outputs;
-  return args;
-}
-
 // The first barrier waits for the step before, and lets the device see what the host has written since.
-Status AmdRing::write_packets(const Submission& submission, Step& step) {
-  const auto& batch = *submission.batch;
-  ZRT_CHECK_OK(reserve(step.arguments, std::uint64_t{submission.count} * kArgumentsAlign));
-  barriers_ = barriers(batch);
+Status AmdRing::write_packets(Step& step) {
+  ZRT_CHECK_OK(reserve(step.arguments, launches_.size() * kArgumentsAlign, AmdDevice::Place::kDevice));
   builder_.clear();
-  builder_.flush_host_writes();
+  builder_.flush_host_writes(device_.host_writes());
   builder_.barrier(pm4::kAfterTheHost);
-  bool is_scratch_used = false;
-  for (std::uint32_t i = 0; i < submission.count; ++i) {
-    const Packet& packet = batch.packets[submission.first + i];
-    const LoadedKernel& loaded = kernels_[packet.kernel.id - 1];
-    const bool wants_scratch = loaded.kernel.op->scratch_bytes != nullptr;
-    if (i > 0 && (barriers_[submission.first + i] || (wants_scratch && is_scratch_used))) {
-      builder_.barrier();
-      is_scratch_used = false;
-    }
-    is_scratch_used |= wants_scratch;
-    const std::uint32_t groups[3] = {packet.grid[0].count(submission.dims), packet.grid[1].count(submission.dims),
-                                     packet.grid[2].count(submission.dims)};
-    ++dispatches_;
-    if (std::ranges::find(groups, 0u) != std::end(groups)) continue;
-    const auto args = arguments_of(batch, packet, submission.dims);
-    std::memcpy(step.arguments.host + i * kArgumentsAlign, &args, sizeof(args));
-    builder_.dispatch(loaded.code->kernel, loaded.code->image, step.arguments.va + i * kArgumentsAlign,
-                      loaded.kernel.op->threads, groups);
+  std::uint64_t at = 0;
+  for (const AmdLaunch& launch : launches_) {
+    const auto code = functions_.find(launch.function);
+    if (code == functions_.end())
+      return fail(StatusCode::kNotFound, "[amd] no image has the kernel {}", launch.function);
+    if (launch.waits) builder_.barrier();
+    if (std::ranges::find(launch.groups, 0u) != std::end(launch.groups)) continue;
+    std::memcpy(step.arguments.host + at, &launch.args, sizeof(launch.args));
+    builder_.dispatch(code->second.kernel, code->second.image, step.arguments.va + at, launch.threads, launch.groups);
+    at += kArgumentsAlign;
   }
+  body_end_ = builder_.dwords().size();
+  queue_.finish(builder_, first_value_ + submissions_ + 1);
   const auto dwords = std::as_bytes(builder_.dwords());
-  ZRT_CHECK_OK(reserve(step.packets, dwords.size()));
+  ZRT_CHECK_OK(reserve(step.packets, dwords.size(), AmdDevice::Place::kHost));
   std::memcpy(step.packets.host, dwords.data(), dwords.size());
   return {};
 }
 
+std::vector<LoggedRegion> AmdRing::logged_regions() const {
+  std::vector<LoggedRegion> regions;
+  const auto add = [&](std::string name, const AmdDevice::Memory& memory, AmdDevice::Place place) {
+    if (memory.host != nullptr) regions.push_back({memory.va, {memory.host, memory.bytes}, place, std::move(name)});
+  };
+  memory_.for_each([&](std::size_t id, const AmdDevice::Memory& memory, AmdDevice::Place place) {
+    add(fmt::format("buffer object {}", id), memory, place);
+  });
+  add("code", code_, AmdDevice::Place::kDevice);
+  add("scratch", own_scratch_, AmdDevice::Place::kDevice);
+  for (const Step& step : steps_) add("arguments", step.arguments, AmdDevice::Place::kDevice);
+  return regions;
+}
+
+// With a log each submission is waited for: what memory holds after it is a part of the log.
+Status AmdRing::run(const Step& step, std::uint64_t value) {
+  const auto dwords = builder_.dwords();
+  const auto n_dwords = static_cast<std::uint32_t>(dwords.size());
+  if (recorder_ == nullptr) return queue_.submit(step.packets.va, n_dwords, value);
+  ZRT_CHECK_OK(queue_.wait(value - 1));
+  const auto regions = logged_regions();
+  ZRT_CHECK_OK(
+      recorder_->before(regions, dwords.subspan(PacketBuilder::kFlushDwords, body_end_ - PacketBuilder::kFlushDwords)));
+  ZRT_CHECK_OK(queue_.submit(step.packets.va, n_dwords, value));
+  ZRT_CHECK_OK(queue_.wait(value));
+  return recorder_->after(regions);
+}
+
 Result<Fence> AmdRing::submit(const Submission& submission) {
-  if (!queue_->broken()) return std::unexpected(queue_->broken().error());
+  if (!queue_.broken()) return std::unexpected(queue_.broken().error());
   ZRT_CHECK_OK(fits(submission));
   Step& step = steps_[submissions_ % std::size(steps_)];
-  ZRT_CHECK_OK(queue_->wait(first_value_ + step.submission));
-  ZRT_CHECK_OK(reserve_scratch(submission));
-  const std::uint64_t before = dispatches_;
-  auto status = write_packets(submission, step);
-  if (status)
-    status = queue_->submit(step.packets.va, static_cast<std::uint32_t>(builder_.dwords().size()),
-                            first_value_ + submissions_ + 1);
-  if (!status) {
-    dispatches_ = before;
-    return std::unexpected(status.error());
+  ZRT_CHECK_OK(queue_.wait(first_value_ + step.submission));
+  if (const std::uint64_t bytes = plan(submission, scratch_va_, true, launches_); bytes > scratch_bytes_) {
+    ZRT_CHECK_OK(grow_scratch(bytes));
+    plan(submission, scratch_va_, true, launches_);
   }
+  ZRT_CHECK_OK(write_packets(step));
+  ZRT_CHECK_OK(run(step, first_value_ + submissions_ + 1));
+  dispatches_ += submission.count;
   step.submission = ++submissions_;
   return Fence{submissions_};
 }
@@ -233,7 +241,7 @@ Result<Fence> AmdRing::submit(const Submission& submission) {
 Status AmdRing::wait(Fence fence) {
   if (fence.value > submissions_)
     return fail(StatusCode::kInvalidArgument, "[amd] fence {} was never given out, {} were", fence.value, submissions_);
-  return queue_->wait(fence.value == 0 ? 0 : first_value_ + fence.value);
+  return queue_.wait(fence.value == 0 ? 0 : first_value_ + fence.value);
 }
 
 RingStats AmdRing::stats() const {

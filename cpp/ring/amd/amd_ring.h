@@ -1,26 +1,23 @@
 // A ring on an AMD GPU, by whichever driver its device object speaks to. A submission becomes one buffer of packets,
-// written anew for each step: arguments, then for each op the registers that change and a dispatch, with a barrier
-// where an edge wants one. The queue itself gets an INDIRECT_BUFFER of it and a fence.
+// written anew for each step: for each op the registers that change and a dispatch, with a barrier where an edge wants
+// one, and a fence at the end. The buffer is the same whatever path it takes to the device; a ring gets 4 dwords of it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <unordered_map>
 
-#include "kernels/rdna/op_args.h"
 #include "ring/amd/amd_memory.h"
 #include "ring/amd/images.h"
-#include "ring/amd/ops.h"
-#include "ring/amd/packet_queue.h"
+#include "ring/amd/packet_log.h"
+#include "ring/amd/plan.h"
+#include "ring/amd/proven_device.h"
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
 
 class AmdRing final : public Ring {
  public:
-  // limit: how long a step may take before the device counts as lost.
-  static Result<std::unique_ptr<Ring>> make(std::unique_ptr<AmdDevice> device, std::span<const AmdImage> images,
-                                            std::chrono::milliseconds limit);
+  static Result<std::unique_ptr<Ring>> make(ProvenDevice proven, std::span<const CodeImage> images);
   ~AmdRing() override;
 
   Result<Fence> submit(const Submission& submission) override;
@@ -36,11 +33,13 @@ class AmdRing final : public Ring {
   Status upload(const Buffer& to, std::uint64_t offset, const WeightMatrix& matrix) override;
   Result<Kernel> load_kernel(std::span<const std::byte> zrt) override;
   const kernel::KernelTable& kernels() const override { return table_; }
+  std::span<const std::string_view> joins() const override { return amd_join_patterns(); }
   RingStats stats() const override;
-  std::string describe() const override { return device_->describe(); }
+  std::string describe() const override { return device_.describe(); }
 
  private:
-  // The memory of a step that may be in flight: packets and arguments.
+  // The memory of a step that may be in flight: packets, and arguments, which each wave reads and which so lie on the
+  // device.
   struct Step {
     AmdDevice::Memory packets, arguments;
     std::uint64_t submission = 0;  // the last one that used it
@@ -49,37 +48,43 @@ class AmdRing final : public Ring {
     KernelCode kernel;
     std::uint64_t image;  // on the device
   };
-  struct LoadedKernel {
-    AmdKernel kernel;
-    const Code* code;
-  };
-
-  AmdRing(std::unique_ptr<AmdDevice> device, std::chrono::milliseconds limit)
-      : device_(std::move(device)), limit_(limit), table_(device_->target()), memory_(*device_) {}
-  Status open(std::span<const AmdImage> images);
-  Status load_images(std::span<const AmdImage> images);
+  explicit AmdRing(ProvenDevice proven)
+      : proven_(std::move(proven)),
+        device_(proven_.device()),
+        queue_(proven_.queue()),
+        table_(make_amd_table(device_.target())),
+        memory_(device_),
+        first_value_(proven_.last_fence) {}
+  Status load_images(std::span<const CodeImage> images);
   Status fits(const Submission& submission) const;
-  Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes);
-  Status reserve_scratch(const Submission& submission);
-  std::uint64_t scratch_of(const Packet& packet, StepDims dims) const;
-  rdna::OpArgs arguments_of(const PacketBatch& batch, const Packet& packet, StepDims dims) const;
-  Status write_packets(const Submission& submission, Step& step);
+  Status reserve(AmdDevice::Memory& memory, std::uint64_t bytes, AmdDevice::Place place);
+  // plan_submission. has_memory: buffer objects exist.
+  std::uint64_t plan(const Submission& submission, std::uint64_t scratch, bool has_memory,
+                     std::vector<AmdLaunch>& launches) const;
+  Status grow_scratch(std::uint64_t bytes);
+  Status write_packets(Step& step);
+  std::vector<LoggedRegion> logged_regions() const;
+  // What the builder holds; the fence becomes `value`.
+  Status run(const Step& step, std::uint64_t value);
 
-  std::unique_ptr<AmdDevice> device_;
-  std::chrono::milliseconds limit_;
+  ProvenDevice proven_;
+  AmdDevice& device_;
+  PacketQueue& queue_;
   kernel::KernelTable table_;
   AmdMemory memory_;
-  std::unique_ptr<PacketQueue> queue_;
-  AmdDevice::Memory fence_, code_;
+  AmdDevice::Memory code_;
   std::unordered_map<std::string, Code> functions_;
-  std::vector<LoadedKernel> kernels_;  // id - 1
+  std::vector<AmdKernel> kernels_;  // id - 1
   Step steps_[4];
   PacketBuilder builder_;
-  std::vector<bool> barriers_;
+  std::unique_ptr<PacketRecorder> recorder_;  // null: ZINC_RT_PACKET_LOG is not set
+  std::size_t body_end_ = 0;                  // in the builder: the packets before the fence
+  std::vector<AmdLaunch> launches_;
   std::vector<std::byte> read_back_;
   std::uint64_t scratch_va_ = 0, scratch_bytes_ = 0;
   AmdDevice::Memory own_scratch_;  // where a buffer object was not given, or is too small
-  std::uint64_t submissions_ = 0, dispatches_ = 0, first_value_ = 0;
+  std::uint64_t submissions_ = 0, dispatches_ = 0;
+  std::uint64_t first_value_;  // of the fence, before the first submission
 };
 
 }  // namespace zinc_rt::ring

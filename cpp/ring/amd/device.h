@@ -1,4 +1,5 @@
-// What the tiers of AMD GPUs ask of the kernel's driver: memory and a queue. ring/kfd is one; AmdRing does the rest.
+// What the tiers of AMD GPUs ask of the kernel's drivers: memory, and a path for packets. ring/kfd and ring/umq have
+// some; AmdRing does the rest.
 // Thread rule: as Ring.
 #pragma once
 
@@ -12,6 +13,25 @@
 #include "ring/ring.h"
 
 namespace zinc_rt::ring {
+
+// Where packets go: runs buffers of packets, one after another.
+class PacketPath {
+ public:
+  virtual ~PacketPath() = default;
+  // Whether one more buffer fits; the device makes space.
+  virtual bool has_space() const = 0;
+  // Runs `n_dwords` packets that lie at `at`, after all that was submitted before. REQUIRES: has_space(). Errors: the
+  // driver's.
+  virtual Status submit(std::uint64_t at, std::uint32_t n_dwords) = 0;
+  virtual std::string state() const = 0;  // how far it is, for messages
+};
+
+// What makes the device see what the host has written through its window.
+enum class HostWrites : std::uint8_t {
+  kRegisters,  // a packet that asks for it by a register and waits for another
+  kPacket,     // a packet of its own, for queues whose packets may name no registers
+  kDriver,     // nothing: the driver does it with each submission
+};
 
 class AmdDevice {
  public:
@@ -28,19 +48,14 @@ class AmdDevice {
   // A word of 64 bits that both the device and the host see.
   using Word = std::atomic<std::uint64_t>;
   static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(std::uint64_t));
-  // A queue's ring of dwords and its words. rptr and wptr count dwords and never wrap.
-  struct Queue {
-    std::span<std::uint32_t> ring;
-    Word *rptr = nullptr, *wptr = nullptr, *doorbell = nullptr;
-  };
-
   virtual ~AmdDevice() = default;
   // Of whole pages, with anything in it. Errors: kExhausted with both numbers.
   virtual Result<Memory> alloc(std::uint64_t bytes, Place place) = 0;
   virtual void free(const Memory& memory) = 0;
   virtual Result<DeviceMemory> memory() const = 0;
-  // The one queue of this device object; closed with it.
-  virtual Result<Queue> open_queue() = 0;
+  // The one path of this device object, which must be gone before it.
+  virtual Result<std::unique_ptr<PacketPath>> open_path() = 0;
+  virtual HostWrites host_writes() const = 0;
   // Whether the kernel knows of a fault. Errors: kInternal with what it says.
   virtual Status check() = 0;
   virtual kernel::Target target() const = 0;  // whose code it runs

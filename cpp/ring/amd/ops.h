@@ -1,9 +1,10 @@
-// The ops of the tiers of AMD GPUs: a row each, with its kernels. What has no row is refused when a graph is lowered.
+// The ops of the tiers of AMD GPUs: a row each. What has no row is refused when a graph is lowered.
 // Thread rule: plain values.
 #pragma once
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernel/kernel_table.h"
@@ -11,8 +12,11 @@
 
 namespace zinc_rt::ring {
 
+class AmdPlanner;
+struct AmdCall;
+
 // Of which types of its key operand an op has kernels.
-enum class AmdKeys : std::uint8_t { kNone, kWeights, kKv };
+enum class AmdKeys : std::uint8_t { kNone, kWeights, kKv, kQ4K };
 
 struct AmdAxis {
   const char* variable = nullptr;  // dimension or attribute of the op's rule; null: 1 workgroup
@@ -22,15 +26,17 @@ struct AmdAxis {
 struct AmdOp {
   ir::Op op;
   std::vector<const char*> symbols;
-  AmdAxis grid[2];
-  std::uint32_t threads;  // of a workgroup
+  // Workgroups of its own kernel, which has its name; of any plan, the first axis counts the op's rows.
+  AmdAxis grid[3];
+  std::uint32_t threads = 0;  // of a workgroup
   AmdKeys keys = AmdKeys::kNone;
-  // Scratch memory of `rows` rows, from the symbols. Null: none.
-  std::uint64_t (*scratch_bytes)(std::span<const std::uint32_t> symbols, std::uint64_t rows) = nullptr;
-  struct {
-    std::size_t symbol = 0;
-    std::uint32_t most = 0;  // that the kernel has room for; 0: there is no limit
-  } limit = {};
+  // The launches that it is; null: that of its own kernel.
+  void (*plan)(AmdPlanner& planner, const AmdCall& call) = nullptr;
+  struct Limit {
+    std::size_t symbol;
+    std::uint32_t most;  // that the kernel has room for
+  };
+  std::vector<Limit> limits = {};
 };
 std::span<const AmdOp> amd_ops();
 
@@ -39,10 +45,19 @@ kernel::KernelTable make_amd_table(kernel::Target target);
 // An op whose symbols have their numbers.
 struct AmdKernel : kernel::SlotKernel {
   const AmdOp* op;
-  std::string function;  // of the images
+  std::string function;  // of the images, where the op has a kernel of its own
 };
 // Errors: kCorrupt for a file that cannot be read or has other symbols than the op, kUnavailable for another target,
 // kInvalidArgument for a symbol without its number, kNotFound for an op that has no row.
 Result<AmdKernel> read_amd_kernel(std::span<const std::byte> zrt, kernel::Target target);
+
+// A pattern of packets that are planned as one (joins.cpp; lower/join.h says how patterns are written).
+struct AmdJoin {
+  std::string_view pattern;
+  // The first n of `calls` match. Returns how many of the n it has planned. 0: it does not take these rows and types,
+  // and has planned nothing.
+  std::size_t (*plan)(AmdPlanner& planner, std::span<const AmdCall> calls, std::size_t n);
+};
+std::span<const AmdJoin> amd_joins();
 
 }  // namespace zinc_rt::ring

@@ -1,5 +1,5 @@
 // Writes PM4 packets. A register that holds what is asked for already is not written again: registers last from one
-// dispatch to the next, and a dispatch of an op so takes about 20 dwords.
+// dispatch to the next, and a dispatch of an op so takes at most 22 dwords.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ring/amd/code_object.h"
+#include "ring/amd/device.h"
 #include "ring/amd/pm4.h"
 
 namespace zinc_rt::ring {
@@ -23,16 +24,32 @@ class PacketBuilder {
   // Waits until all earlier dispatches have ended, then drops what caches hold. A dispatch after it sees what those
   // have written.
   void barrier(std::uint32_t gcr = pm4::kBetweenDispatches);
-  // What the host has written through the device's window is on its way no longer.
-  void flush_host_writes();
+  // What the host has written through the device's window is on its way no longer. Takes as many dwords in any way.
+  static constexpr std::uint32_t kFlushDwords = 7;
+  void flush_host_writes(HostWrites way);
   // Runs groups[0] x groups[1] x groups[2] workgroups of `threads`. The kernel reads its arguments at `arguments`.
   void dispatch(const KernelCode& kernel, std::uint64_t code, std::uint64_t arguments, std::uint32_t threads,
                 const std::uint32_t (&groups)[3]);
-  // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`.
-  void release(std::uint64_t at, std::uint64_t value);
-  // Runs `n_dwords` packets that lie at `at`.
-  void indirect(std::uint64_t at, std::uint32_t n_dwords);
-  void nop(std::uint32_t n_dwords);
+  // The registers of a dispatch that hold addresses: of the code's entry and of the arguments.
+  void use(std::uint64_t entry, std::uint64_t arguments);
+  // Once all earlier work has ended and its results are visible to the host, `value` is written to `at`: all of it, the
+  // low half, or the device's clock instead.
+  void release(std::uint64_t at, std::uint64_t value, std::uint32_t data = pm4::kData64);
+  // Writes words at once, whatever runs.
+  void write(std::uint64_t at, std::span<const std::uint32_t> words);
+  // Copies 8 bytes, or 4, to `to`: of memory at `from`, or `from` itself, or the clock.
+  void copy(std::uint64_t to, std::uint64_t from, std::uint32_t source, std::uint32_t count = pm4::kCount64);
+  // Waits until the word at `at` compares so with `value`.
+  void wait_memory(std::uint64_t at, std::uint32_t function, std::uint32_t value);
+  // Runs `n_dwords` packets that lie at `at`. flags: of its last dword.
+  void indirect(std::uint64_t at, std::uint32_t n_dwords, std::uint32_t flags = pm4::kIndirectValid);
+  // The same as a packet of an AQL queue.
+  void aql_indirect(std::uint64_t at, std::uint32_t n_dwords);
+  void nop(std::uint32_t n_dwords);  // packets of a dword each
+  void long_nop(std::uint32_t n_dwords);
+  void append(std::span<const std::uint32_t> packets);  // as they are
+  // NOPs until the number of dwords is a multiple of `multiple`.
+  void pad(std::uint32_t multiple);
 
  private:
   void packet(pm4::Opcode opcode, std::initializer_list<std::uint32_t> body);

@@ -1,4 +1,4 @@
-// A queue of packets that a device reads: its ring, and the word that tells how far it is.
+// Buffers of packets on their way to a device, and the word that tells how far it is.
 // Thread rule: one thread at a time.
 #pragma once
 
@@ -12,30 +12,31 @@ namespace zinc_rt::ring {
 
 class PacketQueue {
  public:
-  // fence: a page of host memory, zeroed. limit: how long work may take before the device counts as lost.
-  PacketQueue(AmdDevice& device, const AmdDevice::Queue& queue, const AmdDevice::Memory& fence,
+  static constexpr std::uint64_t kPageBytes = 4096;
+  // page: kPageBytes of host memory, zeroed. limit: how long work may take before the device counts as lost.
+  PacketQueue(AmdDevice& device, std::unique_ptr<PacketPath> path, const AmdDevice::Memory& page,
               std::chrono::milliseconds limit);
 
-  // Runs what lies at `at`, after all that was submitted before; once it has ended the fence is `value`, which grows.
+  // What stands at the end of a buffer of packets: the fence becomes `value`, which grows from buffer to buffer.
+  void finish(PacketBuilder& builder, std::uint64_t value) const;
+  // Runs a buffer that lies at `at` and was finished with `value`.
   Status submit(std::uint64_t at, std::uint32_t n_dwords, std::uint64_t value);
   // Blocks until the fence is at least `value`. Errors: kInternal for a fault, or a device that is lost; they stay.
   Status wait(std::uint64_t value);
-  // Whether the device runs packets at all: some NOPs, and a fence. Errors: as wait.
+  // Whether the device runs packets at all: some NOPs, and the fence, which becomes 1. Errors: as wait.
   Status prove();
   const Status& broken() const { return broken_; }
 
  private:
   std::uint64_t retired() const;
-  Status push(std::span<const std::uint32_t> dwords);
   template <class IsDone>
   Status wait_within(const IsDone& is_done, std::chrono::milliseconds limit);
 
   AmdDevice& device_;
-  AmdDevice::Queue queue_;
-  AmdDevice::Memory fence_;
+  std::unique_ptr<PacketPath> path_;
+  AmdDevice::Memory page_;
   std::chrono::milliseconds limit_;
-  PacketBuilder builder_;
-  std::uint64_t put_ = 0, last_value_ = 0;
+  std::uint64_t last_value_ = 0;
   Status broken_;
 };
 

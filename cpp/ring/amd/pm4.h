@@ -20,6 +20,7 @@ enum Opcode : u32 {
   kAcquireMem = 0x58,
   kSetShReg = 0x76,
   kSetUconfigReg = 0x79,
+  kHdpFlush = 0x95,
 };
 constexpr u32 header(Opcode opcode, u32 body_dwords) {
   return 0xC0000000u | (body_dwords - 1) << 16 | u32{opcode} << 8;
@@ -71,12 +72,26 @@ inline constexpr u32 kReleaseWriteBackL2 = 1u << 21;
 inline constexpr u32 kReleaseEvent = kFlushTimestampEvent | kEndOfPipeIndex << kEventIndexShift | kReleaseFlags;
 inline constexpr u32 kDataShift = 29, kData32 = 1, kData64 = 2, kDataClock = 3;
 
+// WRITE_DATA and COPY_DATA: where a value comes from and goes to. The device's memory, past the caches of shaders.
+inline constexpr u32 kFromMemory = 2, kFromImmediate = 5, kFromClock = 9, kToMemory = 5u << 8, kCount64 = 1u << 16,
+                     kConfirmWrite = 1u << 20;
+
+// WAIT_REG_MEM of memory: waits for it to be so.
+inline constexpr u32 kWaitAtLeast = 5, kWaitMemory = 1u << 4, kWaitPollInterval = 4;
+
 // WAIT_REG_MEM of two registers: writes the first, waits until the second has all bits. So the window through which the
 // host writes the device's memory is flushed; the registers are those of NBIF 6.3.1 and NBIO 4.3.
 inline constexpr u32 kWaitEqual = 3, kWriteThenWait = 1u << 6;
 inline constexpr u32 kHdpFlushRequest = 0xD20 + 0x106, kHdpFlushDone = 0xD20 + 0x107, kHdpAll = 0xFFFFFFFF,
                      kHdpPollInterval = 0x20;
 
-inline constexpr u32 kIndirectValid = 1u << 23, kIndirectDwordsMask = 0xFFFFF;
+inline constexpr u32 kIndirectValid = 1u << 23, kIndirectInheritVmid = 1u << 30, kIndirectDwordsMask = 0xFFFFF;
+// A buffer of packets is a multiple of this.
+inline constexpr u32 kBufferDwords = 16;
+
+// A packet of an AQL queue that carries PM4: header, 4 dwords of PM4, how many dwords are left (10), zeros.
+// The header's low half holds its type (kVendor is 0), its barrier bit and the scopes of its fences.
+inline constexpr u32 kAqlDwords = 16, kAqlVendor = 0, kAqlInvalid = 1, kAqlTypeMask = 255, kAqlBarrier = 1u << 8,
+                     kAqlAcquireSystem = 2u << 9, kAqlReleaseSystem = 2u << 11, kAqlFormatPm4 = 1, kAqlRest = 10;
 
 }  // namespace zinc_rt::ring::pm4

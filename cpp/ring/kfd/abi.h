@@ -3,6 +3,7 @@
 // POD, shared with tests_cpp/amd_sim.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace zinc_rt::ring::kfd {
@@ -92,13 +93,31 @@ enum Flag : u32 {  // of AllocMemory
   kExecutable = 1u << 30,
   kWritable = 1u << 31,
 };
-enum QueueType : u32 { kQueuePm4 = 0 };
+enum QueueType : u32 { kQueuePm4 = 0, kQueueAql = 2 };
 enum EventType : u32 { kEventHardware = 3, kEventMemory = 8 };
 enum WaitResult : u32 { kWaitDone = 0, kWaitTimeout = 1 };
 
 inline constexpr u32 kMostPriority = 15, kMostPercentage = 100;
 inline constexpr u64 kPageBytes = 4096, kEopBytes = 4096, kDoorbellBytes = 0x2000;
 inline constexpr u64 kAddressBits = 47;
+
+// The words of an AQL queue (HSA's amd_queue_t) lie beside others that the firmware reads; rptr and wptr point into it.
+struct AqlWords {
+  u32 before_wptr[14];
+  u64 wptr;
+  u32 aperture_highs[2];
+  u32 last_cu, last_wave;  // of a compute unit
+  u32 before_rptr[12];
+  u64 rptr;
+  u32 rptr_offset;  // from the start of this struct
+  u32 tmpring, scratch_descriptor[4];
+  u64 scratch, scratch_bytes;
+  u32 lane_scratch_bytes, properties;
+};
+static_assert(offsetof(AqlWords, wptr) == 56 && offsetof(AqlWords, last_cu) == 72 && offsetof(AqlWords, rptr) == 128 &&
+              offsetof(AqlWords, rptr_offset) == 136 && offsetof(AqlWords, scratch) == 160 &&
+              offsetof(AqlWords, properties) == 180);
+inline constexpr u32 kAqlPointersOf64Bits = 1u << 1, kWavesOfACu = 32;
 
 // What the kernel saves of a queue's waves when it takes the device away from it. The kernel refuses other sizes.
 struct SaveArea {
@@ -107,7 +126,7 @@ struct SaveArea {
 constexpr SaveArea save_area_of(u64 n_cus) {
   constexpr u64 kOfACu = 0x60000 + 0x4000 + 0x10000 + 0x1000;  // VGPRs, SGPRs, LDS, hardware registers
   constexpr auto round_up = [](u64 bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; };
-  const u64 n_waves = n_cus * 32, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
+  const u64 n_waves = n_cus * kWavesOfACu, ctl = round_up(12 * n_waves + 8 + 40), save = round_up(kOfACu * n_cus) + ctl;
   return {ctl, save, round_up(save + 32 * n_waves)};
 }
 // Of 64 compute units, as an R9700 has, the sizes that others saw on it.

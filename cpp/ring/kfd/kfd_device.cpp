@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -16,9 +17,36 @@ namespace {
 using namespace kfd;  // NOLINT: the driver's own names
 
 constexpr u32 kRingBytes = 64 << 10;
-constexpr u64 kReadWord = 8;  // rptr behind wptr
 constexpr u32 kUsualPriority = 7;
 constexpr u32 kRuntimeSince[] = {1, 14};  // version of the interface from which RUNTIME_ENABLE is asked for
+
+struct QueueKind {
+  QueueType type;
+  const QueueFormat& format;
+  const char* name;
+};
+const QueueKind& kind_of(QueueType type) {
+  static const QueueKind kKinds[] = {{kQueuePm4, kPm4Format, "PM4"}, {kQueueAql, kAqlFormat, "PM4 in AQL"}};
+  return *std::ranges::find(kKinds, type, &QueueKind::type);
+}
+
+// A queue that is destroyed with the path.
+class KfdPath final : public PacketPath {
+ public:
+  KfdPath(const KfdConnection& kfd, u32 id, const DoorbellPath& queue) : kfd_(kfd), id_(id), queue_(queue) {}
+  ~KfdPath() override {
+    DestroyQueue destroy{id_, 0};
+    static_cast<void>(kfd_.control(kDestroyQueue, &destroy, "DESTROY_QUEUE"));
+  }
+  bool has_space() const override { return queue_.has_space(); }
+  Status submit(u64 at, u32 n_dwords) override { return queue_.submit(at, n_dwords); }
+  std::string state() const override { return queue_.state(); }
+
+ private:
+  const KfdConnection& kfd_;
+  u32 id_;
+  DoorbellPath queue_;
+};
 
 u64 whole_pages(u64 bytes) {
   return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -102,20 +130,16 @@ Result<AmdDevice::Word*> KfdConnection::doorbell(std::uint64_t offset) {
   return reinterpret_cast<AmdDevice::Word*>(doorbells_ + (offset & (kDoorbellBytes - 1)));
 }
 
-Result<std::unique_ptr<AmdDevice>> KfdDevice::make() {
+Result<std::unique_ptr<AmdDevice>> KfdDevice::make(QueueType type) {
   ZRT_TRY(auto* connection, KfdConnection::open());
   ZRT_TRY(const auto target, target_of(connection->node()));
-  auto device = std::unique_ptr<KfdDevice>(new KfdDevice(*connection, target));
+  auto device = std::unique_ptr<KfdDevice>(new KfdDevice(*connection, target, type));
   ZRT_TRY(device->memory_event_, device->create_event(kEventMemory));
   ZRT_TRY(device->hardware_event_, device->create_event(kEventHardware));
   return std::unique_ptr<AmdDevice>(std::move(device));
 }
 
 KfdDevice::~KfdDevice() {
-  if (has_queue_) {
-    DestroyQueue destroy{queue_id_, 0};
-    static_cast<void>(kfd_.control(kDestroyQueue, &destroy, "DESTROY_QUEUE"));
-  }
   for (const Memory* memory : {&ring_, &words_, &end_of_pipe_, &save_area_})
     if (memory->host != nullptr) free(*memory);
   for (const u32 event : {memory_event_, hardware_event_}) {
@@ -182,7 +206,8 @@ Result<DeviceMemory> KfdDevice::memory() const {
   return DeviceMemory{available.available, std::max<u64>(kfd_.node().memory_bytes, available.available)};
 }
 
-Result<AmdDevice::Queue> KfdDevice::open_queue() {
+Result<std::unique_ptr<PacketPath>> KfdDevice::open_path() {
+  const QueueKind& kind = kind_of(type_);
   SaveArea area = save_area_of(kfd_.node().n_cus);
   // Newer kernels say what they want.
   if (kfd_.node().cwsr_bytes != 0 && kfd_.node().ctl_stack_bytes != 0) {
@@ -195,13 +220,20 @@ Result<AmdDevice::Queue> KfdDevice::open_queue() {
   ZRT_TRY(end_of_pipe_, alloc(kEopBytes, Place::kDevice));
   ZRT_TRY(save_area_, alloc(area.buffer_bytes, Place::kDevice));
   std::memset(words_.host, 0, words_.bytes);
+  auto& words = *reinterpret_cast<AqlWords*>(words_.host);
+  words.last_cu = kfd_.node().n_cus - 1;
+  words.last_wave = kWavesOfACu - 1;
+  words.rptr_offset = offsetof(AqlWords, rptr);
+  words.properties = kAqlPointersOf64Bits;
+  const std::span ring{reinterpret_cast<u32*>(ring_.host), kRingBytes / sizeof(u32)};
+  std::ranges::fill(ring, pm4::kAqlInvalid);
   CreateQueue create{};
   create.ring = ring_.va;
-  create.wptr = words_.va;
-  create.rptr = words_.va + kReadWord;
+  create.wptr = words_.va + offsetof(AqlWords, wptr);
+  create.rptr = words_.va + offsetof(AqlWords, rptr);
   create.ring_bytes = kRingBytes;
   create.gpu_id = kfd_.node().gpu_id;
-  create.type = kQueuePm4;
+  create.type = type_;
   create.percentage = kMostPercentage;
   create.priority = kUsualPriority;
   create.eop = end_of_pipe_.va;
@@ -210,14 +242,15 @@ Result<AmdDevice::Queue> KfdDevice::open_queue() {
   create.ctx_save_bytes = static_cast<u32>(area.ctx_save_bytes);
   create.ctl_stack_bytes = static_cast<u32>(area.ctl_stack_bytes);
   ZRT_CHECK_OK(kfd_.control(kCreateQueue, &create, "CREATE_QUEUE"));
-  has_queue_ = true;
-  queue_id_ = create.queue_id;
-  Queue queue;
-  queue.ring = {reinterpret_cast<u32*>(ring_.host), kRingBytes / sizeof(u32)};
-  queue.wptr = reinterpret_cast<Word*>(words_.host);
-  queue.rptr = reinterpret_cast<Word*>(words_.host + kReadWord);
-  ZRT_TRY(queue.doorbell, kfd_.doorbell(create.doorbell_offset));
-  return queue;
+  auto doorbell = kfd_.doorbell(create.doorbell_offset);
+  if (!doorbell) {
+    DestroyQueue destroy{create.queue_id, 0};
+    static_cast<void>(kfd_.control(kDestroyQueue, &destroy, "DESTROY_QUEUE"));
+    return std::unexpected(std::move(doorbell).error());
+  }
+  const DoorbellPath::Memory memory{ring, reinterpret_cast<Word*>(&words.rptr), reinterpret_cast<Word*>(&words.wptr),
+                                    *doorbell};
+  return std::make_unique<KfdPath>(kfd_, create.queue_id, DoorbellPath(memory, kind.format));
 }
 
 Result<std::uint32_t> KfdDevice::create_event(EventType type) const {
@@ -244,8 +277,8 @@ Status KfdDevice::check() {
 }
 
 std::string KfdDevice::describe() const {
-  return fmt::format("{} ({}), {} compute units, {} MiB, PM4 through KFD", kfd_.node().name, to_string(target_),
-                     kfd_.node().n_cus, kfd_.node().memory_bytes >> 20);
+  return fmt::format("{} ({}), {} compute units, {} MiB, {} through KFD", kfd_.node().name, to_string(target_),
+                     kfd_.node().n_cus, kfd_.node().memory_bytes >> 20, kind_of(type_).name);
 }
 
 }  // namespace zinc_rt::ring

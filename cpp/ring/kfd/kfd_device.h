@@ -1,10 +1,10 @@
-// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue of PM4 packets that the
-// process fills itself. No library of AMD's is used.
+// A GPU through /dev/kfd, the kernel's compute driver: memory by ioctl and mmap, and a queue of PM4 or AQL packets that
+// the process fills itself. No library of AMD's is used.
 #pragma once
 
 #include <mutex>
 
-#include "ring/amd/device.h"
+#include "ring/amd/doorbell_path.h"
 #include "ring/kfd/abi.h"
 #include "ring/kfd/topology.h"
 
@@ -38,25 +38,26 @@ class KfdConnection {
 
 class KfdDevice final : public AmdDevice {
  public:
-  static Result<std::unique_ptr<AmdDevice>> make();
+  // type: of its queue.
+  static Result<std::unique_ptr<AmdDevice>> make(kfd::QueueType type);
   ~KfdDevice() override;
 
   Result<Memory> alloc(std::uint64_t bytes, Place place) override;
   void free(const Memory& memory) override;
   Result<DeviceMemory> memory() const override;
-  Result<Queue> open_queue() override;
+  Result<std::unique_ptr<PacketPath>> open_path() override;
+  HostWrites host_writes() const override { return HostWrites::kRegisters; }
   Status check() override;
   kernel::Target target() const override { return target_; }
   std::string describe() const override;
 
  private:
-  KfdDevice(KfdConnection& kfd, kernel::Target target) : kfd_(kfd), target_(target) {}
+  KfdDevice(KfdConnection& kfd, kernel::Target target, kfd::QueueType type) : kfd_(kfd), target_(target), type_(type) {}
   Result<std::uint32_t> create_event(kfd::EventType type) const;
 
   KfdConnection& kfd_;
   kernel::Target target_;
-  bool has_queue_ = false;
-  std::uint32_t queue_id_ = 0;
+  kfd::QueueType type_;
   Memory ring_, words_, end_of_pipe_, save_area_;
   std::uint32_t memory_event_ = 0, hardware_event_ = 0;  // 0: not created
 };

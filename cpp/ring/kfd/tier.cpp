@@ -3,32 +3,56 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "ring/amd/amd_ring.h"
+#include "ring/amd/ways.h"
+#include "ring/kfd/cs_device.h"
 #include "ring/kfd/kfd_device.h"
 
 namespace zinc_rt::ring {
 namespace {
 
+// A queue that the process fills itself comes first: it costs no call of the kernel for a step.
+constexpr AmdWay kWays[] = {{"pm4", "PM4 through KFD", [] { return KfdDevice::make(kfd::kQueuePm4); }},
+                            {"aql", "PM4 in AQL through KFD", [] { return KfdDevice::make(kfd::kQueueAql); }},
+                            {"cs", "AMDGPU_CS", CsDevice::make}};
+
 std::string unavailable_reason() {
   const auto connection = KfdConnection::open();
-  if (!connection) return connection.error().message;
-  const auto target = kfd::target_of((*connection)->node());
-  return target ? std::string() : target.error().message;
+  const auto target =
+      connection ? kfd::target_of((*connection)->node()) : Result<kernel::Target>(std::unexpected(connection.error()));
+  if (target) return {};
+  const auto drm = DrmConnection::open("t1");
+  return drm ? std::string() : fmt::format("{}; {}", target.error().message, drm.error().message);
 }
+
+constexpr Diagnostics kDiagnostics{
+    .check = []() -> std::vector<DeviceCheck> {
+      const auto ways = wanted_ways(kWays);
+      return ways ? check_ways(*ways, amd_images())
+                  : std::vector<DeviceCheck>{{{}, "ZINC_RT_AMD_PATH", ways.error().message, 0}};
+    },
+    .replay = [](std::span<const std::byte> log) -> Result<std::vector<DeviceCheck>> {
+      ZRT_TRY(const auto ways, wanted_ways(kWays));
+      return replay_ways(ways, log);
+    },
+    .report = report_driver,
+    .images = amd_images};
 
 }  // namespace
 
 extern const Tier kTier_t1;
-// Only when it is forced: it has kernels for dense models alone, and has not run on a card yet.
+// Only when it is forced: it has kernels for all families, and has not run on a card yet.
 const Tier kTier_t1{.name = "t1",
-                    .description = "AMD RDNA GPU, PM4 packets through the kernel's compute driver",
+                    .description = "AMD RDNA GPU, PM4 packets through the kernel's compute driver or AMDGPU_CS",
                     .priority = -1,
                     .unavailable_reason = unavailable_reason,
                     .make_ring = [](const RingOptions&) -> Result<std::unique_ptr<Ring>> {
-                      constexpr std::int64_t kMostSeconds = 24 * 3600;
-                      ZRT_TRY(const auto seconds, options::get_int("ZINC_RT_DEVICE_LIMIT", 1, kMostSeconds));
-                      ZRT_TRY(auto device, KfdDevice::make());
-                      return AmdRing::make(std::move(device), amd_images(), std::chrono::seconds(seconds));
+                      ZRT_TRY(const auto limit, device_limit());
+                      ZRT_TRY(const auto ways, wanted_ways(kWays));
+                      ZRT_TRY(auto proven, first_proven(ways, limit));
+                      return AmdRing::make(std::move(proven), amd_images());
                     },
-                    .built_with = [] { return std::string(amd_code()); }};
+                    .details = [] { return tell_proofs(kWays); },
+                    .built_with = [] { return std::string(amd_code()); },
+                    .diagnostics = &kDiagnostics};
 
 }  // namespace zinc_rt::ring

@@ -1,0 +1,15 @@
+// A kernel of the tiers of AMD GPUs, run on a device: code, registers, arguments, and the order of dispatches.
+// Thread rule: as Ring.
+#pragma once
+
+#include <vector>
+
+#include "ring/diagnostics.h"
+#include "ring/ring.h"
+
+namespace zinc_rt::ring {
+
+// Stops at the first one that ends the queue.
+std::vector<DeviceCheck> check_dispatches(Ring& ring);
+
+}  // namespace zinc_rt::ring

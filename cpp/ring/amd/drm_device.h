@@ -1,0 +1,59 @@
+// Memory of an AMD GPU through its render node: buffer objects of GEM, and addresses that are chosen here. What runs
+// packets is each tier's.
+// Thread rule: as Ring.
+#pragma once
+
+#include <map>
+
+#include "ring/amd/device.h"
+#include "ring/amd/drm_connection.h"
+
+namespace zinc_rt::ring {
+
+// Addresses on the device: the lowest gap that fits.
+class AddressSpace {
+ public:
+  AddressSpace(std::uint64_t begin, std::uint64_t end) { gaps_[begin] = end - begin; }
+  // 0: there is none.
+  std::uint64_t take(std::uint64_t bytes, std::uint64_t alignment);
+  void give_back(std::uint64_t va, std::uint64_t bytes);
+
+ private:
+  std::map<std::uint64_t, std::uint64_t> gaps_;  // bytes, by address
+};
+
+class DrmDevice : public AmdDevice {
+ public:
+  Result<Memory> alloc(std::uint64_t bytes, Place place) override;
+  void free(const Memory& memory) override;
+  Result<DeviceMemory> memory() const override;
+  kernel::Target target() const override { return drm_->target(); }
+
+ protected:
+  // Whether a mapping is waited for: a submission of the driver does it itself.
+  enum class Mappings : std::uint8_t { kWaited, kOfTheDriver };
+  DrmDevice(std::unique_ptr<DrmConnection> drm, Mappings mappings);
+  ~DrmDevice() override;
+
+  const DrmConnection& drm() const { return *drm_; }
+  // Of whole pages, without an address on the device. Errors: kExhausted with both numbers.
+  Result<Memory> alloc_object(std::uint64_t bytes, drm::u32 domain, drm::u32 flags);
+  void free_object(const Memory& memory);
+  // Live objects that have an address; `changes` grows with each change of them.
+  const std::map<std::uint64_t, drm::u32>& mapped() const { return mapped_; }
+  std::uint64_t n_changes() const { return n_changes_; }
+
+ private:
+  Status map(Memory& memory, Place place);
+  Status change_mapping(const Memory& memory, drm::VaOperation operation, drm::u32 flags);
+
+  std::unique_ptr<DrmConnection> drm_;
+  Mappings mappings_;
+  AddressSpace addresses_;
+  std::map<std::uint64_t, drm::u32> mapped_;  // handles, by address
+  std::uint64_t n_changes_ = 0;
+  drm::u32 timeline_ = 0;  // 0: not made
+  std::uint64_t point_ = 0;
+};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,17 @@
+// Every kind of packet that the tiers of AMD GPUs use, tried on a device without a kernel.
+// Thread rule: as Ring.
+#pragma once
+
+#include <vector>
+
+#include "ring/amd/proven_device.h"
+#include "ring/diagnostics.h"
+
+namespace zinc_rt::ring {
+
+// Stops at the first packet that ends the queue.
+std::vector<DeviceCheck> check_packets(ProvenDevice& proven);
+// That a ring's end is followed by its start.
+DeviceCheck check_many_buffers(ProvenDevice& proven);
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,26 @@
+// Packets as text, a line each, and what they count up to.
+// Thread rule: plain functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::ring {
+
+// What lies at an address of the device: the name of a kernel or a region.
+using NameOf = std::function<std::string(std::uint64_t va)>;
+// Errors: kCorrupt for what are no packets.
+Result<std::string> packet_text(std::span<const std::uint32_t> packets, const NameOf& name_of);
+
+struct PacketCounts {
+  std::uint64_t dwords = 0, dispatches = 0, barriers = 0;
+  // Of a dispatch with the registers before it, without the first one's, which writes all registers.
+  std::uint64_t most_of_a_dispatch = 0, most_of_a_barrier = 0;
+};
+Result<PacketCounts> count_packets(std::span<const std::uint32_t> packets);
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,125 @@
+// Matrix products: by which kernels of kernels/rdna/product*.hip.
+#include <algorithm>
+
+#include "ring/amd/plan.h"
+
+namespace zinc_rt::ring {
+namespace {
+
+using rdna::ProductArgs;
+
+constexpr std::uint32_t kGroup = 256;  // values
+// From so many columns on, products of quantized rows go by WMMA, and by the larger tiles: below, most of a tile would
+// be columns that there are not.
+constexpr std::uint32_t kTileFrom = 5, kLargeTileFrom = 33;
+
+struct Shape {
+  std::string kernel;  // behind the format
+  std::uint32_t threads, rows, columns;
+};
+// Lanes of a row. With 8 more of the matrix is on its way at once, which counts while it is not more than a seventh less
+// of the lanes that have a group.
+std::uint32_t lanes_of(std::uint32_t k) {
+  const std::uint32_t n_groups = ceil_div(k, kGroup), by_8 = 8 * ceil_div(n_groups, 8),
+                      by_4 = 4 * ceil_div(n_groups, 4);
+  return 7 * by_8 <= 8 * by_4 ? 8 : 4;
+}
+// n: columns that are multiplied together.
+Shape shape_of(const AmdRows& x, DType w, std::uint32_t n) {
+  const std::uint32_t lanes = lanes_of(x.k);
+  using rdna::kFewThreads;
+  const auto by_tiles = [](const char* kernel, rdna::TileShape tile) {
+    return Shape{kernel, tile.threads, tile.rows(), tile.columns()};
+  };
+  if (x.type == DType::kF32 && act_dtype(w) != DType::kF32) return {"_f32", kFewThreads, rdna::few_rows(4), 1};
+  if (x.type != DType::kF32 && n >= kLargeTileFrom) return by_tiles("_tile4", rdna::kLargeTile);
+  if (x.type != DType::kF32 && n >= kTileFrom) return by_tiles("_tile1", rdna::kSmallTile);
+  const std::string of_lanes = lanes == 8 ? "_8x" : "_4x";
+  if (n == 1) return {of_lanes + "1", kFewThreads, rdna::few_rows(lanes), 1};
+  return {of_lanes + "4", kFewThreads, rdna::few_rows(lanes), 4};
+}
+
+// Choices sorted by expert, in items of up to `most`; how many items there are at most.
+struct Items {
+  std::uint64_t items = 0, order = 0;
+  std::uint32_t most = 0;
+};
+Items sort_choices(AmdPlanner& planner, const AmdExperts& experts, std::uint32_t n, std::uint32_t columns) {
+  Items sorted;
+  sorted.most = n / columns + std::min(n, experts.n + 1);
+  sorted.items = planner.scratch((1 + std::uint64_t{3} * sorted.most) * 4);
+  sorted.order = planner.scratch(std::uint64_t{n} * 4);
+  rdna::OpArgs args{};
+  args.set_buffers<rdna::binding::ChoiceItems>({.ids = experts.ids, .items = sorted.items, .order = sorted.order});
+  args.symbols[0] = n, args.symbols[1] = experts.n, args.symbols[2] = columns;
+  planner.launch("moe_items", 256, 1, 1, 1, args);
+  planner.barrier();
+  return sorted;
+}
+
+}  // namespace
+
+void plan_products(AmdPlanner& planner, const AmdRows& x, const std::vector<AmdMatrix>& matrices,
+                   const AmdExperts& experts, std::uint64_t residual) {
+  const std::uint32_t n = x.n * std::max(experts.choices, 1u);
+  // Choices are sorted where an expert has some on the average.
+  const bool is_sorted = experts.choices != 0 && n >= experts.n && n > 1;
+  Items items;
+  std::uint32_t sorted_by = 0;
+  // Matrices of one type go into one launch.
+  for (std::size_t first = 0; first < matrices.size(); ++first) {
+    const DType dtype = matrices[first].dtype;
+    if (std::ranges::any_of(matrices.begin(), matrices.begin() + static_cast<std::ptrdiff_t>(first),
+                            [&](const AmdMatrix& m) { return m.dtype == dtype; }))
+      continue;
+    std::uint32_t together = n;
+    if (experts.choices != 0) together = is_sorted ? std::max(kTileFrom, n / experts.n) : 1;
+    const Shape shape = shape_of(x, dtype, together);
+    if (is_sorted && sorted_by != shape.columns) {
+      items = sort_choices(planner, experts, n, shape.columns);
+      sorted_by = shape.columns;
+    }
+    ProductArgs args{};
+    std::uint32_t n_tiles = 0;
+    for (const AmdMatrix& m : matrices) {
+      if (m.dtype != dtype) continue;
+      const std::uint32_t part = args.n_parts++;
+      args.w[part] = m.w, args.bias[part] = m.bias, args.y[part] = m.y;
+      args.expert_bytes[part] = m.expert_bytes, args.rows[part] = m.rows, args.first_tile[part] = n_tiles;
+      n_tiles += ceil_div(m.rows, shape.rows);
+    }
+    args.x = x.at;
+    args.residual = residual;
+    args.ids = experts.ids;
+    args.items = items.items;
+    args.order = items.order;
+    args.k = x.k;
+    args.n = n;
+    args.choices = experts.choices;
+    args.x_rows = experts.x_rows;
+    args.n_experts = experts.n;
+    const std::uint32_t passes = experts.choices == 0 ? ceil_div(n, shape.columns) : is_sorted ? items.most : n;
+    planner.launch("product_" + std::string(to_string(dtype)) + shape.kernel, shape.threads, n_tiles, passes, 1, args);
+  }
+}
+
+void plan_linear_op(AmdPlanner& p, const AmdCall& c, std::uint64_t residual) {
+  static_assert(operand::is_same_place(operand::Linear::x, operand::LmHead::x) &&
+                operand::is_same_place(operand::Linear::w, operand::LmHead::w));
+  constexpr auto kSymbols = amd_symbols::kProduct;
+  const bool is_linear = c.op() == ir::Op::LINEAR;
+  plan_products(p, {c.buffer(operand::Linear::x), c.dtype(kSymbols["dtype:x"]), c.rows(), c.dim(kSymbols["dim:k"])},
+                {{c.buffer(operand::Linear::w), c.dtype(kSymbols["dtype:w"]), c.dim(kSymbols["dim:m"]),
+                  is_linear ? c.buffer(operand::Linear::bias) : 0,
+                  is_linear ? c.buffer(operand::Linear::y) : c.buffer(operand::LmHead::logits)}},
+                {}, residual);
+}
+
+void plan_matmul_q4k(AmdPlanner& p, const AmdCall& c) {
+  constexpr auto kSymbols = amd_symbols::kMatmulQ4K;
+  const auto o = c.operands<operand::MatmulWmmaQ4K>();
+  plan_products(p, {o.a, DType::kQ8A256, c.rows(), c.dim(kSymbols["dim:k"])},
+                {{o.b, DType::kQ4_K, c.dim(kSymbols["dim:m"]), 0, o.c}});
+}
+
+}  // namespace zinc_rt::ring

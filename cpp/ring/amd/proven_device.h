@@ -1,0 +1,33 @@
+// A device whose queue has shown that it runs packets.
+// Thread rule: as Ring.
+#pragma once
+
+#include <memory>
+
+#include "ring/amd/packet_queue.h"
+
+namespace zinc_rt::ring {
+
+class ProvenDevice {
+ public:
+  // Opens the device's path and has it run some NOPs and a fence, within a second. The fence's value is 1 then.
+  static Result<ProvenDevice> make(std::unique_ptr<AmdDevice> device, std::chrono::milliseconds limit);
+  ProvenDevice(ProvenDevice&& other) noexcept = default;
+  ProvenDevice& operator=(ProvenDevice&& other) = delete;
+  ~ProvenDevice();
+
+  AmdDevice& device() { return *device_; }
+  const AmdDevice& device() const { return *device_; }
+  PacketQueue& queue() { return *queue_; }
+  const PacketQueue& queue() const { return *queue_; }
+  // The value that the fence has or will have; whoever submits raises it.
+  std::uint64_t last_fence = 1;
+
+ private:
+  explicit ProvenDevice(std::unique_ptr<AmdDevice> device) : device_(std::move(device)) {}
+  std::unique_ptr<AmdDevice> device_;
+  AmdDevice::Memory page_;  // the fence's
+  std::unique_ptr<PacketQueue> queue_;
+};
+
+}  // namespace zinc_rt::ring

@@ -1,0 +1,30 @@
+// A GPU through its render node, whose driver runs buffers of packets in queues of its own (AMDGPU_CS).
+#pragma once
+
+#include "ring/amd/drm_device.h"
+
+namespace zinc_rt::ring {
+
+class CsDevice final : public DrmDevice {
+ public:
+  static Result<std::unique_ptr<AmdDevice>> make();
+  ~CsDevice() override;
+
+  Result<std::unique_ptr<PacketPath>> open_path() override;
+  HostWrites host_writes() const override { return HostWrites::kDriver; }
+  Status check() override;
+  std::string describe() const override;
+
+ private:
+  friend class CsPath;
+  explicit CsDevice(std::unique_ptr<DrmConnection> drm) : DrmDevice(std::move(drm), Mappings::kOfTheDriver) {}
+  // Errors: kInternal where the driver refuses, which it does once the device was reset.
+  Result<std::uint64_t> run(std::uint64_t at, std::uint32_t n_dwords);
+  void wait(std::uint64_t handle) const;
+
+  drm::u32 context_ = 0;                      // 0: not made
+  std::vector<drm::BoListEntry> objects_;     // live ones
+  std::uint64_t listed_ = ~std::uint64_t{0};  // n_changes() when they were listed
+};
+
+}  // namespace zinc_rt::ring

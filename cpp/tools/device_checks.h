@@ -1,0 +1,19 @@
+// Tiers whose devices can be asked about, and how answers are shown.
+// Thread rule: plain functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ring/registry.h"
+#include "tools/command.h"
+
+namespace zinc_rt::tools {
+
+// Of the wanted tier, or of all that can run here and have diagnostics. Errors: kUnavailable, kInvalidArgument.
+Result<std::vector<const ring::Tier*>> tiers_with_diagnostics(const std::string& wanted);
+// A row a check, or a JSON array. True: none has an error.
+bool show_checks(std::span<const ring::DeviceCheck> checks, bool json);
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,34 @@
+// The text of AMD GPUs' instructions, by libLLVM's disassembler, which is loaded when it is wanted.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "zinc_rt/status.h"
+
+namespace zinc_rt::tools {
+
+class Disassembler {
+ public:
+  // processor: "gfx1201". Errors: kUnavailable where there is no libLLVM as new as the compiler.
+  static Result<Disassembler> open(const std::string& processor);
+  Disassembler(Disassembler&& other) noexcept;
+  Disassembler& operator=(Disassembler&& other) = delete;
+  ~Disassembler();
+
+  struct Instruction {
+    std::string text;
+    std::size_t bytes = 0;  // 0: this is no instruction
+  };
+  Instruction at(std::span<const std::byte> code, std::uint64_t address) const;
+
+ private:
+  Disassembler() = default;
+  void* context_ = nullptr;
+  void (*dispose_)(void*) = nullptr;
+  std::size_t (*disassemble_)(void*, std::uint8_t*, std::uint64_t, std::uint64_t, char*, std::size_t) = nullptr;
+};
+
+}  // namespace zinc_rt::tools

@@ -1,0 +1,38 @@
+// The totals of the chunks of histories that several workgroups have had (attend.h), merged in their order, and the
+// QUANTIZE of these rows. Grid: tokens; pieces of 256 columns of a row, of any heads. quantized may be null.
+#include "kernels/rdna/attend.h"
+#include "kernels/rdna/quantize.h"
+
+ZRT_KERNEL(attention_merge, 256) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Buffer = binding::AttentionParts;
+  __shared__ float values[256];
+  const auto c = constants<push::FlashAttn>(args);
+  const uint32_t t = group(0), width = c.n_heads * c.v_head_dim, column = group(1) * 256 + thread();
+  const auto pos = (uint32_t)buffer<const int32_t>(args, Buffer::pos)[t];
+  if (column < width) {
+    const uint32_t head = column / c.v_head_dim, of_head = column % c.v_head_dim, floats = record_floats(c.v_head_dim);
+    const float* records =
+        scratch<const float>(args) + ((uint64_t)t * c.n_heads + head) * args.symbols[kSymbolChunks] * floats;
+    Totals<1> total{};
+    const uint32_t first = first_seen_by(c, pos) / kChunk;
+    for (uint32_t chunk = first; chunk <= pos / kChunk; ++chunk) {
+      const float* record = records + (uint64_t)chunk * floats;
+      const Totals<1> next{record[0], record[1], {record[2 + of_head]}};
+      if (chunk == first)
+        total = next;
+      else
+        merge(next, total);
+    }
+    const float y = total.o[0] * exact::rcp(total.sum);
+    buffer<float>(args, Buffer::y)[(uint64_t)t * width + column] = y;
+    values[thread()] = y;
+  }
+  if (args.buffers[Buffer::quantized] == 0) return;
+  workgroup_barrier();
+  const uint32_t type = args.symbols[kSymbolQuantized], first = group(1) * 256, wave = thread() / kWave;
+  if (wave < blocks_of(type))
+    write_quantized([&](uint32_t i) { return values[i - first]; }, type, args.buffers[Buffer::quantized], t, width,
+                    group(1) * blocks_of(type) + wave, kOneBlock);
+}

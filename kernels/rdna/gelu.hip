@@ -1,0 +1,12 @@
+// GELU: y = x Phi(x) (kernels/cpu/gelu.cpp).
+#include "kernels/rdna/device.h"
+
+ZRT_KERNEL(gelu, 256) {
+  using namespace zinc_rt;
+  using Operand = operand::Gelu;
+  const uint32_t f = rdna::dim(args, 0);
+  const uint64_t row = (uint64_t)rdna::group(0) * f;
+  const float* x = rdna::buffer<const float>(args, Operand::x) + row;
+  float* y = rdna::buffer<float>(args, Operand::y) + row;
+  for (uint32_t i = rdna::thread(); i < f; i += 256) y[i] = exact::gelu(x[i]);
+}

@@ -1,0 +1,27 @@
+// LAYER_NORM: y = (x - mean) * r * w + b over a row (kernels/cpu/layer_norm.cpp). A workgroup a row. push[1]: 1 / d.
+#include "kernels/rdna/norm.h"
+
+ZRT_KERNEL(layer_norm, 256) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Operand = operand::LayerNorm;
+  __shared__ float parts[kMostParts], mean_of_row;
+  const uint32_t d = dim(args, 0);
+  const uint64_t row = (uint64_t)group(0) * d;
+  const float *x = buffer<const float>(args, Operand::x) + row, *w = buffer<const float>(args, Operand::w),
+              *b = buffer<const float>(args, Operand::b);
+  float* y = buffer<float>(args, Operand::y) + row;
+  const float inverse = f32_from_bits(args.push[1]);
+  if (thread() < kWave) {
+    float sum = 0.0f;
+    for (uint32_t i = thread() % 16; i < d; i += 16) sum = sum + x[i];
+    sum = fold_half(sum);
+    if (thread() == 0) mean_of_row = sum * inverse;
+  }
+  workgroup_barrier();
+  for (uint32_t i = thread(); i < d; i += 256) y[i] = x[i] - mean_of_row;
+  workgroup_barrier();
+  const float squares = workgroup_dot<256>(y, y, d, parts),
+              r = exact::rsqrt(__builtin_fmaf(squares, inverse, constants<push::LayerNorm>(args).eps));
+  for (uint32_t i = thread(); i < d; i += 256) y[i] = __builtin_fmaf(y[i] * r, w[i], b[i]);
+}

@@ -1,0 +1,108 @@
+// MOE_GATE_TOPK after its matrix product: softmax over the experts' logits, the n_used largest, their weights
+// (kernels/cpu/moe_gate_topk.cpp). A wave a token. And choices sorted by expert, for products that read each expert's
+// weights once for several columns.
+#include "kernels/rdna/device.h"
+
+namespace zinc_rt::rdna {
+
+constexpr uint32_t kNanKey = 1, kNone = 0xFFFFFFFFu;
+
+// Numbers above 0 in the order of the floats, -0 as 0; a NaN below all.
+ZRT_DEVICE uint32_t key_of(float x) {
+  if (x != x) return kNanKey;
+  const uint32_t bits = f32_bits(x + 0.0f);
+  return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+}
+ZRT_DEVICE float float_of(uint32_t key) {
+  if (key == kNanKey) return quiet_nan();
+  return f32_from_bits(key >> 31 != 0 ? key & 0x7FFFFFFFu : ~key);
+}
+
+}  // namespace zinc_rt::rdna
+
+ZRT_KERNEL(moe_gate_topk, 32) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Operand = operand::MoeGateTopk;
+  __shared__ float p[kMostExperts];
+  __shared__ uint32_t keys[kMostExperts];  // 0: taken
+  const auto c = constants<push::MoeGateTopk>(args);
+  const uint32_t e = dim(args, 1), t = group(0), lane = thread();
+  const float* logits = buffer<const float>(args, Operand::logits) + (uint64_t)t * e;
+  int32_t* ids = buffer<int32_t>(args, Operand::ids) + (uint64_t)t * c.n_used;
+  float* weights = buffer<float>(args, Operand::weights) + (uint64_t)t * c.n_used;
+  uint32_t most = 0;
+  for (uint32_t i = lane; i < e; i += kWave) {
+    keys[i] = key_of(logits[i]);
+    most = keys[i] > most ? keys[i] : most;
+  }
+  // A NaN never wins, but where all are.
+  const float max = float_of(largest_of_wave(most));
+  for (uint32_t i = lane; i < e; i += kWave) p[i] = exact::exp(logits[i] - max);
+  workgroup_barrier();
+  float sum = 0.0f;
+  for (uint32_t i = lane % 16; i < e; i += 16) sum = sum + p[i];
+  const float inverse = exact::rcp(fold_half(sum));
+  float total = 0.0f;
+  for (uint32_t j = 0; j < c.n_used; ++j) {
+    uint32_t best = 0, at = kNone, first = kNone;
+    for (uint32_t i = lane; i < e; i += kWave) {
+      const uint32_t key = keys[i];
+      if (key == 0) continue;
+      first = i < first ? i : first;
+      if (key > best) best = key, at = i;
+    }
+    const uint32_t likely = largest_of_wave(best);
+    at = least_of_wave(best == likely ? at : kNone);
+    first = least_of_wave(first);
+    // The reference compares upward from the first one left, and nothing is larger than a NaN.
+    const uint32_t next = keys[first] != kNanKey ? at : first;
+    const float weight = p[next] * inverse;
+    workgroup_barrier();
+    if (lane == 0) ids[j] = (int32_t)next, weights[j] = weight, keys[next] = 0;
+    total = total + weight;
+    workgroup_barrier();
+  }
+  const float r = c.renormalize != 0 ? exact::rcp(total) : 1.0f;
+  for (uint32_t j = lane; j < c.n_used; j += kWave) {
+    float weight = weights[j];
+    if (c.renormalize != 0) weight = weight * r;
+    weights[j] = c.scale != 1.0f ? weight * c.scale : weight;
+  }
+}
+
+// From the choices' experts to items of up to symbols[2] choices of one expert each: their number, then (expert, first
+// of `order`, count) each. Choices of no expert make items of an expert that there is not. One workgroup.
+ZRT_KERNEL(moe_items, 256) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Buffer = binding::ChoiceItems;
+  __shared__ uint32_t counts[kMostExperts + 1], places[kMostExperts + 1];
+  const uint32_t n = dim(args, 0), e = args.symbols[1], most = args.symbols[2];
+  const int32_t* ids = buffer<const int32_t>(args, Buffer::ids);
+  int32_t *items = buffer<int32_t>(args, Buffer::items), *order = buffer<int32_t>(args, Buffer::order);
+  const auto expert_of = [&](uint32_t i) { return (uint32_t)ids[i] < e ? (uint32_t)ids[i] : e; };
+  for (uint32_t i = thread(); i <= e; i += 256) counts[i] = 0;
+  workgroup_barrier();
+  for (uint32_t i = thread(); i < n; i += 256)
+    __hip_atomic_fetch_add(&counts[expert_of(i)], 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+  workgroup_barrier();
+  if (thread() == 0) {
+    uint32_t place = 0, item = 0;
+    for (uint32_t x = 0; x <= e; ++x) {
+      places[x] = place;
+      for (uint32_t i = 0; i < counts[x]; i += most, ++item) {
+        int32_t* to = items + 1 + 3 * item;
+        to[0] = (int32_t)x, to[1] = (int32_t)(place + i);
+        to[2] = (int32_t)(counts[x] - i < most ? counts[x] - i : most);
+      }
+      place += counts[x];
+    }
+    items[0] = (int32_t)item;
+  }
+  workgroup_barrier();
+  // Which place a choice gets is arbitrary: sums of different columns do not meet.
+  for (uint32_t i = thread(); i < n; i += 256)
+    order[__hip_atomic_fetch_add(&places[expert_of(i)], 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP)] =
+        (int32_t)i;
+}

@@ -1,0 +1,29 @@
+// MOE_SUM: z[t] = sum over a token's choices of weight_j * y[t][j] (kernels/cpu/moe_sum.cpp); with a hidden row that is
+// added to in place, also the ADD behind it and the end of MOE_DOWN_ACC. Grid: tokens, pieces of 256 values.
+// expert_scale, z and hidden may be null.
+#include "kernels/rdna/device.h"
+
+ZRT_KERNEL(choice_sum, 256) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Buffer = binding::ChoiceSum;
+  const uint32_t d = dim(args, 0), k = dim(args, 1), e = args.symbols[2], t = group(0), i = group(1) * 256 + thread();
+  if (i >= d) return;
+  const float *y = buffer<const float>(args, Buffer::y) + (uint64_t)t * k * d,
+              *weights = buffer<const float>(args, Buffer::weights) + (uint64_t)t * k;
+  const int32_t* ids = buffer<const int32_t>(args, Buffer::ids) + (uint64_t)t * k;
+  float sum = 0.0f;
+  for (uint32_t j = 0; j < k; ++j) {
+    float weight = weights[j];
+    if (args.buffers[Buffer::expert_scale] != 0) {
+      const auto id = (uint32_t)ids[j];
+      weight = id < e ? weight * buffer<const float>(args, Buffer::expert_scale)[id] : quiet_nan();
+    }
+    sum = __builtin_fmaf(weight, y[(uint64_t)j * d + i], sum);
+  }
+  if (args.buffers[Buffer::z] != 0) buffer<float>(args, Buffer::z)[(uint64_t)t * d + i] = sum;
+  if (args.buffers[Buffer::hidden] != 0) {
+    float& hidden = buffer<float>(args, Buffer::hidden)[(uint64_t)t * d + i];
+    hidden = hidden + sum;
+  }
+}

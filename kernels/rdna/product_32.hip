@@ -1,0 +1,10 @@
+// Products of weights of 32 values a block (product.h).
+#include "kernels/rdna/product.h"
+
+ZRT_QUANTIZED_PRODUCTS(q4_0, Q4_0)
+ZRT_QUANTIZED_PRODUCTS(q4_1, Q4_1)
+ZRT_QUANTIZED_PRODUCTS(q5_0, Q5_0)
+ZRT_QUANTIZED_PRODUCTS(q5_1, Q5_1)
+ZRT_QUANTIZED_PRODUCTS(q8_0, Q8_0)
+ZRT_QUANTIZED_PRODUCTS(iq4_nl, IQ4_NL)
+ZRT_QUANTIZED_PRODUCTS(mxfp4, MXFP4)

@@ -1,0 +1,29 @@
+// LOAD_REQUEST_STATE and STORE_REQUEST_STATE: a word of the slot table (kernels/cpu/load_request_state.cpp). A thread a
+// row.
+#include "kernels/rdna/device.h"
+
+ZRT_KERNEL(load_request_state, 32) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Operand = operand::LoadRequestState;
+  const uint32_t s = dim(args, 0), fields = dim(args, 1), r = group(0) * 32 + thread(),
+                 field = constants<push::RequestState>(args).field;
+  if (r >= dim(args, 2)) return;
+  const auto slot = (uint32_t)buffer<const int32_t>(args, Operand::slot)[r];
+  const bool is_inside = slot < s && field < fields;
+  buffer<uint32_t>(args, Operand::value)[r] =
+      is_inside ? buffer<const uint32_t>(args, Operand::slots)[(uint64_t)slot * fields + field] : 0xFFFFFFFFu;
+}
+
+ZRT_KERNEL(store_request_state, 32) {
+  using namespace zinc_rt;
+  using namespace zinc_rt::rdna;
+  using Operand = operand::StoreRequestState;
+  const uint32_t s = dim(args, 0), fields = dim(args, 1), r = group(0) * 32 + thread(),
+                 field = constants<push::RequestState>(args).field;
+  if (r >= dim(args, 2)) return;
+  const auto slot = (uint32_t)buffer<const int32_t>(args, Operand::slot)[r];
+  if (slot < s && field < fields)
+    buffer<uint32_t>(args, Operand::slots)[(uint64_t)slot * fields + field] =
+        buffer<const uint32_t>(args, Operand::value)[r];
+}

@@ -1,0 +1,89 @@
+// Ops that no model of ours has now, on every tier that has a kernel for them, against T-CPU.
+#include <random>
+
+#include "random_weights.h"
+#include "tier_graph.h"
+
+namespace zinc_rt {
+namespace {
+
+using enum ir::BufferClass;
+
+class TierOtherOps : public TierGraphTest {
+ protected:
+  // The graph has one kind of op besides those that every tier has.
+  void expect_same(ir::Op op, const ir::Graph& graph, std::uint32_t n, const Memory& given,
+                   std::initializer_list<const char*> outputs) {
+    if (!(*GetParam()->make_ring({.threads = 2, .cpu_kernels = {}}))->kernels().has(op)) return;
+    auto wanted = run_graph(**ring::find_tier("t_cpu"), graph, n, given, outputs),
+         got = run_graph(*GetParam(), graph, n, given, outputs);
+    for (const auto* name : outputs) EXPECT_TRUE(wanted[name] == got[name]) << to_string(op) << " " << name;
+  }
+  std::mt19937 rng_{3};
+};
+
+// Slots and fields outside the table among them.
+TEST_P(TierOtherOps, WordsOfTheSlotTable) {
+  constexpr std::uint32_t kSlots = 50, kFields = 7, kRows = 40;
+  std::vector<std::uint32_t> table(kSlots * kFields), values(kRows);
+  for (auto& word : table) word = static_cast<std::uint32_t>(rng_());
+  for (auto& word : values) word = static_cast<std::uint32_t>(rng_());
+  std::vector<std::int32_t> slots(kRows);
+  for (std::uint32_t i = 0; i < kRows; ++i) slots[i] = static_cast<std::int32_t>(i * 7 % (kSlots + 10));
+  for (const ir::Op op : {ir::Op::LOAD_REQUEST_STATE, ir::Op::STORE_REQUEST_STATE})
+    for (const std::uint32_t field : {2u, kFields}) {
+      ir::Graph graph("slots", ir::Stage::kBoth);
+      const auto all = declare(graph, "state.slots", kState, DType::kU32, {kSlots, kFields}),
+                 slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
+                 value = declare(graph, "act.value", kActivation, DType::kU32, {ir::kTokens});
+      auto& node = op == ir::Op::LOAD_REQUEST_STATE ? add_node(graph, op, {all, slot}, {value})
+                                                    : add_node(graph, op, {all, slot, value}, {all});
+      node.inplace = op == ir::Op::STORE_REQUEST_STATE;
+      ir::set_attr(node, "field", field);
+      expect_same(
+          op, graph, kRows,
+          {{"state.slots", bytes_of(table)}, {"request.slot", bytes_of(slots)}, {"act.value", bytes_of(values)}},
+          {"state.slots", "act.value"});
+    }
+}
+
+TEST_P(TierOtherOps, DraftsThatAreRight) {
+  constexpr std::uint32_t kDrafts = 9, kTokens = 5, kVocabulary = 333;
+  std::vector<float> logits(kDrafts * kTokens * kVocabulary);
+  for (float& l : logits) l = static_cast<float>(rng_() % 1000);
+  std::vector<std::int32_t> drafts;
+  for (std::uint32_t row = 0; row < kDrafts * kTokens; ++row) {
+    const auto* of_row = logits.data() + row * kVocabulary;
+    const auto best = static_cast<std::int32_t>(std::max_element(of_row, of_row + kVocabulary) - of_row);
+    drafts.push_back(row % 7 == 6 ? best + 1 : best);
+  }
+  ir::Graph graph("drafts", ir::Stage::kBoth);
+  const auto draft = declare(graph, "act.draft", kActivation, DType::kI32, {ir::kTokens, kTokens}),
+             of = declare(graph, "act.logits", kActivation, DType::kF32, {ir::kTokens, kTokens, kVocabulary}),
+             length = declare(graph, "act.length", kActivation, DType::kI32, {ir::kTokens});
+  add_node(graph, ir::Op::VERIFY_K, {draft, of}, {length});
+  expect_same(ir::Op::VERIFY_K, graph, kDrafts, {{"act.draft", bytes_of(drafts)}, {"act.logits", bytes_of(logits)}},
+              {"act.length"});
+}
+
+TEST_P(TierOtherOps, MatrixProductsOfQ4K) {
+  for (const Shape& s : {Shape{33, 512, 1}, Shape{70, 768, 19}}) {
+    ir::Graph graph("matmul", ir::Stage::kBoth);
+    const auto x = declare(graph, "act.x", kActivation, DType::kF32, {ir::kTokens, s.k}),
+               q = declare(graph, "act.q", kActivation, DType::kQ8A256, {ir::kTokens, s.k}),
+               w = declare(graph, "model.w", kWeight, DType::kQ4_K, {s.m, s.k}),
+               y = declare(graph, "act.y", kActivation, DType::kF32, {ir::kTokens, s.m});
+    add_node(graph, ir::Op::QUANTIZE, {x}, {q});
+    add_node(graph, ir::Op::MATMUL_WMMA_Q4K, {q, w}, {y});
+    expect_same(ir::Op::MATMUL_WMMA_Q4K, graph, s.n,
+                {{"act.x", bytes_of(random_rows(s, rng_))}, {"model.w", random_blocks(DType::kQ4_K, s, rng_)}},
+                {"act.y"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiers, TierOtherOps, ::testing::ValuesIn(other_tiers()),
+                         [](const auto& info) { return info.param->name; });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(TierOtherOps);
+
+}  // namespace
+}  // namespace zinc_rt
