@@ -7,6 +7,11 @@
 
 namespace zinc_rt::vulkan {
 
+// Rows of a step: its tokens, the runs of tokens of one slot, and output rows.
+struct StepRows {
+  std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
+};
+
 class Forward {
  public:
   // `is_quantized`: rows are quantized before they meet quantized weights (docs/arithmetic.md, rules 3 and 4). The
@@ -15,32 +20,30 @@ class Forward {
                                 bool is_quantized);
 
   // Sets the rows of the next commands.
-  void set_rows(std::uint32_t n_tokens, std::uint32_t n_outputs);
-  VkCommandBuffer embeddings() const { return embeddings_; }
+  void set_rows(const StepRows& rows);
   // Of a step of so many tokens.
+  VkCommandBuffer embeddings(std::size_t n_tokens) const { return embeddings_[n_tokens >= kManyTokens]; }
   std::span<const VkCommandBuffer> layers(std::size_t n_tokens) const { return layers_[n_tokens >= kManyTokens]; }
   VkCommandBuffer head() const { return head_; }  // leaves logits of the output rows
 
  private:
   // From so many tokens on a product takes several rows at a time. It changes no bit.
   static constexpr std::size_t kManyTokens = 16;
-  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kOutputs };
+  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kChoices, kRuns, kOutputs, kCount };
   struct Counts {
     std::uint32_t x;
     Rows rows;
     bool operator==(const Counts&) const = default;
   };
-  // A product and where it goes.
-  struct Target {
-    const Product& product;
-    Place y;
-  };
-  struct Walk;  // forward.cpp
+  // Where the numbers of workgroups of a dispatch lie in the step descriptor.
+  static std::uint64_t count_offset(std::vector<Counts>& counts, const Counts& entry);
+  struct Walk;  // walk.h
 
   ModelMemory const* memory_ = nullptr;
   std::vector<Counts> counts_;
-  VkCommandBuffer embeddings_ = nullptr, head_ = nullptr;
-  std::vector<VkCommandBuffer> layers_[2];  // for few tokens and for many
+  std::uint32_t n_choices_ = 0;                          // of experts, a token
+  VkCommandBuffer embeddings_[2] = {}, head_ = nullptr;  // [2]: for few tokens and for many
+  std::vector<VkCommandBuffer> layers_[2];
 };
 
 }  // namespace zinc_rt::vulkan

@@ -129,6 +129,10 @@ const Function kFunctions[] = {
        for (std::uint32_t k = 0; k < 256; ++k) lane[k % 16] = __builtin_fmaf(v.fa(i + k), v.fb(i + k), lane[k % 16]);
        return bits(fold16(lane));
      }},
+    {push::kTestSigmoid, "sigmoid", from_range<-125, 125>,
+     [](const Values& v, std::uint32_t i) { return bits(exact::sigmoid(v.fa(i))); }},
+    {push::kTestSoftplus, "softplus", from_range<-106, 106>,
+     [](const Values& v, std::uint32_t i) { return bits(exact::softplus(v.fa(i))); }},
 };
 static_assert(std::size(kFunctions) == push::kTestFunctions);
 

@@ -23,7 +23,7 @@ class VulkanExecutor final : public Executor {
   const MemoryPlan& plan() const override { return memory_.plan; }
   std::uint64_t allocated_bytes() const override { return device_->allocated_bytes(); }
   Status step(const StepInput& input, StepOutput& output) override;
-  Status copy_state(std::span<const StateCopy> copies) override { return check_.check(copies); }
+  Status copy_state(std::span<const StateCopy> copies) override;
   Status copy_pages(std::span<const PageCopy> copies) override;
   Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
   Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override;
@@ -50,6 +50,7 @@ class VulkanExecutor final : public Executor {
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
+  std::uint32_t n_runs_ = 0;               // of the step
   std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
   std::vector<float> processed_;           // scratch: rows that the caller changed
 };

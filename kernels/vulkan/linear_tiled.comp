@@ -1,4 +1,4 @@
-// LINEAR for many rows of x: linear.comp says what it computes and in which order. An invocation makes an output of each
+// LINEAR for many rows of x: linear.glsl says what it computes and in which order. An invocation makes an output of each
 // of kTile rows, so that a block of weights is unpacked once for all of them.
 // Grid: (rows of w / 64, rows of x / kTile).
 #version 460

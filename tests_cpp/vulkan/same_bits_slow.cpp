@@ -58,6 +58,19 @@ TEST_P(EveryFamily, CachesOfOtherTypes) {
   }
 }
 
+TEST_P(EveryFamily, CheckpointsOfState) {
+  const auto options = checkpoint_options();
+  expect_same(GetParam(), options, checkpoints_of_state);
+  const auto peer = open_vulkan(GetParam(), options);
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->info().state_bytes_per_slot > 0, peer->config().ssm_v_heads > 0);
+  EXPECT_EQ(peer->allocated_bytes(), peer->plan().allocated_bytes());
+}
+
+TEST_P(EveryFamily, HiddenStatesAfterEachLayer) {
+  expect_same_hidden(GetParam());
+}
+
 TEST_P(EveryFamily, FloatActivations) {
   auto options = small_options();
   options.activations = "f32";

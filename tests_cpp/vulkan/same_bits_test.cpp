@@ -1,5 +1,7 @@
-// Two families on every run of the tests, one with float and one with quantized weights; same_bits_slow.cpp has all.
+// Three families on every run of the tests: float weights, quantized ones, and recurrent layers with experts.
+// same_bits_slow.cpp has all.
 #include "same_bits.h"
+#include "tests_cpp/model/tiny_bert.h"
 #include "tests_cpp/model/tiny_float.h"
 
 #include <gmock/gmock.h>
@@ -35,22 +37,19 @@ TEST_P(SameBits, CachesOfIntegers) {
 }
 
 TEST_P(SameBits, HiddenStatesAfterEachLayer) {
-  const auto cpu = open(GetParam(), small_options());
-  const auto peer = open_vulkan(GetParam(), small_options());
-  ASSERT_TRUE(cpu && peer);
-  TestStep input;
-  append(input, prompt(11), 0, 11, 0, pages_from(0));
-  for (int layer = -1; layer < static_cast<int>(cpu->config().n_layers); ++layer) {
-    const auto a = cpu->hidden(input.view(), layer), b = peer->hidden(input.view(), layer);
-    ASSERT_TRUE(a && b);
-    ASSERT_EQ(a->size(), b->size());
-    EXPECT_EQ(std::memcmp(a->data(), b->data(), a->size() * sizeof(float)), 0) << "layer " << layer;
-  }
-  EXPECT_THAT(peer->hidden(input.view(), 99).error().message, HasSubstr("layer 99 is not from -1 to "));
+  expect_same_hidden(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Vulkan, SameBits, ::testing::Values("tiny_qwen3-f16", "tiny_llama_k-Q4_K_M"),
-                         [](const auto& info) { return std::string(info.index == 0 ? "qwen3" : "llama"); });
+TEST_P(SameBits, CheckpointsOfState) {
+  expect_same(GetParam(), checkpoint_options(), checkpoints_of_state);
+}
+
+std::string name_of(const ::testing::TestParamInfo<const char*>& info) {
+  const std::string name = info.param;
+  return name.substr(0, name.find('-'));
+}
+INSTANTIATE_TEST_SUITE_P(Vulkan, SameBits,
+                         ::testing::Values("tiny_qwen3-f16", "tiny_llama_k-Q4_K_M", "tiny_qwen35moe-f16"), name_of);
 
 constexpr const char* kModel = "tiny_llama_k-Q4_K_M";
 
@@ -129,8 +128,8 @@ TEST_F(Vulkan, RefusesByName) {
     const auto opened = VulkanExecutor::open_on(open_device(), model_path(model), options);
     return opened ? std::string("it opened") : opened.error().message;
   };
-  EXPECT_THAT(why("tiny_qwen3moe-f16"), HasSubstr("\"qwen3moe\" is not supported by this backend; supported: llama, "));
-  EXPECT_THAT(why("tiny_qwen35-f16"), HasSubstr("\"qwen35\" is not supported"));
+  EXPECT_THAT(why(write_tiny_bert("refused")),
+              HasSubstr("\"bert\" is not supported by this backend; supported: llama, "));
   auto options = small_options();
   options.kv_pages = 1u << 30;
   EXPECT_THAT(why(kModel, options), HasSubstr("1073741824 pages"));
@@ -144,12 +143,12 @@ TEST_F(Vulkan, RefusesByName) {
 
 // Each of these must be noticed; without the fault the comparison is of equals.
 TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
-  const auto differs = [](const Faults& faults, std::optional<Fma> form = {}) {
+  const auto differs = [](const Faults& faults, std::optional<Fma> form = {}, const char* model = kModel) {
     auto device = open_device(faults);
     if (form) device->use(*form);
     Outcome a, b;
     run_both(
-        kModel, small_options(),
+        model, small_options(),
         [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(9), 8); }, a, b,
         std::move(device));
     return a.logits != b.logits;
@@ -158,6 +157,9 @@ TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
   EXPECT_FALSE(differs({.more_barriers = true}));
   EXPECT_FALSE(differs({.shuffled = true}));
   EXPECT_TRUE(differs({.shuffled = true, .lost_barrier = 7}));
+  constexpr const char* kRecurrent = "tiny_qwen35moe-f16";
+  EXPECT_FALSE(differs({.shuffled = true}, {}, kRecurrent));
+  EXPECT_TRUE(differs({.shuffled = true, .lost_barrier = 11}, {}, kRecurrent));
   const auto device = open_device();
   ASSERT_TRUE(device);
   if (device->info().name.starts_with("llvmpipe")) {
