@@ -40,14 +40,15 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
   forward.memory_ = &memory;
   forward.n_choices_ = model.shape.experts.n_used;
   Walk walk{device, model, memory, is_quantized, forward.counts_};
+  const std::size_t n_layers = model.shape.layers.size();
   std::vector<KernelKey> kernels;
   walk.wanted = &kernels;
-  for (const bool is_many : {false, true}) {
-    walk.has_many_tokens = is_many;
+  for (const Kind kind : {kOne, kFew, kMany}) {
+    walk.kind = kind;
     walk.embeddings();
-    for (std::size_t i = 0; i < model.shape.layers.size(); ++i) walk.layer(i);
+    for (std::size_t i = 0; i < n_layers; ++i) walk.layer(i);
+    walk.head();
   }
-  walk.head();
   walk.wanted = nullptr;
   ZRT_CHECK_OK(device.make_pipelines(kernels));
   const auto record_part = [&](auto&& part) {
@@ -57,15 +58,15 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
       walk.recorder = nullptr;
     });
   };
-  for (const bool is_many : {false, true}) {
-    walk.has_many_tokens = is_many;
-    ZRT_TRY(forward.embeddings_[is_many], record_part([&] { walk.embeddings(); }));
-    for (std::size_t i = 0; i < model.shape.layers.size(); ++i) {
+  for (const Kind kind : {kOne, kFew, kMany}) {
+    walk.kind = kind;
+    ZRT_TRY(forward.embeddings_[kind], record_part([&] { walk.embeddings(); }));
+    for (std::size_t i = 0; i < n_layers; ++i) {
       ZRT_TRY(const auto commands, record_part([&] { walk.layer(i); }));
-      forward.layers_[is_many].push_back(commands);
+      forward.layers_[kind].push_back(commands);
     }
+    ZRT_TRY(forward.heads_[kind], record_part([&] { walk.head(); }));
   }
-  ZRT_TRY(forward.head_, record_part([&] { walk.head(); }));
   if (forward.counts_.size() > kMaxCounts)
     return fail(StatusCode::kUnavailable, "[vulkan] {} kinds of dispatches, {} are supported", forward.counts_.size(),
                 kMaxCounts);
@@ -73,16 +74,22 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
 }
 
 void Forward::set_rows(const StepRows& rows) {
-  const std::uint32_t by_kind[] = {rows.n_tokens, parts(rows.n_tokens, push::kTile), rows.n_tokens * n_choices_,
-                                   rows.n_runs, rows.n_outputs};
+  const auto tiles = [](std::uint32_t n) {
+    constexpr std::uint32_t kTiles[] = {1, push::kFewTokens, push::kTile};
+    return parts(n, kTiles[kind_of(n)]);
+  };
+  const std::uint32_t by_kind[] = {rows.n_tokens, tiles(rows.n_tokens), rows.n_tokens * n_choices_,
+                                   rows.n_runs,   rows.n_outputs,       tiles(rows.n_outputs)};
   static_assert(std::size(by_kind) == static_cast<std::size_t>(Rows::kCount));
   auto* out = memory_->host<std::uint32_t>(memory_->step.counts);
   for (const Counts& entry : counts_) {
-    *out++ = entry.x;
-    *out++ = by_kind[static_cast<std::size_t>(entry.rows)];
+    const std::uint32_t n = by_kind[static_cast<std::size_t>(entry.rows)];
+    *out++ = entry.is_by_rows ? n : entry.n;
+    *out++ = entry.is_by_rows ? entry.n : n;
     *out++ = 1;
   }
   *memory_->host<std::uint32_t>(memory_->step.n_tokens) = rows.n_tokens;
+  *memory_->host<std::uint32_t>(memory_->step.n_outputs) = rows.n_outputs;
 }
 
 }  // namespace zinc_rt::vulkan

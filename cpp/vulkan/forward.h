@@ -22,17 +22,21 @@ class Forward {
   // Sets the rows of the next commands.
   void set_rows(const StepRows& rows);
   // Of a step of so many tokens.
-  VkCommandBuffer embeddings(std::size_t n_tokens) const { return embeddings_[n_tokens >= kManyTokens]; }
-  std::span<const VkCommandBuffer> layers(std::size_t n_tokens) const { return layers_[n_tokens >= kManyTokens]; }
-  VkCommandBuffer head() const { return head_; }  // leaves logits of the output rows
+  VkCommandBuffer embeddings(std::size_t n_tokens) const { return embeddings_[kind_of(n_tokens)]; }
+  std::span<const VkCommandBuffer> layers(std::size_t n_tokens) const { return layers_[kind_of(n_tokens)]; }
+  // Leaves logits of the output rows.
+  VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
 
  private:
-  // From so many tokens on a product takes several rows at a time. It changes no bit.
-  static constexpr std::size_t kManyTokens = 16;
-  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kChoices, kRuns, kOutputs, kCount };
+  // How many rows a product takes at a time: it changes no bit.
+  enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
+  static constexpr std::size_t kManyTokens = 32;
+  static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
+  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kChoices, kRuns, kOutputs, kOutputTiles, kCount };
   struct Counts {
-    std::uint32_t x;
+    std::uint32_t n;
     Rows rows;
+    bool is_by_rows;  // rows are the first dimension, so that neighbours share n
     bool operator==(const Counts&) const = default;
   };
   // Where the numbers of workgroups of a dispatch lie in the step descriptor.
@@ -41,9 +45,9 @@ class Forward {
 
   ModelMemory const* memory_ = nullptr;
   std::vector<Counts> counts_;
-  std::uint32_t n_choices_ = 0;                          // of experts, a token
-  VkCommandBuffer embeddings_[2] = {}, head_ = nullptr;  // [2]: for few tokens and for many
-  std::vector<VkCommandBuffer> layers_[2];
+  std::uint32_t n_choices_ = 0;  // of experts, a token
+  VkCommandBuffer embeddings_[kKinds] = {}, heads_[kKinds] = {};
+  std::vector<VkCommandBuffer> layers_[kKinds];
 };
 
 }  // namespace zinc_rt::vulkan

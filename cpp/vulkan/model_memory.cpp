@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kAlign = 256;
 constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;  // of weights, where the device allows more
+constexpr std::uint64_t kReadPast = 16;  // bytes that kernels may read behind a tensor, and do not use
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
 // Appends things to a region of the plan, one after another.
@@ -55,7 +56,7 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   std::uint32_t n_regions = 0;
   std::optional<RegionBuilder> region;
   for (const Tensor* tensor : request.tensors.all) {
-    const std::uint64_t bytes = tensor->computed_bytes();
+    const std::uint64_t bytes = tensor->computed_bytes() + kReadPast;
     if (!region || region->bytes() + bytes + kAlign > largest)
       region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal, "tensors");
     memory.weights[tensor] = region->add(bytes);
@@ -126,10 +127,13 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   a.shared_router = floats(choices > 0 ? 1 : 0);
   a.layer_embeddings = floats(layer_embeddings);
   a.layer_rows = floats(layer_embeddings);
-  const std::uint64_t widest = std::max({std::uint64_t{c.model_dim}, w.attn, w.ffn, choices * shape.experts.ffn_dim});
+  const std::uint64_t widest = std::max({std::uint64_t{c.model_dim}, w.attn, w.ffn});
   for (std::size_t i = 0; i < kQuantizedForms.size(); ++i) {
     const DType form = kQuantizedForms[i];
-    a.quantized[i] = region.add(n * row_bytes(form, mem::align_up(widest, traits(form).block_elems)));
+    const auto bytes = [&](std::uint64_t width) {
+      return activation_row_bytes(form, mem::align_up(width, traits(form).block_elems));
+    };
+    a.quantized[i] = region.add(n * std::max(bytes(widest), choices * bytes(shape.experts.ffn_dim)));
   }
 }
 
@@ -158,6 +162,7 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   StepPlaces& step = memory.step;
   step.counts = words(3 * kMaxCounts);
   step.n_tokens = words(1);
+  step.n_outputs = words(1);
   step.token_ids = words(s.max_tokens);
   step.positions = words(s.max_tokens);
   step.slots = words(s.max_tokens);
@@ -212,6 +217,10 @@ Status place_caches(const Device& device, const MemoryRequest& request, ModelMem
 }
 
 }  // namespace
+
+std::uint64_t activation_row_bytes(DType form, std::uint64_t width) {
+  return mem::align_up(row_bytes(form, width), 16);
+}
 
 std::uint64_t ModelMemory::state_bytes() const {
   std::uint64_t bytes = 0;

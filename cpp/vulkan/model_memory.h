@@ -43,6 +43,9 @@ struct DeltaState {
 // The types of quantized activations (kernels/common/act_q8.h): what act_dtype() gives for weights that are not floats.
 inline constexpr std::array kQuantizedForms{DType::kQ8A32, DType::kQ8A256, DType::kQ16A256};
 
+// Bytes of a row of quantized activations, which lies in planes (kernels/vulkan/types.glsl); of floats too.
+std::uint64_t activation_row_bytes(DType form, std::uint64_t width);
+
 // Activations: rows of floats, and of each of kQuantizedForms. Parts that a model does not have take no memory.
 struct ActivationPlaces {
   Place hidden, x, y;
@@ -56,7 +59,7 @@ struct ActivationPlaces {
 };
 // What the host writes for each step.
 struct StepPlaces {
-  Place counts, n_tokens, token_ids, positions, slots, rope_positions, output_rows, pages;
+  Place counts, n_tokens, n_outputs, token_ids, positions, slots, rope_positions, output_rows, pages;
   Place runs;  // of tokens of one slot: the first one, and how many
 };
 inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands

@@ -154,7 +154,7 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
     auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
     for (std::size_t i = 0; i < count; ++i) rows[i] = input.outputs[first + i].token_index;
     forward_.set_rows({.n_tokens = n_tokens, .n_runs = n_runs_, .n_outputs = static_cast<std::uint32_t>(count)});
-    if (count > 0) commands_.push_back(forward_.head());
+    if (count > 0) commands_.push_back(forward_.head(count));
     ZRT_CHECK_OK(device_->run(commands_));
     pick(input, first, count, output);
     if (input.on_logits) give_logits(input, first, count);

@@ -3,17 +3,6 @@
 #include <algorithm>
 
 namespace zinc_rt::vulkan {
-namespace {
-
-// Eights of invocations that share an output of linear.comp: as many as a row has groups of 256, at most all.
-constexpr std::uint32_t kEights = push::kWidth / 8;
-std::uint32_t team_of(std::uint32_t width) {
-  std::uint32_t team = 1;
-  while (team < kEights && team * 256 < width) team *= 2;
-  return team;
-}
-
-}  // namespace
 
 void Forward::Walk::embed(const Tensor* table, float factor, Place y) {
   const auto width = static_cast<std::uint32_t>(table->dims[0]);
@@ -39,46 +28,52 @@ void Forward::Walk::quantize_for(Place x, std::uint32_t width, std::initializer_
   for (const DType form : kQuantizedForms)
     if (std::ranges::any_of(targets, [&](const Target& target) { return form_of(target.product) == form; }))
       dispatch("quantize", {as_constant(form)}, parts(width, 4 * push::kWidth), rows,
-               push::Quantize{at(x), at(rows_in(form, x)), width});
+               push::Quantize{at(x), at(rows_in(form, x)), width,
+                              static_cast<std::uint32_t>(activation_row_bytes(form, width))});
   barrier();
 }
 
 void Forward::Walk::products(Place x, std::initializer_list<Target> targets, Rows rows) {
-  const std::uint32_t k = targets.begin()->product.width(), team = team_of(k);
+  const std::uint32_t k = targets.begin()->product.width();
   quantize_for(x, k, targets, rows);
   for (const Target& target : targets) {
     const DType form = form_of(target.product), format = target.product.weight->dtype;
     const auto w_row = row_bytes(format, k);
+    const std::uint32_t n = target.product.n_rows;
     const push::Linear arguments{at(rows_in(form, x)),
                                  at(target.product.weight) + target.product.first_row * w_row,
                                  at(target.product.bias),
                                  at(target.y),
-                                 at(memory.step.n_tokens),
+                                 at(rows == Rows::kOutputs ? memory.step.n_outputs : memory.step.n_tokens),
                                  k,
-                                 target.product.n_rows,
-                                 static_cast<std::uint32_t>(row_bytes(form, k)),
+                                 n,
+                                 static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
-    if (has_many_tokens && rows == Rows::kTokens)
-      dispatch("linear_tiled", {as_constant(format), as_constant(form)}, parts(target.product.n_rows, push::kWidth),
-               Rows::kTokenTiles, arguments);
+    const Rows tiles = rows == Rows::kOutputs ? Rows::kOutputTiles : Rows::kTokenTiles;
+    const bool has_groups = form == DType::kQ8A256 || form == DType::kQ16A256;
+    if (kind == kMany)
+      dispatch("linear_tiled", {as_constant(format), as_constant(form)}, parts(n, push::kWidth), tiles, arguments);
+    else if (kind == kFew && has_groups)
+      dispatch("linear", {as_constant(format), as_constant(form), push::kFewTokens}, linear_groups(n), tiles, arguments,
+               true);
     else
-      dispatch("linear", {as_constant(format), as_constant(form), team}, parts(target.product.n_rows, kEights / team),
-               rows, arguments);
+      dispatch("linear", {as_constant(format), as_constant(form), 1}, linear_groups(n), rows, arguments, true);
   }
 }
 
 void Forward::Walk::expert_products(Place x, bool is_by_choice, std::initializer_list<Target> targets) {
-  const std::uint32_t k = targets.begin()->product.width(), team = team_of(k), n_used = model.shape.experts.n_used;
-  quantize_for(x, is_by_choice ? n_used * k : k, targets, Rows::kTokens);
+  const std::uint32_t k = targets.begin()->product.width();
+  quantize_for(x, k, targets, is_by_choice ? Rows::kChoices : Rows::kTokens);
   for (const Target& target : targets) {
     const DType form = form_of(target.product), format = target.product.weight->dtype;
     const auto w_row = row_bytes(format, k);
-    dispatch("moe_linear", {as_constant(format), as_constant(form), team}, parts(target.product.n_rows, kEights / team),
+    dispatch("moe_linear", {as_constant(format), as_constant(form), 1}, linear_groups(target.product.n_rows),
              Rows::kChoices,
              push::MoeLinear{at(rows_in(form, x)), at(target.product.weight) + target.product.first_row * w_row,
                              at(memory.activations.expert_ids), at(target.y), target.product.weight->dims[1] * w_row, k,
-                             target.product.n_rows, static_cast<std::uint32_t>(row_bytes(form, k)),
-                             static_cast<std::uint32_t>(w_row), is_by_choice ? 1 : n_used});
+                             target.product.n_rows, static_cast<std::uint32_t>(activation_row_bytes(form, k)),
+                             static_cast<std::uint32_t>(w_row), is_by_choice ? 1 : model.shape.experts.n_used},
+             true);
   }
 }
 

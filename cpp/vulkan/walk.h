@@ -21,7 +21,7 @@ struct Forward::Walk {
   const ModelMemory& memory;
   bool is_quantized;
   std::vector<Counts>& counts;
-  bool has_many_tokens = false;
+  Kind kind = kOne;                          // of the step's tokens, in the head of its output rows
   std::vector<KernelKey>* wanted = nullptr;  // collecting
   Recorder* recorder = nullptr;              // recording
 
@@ -35,9 +35,10 @@ struct Forward::Walk {
   void embeddings();
   void layer(std::size_t i);
   void head();
+  // `n` workgroups a row; with is_by_rows they are the second dimension of the grid.
   template <class Push>
-  void dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t x, Rows rows,
-                const Push& push);
+  void dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t n, Rows rows,
+                const Push& push, bool is_by_rows = false);
   void barrier() {
     if (recorder != nullptr) recorder->barrier();
   }
@@ -49,7 +50,6 @@ struct Forward::Walk {
   void embed(const Tensor* table, float scale, Place y);
   void norm(Place x, const Tensor* weight, Place y, std::uint32_t width, std::uint32_t group,
             Rows rows = Rows::kTokens);
-  void quantize(Place x, std::uint32_t width, DType form, Rows rows);
   // All of them from the same rows x, each in the form that its weights want.
   void products(Place x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
   // Of each token's chosen experts; x has a row a token, or one a choice.
@@ -87,18 +87,22 @@ struct Forward::Walk {
   DType form_of(const Product& product) const { return is_quantized ? act_dtype(product.weight->dtype) : DType::kF32; }
   Place rows_in(DType form, Place x) const;
   void quantize_for(Place x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
+  // Workgroups of linear.glsl for so many rows of a matrix.
+  std::uint32_t linear_groups(std::uint32_t n_rows) const {
+    return parts(n_rows, push::kLinearWidth / device.info().subgroup_size * push::kLinearRows);
+  }
 };
 
 template <class Push>
-void Forward::Walk::dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t x, Rows rows,
-                             const Push& push) {
+void Forward::Walk::dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t n, Rows rows,
+                             const Push& push, bool is_by_rows) {
   const KernelKey key{kernel, std::move(constants)};
   if (wanted != nullptr) {
     wanted->push_back(key);
     return;
   }
   recorder->dispatch(device.pipeline(key), push, memory.buffers[memory.step.counts.region].handle,
-                     memory.step.counts.offset + count_offset(counts, {x, rows}));
+                     memory.step.counts.offset + count_offset(counts, {n, rows, is_by_rows}));
 }
 
 }  // namespace zinc_rt::vulkan

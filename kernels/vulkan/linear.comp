@@ -4,10 +4,14 @@
 #include "common.glsl"
 #include "exact_math.glsl"
 #include "formats.glsl"
-layout(local_size_x = kWidth) in;
+layout(local_size_x = kLinearWidth) in;
 PUSH(Linear);
 #include "linear.glsl"
 
 uint64_t matrix() { return p.w; }
-uint64_t row_of_x() { return p.x + uint64_t(row()) * p.x_row_bytes; }
-float with_bias(float value, uint m) { return p.bias != 0 ? value + Floats(p.bias).v[m] : value; }
+uint first_row() { return gl_WorkGroupID.x * TOKENS; }
+uint n_rows() { return TOKENS == 1 ? 1 : Words(p.n_rows).v[0] - first_row(); }
+uint64_t row_of_x(uint t) { return p.x + uint64_t(first_row() + min(t, n_rows() - 1)) * p.x_row_bytes; }
+void store(uint t, uint m, float value) {
+  Floats(float_row(p.y, first_row() + t, p.m)).v[m] = p.bias != 0 ? value + Floats(p.bias).v[m] : value;
+}

@@ -5,10 +5,11 @@
 #include "common.glsl"
 #include "exact_math.glsl"
 #include "formats.glsl"
-layout(local_size_x = kWidth) in;
+layout(local_size_x = kLinearWidth) in;
 PUSH(MoeLinear);
 #include "linear.glsl"
 
-uint64_t matrix() { return p.w + uint64_t(Words(p.ids).v[row()]) * p.matrix_bytes; }
-uint64_t row_of_x() { return p.x + uint64_t(row() / p.choices) * p.x_row_bytes; }
-float with_bias(float value, uint m) { return value; }
+uint64_t matrix() { return p.w + uint64_t(Words(p.ids).v[gl_WorkGroupID.x]) * p.matrix_bytes; }
+uint n_rows() { return 1; }
+uint64_t row_of_x(uint t) { return p.x + uint64_t(gl_WorkGroupID.x / p.choices) * p.x_row_bytes; }
+void store(uint t, uint m, float value) { Floats(float_row(p.y, gl_WorkGroupID.x, p.m)).v[m] = value; }

@@ -19,6 +19,9 @@ const u32 kWidth = 64;
 const u32 kAttendWidth = 128;  // of FLASH_ATTN: one token of a chunk each
 const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
 const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
+const u32 kLinearWidth = 128;  // of linear.glsl
+const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
+const u32 kFewTokens = 8;      // rows of x that a workgroup of linear.comp may take
 const u32 kKvRun = 32;         // values that one invocation of KV_WRITE_BATCHED stores
 const u32 kDeltaWidth = 128;   // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
@@ -36,10 +39,10 @@ struct RmsNorm {
 };
 struct Quantize {
   u64 x, y;
-  u32 k;
+  u32 k, y_row_bytes;
 };
 struct Linear {
-  u64 x, w, bias, y, n_rows;  // n_rows: where the number of rows of x is; linear_tiled.comp reads it
+  u64 x, w, bias, y, n_rows;  // n_rows: where the number of rows of x is
   u32 k, m, x_row_bytes, w_row_bytes;
 };
 struct MoeLinear {

@@ -40,9 +40,7 @@ Codes codes_of(float values[4], float inverse, bool usable) {
 }
 
 void main() {
-  const uint n = Y == kQ8A32 ? 32u : 256u, block_bytes = Y == kQ8A32    ? kQ8A32Bytes
-                                                         : Y == kQ8A256 ? kQ8A256Bytes
-                                                                        : kQ16A256Bytes;
+  const uint n = Y == kQ8A32 ? 32u : 256u;
   float most = Y == kQ16A256 ? 32639.0 : 127.0;
   uint id = gl_LocalInvocationID.x, i = column() * 4, sharing = n / 4, first = id / sharing * sharing;
   bool is_within = i < p.k;
@@ -68,23 +66,20 @@ void main() {
   sums[id] = codes.sum;
   barrier();
   if (!is_within) return;
-  Words y = Words(p.y + (uint64_t(row()) * (p.k / n) + i / n) * block_bytes);
+  uint64_t y = p.y + uint64_t(row()) * p.y_row_bytes, heads = y + p.k * (Y == kQ16A256 ? 2 : 1);
+  Words head = Words(heads + i / n * (Y == kQ8A32 ? kQ8A32Head : Y == kQ8A256 ? kQ8A256Head : kQ16A256Head));
   uint at = id - first;
+  Words(y).v[i / 4] = Y == kQ16A256 ? codes.high : codes.low;
   switch (Y) {
     case kQ8A32:
-      y.v[2 + at] = codes.low;
-      if (at == 0) y.v[1] = uint(sum_of(first, 8));
+      if (at == 0) head.v[1] = uint(sum_of(first, 8));
       break;
     case kQ8A256:
-      y.v[9 + at] = codes.low;
-      if (at % 8 == 0) y.v[1 + at / 8] = uint((sum_of(id, 4) & 0xFFFF) | sum_of(id + 4, 4) << 16);
+      if (at % 8 == 0) head.v[1 + at / 8] = uint((sum_of(id, 4) & 0xFFFF) | sum_of(id + 4, 4) << 16);
       break;
-    case kQ16A256:
-      y.v[1 + at] = codes.high;
-      y.v[65 + at] = codes.low;
-      break;
+    case kQ16A256: Words(y + p.k).v[i / 4] = codes.low; break;
   }
   if (id != first) return;
   float d = !all_finite || amax > 1.329227995784916e36 ? kNan : (usable ? exact_div(amax, most) : 0.0);
-  y.v[0] = floatBitsToUint(d);
+  head.v[0] = floatBitsToUint(d);
 }

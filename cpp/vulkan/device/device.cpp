@@ -46,7 +46,7 @@ Status Device::make() {
   queue.queueFamilyIndex = info_.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  const Features features(info_.has_doubles);
+  const Features features(info_);
   VkDeviceCreateInfo wanted{};
   wanted.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   wanted.pNext = &features.v10;

@@ -65,7 +65,10 @@ std::uint32_t compute_family(const Api& api, VkPhysicalDevice device) {
 }
 
 DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
+  VkPhysicalDeviceVulkan13Properties p13{};
+  p13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
   VkPhysicalDeviceVulkan12Properties p12{};
+  p12.pNext = &p13;
   p12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
   VkPhysicalDeviceVulkan11Properties p11{};
   p11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
@@ -96,7 +99,7 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   api.GetPhysicalDeviceMemoryProperties(device, &memory);
   for (const auto& heap : std::span(memory.memoryHeaps).first(memory.memoryHeapCount))
     if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) info.memory_bytes = std::max(info.memory_bytes, heap.size);
-  Features have(false);
+  Features have(info);
   have.v13 = {}, have.v12 = {}, have.v11 = {}, have.v10 = {};
   chain(have);
   api.GetPhysicalDeviceFeatures2(device, &have.v10);
@@ -106,7 +109,12 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   add_missing(have.v11, k11, missing);
   add_missing(have.v12, k12, missing);
   add_missing(have.v13, k13, missing);
-  // linear.comp shuffles among eight neighbours, in workgroups of 64.
+  info.subgroup_size = p11.subgroupSize;
+  info.has_sizes_of_subgroups = p13.minSubgroupSize != p13.maxSubgroupSize;
+  if (info.has_sizes_of_subgroups &&
+      (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
+    missing.emplace_back("subgroupSizeControl");
+  // linear.glsl shuffles among eight neighbours, in workgroups of 128.
   constexpr VkSubgroupFeatureFlags kSubgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if ((p11.subgroupSupportedOperations & kSubgroup) != kSubgroup) missing.emplace_back("shuffles in subgroups");
   if (p11.subgroupSize < 8 || p11.subgroupSize > 64)
@@ -117,13 +125,14 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
 
 }  // namespace
 
-Features::Features(bool wants_doubles) {
+Features::Features(const DeviceInfo& info) {
   chain(*this);
   ask_for(v10.features, kCore);
   ask_for(v11, k11);
   ask_for(v12, k12);
   ask_for(v13, k13);
-  v10.features.shaderFloat64 = wants_doubles ? VK_TRUE : VK_FALSE;
+  v10.features.shaderFloat64 = info.has_doubles ? VK_TRUE : VK_FALSE;
+  v13.subgroupSizeControl = info.has_sizes_of_subgroups ? VK_TRUE : VK_FALSE;
 }
 
 Result<std::vector<DeviceInfo>> list_devices() {

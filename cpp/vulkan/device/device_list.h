@@ -18,6 +18,8 @@ struct DeviceInfo {
   bool has_doubles = false;
   // Execution modes for 32-bit floats that it has.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
+  std::uint32_t subgroup_size = 0;      // that pipelines have
+  bool has_sizes_of_subgroups = false;  // a pipeline must ask for it, as the driver may choose another
   std::uint32_t queue_family = 0;
   std::uint64_t memory_bytes = 0;          // of the largest heap of its own
   std::uint64_t max_allocation_bytes = 0;  // one region may have
@@ -26,7 +28,7 @@ struct DeviceInfo {
 
 // The features that every device needs, chained for vkCreateDevice; the caller keeps the object where it is.
 struct Features {
-  explicit Features(bool wants_doubles);
+  explicit Features(const DeviceInfo& info);
   Features(const Features&) = delete;
   VkPhysicalDeviceVulkan13Features v13{};
   VkPhysicalDeviceVulkan12Features v12{};

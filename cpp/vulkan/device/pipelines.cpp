@@ -94,6 +94,10 @@ Result<VkPipeline> Device::make_pipeline(const KernelKey& key) const {
   pipeline.stage.pName = "main";
   pipeline.stage.pSpecializationInfo = &constants;
   pipeline.layout = layout_;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{};
+  subgroup.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  subgroup.requiredSubgroupSize = info_.subgroup_size;
+  if (info_.has_sizes_of_subgroups) pipeline.stage.pNext = &subgroup;
   VkPipeline made = nullptr;
   const auto result = api_->CreateComputePipelines(device_, cache_, 1, &pipeline, nullptr, &made);
   api_->DestroyShaderModule(device_, module, nullptr);
