@@ -38,16 +38,21 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
   ZRT_CHECK_OK(check_sizes(model.shape));
   Forward forward;
   forward.memory_ = &memory;
+  forward.is_quantized_ = is_quantized;
   forward.n_choices_ = model.shape.experts.n_used;
   Walk walk{device, model, memory, is_quantized, forward.counts_};
   const std::size_t n_layers = model.shape.layers.size();
   std::vector<KernelKey> kernels;
   walk.wanted = &kernels;
-  for (const Kind kind : {kOne, kFew, kMany}) {
-    walk.kind = kind;
+  const auto body = [&] {
     walk.embeddings();
     for (std::size_t i = 0; i < n_layers; ++i) walk.layer(i);
+  };
+  for (const Kind kind : {kOne, kFew, kMany}) {
+    walk.kind = kind;
+    body();
     walk.head();
+    walk.settle_stream();
   }
   walk.wanted = nullptr;
   ZRT_CHECK_OK(device.make_pipelines(kernels));
@@ -60,17 +65,27 @@ Result<Forward> Forward::record(Device& device, const MemoryRequest& model, cons
   };
   for (const Kind kind : {kOne, kFew, kMany}) {
     walk.kind = kind;
-    ZRT_TRY(forward.embeddings_[kind], record_part([&] { walk.embeddings(); }));
-    for (std::size_t i = 0; i < n_layers; ++i) {
-      ZRT_TRY(const auto commands, record_part([&] { walk.layer(i); }));
-      forward.layers_[kind].push_back(commands);
-    }
+    ZRT_TRY(forward.bodies_[kind], record_part(body));
     ZRT_TRY(forward.heads_[kind], record_part([&] { walk.head(); }));
   }
+  // What record_stream() adds.
+  count_offset(forward.counts_, {parts(model.config.model_dim, push::kWidth), Rows::kTokens, Grid::kPlain});
   if (forward.counts_.size() > kMaxCounts)
     return fail(StatusCode::kUnavailable, "[vulkan] {} kinds of dispatches, {} are supported", forward.counts_.size(),
                 kMaxCounts);
   return forward;
+}
+
+Result<VkCommandBuffer> Forward::record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
+                                               std::size_t n_layers) {
+  Walk walk{device, model, *memory_, is_quantized_, counts_};
+  walk.kind = kind_of(n_tokens);
+  return device.record([&](Recorder& recorder) {
+    walk.recorder = &recorder;
+    walk.embeddings();
+    for (std::size_t i = 0; i < n_layers; ++i) walk.layer(i);
+    walk.settle_stream();
+  });
 }
 
 void Forward::set_rows(const StepRows& rows) {
@@ -84,9 +99,9 @@ void Forward::set_rows(const StepRows& rows) {
   auto* out = memory_->host<std::uint32_t>(memory_->step.counts);
   for (const Counts& entry : counts_) {
     const std::uint32_t n = by_kind[static_cast<std::size_t>(entry.rows)];
-    *out++ = entry.is_by_rows ? n : entry.n;
-    *out++ = entry.is_by_rows ? entry.n : n;
-    *out++ = 1;
+    *out++ = entry.grid == Grid::kByRows ? n : entry.n;
+    *out++ = entry.grid == Grid::kByRows ? entry.n : n;
+    *out++ = entry.grid == Grid::kByChunks ? rows.n_chunks : 1;
   }
   *memory_->host<std::uint32_t>(memory_->step.n_tokens) = rows.n_tokens;
   *memory_->host<std::uint32_t>(memory_->step.n_outputs) = rows.n_outputs;

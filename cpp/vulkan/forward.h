@@ -1,4 +1,4 @@
-// Walks a model and records its commands: the embeddings, each layer, the head. They are recorded once; a step changes
+// Walks a model and records its commands: a body of embeddings and layers, and the head. They are recorded once; a step changes
 // only what they read from the step descriptor, the numbers of workgroups included.
 // Thread rule: as Device.
 #pragma once
@@ -10,6 +10,7 @@ namespace zinc_rt::vulkan {
 // Rows of a step: its tokens, the runs of tokens of one slot, and output rows.
 struct StepRows {
   std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
+  std::uint32_t n_chunks = 0;  // of attention, up to the last position
 };
 
 class Forward {
@@ -21,22 +22,25 @@ class Forward {
 
   // Sets the rows of the next commands.
   void set_rows(const StepRows& rows);
-  // Of a step of so many tokens.
-  VkCommandBuffer embeddings(std::size_t n_tokens) const { return embeddings_[kind_of(n_tokens)]; }
-  std::span<const VkCommandBuffer> layers(std::size_t n_tokens) const { return layers_[kind_of(n_tokens)]; }
-  // Leaves logits of the output rows.
+  // Embeddings and all layers, for a step of so many tokens.
+  VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
+  // After a body: leaves logits of the output rows.
   VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
+  // Embeddings and n_layers layers, recorded anew; the stream is in `hidden` afterwards. The caller frees it.
+  Result<VkCommandBuffer> record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
+                                        std::size_t n_layers);
 
  private:
   // How many rows a product takes at a time: it changes no bit.
   enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
-  static constexpr std::size_t kManyTokens = 32;
   static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
   enum class Rows : std::uint8_t { kTokens, kTokenTiles, kChoices, kRuns, kOutputs, kOutputTiles, kCount };
+  // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.
+  enum class Grid : std::uint8_t { kPlain, kByRows, kByChunks };
   struct Counts {
     std::uint32_t n;
     Rows rows;
-    bool is_by_rows;  // rows are the first dimension, so that neighbours share n
+    Grid grid;
     bool operator==(const Counts&) const = default;
   };
   // Where the numbers of workgroups of a dispatch lie in the step descriptor.
@@ -46,8 +50,8 @@ class Forward {
   ModelMemory const* memory_ = nullptr;
   std::vector<Counts> counts_;
   std::uint32_t n_choices_ = 0;  // of experts, a token
-  VkCommandBuffer embeddings_[kKinds] = {}, heads_[kKinds] = {};
-  std::vector<VkCommandBuffer> layers_[kKinds];
+  bool is_quantized_ = false;
+  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {};
 };
 
 }  // namespace zinc_rt::vulkan

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/kv_type.h"
+#include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
 #include "mem/placement.h"
 #include "model/fixed16.h"
@@ -12,7 +13,8 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;  // of weights, where the device allows more
+constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;    // of weights, where the device allows more
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;  // of attention's chunks, where one token has less
 constexpr std::uint64_t kReadPast = 16;  // bytes that kernels may read behind a tensor, and do not use
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
@@ -107,6 +109,11 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   a.k = floats(w.k);
   a.v = floats(w.v);
   a.attn = floats(w.attn);
+  const std::uint64_t of_chunks = (request.sizes.max_context + push::kAttendWidth - 1) / push::kAttendWidth *
+                                  (w.attn + 2 * std::uint64_t{c.n_heads}) * sizeof(float);
+  memory.n_split_tokens = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(kMostPartBytes / of_chunks, 1, std::min<std::uint64_t>(n, kManyTokens - 1)));
+  a.attn_parts = region.add(memory.n_split_tokens * of_chunks);
   a.query_gate = floats(2 * gate);
   a.attn_gate = floats(gate);
   a.gate = floats(w.ffn);

@@ -49,7 +49,7 @@ std::uint64_t activation_row_bytes(DType form, std::uint64_t width);
 // Activations: rows of floats, and of each of kQuantizedForms. Parts that a model does not have take no memory.
 struct ActivationPlaces {
   Place hidden, x, y;
-  Place q, k, v, attn, query_gate, attn_gate;
+  Place q, k, v, attn, attn_parts, query_gate, attn_gate;
   Place gate, up;
   Place channels, conv, z, beta_alpha, beta, alpha;  // of recurrent layers
   // Of experts: ids and weights of a token's choices, and what they make, a row a choice.
@@ -64,6 +64,9 @@ struct StepPlaces {
 };
 inline constexpr std::uint32_t kMaxCounts = 256;  // different numbers of workgroups in a model's commands
 
+// From so many rows on a product takes tiles of them, and attention has no parts.
+inline constexpr std::uint32_t kManyTokens = 32;
+
 struct ModelMemory {
   MemoryPlan plan;
   std::vector<Buffer> buffers;   // one a region
@@ -75,6 +78,7 @@ struct ModelMemory {
   std::unordered_map<const Tensor*, Place> weights;
   std::vector<Place> rope_tables;
   ActivationPlaces activations;
+  std::uint32_t n_split_tokens = 0;  // whose attention has room for parts, one a chunk of a full context
   StepPlaces step;
   Place logits;
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
 #include "vulkan/devices.h"
 
@@ -48,7 +49,8 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
   ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_, config_));
   ZRT_CHECK_OK(
       check_kv_type(kv, "vulkan", [](DType cells) { return std::ranges::find(kCells, cells) != std::end(kCells); }));
-  const MemoryRequest request{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages};
+  request_.reset(new MemoryRequest{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages});
+  const MemoryRequest& request = *request_;
   ZRT_TRY(memory_, allocate_model(*device_, request));
   ZRT_CHECK_OK(load_model(*device_, request, *weights_, memory_, options.on_progress));
   ZRT_TRY(forward_, Forward::record(*device_, request, memory_, options.activations == "int8"));
@@ -85,14 +87,15 @@ void VulkanExecutor::fill_body(const StepInput& input) {
   std::ranges::copy(input.slots, memory_.host<std::int32_t>(step.slots));
   const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
   auto* runs = memory_.host<std::uint32_t>(step.runs);
-  n_runs_ = 0;
+  rows_ = {.n_tokens = static_cast<std::uint32_t>(n)};
   for (std::size_t i = 0; i < n; ++i) {
     const auto slot = static_cast<std::size_t>(input.slots[i]);
     if (i == 0 || input.slots[i - 1] != input.slots[i]) {
-      runs[2 * n_runs_] = static_cast<std::uint32_t>(i);
-      runs[2 * n_runs_++ + 1] = 0;
+      runs[2 * rows_.n_runs] = static_cast<std::uint32_t>(i);
+      runs[2 * rows_.n_runs++ + 1] = 0;
     }
-    ++runs[2 * n_runs_ - 1];
+    ++runs[2 * rows_.n_runs - 1];
+    rows_.n_chunks = std::max(rows_.n_chunks, static_cast<std::uint32_t>(input.positions[i]) / push::kAttendWidth + 1);
     const std::uint32_t variant = input.rope_variants.empty() ? 0 : input.rope_variants[slot];
     memory_.host<std::uint32_t>(step.rope_positions)[i] =
         static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
@@ -144,16 +147,14 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
-  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
-  commands_ = {forward_.embeddings(input.token_ids.size())};
-  const auto layers = forward_.layers(n_tokens);
-  commands_.insert(commands_.end(), layers.begin(), layers.end());
+  commands_ = {forward_.body(input.token_ids.size())};
   std::size_t first = 0;
   do {  // the body runs with the first group of output rows
     const std::size_t count = std::min<std::size_t>(sizes_.max_outputs, input.outputs.size() - first);
     auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
     for (std::size_t i = 0; i < count; ++i) rows[i] = input.outputs[first + i].token_index;
-    forward_.set_rows({.n_tokens = n_tokens, .n_runs = n_runs_, .n_outputs = static_cast<std::uint32_t>(count)});
+    rows_.n_outputs = static_cast<std::uint32_t>(count);
+    forward_.set_rows(rows_);
     if (count > 0) commands_.push_back(forward_.head(count));
     ZRT_CHECK_OK(device_->run(commands_));
     pick(input, first, count, output);
@@ -169,12 +170,14 @@ Result<std::vector<float>> VulkanExecutor::hidden(const StepInput& input, int la
   if (layer < -1 || layer >= static_cast<int>(config_.n_layers))
     return fail(StatusCode::kInvalidArgument, "[vulkan] layer {} is not from -1 to {}", layer, config_.n_layers - 1);
   fill_body(input);
-  forward_.set_rows({.n_tokens = static_cast<std::uint32_t>(input.token_ids.size()), .n_runs = n_runs_});
-  const auto layers = forward_.layers(input.token_ids.size()).first(static_cast<std::size_t>(layer + 1));
-  commands_ = {forward_.embeddings(input.token_ids.size())};
-  commands_.insert(commands_.end(), layers.begin(), layers.end());
-  ZRT_CHECK_OK(device_->run(commands_));
-  std::vector<float> values(input.token_ids.size() * config_.model_dim);
+  const std::size_t n_tokens = input.token_ids.size();
+  ZRT_TRY(const auto commands,
+          forward_.record_stream(*device_, *request_, n_tokens, static_cast<std::size_t>(layer + 1)));
+  forward_.set_rows(rows_);
+  const Status status = device_->run({&commands, 1});
+  device_->free(commands);
+  ZRT_CHECK_OK(status);
+  std::vector<float> values(n_tokens * config_.model_dim);
   const Place hidden = memory_.activations.hidden;
   ZRT_CHECK_OK(device_->read(memory_.buffers[hidden.region], hidden.offset, std::as_writable_bytes(std::span(values))));
   return values;

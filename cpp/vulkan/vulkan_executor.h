@@ -46,11 +46,12 @@ class VulkanExecutor final : public Executor {
   Sizes sizes_;
   ExecutorInfo info_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<MemoryRequest> request_;  // of what stands above it
   ModelMemory memory_;
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
-  std::uint32_t n_runs_ = 0;               // of the step
+  StepRows rows_;                          // of the step
   std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
   std::vector<float> processed_;           // scratch: rows that the caller changed
 };

@@ -17,10 +17,12 @@ void Forward::Walk::delta_net(std::size_t i) {
   const StepPlaces& step = memory.step;
   const std::uint32_t width = s.n_v_heads * s.v_dim;
   const bool is_grouped = t.beta_alpha.weight != nullptr;  // by key head; so are the value heads then
+  const Source x = norm_stream(layer.attn_norm, {&t.qkv, &t.z, &t.beta, &t.alpha, &t.beta_alpha});
+  barrier();
   if (is_grouped)
-    products(a.x, {{t.qkv, a.channels}, {t.z, a.z}, {t.beta_alpha, a.beta_alpha}});
+    products(x, {{t.qkv, a.channels}, {t.z, a.z}, {t.beta_alpha, a.beta_alpha}});
   else
-    products(a.x, {{t.qkv, a.channels}, {t.z, a.z}, {t.beta, a.beta}, {t.alpha, a.alpha}});
+    products(x, {{t.qkv, a.channels}, {t.z, a.z}, {t.beta, a.beta}, {t.alpha, a.alpha}});
   barrier();
   if (is_grouped) {
     const std::uint32_t r = s.n_v_heads / s.n_k_heads;
@@ -38,9 +40,9 @@ void Forward::Walk::delta_net(std::size_t i) {
   barrier();
   norm(a.attn, t.norm, a.attn, width, s.v_dim);
   barrier();
-  glu(a.z, a.attn, a.attn, width, zinc_rt::push::kSilu);
+  const Source gated = glu_for(t.output, a.z, a.attn, width, zinc_rt::push::kSilu);
   barrier();
-  products(a.attn, {{t.output, a.y}});
+  products(gated, {{t.output, a.y}});
   barrier();
   add_to_stream(a.y, layer.attn_post_norm);
 }

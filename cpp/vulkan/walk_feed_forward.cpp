@@ -5,24 +5,27 @@
 
 namespace zinc_rt::vulkan {
 
-void Forward::Walk::dense_product(std::size_t i) {
+void Forward::Walk::dense_product(std::size_t i, const Source& x) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;
-  products(a.x, {{t.gate, a.gate}, {t.up, a.up}});
+  products(x, {{t.gate, a.gate}, {t.up, a.up}});
   barrier();
-  glu(a.gate, a.up, a.gate, shape_of(i).ffn_dim, model.shape.activation);
+  const Source gated = glu_for(t.down, a.gate, a.up, shape_of(i).ffn_dim, model.shape.activation);
   barrier();
-  products(a.gate, {{t.down, a.y}});
+  products(gated, {{t.down, a.y}});
   barrier();
 }
 
 void Forward::Walk::dense(std::size_t i) {
-  dense_product(i);
-  add_to_stream(memory.activations.y, model.tensors.layers[i].ffn_post_norm);
+  const LayerTensors& t = model.tensors.layers[i];
+  const Source x = norm_stream(t.ffn_norm, {&t.gate, &t.up});
+  barrier();
+  dense_product(i, x);
+  add_to_stream(memory.activations.y, t.ffn_post_norm);
 }
 
 // Leaves the weighted sum of a token's chosen experts in expert_sum.
-void Forward::Walk::expert_product(std::size_t i, Place router_input, Place x) {
+void Forward::Walk::expert_product(std::size_t i, const Source& router_input, const Source& x) {
   const ExpertShape& s = model.shape.experts;
   const ExpertTensors& t = model.tensors.layers[i].experts;
   const ActivationPlaces& a = memory.activations;
@@ -34,9 +37,9 @@ void Forward::Walk::expert_product(std::size_t i, Place router_input, Place x) {
   barrier();
   expert_products(x, false, {{t.gate, a.expert_gate}, {t.up, a.expert_up}});
   barrier();
-  glu(a.expert_gate, a.expert_up, a.expert_gate, s.n_used * s.ffn_dim, model.shape.activation);
+  const Source gated = glu_for(t.down, a.expert_gate, a.expert_up, s.ffn_dim, model.shape.activation, Rows::kChoices);
   barrier();
-  expert_products(a.expert_gate, true, {{t.down, a.expert_y}});
+  expert_products(gated, true, {{t.down, a.expert_y}});
   barrier();
   dispatch("moe_sum", {}, parts(d, push::kWidth), Rows::kTokens,
            push::MoeSum{at(a.expert_y), at(a.expert_ids), at(a.expert_weights), at(t.down_scale), at(a.expert_sum), d,
@@ -44,16 +47,16 @@ void Forward::Walk::expert_product(std::size_t i, Place router_input, Place x) {
   barrier();
 }
 
-void Forward::Walk::shared_expert(std::size_t i) {
+void Forward::Walk::shared_expert(std::size_t i, const Source& x) {
   const ExpertTensors& t = model.tensors.layers[i].experts;
   const ActivationPlaces& a = memory.activations;
   const std::uint32_t d = model.config.model_dim;
-  products(a.x, {{t.shared_gate, a.gate}, {t.shared_up, a.up}});
-  if (t.shared_router.weight != nullptr) products(a.x, {{t.shared_router, a.shared_router}});
+  products(x, {{t.shared_gate, a.gate}, {t.shared_up, a.up}});
+  if (t.shared_router.weight != nullptr) products(x, {{t.shared_router, a.shared_router}});
   barrier();
-  glu(a.gate, a.up, a.gate, model.shape.experts.shared_ffn_dim, model.shape.activation);
+  const Source gated = glu_for(t.shared_down, a.gate, a.up, model.shape.experts.shared_ffn_dim, model.shape.activation);
   barrier();
-  products(a.gate, {{t.shared_down, a.y}});
+  products(gated, {{t.shared_down, a.y}});
   barrier();
   if (t.shared_router.weight != nullptr) {
     sigmoid_mul(a.y, a.shared_router, d, 1);
@@ -62,12 +65,17 @@ void Forward::Walk::shared_expert(std::size_t i) {
   add_to_stream(a.y, nullptr);
 }
 
+// The shared expert quantizes its rows again: the chosen ones' rows have taken the place of the quantized ones.
 void Forward::Walk::experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
+  const ExpertTensors& e = t.experts;
   const ActivationPlaces& a = memory.activations;
-  expert_product(i, a.x, a.x);
+  const bool has_shared = e.shared_up.weight != nullptr;
+  const Source x = norm_stream(t.ffn_norm, {&e.gate, &e.up, &e.router}, has_shared);
+  barrier();
+  expert_product(i, x, x);
   add_to_stream(a.expert_sum, t.ffn_post_norm);
-  if (t.experts.shared_up.weight != nullptr) shared_expert(i);
+  if (has_shared) shared_expert(i, {a.x});
 }
 
 // The router sees the stream normed and scaled by a vector and by 1 / sqrt(model_dim); both halves have norms of their
@@ -76,14 +84,16 @@ void Forward::Walk::dense_and_experts(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;
   const std::uint32_t d = model.config.model_dim;
-  dense_product(i);
+  const Source x = norm_stream(t.ffn_norm, {&t.gate, &t.up});
+  barrier();
+  dense_product(i, x);
   norm(a.y, t.experts.dense_post_norm, a.y, d, d);
   norm(a.hidden, t.experts.router_scale, a.expert_sum, d, d);
   norm(a.hidden, t.experts.norm, a.x, d, d);
   barrier();
   scale(a.expert_sum, d, 1.0f / std::sqrt(static_cast<float>(d)));
   barrier();
-  expert_product(i, a.expert_sum, a.x);
+  expert_product(i, {a.expert_sum}, {a.x});
   norm(a.expert_sum, t.experts.post_norm, a.expert_sum, d, d);
   barrier();
   add(a.y, a.expert_sum, d);
@@ -97,7 +107,7 @@ void Forward::Walk::layer_embeddings() {
   const ActivationPlaces& a = memory.activations;
   const std::uint32_t n = model.shape.layer_embedding_dim, all = n * model.config.n_layers;
   embed(t.layer_embeddings, std::sqrt(static_cast<float>(n)), a.layer_rows);
-  products(a.hidden, {{t.layer_embed_projection, a.layer_embeddings}});
+  products({a.hidden}, {{t.layer_embed_projection, a.layer_embeddings}});
   barrier();
   scale(a.layer_embeddings, all, 1.0f / std::sqrt(static_cast<float>(model.config.model_dim)));
   barrier();
@@ -113,12 +123,13 @@ void Forward::Walk::add_layer_embedding(std::size_t i) {
   const LayerTensors& t = model.tensors.layers[i];
   const ActivationPlaces& a = memory.activations;
   const std::uint32_t n = model.shape.layer_embedding_dim;
+  settle_stream();
   slice(a.layer_embeddings, a.up, 1, model.config.n_layers * n, static_cast<std::uint32_t>(i) * n, n);
-  products(a.hidden, {{t.embed_gate, a.gate}});
+  products({a.hidden}, {{t.embed_gate, a.gate}});
   barrier();
-  glu(a.gate, a.up, a.gate, n, zinc_rt::push::kGeluTanh);
+  const Source gated = glu_for(t.embed_output, a.gate, a.up, n, zinc_rt::push::kGeluTanh);
   barrier();
-  products(a.gate, {{t.embed_output, a.y}});
+  products(gated, {{t.embed_output, a.y}});
   barrier();
   add_to_stream(a.y, t.embed_post_norm);
 }

@@ -22,7 +22,7 @@ const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.c
 const u32 kLinearWidth = 128;  // of linear.glsl
 const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
 const u32 kFewTokens = 8;      // rows of x that a workgroup of linear.comp may take
-const u32 kKvRun = 32;         // values that one invocation of KV_WRITE_BATCHED stores
+const u32 kNormWidth = 512;    // of RESIDUAL_RMS_NORM
 const u32 kDeltaWidth = 128;   // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
 const u32 kMostExperts = 1024;
@@ -67,18 +67,29 @@ struct SsmDeltaNet {
   u32 n_k_heads, n_v_heads, k_dim, v_dim, tiled;
   f32 eps;
 };
-struct Rope {
-  u64 x, positions, table;
-  u32 d, head_dim, n_rot, neox;
+struct RmsNormRopeKvWrite {
+  u64 q, k, v, q_w, k_w, table, positions, rope_positions, slots, pages, cache;  // table: of RoPE
+  u32 n_heads, n_kv_heads, head_dim, v_head_dim, width, page_bytes, v_offset, n_rot, flags;
+  f32 eps;
 };
-struct KvWrite {
-  u64 k, v, positions, slots, pages, cache;
-  u32 nk, nv, width, page_bytes, v_offset, head_dim;  // head_dim: of K
-};
+const u32 kNeox = 1, kNormedValues = 2;  // RmsNormRopeKvWrite::flags
 struct FlashAttn {
   u64 q, cache, y, positions, slots, pages;
   u32 n_heads, n_kv_heads, head_dim, v_head_dim, width, page_bytes, v_offset, window;
   f32 scale, softcap;
+};
+struct FlashAttnMerge {
+  u64 parts, y, positions;
+  u32 n_heads, v_head_dim, window;
+};
+struct GluQuantize {
+  u64 gate, up, y;
+  u32 width, act, y_row_bytes;
+};
+struct ResidualRmsNorm {
+  u64 x, y, rows, w, z, q;  // q: quantized z
+  u32 d, q_row_bytes;
+  f32 eps, inverse;  // inverse: 1 / d
 };
 struct Glu {
   u64 gate, up, y;
@@ -105,10 +116,6 @@ struct Softcap {
   u64 x;  // in place
   u32 width;
   f32 cap;
-};
-struct GatherRows {
-  u64 x, rows, y;
-  u32 width;
 };
 struct SelfTest {
   u64 a, b, y;

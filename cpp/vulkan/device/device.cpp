@@ -184,7 +184,7 @@ Status Device::copy(std::span<const Copy> copies) {
             for (const Copy& copy : copies) recorder.copy(copy.from, copy.to, copy.part);
           }));
   const Status status = run({&commands, 1});
-  api_->FreeCommandBuffers(device_, pool_, 1, &commands);
+  free(commands);
   return status;
 }
 

@@ -65,6 +65,8 @@ class Device {
   // Records commands that may be submitted again and again, one submission at a time. They begin after all that was
   // submitted before, and the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
+  // REQUIRES: they do not run any more.
+  void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
   // Runs them one after another and waits. Errors: kInternal, the device is lost then.
   Status run(std::span<const VkCommandBuffer> commands);
 
