@@ -93,8 +93,14 @@ void Forward::set_rows(const StepRows& rows) {
     constexpr std::uint32_t kTiles[] = {1, push::kFewTokens, push::kTile};
     return parts(n, kTiles[kind_of(n)]);
   };
-  const std::uint32_t by_kind[] = {rows.n_tokens, tiles(rows.n_tokens), rows.n_tokens * n_choices_,
-                                   rows.n_runs,   rows.n_outputs,       tiles(rows.n_outputs)};
+  const std::uint32_t by_kind[] = {rows.n_tokens,
+                                   tiles(rows.n_tokens),
+                                   parts(rows.n_tokens, push::kMatrixTokens),
+                                   rows.n_tokens * n_choices_,
+                                   rows.n_runs,
+                                   rows.n_outputs,
+                                   tiles(rows.n_outputs),
+                                   parts(rows.n_outputs, push::kMatrixTokens)};
   static_assert(std::size(by_kind) == static_cast<std::size_t>(Rows::kCount));
   auto* out = memory_->host<std::uint32_t>(memory_->step.counts);
   for (const Counts& entry : counts_) {

@@ -34,7 +34,18 @@ class Forward {
   // How many rows a product takes at a time: it changes no bit.
   enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
   static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
-  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kChoices, kRuns, kOutputs, kOutputTiles, kCount };
+  // What is counted: rows, or tiles of them as products take them.
+  enum class Rows : std::uint8_t {
+    kTokens,
+    kTokenTiles,
+    kTokenMatrices,
+    kChoices,
+    kRuns,
+    kOutputs,
+    kOutputTiles,
+    kOutputMatrices,
+    kCount
+  };
   // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.
   enum class Grid : std::uint8_t { kPlain, kByRows, kByChunks };
   struct Counts {

@@ -140,7 +140,8 @@ void place_activations(const MemoryRequest& request, ModelMemory& memory) {
     const auto bytes = [&](std::uint64_t width) {
       return activation_row_bytes(form, mem::align_up(width, traits(form).block_elems));
     };
-    a.quantized[i] = region.add(n * std::max(bytes(widest), choices * bytes(shape.experts.ffn_dim)));
+    a.quantized[i] = region.add(mem::align_up(n, push::kMatrixTokens) *
+                                std::max(bytes(widest), choices * bytes(shape.experts.ffn_dim)));
   }
 }
 
@@ -226,7 +227,8 @@ Status place_caches(const Device& device, const MemoryRequest& request, ModelMem
 }  // namespace
 
 std::uint64_t activation_row_bytes(DType form, std::uint64_t width) {
-  return mem::align_up(row_bytes(form, width), 16);
+  const std::uint64_t digits_of_sums = form == DType::kQ8A256 ? width / 8 : 0;
+  return mem::align_up(row_bytes(form, width) + digits_of_sums, 16);
 }
 
 std::uint64_t ModelMemory::state_bytes() const {

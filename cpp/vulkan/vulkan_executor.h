@@ -29,6 +29,7 @@ class VulkanExecutor final : public Executor {
   Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override;
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return vulkan::rope_variant(shape_, n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
+  const Device& device() const { return *device_; }
 
  private:
   VulkanExecutor() = default;

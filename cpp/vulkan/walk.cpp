@@ -76,7 +76,10 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  static_cast<std::uint32_t>(w_row)};
     const Rows tiles = rows == Rows::kOutputs ? Rows::kOutputTiles : Rows::kTokenTiles;
     const bool has_groups = form == DType::kQ8A256 || form == DType::kQ16A256;
-    if (kind == kMany)
+    if (kind == kMany && has_groups && device.uses_matrices())
+      dispatch("linear_matrix", {as_constant(format), as_constant(form)}, parts(n, push::kMatrixRows),
+               rows == Rows::kOutputs ? Rows::kOutputMatrices : Rows::kTokenMatrices, arguments, Grid::kByRows);
+    else if (kind == kMany)
       dispatch("linear_tiled", {as_constant(format), as_constant(form)}, parts(n, push::kWidth), tiles, arguments);
     else if (kind == kFew && has_groups)
       dispatch("linear", {as_constant(format), as_constant(form), push::kFewTokens}, linear_groups(n), tiles, arguments,

@@ -60,7 +60,7 @@ void k_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
     uvec4 first = codes.v[at.x / 16], second = codes.v[at.y / 16];
     ivec2 sums = ivec2(0);
     if (has_minimum()) {
-      Words head = Words(x + p.k + g * kQ8A256Head);
+      Words head = Words(x + q8a256_heads(p.k) + g * kQ8A256Head);
       sums.x = bitfieldExtract(int(head.v[1 + at.x / 32]), int(at.x / 16 % 2 * 16), 16);
       sums.y = bitfieldExtract(int(head.v[1 + at.y / 32]), int(at.y / 16 % 2 * 16), 16);
     }
@@ -153,7 +153,7 @@ void main() {
         break;
       case kQ8A256:
         k_group(w, g, i, v);
-        factor = Floats(row_of_x(t) + p.k + g * kQ8A256Head).v[0];
+        factor = Floats(row_of_x(t) + q8a256_heads(p.k) + g * kQ8A256Head).v[0];
         break;
       case kQ16A256:
         fixed_group(w, g, i, v);

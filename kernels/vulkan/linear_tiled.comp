@@ -30,7 +30,7 @@ void k_group(uint64_t block, uint64_t x[kTile], uint g, out float v[kTile]) {
          c3 = codes4(block, 16 * s + 12);
     ivec2 sub = sub_block(block, s);
     for (uint t = 0; t < kTile; ++t) {
-      Words q = Words(x[t] + 256 * g + 16 * s), head = Words(x[t] + p.k + g * kQ8A256Head);
+      Words q = Words(x[t] + 256 * g + 16 * s), head = Words(x[t] + q8a256_heads(p.k) + g * kQ8A256Head);
       isum[t] += sub.x * (dot4(c0, q.v[0]) + dot4(c1, q.v[1]) + dot4(c2, q.v[2]) + dot4(c3, q.v[3]));
       if (has_minimum()) msum[t] += sub.y * bitfieldExtract(int(head.v[1 + s / 2]), int(s % 2 * 16), 16);
     }
@@ -87,7 +87,7 @@ void main() {
     float v[kTile], factor[kTile];
     uint64_t block = w + uint64_t(g) * block_bytes();  // of formats with blocks of 256
     for (uint t = 0; t < kTile && has_factors; ++t)
-      factor[t] = Floats(x[t] + (X == kQ8A256 ? p.k + g * kQ8A256Head : 2 * p.k + g * kQ16A256Head)).v[0];
+      factor[t] = Floats(x[t] + (X == kQ8A256 ? q8a256_heads(p.k) + g * kQ8A256Head : 2 * p.k + g * kQ16A256Head)).v[0];
     switch (X) {
       case kQ8A32: group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), v); break;
       case kQ8A256: k_group(block, x, g, v); break;

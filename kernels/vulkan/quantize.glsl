@@ -61,7 +61,7 @@ void quantize4(float values[4], uint i, uint n_row, uint64_t y) {
   sums[id] = codes.sum;
   barrier();
   if (!is_within) return;
-  uint64_t heads = y + n_row * (Y == kQ16A256 ? 2 : 1);
+  uint64_t heads = y + (Y == kQ16A256 ? 2 * n_row : Y == kQ8A256 ? q8a256_heads(n_row) : n_row);
   Words head = Words(heads + i / n * (Y == kQ8A32 ? kQ8A32Head : Y == kQ8A256 ? kQ8A256Head : kQ16A256Head));
   uint at = id - first;
   Words(y).v[i / 4] = Y == kQ16A256 ? codes.high : codes.low;
@@ -71,6 +71,12 @@ void quantize4(float values[4], uint i, uint n_row, uint64_t y) {
       break;
     case kQ8A256:
       if (at % 8 == 0) head.v[1 + at / 8] = uint((sum_of(id, 4) & 0xFFFF) | sum_of(id + 4, 4) << 16);
+      if (at % 4 == 0) {
+        int sum = sum_of(id, 4);
+        Bytes digits = Bytes(y + n_row + i / 256 * 32);
+        digits.v[at / 4] = uint8_t(sum & 255);
+        digits.v[16 + at / 4] = uint8_t(sum + 128 >> 8 & 255);
+      }
       break;
     case kQ16A256: Words(y + n_row).v[i / 4] = codes.low; break;
   }

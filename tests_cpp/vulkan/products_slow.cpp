@@ -60,7 +60,14 @@ std::vector<std::byte> in_planes(const std::vector<std::byte>& rows, DType act, 
       std::byte* to = planes.data() + t * pitch;
       for (std::size_t plane = 0; plane < n_planes; ++plane)
         std::memcpy(to + plane * s.k + b * n_codes, from + head + plane * n_codes, n_codes);
-      std::memcpy(to + n_planes * s.k + b * head, from, head);
+      const std::size_t n_digits = act == DType::kQ8A256 ? s.k / 8 : 0;
+      std::memcpy(to + n_planes * s.k + n_digits + b * head, from, head);
+      for (std::size_t i = 0; n_digits > 0 && i < 16; ++i) {
+        std::int16_t sum;
+        std::memcpy(&sum, from + sizeof(float) + 2 * i, sizeof(sum));
+        to[s.k + 32 * b + i] = static_cast<std::byte>(sum & 255);
+        to[s.k + 32 * b + 16 + i] = static_cast<std::byte>((sum + 128) >> 8 & 255);
+      }
     }
   return planes;
 }
@@ -92,7 +99,9 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   Buffer x_buffer = upload(std::as_bytes(std::span(x)));
   if (act != DType::kF32) {
     const auto planes = in_planes(packed, act, s);
-    const Buffer quantized = upload(std::vector<std::byte>(planes.size()));
+    // Matrices may read rows past the last one.
+    const Buffer quantized =
+        upload(std::vector<std::byte>(std::size_t{pitch} * ceil_div(s.n, push::kMatrixTokens) * push::kMatrixTokens));
     run({"quantize", {static_cast<std::uint32_t>(act)}},
         push::Quantize{x_buffer.address, quantized.address, s.k, pitch}, ceil_div(s.k, 4 * push::kWidth), s.n);
     EXPECT_EQ(std::memcmp(quantized.host, planes.data(), planes.size()), 0) << "quantized rows";
@@ -110,8 +119,13 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   std::vector<Way> ways{
       {{"linear", {format_number, x_number, 1}}, s.n, n_w},
       {{"linear_tiled", {format_number, x_number}}, ceil_div(s.m, push::kWidth), ceil_div(s.n, push::kTile)}};
-  if (traits(act).block_elems == 256)
+  if (traits(act).block_elems == 256) {
     ways.push_back({{"linear", {format_number, x_number, push::kFewTokens}}, ceil_div(s.n, push::kFewTokens), n_w});
+    for (const char* name : {"linear_matrix_by_hand", "linear_matrix"})
+      if (device_->info().has_matrices || name != std::string_view("linear_matrix"))
+        ways.push_back(
+            {{name, {format_number, x_number}}, ceil_div(s.n, push::kMatrixTokens), ceil_div(s.m, push::kMatrixRows)});
+  }
   for (const Way& way : ways) {
     const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));
     run(way.kernel,
@@ -137,6 +151,7 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
 TEST_F(Products, OfEveryFormat) {
   for (const cpu::QuantFormat* format : cpu::quant_formats()) {
     expect_product(format->dtype, {67, 1280, 11}, false);
+    if (traits(format->act).block_elems == 256) expect_product(format->dtype, {130, 512, 141}, false);
     if (traits(format->dtype).block_elems == 32) expect_product(format->dtype, {3, 288, 1}, false);
     if (traits(format->dtype).block_elems == 1) expect_product(format->dtype, {3, 70, 1}, false);
   }

@@ -18,19 +18,24 @@ inline Result<DeviceInfo> test_device() {
 #define ZRT_NEED_VULKAN() \
   if (const auto found = test_device(); !found) GTEST_SKIP() << "no Vulkan device: " << found.error().message
 
-// A device with its form of fma proven once for all tests.
+// A device with its arithmetic proven once for all tests.
 inline std::unique_ptr<Device> open_device(const Faults& faults = {}) {
-  static const auto form = []() -> Result<Fma> {
+  struct Proof {
+    Fma fma;
+    bool has_matrices;
+  };
+  static const auto proof = []() -> Result<Proof> {
     const auto device = Device::open(*test_device());
     if (!device) return std::unexpected(device.error());
     if (const auto proven = prove_arithmetic(**device); !proven) return std::unexpected(proven.error());
-    return (*device)->fma();
+    return Proof{(*device)->fma(), (*device)->uses_matrices()};
   }();
-  EXPECT_TRUE(form) << (form ? "" : form.error().message);
+  EXPECT_TRUE(proof) << (proof ? "" : proof.error().message);
   auto device = Device::open(*test_device(), faults);
   EXPECT_TRUE(device) << (device ? "" : device.error().message);
-  if (!form || !device) return nullptr;
-  (*device)->use(*form);
+  if (!proof || !device) return nullptr;
+  (*device)->use(proof->fma);
+  (*device)->use_matrices(proof->has_matrices);
   return std::move(*device);
 }
 

@@ -118,6 +118,14 @@ TEST(VulkanLoading, ALargeMatrixIsConvertedInPieces) {
   });
 }
 
+TEST(VulkanForms, MatricesOfIntegers) {
+  ZRT_NEED_VULKAN();
+  const auto device = open_device();
+  ASSERT_TRUE(device);
+  if (!device->info().has_matrices) GTEST_SKIP() << device->info().name << " has no int8 matrices";
+  EXPECT_EQ(find_matrix_difference(*device).value_or("an error"), "");
+}
+
 // Devices without doubles and with an fma that rounds twice are rare, so this form is run where another one would do.
 TEST(VulkanForms, FmaOfIntegers) {
   ZRT_NEED_VULKAN();

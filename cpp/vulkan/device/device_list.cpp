@@ -26,7 +26,8 @@ constexpr Feature<VkPhysicalDeviceVulkan12Features> k12[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, storageBuffer8BitAccess),
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, shaderInt8),
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, scalarBlockLayout),
-    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, timelineSemaphore)};
+    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, timelineSemaphore),
+    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, hostQueryReset)};
 constexpr Feature<VkPhysicalDeviceVulkan13Features> k13[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, shaderIntegerDotProduct),
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, synchronization2),
@@ -53,6 +54,34 @@ void chain(Features& f) {
   f.v12.pNext = &f.v13;
   f.v11.pNext = &f.v12;
   f.v10.pNext = &f.v11;
+}
+
+// Whether the driver has the extension, and in it int8 matrices as kernels/vulkan/matrices.glsl has them.
+bool has_matrices(const Api& api, VkPhysicalDevice device) {
+  struct Shape {
+    VkStructureType type = static_cast<VkStructureType>(1000506001);
+    void* next = nullptr;
+    std::uint32_t m = 0, n = 0, k = 0, a = 0, b = 0, c = 0, result = 0, is_saturating = 0, scope = 0;
+  };
+  using List = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Shape*);
+  constexpr std::uint32_t kSint8 = 3, kSint32 = 5;  // VkComponentTypeKHR
+  std::uint32_t n = 0;
+  api.EnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
+  std::vector<VkExtensionProperties> extensions(n);
+  api.EnumerateDeviceExtensionProperties(device, nullptr, &n, extensions.data());
+  if (std::ranges::none_of(extensions,
+                           [](const auto& e) { return std::string_view(e.extensionName) == kMatrixExtension; }))
+    return false;
+  const auto list = reinterpret_cast<List>(
+      api.get_instance_function(api.instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  n = 0;
+  if (list == nullptr || list(device, &n, nullptr) != VK_SUCCESS) return false;
+  std::vector<Shape> shapes(n);
+  list(device, &n, shapes.data());
+  return std::ranges::any_of(shapes, [](const Shape& s) {
+    return s.m == 16 && s.n == 16 && s.k == 32 && s.a == kSint8 && s.b == kSint8 && s.c == kSint32 &&
+           s.result == kSint32 && s.is_saturating == 0 && s.scope == 3;  // of a subgroup
+  });
 }
 
 std::uint32_t compute_family(const Api& api, VkPhysicalDevice device) {
@@ -114,6 +143,8 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   if (info.has_sizes_of_subgroups &&
       (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
     missing.emplace_back("subgroupSizeControl");
+  info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
+                      have.v12.vulkanMemoryModel == VK_TRUE && has_matrices(api, device);
   // linear.glsl shuffles among eight neighbours, in workgroups of 128.
   constexpr VkSubgroupFeatureFlags kSubgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if ((p11.subgroupSupportedOperations & kSubgroup) != kSubgroup) missing.emplace_back("shuffles in subgroups");
@@ -132,6 +163,11 @@ Features::Features(const DeviceInfo& info) {
   ask_for(v12, k12);
   ask_for(v13, k13);
   v10.features.shaderFloat64 = info.has_doubles ? VK_TRUE : VK_FALSE;
+  if (info.has_matrices) {
+    v12.vulkanMemoryModel = VK_TRUE;
+    matrices.has_matrices = VK_TRUE;
+    v13.pNext = &matrices;
+  }
   v13.subgroupSizeControl = info.has_sizes_of_subgroups ? VK_TRUE : VK_FALSE;
 }
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "vulkan/device/device.h"
+#include "vulkan/device/matrices.h"
 #include "vulkan/device/strict.h"
 
 namespace zinc_rt::vulkan {
@@ -71,10 +72,11 @@ KernelKey Device::in_form(const KernelKey& key) const {
 Result<VkPipeline> Device::make_pipeline(const KernelKey& key) const {
   const Module* found = find_module(key.name);
   if (found == nullptr) return fail(StatusCode::kInternal, "[vulkan] there is no kernel {}", key.name);
-  const auto code = faults_.undecorated ? std::vector(found->words.begin(), found->words.end())
-                                        : strict(found->words, {.keep_denormals = info_.keeps_denormals,
-                                                                .round_to_even = info_.rounds_to_even,
-                                                                .keep_inf_nan_zero = info_.keeps_inf_nan_zero});
+  auto code = complete_matrices(found->words);
+  if (!faults_.undecorated)
+    code = strict(code, {.keep_denormals = info_.keeps_denormals,
+                         .round_to_even = info_.rounds_to_even,
+                         .keep_inf_nan_zero = info_.keeps_inf_nan_zero});
   VkShaderModuleCreateInfo wanted{};
   wanted.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   wanted.codeSize = code.size() * sizeof(std::uint32_t);
@@ -134,6 +136,19 @@ Status Device::make_pipelines(std::span<const KernelKey> keys) {
   }
   keep_cache();
   return status;
+}
+
+std::vector<Device::KernelTime> Device::kernel_times() const {
+  std::vector<KernelTime> times;
+  for (const auto& [key, pipeline] : pipelines_) {
+    KernelTime time{std::string(key.name)};
+    for (const std::uint32_t constant : key.constants) time.kernel += fmt::format(" {}", constant);
+    if (stopwatch_)
+      for (const auto& span : stopwatch_->spans())
+        if (span.pipeline == pipeline) ++time.n, time.seconds += span.seconds;
+    if (time.n > 0) times.push_back(std::move(time));
+  }
+  return times;
 }
 
 VkPipeline Device::pipeline(const KernelKey& key) const {
