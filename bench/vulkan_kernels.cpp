@@ -1,4 +1,4 @@
-// Where the time of steps goes on a Vulkan device, by kernel: bench_vulkan_kernels MODEL.gguf [CONTEXT, 4096]
+// Where the time of steps goes on a Vulkan device, by kernel: bench_vulkan_kernels MODEL.gguf [CONTEXT, 4096 [no-matrices]]
 // Each kind of step runs twice, and the second one is shown: a decode step behind few and behind many tokens, one of 16
 // streams, and a prompt. A barrier and a timestamp stand after each dispatch, so a whole step is slower than untimed;
 // the line of the step has both.
@@ -68,10 +68,11 @@ Result<double> seconds_of(Executor& executor, const Kind& kind) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-Status run(const std::string& model, std::uint32_t max_context) {
+Status run(const std::string& model, std::uint32_t max_context, bool may_use_matrices) {
   ZRT_TRY(const DeviceInfo info, choose_device(options::get("ZINC_RT_VULKAN_DEVICE")));
   ZRT_TRY(auto tested, Device::open(info));
   ZRT_TRY(const auto differences, prove_arithmetic(*tested));
+  if (!may_use_matrices) tested->use_matrices(false);
   fmt::print("{}, {}, fma {}, {} ({})\n", info.name, info.driver, to_string(tested->fma()),
              tested->uses_matrices() ? "int8 matrices" : "no int8 matrices", differences);
   std::vector<double> untimed;
@@ -111,12 +112,12 @@ Status run(const std::string& model, std::uint32_t max_context) {
 }  // namespace zinc_rt::vulkan
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) {
-    fmt::print(stderr, "bench_vulkan_kernels MODEL.gguf [CONTEXT]\n");
+  if (argc < 2 || argc > 4) {
+    fmt::print(stderr, "bench_vulkan_kernels MODEL.gguf [CONTEXT [no-matrices]]\n");
     return 2;
   }
   if (const auto status =
-          zinc_rt::vulkan::run(argv[1], argc > 2 ? static_cast<std::uint32_t>(std::atoi(argv[2])) : 4096);
+          zinc_rt::vulkan::run(argv[1], argc > 2 ? static_cast<std::uint32_t>(std::atoi(argv[2])) : 4096, argc < 4);
       !status) {
     fmt::print(stderr, "{}\n", status.error().message);
     return 1;

@@ -49,21 +49,24 @@ void subgroup_barrier() { barrier(); }
 #define MatrixA MATRIX(16, 32, 0)
 #define MatrixB MATRIX(32, 16, 1)
 #define MatrixC MATRIX(16, 16, 2)
-spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uint from, int row_major, uint stride);
+// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of workgroups (2).
+spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uint from, int row_major, uint stride,
+                                               spirv_literal int operands, int scope);
 // Of memory by address: aligned (2) to 16 bytes.
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uint from, int column_major, uint stride,
                                                   spirv_literal int operands, spirv_literal int alignment);
-spirv_instruction(id = 4458) void store_columns(spirv_by_reference uint to, MatrixC c, int column_major, uint stride);
+spirv_instruction(id = 4458) void store_columns(spirv_by_reference uint to, MatrixC c, int column_major, uint stride,
+                                                spirv_literal int operands, int scope);
 // All are signed (15).
 spirv_instruction(id = 4459) MatrixC multiply_add_signed(MatrixA a, MatrixB b, MatrixC c, spirv_literal int signs);
 spirv_instruction(id = 80) MatrixC filled_with(int value);
 spirv_instruction(id = 143) MatrixC times(MatrixC c, int factor);
-#define load_a(at, stride) load_rows(tile[at], 0, stride)
+#define load_a(at, stride) load_rows(tile[at], 0, stride, 48, 2)
 #define load_b(at, stride) load_columns(Words(at).v[0], 1, stride, 2, 16)
 #define zero_matrix() filled_with(0)
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)
-#define store_c(at, c, stride) store_columns(tile[at], c, 1, stride)
+#define store_c(at, c, stride) store_columns(tile[at], c, 1, stride, 40, 2)
 void subgroup_barrier() {
   subgroupMemoryBarrierShared();
   subgroupBarrier();

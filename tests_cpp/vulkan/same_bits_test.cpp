@@ -6,6 +6,11 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <set>
+
+#include "vulkan/device/matrices.h"
+
 namespace zinc_rt::vulkan {
 namespace {
 
@@ -165,6 +170,44 @@ TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
   if (device->info().name.starts_with("llvmpipe")) {
     EXPECT_TRUE(differs({}, Fma::kNative)) << "there a product and a sum";
   }
+}
+
+// No driver of the tests reads such modules, so what can be said of them is: all that a type is made of comes before it,
+// no integer type is there twice, and the bound is above all.
+TEST(VulkanModules, MatricesGetTheTypesOfTheirElements) {
+  std::uint32_t n_with_matrices = 0;
+  for (const Module& module : modules()) {
+    const auto code = complete_matrices(module.words);
+    std::set<std::uint32_t> defined;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> integers;
+    std::map<std::uint32_t, std::uint32_t> bits;
+    bool has_matrices = false;
+    for (std::size_t i = 5; i < code.size(); i += code[i] >> 16) {
+      const std::uint32_t op = code[i] & 0xFFFF;
+      if (op == 21) {  // OpTypeInt
+        EXPECT_TRUE(integers.insert({code[i + 2], code[i + 3]}).second) << module.name;
+        bits[code[i + 1]] = code[i + 2];
+      }
+      if (op == 4456) {  // OpTypeCooperativeMatrixKHR
+        has_matrices = true;
+        ASSERT_EQ(code[i] >> 16, 7u);
+        for (std::size_t operand = 2; operand < 7; ++operand)
+          EXPECT_TRUE(defined.contains(code[i + operand])) << module.name;
+        EXPECT_TRUE(bits.at(code[i + 2]) == 8 || bits.at(code[i + 2]) == 32);
+      }
+      if (op >= 19 && op <= 39) defined.insert(code[i + 1]);  // types
+      if (op == 43) {                                         // OpConstant
+        EXPECT_TRUE(defined.contains(code[i + 1])) << module.name;
+        defined.insert(code[i + 2]);
+      }
+    }
+    for (const std::uint32_t id : defined) EXPECT_LT(id, code[3]);
+    n_with_matrices += has_matrices;
+    if (!has_matrices) {
+      EXPECT_TRUE(std::ranges::equal(code, module.words)) << module.name;
+    }
+  }
+  EXPECT_EQ(n_with_matrices, 1 + std::size(kFmaForms));  // self_test_matrix, linear_matrix
 }
 
 // Without the pass that forbids it drivers compute otherwise than written; the device is then refused.
