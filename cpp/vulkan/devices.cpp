@@ -12,14 +12,15 @@ namespace {
 struct Proven {
   DeviceInfo info;
   Fma fma = Fma::kNative;
-  std::string refused_forms;  // what differs with other forms of fma
+  bool has_matrices = false;
+  std::string differences;  // with what is not used
 };
 
 Result<Proven> prove() {
   ZRT_TRY(const DeviceInfo info, choose_device(options::get("ZINC_RT_VULKAN_DEVICE")));
   ZRT_TRY(const auto device, Device::open(info));
-  ZRT_TRY(auto refused_forms, prove_arithmetic(*device));
-  return Proven{info, device->fma(), std::move(refused_forms)};
+  ZRT_TRY(auto differences, prove_arithmetic(*device));
+  return Proven{info, device->fma(), device->uses_matrices(), std::move(differences)};
 }
 
 const Result<Proven>& proven() {
@@ -33,6 +34,7 @@ Result<std::unique_ptr<Device>> open_proven_device() {
   if (!proven()) return std::unexpected(proven().error());
   ZRT_TRY(auto device, Device::open(proven()->info));
   device->use(proven()->fma);
+  device->use_matrices(proven()->has_matrices);
   return device;
 }
 
@@ -49,8 +51,9 @@ std::string describe_devices() {
     if (!device.missing.empty())
       line += " lacks " + device.missing;
     else if (proven() && proven()->info.handle == device.handle)
-      line += fmt::format(": arithmetic proven exact, fma {}{}", to_string(proven()->fma),
-                          proven()->refused_forms.empty() ? "" : " (" + proven()->refused_forms + ")");
+      line += fmt::format(": arithmetic proven exact, fma {}, {}{}", to_string(proven()->fma),
+                          proven()->has_matrices ? "int8 matrices" : "no int8 matrices",
+                          proven()->differences.empty() ? "" : " (" + proven()->differences + ")");
     else
       line += ": not chosen";
     lines.push_back(std::move(line));

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <numbers>
 
 #include "base/error.h"
 
@@ -14,49 +12,6 @@ namespace {
 
 constexpr std::string_view kDivisors = "rope_freqs.weight", kShort = "rope_factors_short.weight",
                            kLong = "rope_factors_long.weight";
-
-RopeAngles plain_angles(std::uint32_t n_rot, double theta) {
-  RopeAngles angles;
-  for (std::uint32_t i = 0; i < n_rot / 2; ++i) angles.frequencies.push_back(std::pow(theta, -2.0 * i / n_rot));
-  return angles;
-}
-
-// YaRN (Peng, Quesnelle, Fan, Shippole, 2023): pairs that turn often within the original context keep their frequency,
-// those that turn seldom are stretched, with a linear mix between them.
-void stretch_by_yarn(const ModelConfig& c, RopeAngles& angles) {
-  const auto pair_with_turns = [&](double turns) {
-    return c.rope_dim * std::log(c.rope_original_context / (turns * 2 * std::numbers::pi)) /
-           (2 * std::log(c.rope_theta));
-  };
-  const double first = std::max(0.0, std::floor(pair_with_turns(c.rope_yarn_beta_fast)));
-  const double last = std::min(c.rope_dim - 1.0, std::ceil(pair_with_turns(c.rope_yarn_beta_slow)));
-  for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
-    const double part = std::clamp((static_cast<double>(i) - first) / std::max(0.001, last - first), 0.0, 1.0);
-    const double plain = angles.frequencies[i];
-    angles.frequencies[i] = plain * (1 - part) + plain / c.rope_scaling_factor * part;
-  }
-  angles.magnitude *= 1 + 0.1 * std::log(c.rope_scaling_factor);
-}
-
-// The config's angles, each divided by its divisor where the file has the tensor.
-Result<RopeAngles> scaled_angles(const ModelConfig& c, const Weights& weights, std::string_view divisors = {}) {
-  RopeAngles angles = plain_angles(c.rope_dim, c.rope_theta);
-  if (c.rope_attn_factor > 0) angles.magnitude = c.rope_attn_factor;
-  if (c.rope_scaling_type == "linear")
-    for (double& frequency : angles.frequencies) frequency /= c.rope_scaling_factor;
-  if (c.rope_scaling_type == "yarn") stretch_by_yarn(c, angles);
-  if (divisors.empty() || weights.find(divisors) == nullptr) return angles;
-  ZRT_TRY(const Tensor* tensor, weights.require(divisors, {c.rope_dim / 2}));
-  if (tensor->dtype != DType::kF32)
-    return fail(StatusCode::kUnavailable, "[vulkan] tensor {} is of type {}, f32 is supported", divisors,
-                to_string(tensor->dtype));
-  for (std::size_t i = 0; i < angles.frequencies.size(); ++i) {
-    float divisor;
-    std::memcpy(&divisor, tensor->data.data() + sizeof(float) * i, sizeof(float));
-    angles.frequencies[i] /= divisor;
-  }
-  return angles;
-}
 
 // What a family adds to the shape that all share.
 using Refine = Status (*)(const ModelConfig&, const Weights&, ModelShape&);
@@ -123,17 +78,91 @@ Status gemma3(const ModelConfig& c, const Weights&, ModelShape& shape) {
   return {};
 }
 
+// Sliding and global layers differ in heads and RoPE; the last layers keep no K and V and read those of the last layer
+// of their kind before them. Experts run beside the dense feed-forward.
+Status gemma4(const ModelConfig& c, const Weights& weights, ModelShape& shape) {
+  if (c.is_sliding.empty())
+    return fail(StatusCode::kCorrupt, "[vulkan] key gemma4.attention.sliding_window_pattern is missing");
+  shape.is_neox = shape.has_post_norms = shape.has_value_norm = shape.has_layer_scale = true;
+  shape.activation = zinc_rt::push::kGeluTanh;
+  shape.embedding_scale = std::sqrt(static_cast<float>(c.model_dim));
+  shape.attention_scale = 1;
+  shape.layer_embedding_dim = c.per_layer_embedding_dim;
+  ZRT_TRY(shape.rope_tables[0][0], scaled_angles(c, weights, kDivisors));
+  shape.used_tensors = {kDivisors};
+  shape.rope_tables.push_back({plain_angles(c.sliding_rope_dim, c.sliding_rope_theta)});
+  std::uint32_t last_of_kind[2] = {};
+  for (std::uint32_t i = 0; i < c.n_layers; ++i) {
+    LayerShape& layer = shape.layers[i];
+    const bool is_sliding = c.is_sliding[i];
+    if (is_sliding) {
+      layer.head_dim = c.sliding_head_dim;
+      layer.v_head_dim = c.sliding_v_head_dim;
+    } else {
+      layer.window = 0;
+    }
+    layer.rope_table = is_sliding ? 1 : 0;
+    if (i + c.n_shared_kv_layers < c.n_layers) last_of_kind[is_sliding] = i;
+    layer.cache_layer = last_of_kind[is_sliding];
+    if (c.n_experts > 0) layer.feed_forward = FeedForward::kDenseAndExperts;
+  }
+  return {};
+}
+
+// Most layers are recurrent; the others' attention has a gate. Where the file names none, every n-th is of these.
+Status qwen_hybrid(const ModelConfig& c, const Weights&, ModelShape& shape) {
+  if (c.ssm_k_heads == 0 || c.ssm_v_heads == 0 || c.ssm_k_dim == 0 || c.ssm_conv_width < 2 ||
+      c.ssm_v_heads % c.ssm_k_heads != 0 || c.ssm_inner_dim % c.ssm_v_heads != 0)
+    return fail(StatusCode::kCorrupt,
+                "[vulkan] ssm keys: {} key heads of {}, {} value heads, inner size {}, convolution over {}",
+                c.ssm_k_heads, c.ssm_k_dim, c.ssm_v_heads, c.ssm_inner_dim, c.ssm_conv_width);
+  shape.is_neox = shape.has_query_gate = true;
+  shape.ffn_norm = "post_attention_norm";
+  shape.delta = {c.ssm_k_heads, c.ssm_v_heads, c.ssm_k_dim, c.ssm_inner_dim / c.ssm_v_heads, c.ssm_conv_width};
+  for (std::uint32_t i = 0; i < c.n_layers; ++i) {
+    const bool is_recurrent = c.is_recurrent.empty()
+                                  ? c.full_attention_interval == 0 || (i + 1) % c.full_attention_interval != 0
+                                  : c.is_recurrent[i];
+    if (is_recurrent) shape.layers[i].mixer = Mixer::kDeltaNet;
+  }
+  return {};
+}
+
 struct Row {
   std::string_view architecture, family;
   Refine refine;
+  bool may_have_experts = false;
 };
 constexpr Row kRows[] = {{"llama", "Llama, Mistral, SmolLM2", llama},
                          {"qwen2", "Qwen 2, Qwen 2.5", qwen},
                          {"qwen3", "Qwen 3", qwen},
+                         {"qwen3moe", "Qwen 3", qwen, true},
+                         {"qwen3next", "Qwen3-Next, Qwen 3.5, Qwen 3.6", qwen_hybrid, true},
+                         {"qwen35", "Qwen3-Next, Qwen 3.5, Qwen 3.6", qwen_hybrid, true},
+                         {"qwen35moe", "Qwen3-Next, Qwen 3.5, Qwen 3.6", qwen_hybrid, true},
                          {"smollm3", "SmolLM3", smollm3},
                          {"granite", "Granite 3", granite},
                          {"phi3", "Phi-3, Phi-3.5, Phi-4-mini", phi3},
-                         {"gemma3", "Gemma 3", gemma3}};
+                         {"gemma3", "Gemma 3", gemma3},
+                         {"gemma4", "Gemma 4", gemma4, true}};
+
+ModelShape common_shape(const ModelConfig& c) {
+  ModelShape shape;
+  shape.attention_scale =
+      static_cast<float>(c.attention_scale > 0 ? c.attention_scale : 1.0 / std::sqrt(static_cast<double>(c.head_dim)));
+  for (std::uint32_t i = 0; i < c.n_layers; ++i)
+    shape.layers.push_back({.feed_forward = c.n_experts > 0 ? FeedForward::kExperts : FeedForward::kDense,
+                            .n_kv_heads = c.n_kv_heads_per_layer[i],
+                            .head_dim = c.head_dim,
+                            .v_head_dim = c.v_head_dim,
+                            .ffn_dim = c.ffn_dim_per_layer[i],
+                            .window = c.sliding_window,
+                            .cache_layer = i});
+  shape.experts = {c.n_experts, c.n_experts_used, c.expert_ffn_dim,
+                   c.shared_expert_ffn_dim > 0 ? c.shared_expert_ffn_dim : c.expert_ffn_dim,
+                   static_cast<float>(c.expert_weights_scale)};
+  return shape;
+}
 
 }  // namespace
 
@@ -146,17 +175,13 @@ Result<ModelShape> describe(const ModelConfig& c, const Weights& weights) {
                 "[vulkan] architecture \"{}\" is not supported by this backend; supported: {}", c.architecture,
                 fmt::join(names, ", "));
   }
-  if (c.n_experts > 0)
-    return fail(StatusCode::kUnavailable, "[vulkan] {}: {} experts are not supported by this backend", c.architecture,
+  if (c.n_experts > 0 && !row->may_have_experts)
+    return fail(StatusCode::kUnavailable, "[vulkan] {}: {} experts are not supported in this family", c.architecture,
                 c.n_experts);
   if (c.rope_scaling_type == "longrope" && c.architecture != "phi3")
     return fail(StatusCode::kUnavailable, "[vulkan] {}: rope scaling \"longrope\" is not supported", c.architecture);
-  ModelShape shape;
+  ModelShape shape = common_shape(c);
   shape.family = row->family;
-  shape.attention_scale =
-      static_cast<float>(c.attention_scale > 0 ? c.attention_scale : 1.0 / std::sqrt(static_cast<double>(c.head_dim)));
-  for (std::uint32_t i = 0; i < c.n_layers; ++i)
-    shape.layers.push_back({c.n_kv_heads_per_layer[i], c.ffn_dim_per_layer[i], c.sliding_window, 0});
   ZRT_TRY(auto angles, scaled_angles(c, weights));
   shape.rope_tables = {{std::move(angles)}};
   ZRT_CHECK_OK(row->refine(c, weights, shape));
@@ -170,18 +195,6 @@ std::uint32_t rope_variant(const ModelShape& shape, std::uint64_t n_tokens) {
 std::vector<std::uint32_t> rope_limits(const ModelShape& shape, std::uint32_t max_context) {
   if (rope_variant(shape, max_context) == 0) return {};
   return {static_cast<std::uint32_t>(shape.variant_limit)};
-}
-
-std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions) {
-  std::vector<float> rows;
-  for (const RopeAngles& angles : variants)
-    for (std::uint32_t p = 0; p < n_positions; ++p)
-      for (const double frequency : angles.frequencies) {
-        const double angle = static_cast<double>(p) * frequency;
-        rows.push_back(static_cast<float>(std::cos(angle) * angles.magnitude));
-        rows.push_back(static_cast<float>(std::sin(angle) * angles.magnitude));
-      }
-  return rows;
 }
 
 }  // namespace zinc_rt::vulkan

@@ -7,30 +7,50 @@
 #include <vector>
 
 #include "kernels/common/push.h"
-#include "model/config.h"
-#include "model/weights.h"
+#include "vulkan/rope.h"
 
 namespace zinc_rt::vulkan {
 
-// Position p turns pair i by p * frequencies[i]; cosine and sine are times magnitude.
-struct RopeAngles {
-  std::vector<double> frequencies;
-  double magnitude = 1;
-};
+// What mixes tokens in a layer, and what follows it.
+enum class Mixer : std::uint8_t { kAttention, kDeltaNet, kCount };
+enum class FeedForward : std::uint8_t { kDense, kExperts, kDenseAndExperts, kCount };
 
 struct LayerShape {
-  std::uint32_t n_kv_heads = 0, ffn_dim = 0;
-  std::uint32_t window = 0;  // tokens that one sees; 0: all
-  int rope_table = 0;        // in ModelShape::rope_tables; -1: positions are not encoded
+  Mixer mixer = Mixer::kAttention;
+  FeedForward feed_forward = FeedForward::kDense;
+  std::uint32_t n_kv_heads = 0, head_dim = 0, v_head_dim = 0;
+  std::uint32_t ffn_dim = 0;      // of the dense feed-forward
+  std::uint32_t window = 0;       // tokens that one sees; 0: all
+  int rope_table = 0;             // in ModelShape::rope_tables; -1: positions are not encoded
+  std::uint32_t cache_layer = 0;  // whose K and V it reads: its own, or those of an earlier layer
+};
+
+// Of recurrent layers: the gated delta rule behind a short convolution.
+struct DeltaShape {
+  std::uint32_t n_k_heads = 0, n_v_heads = 0, k_dim = 0, v_dim = 0;
+  std::uint32_t conv_width = 0;
+  std::uint32_t channels() const { return 2 * n_k_heads * k_dim + n_v_heads * v_dim; }  // of q, k and v
+};
+
+struct ExpertShape {
+  std::uint32_t n = 0, n_used = 0, ffn_dim = 0, shared_ffn_dim = 0;
+  float weights_scale = 1;
 };
 
 struct ModelShape {
   std::string_view family;  // for people
   float embedding_scale = 1, residual_scale = 1, logit_scale = 1;
   float attention_scale = 1;
-  bool is_neox = false;         // RoPE rotates pairs (i, i + n_rot/2), else (2i, 2i + 1)
-  bool has_post_norms = false;  // norms after attention and feed-forward too
+  bool is_neox = false;                    // RoPE rotates pairs (i, i + n_rot/2), else (2i, 2i + 1)
+  bool has_post_norms = false;             // norms after attention and feed-forward too
+  bool has_value_norm = false;             // heads of V are normed, without weights
+  bool has_query_gate = false;             // attn_q has a gate beside each head's query, for what attention gives
+  bool has_layer_scale = false;            // a layer may scale the stream that it leaves
+  std::string_view ffn_norm = "ffn_norm";  // the tensor of the norm before the feed-forward
+  std::uint32_t layer_embedding_dim = 0;   // of the embeddings that each layer adds; 0: none
   zinc_rt::push::Activation activation = zinc_rt::push::kSilu;
+  DeltaShape delta;
+  ExpertShape experts;
   std::vector<LayerShape> layers;
   // Each with its variants: which one is used depends on the length of the text.
   std::vector<std::vector<RopeAngles>> rope_tables;
@@ -44,7 +64,5 @@ Result<ModelShape> describe(const ModelConfig& config, const Weights& weights);
 std::uint32_t rope_variant(const ModelShape& shape, std::uint64_t n_tokens);
 // As ExecutorInfo::rope_limits.
 std::vector<std::uint32_t> rope_limits(const ModelShape& shape, std::uint32_t max_context);
-// Pairs of cosine and sine of each variant's positions: row v * n_positions + p.
-std::vector<float> rope_rows(const std::vector<RopeAngles>& variants, std::uint32_t n_positions);
 
 }  // namespace zinc_rt::vulkan

@@ -1,4 +1,4 @@
-// Walks a model and records its commands: the embeddings, each layer, the head. They are recorded once; a step changes
+// Walks a model and records its commands: a body of embeddings and layers, and the head. They are recorded once; a step changes
 // only what they read from the step descriptor, the numbers of workgroups included.
 // Thread rule: as Device.
 #pragma once
@@ -6,6 +6,12 @@
 #include "vulkan/model_memory.h"
 
 namespace zinc_rt::vulkan {
+
+// Rows of a step: its tokens, the runs of tokens of one slot, and output rows.
+struct StepRows {
+  std::uint32_t n_tokens = 0, n_runs = 0, n_outputs = 0;
+  std::uint32_t n_chunks = 0;  // of attention, up to the last position
+};
 
 class Forward {
  public:
@@ -15,32 +21,48 @@ class Forward {
                                 bool is_quantized);
 
   // Sets the rows of the next commands.
-  void set_rows(std::uint32_t n_tokens, std::uint32_t n_outputs);
-  VkCommandBuffer embeddings() const { return embeddings_; }
-  // Of a step of so many tokens.
-  std::span<const VkCommandBuffer> layers(std::size_t n_tokens) const { return layers_[n_tokens >= kManyTokens]; }
-  VkCommandBuffer head() const { return head_; }  // leaves logits of the output rows
+  void set_rows(const StepRows& rows);
+  // Embeddings and all layers, for a step of so many tokens.
+  VkCommandBuffer body(std::size_t n_tokens) const { return bodies_[kind_of(n_tokens)]; }
+  // After a body: leaves logits of the output rows.
+  VkCommandBuffer head(std::size_t n_outputs) const { return heads_[kind_of(n_outputs)]; }
+  // Embeddings and n_layers layers, recorded anew; the stream is in `hidden` afterwards. The caller frees it.
+  Result<VkCommandBuffer> record_stream(Device& device, const MemoryRequest& model, std::size_t n_tokens,
+                                        std::size_t n_layers);
 
  private:
-  // From so many tokens on a product takes several rows at a time. It changes no bit.
-  static constexpr std::size_t kManyTokens = 16;
-  enum class Rows : std::uint8_t { kTokens, kTokenTiles, kOutputs };
+  // How many rows a product takes at a time: it changes no bit.
+  enum Kind : std::uint8_t { kOne, kFew, kMany, kKinds };
+  static Kind kind_of(std::size_t n_rows) { return n_rows <= 1 ? kOne : n_rows < kManyTokens ? kFew : kMany; }
+  // What is counted: rows, or tiles of them as products take them.
+  enum class Rows : std::uint8_t {
+    kTokens,
+    kTokenTiles,
+    kTokenMatrices,
+    kChoices,
+    kRuns,
+    kOutputs,
+    kOutputTiles,
+    kOutputMatrices,
+    kCount
+  };
+  // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.
+  enum class Grid : std::uint8_t { kPlain, kByRows, kByChunks };
   struct Counts {
-    std::uint32_t x;
+    std::uint32_t n;
     Rows rows;
+    Grid grid;
     bool operator==(const Counts&) const = default;
   };
-  // A product and where it goes.
-  struct Target {
-    const Product& product;
-    Place y;
-  };
-  struct Walk;  // forward.cpp
+  // Where the numbers of workgroups of a dispatch lie in the step descriptor.
+  static std::uint64_t count_offset(std::vector<Counts>& counts, const Counts& entry);
+  struct Walk;  // walk.h
 
   ModelMemory const* memory_ = nullptr;
   std::vector<Counts> counts_;
-  VkCommandBuffer embeddings_ = nullptr, head_ = nullptr;
-  std::vector<VkCommandBuffer> layers_[2];  // for few tokens and for many
+  std::uint32_t n_choices_ = 0;  // of experts, a token
+  bool is_quantized_ = false;
+  VkCommandBuffer bodies_[kKinds] = {}, heads_[kKinds] = {};
 };
 
 }  // namespace zinc_rt::vulkan

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/kv_type.h"
+#include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
 #include "mem/placement.h"
 #include "model/fixed16.h"
@@ -12,7 +13,9 @@ namespace zinc_rt::vulkan {
 namespace {
 
 constexpr std::uint64_t kAlign = 256;
-constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;  // of weights, where the device allows more
+constexpr std::uint64_t kLargestRegion = std::uint64_t{1} << 30;    // of weights, where the device allows more
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{256} << 20;  // of attention's chunks, where one token has less
+constexpr std::uint64_t kReadPast = 16;  // bytes that kernels may read behind a tensor, and do not use
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20;
 
 // Appends things to a region of the plan, one after another.
@@ -35,19 +38,19 @@ class RegionBuilder {
   std::size_t index_;
 };
 
-Result<CacheShape> cache_shape(const ModelConfig& c, const LayerShape& layer, DType kv) {
+Result<CacheShape> cache_shape(const LayerShape& layer, DType kv) {
   const KvCell& cell = *find_kv_cell(kv);
-  for (const auto dim : {c.head_dim, c.v_head_dim})
+  for (const auto dim : {layer.head_dim, layer.v_head_dim})
     if (!cell.serves(dim))
       return fail(StatusCode::kInvalidArgument, "[vulkan] a KV cache of type {} wants heads {}, {} given",
                   to_string(kv), cell.head_dims, dim);
   const auto part_bytes = [&](std::uint64_t dim) {
     return mem::kPageTokens * row_bytes(kv, kv_row(cell, layer.n_kv_heads, dim));
   };
-  CacheShape shape{layer.n_kv_heads * c.head_dim, layer.n_kv_heads * c.v_head_dim, 0, 0};
-  const auto v_offset = mem::align_up(part_bytes(c.head_dim), 16);
+  CacheShape shape{layer.n_kv_heads * layer.head_dim, layer.n_kv_heads * layer.v_head_dim, 0, 0};
+  const auto v_offset = mem::align_up(part_bytes(layer.head_dim), 16);
   shape.v_offset = static_cast<std::uint32_t>(v_offset);
-  shape.page_bytes = static_cast<std::uint32_t>(mem::align_up(v_offset + part_bytes(c.v_head_dim), 64));
+  shape.page_bytes = static_cast<std::uint32_t>(mem::align_up(v_offset + part_bytes(layer.v_head_dim), 64));
   return shape;
 }
 
@@ -55,38 +58,108 @@ void place_weights(const MemoryRequest& request, std::uint64_t largest, ModelMem
   std::uint32_t n_regions = 0;
   std::optional<RegionBuilder> region;
   for (const Tensor* tensor : request.tensors.all) {
-    const std::uint64_t bytes = tensor->computed_bytes();
+    const std::uint64_t bytes = tensor->computed_bytes() + kReadPast;
     if (!region || region->bytes() + bytes + kAlign > largest)
       region.emplace(memory.plan, fmt::format("weights.{}", n_regions++), Heap::kDeviceLocal, "tensors");
     memory.weights[tensor] = region->add(bytes);
   }
 }
 
+// The widest row of each kind among the layers.
+struct Widths {
+  std::uint64_t q = 0, k = 0, v = 0, attn = 0, ffn = 0;
+  bool has_experts = false;
+};
+Widths widths_of(const MemoryRequest& request) {
+  Widths w;
+  const std::uint64_t heads = request.config.n_heads;
+  const auto grow = [](std::uint64_t& to, std::uint64_t width) { to = std::max(to, width); };
+  for (const LayerShape& layer : request.shape.layers) {
+    if (layer.mixer == Mixer::kAttention) {
+      grow(w.q, heads * layer.head_dim);
+      grow(w.k, std::uint64_t{layer.n_kv_heads} * layer.head_dim);
+      grow(w.v, std::uint64_t{layer.n_kv_heads} * layer.v_head_dim);
+      grow(w.attn, heads * layer.v_head_dim);
+    } else {
+      grow(w.attn, std::uint64_t{request.shape.delta.n_v_heads} * request.shape.delta.v_dim);
+    }
+    grow(w.ffn, layer.ffn_dim);
+    w.has_experts |= layer.feed_forward != FeedForward::kDense;
+  }
+  if (w.has_experts) grow(w.ffn, request.shape.experts.shared_ffn_dim);
+  grow(w.ffn, request.shape.layer_embedding_dim);
+  return w;
+}
+
 void place_activations(const MemoryRequest& request, ModelMemory& memory) {
   const ModelConfig& c = request.config;
-  const std::uint64_t n = request.sizes.max_tokens;
-  std::uint64_t kv_heads = 0, ffn = 0;
-  for (const LayerShape& layer : request.shape.layers) {
-    kv_heads = std::max<std::uint64_t>(kv_heads, layer.n_kv_heads);
-    ffn = std::max<std::uint64_t>(ffn, layer.ffn_dim);
-  }
-  const std::uint64_t attn = std::uint64_t{c.n_heads} * c.v_head_dim;
-  const std::uint64_t widest = std::max({std::uint64_t{c.model_dim}, attn, ffn});
+  const ModelShape& shape = request.shape;
+  const Widths w = widths_of(request);
+  const std::uint64_t n = request.sizes.max_tokens, gate = shape.has_query_gate ? w.q : 0,
+                      channels = shape.delta.channels(), v_heads = shape.delta.n_v_heads,
+                      choices = w.has_experts ? shape.experts.n_used : 0,
+                      layer_embeddings = std::uint64_t{shape.layer_embedding_dim} * c.n_layers;
   RegionBuilder region(memory.plan, "activations", Heap::kDeviceLocal, fmt::format("for {} query tokens", n));
   const auto floats = [&](std::uint64_t width) { return region.add(n * width * sizeof(float)); };
   ActivationPlaces& a = memory.activations;
   a.hidden = floats(c.model_dim);
   a.x = floats(c.model_dim);
   a.y = floats(c.model_dim);
-  a.q = floats(std::uint64_t{c.n_heads} * c.head_dim);
-  a.k = floats(kv_heads * c.head_dim);
-  a.v = floats(kv_heads * c.v_head_dim);
-  a.attn = floats(attn);
-  a.gate = floats(ffn);
-  a.up = floats(ffn);
+  a.q = floats(w.q);
+  a.k = floats(w.k);
+  a.v = floats(w.v);
+  a.attn = floats(w.attn);
+  const std::uint64_t of_chunks = (request.sizes.max_context + push::kAttendWidth - 1) / push::kAttendWidth *
+                                  (w.attn + 2 * std::uint64_t{c.n_heads}) * sizeof(float);
+  memory.n_split_tokens = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(kMostPartBytes / of_chunks, 1, std::min<std::uint64_t>(n, kManyTokens - 1)));
+  a.attn_parts = region.add(memory.n_split_tokens * of_chunks);
+  a.query_gate = floats(2 * gate);
+  a.attn_gate = floats(gate);
+  a.gate = floats(w.ffn);
+  a.up = floats(w.ffn);
+  a.channels = floats(channels);
+  a.conv = floats(channels);
+  a.z = floats(v_heads * shape.delta.v_dim);
+  a.beta_alpha = floats(2 * v_heads);
+  a.beta = floats(v_heads);
+  a.alpha = floats(v_heads);
+  a.router = floats(choices > 0 ? shape.experts.n : 0);
+  a.expert_ids = floats(choices);
+  a.expert_weights = floats(choices);
+  a.expert_gate = floats(choices * shape.experts.ffn_dim);
+  a.expert_up = floats(choices * shape.experts.ffn_dim);
+  a.expert_y = floats(choices * c.model_dim);
+  a.expert_sum = floats(choices > 0 ? c.model_dim : 0);
+  a.shared_router = floats(choices > 0 ? 1 : 0);
+  a.layer_embeddings = floats(layer_embeddings);
+  a.layer_rows = floats(layer_embeddings);
+  const std::uint64_t widest = std::max({std::uint64_t{c.model_dim}, w.attn, w.ffn});
   for (std::size_t i = 0; i < kQuantizedForms.size(); ++i) {
     const DType form = kQuantizedForms[i];
-    a.quantized[i] = region.add(n * row_bytes(form, mem::align_up(widest, traits(form).block_elems)));
+    const auto bytes = [&](std::uint64_t width) {
+      return activation_row_bytes(form, mem::align_up(width, traits(form).block_elems));
+    };
+    a.quantized[i] = region.add(mem::align_up(n, push::kMatrixTokens) *
+                                std::max(bytes(widest), choices * bytes(shape.experts.ffn_dim)));
+  }
+}
+
+// A region a layer, since all of them together may be more than the device gives at once.
+void place_states(const MemoryRequest& request, ModelMemory& memory) {
+  const DeltaShape& d = request.shape.delta;
+  const std::uint64_t n = request.sizes.state_entries;
+  for (std::size_t i = 0; i < request.shape.layers.size(); ++i) {
+    auto& state = memory.states.emplace_back();
+    if (request.shape.layers[i].mixer != Mixer::kDeltaNet) continue;
+    RegionBuilder region(memory.plan, fmt::format("recurrent_state.{}", i), Heap::kDeviceLocal,
+                         "convolution and delta-net state of all slots and checkpoints");
+    const auto part = [&](std::uint64_t floats) {
+      return StatePart{region.add(n * floats * sizeof(float)), floats * sizeof(float)};
+    };
+    state.emplace();
+    state->conv = part(std::uint64_t{d.conv_width - 1} * d.channels());
+    state->delta = part(std::uint64_t{d.n_v_heads} * d.k_dim * d.v_dim);
   }
 }
 
@@ -97,22 +170,25 @@ void place_step(const MemoryRequest& request, ModelMemory& memory) {
   StepPlaces& step = memory.step;
   step.counts = words(3 * kMaxCounts);
   step.n_tokens = words(1);
+  step.n_outputs = words(1);
   step.token_ids = words(s.max_tokens);
   step.positions = words(s.max_tokens);
   step.slots = words(s.max_tokens);
   step.rope_positions = words(s.max_tokens);
   step.output_rows = words(s.max_outputs);
   step.pages = words(std::uint64_t{s.max_slots} * s.max_context / mem::kPageTokens);
+  step.runs = words(2 * std::uint64_t{s.max_slots});
 }
 
 // How many pages fit beside everything else; an eighth of the device is left to others.
 Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& request, const ModelMemory& memory) {
   const std::uint64_t one_context = request.sizes.max_context / mem::kPageTokens;
+  std::uint64_t largest = 0;
+  for (const auto& cache : memory.caches)
+    largest = std::max<std::uint64_t>(largest, cache ? cache->shape.page_bytes : 0);
   const std::uint64_t device_bytes = device.info().memory_bytes, rest = memory.plan.allocated_bytes(),
                       room = device_bytes / 8 * 7 > rest ? device_bytes / 8 * 7 - rest : 0,
-                      fit = std::min(room / memory.page_bytes,
-                                     device.info().max_allocation_bytes /
-                                         std::ranges::max(memory.cache_shapes, {}, &CacheShape::page_bytes).page_bytes);
+                      fit = std::min(room / memory.page_bytes, device.info().max_allocation_bytes / largest);
   const std::uint64_t wanted =
       request.kv_pages > 0
           ? request.kv_pages
@@ -125,7 +201,42 @@ Result<std::uint32_t> choose_pages(const Device& device, const MemoryRequest& re
   return static_cast<std::uint32_t>(wanted);
 }
 
+Status place_caches(const Device& device, const MemoryRequest& request, ModelMemory& memory) {
+  const auto& layers = request.shape.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    auto& cache = memory.caches.emplace_back();
+    if (layers[i].mixer != Mixer::kAttention || layers[i].cache_layer != i) continue;
+    cache.emplace();
+    ZRT_TRY(cache->shape, cache_shape(layers[i], request.kv_dtype));
+    memory.page_bytes += cache->shape.page_bytes;
+  }
+  if (memory.page_bytes == 0)
+    return fail(StatusCode::kUnavailable, "[vulkan] {}: no layer has attention", request.config.architecture);
+  ZRT_TRY(memory.n_pages, choose_pages(device, request, memory));
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!memory.caches[i]) continue;
+    const std::uint64_t bytes = memory.caches[i]->shape.page_bytes;
+    memory.caches[i]->place =
+        RegionBuilder(memory.plan, fmt::format("kv_pages.{}", i), Heap::kDeviceLocal,
+                      fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages, bytes, mem::kPageTokens))
+            .add(memory.n_pages * bytes);
+  }
+  return {};
+}
+
 }  // namespace
+
+std::uint64_t activation_row_bytes(DType form, std::uint64_t width) {
+  const std::uint64_t digits_of_sums = form == DType::kQ8A256 ? width / 8 : 0;
+  return mem::align_up(row_bytes(form, width) + digits_of_sums, 16);
+}
+
+std::uint64_t ModelMemory::state_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& state : states)
+    if (state) bytes += state->conv.entry_bytes + state->delta.entry_bytes;
+  return bytes;
+}
 
 Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request) {
   ModelMemory memory;
@@ -134,7 +245,7 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
   RegionBuilder tables(memory.plan, "constants", Heap::kDeviceLocal, "RoPE tables");
   for (const auto& variants : request.shape.rope_tables)
     memory.rope_tables.push_back(
-        tables.add(variants.size() * request.sizes.max_context * request.config.rope_dim * sizeof(float)));
+        tables.add(2 * variants.size() * request.sizes.max_context * variants[0].frequencies.size() * sizeof(float)));
   place_activations(request, memory);
   memory.logits = RegionBuilder(memory.plan, "logits", Heap::kHostVisible,
                                 fmt::format("{} output rows, which the host reads", request.sizes.max_outputs))
@@ -142,17 +253,8 @@ Result<ModelMemory> allocate_model(Device& device, const MemoryRequest& request)
   place_step(request, memory);
   if (device.needs_staging())
     RegionBuilder(memory.plan, "staging", Heap::kHostVisible, "between the host and the device").add(kStagingBytes);
-  for (const LayerShape& layer : request.shape.layers) {
-    ZRT_TRY(const auto shape, cache_shape(request.config, layer, request.kv_dtype));
-    memory.cache_shapes.push_back(shape);
-    memory.page_bytes += shape.page_bytes;
-  }
-  ZRT_TRY(memory.n_pages, choose_pages(device, request, memory));
-  for (std::size_t i = 0; i < memory.cache_shapes.size(); ++i)
-    memory.caches.push_back(RegionBuilder(memory.plan, fmt::format("kv_pages.{}", i), Heap::kDeviceLocal,
-                                          fmt::format("{} pages of {} bytes, {} tokens each", memory.n_pages,
-                                                      memory.cache_shapes[i].page_bytes, mem::kPageTokens))
-                                .add(std::uint64_t{memory.n_pages} * memory.cache_shapes[i].page_bytes));
+  place_states(request, memory);
+  ZRT_CHECK_OK(place_caches(device, request, memory));
   for (const MemoryRegion& region : memory.plan.regions) {
     ZRT_TRY(const Buffer buffer, device.allocate(region.bytes, region.heap));
     memory.buffers.push_back(buffer);

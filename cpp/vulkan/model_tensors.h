@@ -8,24 +8,47 @@
 
 namespace zinc_rt::vulkan {
 
-// y = rows [first_row, first_row + n_rows) of a matrix times x, plus bias.
+// y = rows [first_row, first_row + n_rows) of a matrix times x, plus bias. Of a stack of matrices, of each of them.
 struct Product {
-  const Tensor* weight = nullptr;
-  const Tensor* bias = nullptr;  // null: none
+  const Tensor* weight = nullptr;  // null: there is no such product
+  const Tensor* bias = nullptr;    // null: none
   std::uint32_t first_row = 0, n_rows = 0;
   std::uint32_t width() const { return static_cast<std::uint32_t>(weight->dims[0]); }  // of x
 };
 
+// Null where a layer has none.
+struct AttentionTensors {
+  const Tensor *q_norm = nullptr, *k_norm = nullptr;
+  Product q, k, v, output;  // v without a weight: it is k before its norm
+};
+struct DeltaTensors {
+  Product qkv, z, beta, alpha, beta_alpha, output;  // beta and alpha, or both of a key head's heads side by side
+  const Tensor *conv = nullptr, *a = nullptr, *dt = nullptr, *norm = nullptr;
+};
+struct ExpertTensors {
+  Product router, gate, up, down;  // of the last three a matrix an expert
+  Product shared_gate, shared_up, shared_down, shared_router;
+  const Tensor* down_scale = nullptr;
+  // Beside a dense feed-forward: what the router and the experts see, and the norms of both halves.
+  const Tensor *router_scale = nullptr, *norm = nullptr, *post_norm = nullptr, *dense_post_norm = nullptr;
+};
+
 struct LayerTensors {
-  const Tensor *attn_norm = nullptr, *ffn_norm = nullptr;
-  const Tensor *q_norm = nullptr, *k_norm = nullptr;                 // null: none
-  const Tensor *attn_post_norm = nullptr, *ffn_post_norm = nullptr;  // null: none
-  Product q, k, v, attn_output, gate, up, down;
+  const Tensor *attn_norm = nullptr, *ffn_norm = nullptr, *attn_post_norm = nullptr, *ffn_post_norm = nullptr;
+  AttentionTensors attention;
+  DeltaTensors delta;
+  Product gate, up, down;  // of the dense feed-forward
+  ExpertTensors experts;
+  Product embed_gate, embed_output;  // of the layer's own embedding
+  const Tensor *embed_post_norm = nullptr, *scale = nullptr;
 };
 
 struct ModelTensors {
   const Tensor *embeddings = nullptr, *output_norm = nullptr;
   Product head;
+  // Of the embeddings that layers add.
+  const Tensor *layer_embeddings = nullptr, *layer_embed_norm = nullptr;
+  Product layer_embed_projection;
   std::vector<LayerTensors> layers;
   std::vector<const Tensor*> all;  // that the device needs, each once
 };

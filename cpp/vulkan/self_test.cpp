@@ -1,5 +1,6 @@
 #include "vulkan/self_test.h"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -129,6 +130,10 @@ const Function kFunctions[] = {
        for (std::uint32_t k = 0; k < 256; ++k) lane[k % 16] = __builtin_fmaf(v.fa(i + k), v.fb(i + k), lane[k % 16]);
        return bits(fold16(lane));
      }},
+    {push::kTestSigmoid, "sigmoid", from_range<-125, 125>,
+     [](const Values& v, std::uint32_t i) { return bits(exact::sigmoid(v.fa(i))); }},
+    {push::kTestSoftplus, "softplus", from_range<-106, 106>,
+     [](const Values& v, std::uint32_t i) { return bits(exact::softplus(v.fa(i))); }},
 };
 static_assert(std::size(kFunctions) == push::kTestFunctions);
 
@@ -189,13 +194,50 @@ Result<std::string> find_difference(Device& device, Fma form) {
   return std::string();
 }
 
+// y = 257 a b, with all bytes there are.
+Result<std::string> find_matrix_difference(Device& device) {
+  ZRT_TRY(const Memory memory, make_memory(device));
+  const KernelKey kernel{"self_test_matrix", {}};
+  ZRT_CHECK_OK(device.make_pipelines({&kernel, 1}));
+  Random random(1);
+  std::array<std::int8_t, 16 * 32> a, b;
+  for (auto* bytes : {&a, &b})
+    for (std::int8_t& byte : *bytes) byte = static_cast<std::int8_t>(random());
+  std::memcpy(memory.a.host, a.data(), a.size());
+  std::memcpy(memory.b.host, b.data(), b.size());
+  const push::SelfTest arguments{memory.a.address, memory.b.address, memory.y.address, 0, 0};
+  ZRT_TRY(const auto commands, device.record([&](Recorder& recorder) {
+    recorder.dispatch(device.pipeline(kernel), arguments, memory.counts.handle, 0);
+  }));
+  ZRT_CHECK_OK(device.run({&commands, 1}));
+  std::uint32_t n_wrong = 0;
+  for (std::size_t i = 0; i < 256; ++i) {
+    std::int32_t wanted = 0, got;
+    for (std::size_t k = 0; k < 32; ++k) wanted += a[i % 16 * 32 + k] * b[i / 16 * 32 + k];
+    std::memcpy(&got, memory.y.host + i * sizeof(got), sizeof(got));
+    n_wrong += got != 257 * wanted;
+  }
+  return n_wrong == 0 ? std::string() : fmt::format("{} of 256 elements differ", n_wrong);
+}
+
 Result<std::string> prove_arithmetic(Device& device) {
   std::string differences;
+  const auto note = [&](std::string_view what, std::string_view difference) {
+    differences += fmt::format("{}{}: {}", differences.empty() ? "" : "; ", what, difference);
+  };
   for (const Fma form : kFmaForms) {
     if (form == Fma::kDoubles && !device.info().has_doubles) continue;
     ZRT_TRY(const auto difference, find_difference(device, form));
-    if (difference.empty()) return differences;
-    differences += fmt::format("{}{}: {}", differences.empty() ? "" : "; ", to_string(form), difference);
+    if (!difference.empty()) {
+      note(to_string(form), difference);
+      continue;
+    }
+    if (device.info().has_matrices) {
+      const auto of_matrices = find_matrix_difference(device);
+      device.use_matrices(of_matrices && of_matrices->empty());
+      if (!device.uses_matrices()) note("matrices", of_matrices ? *of_matrices : of_matrices.error().message);
+    }
+    return differences;
   }
   return fail(StatusCode::kUnavailable, "[vulkan] {} has no exact arithmetic: {}", device.info().name, differences);
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "kernels/vulkan/push.h"
 #include "mem/page_pool.h"
 #include "vulkan/devices.h"
 
@@ -48,7 +49,8 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
   ZRT_TRY(const KvType kv, choose_kv_type(options, *weights_, config_));
   ZRT_CHECK_OK(
       check_kv_type(kv, "vulkan", [](DType cells) { return std::ranges::find(kCells, cells) != std::end(kCells); }));
-  const MemoryRequest request{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages};
+  request_.reset(new MemoryRequest{config_, shape_, tensors_, sizes_, kv.k, options.kv_pages});
+  const MemoryRequest& request = *request_;
   ZRT_TRY(memory_, allocate_model(*device_, request));
   ZRT_CHECK_OK(load_model(*device_, request, *weights_, memory_, options.on_progress));
   ZRT_TRY(forward_, Forward::record(*device_, request, memory_, options.activations == "int8"));
@@ -69,6 +71,7 @@ Status VulkanExecutor::load(const ExecutorOptions& options) {
       .page_bytes = memory_.page_bytes,
       .kv_bytes_per_token = memory_.page_bytes / mem::kPageTokens,
       .n_state_checkpoints = options.state_checkpoints,
+      .state_bytes_per_slot = memory_.state_bytes(),
       .rope_limits = rope_limits(shape_, sizes_.max_context)};
   check_ = StepCheck({.sizes = sizes_,
                       .n_pages = memory_.n_pages,
@@ -83,8 +86,16 @@ void VulkanExecutor::fill_body(const StepInput& input) {
   std::ranges::copy(input.positions, memory_.host<std::int32_t>(step.positions));
   std::ranges::copy(input.slots, memory_.host<std::int32_t>(step.slots));
   const std::size_t width = info_.max_context / mem::kPageTokens, n = input.slots.size();
+  auto* runs = memory_.host<std::uint32_t>(step.runs);
+  rows_ = {.n_tokens = static_cast<std::uint32_t>(n)};
   for (std::size_t i = 0; i < n; ++i) {
     const auto slot = static_cast<std::size_t>(input.slots[i]);
+    if (i == 0 || input.slots[i - 1] != input.slots[i]) {
+      runs[2 * rows_.n_runs] = static_cast<std::uint32_t>(i);
+      runs[2 * rows_.n_runs++ + 1] = 0;
+    }
+    ++runs[2 * rows_.n_runs - 1];
+    rows_.n_chunks = std::max(rows_.n_chunks, static_cast<std::uint32_t>(input.positions[i]) / push::kAttendWidth + 1);
     const std::uint32_t variant = input.rope_variants.empty() ? 0 : input.rope_variants[slot];
     memory_.host<std::uint32_t>(step.rope_positions)[i] =
         static_cast<std::uint32_t>(input.positions[i]) + variant * info_.max_context;
@@ -140,17 +151,15 @@ Status VulkanExecutor::step(const StepInput& input, StepOutput& output) {
   output.tokens.clear();
   ZRT_CHECK_OK(check_.check(input));
   fill_body(input);
-  const auto n_tokens = static_cast<std::uint32_t>(input.token_ids.size());
-  commands_ = {forward_.embeddings()};
-  const auto layers = forward_.layers(n_tokens);
-  commands_.insert(commands_.end(), layers.begin(), layers.end());
+  commands_ = {forward_.body(input.token_ids.size())};
   std::size_t first = 0;
   do {  // the body runs with the first group of output rows
     const std::size_t count = std::min<std::size_t>(sizes_.max_outputs, input.outputs.size() - first);
     auto* rows = memory_.host<std::uint32_t>(memory_.step.output_rows);
     for (std::size_t i = 0; i < count; ++i) rows[i] = input.outputs[first + i].token_index;
-    forward_.set_rows(n_tokens, static_cast<std::uint32_t>(count));
-    if (count > 0) commands_.push_back(forward_.head());
+    rows_.n_outputs = static_cast<std::uint32_t>(count);
+    forward_.set_rows(rows_);
+    if (count > 0) commands_.push_back(forward_.head(count));
     ZRT_CHECK_OK(device_->run(commands_));
     ZRT_CHECK_OK(pick(input, first, count, output));
     if (input.on_logits) give_logits(input, first, count);
@@ -165,25 +174,43 @@ Result<std::vector<float>> VulkanExecutor::hidden(const StepInput& input, int la
   if (layer < -1 || layer >= static_cast<int>(config_.n_layers))
     return fail(StatusCode::kInvalidArgument, "[vulkan] layer {} is not from -1 to {}", layer, config_.n_layers - 1);
   fill_body(input);
-  forward_.set_rows(static_cast<std::uint32_t>(input.token_ids.size()), 0);
-  const auto layers = forward_.layers(input.token_ids.size()).first(static_cast<std::size_t>(layer + 1));
-  commands_ = {forward_.embeddings()};
-  commands_.insert(commands_.end(), layers.begin(), layers.end());
-  ZRT_CHECK_OK(device_->run(commands_));
-  std::vector<float> values(input.token_ids.size() * config_.model_dim);
+  const std::size_t n_tokens = input.token_ids.size();
+  ZRT_TRY(const auto commands,
+          forward_.record_stream(*device_, *request_, n_tokens, static_cast<std::size_t>(layer + 1)));
+  forward_.set_rows(rows_);
+  const Status status = device_->run({&commands, 1});
+  device_->free(commands);
+  ZRT_CHECK_OK(status);
+  std::vector<float> values(n_tokens * config_.model_dim);
   const Place hidden = memory_.activations.hidden;
   ZRT_CHECK_OK(device_->read(memory_.buffers[hidden.region], hidden.offset, std::as_writable_bytes(std::span(values))));
   return values;
+}
+
+Status VulkanExecutor::copy_state(std::span<const StateCopy> copies) {
+  ZRT_CHECK_OK(check_.check(copies));
+  std::vector<Device::Copy> parts;
+  for (const auto& state : memory_.states) {
+    if (!state) continue;
+    for (const StatePart& part : {state->conv, state->delta}) {
+      const VkBuffer entries = memory_.buffers[part.place.region].handle;
+      const auto at = [&](std::uint32_t entry) { return part.place.offset + entry * part.entry_bytes; };
+      for (const StateCopy& copy : copies)
+        parts.push_back({entries, entries, {at(copy.from), at(copy.to), part.entry_bytes}});
+    }
+  }
+  return parts.empty() ? Status() : device_->copy(parts);
 }
 
 Status VulkanExecutor::copy_pages(std::span<const PageCopy> copies) {
   ZRT_CHECK_OK(check_.check(copies));
   if (copies.empty()) return {};
   std::vector<Device::Copy> parts;
-  for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
-    const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
-    const VkBuffer cache = memory_.buffers[memory_.caches[i].region].handle;
-    for (const PageCopy& copy : copies) parts.push_back({cache, cache, {copy.from * bytes, copy.to * bytes, bytes}});
+  for (const auto& cache : memory_.caches) {
+    if (!cache) continue;
+    const std::uint64_t bytes = cache->shape.page_bytes;
+    const VkBuffer pages = memory_.buffers[cache->place.region].handle;
+    for (const PageCopy& copy : copies) parts.push_back({pages, pages, {copy.from * bytes, copy.to * bytes, bytes}});
   }
   return device_->copy(parts);
 }
@@ -202,9 +229,10 @@ Status VulkanExecutor::check_pages(std::span<const std::uint32_t> pages, std::si
 Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) {
   ZRT_CHECK_OK(check_pages(pages, to.size()));
   for (const std::uint32_t page : pages)
-    for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
-      const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
-      ZRT_CHECK_OK(device_->read(memory_.buffers[memory_.caches[i].region], page * bytes, to.first(bytes)));
+    for (const auto& cache : memory_.caches) {
+      if (!cache) continue;
+      const std::uint64_t bytes = cache->shape.page_bytes;
+      ZRT_CHECK_OK(device_->read(memory_.buffers[cache->place.region], page * bytes, to.first(bytes)));
       to = to.subspan(bytes);
     }
   return {};
@@ -213,9 +241,10 @@ Status VulkanExecutor::read_pages(std::span<const std::uint32_t> pages, std::spa
 Status VulkanExecutor::write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) {
   ZRT_CHECK_OK(check_pages(pages, from.size()));
   for (const std::uint32_t page : pages)
-    for (std::size_t i = 0; i < memory_.caches.size(); ++i) {
-      const std::uint64_t bytes = memory_.cache_shapes[i].page_bytes;
-      ZRT_CHECK_OK(device_->write(memory_.buffers[memory_.caches[i].region], page * bytes, from.first(bytes)));
+    for (const auto& cache : memory_.caches) {
+      if (!cache) continue;
+      const std::uint64_t bytes = cache->shape.page_bytes;
+      ZRT_CHECK_OK(device_->write(memory_.buffers[cache->place.region], page * bytes, from.first(bytes)));
       from = from.subspan(bytes);
     }
   return {};

@@ -23,12 +23,13 @@ class VulkanExecutor final : public Executor {
   const MemoryPlan& plan() const override { return memory_.plan; }
   std::uint64_t allocated_bytes() const override { return device_->allocated_bytes(); }
   Status step(const StepInput& input, StepOutput& output) override;
-  Status copy_state(std::span<const StateCopy> copies) override { return check_.check(copies); }
+  Status copy_state(std::span<const StateCopy> copies) override;
   Status copy_pages(std::span<const PageCopy> copies) override;
   Status read_pages(std::span<const std::uint32_t> pages, std::span<std::byte> to) override;
   Status write_pages(std::span<const std::uint32_t> pages, std::span<const std::byte> from) override;
   std::uint32_t rope_variant(std::uint64_t n_tokens) const override { return vulkan::rope_variant(shape_, n_tokens); }
   Result<std::vector<float>> hidden(const StepInput& input, int layer) override;
+  const Device& device() const { return *device_; }
 
  private:
   VulkanExecutor() = default;
@@ -46,10 +47,12 @@ class VulkanExecutor final : public Executor {
   Sizes sizes_;
   ExecutorInfo info_;
   std::unique_ptr<Device> device_;
+  std::unique_ptr<MemoryRequest> request_;  // of what stands above it
   ModelMemory memory_;
   Forward forward_;
   StepCheck check_;
   Sampler sampler_;
+  StepRows rows_;                          // of the step
   std::vector<VkCommandBuffer> commands_;  // scratch: of a submission
   std::vector<float> processed_;           // scratch: rows that the caller changed
 };

@@ -9,6 +9,7 @@
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Floats { float v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Ints { int v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 4) buffer Words { uint v[]; };
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer Quads { uvec4 v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 2) buffer Halves { uint16_t v[]; };
 layout(buffer_reference, scalar, buffer_reference_align = 1) buffer Bytes { uint8_t v[]; };
 

@@ -105,6 +105,7 @@ float times_sigmoid(float x, float v, float v_lo) {
   float y = ZRT_FMA(ZRT_FMA(-q, s, num) + ZRT_FMA(-q, s_lo, num_lo), r, q);
   return is_usual ? (v < 0.0 ? scale2(y, e.n) : y) : other;
 }
+float sigmoid(float x) { return times_sigmoid(1.0, x, 0.0); }
 float silu(float x) { return times_sigmoid(x, x, 0.0); }
 float gelu_tanh(float x) {
   float c = 1.59576917, c_lo = -4.534068e-8, k = 7.1354814e-2, k_lo = 2.3988324e-9;
@@ -129,6 +130,26 @@ float exact_tanh(float x) {
   if (!(a < 10.0)) return a != a ? x : (x < 0.0 ? -1.0 : 1.0);
   float t = ZRT_FMA(-2.0, rcp(1.0 + exact_exp(2.0 * a)), 1.0);
   return x < 0.0 ? -t : t;
+}
+
+float softplus(float x) {
+  if (!(x > -104.0)) return x == x ? 0.0 : x;
+  if (x > 104.0) return x;
+  ExpParts e = exp_parts(x < 0.0 ? x : -x);
+  float t = scale2(e.p, e.n), t_lo = scale2(e.lo, e.n);
+  if (x < -20.0) return t;
+  float d = 2.0 + t, d_lo = (t - (d - 2.0)) + t_lo, r = rcp(d), q = t * r;
+  float s = ZRT_FMA(ZRT_FMA(-q, d, t) + ZRT_FMA(-q, d_lo, t_lo), r, q), s2 = s * s;
+  float p = 1.0 / 17.0;
+  p = ZRT_FMA(p, s2, 1.0 / 15.0);
+  p = ZRT_FMA(p, s2, 1.0 / 13.0);
+  p = ZRT_FMA(p, s2, 1.0 / 11.0);
+  p = ZRT_FMA(p, s2, 1.0 / 9.0);
+  p = ZRT_FMA(p, s2, 1.0 / 7.0);
+  p = ZRT_FMA(p, s2, 1.0 / 5.0);
+  p = ZRT_FMA(p, s2, 1.0 / 3.0);
+  float half_of_it = ZRT_FMA(p * s2, s, s);
+  return ZRT_FMA(2.0, half_of_it, x > 0.0 ? x : 0.0);
 }
 
 // kernels/common/fold.h.

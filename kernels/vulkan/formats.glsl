@@ -112,6 +112,77 @@ ivec2 sub_block(uint64_t block, uint s) {
   return ivec2(0);
 }
 
+// The part i of eight of a block of 256: 32 values, 16 from halves_at(i).x on and 16 from .y on, as they lie together.
+uvec2 halves_at(uint i) {
+  switch (FORMAT) {
+    case kQ4_K:
+    case kQ5_K: return uvec2(0, 32) + 64 * (i / 2) + 16 * (i % 2);
+    case kQ6_K: return uvec2(0, 64) + 128 * (i / 4) + 32 * (i % 4 / 2) + 16 * (i % 2);
+  }
+  return uvec2(0, 16) + 32 * i;
+}
+// 16 bytes from an address that is a multiple of 2.
+uvec4 quad_at(uint64_t address) {
+  bool is_odd = (uint(address) & 2u) != 0u;
+  Words w = Words(address & ~uint64_t(3));
+  if (!is_odd) return uvec4(w.v[0], w.v[1], w.v[2], w.v[3]);
+  return uvec4(w.v[0] >> 16 | w.v[1] << 16, w.v[1] >> 16 | w.v[2] << 16, w.v[2] >> 16 | w.v[3] << 16,
+               w.v[3] >> 16 | w.v[4] << 16);
+}
+const uint kNibbles = 0x0F0F0F0Fu;
+// Their codes as signed bytes, and the integer scales (x, y) and minimums (z, w) of both.
+struct Part {
+  uvec4 first, second;
+  ivec4 sub;
+};
+Part part_of(uint64_t block, uint i) {
+  Part part;
+  uvec2 at = halves_at(i);
+  switch (FORMAT) {
+    case kQ4_K:
+    case kQ5_K: {
+      uvec4 head = Quads(block).v[0], q = Quads(block + (FORMAT == kQ4_K ? 16 : 48)).v[i];
+      part.first = q & kNibbles;
+      part.second = q >> 4 & kNibbles;
+      if (FORMAT == kQ5_K) {
+        uvec4 high = Quads(block + 16).v[i % 2] >> (i & ~1u);
+        part.first |= (high & 0x01010101u) << 4;
+        part.second |= (high >> 1 & 0x01010101u) << 4;
+      }
+      // Of sub-blocks 2 j and 2 j + 1, j = i / 2, two bytes each.
+      uvec3 bytes = i < 4 ? uvec3(head.yzw) >> (16 * (i / 2)) : uvec3(head.yzw) >> (16 * (i / 2 - 2));
+      uvec2 scale = uvec2(bytes.x, bytes.x >> 8), minimum = uvec2(bytes.y, bytes.y >> 8);
+      if (i < 4) {
+        part.sub = ivec4(scale & 63u, minimum & 63u);
+      } else {
+        uvec2 low = uvec2(bytes.z, bytes.z >> 8) & 255u;
+        part.sub = ivec4((low & 15u) | (scale >> 6 & 3u) << 4, (low >> 4) | (minimum >> 6 & 3u) << 4);
+      }
+      return part;
+    }
+    case kQ6_K: {
+      uint p = i % 4 / 2;
+      uvec4 low = quad_at(block + 16 * i), high = quad_at(block + 128 + 32 * (i / 4) + 16 * (i % 2)) >> (2 * p);
+      part.first = (low & kNibbles) | (high & 0x03030303u) << 4;
+      part.second = (low >> 4 & kNibbles) | (high >> 4 & 0x03030303u) << 4;
+      for (uint k = 0; k < 4; ++k) {
+        part.first[k] = less(part.first[k], 0x20202020u);
+        part.second[k] = less(part.second[k], 0x20202020u);
+      }
+      part.sub = ivec4(signed_byte_at(block + 192 + at.x / 16), signed_byte_at(block + 192 + at.y / 16), 0, 0);
+      return part;
+    }
+  }
+  for (uint k = 0; k < 4; ++k) {
+    part.first[k] = codes4(block, at.x + 4 * k);
+    part.second[k] = codes4(block, at.y + 4 * k);
+  }
+  ivec2 first = sub_block(block, at.x / 16), second = sub_block(block, at.y / 16);
+  part.sub = ivec4(first.x, second.x, first.y, second.y);
+  return part;
+}
+int dot16(uvec4 a, uvec4 b) { return dot4(a.x, b.x) + dot4(a.y, b.y) + dot4(a.z, b.z) + dot4(a.w, b.w); }
+
 // The float scale of a block (x), and that of its minimums (y).
 vec2 block_scales(uint64_t block) {
   switch (FORMAT) {

@@ -1,4 +1,4 @@
-// LINEAR for many rows of x: linear.comp says what it computes and in which order. An invocation makes an output of each
+// LINEAR for many rows of x: linear.glsl says what it computes and in which order. An invocation makes an output of each
 // of kTile rows, so that a block of weights is unpacked once for all of them.
 // Grid: (rows of w / 64, rows of x / kTile).
 #version 460
@@ -21,8 +21,8 @@ void float_group(uint64_t w, uint64_t x[kTile], uint first, uint n, out float v[
   }
 }
 
-// x: of the same group.
-void k_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
+// x: rows of x; g: the group.
+void k_group(uint64_t block, uint64_t x[kTile], uint g, out float v[kTile]) {
   int isum[kTile], msum[kTile];
   for (uint t = 0; t < kTile; ++t) isum[t] = msum[t] = 0;
   for (uint s = 0; s < 16; ++s) {
@@ -30,9 +30,9 @@ void k_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
          c3 = codes4(block, 16 * s + 12);
     ivec2 sub = sub_block(block, s);
     for (uint t = 0; t < kTile; ++t) {
-      Words q = Words(x[t] + 36u + 16u * s);
+      Words q = Words(x[t] + 256 * g + 16 * s), head = Words(x[t] + q8a256_heads(p.k) + g * kQ8A256Head);
       isum[t] += sub.x * (dot4(c0, q.v[0]) + dot4(c1, q.v[1]) + dot4(c2, q.v[2]) + dot4(c3, q.v[3]));
-      if (has_minimum()) msum[t] += sub.y * bitfieldExtract(int(Words(x[t]).v[1 + s / 2]), int(s % 2 * 16), 16);
+      if (has_minimum()) msum[t] += sub.y * bitfieldExtract(int(head.v[1 + s / 2]), int(s % 2 * 16), 16);
     }
   }
   vec2 d = block_scales(block);
@@ -40,13 +40,13 @@ void k_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
     v[t] = has_minimum() ? ZRT_FMA(float(isum[t]), d.x, float(msum[t]) * -d.y) : float(isum[t]) * d.x;
 }
 
-void fixed_group(uint64_t block, uint64_t x[kTile], out float v[kTile]) {
+void fixed_group(uint64_t block, uint64_t x[kTile], uint g, out float v[kTile]) {
   ivec2 high[kTile], low[kTile];
   for (uint t = 0; t < kTile; ++t) high[t] = low[t] = ivec2(0);
   for (uint k = 0; k < 256; k += 4) {
     uint w_high = word_at(block + k), w_low = word_at(block + kLowDigits + k);
     for (uint t = 0; t < kTile; ++t) {
-      uint x_high = Words(x[t]).v[1 + k / 4], x_low = Words(x[t]).v[65 + k / 4];
+      uint x_high = Words(x[t] + 256 * g).v[k / 4], x_low = Words(x[t] + p.k + 256 * g).v[k / 4];
       high[t] += ivec2(dot4(w_high, x_high), dot4(w_high, x_low));
       low[t] += ivec2(dot4(w_low, x_high), dot4(w_low, x_low));
     }
@@ -64,12 +64,12 @@ void group_of_blocks(uint64_t w, uint64_t x[kTile], uint first_block, uint n_blo
     for (uint i = 0; i < 8; ++i) codes[i] = codes4(block, 4 * i);
     vec2 d = block_scales(block);
     for (uint t = 0; t < kTile; ++t) {
-      Words q = Words(x[t] + uint64_t(b) * kQ8A32Bytes);
+      Words q = Words(x[t] + 32 * b), head = Words(x[t] + p.k + b * kQ8A32Head);
       int isum = 0;
-      for (uint i = 0; i < 8; ++i) isum += dot4(codes[i], q.v[2 + i]);
-      float dx = uintBitsToFloat(q.v[0]);
+      for (uint i = 0; i < 8; ++i) isum += dot4(codes[i], q.v[i]);
+      float dx = uintBitsToFloat(head.v[0]);
       v[t] = ZRT_FMA(float(isum) * d.x, dx, v[t]);
-      if (has_minimum()) v[t] = ZRT_FMA(float(int(q.v[1])) * d.y, dx, v[t]);
+      if (has_minimum()) v[t] = ZRT_FMA(float(int(head.v[1])) * d.y, dx, v[t]);
     }
   }
 }
@@ -85,15 +85,13 @@ void main() {
   for (uint t = 0; t < kTile; ++t) acc[t] = 0.0;
   for (uint g = 0; g < (p.k + 255) / 256; ++g) {
     float v[kTile], factor[kTile];
-    uint64_t block = w + uint64_t(g) * block_bytes(), group[kTile];  // of formats with blocks of 256
-    for (uint t = 0; t < kTile && has_factors; ++t) {
-      group[t] = x[t] + uint64_t(g) * (X == kQ8A256 ? kQ8A256Bytes : kQ16A256Bytes);
-      factor[t] = Floats(group[t]).v[0];
-    }
+    uint64_t block = w + uint64_t(g) * block_bytes();  // of formats with blocks of 256
+    for (uint t = 0; t < kTile && has_factors; ++t)
+      factor[t] = Floats(x[t] + (X == kQ8A256 ? q8a256_heads(p.k) + g * kQ8A256Head : 2 * p.k + g * kQ16A256Head)).v[0];
     switch (X) {
       case kQ8A32: group_of_blocks(w, x, 8 * g, min(8, p.k / 32 - 8 * g), v); break;
-      case kQ8A256: k_group(block, group, v); break;
-      case kQ16A256: fixed_group(block, group, v); break;
+      case kQ8A256: k_group(block, x, g, v); break;
+      case kQ16A256: fixed_group(block, x, g, v); break;
       default: float_group(w, x, 256 * g, min(256, p.k - 256 * g), v);
     }
     for (uint t = 0; t < kTile; ++t) acc[t] = has_factors ? ZRT_FMA(v[t], factor[t], acc[t]) : acc[t] + v[t];

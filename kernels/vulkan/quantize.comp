@@ -1,90 +1,16 @@
-// QUANTIZE: rows of floats to blocks of integers with one scale a block (kernels/common/act_q8.h), of the type Y: int8
-// in blocks of 32 or 256, most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|, d = amax
-// / most, q = round(x * (most / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100 is all
-// zero; a NaN or an infinity makes d NaN.
-// Order: none; the maximum is the same in any order. Grid: (elements of a row / 256, rows), four elements an
-// invocation.
+// QUANTIZE: rows of floats to blocks of integers; quantize.glsl says how. Grid: (elements of a row / 256, rows).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "exact_math.glsl"
-#include "types.glsl"
-layout(constant_id = 0) const uint Y = kQ8A32;
 layout(local_size_x = kWidth) in;
 PUSH(Quantize);
-shared float maxima[kWidth];
-shared int sums[kWidth];
-shared bool is_finite[kWidth];
-
-int sum_of(uint first, uint n) {
-  int sum = 0;
-  for (uint i = first; i < first + n; ++i) sum += sums[i];
-  return sum;
-}
-
-// The codes of an invocation: words of four digits each, and their sum where the type has one.
-struct Codes {
-  uint high, low;
-  int sum;
-};
-Codes codes_of(float values[4], float inverse, bool usable) {
-  Codes codes = Codes(0u, 0u, 0);
-  for (uint k = 0; k < 4; ++k) {
-    int shifted = floatBitsToInt((usable ? values[k] * inverse : 0.0) + kRound);
-    int code = bitfieldExtract(shifted, 0, 16);
-    codes.low |= uint(code & 255) << (8 * k);
-    codes.high |= uint((code + 128) >> 8 & 255) << (8 * k);
-    codes.sum += code;
-  }
-  return codes;
-}
+#include "quantize.glsl"
 
 void main() {
-  const uint n = Y == kQ8A32 ? 32u : 256u, block_bytes = Y == kQ8A32    ? kQ8A32Bytes
-                                                         : Y == kQ8A256 ? kQ8A256Bytes
-                                                                        : kQ16A256Bytes;
-  float most = Y == kQ16A256 ? 32639.0 : 127.0;
-  uint id = gl_LocalInvocationID.x, i = column() * 4, sharing = n / 4, first = id / sharing * sharing;
-  bool is_within = i < p.k;
+  uint i = column() * 4;
   Floats x = Floats(float_row(p.x, row(), p.k));
-  float values[4], amax = 0.0, zero = 0.0;  // zero: x * 0 summed, or NaN when some x is not finite
-  for (uint k = 0; k < 4; ++k) {
-    values[k] = is_within ? x.v[i + k] : 0.0;
-    float a = abs(values[k]);
-    amax = a > amax ? a : amax;
-    zero = zero + values[k] * 0.0;
-  }
-  maxima[id] = amax;
-  is_finite[id] = zero == 0.0;
-  barrier();
-  bool all_finite = true;
-  for (uint k = first; k < first + sharing; ++k) {
-    amax = maxima[k] > amax ? maxima[k] : amax;
-    all_finite = all_finite && is_finite[k];
-  }
-  bool usable = amax >= 7.888609052210118e-31 && amax <= 1.329227995784916e36 && all_finite;
-  float inverse = usable ? exact_div(most, amax) : 0.0;
-  Codes codes = codes_of(values, inverse, usable);
-  sums[id] = codes.sum;
-  barrier();
-  if (!is_within) return;
-  Words y = Words(p.y + (uint64_t(row()) * (p.k / n) + i / n) * block_bytes);
-  uint at = id - first;
-  switch (Y) {
-    case kQ8A32:
-      y.v[2 + at] = codes.low;
-      if (at == 0) y.v[1] = uint(sum_of(first, 8));
-      break;
-    case kQ8A256:
-      y.v[9 + at] = codes.low;
-      if (at % 8 == 0) y.v[1 + at / 8] = uint((sum_of(id, 4) & 0xFFFF) | sum_of(id + 4, 4) << 16);
-      break;
-    case kQ16A256:
-      y.v[1 + at] = codes.high;
-      y.v[65 + at] = codes.low;
-      break;
-  }
-  if (id != first) return;
-  float d = !all_finite || amax > 1.329227995784916e36 ? kNan : (usable ? exact_div(amax, most) : 0.0);
-  y.v[0] = floatBitsToUint(d);
+  float values[4];
+  for (uint k = 0; k < 4; ++k) values[k] = i < p.k ? x.v[i + k] : 0.0;
+  quantize4(values, i, p.k, p.y + uint64_t(row()) * p.y_row_bytes);
 }

@@ -1,4 +1,4 @@
-// SCALE: x = x * scale. Grid: (width / 64, rows).
+// SCALE: x = (x * w) * scale, where w is one stored number or absent. Grid: (width / 64, rows).
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -9,5 +9,5 @@ void main() {
   uint i = column();
   if (i >= p.width) return;
   Floats x = Floats(float_row(p.x, row(), p.width));
-  x.v[i] = x.v[i] * p.scale;
+  x.v[i] = (p.w != 0 ? x.v[i] * Floats(p.w).v[0] : x.v[i]) * p.scale;
 }

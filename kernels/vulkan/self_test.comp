@@ -35,6 +35,8 @@ uint result(uint i) {
     case kTestToHalf: return f32_to_f16(a(i));
     case kTestFromHalf: return floatBitsToUint(f16_to_f32(Words(p.a).v[i] & 0xFFFFu));
     case kTestDotOfBytes: return uint(dot4(Words(p.a).v[i], Words(p.b).v[i]));
+    case kTestSigmoid: return floatBitsToUint(sigmoid(a(i)));
+    case kTestSoftplus: return floatBitsToUint(softplus(a(i)));
     case kTestFold: return floatBitsToUint(folded(i));
   }
   return 0u;

@@ -2,5 +2,9 @@
 const uint kF32 = 0, kF16 = 1, kBF16 = 2, kQ4_0 = 3, kQ4_1 = 4, kQ5_0 = 5, kQ5_1 = 6, kQ8_0 = 7, kQ2_K = 8, kQ3_K = 9,
            kQ4_K = 10, kQ5_K = 11, kQ6_K = 12, kIQ4_NL = 13, kIQ4_XS = 14, kMXFP4 = 15, kQ8A32 = 19, kQ8A256 = 20,
            kFixed16 = 24, kQ16A256 = 25;
-// Bytes of a block of quantized activations.
-const uint kQ8A32Bytes = 40, kQ8A256Bytes = 292, kQ16A256Bytes = 516;
+// Rows of quantized activations (kernels/common/act_q8.h) lie in planes, so that codes are read 16 bytes at a time:
+// - the codes of the row, of q16a256 the high digits and then the low ones
+// - q8a256: of each block the low digits of 16 sums of 16 codes, and the high ones, as bytes
+// - what each block has beside: q8a32: d, and the sum of its codes. q8a256: d, and the 16 sums as int16. q16a256: d.
+const uint kQ8A32Head = 8, kQ8A256Head = 36, kQ16A256Head = 4;
+uint q8a256_heads(uint k) { return k / 8 * 9; }  // where they begin in a row of k values

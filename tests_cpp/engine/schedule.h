@@ -29,13 +29,29 @@ struct Seen {
   }
 };
 
+// By name of the model; made once.
+struct FamilyCase {
+  std::string model;
+  std::uint32_t max_context;
+  std::size_t shortest, longest;  // prompts
+  std::string kv_dtype = "f16";
+  std::uint32_t n_devices = 1;
+  // Of the engines with many requests; what a request gives alone is T-CPU's.
+  Opener opener = open_on_ring;
+  std::uint32_t max_slots = 8;
+};
+
 // A model and requests to it with what each gives alone.
 class Family {
  public:
-  // Prompts of up to longest_prompt tokens; the context has max_context.
-  Family(std::string model, std::string kv_dtype, std::uint32_t max_context, std::size_t shortest_prompt,
-         std::size_t longest_prompt, std::size_t n_cases, std::uint32_t n_devices)
-      : model(std::move(model)), kv_dtype(std::move(kv_dtype)), max_context(max_context), n_devices(n_devices) {
+  Family(const FamilyCase& c, std::size_t n_cases)
+      : model(c.model),
+        kv_dtype(c.kv_dtype),
+        max_context(c.max_context),
+        n_devices(c.n_devices),
+        opener(c.opener),
+        max_slots(c.max_slots) {
+    const std::size_t shortest_prompt = c.shortest, longest_prompt = c.longest;
     std::mt19937 rng(99);
     const auto below = [&](std::size_t n) { return rng() % n; };
     std::vector<std::vector<std::int32_t>> beginnings;
@@ -94,7 +110,10 @@ class Family {
 
   const std::string model, kv_dtype;
   const std::uint32_t max_context;
-  const std::uint32_t n_devices;  // of the engines with many requests
+  // Of the engines with many requests.
+  const std::uint32_t n_devices;
+  const Opener opener;
+  const std::uint32_t max_slots;
 
  private:
   // In a new engine of one slot, in the largest chunks, with nothing cached.
@@ -167,7 +186,7 @@ class Schedule {
     auto options = small_options();
     options.max_context = family_.max_context;
     options.kv_dtype = family_.kv_dtype;
-    options.max_slots = static_cast<std::uint32_t>(1 + below(8));
+    options.max_slots = static_cast<std::uint32_t>(1 + below(family_.max_slots));
     options.threads = static_cast<int>(1 + below(3));
     const std::uint32_t full = family_.max_context / 16;
     options.kv_pages = full + static_cast<std::uint32_t>(below(2) == 0 ? below(full) : below(full * options.max_slots));
@@ -191,7 +210,7 @@ class Schedule {
         return std::unexpected(Error{StatusCode::kInternal, "[test] a fault was asked for", 0});
       };
     }
-    engine_ = start_engine(family_.model, options, engine_options, std::move(probe));
+    engine_ = start_engine(family_.model, options, engine_options, std::move(probe), family_.opener);
   }
 
   TenantQuota quota(std::size_t index) {
@@ -418,14 +437,6 @@ class Schedule {
   std::vector<Run> runs_;
 };
 
-// By name of the model; made once.
-struct FamilyCase {
-  std::string model;
-  std::uint32_t max_context;
-  std::size_t shortest, longest;  // prompts
-  std::string kv_dtype = "f16";
-  std::uint32_t n_devices = 1;
-};
 inline const FamilyCase kFamilies[] = {
     {"llama_spm-f32", 128, 1, 80},         // dense
     {"qwen35-f32", 128, 1, 80},            // recurrent state beside pages
@@ -449,7 +460,7 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   if (changes_variant) {
     ZRT_NEED_SHARED_FIXTURES();
   }
-  const Family family(c.model, c.kv_dtype, c.max_context, c.shortest, c.longest, n_cases, c.n_devices);
+  const Family family(c, n_cases);
   if (::testing::Test::HasFatalFailure()) return;
   Seen seen;
   const char* only = std::getenv("ZINC_RT_SAMENESS_SEED");
@@ -470,7 +481,7 @@ inline void play_schedules(const FamilyCase& c, std::size_t n_cases, unsigned fi
   EXPECT_GT(seen.biased, 0u);
   EXPECT_GT(seen.banned, 0u);
   EXPECT_GT(seen.scored, 0u);
-  const bool is_recurrent = c.model.starts_with("qwen35");
+  const bool is_recurrent = c.model.contains("qwen35");
   EXPECT_EQ(seen.restores > 0, is_recurrent);
   EXPECT_EQ(seen.page_copies > 0, !is_recurrent);
   EXPECT_EQ(seen.variant_changes > 0, changes_variant);

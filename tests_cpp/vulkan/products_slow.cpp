@@ -4,6 +4,7 @@
 #include "kernels/vulkan/push.h"
 #include "same_bits.h"
 #include "tests_cpp/executor/random_weights.h"
+#include "vulkan/model_memory.h"
 
 namespace zinc_rt::vulkan {
 namespace {
@@ -47,6 +48,30 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
+// Rows of blocks as the backend's kernels have them: codes, then what each block has beside them.
+std::vector<std::byte> in_planes(const std::vector<std::byte>& rows, DType act, const Shape& s) {
+  const std::size_t block = traits(act).block_bytes, n_codes = traits(act).block_elems,
+                    n_planes = act == DType::kQ16A256 ? 2 : 1, head = block - n_planes * n_codes,
+                    n_blocks = s.k / n_codes, pitch = activation_row_bytes(act, s.k);
+  std::vector<std::byte> planes(s.n * pitch);
+  for (std::size_t t = 0; t < s.n; ++t)
+    for (std::size_t b = 0; b < n_blocks; ++b) {
+      const std::byte* from = rows.data() + (t * n_blocks + b) * block;
+      std::byte* to = planes.data() + t * pitch;
+      for (std::size_t plane = 0; plane < n_planes; ++plane)
+        std::memcpy(to + plane * s.k + b * n_codes, from + head + plane * n_codes, n_codes);
+      const std::size_t n_digits = act == DType::kQ8A256 ? s.k / 8 : 0;
+      std::memcpy(to + n_planes * s.k + n_digits + b * head, from, head);
+      for (std::size_t i = 0; n_digits > 0 && i < 16; ++i) {
+        std::int16_t sum;
+        std::memcpy(&sum, from + sizeof(float) + 2 * i, sizeof(sum));
+        to[s.k + 32 * b + i] = static_cast<std::byte>(sum & 255);
+        to[s.k + 32 * b + 16 + i] = static_cast<std::byte>((sum + 128) >> 8 & 255);
+      }
+    }
+  return planes;
+}
+
 void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
   std::mt19937 rng(static_cast<unsigned>(dtype) + 1);
   const auto w = random_blocks(dtype, s, rng);
@@ -70,30 +95,43 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
                                          : format.dot(row, x_at, s.k);
       wanted.push_back(v + bias[m]);
     }
+  const auto pitch = static_cast<std::uint32_t>(activation_row_bytes(act, s.k));
   Buffer x_buffer = upload(std::as_bytes(std::span(x)));
   if (act != DType::kF32) {
-    const Buffer quantized = upload(std::vector<std::byte>(packed.size()));
-    run({"quantize", {static_cast<std::uint32_t>(act)}}, push::Quantize{x_buffer.address, quantized.address, s.k},
-        ceil_div(s.k, 4 * push::kWidth), s.n);
-    EXPECT_EQ(std::memcmp(quantized.host, packed.data(), packed.size()), 0) << "quantized rows";
+    const auto planes = in_planes(packed, act, s);
+    // Matrices may read rows past the last one.
+    const Buffer quantized =
+        upload(std::vector<std::byte>(std::size_t{pitch} * ceil_div(s.n, push::kMatrixTokens) * push::kMatrixTokens));
+    run({"quantize", {static_cast<std::uint32_t>(act)}},
+        push::Quantize{x_buffer.address, quantized.address, s.k, pitch}, ceil_div(s.k, 4 * push::kWidth), s.n);
+    EXPECT_EQ(std::memcmp(quantized.host, planes.data(), planes.size()), 0) << "quantized rows";
     x_buffer = quantized;
   }
   const Buffer w_buffer = upload(w), b_buffer = upload(std::as_bytes(std::span(bias))),
                n_rows = upload(std::as_bytes(std::span(&s.n, 1)));
   const auto format_number = static_cast<std::uint32_t>(dtype), x_number = static_cast<std::uint32_t>(act);
-  // One row at a time, by 1 or 4 teams of eight invocations an output, and several.
+  // Rows of x one at a time, eight where an x has groups of 256, and as many by each invocation.
   struct Way {
     KernelKey kernel;
-    std::uint32_t outputs, rows;  // of a workgroup
+    std::uint32_t x, y;  // the grid
   };
-  for (const Way& way : {Way{{"linear", {format_number, x_number, 1}}, 8, 1},
-                         {{"linear", {format_number, x_number, 4}}, 2, 1},
-                         {{"linear_tiled", {format_number, x_number}}, push::kWidth, push::kTile}}) {
+  const std::uint32_t n_w = ceil_div(s.m, push::kLinearWidth / device_->info().subgroup_size * push::kLinearRows);
+  std::vector<Way> ways{
+      {{"linear", {format_number, x_number, 1}}, s.n, n_w},
+      {{"linear_tiled", {format_number, x_number}}, ceil_div(s.m, push::kWidth), ceil_div(s.n, push::kTile)}};
+  if (traits(act).block_elems == 256) {
+    ways.push_back({{"linear", {format_number, x_number, push::kFewTokens}}, ceil_div(s.n, push::kFewTokens), n_w});
+    for (const char* name : {"linear_matrix_by_hand", "linear_matrix"})
+      if (device_->info().has_matrices || name != std::string_view("linear_matrix"))
+        ways.push_back(
+            {{name, {format_number, x_number}}, ceil_div(s.n, push::kMatrixTokens), ceil_div(s.m, push::kMatrixRows)});
+  }
+  for (const Way& way : ways) {
     const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));
     run(way.kernel,
-        push::Linear{x_buffer.address, w_buffer.address, b_buffer.address, y.address, n_rows.address, s.k, s.m,
-                     static_cast<std::uint32_t>(x_row), static_cast<std::uint32_t>(w_row)},
-        ceil_div(s.m, way.outputs), ceil_div(s.n, way.rows));
+        push::Linear{x_buffer.address, w_buffer.address, b_buffer.address, y.address, n_rows.address, s.k, s.m, pitch,
+                     static_cast<std::uint32_t>(w_row)},
+        way.x, way.y);
     EXPECT_TRUE(same_bits(floats(y, wanted.size()), wanted))
         << to_string(dtype) << ", " << way.kernel.name << ", width " << s.k;
   }
@@ -113,6 +151,7 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
 TEST_F(Products, OfEveryFormat) {
   for (const cpu::QuantFormat* format : cpu::quant_formats()) {
     expect_product(format->dtype, {67, 1280, 11}, false);
+    if (traits(format->act).block_elems == 256) expect_product(format->dtype, {130, 512, 141}, false);
     if (traits(format->dtype).block_elems == 32) expect_product(format->dtype, {3, 288, 1}, false);
     if (traits(format->dtype).block_elems == 1) expect_product(format->dtype, {3, 70, 1}, false);
   }

@@ -18,19 +18,24 @@ inline Result<DeviceInfo> test_device() {
 #define ZRT_NEED_VULKAN() \
   if (const auto found = test_device(); !found) GTEST_SKIP() << "no Vulkan device: " << found.error().message
 
-// A device with its form of fma proven once for all tests.
+// A device with its arithmetic proven once for all tests.
 inline std::unique_ptr<Device> open_device(const Faults& faults = {}) {
-  static const auto form = []() -> Result<Fma> {
+  struct Proof {
+    Fma fma;
+    bool has_matrices;
+  };
+  static const auto proof = []() -> Result<Proof> {
     const auto device = Device::open(*test_device());
     if (!device) return std::unexpected(device.error());
     if (const auto proven = prove_arithmetic(**device); !proven) return std::unexpected(proven.error());
-    return (*device)->fma();
+    return Proof{(*device)->fma(), (*device)->uses_matrices()};
   }();
-  EXPECT_TRUE(form) << (form ? "" : form.error().message);
+  EXPECT_TRUE(proof) << (proof ? "" : proof.error().message);
   auto device = Device::open(*test_device(), faults);
   EXPECT_TRUE(device) << (device ? "" : device.error().message);
-  if (!form || !device) return nullptr;
-  (*device)->use(*form);
+  if (!proof || !device) return nullptr;
+  (*device)->use(proof->fma);
+  (*device)->use_matrices(proof->has_matrices);
   return std::move(*device);
 }
 
@@ -59,6 +64,22 @@ void expect_same(const std::string& model, const ExecutorOptions& options, const
   run_both(model, options, calls, a, b);
   EXPECT_EQ(a.tokens, b.tokens) << model;
   EXPECT_EQ(a, b) << model;
+}
+
+// The residual stream after each layer, and before the first.
+inline void expect_same_hidden(const std::string& model) {
+  const auto cpu = open(model);
+  const auto peer = open_vulkan(model, small_options());
+  ASSERT_TRUE(cpu && peer);
+  TestStep input;
+  append(input, prompt(11), 0, 11, 0, pages_from(0));
+  for (int layer = -1; layer < static_cast<int>(cpu->config().n_layers); ++layer) {
+    const auto a = cpu->hidden(input.view(), layer), b = peer->hidden(input.view(), layer);
+    ASSERT_TRUE(a && b);
+    ASSERT_EQ(a->size(), b->size());
+    EXPECT_EQ(std::memcmp(a->data(), b->data(), a->size() * sizeof(float)), 0) << "layer " << layer;
+  }
+  EXPECT_FALSE(peer->hidden(input.view(), 99));
 }
 
 // A prompt in chunks of several sizes, beyond a chunk of attention, with the logits of each position.
@@ -104,6 +125,33 @@ inline ExecutorOptions long_options() {
   options.max_context = 320;
   options.chunk_cap = 256;
   return options;
+}
+
+// A slot goes on from a copy of what another one had read; its own prompt comes to nothing. Models without recurrent
+// state have nothing to copy, and other pages then.
+inline ExecutorOptions checkpoint_options() {
+  auto options = small_options();
+  options.state_checkpoints = 2;
+  return options;
+}
+inline void checkpoints_of_state(Executor& executor, Outcome& outcome) {
+  const auto ids = prompt(60), other = prompt(60, 7);
+  const std::uint32_t first = executor.info().max_slots, second = first + 1;
+  const auto run = [&](const std::vector<std::int32_t>& text, std::size_t from, std::size_t n, std::size_t slot,
+                       std::uint32_t page) {
+    TestStep input;
+    append(input, text, from, n, slot, pages_from(page));
+    step(executor, input, outcome);
+  };
+  run(ids, 0, 16, 0, 0);
+  ASSERT_TRUE(executor.copy_state({{{0, first}}}));
+  run(ids, 16, 16, 0, 0);
+  ASSERT_TRUE(executor.copy_state({{{0, second}}}));
+  run(other, 0, 60, 0, 8);
+  ASSERT_TRUE(executor.copy_state({{{second, 0}, {first, 1}}}));
+  run(ids, 32, 28, 0, 0);
+  run(ids, 16, 20, 1, 0);
+  EXPECT_FALSE(executor.copy_state({{{0, second + 1}}}));
 }
 
 inline void sampling_of_all_kinds(Executor& executor, Outcome& outcome) {

@@ -58,6 +58,19 @@ TEST_P(EveryFamily, CachesOfOtherTypes) {
   }
 }
 
+TEST_P(EveryFamily, CheckpointsOfState) {
+  const auto options = checkpoint_options();
+  expect_same(GetParam(), options, checkpoints_of_state);
+  const auto peer = open_vulkan(GetParam(), options);
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->info().state_bytes_per_slot > 0, peer->config().ssm_v_heads > 0);
+  EXPECT_EQ(peer->allocated_bytes(), peer->plan().allocated_bytes());
+}
+
+TEST_P(EveryFamily, HiddenStatesAfterEachLayer) {
+  expect_same_hidden(GetParam());
+}
+
 TEST_P(EveryFamily, FloatActivations) {
   auto options = small_options();
   options.activations = "f32";
@@ -103,6 +116,14 @@ TEST(VulkanLoading, ALargeMatrixIsConvertedInPieces) {
   expect_same(model, options, [](Executor& executor, Outcome& outcome) {
     outcome = run_prompt(executor, {3, 69999, 40000, 0, 32000}, 3);
   });
+}
+
+TEST(VulkanForms, MatricesOfIntegers) {
+  ZRT_NEED_VULKAN();
+  const auto device = open_device();
+  ASSERT_TRUE(device);
+  if (!device->info().has_matrices) GTEST_SKIP() << device->info().name << " has no int8 matrices";
+  EXPECT_EQ(find_matrix_difference(*device).value_or("an error"), "");
 }
 
 // Devices without doubles and with an fma that rounds twice are rare, so this form is run where another one would do.

@@ -1,8 +1,15 @@
-// Two families on every run of the tests, one with float and one with quantized weights; same_bits_slow.cpp has all.
+// Three families on every run of the tests: float weights, quantized ones, and recurrent layers with experts.
+// same_bits_slow.cpp has all.
 #include "same_bits.h"
+#include "tests_cpp/model/tiny_bert.h"
 #include "tests_cpp/model/tiny_float.h"
 
 #include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "vulkan/device/matrices.h"
 
 namespace zinc_rt::vulkan {
 namespace {
@@ -35,22 +42,19 @@ TEST_P(SameBits, CachesOfIntegers) {
 }
 
 TEST_P(SameBits, HiddenStatesAfterEachLayer) {
-  const auto cpu = open(GetParam(), small_options());
-  const auto peer = open_vulkan(GetParam(), small_options());
-  ASSERT_TRUE(cpu && peer);
-  TestStep input;
-  append(input, prompt(11), 0, 11, 0, pages_from(0));
-  for (int layer = -1; layer < static_cast<int>(cpu->config().n_layers); ++layer) {
-    const auto a = cpu->hidden(input.view(), layer), b = peer->hidden(input.view(), layer);
-    ASSERT_TRUE(a && b);
-    ASSERT_EQ(a->size(), b->size());
-    EXPECT_EQ(std::memcmp(a->data(), b->data(), a->size() * sizeof(float)), 0) << "layer " << layer;
-  }
-  EXPECT_THAT(peer->hidden(input.view(), 99).error().message, HasSubstr("layer 99 is not from -1 to "));
+  expect_same_hidden(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Vulkan, SameBits, ::testing::Values("tiny_qwen3-f16", "tiny_llama_k-Q4_K_M"),
-                         [](const auto& info) { return std::string(info.index == 0 ? "qwen3" : "llama"); });
+TEST_P(SameBits, CheckpointsOfState) {
+  expect_same(GetParam(), checkpoint_options(), checkpoints_of_state);
+}
+
+std::string name_of(const ::testing::TestParamInfo<const char*>& info) {
+  const std::string name = info.param;
+  return name.substr(0, name.find('-'));
+}
+INSTANTIATE_TEST_SUITE_P(Vulkan, SameBits,
+                         ::testing::Values("tiny_qwen3-f16", "tiny_llama_k-Q4_K_M", "tiny_qwen35moe-f16"), name_of);
 
 constexpr const char* kModel = "tiny_llama_k-Q4_K_M";
 
@@ -129,8 +133,8 @@ TEST_F(Vulkan, RefusesByName) {
     const auto opened = VulkanExecutor::open_on(open_device(), model_path(model), options);
     return opened ? std::string("it opened") : opened.error().message;
   };
-  EXPECT_THAT(why("tiny_qwen3moe-f16"), HasSubstr("\"qwen3moe\" is not supported by this backend; supported: llama, "));
-  EXPECT_THAT(why("tiny_qwen35-f16"), HasSubstr("\"qwen35\" is not supported"));
+  EXPECT_THAT(why(write_tiny_bert("refused")),
+              HasSubstr("\"bert\" is not supported by this backend; supported: llama, "));
   auto options = small_options();
   options.kv_pages = 1u << 30;
   EXPECT_THAT(why(kModel, options), HasSubstr("1073741824 pages"));
@@ -144,12 +148,12 @@ TEST_F(Vulkan, RefusesByName) {
 
 // Each of these must be noticed; without the fault the comparison is of equals.
 TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
-  const auto differs = [](const Faults& faults, std::optional<Fma> form = {}) {
+  const auto differs = [](const Faults& faults, std::optional<Fma> form = {}, const char* model = kModel) {
     auto device = open_device(faults);
     if (form) device->use(*form);
     Outcome a, b;
     run_both(
-        kModel, small_options(),
+        model, small_options(),
         [](Executor& executor, Outcome& outcome) { outcome = run_prompt(executor, prompt(9), 8); }, a, b,
         std::move(device));
     return a.logits != b.logits;
@@ -158,11 +162,52 @@ TEST_F(Vulkan, TheComparisonNoticesWhatIsWrong) {
   EXPECT_FALSE(differs({.more_barriers = true}));
   EXPECT_FALSE(differs({.shuffled = true}));
   EXPECT_TRUE(differs({.shuffled = true, .lost_barrier = 7}));
+  constexpr const char* kRecurrent = "tiny_qwen35moe-f16";
+  EXPECT_FALSE(differs({.shuffled = true}, {}, kRecurrent));
+  EXPECT_TRUE(differs({.shuffled = true, .lost_barrier = 11}, {}, kRecurrent));
   const auto device = open_device();
   ASSERT_TRUE(device);
   if (device->info().name.starts_with("llvmpipe")) {
     EXPECT_TRUE(differs({}, Fma::kNative)) << "there a product and a sum";
   }
+}
+
+// No driver of the tests reads such modules, so what can be said of them is: all that a type is made of comes before it,
+// no integer type is there twice, and the bound is above all.
+TEST(VulkanModules, MatricesGetTheTypesOfTheirElements) {
+  std::uint32_t n_with_matrices = 0;
+  for (const Module& module : modules()) {
+    const auto code = complete_matrices(module.words);
+    std::set<std::uint32_t> defined;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> integers;
+    std::map<std::uint32_t, std::uint32_t> bits;
+    bool has_matrices = false;
+    for (std::size_t i = 5; i < code.size(); i += code[i] >> 16) {
+      const std::uint32_t op = code[i] & 0xFFFF;
+      if (op == 21) {  // OpTypeInt
+        EXPECT_TRUE(integers.insert({code[i + 2], code[i + 3]}).second) << module.name;
+        bits[code[i + 1]] = code[i + 2];
+      }
+      if (op == 4456) {  // OpTypeCooperativeMatrixKHR
+        has_matrices = true;
+        ASSERT_EQ(code[i] >> 16, 7u);
+        for (std::size_t operand = 2; operand < 7; ++operand)
+          EXPECT_TRUE(defined.contains(code[i + operand])) << module.name;
+        EXPECT_TRUE(bits.at(code[i + 2]) == 8 || bits.at(code[i + 2]) == 32);
+      }
+      if (op >= 19 && op <= 39) defined.insert(code[i + 1]);  // types
+      if (op == 43) {                                         // OpConstant
+        EXPECT_TRUE(defined.contains(code[i + 1])) << module.name;
+        defined.insert(code[i + 2]);
+      }
+    }
+    for (const std::uint32_t id : defined) EXPECT_LT(id, code[3]);
+    n_with_matrices += has_matrices;
+    if (!has_matrices) {
+      EXPECT_TRUE(std::ranges::equal(code, module.words)) << module.name;
+    }
+  }
+  EXPECT_EQ(n_with_matrices, 1 + std::size(kFmaForms));  // self_test_matrix, linear_matrix
 }
 
 // Without the pass that forbids it drivers compute otherwise than written; the device is then refused.

@@ -46,12 +46,15 @@ Status Device::make() {
   queue.queueFamilyIndex = info_.queue_family;
   queue.queueCount = 1;
   queue.pQueuePriorities = &priority;
-  const Features features(info_.has_doubles);
+  const Features features(info_);
   VkDeviceCreateInfo wanted{};
   wanted.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
   wanted.pNext = &features.v10;
   wanted.queueCreateInfoCount = 1;
   wanted.pQueueCreateInfos = &queue;
+  const char* const extensions[] = {kMatrixExtension};
+  wanted.enabledExtensionCount = info_.has_matrices ? 1 : 0;
+  wanted.ppEnabledExtensionNames = extensions;
   if (const auto result = api_->CreateDevice(info_.handle, &wanted, nullptr, &device_); result != VK_SUCCESS)
     return fail(StatusCode::kUnavailable, "[vulkan] {} cannot be opened: {}", info_.name, to_string(result));
   api_->GetDeviceQueue(device_, info_.queue_family, 0, &queue_);
@@ -74,6 +77,9 @@ Status Device::make() {
   layout.pushConstantRangeCount = 1;
   layout.pPushConstantRanges = &range;
   ZRT_CHECK_OK(check(api_->CreatePipelineLayout(device_, &layout, nullptr, &layout_), "a pipeline layout"));
+  if (faults_.timed) {
+    ZRT_TRY(stopwatch_, Stopwatch::make(*api_, info_.handle, device_));
+  }
   open_cache();
   return {};
 }
@@ -86,6 +92,7 @@ Device::~Device() {
     api_->DestroyBuffer(device_, held.buffer.handle, nullptr);
     api_->FreeMemory(device_, held.memory, nullptr);
   }
+  if (stopwatch_) stopwatch_->destroy(*api_, device_);
   if (cache_ != nullptr) api_->DestroyPipelineCache(device_, cache_, nullptr);
   if (layout_ != nullptr) api_->DestroyPipelineLayout(device_, layout_, nullptr);
   if (timeline_ != nullptr) api_->DestroySemaphore(device_, timeline_, nullptr);
@@ -184,7 +191,7 @@ Status Device::copy(std::span<const Copy> copies) {
             for (const Copy& copy : copies) recorder.copy(copy.from, copy.to, copy.part);
           }));
   const Status status = run({&commands, 1});
-  api_->FreeCommandBuffers(device_, pool_, 1, &commands);
+  free(commands);
   return status;
 }
 
@@ -200,7 +207,7 @@ Result<VkCommandBuffer> Device::record(const std::function<void(Recorder&)>& wri
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   ZRT_CHECK_OK(check(api_->BeginCommandBuffer(commands, &begin), "recording commands"));
   Recorder::full_barrier(*api_, commands);
-  Recorder recorder(*api_, commands, layout_, faults_);
+  Recorder recorder(*api_, commands, layout_, faults_, stopwatch_ ? &*stopwatch_ : nullptr);
   write_commands(recorder);
   recorder.finish();
   ZRT_CHECK_OK(check(api_->EndCommandBuffer(commands), "recording commands"));
@@ -213,6 +220,7 @@ Status Device::run(std::span<const VkCommandBuffer> commands) {
     infos[i].sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO;
     infos[i].commandBuffer = commands[i];
   }
+  if (stopwatch_) stopwatch_->reset(*api_, device_);
   ++n_submitted_;
   VkSemaphoreSubmitInfo signal{};
   signal.sType = VK_STRUCTURE_TYPE_SEMAPHORE_SUBMIT_INFO;
@@ -231,7 +239,9 @@ Status Device::run(std::span<const VkCommandBuffer> commands) {
   wait.semaphoreCount = 1;
   wait.pSemaphores = &timeline_;
   wait.pValues = &n_submitted_;
-  return check(api_->WaitSemaphores(device_, &wait, UINT64_MAX), "waiting for a submission");
+  ZRT_CHECK_OK(check(api_->WaitSemaphores(device_, &wait, UINT64_MAX), "waiting for a submission"));
+  if (stopwatch_) stopwatch_->collect(*api_, device_);
+  return {};
 }
 
 }  // namespace zinc_rt::vulkan

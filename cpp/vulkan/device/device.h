@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,9 @@ class Device {
   // The form of fma that kernels() and pipeline() take. REQUIRES: no pipeline was made yet, but for the self-test's.
   void use(Fma form) { form_ = form; }
   Fma fma() const { return form_; }
+  // Whether kernels with cooperative matrices are used; not at first. REQUIRES: info().has_matrices.
+  void use_matrices(bool yes) { uses_matrices_ = yes; }
+  bool uses_matrices() const { return uses_matrices_; }
   // Makes the pipelines of kernels on several threads, those that are there already left out. The driver's work is kept
   // in the user's cache folder.
   Status make_pipelines(std::span<const KernelKey> keys);
@@ -65,8 +69,18 @@ class Device {
   // Records commands that may be submitted again and again, one submission at a time. They begin after all that was
   // submitted before, and the host sees what they wrote.
   Result<VkCommandBuffer> record(const std::function<void(Recorder&)>& commands);
+  // REQUIRES: they do not run any more.
+  void free(VkCommandBuffer commands) { api_->FreeCommandBuffers(device_, pool_, 1, &commands); }
   // Runs them one after another and waits. Errors: kInternal, the device is lost then.
   Status run(std::span<const VkCommandBuffer> commands);
+
+  // With Faults::timed: a kernel with its constants ("linear.guarded 10 20 1"), and the dispatches of the last run().
+  struct KernelTime {
+    std::string kernel;
+    std::uint32_t n = 0;
+    double seconds = 0;
+  };
+  std::vector<KernelTime> kernel_times() const;
 
  private:
   explicit Device(const DeviceInfo& info, const Faults& faults) : info_(info), faults_(faults) {}
@@ -93,9 +107,11 @@ class Device {
   VkPipelineLayout layout_ = nullptr;
   VkPipelineCache cache_ = nullptr;
   Fma form_ = Fma::kNative;
+  bool uses_matrices_ = false;
   std::vector<std::pair<KernelKey, VkPipeline>> pipelines_;
   std::vector<Held> held_;
   Buffer staging_;
+  std::optional<Stopwatch> stopwatch_;
   std::uint64_t allocated_bytes_ = 0;
 };
 

@@ -26,7 +26,8 @@ constexpr Feature<VkPhysicalDeviceVulkan12Features> k12[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, storageBuffer8BitAccess),
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, shaderInt8),
     ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, scalarBlockLayout),
-    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, timelineSemaphore)};
+    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, timelineSemaphore),
+    ZRT_FEATURE(VkPhysicalDeviceVulkan12Features, hostQueryReset)};
 constexpr Feature<VkPhysicalDeviceVulkan13Features> k13[] = {
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, shaderIntegerDotProduct),
     ZRT_FEATURE(VkPhysicalDeviceVulkan13Features, synchronization2),
@@ -55,6 +56,34 @@ void chain(Features& f) {
   f.v10.pNext = &f.v11;
 }
 
+// Whether the driver has the extension, and in it int8 matrices as kernels/vulkan/matrices.glsl has them.
+bool has_matrices(const Api& api, VkPhysicalDevice device) {
+  struct Shape {
+    VkStructureType type = static_cast<VkStructureType>(1000506001);
+    void* next = nullptr;
+    std::uint32_t m = 0, n = 0, k = 0, a = 0, b = 0, c = 0, result = 0, is_saturating = 0, scope = 0;
+  };
+  using List = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, Shape*);
+  constexpr std::uint32_t kSint8 = 3, kSint32 = 5;  // VkComponentTypeKHR
+  std::uint32_t n = 0;
+  api.EnumerateDeviceExtensionProperties(device, nullptr, &n, nullptr);
+  std::vector<VkExtensionProperties> extensions(n);
+  api.EnumerateDeviceExtensionProperties(device, nullptr, &n, extensions.data());
+  if (std::ranges::none_of(extensions,
+                           [](const auto& e) { return std::string_view(e.extensionName) == kMatrixExtension; }))
+    return false;
+  const auto list = reinterpret_cast<List>(
+      api.get_instance_function(api.instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  n = 0;
+  if (list == nullptr || list(device, &n, nullptr) != VK_SUCCESS) return false;
+  std::vector<Shape> shapes(n);
+  list(device, &n, shapes.data());
+  return std::ranges::any_of(shapes, [](const Shape& s) {
+    return s.m == 16 && s.n == 16 && s.k == 32 && s.a == kSint8 && s.b == kSint8 && s.c == kSint32 &&
+           s.result == kSint32 && s.is_saturating == 0 && s.scope == 3;  // of a subgroup
+  });
+}
+
 std::uint32_t compute_family(const Api& api, VkPhysicalDevice device) {
   std::uint32_t n = 0;
   api.GetPhysicalDeviceQueueFamilyProperties(device, &n, nullptr);
@@ -65,7 +94,10 @@ std::uint32_t compute_family(const Api& api, VkPhysicalDevice device) {
 }
 
 DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
+  VkPhysicalDeviceVulkan13Properties p13{};
+  p13.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES;
   VkPhysicalDeviceVulkan12Properties p12{};
+  p12.pNext = &p13;
   p12.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES;
   VkPhysicalDeviceVulkan11Properties p11{};
   p11.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES;
@@ -96,7 +128,7 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   api.GetPhysicalDeviceMemoryProperties(device, &memory);
   for (const auto& heap : std::span(memory.memoryHeaps).first(memory.memoryHeapCount))
     if ((heap.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) info.memory_bytes = std::max(info.memory_bytes, heap.size);
-  Features have(false);
+  Features have(info);
   have.v13 = {}, have.v12 = {}, have.v11 = {}, have.v10 = {};
   chain(have);
   api.GetPhysicalDeviceFeatures2(device, &have.v10);
@@ -106,7 +138,14 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
   add_missing(have.v11, k11, missing);
   add_missing(have.v12, k12, missing);
   add_missing(have.v13, k13, missing);
-  // linear.comp shuffles among eight neighbours, in workgroups of 64.
+  info.subgroup_size = p11.subgroupSize;
+  info.has_sizes_of_subgroups = p13.minSubgroupSize != p13.maxSubgroupSize;
+  if (info.has_sizes_of_subgroups &&
+      (have.v13.subgroupSizeControl != VK_TRUE || (p13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) == 0))
+    missing.emplace_back("subgroupSizeControl");
+  info.has_matrices = info.subgroup_size == 32 && !info.has_sizes_of_subgroups &&
+                      have.v12.vulkanMemoryModel == VK_TRUE && has_matrices(api, device);
+  // linear.glsl shuffles among eight neighbours, in workgroups of 128.
   constexpr VkSubgroupFeatureFlags kSubgroup = VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_BIT;
   if ((p11.subgroupSupportedOperations & kSubgroup) != kSubgroup) missing.emplace_back("shuffles in subgroups");
   if (p11.subgroupSize < 8 || p11.subgroupSize > 64)
@@ -117,13 +156,19 @@ DeviceInfo describe(const Api& api, VkPhysicalDevice device) {
 
 }  // namespace
 
-Features::Features(bool wants_doubles) {
+Features::Features(const DeviceInfo& info) {
   chain(*this);
   ask_for(v10.features, kCore);
   ask_for(v11, k11);
   ask_for(v12, k12);
   ask_for(v13, k13);
-  v10.features.shaderFloat64 = wants_doubles ? VK_TRUE : VK_FALSE;
+  v10.features.shaderFloat64 = info.has_doubles ? VK_TRUE : VK_FALSE;
+  if (info.has_matrices) {
+    v12.vulkanMemoryModel = VK_TRUE;
+    matrices.has_matrices = VK_TRUE;
+    v13.pNext = &matrices;
+  }
+  v13.subgroupSizeControl = info.has_sizes_of_subgroups ? VK_TRUE : VK_FALSE;
 }
 
 Result<std::vector<DeviceInfo>> list_devices() {

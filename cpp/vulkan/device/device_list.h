@@ -18,16 +18,28 @@ struct DeviceInfo {
   bool has_doubles = false;
   // Execution modes for 32-bit floats that it has.
   bool keeps_denormals = false, rounds_to_even = false, keeps_inf_nan_zero = false;
+  std::uint32_t subgroup_size = 0;      // that pipelines have
+  bool has_sizes_of_subgroups = false;  // a pipeline must ask for it, as the driver may choose another
+  bool has_matrices = false;            // cooperative ones of int8, 16 x 32 by 32 x 16, in subgroups of 32
   std::uint32_t queue_family = 0;
   std::uint64_t memory_bytes = 0;          // of the largest heap of its own
   std::uint64_t max_allocation_bytes = 0;  // one region may have
   std::string cache_id;                    // of pipelines: changes with device and driver
 };
 
+// Of VK_KHR_cooperative_matrix, which headers before 1.3.255 lack.
+inline constexpr const char* kMatrixExtension = "VK_KHR_cooperative_matrix";
+struct MatrixFeatures {
+  VkStructureType type = static_cast<VkStructureType>(1000506000);
+  void* next = nullptr;
+  VkBool32 has_matrices = VK_FALSE, has_robust_access = VK_FALSE;
+};
+
 // The features that every device needs, chained for vkCreateDevice; the caller keeps the object where it is.
 struct Features {
-  explicit Features(bool wants_doubles);
+  explicit Features(const DeviceInfo& info);
   Features(const Features&) = delete;
+  MatrixFeatures matrices;
   VkPhysicalDeviceVulkan13Features v13{};
   VkPhysicalDeviceVulkan12Features v12{};
   VkPhysicalDeviceVulkan11Features v11{};

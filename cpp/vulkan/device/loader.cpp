@@ -27,6 +27,7 @@ Result<Api> open_loader() {
   wanted.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   wanted.pApplicationInfo = &application;
   Api api;
+  api.get_instance_function = get;
   if (const auto result = create(&wanted, nullptr, &api.instance); result != VK_SUCCESS)
     return fail(StatusCode::kUnavailable, "[vulkan] the loader makes no instance: {}; is a driver installed?",
                 to_string(result));

@@ -11,6 +11,7 @@ namespace zinc_rt::vulkan {
 
 #define ZRT_VULKAN_FUNCTIONS(X)             \
   X(EnumeratePhysicalDevices)               \
+  X(EnumerateDeviceExtensionProperties)     \
   X(GetPhysicalDeviceProperties2)           \
   X(GetPhysicalDeviceFeatures2)             \
   X(GetPhysicalDeviceMemoryProperties)      \
@@ -50,10 +51,16 @@ namespace zinc_rt::vulkan {
   X(DestroySemaphore)                       \
   X(WaitSemaphores)                         \
   X(QueueSubmit2)                           \
-  X(DeviceWaitIdle)
+  X(DeviceWaitIdle)                         \
+  X(CreateQueryPool)                        \
+  X(DestroyQueryPool)                       \
+  X(ResetQueryPool)                         \
+  X(GetQueryPoolResults)                    \
+  X(CmdWriteTimestamp2)
 
 struct Api {
   VkInstance instance = nullptr;
+  PFN_vkGetInstanceProcAddr get_instance_function = nullptr;  // for what a driver may lack
 #define ZRT_DECLARE(name) PFN_vk##name name = nullptr;
   ZRT_VULKAN_FUNCTIONS(ZRT_DECLARE)
 #undef ZRT_DECLARE

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "vulkan/device/device.h"
+#include "vulkan/device/matrices.h"
 #include "vulkan/device/strict.h"
 
 namespace zinc_rt::vulkan {
@@ -71,10 +72,11 @@ KernelKey Device::in_form(const KernelKey& key) const {
 Result<VkPipeline> Device::make_pipeline(const KernelKey& key) const {
   const Module* found = find_module(key.name);
   if (found == nullptr) return fail(StatusCode::kInternal, "[vulkan] there is no kernel {}", key.name);
-  const auto code = faults_.undecorated ? std::vector(found->words.begin(), found->words.end())
-                                        : strict(found->words, {.keep_denormals = info_.keeps_denormals,
-                                                                .round_to_even = info_.rounds_to_even,
-                                                                .keep_inf_nan_zero = info_.keeps_inf_nan_zero});
+  auto code = complete_matrices(found->words);
+  if (!faults_.undecorated)
+    code = strict(code, {.keep_denormals = info_.keeps_denormals,
+                         .round_to_even = info_.rounds_to_even,
+                         .keep_inf_nan_zero = info_.keeps_inf_nan_zero});
   VkShaderModuleCreateInfo wanted{};
   wanted.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
   wanted.codeSize = code.size() * sizeof(std::uint32_t);
@@ -94,6 +96,10 @@ Result<VkPipeline> Device::make_pipeline(const KernelKey& key) const {
   pipeline.stage.pName = "main";
   pipeline.stage.pSpecializationInfo = &constants;
   pipeline.layout = layout_;
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{};
+  subgroup.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
+  subgroup.requiredSubgroupSize = info_.subgroup_size;
+  if (info_.has_sizes_of_subgroups) pipeline.stage.pNext = &subgroup;
   VkPipeline made = nullptr;
   const auto result = api_->CreateComputePipelines(device_, cache_, 1, &pipeline, nullptr, &made);
   api_->DestroyShaderModule(device_, module, nullptr);
@@ -130,6 +136,19 @@ Status Device::make_pipelines(std::span<const KernelKey> keys) {
   }
   keep_cache();
   return status;
+}
+
+std::vector<Device::KernelTime> Device::kernel_times() const {
+  std::vector<KernelTime> times;
+  for (const auto& [key, pipeline] : pipelines_) {
+    KernelTime time{std::string(key.name)};
+    for (const std::uint32_t constant : key.constants) time.kernel += fmt::format(" {}", constant);
+    if (stopwatch_)
+      for (const auto& span : stopwatch_->spans())
+        if (span.pipeline == pipeline) ++time.n, time.seconds += span.seconds;
+    if (time.n > 0) times.push_back(std::move(time));
+  }
+  return times;
 }
 
 VkPipeline Device::pipeline(const KernelKey& key) const {

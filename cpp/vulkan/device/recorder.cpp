@@ -35,6 +35,7 @@ void Recorder::write_waiting() {
     bound_ = d.pipeline;
     api_.CmdPushConstants(commands_, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, d.push_bytes, d.push.data());
     api_.CmdDispatchIndirect(commands_, d.counts, d.offset);
+    if (stopwatch_ != nullptr) stopwatch_->mark(api_, commands_, d.pipeline);
   }
   waiting_.clear();
 }

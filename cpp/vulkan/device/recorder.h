@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "vulkan/device/loader.h"
+#include "vulkan/device/stopwatch.h"
 
 namespace zinc_rt::vulkan {
 
@@ -18,13 +18,18 @@ struct Faults {
   bool undecorated = false;        // kernels as glslc compiled them (strict.h)
   bool shuffled = false;           // what may run in any order is recorded backwards
   std::uint32_t lost_barrier = 0;  // of each so many barriers one is left out; 0: none
-  bool more_barriers = false;      // one after each dispatch: no fault, the bits must be the same
+  // No faults, the bits must be the same:
+  bool more_barriers = false;  // one after each dispatch
+  bool timed = false;          // and a timestamp
 };
 
 class Recorder {
  public:
-  Recorder(const Api& api, VkCommandBuffer commands, VkPipelineLayout layout, const Faults& faults)
-      : api_(api), commands_(commands), layout_(layout), faults_(faults) {}
+  Recorder(const Api& api, VkCommandBuffer commands, VkPipelineLayout layout, const Faults& faults,
+           Stopwatch* stopwatch)
+      : api_(api), commands_(commands), layout_(layout), faults_(faults), stopwatch_(stopwatch) {
+    if (stopwatch_ != nullptr) stopwatch_->mark(api_, commands_, nullptr);
+  }
 
   // The three numbers of workgroups are read from `counts` when the commands run.
   template <class Push>
@@ -33,7 +38,7 @@ class Recorder {
     Dispatch d{pipeline, {}, sizeof(Push), counts, offset};
     std::memcpy(d.push.data(), &push, sizeof(Push));
     waiting_.push_back(d);
-    if (faults_.more_barriers) barrier();
+    if (faults_.more_barriers || stopwatch_ != nullptr) barrier();
   }
   // What comes after it sees all that was written before.
   void barrier();
@@ -58,6 +63,7 @@ class Recorder {
   VkCommandBuffer commands_;
   VkPipelineLayout layout_;
   const Faults& faults_;
+  Stopwatch* stopwatch_;           // null: nobody wants it
   std::vector<Dispatch> waiting_;  // since the last barrier
   VkPipeline bound_ = nullptr;
   std::uint32_t n_barriers_ = 0;

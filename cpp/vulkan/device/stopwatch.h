@@ -1,0 +1,39 @@
+// When dispatches end, for whom wants to know where a step's time goes: a barrier and a timestamp after each of them.
+// Thread rule: as Device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "vulkan/device/loader.h"
+
+namespace zinc_rt::vulkan {
+
+class Stopwatch {
+ public:
+  // Errors: kUnavailable for a device without timestamps.
+  static Result<Stopwatch> make(const Api& api, VkPhysicalDevice physical, VkDevice device);
+  void destroy(const Api& api, VkDevice device) const { api.DestroyQueryPool(device, pool_, nullptr); }
+
+  // While commands are recorded; null: they begin.
+  void mark(const Api& api, VkCommandBuffer commands, VkPipeline pipeline);
+  // Around a submission.
+  void reset(const Api& api, VkDevice device) const { api.ResetQueryPool(device, pool_, 0, kMarks); }
+  void collect(const Api& api, VkDevice device);
+
+  struct Span {
+    VkPipeline pipeline;
+    double seconds;
+  };
+  // Of the dispatches of the last submission.
+  const std::vector<Span>& spans() const { return spans_; }
+
+ private:
+  static constexpr std::uint32_t kMarks = 16384;
+  VkQueryPool pool_ = nullptr;
+  double seconds_a_tick_ = 0;
+  std::vector<VkPipeline> marks_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace zinc_rt::vulkan

@@ -1,0 +1,126 @@
+// The walk over a model: what a layer does, as dispatches and barriers. A part of a layer is a file.
+// Thread rule: as Device.
+#pragma once
+
+#include "kernels/vulkan/push.h"
+#include "vulkan/forward.h"
+
+namespace zinc_rt::vulkan {
+
+inline std::uint32_t parts(std::uint64_t n, std::uint32_t size) {
+  return static_cast<std::uint32_t>((n + size - 1) / size);
+}
+inline std::uint32_t as_constant(DType dtype) {
+  return static_cast<std::uint32_t>(dtype);
+}
+
+// Records commands, and before that collects the kernels that they use: the walk is the same.
+struct Forward::Walk {
+  Device& device;
+  const MemoryRequest& model;
+  const ModelMemory& memory;
+  bool is_quantized;
+  std::vector<Counts>& counts;
+  Kind kind = kOne;                          // of the step's tokens, in the head of its output rows
+  std::vector<KernelKey>* wanted = nullptr;  // collecting
+  Recorder* recorder = nullptr;              // recording
+  std::optional<Place> waiting = {};         // to be added to the stream
+
+  // A product and where it goes.
+  struct Target {
+    const Product& product;
+    Place y;
+  };
+  // Rows that products read: floats, and besides, or in their place, those in a quantized form.
+  struct Source {
+    Place x;
+    DType form = DType::kF32;
+    bool has_floats = true;
+  };
+  using Readers = std::initializer_list<const Product*>;  // those without a weight are none
+
+  // walk.cpp
+  void embeddings();
+  void layer(std::size_t i);
+  void head();
+  template <class Push>
+  void dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t n, Rows rows,
+                const Push& push, Grid grid = Grid::kPlain);
+  void barrier() {
+    if (recorder != nullptr) recorder->barrier();
+  }
+  Address at(Place place) const { return memory.address(place); }
+  Address at(const Tensor* tensor) const { return tensor == nullptr ? 0 : memory.address(memory.weights.at(tensor)); }
+  const LayerShape& shape_of(std::size_t i) const { return model.shape.layers[i]; }
+
+  // Those below end without a barrier; products() also begins with one, after its rows are quantized.
+  void embed(const Tensor* table, float scale, Place y);
+  void norm(Place x, const Tensor* weight, Place y, std::uint32_t width, std::uint32_t group);
+  // All of them from the same rows, each in the form that its weights want.
+  void products(const Source& x, std::initializer_list<Target> targets, Rows rows = Rows::kTokens);
+  // Of each token's chosen experts; x has a row a token, or one a choice.
+  void expert_products(const Source& x, bool is_by_choice, std::initializer_list<Target> targets);
+  void scale(Place x, std::uint32_t width, float factor, Rows rows = Rows::kTokens, const Tensor* weight = nullptr);
+  void add(Place x, Place y, std::uint32_t width);
+  // What the reader wants of act(gate) * up; as floats it is in the place of the gate.
+  Source glu_for(const Product& reader, Place gate, Place up, std::uint32_t width, std::uint32_t activation,
+                 Rows rows = Rows::kTokens);
+  // y = the columns [first, first + width) of each group of x.
+  void slice(Place x, Place y, std::uint32_t n_groups, std::uint32_t group, std::uint32_t first, std::uint32_t width);
+  // x times the sigmoid of gate, which has one number a row or as many as x.
+  void sigmoid_mul(Place x, Place gate, std::uint32_t width, std::uint32_t gate_width);
+
+  // The residual stream. What a part of a layer made is added when the stream is next read, in one kernel with its norm:
+  // it must stay as it is until then.
+  void add_to_stream(Place y, const Tensor* post_norm);
+  // The stream is up to date in `hidden` afterwards; ends with a barrier.
+  void settle_stream();
+  // The stream's norm, in a.x, in the forms that the readers want; without a barrier. With kOutputs of the output rows.
+  Source norm_stream(const Tensor* weight, Readers readers, bool wants_floats = false, Rows rows = Rows::kTokens);
+
+  // walk_attention.cpp
+  void attention(std::size_t i);
+  // Norms of heads, RoPE, and the cells of the layer's cache.
+  void place_heads(std::size_t i);
+  void attend(std::size_t i);
+
+  // walk_delta_net.cpp
+  void delta_net(std::size_t i);
+
+  // walk_feed_forward.cpp
+  void dense(std::size_t i);
+  void experts(std::size_t i);
+  void dense_and_experts(std::size_t i);
+  void dense_product(std::size_t i, const Source& x);
+  void expert_product(std::size_t i, const Source& router_input, const Source& x);
+  void shared_expert(std::size_t i, const Source& x);
+  void layer_embeddings();
+  void add_layer_embedding(std::size_t i);
+
+ private:
+  DType form_of(const Product& product) const { return is_quantized ? act_dtype(product.weight->dtype) : DType::kF32; }
+  Place rows_in(DType form, Place x) const;
+  // A quantized form that one of the readers wants, and whether floats are wanted beside it.
+  Source forms_for(Place x, std::span<const Product* const> readers) const;
+  void quantize_for(const Source& x, std::uint32_t width, std::initializer_list<Target> targets, Rows rows);
+  // z = the norm of x + y; without y, of x.
+  void residual_norm(Place x, std::optional<Place> y, const Tensor* weight, const Source& z, Rows rows);
+  // Workgroups of linear.glsl for so many rows of a matrix.
+  std::uint32_t linear_groups(std::uint32_t n_rows) const {
+    return parts(n_rows, push::kLinearWidth / device.info().subgroup_size * push::kLinearRows);
+  }
+};
+
+template <class Push>
+void Forward::Walk::dispatch(std::string_view kernel, std::vector<std::uint32_t> constants, std::uint32_t n, Rows rows,
+                             const Push& push, Grid grid) {
+  const KernelKey key{kernel, std::move(constants)};
+  if (wanted != nullptr) {
+    wanted->push_back(key);
+    return;
+  }
+  recorder->dispatch(device.pipeline(key), push, memory.buffers[memory.step.counts.region].handle,
+                     memory.step.counts.offset + count_offset(counts, {n, rows, grid}));
+}
+
+}  // namespace zinc_rt::vulkan

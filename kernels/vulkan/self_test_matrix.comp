@@ -1,0 +1,25 @@
+// Matrices of int8 as linear_matrix.glsl uses them: y = 257 a b, a of 16 rows of 32 and b of 16 columns of 32 bytes, y
+// column by column. cpp/vulkan/self_test.cpp holds it to integers. Grid: (1, 1).
+#version 460
+#pragma use_vulkan_memory_model
+#extension GL_GOOGLE_include_directive : require
+#extension GL_KHR_memory_scope_semantics : require
+#include "common.glsl"
+#include "dots.glsl"
+layout(local_size_x = 32) in;
+PUSH(SelfTest);
+shared uint tile[256];
+#include "matrices.glsl"
+
+void main() {
+  uint id = gl_LocalInvocationID.x;
+  for (uint i = id; i < 128; i += 32) tile[i] = Words(p.a).v[i];
+  barrier();
+  MatrixA a = load_a(0, 8);
+  MatrixB b = load_b(p.b, 8);
+  MatrixC c = multiply_add(a, b, times_256(multiply_add(a, b, zero_matrix())));
+  barrier();
+  store_c(0, c, 16);
+  barrier();
+  for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = tile[i];
+}
