@@ -307,9 +307,10 @@ void add_serve(CLI::App& app, int& exit) {
       .add_option("--admin-key", o->admin_key,
                   "key for /v1/tenants, /metrics and loading models (or ZINC_RT_ADMIN_KEY)")
       ->check(is_key());
-  command.add_flag("--allow-anonymous", o->allow_anonymous,
-                   "without any key, listen on a --host that other machines reach, and answer to any Host: everyone is an "
-                   "admin");
+  command.add_flag(
+      "--allow-anonymous", o->allow_anonymous,
+      "without any key, listen on a --host that other machines reach, and answer to any Host: everyone is an "
+      "admin");
   command.add_option("--state", o->state, "file of the usage ledger and of tenants made at run time; none: in memory");
   command.add_option("--metrics-listen", o->metrics_listen,
                      "another address, as 0.0.0.0:9090, for probes, /metrics and /load without a key");

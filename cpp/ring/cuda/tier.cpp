@@ -53,6 +53,7 @@ const Tier kTier_t_cuda{"t_cuda",
                         n_devices,
                         nullptr,
                         [] { return std::string(cuda_code()); },
+                        nullptr,
                         2048,
                         "f16"};
 
