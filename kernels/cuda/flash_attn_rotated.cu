@@ -14,9 +14,10 @@ constexpr uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock, kWords = kv::kBlock 
 static_assert(kThreads == kChunk);
 
 struct Shared {
-  float weights[kHeads][kChunk];        // scores at first
-  float d[kMostBlocks][kChunk];         // of the values
-  float table[16][32];                  // the same for each lane, so that lanes read different banks
+  float weights[kHeads][kChunk];                // scores at first
+  float d[kMostBlocks][kChunk];                 // of the values
+  float table[16][32];                          // the same for each lane, so that lanes read different banks
+  uint4 codes[kChunk * kv::kMaxHead / 2 / 16];  // of the values
   float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
 };
 
@@ -142,6 +143,16 @@ __device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn
     for (uint32_t b = 0; b < kValueBlocks; ++b)
       shared.d[b][threadIdx.x] =
           is_seen ? zinc_rt::f16_to_f32(value_scales[token * kValueBlocks + b]) * (1.0f / kv::kStoredScale) : 0.0f;
+    // Codes of the values, a page's part after another, are on their way while scores are made.
+    uint4 ahead[kColumns / 16];
+#pragma unroll
+    for (uint32_t i = 0; i < kColumns / 16; ++i) {
+      const uint32_t at = i * kThreads + threadIdx.x;
+      ahead[i] = make_uint4(0, 0, 0, 0);
+      if (has_page(range, at / kColumns))
+        ahead[i] = *reinterpret_cast<const uint4*>(page_of(args, false, pages[chunk * kPages + at / kColumns]) +
+                                                   kv::codes_at(false, kv_head, kWidth) + at % kColumns * 16);
+    }
 #pragma unroll 1
     for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
       const uint32_t n = min(kHeads, group - h0);
@@ -165,6 +176,9 @@ __device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn
 #pragma unroll
       for (uint32_t h = 0; h < kHeads; ++h)
         if (h < n) shared.weights[h][threadIdx.x] = dots[h];
+      if (h0 == 0)
+#pragma unroll
+        for (uint32_t i = 0; i < kColumns / 16; ++i) shared.codes[i * kThreads + threadIdx.x] = ahead[i];
       __syncthreads();
       const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
@@ -184,17 +198,13 @@ __device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn
 #pragma unroll 1
       for (uint32_t i = 0; i < kPages; ++i) {
         if (!has_page(range, i)) continue;
-        const uint8_t* from =
-            page_of(args, false, pages[chunk * kPages + i]) + kv::codes_at(false, kv_head, kWidth) + column;
-        uint8_t codes[16];
-#pragma unroll
-        for (uint32_t j = 0; j < 16; ++j) codes[j] = from[j * kColumns];
+        const uint8_t* codes = reinterpret_cast<const uint8_t*>(shared.codes) + i * 16 * kColumns + column;
 #pragma unroll
         for (uint32_t j = 0; j < 16; ++j) {
           const uint32_t at = i * 16 + j;
           if (!range.has(at)) continue;
-          const float low = shared.table[codes[j] & 15][lane], high = shared.table[codes[j] >> 4][lane],
-                      d = shared.d[block][at];
+          const float low = shared.table[codes[j * kColumns] & 15][lane],
+                      high = shared.table[codes[j * kColumns] >> 4][lane], d = shared.d[block][at];
 #pragma unroll
           for (uint32_t own = 0; own < kOwn; ++own) {
             const uint32_t h = own * kSets + set;

@@ -154,8 +154,7 @@ __device__ __forceinline__ uint16_t codes_of_four_bits(float a, float b, int (&c
 }
 
 // A head as rotated codes, by a warp (kernels/common/kv_rotate.h). Values have four bits; keys have eight or four.
-// It is no part of its callers, whose other types would be slower with its registers.
-__device__ __noinline__ void store_rotated(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
+__device__ inline void store_rotated(const float* x, const CacheRow& row, uint32_t head, uint32_t lane) {
   const bool is_r8 = row.is_key && row.type == kCacheR8;
   const uint32_t n_blocks = row.head_dim / kv::kBlock;
   float values[rotated::kRegisters];
@@ -183,18 +182,18 @@ __device__ __noinline__ void store_rotated(const float* x, const CacheRow& row, 
 }
 
 // Values [first, first + n) of a token's K or V, by n_threads threads of whole warps. Types whose heads have a scale
-// want whole heads.
+// want whole heads. Kernels of rotated types are apart, since the others would be slower with their registers.
+template <bool kIsRotated>
 __device__ inline void store_values(const float* values, const CacheRow& row, uint32_t first, uint32_t n,
                                     uint32_t thread, uint32_t n_threads) {
-  const bool is_rotated = row.type == kCacheR8 || row.type == kCacheR4;
-  if (row.type != kCacheI16 && !is_rotated) {
+  if (!kIsRotated && row.type != kCacheI16) {
     const uint64_t cell = cell_bytes(row.type, static_cast<uint64_t>(row.n_heads) * row.head_dim);
     store_cell(values, row.page + row.token * cell, first, n, row.type, thread, n_threads);
     return;
   }
   for (uint32_t h = thread / 32; h < n / row.head_dim; h += n_threads / 32) {
     const float* x = values + h * row.head_dim;
-    if (is_rotated)
+    if constexpr (kIsRotated)
       store_rotated(x, row, first / row.head_dim + h, thread % 32);
     else
       store_integers(x, row, first / row.head_dim + h, thread % 32);

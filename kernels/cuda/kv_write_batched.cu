@@ -4,8 +4,8 @@
 
 using namespace zinc_rt::cuda;
 
-// A workgroup a token.
-extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args) {
+template <bool kIsRotated>
+__device__ __forceinline__ void write_token(const OpArgs& args) {
   let_next_start();
   wait_for_inputs();
   const uint32_t t = blockIdx.x, nk = args.dim(symbol::KvWrite::nk), nv = args.dim(symbol::KvWrite::nv),
@@ -17,19 +17,28 @@ extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args)
                              args.dim(symbol::KvWrite::m);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   const uint32_t head_dim = args.constants<push::KvWriteBatched>().head_dim, n_heads = nk / head_dim;
-  store_values(args.buffer<const float>(binding::KvWriteBatched::k) + static_cast<uint64_t>(t) * nk,
-               {args.buffer<uint8_t>(binding::KvWriteBatched::kv_k) + page * args.symbols[symbol::KvWrite::pitch_kv_k],
-                pos % 16, type, n_heads, head_dim, true},
-               0, nk, threadIdx.x, blockDim.x);
-  store_values(args.buffer<const float>(binding::KvWriteBatched::v) + static_cast<uint64_t>(t) * nv,
-               {args.buffer<uint8_t>(binding::KvWriteBatched::kv_v) + page * args.symbols[symbol::KvWrite::pitch_kv_v],
-                pos % 16, type, n_heads, nv / n_heads, false},
-               0, nv, threadIdx.x, blockDim.x);
+  store_values<kIsRotated>(
+      args.buffer<const float>(binding::KvWriteBatched::k) + static_cast<uint64_t>(t) * nk,
+      {args.buffer<uint8_t>(binding::KvWriteBatched::kv_k) + page * args.symbols[symbol::KvWrite::pitch_kv_k], pos % 16,
+       type, n_heads, head_dim, true},
+      0, nk, threadIdx.x, blockDim.x);
+  store_values<kIsRotated>(
+      args.buffer<const float>(binding::KvWriteBatched::v) + static_cast<uint64_t>(t) * nv,
+      {args.buffer<uint8_t>(binding::KvWriteBatched::kv_v) + page * args.symbols[symbol::KvWrite::pitch_kv_v], pos % 16,
+       type, n_heads, nv / n_heads, false},
+      0, nv, threadIdx.x, blockDim.x);
 }
 
-// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or of v v_part values, and
-// waits for no other. Grid: tokens, and four warps' work.
-extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __grid_constant__ OpArgs args) {
+// A workgroup a token.
+extern "C" __global__ void kv_write_batched(const __grid_constant__ OpArgs args) {
+  write_token<false>(args);
+}
+extern "C" __global__ void kv_write_rotated(const __grid_constant__ OpArgs args) {
+  write_token<true>(args);
+}
+
+template <bool kIsRotated>
+__device__ __forceinline__ void write_heads(const OpArgs& args) {
   constexpr uint32_t kMost = 256;
   __shared__ __align__(16) float rows[4][kMost];
   const auto c = args.constants<push::RmsNormFusedRopeKvWrite>();
@@ -79,13 +88,22 @@ extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __gr
     float* out = args.buffer<float>(binding::RmsNormFusedRopeKvWrite::q_out) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = lane; i < n; i += 32) out[i] = y[i];
   } else {
-    store_values(
+    store_values<kIsRotated>(
         y,
         {args.buffer<uint8_t>(is_v ? binding::RmsNormFusedRopeKvWrite::kv_v : binding::RmsNormFusedRopeKvWrite::kv_k) +
              page * args.symbols[is_v ? symbol::RopeKvWrite::pitch_kv_v : symbol::RopeKvWrite::pitch_kv_k],
          pos % 16, type, n_k, width / n_k, !is_v},
         first, n, lane, 32);
   }
+}
+
+// RMS_NORM_FUSED_ROPE_KV_WRITE of heads of up to 256 values: a warp has a head of q or k, or of v v_part values, and
+// waits for no other. Grid: tokens, and four warps' work.
+extern "C" __global__ void __launch_bounds__(128) rope_kv_write_heads(const __grid_constant__ OpArgs args) {
+  write_heads<false>(args);
+}
+extern "C" __global__ void __launch_bounds__(128) rope_kv_write_rotated(const __grid_constant__ OpArgs args) {
+  write_heads<true>(args);
 }
 
 // The same of larger heads. Grid: tokens; in y `q_parts` parts of q, `k_parts` of k, and one for v, where a part is so
@@ -106,11 +124,11 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
                              args.dim(symbol::RopeKvWrite::m);
   const auto page = static_cast<uint64_t>(pages[pos / 16]);
   if (blockIdx.y == q_parts + k_parts) {
-    store_values(args.buffer<const float>(binding::RmsNormFusedRopeKvWrite::v) + static_cast<uint64_t>(t) * nv,
-                 {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_v) +
-                      page * args.symbols[symbol::RopeKvWrite::pitch_kv_v],
-                  pos % 16, type, n_heads, nv / n_heads, false},
-                 0, nv, threadIdx.x, blockDim.x);
+    store_values<false>(args.buffer<const float>(binding::RmsNormFusedRopeKvWrite::v) + static_cast<uint64_t>(t) * nv,
+                        {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_v) +
+                             page * args.symbols[symbol::RopeKvWrite::pitch_kv_v],
+                         pos % 16, type, n_heads, nv / n_heads, false},
+                        0, nv, threadIdx.x, blockDim.x);
     return;
   }
   const bool is_q = blockIdx.y < q_parts;
@@ -132,10 +150,10 @@ extern "C" __global__ void rms_norm_fused_rope_kv_write(const __grid_constant__ 
     float* out = args.buffer<float>(binding::RmsNormFusedRopeKvWrite::q_out) + static_cast<uint64_t>(t) * nq + first;
     for (uint32_t i = threadIdx.x; i < width; i += blockDim.x) out[i] = y[i];
   } else {
-    store_values(y,
-                 {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_k) +
-                      page * args.symbols[symbol::RopeKvWrite::pitch_kv_k],
-                  pos % 16, type, n_heads, c.head_dim, true},
-                 first, width, threadIdx.x, blockDim.x);
+    store_values<false>(y,
+                        {args.buffer<uint8_t>(binding::RmsNormFusedRopeKvWrite::kv_k) +
+                             page * args.symbols[symbol::RopeKvWrite::pitch_kv_k],
+                         pos % 16, type, n_heads, c.head_dim, true},
+                        first, width, threadIdx.x, blockDim.x);
   }
 }

@@ -106,6 +106,16 @@ void gate_topk(Planner& p, const OpCall& c) {
   plan_choices(p, {&c, 1});
 }
 
+KvLayout layout_of(DType keys) {
+  return find_kv_cell(keys)->layout;
+}
+
+void kv_write(Planner& p, const OpCall& c) {
+  const bool is_rotated = layout_of(c.dtype(op_symbols::kKvWriteBatched["dtype:kv_k"])) == KvLayout::kRotated;
+  p.launch("kv_write_batched", is_rotated ? "kv_write_rotated" : "kv_write_batched", c.rows(), 1, 1, kThreads, 0,
+           p.args_of_op(c));
+}
+
 void rope_kv_write(Planner& p, const OpCall& c) {
   const auto push = c.constants<push::RmsNormFusedRopeKvWrite>();
   constexpr auto kSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
@@ -114,14 +124,13 @@ void rope_kv_write(Planner& p, const OpCall& c) {
   auto args = p.args_of_op(c);
   // Where the cells of a head lie together, a warp writes the head as a whole.
   constexpr std::uint32_t kMostOfWarp = 256;
+  const KvLayout layout = layout_of(c.dtype(kSymbols["dtype:kv_k"]));
   const std::uint32_t nv = c.symbols[kSymbols["dim:nv"]],
-                      v_part = find_kv_cell(c.dtype(kSymbols["dtype:kv_k"]))->layout == KvLayout::kTokens
-                                   ? kMostOfWarp
-                                   : nv / k_heads;
+                      v_part = layout == KvLayout::kTokens ? kMostOfWarp : nv / k_heads;
   if (push.head_dim <= kMostOfWarp && v_part <= kMostOfWarp) {
     args.symbols[symbol::RopeKvWrite::v_part] = v_part;
-    p.launch("kv_write_batched", "rope_kv_write_heads", c.rows(), ceil_div(q_heads + k_heads + ceil_div(nv, v_part), 4),
-             1, 128, 0, args);
+    p.launch("kv_write_batched", layout == KvLayout::kRotated ? "rope_kv_write_rotated" : "rope_kv_write_heads",
+             c.rows(), ceil_div(q_heads + k_heads + ceil_div(nv, v_part), 4), 1, 128, 0, args);
     return;
   }
   args.symbols[symbol::RopeKvWrite::q_parts] = q_heads;
@@ -248,7 +257,7 @@ const std::vector<CudaOp>& cuda_ops() {
       {Op::LM_HEAD, "n", op_symbols::kLmHead, Keys::kWeights, linear},
       {Op::ARGMAX, "n", op_symbols::kSample, Keys::kNone, row<1024>},
       {Op::SAMPLE, "n", op_symbols::kSample, Keys::kNone, sample},
-      {Op::KV_WRITE_BATCHED, "n", op_symbols::kKvWriteBatched, Keys::kKv, row<kThreads>,
+      {Op::KV_WRITE_BATCHED, "n", op_symbols::kKvWriteBatched, Keys::kKv, kv_write,
        pages_of<operand::KvWriteBatched>(op_symbols::kKvWriteBatched["dim:m"])},
       {Op::MATMUL_WMMA_Q4K, "n", op_symbols::kMatmulWmmaQ4K, Keys::kQ4K, matmul_q4k},
       {Op::STREAM_OUT, nullptr, op_symbols::kStreamOut, Keys::kNone, stream_out},
