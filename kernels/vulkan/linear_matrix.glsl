@@ -1,7 +1,7 @@
-// LINEAR for many rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which order.
-// A workgroup makes kMatrixRows rows of w times kMatrixTokens rows of x, a subgroup 16 of w and 32 of x. In a step the
-// workgroup's memory gets the digits of the weights (matrix_digits.glsl) and the codes of x, for all of its subgroups. After
-// a group an invocation has a row of w and 16 rows of x, and goes on with floats.
+// LINEAR for many rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which
+// order. A workgroup makes kMatrixRows rows of w times kMatrixTokens rows of x, a subgroup 16 of w and 32 of x. In a
+// step the workgroup's memory gets the digits of the weights (matrix_digits.glsl) and the codes of x, for all of its
+// subgroups. After a group an invocation has a row of w and 16 rows of x, and goes on with floats.
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). Included after PUSH.
 shared uint tile[3 * kMatrixRows * 44];  // digits, low and high, and codes; then sums, of a subgroup 1,024

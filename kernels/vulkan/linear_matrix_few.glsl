@@ -1,7 +1,7 @@
-// LINEAR for few rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which order.
-// A workgroup makes 16 rows of w times kMatrixFewTokens rows of x. Each of its subgroups makes v of a group, with the digits
-// of the weights (matrix_digits.glsl) in a part of memory of its own and x as it lies; then an invocation has an output and
-// goes through these groups in order.
+// LINEAR for few rows of x, of groups of 256, by matrices of int8; linear.glsl says what it computes and in which
+// order. A workgroup makes 16 rows of w times kMatrixFewTokens rows of x. Each of its subgroups makes v of a group,
+// with the digits of the weights (matrix_digits.glsl) in a part of memory of its own and x as it lies; then an
+// invocation has an output and goes through these groups in order.
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixFewTokens, rows of w / 16). Included after PUSH.
 const uint kSubgroups = kMatrixWidth / 32, kPlane = 16 * 44, kRegion = 2 * kPlane;
@@ -37,7 +37,8 @@ void main() {
       if (step >= kSteps) break;
       UNROLLED for (uint j = 0; j < kPartsOfLane; ++j) {
         uint at = base + (lane + 32 * j) / kParts * kPitch;
-        put_part(parts[step * kPartsOfLane + j], w[j] + uint64_t(g) * block_bytes(), step, lane % kParts, at, at + kPlane);
+        put_part(parts[step * kPartsOfLane + j], w[j] + uint64_t(g) * block_bytes(), step, lane % kParts, at,
+                 at + kPlane);
       }
       subgroup_barrier();
       UNROLLED for (uint k = 0; k < kStep / 32; ++k) {

@@ -1,8 +1,9 @@
-// Matrices of a subgroup of 32: c += a b with a 16 x 32 and b 32 x 16 of int8, c 16 x 16 of int32. glslc of Debian 12 knows
-// no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to name a type in
-// a type, so the one of the elements is left out here and added when the module is loaded (cpp/vulkan/device/matrices.h).
-// With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the kernels' logic for devices without.
-// The array `tile` is the kernel's memory of a workgroup. Strides are in words; c lies column by column.
+// Matrices of a subgroup of 32: c += a b with a 16 x 32 and b 32 x 16 of int8, c 16 x 16 of int32. glslc of Debian
+// 12 knows no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to
+// name a type in a type, so the one of the elements is left out here and added when the module is loaded
+// (cpp/vulkan/device/matrices.h). With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the
+// kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
+// c lies column by column.
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef ZRT_MATRICES_BY_HAND
 #define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
@@ -58,7 +59,8 @@ void subgroup_barrier() { barrier(); }
 #define MatrixA MATRIX(16, 32, 0)
 #define MatrixB MATRIX(32, 16, 1)
 #define MatrixC MATRIX(16, 16, 2)
-// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of workgroups (2).
+// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of
+// workgroups (2).
 spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uint from, int row_major, uint stride,
                                                spirv_literal int operands, int scope);
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uint from, int column_major, uint stride,

@@ -1,15 +1,16 @@
-// How weights of groups of 256 become matrices of int8, for linear_matrix.glsl and linear_matrix_few.glsl. The codes times
-// their integer scales are two digits, high and low, so that isum = 256 * high x + low x is two products; msum is one of
-// minimums and the digits of the sums of x, likewise. A group is made in steps of kStep codes. fixed16 is digits, and x is too:
-// A and B are made with both planes of x.
-// In `tile` a row of a plane of digits has kPitch words: kStep codes, and for K-quants behind them the minimums of the group:
-// in the low digits' plane those for the low digits of sums, and in the high digits' plane for the high ones.
+// How weights of groups of 256 become matrices of int8, for linear_matrix.glsl and linear_matrix_few.glsl. The codes
+// times their integer scales are two digits, high and low, so that isum = 256 * high x + low x is two products; msum
+// is one of minimums and the digits of the sums of x, likewise. A group is made in steps of kStep codes. fixed16 is
+// digits, and x is too: A and B are made with both planes of x.
+// In `tile` a row of a plane of digits has kPitch words: kStep codes, and for K-quants behind them the minimums of
+// the group: in the low digits' plane those for the low digits of sums, and in the high digits' plane for the high
+// ones.
 layout(constant_id = 1) const uint X = kQ8A256;
 const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == kQ8A256 ? 44 : 20, kMinimums = 32;
 const uint kParts = 4;  // of a row in a step
 
-// Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as numbers of
-// 16 bits; with 0x8080 added to each none borrows from its neighbour.
+// Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as
+// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour.
 uvec2 digits_of(uint codes, int scale) {
   uint biased = codes ^ 0x80808080u;
   uint even = ((biased & 0x00FF00FFu) - 0x00800080u) * uint(scale) + 0x80808080u ^ 0x80808080u;
@@ -67,4 +68,6 @@ float value_of(int first, int second, vec2 d) {
 bool has_second() { return has_minimum() || X == kQ16A256; }
 
 uint64_t factors_of(uint64_t row) { return row + (X == kQ8A256 ? q8a256_heads(p.k) : 2 * p.k); }
-float factor_of(uint64_t factors, uint g) { return Floats(factors + g * (X == kQ8A256 ? kQ8A256Head : kQ16A256Head)).v[0]; }
+float factor_of(uint64_t factors, uint g) {
+  return Floats(factors + g * (X == kQ8A256 ? kQ8A256Head : kQ16A256Head)).v[0];
+}

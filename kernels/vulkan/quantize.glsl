@@ -1,7 +1,7 @@
-// Rows of floats to blocks of integers with one scale a block (types.glsl), of the type Y: int8 in blocks of 32 or 256,
-// most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|, d = amax / most, q = round(x * (most
-// / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100 is all zero; a NaN or an infinity
-// makes d NaN.
+// Rows of floats to blocks of integers with one scale a block (types.glsl), of the type Y: int8 in blocks of 32 or
+// 256, most = 127, or codes of two digits in blocks of 256, most = 32,639. amax = max |x|, d = amax / most, q =
+// round(x * (most / amax)), ties to even; sums of q of the first two. A block with amax below 2^-100 is all zero; a
+// NaN or an infinity makes d NaN.
 // Order: none; the maximum is the same in any order. An invocation has four values, side by side in a row.
 // Included after the number of invocations, a multiple of 64.
 #extension GL_KHR_shader_subgroup_basic : require

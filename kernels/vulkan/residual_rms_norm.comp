@@ -1,8 +1,8 @@
-// RESIDUAL_RMS_NORM and QUANTIZE: x = x + y; z = RMS_NORM(x, w) over whole rows; z as floats, and in the type Y. Each of y,
-// z and quantized z may be absent. With `rows` row r is that of number rows[r], and x is not stored.
+// RESIDUAL_RMS_NORM and QUANTIZE: x = x + y; z = RMS_NORM(x, w) over whole rows; z as floats, and in the type Y.
+// Each of y, z and quantized z may be absent. With `rows` row r is that of number rows[r], and x is not stored.
 // Order: x + y element by element; then that of rms_norm.comp and quantize.glsl.
-// Grid: (1, rows). An invocation has runs of four values, side by side; for the sum of squares they go through memory of
-// the workgroup to 16 invocations a run of 256 values, a lane each.
+// Grid: (1, rows). An invocation has runs of four values, side by side; for the sum of squares they go through
+// memory of the workgroup to 16 invocations a run of 256 values, a lane each.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

@@ -1,5 +1,6 @@
-// Matrices of int8 as the kernels of LINEAR use them: y = 257 a b, a of 16 rows of 32 and b of 16 columns of 32 bytes, b
-// once from the workgroup's memory and once by address; y column by column. cpp/vulkan/self_test.cpp holds it to integers. Grid: (1, 1).
+// Matrices of int8 as the kernels of LINEAR use them: y = 257 a b, a of 16 rows of 32 and b of 16 columns of 32
+// bytes, b once from the workgroup's memory and once by address; y column by column. cpp/vulkan/self_test.cpp holds
+// it to integers. Grid: (1, 1).
 #version 460
 #pragma use_vulkan_memory_model
 #extension GL_GOOGLE_include_directive : require

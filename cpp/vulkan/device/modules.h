@@ -10,8 +10,7 @@ namespace zinc_rt::vulkan {
 // How a kernel makes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form.
 enum class Fma : std::uint8_t { kNative, kGuardedByDoubles, kGuarded, kDoubles, kIntegers };
 // The fastest first.
-inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuardedByDoubles, Fma::kGuarded, Fma::kDoubles,
-                                    Fma::kIntegers};
+inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuardedByDoubles, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};
 constexpr bool needs_doubles(Fma form) {
   return form == Fma::kGuardedByDoubles || form == Fma::kDoubles;
 }
