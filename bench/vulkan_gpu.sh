@@ -13,14 +13,15 @@ files=$(mktemp -d)
 mkdir -p "$results"
 find_program() { find "$programs" -name "$1" -type f -perm -u+x | head -1; }
 zinc_rt=$(find_program zinc-rt) slow=$(find_program vulkan_slow) kernels=$(find_program bench_vulkan_kernels)
-export LD_LIBRARY_PATH=$programs/lib:${LD_LIBRARY_PATH:-}
+export LD_LIBRARY_PATH=$programs/lib:${LD_LIBRARY_PATH:-} ZRT_OWN_MODELS=$root/tests_data/models
 failed=0
 say() { echo "== ${SECONDS}s $*"; }
 check() { # NAME SECONDS FILTER
-  if timeout "$2" "$slow" --gtest_filter="$3" > "$results/$1.log" 2>&1; then
+  if timeout "$2" "$slow" --gtest_filter="$3" > "$results/$1.log" 2>&1 && grep -q '^\[       OK' "$results/$1.log"; then
     echo "ok      $1 ($(grep -c '^\[       OK' "$results/$1.log") tests)"
   else
-    echo "FAILED  $1 (rc $?)"
+    echo "FAILED  $1"
+    grep 'Running 0 tests' "$results/$1.log"
     grep -E '^\[  FAILED|Failure|differ|refused' "$results/$1.log" | head -20
     failed=1
   fi

@@ -96,11 +96,13 @@ void Forward::set_rows(const StepRows& rows) {
   const std::uint32_t by_kind[] = {rows.n_tokens,
                                    tiles(rows.n_tokens),
                                    parts(rows.n_tokens, push::kMatrixTokens),
+                                   parts(rows.n_tokens, push::kMatrixFewTokens),
                                    rows.n_tokens * n_choices_,
                                    rows.n_runs,
                                    rows.n_outputs,
                                    tiles(rows.n_outputs),
-                                   parts(rows.n_outputs, push::kMatrixTokens)};
+                                   parts(rows.n_outputs, push::kMatrixTokens),
+                                   parts(rows.n_outputs, push::kMatrixFewTokens)};
   static_assert(std::size(by_kind) == static_cast<std::size_t>(Rows::kCount));
   auto* out = memory_->host<std::uint32_t>(memory_->step.counts);
   for (const Counts& entry : counts_) {

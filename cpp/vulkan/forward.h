@@ -39,11 +39,13 @@ class Forward {
     kTokens,
     kTokenTiles,
     kTokenMatrices,
+    kTokenFewMatrices,
     kChoices,
     kRuns,
     kOutputs,
     kOutputTiles,
     kOutputMatrices,
+    kOutputFewMatrices,
     kCount
   };
   // Which dimensions a grid has: n a row; rows first, so that neighbours share what n counts; a third one, of chunks.

@@ -226,7 +226,7 @@ Result<std::string> prove_arithmetic(Device& device) {
     differences += fmt::format("{}{}: {}", differences.empty() ? "" : "; ", what, difference);
   };
   for (const Fma form : kFmaForms) {
-    if (form == Fma::kDoubles && !device.info().has_doubles) continue;
+    if (needs_doubles(form) && !device.info().has_doubles) continue;
     ZRT_TRY(const auto difference, find_difference(device, form));
     if (!difference.empty()) {
       note(to_string(form), difference);

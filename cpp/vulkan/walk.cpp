@@ -74,18 +74,35 @@ void Forward::Walk::products(const Source& x, std::initializer_list<Target> targ
                                  n,
                                  static_cast<std::uint32_t>(activation_row_bytes(form, k)),
                                  static_cast<std::uint32_t>(w_row)};
-    const Rows tiles = rows == Rows::kOutputs ? Rows::kOutputTiles : Rows::kTokenTiles;
     const bool has_groups = form == DType::kQ8A256 || form == DType::kQ16A256;
-    if (kind == kMany && has_groups && device.uses_matrices())
-      dispatch("linear_matrix", {as_constant(format), as_constant(form)}, parts(n, push::kMatrixRows),
-               rows == Rows::kOutputs ? Rows::kOutputMatrices : Rows::kTokenMatrices, arguments, Grid::kByRows);
-    else if (kind == kMany)
-      dispatch("linear_tiled", {as_constant(format), as_constant(form)}, parts(n, push::kWidth), tiles, arguments);
-    else if (kind == kFew && has_groups)
-      dispatch("linear", {as_constant(format), as_constant(form), push::kFewTokens}, linear_groups(n), tiles, arguments,
-               Grid::kByRows);
-    else
-      dispatch("linear", {as_constant(format), as_constant(form), 1}, linear_groups(n), rows, arguments, Grid::kByRows);
+    const bool is_of_outputs = rows == Rows::kOutputs;
+    // Which kernel by the step's rows (kOne, kFew, kMany), without matrices and with them.
+    struct Way {
+      std::string_view kernel;
+      std::optional<std::uint32_t> n_tokens;  // its constant
+      std::uint32_t n_groups;
+      Rows rows;
+      Grid grid;
+    };
+    const Rows tiles = is_of_outputs ? Rows::kOutputTiles : Rows::kTokenTiles;
+    const Way one{"linear", 1, linear_groups(n), rows, Grid::kByRows},
+        few{"linear", push::kFewTokens, linear_groups(n), tiles, Grid::kByRows},
+        many{"linear_tiled", {}, parts(n, push::kWidth), tiles, Grid::kPlain},
+        few_matrices{"linear_matrix_few",
+                     {},
+                     parts(n, push::kMatrixFewRows),
+                     is_of_outputs ? Rows::kOutputFewMatrices : Rows::kTokenFewMatrices,
+                     Grid::kByRows},
+        many_matrices{"linear_matrix",
+                      {},
+                      parts(n, push::kMatrixRows),
+                      is_of_outputs ? Rows::kOutputMatrices : Rows::kTokenMatrices,
+                      Grid::kByRows};
+    const Way ways[3][kKinds] = {{one, one, many}, {one, few, many}, {one, few_matrices, many_matrices}};
+    const Way& way = ways[has_groups ? device.uses_matrices() ? 2 : 1 : 0][kind];
+    std::vector<std::uint32_t> constants{as_constant(format), as_constant(form)};
+    if (way.n_tokens) constants.push_back(*way.n_tokens);
+    dispatch(way.kernel, std::move(constants), way.n_groups, way.rows, arguments, way.grid);
   }
 }
 

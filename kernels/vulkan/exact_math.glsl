@@ -4,12 +4,15 @@
 // so it is on NVIDIA. The build compiles every kernel that includes this file once a form, and the device takes the first
 // that its self-test proves. ZRT_FMA is
 // - GLSL's own (ZRT_FMA_NATIVE)
-// - the same, but made of integers where a denormal goes in or may come out (ZRT_FMA_GUARDED)
+// - the same, but made of doubles (ZRT_FMA_GUARDED_DOUBLES) or of integers (ZRT_FMA_GUARDED) where a denormal goes in or
+//   may come out. Doubles take fewer instructions, and instructions that lie in each fma's place cost time
 // - made of doubles, whose product is exact and whose sum is rounded to odd by its error, so that the conversion rounds
 //   once (ZRT_FMA_DOUBLES)
 // - made of integers (ZRT_FMA_INTEGERS)
-#if defined(ZRT_FMA_DOUBLES)
-float ZRT_FMA(float a, float b, float c) {
+// usual_fma is for where no operand and no result can be a denormal.
+#extension GL_EXT_control_flow_attributes : require
+#if defined(ZRT_FMA_DOUBLES) || defined(ZRT_FMA_GUARDED_DOUBLES)
+float fma_of_doubles(float a, float b, float c) {
   double p = double(a) * double(b), d = double(c), s = p + d, back = s - p, err = (p - (s - back)) + (d - back);
   uvec2 u = unpackDouble2x32(s);
   if (err != 0.0 && (u.x & 1u) == 0u && s - s == 0.0) {
@@ -19,34 +22,50 @@ float ZRT_FMA(float a, float b, float c) {
   }
   return float(packDouble2x32(u));
 }
+#endif
+#if defined(ZRT_FMA_DOUBLES)
+#define ZRT_FMA fma_of_doubles
+#define usual_fma fma_of_doubles
 #elif defined(ZRT_FMA_INTEGERS)
 #include "fma_bits.glsl"
+#define usual_fma ZRT_FMA
 float ZRT_FMA(float a, float b, float c) {
   return uintBitsToFloat(fma_bits(floatBitsToUint(a), floatBitsToUint(b), floatBitsToUint(c)));
 }
-#elif defined(ZRT_FMA_GUARDED)
+#elif defined(ZRT_FMA_GUARDED) || defined(ZRT_FMA_GUARDED_DOUBLES)
+#define usual_fma fma
+#ifdef ZRT_FMA_GUARDED
 #include "fma_bits.glsl"
+float exact_fma(float a, float b, float c) {
+  return uintBitsToFloat(fma_bits(floatBitsToUint(a), floatBitsToUint(b), floatBitsToUint(c)));
+}
+#else
+#define exact_fma fma_of_doubles
+#endif
 bool is_denormal(uint x) { return (x << 1) - 1u < 0x00FFFFFFu; }
 float ZRT_FMA(float a, float b, float c) {
   float y = fma(a, b, c);
   uint ua = floatBitsToUint(a), ub = floatBitsToUint(b), uc = floatBitsToUint(c), uy = floatBitsToUint(y);
   // A factor of zero gives c, whatever came of it.
   bool is_tiny = (uy & 0x7F800000u) <= 0x00800000u && (ua << 1) != 0u && (ub << 1) != 0u;
-  if (is_tiny || is_denormal(ua) || is_denormal(ub) || is_denormal(uc)) return uintBitsToFloat(fma_bits(ua, ub, uc));
+  if (is_tiny || is_denormal(ua) || is_denormal(ub) || is_denormal(uc)) return exact_fma(a, b, c);
   return y;
 }
 #elif defined(ZRT_FMA_NATIVE)
 #define ZRT_FMA fma
+#define usual_fma fma
 #endif
 
 #define kInfinity uintBitsToFloat(0x7F800000u)
 #define kNan uintBitsToFloat(0x7FC00000u)
 const float kRound = 12582912.0;
+// |x|, or infinity where x is a NaN: the largest of them is finite where all x are. By bits, since drivers fold x == x.
+float magnitude(float x) { return uintBitsToFloat(min(floatBitsToUint(x) & 0x7FFFFFFFu, 0x7F800000u)); }
 
 float round_int(float x) { return (x + kRound) - kRound; }
 float rcp_of_positive(float x) {
   float r = uintBitsToFloat(0x7EF311C7u - floatBitsToUint(x));
-  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0), r);
+  [[dont_unroll]] for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0), r);
   return r;
 }
 float rcp(float x) {
@@ -59,7 +78,7 @@ float exact_div(float a, float b) {
 }
 float rsqrt(float x) {
   float r = uintBitsToFloat(0x5F375A86u - (floatBitsToUint(x) >> 1)), h = 0.5 * x;
-  for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-(h * r), r, 0.5), r);
+  [[dont_unroll]] for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-(h * r), r, 0.5), r);
   return r;
 }
 float pow2(int n) { return uintBitsToFloat(uint(n + 127) << 23); }

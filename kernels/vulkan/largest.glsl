@@ -15,5 +15,3 @@ float largest(float mine, float least) {
   for (uint i = 0; i < 16; ++i) most = strided[i] > most ? strided[i] : most;
   return most;
 }
-// |x|, or infinity where x is a NaN: the largest of them is finite where all x are. By bits, since drivers fold x == x.
-float magnitude(float x) { return uintBitsToFloat(min(floatBitsToUint(x) & 0x7FFFFFFFu, 0x7F800000u)); }

@@ -8,6 +8,7 @@
 // Included after PUSH.
 #extension GL_KHR_shader_subgroup_basic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#include "accumulate.glsl"
 layout(constant_id = 1) const uint X = kF32;
 layout(constant_id = 2) const uint TOKENS = 1;
 // What the kernel has.
@@ -73,7 +74,7 @@ void k_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
   if (has_minimum()) sum_over_eight(msum, i);
   for (uint r = 0; r < kRows; ++r) {
     vec2 d = block_scales(w[r] + uint64_t(g) * block_bytes());
-    v[r] = has_minimum() ? ZRT_FMA(float(isum[r]), d.x, float(msum[r]) * -d.y) : float(isum[r]) * d.x;
+    v[r] = has_minimum() ? usual_fma(float(isum[r]), d.x, float(msum[r]) * -d.y) : float(isum[r]) * d.x;
   }
 }
 
@@ -100,7 +101,7 @@ void fixed_group(uint64_t w[kRows], uint g, uint i, out float v[kRows]) {
   sum_over_eight(a, i);
   sum_over_eight(b, i);
   for (uint r = 0; r < kRows; ++r)
-    v[r] = ZRT_FMA(float(a[r]), 256.0, float(b[r])) *
+    v[r] = usual_fma(float(a[r]), 256.0, float(b[r])) *
            bf16_to_f32(half_at(w[r] + uint64_t(g) * block_bytes() + kScale));
 }
 
@@ -142,6 +143,7 @@ void main() {
   // What is past the end is computed from the last row or group, so that no invocation leaves a shuffle, and not used.
   uint64_t w[kRows];
   for (uint r = 0; r < kRows; ++r) w[r] = matrix() + uint64_t(min(m + r, p.m - 1)) * p.w_row_bytes;
+  bool is_usual = true;
   float acc[kRows];
   for (uint r = 0; r < kRows; ++r) acc[r] = 0.0;
   for (uint first = 0; first < n_groups; first += n_eights) {
@@ -166,7 +168,10 @@ void main() {
       float f = has_factors ? subgroupShuffle(factor, 8 * e + i) : 1.0;
       for (uint r = 0; r < kRows; ++r) {
         float of_group = subgroupShuffle(v[r], 8 * e + i);
-        acc[r] = has_factors ? ZRT_FMA(of_group, f, acc[r]) : acc[r] + of_group;
+        is_usual = is_usual && is_usual_factor(f) && (X == kQ8A256 || is_usual_value(of_group));
+        acc[r] = !has_factors ? acc[r] + of_group
+                 : is_usual   ? usual_fma(of_group, f, acc[r])
+                              : ZRT_FMA(of_group, f, acc[r]);
       }
     }
   }

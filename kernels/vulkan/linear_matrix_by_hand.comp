@@ -1,4 +1,5 @@
-// LINEAR for many rows of x by matrices whose elements invocations make themselves: what tests compare on any device: linear_matrix.glsl.
+// LINEAR for many rows of x by matrices whose elements invocations make themselves, which tests compare on any device:
+// linear_matrix.glsl.
 #version 460
 #define ZRT_MATRICES_BY_HAND
 #extension GL_GOOGLE_include_directive : require

@@ -1,22 +1,25 @@
-// Matrices of a subgroup of 32: c += a b with a 16 x 32 and b 32 x 16 of int8, c 16 x 16 of int32. glslc of Debian 12 knows
-// no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to name a type in
-// a type, so the one of the elements is left out here and added when the module is loaded (cpp/vulkan/device/matrices.h).
-// With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the kernels' logic for devices without.
-// The array `tile` is the kernel's memory of a workgroup. Strides are in words; c lies column by column.
+// Matrices of a subgroup of 32: c += a b with a 16 x 32 and b 32 x 16 of int8, c 16 x 16 of int32. glslc of Debian
+// 12 knows no cooperative matrices (VK_KHR_cooperative_matrix), but any instruction by its number; it has no way to
+// name a type in a type, so the one of the elements is left out here and added when the module is loaded
+// (cpp/vulkan/device/matrices.h). With ZRT_MATRICES_BY_HAND each invocation makes 8 elements of c itself: the
+// kernels' logic for devices without. The array `tile` is the kernel's memory of a workgroup. Strides are in words;
+// c lies column by column.
 #extension GL_KHR_shader_subgroup_basic : require
 #ifdef ZRT_MATRICES_BY_HAND
+#define UNROLLED [[dont_unroll]]  // or a driver that compiles for processors takes minutes
 struct MatrixA {
   uint at, stride;
 };
 struct MatrixB {
-  uint64_t at;
-  uint stride;
+  uint64_t memory;  // 0: it lies in the tile
+  uint at, stride;
 };
 struct MatrixC {
   int v[8];
 };
 MatrixA load_a(uint at, uint stride) { return MatrixA(at, stride); }
-MatrixB load_b(uint64_t at, uint stride) { return MatrixB(at, stride); }
+MatrixB load_b(uint at, uint stride) { return MatrixB(0, at, stride); }
+MatrixB load_b_from(uint64_t memory, uint stride) { return MatrixB(memory, 0, stride); }
 MatrixC zero_matrix() {
   MatrixC c;
   for (uint i = 0; i < 8; ++i) c.v[i] = 0;
@@ -29,8 +32,10 @@ uvec2 element_of(uint i) {
 MatrixC multiply_add(MatrixA a, MatrixB b, MatrixC c) {
   for (uint i = 0; i < 8; ++i) {
     uvec2 e = element_of(i);
-    for (uint k = 0; k < 8; ++k)
-      c.v[i] += dot4(tile[a.at + e.x * a.stride + k], Words(b.at + uint64_t(e.y * b.stride) * 4u).v[k]);
+    for (uint k = 0; k < 8; ++k) {
+      uint at = e.y * b.stride + k;
+      c.v[i] += dot4(tile[a.at + e.x * a.stride + k], b.memory != 0 ? Words(b.memory).v[at] : tile[b.at + at]);
+    }
   }
   return c;
 }
@@ -38,37 +43,47 @@ MatrixC times_256(MatrixC c) {
   for (uint i = 0; i < 8; ++i) c.v[i] *= 256;
   return c;
 }
+MatrixC plus(MatrixC a, MatrixC b) {
+  for (uint i = 0; i < 8; ++i) a.v[i] += b.v[i];
+  return a;
+}
 void store_c(uint at, MatrixC c, uint stride) {
   for (uint i = 0; i < 8; ++i) tile[at + element_of(i).y * stride + element_of(i).x] = uint(c.v[i]);
 }
 void subgroup_barrier() { barrier(); }
 #else
+#define UNROLLED [[unroll]]
 #extension GL_EXT_spirv_intrinsics : require
 #define MATRIX(rows, columns, use) \
   spirv_type(extensions = ["SPV_KHR_cooperative_matrix"], capabilities = [6022, 39], id = 4456, 3, rows, columns, use)
 #define MatrixA MATRIX(16, 32, 0)
 #define MatrixB MATRIX(32, 16, 1)
 #define MatrixC MATRIX(16, 16, 2)
-// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of workgroups (2).
+// Of a workgroup's memory: seen by others (16 and 8) and not private to the invocation (32), in a scope of
+// workgroups (2).
 spirv_instruction(id = 4457) MatrixA load_rows(spirv_by_reference uint from, int row_major, uint stride,
                                                spirv_literal int operands, int scope);
-// Of memory by address: aligned (2) to 16 bytes.
 spirv_instruction(id = 4457) MatrixB load_columns(spirv_by_reference uint from, int column_major, uint stride,
-                                                  spirv_literal int operands, spirv_literal int alignment);
+                                                  spirv_literal int operands, int scope);
+// Of memory by address: aligned (2) to 16 bytes.
+spirv_instruction(id = 4457) MatrixB load_columns_from(spirv_by_reference uint from, int column_major, uint stride,
+                                                       spirv_literal int operands, spirv_literal int alignment);
 spirv_instruction(id = 4458) void store_columns(spirv_by_reference uint to, MatrixC c, int column_major, uint stride,
                                                 spirv_literal int operands, int scope);
 // All are signed (15).
 spirv_instruction(id = 4459) MatrixC multiply_add_signed(MatrixA a, MatrixB b, MatrixC c, spirv_literal int signs);
 spirv_instruction(id = 80) MatrixC filled_with(int value);
 spirv_instruction(id = 143) MatrixC times(MatrixC c, int factor);
+spirv_instruction(id = 128) MatrixC plus(MatrixC a, MatrixC b);
 #define load_a(at, stride) load_rows(tile[at], 0, stride, 48, 2)
-#define load_b(at, stride) load_columns(Words(at).v[0], 1, stride, 2, 16)
+#define load_b(at, stride) load_columns(tile[at], 1, stride, 48, 2)
+#define load_b_from(memory, stride) load_columns_from(Words(memory).v[0], 1, stride, 2, 16)
 #define zero_matrix() filled_with(0)
 #define multiply_add(a, b, c) multiply_add_signed(a, b, c, 15)
 #define times_256(c) times(c, 256)
 #define store_c(at, c, stride) store_columns(tile[at], c, 1, stride, 40, 2)
 void subgroup_barrier() {
-  subgroupMemoryBarrierShared();
+  memoryBarrierShared();
   subgroupBarrier();
 }
 #endif

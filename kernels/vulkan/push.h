@@ -22,10 +22,11 @@ const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.c
 const u32 kLinearWidth = 128;  // of linear.glsl
 const u32 kLinearRows = 2;     // rows of w that a subgroup of linear.glsl takes
 // Of linear_matrix.glsl: invocations, and rows of w and of x that a workgroup takes.
-const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 128;
-const u32 kFewTokens = 8;      // rows of x that a workgroup of linear.comp may take
-const u32 kNormWidth = 512;    // of RESIDUAL_RMS_NORM
-const u32 kDeltaWidth = 128;   // of SSM_DELTA_NET: a column of the state each
+const u32 kMatrixWidth = 256, kMatrixRows = 64, kMatrixTokens = 64;
+const u32 kMatrixFewRows = 16, kMatrixFewTokens = 16;  // of linear_matrix_few.glsl
+const u32 kFewTokens = 8;                              // rows of x that a workgroup of linear.comp may take
+const u32 kNormWidth = 512;                            // of RESIDUAL_RMS_NORM
+const u32 kDeltaWidth = 128;                           // of SSM_DELTA_NET: a column of the state each
 const u32 kMostKeyDim = 256, kMostTaps = 16;  // of a recurrent layer: values of a key, and taps of its convolution
 const u32 kMostExperts = 1024;
 
@@ -48,7 +49,7 @@ struct Linear {
   u32 k, m, x_row_bytes, w_row_bytes;
 };
 struct MoeLinear {
-  u64 x, w, ids, y, matrix_bytes;  // ids: a choice each; matrix_bytes: of one expert
+  u64 x, w, ids, y, matrix_bytes;               // ids: a choice each; matrix_bytes: of one expert
   u32 k, m, x_row_bytes, w_row_bytes, choices;  // choices: that read one row of x
 };
 struct MoeGateTopk {
@@ -111,7 +112,7 @@ struct Slice {
   u32 groups, group, first, width;
 };
 struct SigmoidMul {
-  u64 x, gate;  // x in place
+  u64 x, gate;            // x in place
   u32 width, gate_width;  // gate_width: 1, or width
 };
 struct Softcap {
@@ -127,8 +128,8 @@ struct SelfTest {
 // What the self-test computes: SelfTest::function.
 const u32 kTestFma = 0, kTestSumOfProduct = 1, kTestProduct = 2, kTestSum = 3, kTestRound = 4, kTestExp = 5,
           kTestSilu = 6, kTestGelu = 7, kTestTanh = 8, kTestDiv = 9, kTestRsqrt = 10, kTestFromInt = 11,
-          kTestToHalf = 12, kTestFromHalf = 13, kTestDotOfBytes = 14, kTestFold = 15,
-          kTestSigmoid = 16, kTestSoftplus = 17, kTestFunctions = 18;
+          kTestToHalf = 12, kTestFromHalf = 13, kTestDotOfBytes = 14, kTestFold = 15, kTestSigmoid = 16,
+          kTestSoftplus = 17, kTestFunctions = 18;
 
 #ifdef __cplusplus
 }  // namespace zinc_rt::vulkan::push

@@ -8,7 +8,7 @@ PUSH(Quantize);
 #include "quantize.glsl"
 
 void main() {
-  uint i = column() * 4;
+  uint i = (gl_WorkGroupID.x * kWidth + own_id()) * 4;
   Floats x = Floats(float_row(p.x, row(), p.k));
   float values[4];
   for (uint k = 0; k < 4; ++k) values[k] = i < p.k ? x.v[i + k] : 0.0;

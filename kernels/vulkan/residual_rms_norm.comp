@@ -1,52 +1,77 @@
-// RESIDUAL_RMS_NORM and QUANTIZE: x = x + y; z = RMS_NORM(x, w) over whole rows; z as floats, and in the type Y. Each of y,
-// z and quantized z may be absent. With `rows` row r is that of number rows[r], and x is not stored.
+// RESIDUAL_RMS_NORM and QUANTIZE: x = x + y; z = RMS_NORM(x, w) over whole rows; z as floats, and in the type Y.
+// Each of y, z and quantized z may be absent. With `rows` row r is that of number rows[r], and x is not stored.
 // Order: x + y element by element; then that of rms_norm.comp and quantize.glsl.
-// Grid: (1, rows). 16 invocations have a run of 256 values, a lane each; then an invocation has four values at a time.
+// Grid: (1, rows). An invocation has runs of four values, side by side; for the sum of squares they go through
+// memory of the workgroup to 16 invocations a run of 256 values, a lane each.
 #version 460
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "exact_math.glsl"
+#include "squares.glsl"
 layout(local_size_x = kNormWidth) in;
 PUSH(ResidualRmsNorm);
 #include "quantize.glsl"
-const uint kRuns = kNormWidth / 16;
-shared float lanes[kNormWidth], run_sums[kRuns];
+layout(buffer_reference, scalar, buffer_reference_align = 16) buffer FloatQuads { vec4 v[]; };
+const uint kParts = 2, kTurn = 4 * kNormWidth, kHeldValues = kParts * kTurn, kRuns = kHeldValues / 256;
+shared float staged[kHeldValues], lanes[kRuns * 16], run_sums[kRuns];
+
+// Values i..i + 3 of a row, 0 past its end.
+vec4 four(uint64_t at, uint i) {
+  if (p.d % 4 == 0 && i < p.d) return FloatQuads(at).v[i / 4];
+  vec4 v = vec4(0.0);
+  for (uint k = 0; k < 4; ++k)
+    if (i + k < p.d) v[k] = Floats(at).v[i + k];
+  return v;
+}
 
 void main() {
-  uint id = gl_LocalInvocationID.x, from = p.rows != 0 ? Words(p.rows).v[row()] : row();
-  Floats x = Floats(float_row(p.x, from, p.d)), y = Floats(float_row(p.y, from, p.d));
+  uint id = own_id(), from = p.rows != 0 ? Words(p.rows).v[row()] : row();
+  uint64_t x = float_row(p.x, from, p.d), y = float_row(p.y, from, p.d), z = float_row(p.z, row(), p.d);
+  bool is_stored = p.y != 0 && p.rows == 0;
   float sum = 0.0;
-  for (uint first = 0; first < p.d; first += kRuns * 256) {
-    uint begin = first + id / 16 * 256, end = min(begin + 256, p.d);
-    float lane = 0.0;
-    for (uint i = begin + id % 16; i < end; i += 16) {
-      float v = p.y != 0 ? x.v[i] + y.v[i] : x.v[i];
-      lane = ZRT_FMA(v, v, lane);
+  vec4 v[kParts];
+  for (uint first = 0; first < p.d; first += kHeldValues) {
+    for (uint part = 0; part < kParts; ++part) {
+      uint i = first + part * kTurn + 4 * id;
+      v[part] = four(x, i);
+      if (p.y != 0) v[part] = v[part] + four(y, i);
     }
-    lanes[id] = lane;
     barrier();
-    if (id % 16 == 0) {
+    for (uint part = 0; part < kParts; ++part)
+      for (uint k = 0; k < 4; ++k) {
+        uint at = part * kTurn + 4 * id + k;
+        staged[at] = v[part][k];
+        if (is_stored && first + at < p.d) Floats(x).v[first + at] = v[part][k];
+      }
+    barrier();
+    if (id < kRuns * 16) {
+      float lane[16];
+      for (uint j = 0; j < 16; ++j) lane[j] = staged[id / 16 * 256 + id % 16 + 16 * j];
+      lanes[id] = sum_of_squares(lane);
+    }
+    barrier();
+    if (id < kRuns) {
       float run[16];
-      for (int l = 0; l < 16; ++l) run[l] = lanes[id + l];
-      run_sums[id / 16] = fold16(run);
+      for (int l = 0; l < 16; ++l) run[l] = lanes[16 * id + l];
+      run_sums[id] = fold16(run);
     }
     barrier();
     for (uint run = 0; run < kRuns && first + run * 256 < p.d; ++run) sum = sum + run_sums[run];
-    barrier();
   }
   float r = rsqrt(ZRT_FMA(sum, p.inverse, p.eps));
-  Floats w = Floats(p.w), z = Floats(float_row(p.z, row(), p.d));
-  for (uint first = 0; first < p.d; first += 4 * kNormWidth) {
-    uint i = first + 4 * id;
-    float values[4];
-    for (uint k = 0; k < 4; ++k) {
-      values[k] = 0.0;
-      if (i + k >= p.d) continue;
-      float v = p.y != 0 ? x.v[i + k] + y.v[i + k] : x.v[i + k];
-      if (p.y != 0 && p.rows == 0) x.v[i + k] = v;
-      values[k] = v * r * w.v[i + k];
-      if (p.z != 0) z.v[i + k] = values[k];
+  for (uint first = 0; first < p.d; first += kHeldValues)
+    for (uint part = 0; part < kParts && first + part * kTurn < p.d; ++part) {
+      uint i = first + part * kTurn + 4 * id;
+      if (p.d > kHeldValues) {  // of the last round else
+        v[part] = four(x, i);
+        if (p.y != 0 && !is_stored) v[part] = v[part] + four(y, i);
+      }
+      vec4 w = four(p.w, i);
+      float values[4];
+      for (uint k = 0; k < 4; ++k) {
+        values[k] = i + k < p.d ? v[part][k] * r * w[k] : 0.0;
+        if (p.z != 0 && i + k < p.d) Floats(z).v[i + k] = values[k];
+      }
+      if (p.q != 0) quantize4(values, i, p.d, p.q + uint64_t(row()) * p.q_row_bytes);
     }
-    if (p.q != 0) quantize4(values, i, p.d, p.q + uint64_t(row()) * p.q_row_bytes);
-  }
 }

@@ -9,6 +9,7 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 #include "exact_math.glsl"
+#include "squares.glsl"
 #include "formats.glsl"
 layout(local_size_x = kWidth) in;
 #include "integer_cells.glsl"
@@ -18,10 +19,10 @@ shared float head[kMostHeadDim], lanes[kWidth], run_sums[kWidth / 16];
 #include "kv_cells.glsl"
 
 void norm(uint64_t w, uint n) {
-  uint id = gl_LocalInvocationID.x, begin = id / 16 * 256, end = min(begin + 256, n);
-  float lane = 0.0, sum = 0.0;
-  for (uint i = begin + id % 16; i < end; i += 16) lane = ZRT_FMA(head[i], head[i], lane);
-  lanes[id] = lane;
+  uint id = gl_LocalInvocationID.x, begin = id / 16 * 256 + id % 16;
+  float lane[16], sum = 0.0;
+  for (uint j = 0; j < 16; ++j) lane[j] = begin + 16 * j < n ? head[begin + 16 * j] : 0.0;
+  lanes[id] = sum_of_squares(lane);
   barrier();
   if (id % 16 == 0) {
     float run[16];

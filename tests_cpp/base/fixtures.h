@@ -33,8 +33,10 @@ inline std::vector<std::string> models_in(const std::filesystem::path& folder) {
   std::ranges::sort(names);
   return names;
 }
+// The variable names another folder, for programs that were built on another machine.
 inline std::filesystem::path own_models() {
-  return ZRT_SOURCE_DIR "/tests_data/models";
+  const char* folder = std::getenv("ZRT_OWN_MODELS");
+  return folder != nullptr ? folder : ZRT_SOURCE_DIR "/tests_data/models";
 }
 inline std::filesystem::path shared_models() {
   return shared_fixtures() / "models";

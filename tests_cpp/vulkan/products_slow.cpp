@@ -121,10 +121,19 @@ void Products::expect_product(DType dtype, const Shape& s, bool is_float_x) {
       {{"linear_tiled", {format_number, x_number}}, ceil_div(s.m, push::kWidth), ceil_div(s.n, push::kTile)}};
   if (traits(act).block_elems == 256) {
     ways.push_back({{"linear", {format_number, x_number, push::kFewTokens}}, ceil_div(s.n, push::kFewTokens), n_w});
-    for (const char* name : {"linear_matrix_by_hand", "linear_matrix"})
-      if (device_->info().has_matrices || name != std::string_view("linear_matrix"))
-        ways.push_back(
-            {{name, {format_number, x_number}}, ceil_div(s.n, push::kMatrixTokens), ceil_div(s.m, push::kMatrixRows)});
+    struct OfMatrices {
+      const char* name;
+      std::uint32_t n_rows, n_tokens;
+    };
+    constexpr OfMatrices kMany{"linear_matrix", push::kMatrixRows, push::kMatrixTokens},
+        kFew{"linear_matrix_few", push::kMatrixFewRows, push::kMatrixFewTokens};
+    constexpr OfMatrices kByHand[] = {{"linear_matrix_by_hand", kMany.n_rows, kMany.n_tokens},
+                                      {"linear_matrix_few_by_hand", kFew.n_rows, kFew.n_tokens}};
+    std::vector<OfMatrices> of_matrices(std::begin(kByHand), std::end(kByHand));
+    if (device_->info().has_matrices) of_matrices.insert(of_matrices.end(), {kMany, kFew});
+    for (const OfMatrices& w_of : of_matrices)
+      ways.push_back(
+          {{w_of.name, {format_number, x_number}}, ceil_div(s.n, w_of.n_tokens), ceil_div(s.m, w_of.n_rows)});
   }
   for (const Way& way : ways) {
     const Buffer y = upload(std::vector<std::byte>(wanted.size() * sizeof(float)));

@@ -8,10 +8,14 @@
 namespace zinc_rt::vulkan {
 
 // How a kernel makes a fused multiply-add (kernels/vulkan/exact_math.glsl). Kernels without one have one form.
-enum class Fma : std::uint8_t { kNative, kGuarded, kDoubles, kIntegers };
-inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};  // the fastest first
+enum class Fma : std::uint8_t { kNative, kGuardedByDoubles, kGuarded, kDoubles, kIntegers };
+// The fastest first.
+inline constexpr Fma kFmaForms[] = {Fma::kNative, Fma::kGuardedByDoubles, Fma::kGuarded, Fma::kDoubles, Fma::kIntegers};
+constexpr bool needs_doubles(Fma form) {
+  return form == Fma::kGuardedByDoubles || form == Fma::kDoubles;
+}
 constexpr std::string_view to_string(Fma form) {
-  constexpr std::string_view kNames[] = {"native", "guarded", "doubles", "integers"};
+  constexpr std::string_view kNames[] = {"native", "guarded_doubles", "guarded", "doubles", "integers"};
   return kNames[static_cast<std::size_t>(form)];
 }
 

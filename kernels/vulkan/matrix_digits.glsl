@@ -1,0 +1,73 @@
+// How weights of groups of 256 become matrices of int8, for linear_matrix.glsl and linear_matrix_few.glsl. The codes
+// times their integer scales are two digits, high and low, so that isum = 256 * high x + low x is two products; msum
+// is one of minimums and the digits of the sums of x, likewise. A group is made in steps of kStep codes. fixed16 is
+// digits, and x is too: A and B are made with both planes of x.
+// In `tile` a row of a plane of digits has kPitch words: kStep codes, and for K-quants behind them the minimums of
+// the group: in the low digits' plane those for the low digits of sums, and in the high digits' plane for the high
+// ones.
+layout(constant_id = 1) const uint X = kQ8A256;
+const uint kStep = X == kQ8A256 ? 128 : 64, kSteps = 256 / kStep, kPitch = X == kQ8A256 ? 44 : 20, kMinimums = 32;
+const uint kParts = 4;  // of a row in a step
+
+// Digits of four codes, each times scale: low ones (x) and high ones (y). Codes are multiplied two at a time, as
+// numbers of 16 bits; with 0x8080 added to each none borrows from its neighbour.
+uvec2 digits_of(uint codes, int scale) {
+  uint biased = codes ^ 0x80808080u;
+  uint even = ((biased & 0x00FF00FFu) - 0x00800080u) * uint(scale) + 0x80808080u ^ 0x80808080u;
+  uint odd = ((biased >> 8 & 0x00FF00FFu) - 0x00800080u) * uint(scale) + 0x80808080u ^ 0x80808080u;
+  return uvec2(even & 0x00FF00FFu | (odd & 0x00FF00FFu) << 8, even >> 8 & 0x00FF00FFu | odd & 0xFF00FF00u);
+}
+
+void put(uint at, uvec4 words) {
+  for (uint k = 0; k < 4; ++k) tile[at + k] = words[k];
+}
+
+// What an invocation reads of a block for part `i` of a step, and how it becomes digits in rows at `low` and `high`.
+Part read_part(uint64_t block, uint step, uint i) {
+  if (X == kQ8A256) return part_of(block, kParts * step + i);
+  uint64_t at = block + kStep * step + 16 * i;
+  return Part(quad_at(at + kLowDigits), quad_at(at), ivec4(0));
+}
+void put_digits(uint low, uint high, uvec4 codes, int scale) {
+  for (uint k = 0; k < 4; ++k) {
+    uvec2 digits = digits_of(codes[k], scale);
+    tile[low + k] = digits.x;
+    tile[high + k] = digits.y;
+  }
+}
+void put_minimums(uint low, uint high, uint i, uint minimums) {
+  tile[low + kMinimums + i] = tile[high + kMinimums + 4 + i] = minimums;
+  tile[low + kMinimums + 4 + i] = tile[high + kMinimums + i] = 0u;
+}
+void put_part(Part part, uint64_t block, uint step, uint i, uint low, uint high) {
+  if (X != kQ8A256) {
+    put(low + 4 * i, part.first);
+    put(high + 4 * i, part.second);
+    return;
+  }
+  uvec2 at = (halves_at(kParts * step + i) - kStep * step) / 4;
+  put_digits(low + at.x, high + at.x, part.first, part.sub.x);
+  put_digits(low + at.y, high + at.y, part.second, part.sub.y);
+  if (FORMAT == kQ4_K || FORMAT == kQ5_K) {  // a scale for two sub-blocks: an even part has four minimums
+    if (i % 2 == 0) put_minimums(low, high, (kParts * step + i) / 2, uint(part.sub.z | part.sub.w << 16) * 0x0101u);
+  } else if (has_minimum() && step == 0) {
+    uint minimums = 0u;
+    for (uint s = 0; s < 4; ++s) minimums |= uint(sub_block(block, 4 * i + s).y) << (8 * s);
+    put_minimums(low, high, i, minimums);
+  }
+}
+
+vec2 scales_of(uint64_t block) {
+  return X == kQ8A256 ? block_scales(block) : vec2(bf16_to_f32(half_at(block + kScale)), 0.0);
+}
+// A group's v of isum and msum, or of A and B.
+float value_of(int first, int second, vec2 d) {
+  if (X == kQ16A256) return usual_fma(float(first), 256.0, float(second)) * d.x;
+  return has_minimum() ? usual_fma(float(first), d.x, float(second) * -d.y) : float(first) * d.x;
+}
+bool has_second() { return has_minimum() || X == kQ16A256; }
+
+uint64_t factors_of(uint64_t row) { return row + (X == kQ8A256 ? q8a256_heads(p.k) : 2 * p.k); }
+float factor_of(uint64_t factors, uint g) {
+  return Floats(factors + g * (X == kQ8A256 ? kQ8A256Head : kQ16A256Head)).v[0];
+}
