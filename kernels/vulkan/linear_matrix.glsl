@@ -4,9 +4,10 @@
 // subgroups. After a group an invocation has a row of w and 16 rows of x, and goes on with floats.
 // Rows past the end of w repeat the last one; those of x are what lies there, within its memory. Neither is stored.
 // Grid: (rows of x / kMatrixTokens, rows of w / kMatrixRows). Included after PUSH.
-shared uint tile[3 * kMatrixRows * 44];  // digits, low and high, and codes; then sums, of a subgroup 1,024
-shared float factors[kMatrixTokens];
-shared uint has_unusual;  // whether some factor was not usual (accumulate.glsl)
+// Digits, low and high, and codes; then sums, of a subgroup 1,024. Behind them the factors of the rows of x, and whether
+// one of them was not usual (accumulate.glsl). It is one array, so that a matrix is read from where 16 bytes begin.
+const uint kFactors = 3 * kMatrixRows * 44, kUnusual = kFactors + kMatrixTokens;
+shared uint tile[kUnusual + 1];
 #include "accumulate.glsl"
 #include "matrices.glsl"
 #include "matrix_digits.glsl"
@@ -36,7 +37,7 @@ void main() {
   bool is_usual = true;
   float acc[16];
   UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = 0.0;
-  if (id == 0) has_unusual = 0u;
+  if (id == 0) tile[kUnusual] = 0u;
   for (uint g = 0; g < n_groups; ++g) {
     uint64_t block = put_w + uint64_t(g) * block_bytes();
     vec2 d = scales_of(own_w + uint64_t(g) * block_bytes());
@@ -52,8 +53,8 @@ void main() {
         if (has_minimum()) put_sums(x + p.k + 32 * g);
         if (id < kMatrixTokens) {
           float factor = factor_of(own_factors, g);
-          factors[id] = factor;
-          if (!is_usual_factor(factor)) has_unusual = 1u;
+          tile[kFactors + id] = floatBitsToUint(factor);
+          if (!is_usual_factor(factor)) tile[kUnusual] = 1u;
         }
       }
       barrier();
@@ -97,12 +98,12 @@ void main() {
       v[n] = value_of(int(tile[at]), has_second() ? int(tile[at + 512]) : 0, d);
       if (X == kQ16A256) is_usual = is_usual && is_usual_value(v[n]);
     }
-    is_usual = is_usual && has_unusual == 0u;
+    is_usual = is_usual && tile[kUnusual] == 0u;
     uint token = own_token + lane / 16;
     if (is_usual)
-      UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = usual_fma(v[n], factors[token + 2 * n], acc[n]);
+      UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = usual_fma(v[n], uintBitsToFloat(tile[kFactors + token + 2 * n]), acc[n]);
     else
-      UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = ZRT_FMA(v[n], factors[token + 2 * n], acc[n]);
+      UNROLLED for (uint n = 0; n < 16; ++n) acc[n] = ZRT_FMA(v[n], uintBitsToFloat(tile[kFactors + token + 2 * n]), acc[n]);
   }
   uint n_tokens = Words(p.n_rows).v[0];
   if (m >= p.m) return;
