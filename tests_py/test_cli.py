@@ -296,7 +296,7 @@ def answer_that_is_stopped_at_once(model):
 
 def test_ctrl_c_stops_an_answer_before_its_first_token(tiny_model):
     # On a busy machine the signal may come late; then another answer is stopped.
-    assert any(answer_that_is_stopped_at_once(tiny_model) == "\n" for _ in range(10))
+    assert any(answer_that_is_stopped_at_once(tiny_model) == "\n" for _ in range(60))
 
 
 @pytest.mark.parametrize(
