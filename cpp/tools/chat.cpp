@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kLook_ms = 50;  // Ctrl-C is looked for this often while no text comes
+constexpr int kLook_ms = 5;  // Ctrl-C is looked for this often while no text comes
 
 struct ChatOptions {
   ModelOptions model;
