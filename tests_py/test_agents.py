@@ -128,25 +128,35 @@ def add(turn):
     return {"a": turn, "b": 1}
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
-def test_openai_agents(home, api):
-    agents = pytest.importorskip("agents")
-    openai = pytest.importorskip("openai")
+def adder(agents):
+    """A tool of openai-agents, and the pairs that it was called with."""
     agents.set_tracing_disabled(True)
     seen = []
 
     @agents.function_tool
     def add_up(a: int, b: int) -> int:
         """Adds two numbers up."""
-        seen.append(a)
+        seen.append((a, b))
         return a + b
 
+    return add_up, seen
+
+
+def model_of(agents, server, api):
+    openai = pytest.importorskip("openai")
+    kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
+    return kind(model="m", openai_client=openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none"))
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+def test_openai_agents(home, api):
+    agents = pytest.importorskip("agents")
+    add_up, seen = adder(agents)
+
     with serve(home, "add_up", add) as server:
-        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
-        kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
-        agent = agents.Agent(name="a", model=kind(model="m", openai_client=client), tools=[add_up])
+        agent = agents.Agent(name="a", model=model_of(agents, server, api), tools=[add_up])
         result = asyncio.run(agents.Runner.run(agent, "Add up, five times"))
-    assert seen == [*range(TURNS)]
+    assert [a for a, _ in seen] == [*range(TURNS)]
     assert result.final_output == "All of the steps are done, good bye."
 
 
@@ -219,25 +229,15 @@ def small(demo_model):
 @pytest.mark.parametrize("api", ["chat", "responses"])
 def test_openai_agents_with_a_real_model(demo_model, api):
     agents = pytest.importorskip("agents")
-    openai = pytest.importorskip("openai")
-    agents.set_tracing_disabled(True)
-    seen = []
-
-    @agents.function_tool
-    def add_up(a: int, b: int) -> int:
-        """Adds two numbers up."""
-        seen.append((a, b))
-        return a + b
+    add_up, seen = adder(agents)
 
     def after(_, results):
         return agents.ToolsToFinalOutputResult(is_final_output=len(seen) == TURNS, final_output=results[-1].output)
 
     with small(demo_model) as server:
-        client = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none")
-        kind = agents.OpenAIChatCompletionsModel if api == "chat" else agents.OpenAIResponsesModel
         agent = agents.Agent(
             name="a",
-            model=kind(model="m", openai_client=client),
+            model=model_of(agents, server, api),
             tools=[add_up],
             tool_use_behavior=after,
             reset_tool_choice=False,

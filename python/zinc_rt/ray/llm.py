@@ -29,6 +29,8 @@ from .router import PrefixRouter
 
 # Where Ray has the classes of answers. It is no public module of Ray's, and its own servers take them from there.
 ANSWERS = "ray.llm._internal.serve.core.configs.openai_api_models"
+# The one of engine_kwargs that is no option of the server: that of zinc_rt.ray.app().
+MAY_BE_OPEN = "may_be_open"
 
 
 def arguments_of(llm_config) -> list[str]:
@@ -46,6 +48,8 @@ def arguments_of(llm_config) -> list[str]:
         raise errors.InvalidArgument("[ray] model_source: a path or a name of `zinc-rt models`, and no mirror")
     arguments = [loading.model_source or loading.model_id, "--id", loading.model_id]
     for name, value in llm_config.engine_kwargs.items():
+        if name == MAY_BE_OPEN:
+            continue
         option = "--" + name.replace("_", "-")
         for each in value if isinstance(value, list | tuple) else [value]:
             if each is True:
@@ -81,16 +85,23 @@ class LLMPrefixRouter(PrefixRouter):
         return kept
 
 
+def _answering(path: str, answer: str):
+    """A method of ZincServer that sends its request to a path; `answer` is Ray's class of what comes back whole."""
+
+    async def method(self, request, raw_request_info=None) -> AsyncIterator[Any]:
+        async for each in self._answers(path, answer, request, raw_request_info):
+            yield each
+
+    return method
+
+
 class ZincServer(Replica):
     """What LLMConfig.server_cls names: a replica with a server. Its methods have the names that Ray's ingress calls."""
 
     def __init__(self, llm_config):
         """Ray starts replicas so. `may_be_open` of engine_kwargs: a server without keys is served, too."""
         self._llm_config = llm_config
-        options = dict(llm_config.engine_kwargs)
-        may_be_open = bool(options.pop("may_be_open", False))
-        bare = llm_config.model_copy(update={"engine_kwargs": options})
-        super().__init__(arguments_of(bare), may_be_open)
+        super().__init__(arguments_of(llm_config), bool(llm_config.engine_kwargs.get(MAY_BE_OPEN)))
 
     async def start(self) -> None:
         """The server runs since this object exists."""
@@ -98,29 +109,12 @@ class ZincServer(Replica):
     async def llm_config(self):
         return self._llm_config
 
-    async def chat(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/v1/chat/completions", "ChatCompletionResponse", request, raw_request_info):
-            yield each
-
-    async def completions(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/v1/completions", "CompletionResponse", request, raw_request_info):
-            yield each
-
-    async def embeddings(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/v1/embeddings", "EmbeddingResponse", request, raw_request_info):
-            yield each
-
-    async def score(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/v1/score", "ScoreResponse", request, raw_request_info):
-            yield each
-
-    async def tokenize(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/tokenize", "TokenizeResponse", request, raw_request_info):
-            yield each
-
-    async def detokenize(self, request, raw_request_info=None) -> AsyncIterator[Any]:
-        async for each in self._answers("/detokenize", "DetokenizeResponse", request, raw_request_info):
-            yield each
+    chat = _answering("/v1/chat/completions", "ChatCompletionResponse")
+    completions = _answering("/v1/completions", "CompletionResponse")
+    embeddings = _answering("/v1/embeddings", "EmbeddingResponse")
+    score = _answering("/v1/score", "ScoreResponse")
+    tokenize = _answering("/tokenize", "TokenizeResponse")
+    detokenize = _answering("/detokenize", "DetokenizeResponse")
 
     async def transcriptions(self, request, raw_request_info=None) -> AsyncIterator[Any]:
         yield _failure(501, {"message": "[ray] audio is not supported", "type": "not_implemented_error"})
