@@ -7,8 +7,7 @@ Any server that takes OpenAI's response_format and `ignore_eos` will do (zinc-rt
 measurement are sent at once and read whole; none ends before --tokens, since the schema wants a long list and the
 others ignore the end. With --hostile one stream without a schema is read piece by piece, alone, beside two clients
 that send short requests all the time, and beside two that send hostile schemas with them; its gaps are
-compared. Prints Markdown; --json FILE
-writes the numbers. Wants Python alone.
+compared. Prints Markdown; --json FILE writes the numbers. Wants Python alone.
 """
 
 import argparse

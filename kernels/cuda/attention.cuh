@@ -41,6 +41,17 @@ struct Range {
   __device__ __forceinline__ bool has(uint32_t at) const { return at - begin < end - begin; }
 };
 
+// A page of K or V.
+__device__ __forceinline__ const uint8_t* page_at(const OpArgs& args, bool is_key, int32_t page) {
+  return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
+         static_cast<uint64_t>(static_cast<uint32_t>(page)) *
+             args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
+}
+// Whether the range of a chunk's positions has some of its i-th 16.
+__device__ __forceinline__ bool has_page(Range range, uint32_t i) {
+  return i * 16 < range.end && i * 16 + 16 > range.begin;
+}
+
 // A tile: tokens [first, first + n) of the step, of one slot, one after another.
 struct Tokens {
   uint32_t first, n;

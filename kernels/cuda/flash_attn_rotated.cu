@@ -21,17 +21,6 @@ struct Shared {
   float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
 };
 
-// A page of K or V.
-__device__ __forceinline__ const uint8_t* page_of(const OpArgs& args, bool is_key, int32_t page) {
-  return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
-         static_cast<uint64_t>(static_cast<uint32_t>(page)) *
-             args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
-}
-// Whether the range of a chunk's positions has some of its i-th 16.
-__device__ __forceinline__ bool has_page(Range range, uint32_t i) {
-  return i * 16 < range.end && i * 16 + 16 > range.begin;
-}
-
 // H(s q) of the workgroup's heads as int8 in words of four, with a scale for 64 (QUANTIZE's rule). A warp a head.
 __device__ __forceinline__ void quantize_q(const float* q_row, uint32_t n_heads, uint32_t head_dim, int8_t* codes,
                                            float* scales) {
@@ -133,7 +122,7 @@ __device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn
     const uint32_t own_page = threadIdx.x / 16, token = threadIdx.x % 16;
     const bool is_seen = has_page(range, own_page);
     const int32_t page = is_seen ? pages[chunk * kPages + own_page] : 0;
-    const uint8_t *key_page = page_of(args, true, page), *value_page = page_of(args, false, page);
+    const uint8_t *key_page = page_at(args, true, page), *value_page = page_at(args, false, page);
     const uint8_t* key_codes = key_page + kv::codes_at(kIsR8, kv_head, c.head_dim);
     const auto* key_scales =
         reinterpret_cast<const uint16_t*>(key_page + kv::scales_at(kIsR8, kv_head, c.n_kv_heads, c.head_dim));
@@ -150,7 +139,7 @@ __device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn
       const uint32_t at = i * kThreads + threadIdx.x;
       ahead[i] = make_uint4(0, 0, 0, 0);
       if (has_page(range, at / kColumns))
-        ahead[i] = *reinterpret_cast<const uint4*>(page_of(args, false, pages[chunk * kPages + at / kColumns]) +
+        ahead[i] = *reinterpret_cast<const uint4*>(page_at(args, false, pages[chunk * kPages + at / kColumns]) +
                                                    kv::codes_at(false, kv_head, kWidth) + at % kColumns * 16);
     }
 #pragma unroll 1

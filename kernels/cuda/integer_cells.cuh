@@ -12,17 +12,6 @@ namespace zinc_rt::cuda {
 namespace kv_integer = zinc_rt::kv_integer;
 constexpr float kMostOfCode = zinc_rt::digits::kMost, kLeastLargest = 0x1p-100f, kMostLargest = 0x1p120f;
 
-// A page of K or V.
-__device__ __forceinline__ const uint8_t* page_at(const OpArgs& args, bool is_key, int32_t page) {
-  return args.buffer<const uint8_t>(is_key ? binding::Attention::kv_k : binding::Attention::kv_v) +
-         static_cast<uint64_t>(static_cast<uint32_t>(page)) *
-             args.symbols[is_key ? symbol::Attention::pitch_kv_k : symbol::Attention::pitch_kv_v];
-}
-// Whether the range of a chunk's positions has some of its i-th 16.
-__device__ __forceinline__ bool has_page(Range range, uint32_t i) {
-  return i * 16 < range.end && i * 16 + 16 > range.begin;
-}
-
 // The bytes of two words, each of two codes: an operand's register of four.
 __device__ __forceinline__ uint32_t upper_bytes(uint32_t a, uint32_t b) {
   return __byte_perm(a, b, 0x7531);
