@@ -1,5 +1,6 @@
 #include "engine/chat_history.h"
 
+#include <fmt/format.h>
 #include <xxhash.h>
 
 #include <string>
@@ -74,7 +75,7 @@ void write_calls(Json& message, const output::CallFormat& format) {
   }
   if (calls.empty()) return;
   if (format.is_list)
-    text = std::string(opening.marker) + "[" + calls + "]" + std::string(opening.close);
+    text = fmt::format("{}{}{}{}{}", opening.marker, format.list_open, calls, format.list_close, opening.close);
   else
     text = std::move(calls);
   append_text(message, std::move(text));

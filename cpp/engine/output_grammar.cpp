@@ -84,10 +84,15 @@ class Maker {
   // A text of the format's own, in which its mark is a token where the vocabulary has it.
   Symbol written(std::string_view text) {
     const auto mark = format_->mark;
-    const auto at = mark.empty() || !marker(mark).token ? std::string_view::npos : text.find(mark);
-    if (at == std::string_view::npos) return builder_.text(text);
-    return builder_.sequence({builder_.text(text.substr(0, at)), builder_.marker(marker(mark)),
-                              builder_.text(text.substr(at + mark.size()))});
+    std::vector<Symbol> parts;
+    while (!mark.empty() && marker(mark).token && text.contains(mark)) {
+      const auto at = text.find(mark);
+      if (at > 0) parts.push_back(builder_.text(text.substr(0, at)));
+      parts.push_back(builder_.marker(marker(mark)));
+      text.remove_prefix(at + mark.size());
+    }
+    if (!text.empty()) parts.push_back(builder_.text(text));
+    return builder_.sequence(std::move(parts));
   }
 
   // How this format writes the arguments of a tool.
@@ -95,6 +100,15 @@ class Maker {
     using Form = grammar::ArgumentForm;
     switch (format_->openings[0].syntax) {
       case output::Syntax::kBare: return {.kind = Form::Kind::kBare, .quote = marker(format_->mark)};
+      case output::Syntax::kInvoke: {
+        const std::string mark(format_->mark);
+        return {.kind = Form::Kind::kTypedTags,
+                .mark = marker(mark),
+                .open = "<" + mark + "parameter name=\"",
+                .name_end = "\" string=\"true\">",
+                .json_name_end = "\" string=\"false\">",
+                .close = "</" + mark + "parameter>\n"};
+      }
       case output::Syntax::kTags:
         return {
             .kind = Form::Kind::kTags,
@@ -188,8 +202,8 @@ class Maker {
     }
     auto any = builder_.alternatives(std::move(calls));
     if (!format_->is_list) return any;
-    any = builder_.repeat(any, 1, most, builder_.text(format_->separator));
-    return builder_.sequence({builder_.text("["), any, builder_.text("]")});
+    any = builder_.repeat(any, 1, most, between());
+    return builder_.sequence({builder_.text(format_->list_open), any, builder_.text(format_->list_close)});
   }
 
   std::optional<std::uint32_t> most_calls() const {
@@ -215,18 +229,22 @@ class Maker {
   }
 
   // A sign of the format; nothing where it has none.
-  Symbol sign(std::string_view text) { return text.empty() ? builder_.sequence({}) : builder_.marker(marker(text)); }
+  Symbol sign(std::string_view text) {
+    if (text.empty()) return builder_.sequence({});
+    return marker(text).token ? builder_.marker(marker(text)) : written(text);
+  }
+
+  // What stands between two calls.
+  std::optional<Symbol> between() {
+    return format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
+  }
 
   // One call or several, with what opens and closes each.
   Result<Symbol> all_calls(const std::vector<Tool>& tools, std::optional<std::uint32_t> most) {
     const auto& opening = format_->openings[0];
     ZRT_TRY(auto calls, content(tools, most));
     calls = builder_.sequence({sign(opening.marker), calls, sign(opening.close)});
-    if (!format_->is_list) {
-      const auto between = format_->separator.empty() ? std::nullopt : std::optional(builder_.text(format_->separator));
-      calls = builder_.repeat(calls, 1, most, between);
-    }
-    return calls;
+    return format_->is_list ? calls : builder_.repeat(calls, 1, most, between());
   }
 
   // Free text, in which a call of a strict tool is bound, and one of another is any object.
@@ -239,7 +257,15 @@ class Maker {
       return builder_.tagged_text(text);
     }
     const auto& opening = format_->openings[0];
-    ZRT_TRY(const auto calls, content(tools, most_calls()));
+    ZRT_TRY(auto calls, content(tools, most_calls()));
+    const auto mark = marker(format_->mark);
+    const auto at = opening.marker.find(mark.text);
+    if (mark.token && !marker(opening.marker).token && at != std::string::npos) {
+      // A token within the opening is what begins it; what stands before it is text as any other.
+      calls = builder_.sequence({written(opening.marker.substr(at + mark.text.size())), calls, sign(opening.close)});
+      text.tags.push_back({mark, calls, {}});
+      return builder_.tagged_text(text);
+    }
     text.tags.push_back({marker(opening.marker), calls, marker(opening.close)});
     // A call may also begin with its own first words; what closes it is then text.
     for (const auto& other : format_->openings) {

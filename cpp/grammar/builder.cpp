@@ -115,6 +115,17 @@ Result<Builder::Symbol> Builder::arguments(std::string_view schema, const Argume
       SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
       return SchemaCompiler(root, parts_->rules, plain, limits).run_tags(form, inner);
     }
+    case ArgumentForm::Kind::kTypedTags: {
+      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
+      // The reader looks for the closing tag without the white space behind it.
+      JsonLexemes plain(arena, RegexArena::kEpsilon,
+                        {.spelling = Spelling::kPlain,
+                         .has_quoted_names = false,
+                         .not_in_texts = form.close.substr(0, form.close.find_last_not_of('\n') + 1),
+                         .not_in_names = "\"<>"});
+      SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
+      return SchemaCompiler(root, parts_->rules, plain, limits).run_typed_tags(form, inner);
+    }
   }
   return fail(StatusCode::kInternal, "[grammar] a form of arguments that is none");
 }

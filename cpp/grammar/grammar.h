@@ -94,10 +94,14 @@ struct ArgumentForm {
     kJson,
     kBare,  // {name:<quote>text<quote>,other:1}, without white space: names are bare, texts as they are between quotes
     kTags,  // <open>name<name_end>value<close> for each member: a text as it is, another value as JSON
+    // <open>name<name_end>value<close>, or <open>name<json_name_end>value<close> for a value that is no text, as JSON
+    kTypedTags,
   };
   Kind kind = Kind::kJson;
   Marker quote = {};
-  std::string open = {}, name_end = {}, close = {};
+  // Of kTypedTags: where its text stands in `open` and `close`, it is the marker's token, if it has one.
+  Marker mark = {};
+  std::string open = {}, name_end = {}, json_name_end = {}, close = {};
   // Of kTags, the types that a value of this member may be read as; null: of a member that the schema does not name. A
   // text that would be read as something else is not written, and no value that would be read as a text. Where text is
   // not among the types, what fits none is read as one, and blanks as nothing.

@@ -47,6 +47,8 @@ class SchemaCompiler {
   // The members of the root's objects as tags, for which this compiler's notation is plain; `inner`, of the same root,
   // has JSON's.
   Result<Symbol> run_tags(const ArgumentForm& form, SchemaCompiler& inner);
+  // The same for tags that say whether their value is a text.
+  Result<Symbol> run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner);
 
  private:
   struct Kinds {                         // what a claim allows
@@ -102,6 +104,10 @@ class SchemaCompiler {
   Result<Members> members_of(const Shape& shape);
   Status add_rests(const Shape& shape, Members& made);
   Result<Regex> name_pattern(const Json& patterns, const std::string& pattern);
+
+  // schema_typed_tags.cpp
+  Result<Symbol> typed_value(const Claim& claim, const ArgumentForm& form, SchemaCompiler& inner);
+  Symbol marked(Regex before, std::string_view text, const Marker& mark, Regex behind = RegexArena::kEpsilon);
 
   // schema_tags.cpp
   Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,

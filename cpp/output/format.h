@@ -44,9 +44,10 @@ struct CallFormat {
   // How a call is written between its markers: {name} is the name as JSON, {bare} as it is, {arguments} an object in
   // the syntax of the first opening. Empty: such calls are read, and never written or forced.
   std::string_view body = {};
-  bool is_list = false;                    // the calls are the items of one list
-  std::string_view separator = {};         // between calls
-  std::string_view first = {}, last = {};  // written around all calls
+  bool is_list = false;                                // the calls are the items of one list
+  std::string_view list_open = "[", list_close = "]";  // around the list
+  std::string_view separator = {};                     // between calls
+  std::string_view first = {}, last = {};              // written around all calls
 };
 
 struct ReasoningFormat {

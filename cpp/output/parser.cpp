@@ -21,7 +21,9 @@ Formats::Formats(const CallFormat* calls, const ReasoningFormat* reasoning, cons
   for (const auto text : calls->dropped) add(text, Role::kDropped);
   for (const auto& opening : calls->openings)
     if (!opening.close.empty()) signs_.emplace_back(opening.close, find(opening.close));
-  if (!calls->mark.empty()) signs_.emplace_back(calls->mark, find(calls->mark));
+  if (calls->mark.empty()) return;
+  signs_.emplace_back(calls->mark, find(calls->mark));
+  if (calls->openings[0].marker.contains(calls->mark)) within_opening_ = signs_.back().second;
 }
 
 std::optional<std::int32_t> Formats::token_of(std::string_view marker) const {
@@ -72,7 +74,7 @@ std::vector<OutputPiece> Parser::push(std::int32_t id, std::string_view text, st
     }
     if (is_marker())
       meet(*marker);
-    else if (!is_special || !options_.skips_special)
+    else if (!is_special || !options_.skips_special || (options_.with_calls && id == formats_.within_opening_))
       feed(name);
   }
   return std::exchange(out_, {});

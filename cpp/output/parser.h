@@ -49,7 +49,8 @@ class Formats {
   std::vector<Marker> markers_;
   // What else calls are written with: what closes them and stands within them.
   std::vector<std::pair<std::string_view, std::optional<std::int32_t>>> signs_;
-  const Opening* whole_ = nullptr;  // the opening without a marker
+  const Opening* whole_ = nullptr;              // the opening without a marker
+  std::optional<std::int32_t> within_opening_;  // a token that an opening has in the middle of its text
 };
 
 class Parser final : private CallSink {

@@ -55,6 +55,8 @@ struct Bench {
   std::optional<std::int32_t> find(std::string_view text) {
     // These are words and never tokens.
     if (text == "<function=" || text == "functools" || text == "<think>" || text == "</think>") return std::nullopt;
+    // Of these a part is one.
+    if (text.ends_with("DSML｜function_calls>")) return std::nullopt;
     const auto at = std::ranges::find(signs, text) - signs.begin();
     if (static_cast<std::size_t>(at) == signs.size()) signs.emplace_back(text);
     return static_cast<std::int32_t>(256 + at);
@@ -131,6 +133,8 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
                                                    "<|\"|>",
                                                    "<escape>",
                                                    "<parameter=days>\n",
+                                                   "</｜DSML｜parameter>",
+                                                   "\" string=\"true\">",
                                                    "</function>",
                                                    "</tool_call>",
                                                    "```",
@@ -146,6 +150,7 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
                                                    "</par"};
   const std::size_t soft_limit = 200 + random() % 200, hard_limit = 6000;
   const std::string closing = bench.format->name == "tags"                ? "\n</parameter>\n"
+                              : bench.format->name == "dsml"              ? "</｜DSML｜parameter>\n"
                               : output::has_json_arguments(*bench.format) ? ""
                                                                           : std::string(bench.format->mark);
   grammar::Matcher matcher(grammar, bench.vocabulary);
@@ -178,7 +183,9 @@ std::vector<std::int32_t> random_answer(const Bench& bench, const grammar::Gramm
     if (allowed.empty()) break;
     std::int32_t next = allowed[random() % allowed.size()];
     if (allowed.back() >= 256 && (hurries || random() % 3 == 0)) next = allowed.back();
-    if (hurries && next < 256) {
+    if (hurries && bench.format->name == "dsml" && text.ends_with('<') && may('/')) {
+      next = '/';  // which closes, where a token would open another one
+    } else if (hurries && next < 256) {
       std::size_t n = std::min(closing.size(), text.size());
       while (n > 0 && (n == closing.size() || !text.ends_with(closing.substr(0, n)))) --n;
       std::string wanted = (n < closing.size() ? closing.substr(n, 1) : "") + "\"}],/<:>1a";
@@ -258,6 +265,12 @@ struct Written {
   const char *format, *text;
 };
 
+constexpr const char* kWrittenInDsml =
+    "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter name=\"city\" "
+    "string=\"true\">Le \"Locle\"</｜DSML｜parameter>\n<｜DSML｜parameter name=\"days\" "
+    "string=\"false\">5</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n"
+    "</｜DSML｜function_calls>";
+
 // As the models' own templates write two calls.
 constexpr Written kWritten[] = {
     {"tags",
@@ -278,6 +291,7 @@ constexpr Written kWritten[] = {
      "\"days\": "
      "5}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>now\n```json\n{}\n```<｜tool▁call▁end｜>"
      "<｜tool▁calls▁end｜>"},
+    {"dsml", kWrittenInDsml},
     {"hermes",
      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Bern\", \"days\": 5}}\n</tool_call>\n"
      "<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>"},
@@ -331,6 +345,7 @@ TEST(OutputGrammar, StrictToolsLeaveTextFree) {
   const std::string tagged =
       std::string("I look. <tool_call>\n<function=get_weather>\n") + kGoodTags + "\n</tool_call>\nDone.";
   const std::string bare = std::string("I look. <function=get_weather>\n") + kGoodTags + "\n</tool_call>";
+  const std::string dsml = std::string("I look. ") + kWrittenInDsml + " Done.";
   const Strict cases[] = {
       {"tags", tagged.c_str(), "I look. <tool_call>\n<function=get_weather>\n</function>\n</tool_call>"},
       {"tags", bare.c_str(), "I look. <function=get_weather>\n</function>"},
@@ -338,6 +353,9 @@ TEST(OutputGrammar, StrictToolsLeaveTextFree) {
        "I look.<|tool_call>call:get_weather{city:<|\"|>Bern<|\"|>}<tool_call|>."},
       {"deepseek", kWritten[3].text,
        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>"},
+      {"dsml", dsml.c_str(),
+       "I look. <｜DSML｜function_calls>\n<｜DSML｜invoke "
+       "name=\"get_weather\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"},
   };
   for (const auto& [name, good, bad] : cases)
     for (const bool with_tokens : {false, true}) {
@@ -372,9 +390,23 @@ TEST(OutputGrammar, NamesThatCannotBeWrittenAreRefused) {
               HasSubstr("allows no object"));
 }
 
-TEST(OutputGrammar, AFormatThatIsOnlyReadIsRefusedByName) {
-  Bench bench("dsml", true);
-  EXPECT_THAT(bench.make().error().message, HasSubstr("its format of calls is dsml"));
+TEST(OutputGrammar, BindsValuesByWhatTheirTagSays) {
+  for (const bool with_tokens : {false, true}) {
+    Bench bench("dsml", with_tokens);
+    const auto grammar = bench.make().value();
+    const auto weather = [&](std::string_view city, std::string_view days) {
+      constexpr std::string_view kEnd = "</｜DSML｜parameter>\n";
+      return bench.accepts(
+          grammar, fmt::format("<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"get_weather\">\n<｜DSML｜parameter "
+                               "name=\"city\" string={}{}<｜DSML｜parameter name=\"days\" string={}{}"
+                               "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+                               city, kEnd, days, kEnd));
+    };
+    EXPECT_TRUE(weather("\"true\">5", "\"false\">5") && weather("\"true\">", "\"false\">14"));
+    EXPECT_FALSE(weather("\"false\">5", "\"false\">5") || weather("\"true\">5", "\"true\">5"));
+    EXPECT_FALSE(weather("\"true\">longer than twelve", "\"false\">5") || weather("\"true\">a", "\"false\">15"));
+    EXPECT_FALSE(weather("\"false\">\"a\"", "\"false\">5"));
+  }
 }
 
 }  // namespace

@@ -255,6 +255,27 @@ TEST(Parser, WithoutToolsCallsAreText) {
   EXPECT_EQ(shown.run(text, 5), std::string("text ") + text);
 }
 
+// A mark that is a special token of its own is no marker, and the opening that has it would be lost without it.
+TEST(Parser, ASpecialTokenWithinAnOpeningIsRead) {
+  constexpr std::string_view kMark = "｜DSML｜";
+  constexpr std::int32_t kId = 7;
+  const auto find = [&](std::string_view text) { return text == kMark ? std::optional(kId) : std::nullopt; };
+  const Formats formats(find_call_format("dsml"), &reasoning_formats()[0], find);
+  Parser parser(formats, {.with_calls = true, .tools = std::make_shared<ToolTypes>(kTools)});
+  std::vector<OutputPiece> all;
+  const auto add = [&](std::vector<OutputPiece> pieces) { std::ranges::move(pieces, std::back_inserter(all)); };
+  std::string_view text =
+      "Yes.<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"now\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>";
+  for (auto at = text.find(kMark); at != std::string_view::npos; at = text.find(kMark)) {
+    add(parser.push(0, text.substr(0, at), 0, false));
+    add(parser.push(kId, kMark, kMark.size(), true));
+    text.remove_prefix(at + kMark.size());
+  }
+  add(parser.push(0, text, 0, false));
+  add(parser.finish());
+  EXPECT_EQ(show(all), "text Yes.\ncall 0 now\nargs 0 {}\nend 0");
+}
+
 TEST(Parser, AMarkerInOpenReasoningEndsItAsATokenAndNotAsText) {
   const auto* text = "hm <tool_call>{\"name\": \"now\"}</tool_call>";
   EXPECT_EQ(Bench("hermes", true, {.with_calls = true, .in_reasoning = true}).run(text, 4),
