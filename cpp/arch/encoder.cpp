@@ -1,0 +1,99 @@
+#include "arch/encoder.h"
+
+#include <fmt/format.h>
+
+namespace zinc_rt::arch {
+namespace {
+
+struct Norm {
+  BufferId weight, bias;
+};
+void norm_into(Builder& b, BufferId x, const Norm& norm) {
+  b.layer_norm_into(x, norm.weight, norm.bias, static_cast<float>(b.config().norm_eps));
+}
+// hidden = norm(hidden + x), by the layer's tensors `tensor`.weight and .bias.
+void add_and_norm(Builder& b, BufferId hidden, BufferId x, std::string_view name, std::string_view tensor) {
+  const std::uint64_t dim = b.config().model_dim;
+  b.add_into(hidden, x);
+  norm_into(b, hidden,
+            {b.layer_weight(fmt::format("{}_weight", name), fmt::format("{}.weight", tensor), {dim}),
+             b.layer_weight(fmt::format("{}_bias", name), fmt::format("{}.bias", tensor), {dim})});
+}
+
+// The tensors of the classifier. Beside an embedding they are left out.
+void leave_out_classifier(Builder& b) {
+  for (const char* tensor : {"cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias"}) b.leave_out(tensor);
+}
+
+Builder::Classifier classifier(Builder& b) {
+  const std::uint64_t dim = b.config().model_dim;
+  const auto layer = [&](const char* name, const std::string& tensor, std::uint64_t n_out) {
+    return Norm{b.weight(fmt::format("{}_weight", name), tensor + ".weight", {n_out, dim}),
+                b.optional_weight(fmt::format("{}_bias", name), tensor + ".bias", {n_out})};
+  };
+  Builder::Classifier c;
+  const bool has_output = b.has_tensor("cls.output.weight"), has_dense = b.has_tensor("cls.weight");
+  if (has_output && has_dense) {
+    const Norm dense = layer("classifier_dense", "cls", dim);
+    c = {dense.weight, dense.bias};
+  }
+  const Norm out = layer("classifier_out", has_output || !has_dense ? "cls.output" : "cls", 1);
+  c.out_w = out.weight;
+  c.out_b = out.bias;
+  return c;
+}
+
+}  // namespace
+
+void refuse_what_encoders_lack(Builder& b) {
+  const auto& c = b.config();
+  if (c.is_causal) b.refuse(fmt::format("key {}.attention.causal is true or absent, false wanted", c.architecture));
+  if (b.options().pooling == Pooling::kNone)
+    b.refuse("it generates nothing, and the file names no pooling; the option pooling (mean, cls or last) does");
+  if (b.options().pooling == Pooling::kRank && !b.has_tensor("cls.output.weight") && !b.has_tensor("cls.weight"))
+    b.refuse("pooling rank wants a tensor cls.output.weight or cls.weight, which scores; the file has none of them");
+  if (b.options().max_context > c.context_length)
+    b.refuse(fmt::format(
+        "a context of {} tokens, whole pages of {}, is more than the {} positions of the file; a "
+        "max_context of {} fits",
+        b.options().max_context, kPageTokens, c.context_length, c.context_length / kPageTokens * kPageTokens));
+}
+
+BufferId encoder_embeddings(Builder& b, bool with_positions) {
+  const auto& c = b.config();
+  const BufferId hidden = embed_tokens(b, 1.0f);
+  const auto add = [&](const char* name, BufferId ids, const std::string& tensor, std::uint64_t n_rows) {
+    b.add_into(hidden,
+               b.embed(name, ids, b.weight(fmt::format("{}_table", name), tensor, {n_rows, c.model_dim}), 1.0f));
+  };
+  if (c.n_token_types > 0)
+    add("type_embed", b.request("token_types", DType::kI32, {ir::kTokens}), "token_types.weight", c.n_token_types);
+  if (with_positions) add("position_embed", b.positions(), "position_embd.weight", c.context_length);
+  norm_into(b, hidden,
+            {b.weight("embed_norm_weight", "token_embd_norm.weight", {c.model_dim}),
+             b.weight("embed_norm_bias", "token_embd_norm.bias", {c.model_dim})});
+  return hidden;
+}
+
+void encoder_attention(Builder& b, BufferId hidden, std::uint32_t layer, const Rope& rope) {
+  const auto shape = attention_shape(b.config(), layer);
+  const BufferId mixed = attend(b, project_qkv(b, hidden, shape), shape, rope);
+  add_and_norm(b, hidden, project(b, "attn_out", "attn.output", mixed, "attn_output", b.config().model_dim),
+               "attn_out_norm", "attn_output_norm");
+}
+
+void add_and_norm(Builder& b, BufferId hidden, BufferId x) {
+  add_and_norm(b, hidden, x, "layer_out_norm", "layer_output_norm");
+}
+
+Result<ir::Graph> encoder_head(Builder& b, BufferId hidden) {
+  if (b.options().pooling == Pooling::kRank) {
+    b.rank_head(hidden, classifier(b));
+    return b.finish();
+  }
+  if (b.config().pooling_type == static_cast<std::uint32_t>(Pooling::kRank)) leave_out_classifier(b);
+  b.embedding_head(hidden, ir::kNoBuffer);
+  return b.finish();
+}
+
+}  // namespace zinc_rt::arch
