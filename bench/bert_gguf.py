@@ -1,5 +1,5 @@
-"""Makes a GGUF file of a BERT encoder: a folder as sentence-transformers has it (config.json, model.safetensors,
-vocab.txt or tokenizer.json, 1_Pooling/config.json).
+"""Makes a GGUF file of a BERT or nomic-bert encoder: a folder as sentence-transformers has it (config.json,
+model.safetensors, vocab.txt or tokenizer.json, 1_Pooling/config.json).
 
 Example: python bench/bert_gguf.py all-MiniLM-L6-v2 -o minilm.gguf --type f16
 
@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import struct
 
 import numpy as np
@@ -24,6 +25,7 @@ WHOLE = {
     "embeddings.position_embeddings": "position_embd",
     "embeddings.token_type_embeddings": "token_types",
     "embeddings.LayerNorm": "token_embd_norm",
+    "emb_ln": "token_embd_norm",
 }
 LAYER = {
     "attention.self.query": "attn_q",
@@ -34,12 +36,20 @@ LAYER = {
     "intermediate.dense": "ffn_up",
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
+    # Of nomic-bert. fc12 goes through SiLU.
+    "attn.Wqkv": "attn_qkv",
+    "attn.out_proj": "attn_output",
+    "norm1": "attn_output_norm",
+    "mlp.fc11": "ffn_up",
+    "mlp.fc12": "ffn_gate",
+    "mlp.fc2": "ffn_down",
+    "norm2": "layer_output_norm",
 }
 CLASSIFIER = {"pooler.dense": "cls", "classifier": "cls.output"}
 LEFT_OUT = ("embeddings.position_ids", "bert.embeddings.position_ids")
 POOLING = {"pooling_mode_mean_tokens": 1, "pooling_mode_cls_token": 2, "pooling_mode_lasttoken": 3}
 RANK = 4
-NORMAL, CONTROL = 1, 3
+NORMAL, CONTROL, UNUSED = 1, 3, 5
 # GGUF has the key of [SEP] in this spelling.
 SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "cls": "[CLS]", "seperator": "[SEP]", "mask": "[MASK]"}
 
@@ -69,11 +79,11 @@ def gguf_name(name: str) -> str:
     stem, part = name.removeprefix("bert.").rsplit(".", 1)
     if stem in WHOLE | CLASSIFIER:
         return f"{(WHOLE | CLASSIFIER)[stem]}.{part}"
-    if stem.startswith("encoder.layer."):
-        layer, rest = stem.removeprefix("encoder.layer.").split(".", 1)
+    if match := re.fullmatch(r"encoder\.layers?\.(\d+)\.(.*)", stem):
+        layer, rest = match.groups()
         if rest in LAYER:
             return f"blk.{layer}.{LAYER[rest]}.{part}"
-    raise ValueError(f"[bert_gguf] tensor {name} is not one that BERT has")
+    raise ValueError(f"[bert_gguf] tensor {name} is not one that BERT or nomic-bert has")
 
 
 def gguf_token(token: str) -> str:
@@ -95,14 +105,17 @@ def vocabulary(folder: pathlib.Path) -> list[str]:
     return [tokens[i] for i in range(len(tokens))]
 
 
-def tokenizer_metadata(tokens: list[str]) -> dict:
+def tokenizer_metadata(tokens: list[str], n_rows: int) -> dict:
+    """`n_rows`: of the table, which may have more than there are tokens, so that it is a multiple of 64."""
     missing = [token for token in SPECIAL.values() if token not in tokens]
     if missing:
         raise ValueError(f"[bert_gguf] the vocabulary of {len(tokens)} tokens has no {', '.join(missing)}")
+    rest = range(len(tokens), n_rows)
     return {
         "tokenizer.ggml.model": "bert",
-        "tokenizer.ggml.tokens": [gguf_token(token) for token in tokens],
-        "tokenizer.ggml.token_type": [CONTROL if token in SPECIAL.values() else NORMAL for token in tokens],
+        "tokenizer.ggml.tokens": [gguf_token(token) for token in tokens] + [f"[PAD{i}]" for i in rest],
+        "tokenizer.ggml.token_type": [CONTROL if token in SPECIAL.values() else NORMAL for token in tokens]
+        + [UNUSED for _ in rest],
         **{f"tokenizer.ggml.{role}_token_id": tokens.index(token) for role, token in SPECIAL.items()},
     }
 
@@ -116,25 +129,59 @@ def pooling_of(folder: pathlib.Path) -> int:
     return POOLING[wanted[0]]
 
 
-def metadata_of(folder: pathlib.Path, config: dict, is_cross_encoder: bool = False) -> dict:
-    wanted = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute"}
+def want(config: dict, wanted: dict, absent: dict) -> None:
+    """What the engine computes; `absent`: what a key means where it is not there."""
     for key, value in wanted.items():
-        there = config.get(key, "absolute" if key == "position_embedding_type" else None)
+        there = config.get(key, absent.get(key))
         if there != value:
             raise ValueError(f"[bert_gguf] config.json: {key} {there!r}, {value!r} wanted")
+
+
+def bert_metadata(config: dict) -> dict:
+    want(config, {"hidden_act": "gelu", "position_embedding_type": "absolute"}, {"position_embedding_type": "absolute"})
     return {
-        "general.architecture": "bert",
+        "block_count": config["num_hidden_layers"],
+        "context_length": config["max_position_embeddings"],
+        "embedding_length": config["hidden_size"],
+        "feed_forward_length": config["intermediate_size"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
+    }
+
+
+def nomic_metadata(config: dict) -> dict:
+    wanted = {"activation_function": "swiglu", "rotary_emb_fraction": 1.0, "causal": False, "prenorm": False}
+    wanted |= dict.fromkeys(["qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias", "rotary_emb_interleaved"], False)
+    wanted |= {"use_rms_norm": False, "rotary_emb_scale_base": None}
+    want(config, wanted, {"causal": False, "prenorm": False, "use_rms_norm": False, "rotary_emb_interleaved": False})
+    return {
+        "block_count": config["n_layer"],
+        # Beyond these the angles are to be scaled, which is an option of whoever runs it.
+        "context_length": config.get("max_trained_positions", config["n_positions"]),
+        "embedding_length": config["n_embd"],
+        "feed_forward_length": config["n_inner"],
+        "attention.head_count": config["n_head"],
+        "attention.layer_norm_epsilon": float(config["layer_norm_epsilon"]),
+        "rope.freq_base": float(config["rotary_emb_base"]),
+    }
+
+
+# model_type -> architecture, its keys.
+KINDS = {"bert": ("bert", bert_metadata), "nomic_bert": ("nomic-bert", nomic_metadata)}
+
+
+def metadata_of(folder: pathlib.Path, config: dict, is_cross_encoder: bool = False) -> dict:
+    if config.get("model_type") not in KINDS:
+        raise ValueError(f"[bert_gguf] model_type {config.get('model_type')!r}, one of {', '.join(KINDS)} wanted")
+    architecture, metadata = KINDS[config["model_type"]]
+    return {
+        "general.architecture": architecture,
         "general.name": folder.resolve().name,
-        "bert.block_count": config["num_hidden_layers"],
-        "bert.context_length": config["max_position_embeddings"],
-        "bert.embedding_length": config["hidden_size"],
-        "bert.feed_forward_length": config["intermediate_size"],
-        "bert.attention.head_count": config["num_attention_heads"],
-        "bert.attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
-        "bert.attention.causal": False,
-        "bert.pooling_type": RANK if is_cross_encoder else pooling_of(folder),
+        **{f"{architecture}.{key}": value for key, value in metadata(config).items()},
+        f"{architecture}.attention.causal": False,
+        f"{architecture}.pooling_type": RANK if is_cross_encoder else pooling_of(folder),
         "tokenizer.ggml.token_type_count": config["type_vocab_size"],
-        **tokenizer_metadata(vocabulary(folder)),
+        **tokenizer_metadata(vocabulary(folder), config.get("vocab_size", 0)),
     }
 
 

@@ -1,4 +1,4 @@
-"""BERT in numpy, in float64, and its uncased WordPiece by Python's unicodedata: what zinc_rt's encoders are held to."""
+"""BERT, nomic-bert in numpy, in float64, and uncased WordPiece by Python's unicodedata: what encoders are held to."""
 
 import math
 import unicodedata
@@ -86,8 +86,42 @@ def rows(ids: list[int], tensors: dict, config: dict, types: list[int] | None = 
     return x
 
 
+def _rotated(x, base):
+    """x: [heads, n, head_dim], token i turned by i * base^(-2j / head_dim) in the pair (j, j + head_dim / 2)."""
+    n, half = x.shape[1], x.shape[2] // 2
+    angles = np.arange(n)[:, None] * base ** (-np.arange(half) / half)
+    first, second = x[..., :half], x[..., half:]
+    cos, sin = np.cos(angles), np.sin(angles)
+    return np.concatenate([first * cos - second * sin, first * sin + second * cos], -1)
+
+
+def nomic_rows(ids: list[int], tensors: dict, config: dict) -> np.ndarray:
+    """The same of nomic-bert."""
+
+    def get(name):
+        return tensors[f"{name}.weight"].astype(np.float64)
+
+    def norm(x, name):
+        return _norm(x, get(name), tensors[f"{name}.bias"].astype(np.float64), config["layer_norm_epsilon"])
+
+    n, n_heads = len(ids), config["n_head"]
+    x = norm(get("embeddings.word_embeddings")[ids] + get("embeddings.token_type_embeddings")[0], "emb_ln")
+    for layer in range(config["n_layer"]):
+        at = f"encoder.layers.{layer}"
+        q, k, v = (x @ get(f"{at}.attn.Wqkv").T).reshape(n, 3, n_heads, -1).transpose(1, 2, 0, 3)
+        q, k = _rotated(q, config["rotary_emb_base"]), _rotated(k, config["rotary_emb_base"])
+        scores = q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = (weights / weights.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(n, -1)
+        x = norm(x + mixed @ get(f"{at}.attn.out_proj").T, f"{at}.norm1")
+        gate = x @ get(f"{at}.mlp.fc12").T
+        up = x @ get(f"{at}.mlp.fc11").T * gate / (1 + np.exp(-gate))
+        x = norm(x + up @ get(f"{at}.mlp.fc2").T, f"{at}.norm2")
+    return x
+
+
 def embedding(ids: list[int], tensors: dict, config: dict, pooling: str) -> np.ndarray:
-    x = rows(ids, tensors, config)
+    x = (nomic_rows if config["model_type"] == "nomic_bert" else rows)(ids, tensors, config)
     pooled = {"mean": x.mean(0), "cls": x[0], "last": x[-1]}[pooling]
     return pooled / np.linalg.norm(pooled)
 

@@ -1,4 +1,4 @@
-"""BERT encoders: a random one and all-MiniLM-L6-v2 against numpy, the same bits alone and among others, WordPiece."""
+"""BERT, nomic-bert: random ones and all-MiniLM-L6-v2 against numpy, the same bits alone and among others, WordPiece."""
 
 import concurrent.futures
 import json
@@ -42,8 +42,8 @@ def ids_of(server, text):
 class Encoder:
     """A server of a converted folder, and what numpy makes of the folder."""
 
-    def __init__(self, folder, server, pooling):
-        self.server, self.pooling = server, pooling
+    def __init__(self, folder, server, architecture, pooling):
+        self.server, self.architecture, self.pooling = server, architecture, pooling
         self.tensors = bert_gguf.read_safetensors(folder / "model.safetensors")
         self.config = bert_gguf.read_config(folder)
         self.vocabulary = {token: i for i, token in enumerate(bert_gguf.vocabulary(folder))}
@@ -53,13 +53,21 @@ class Encoder:
         return bert_oracle.embedding(ids, self.tensors, self.config, self.pooling)
 
 
-@pytest.fixture(scope="module", params=["mean", "cls"])
+ENCODERS = {
+    "bert-mean": ("bert", "mean", tiny_bert.write),
+    "bert-cls": ("bert", "cls", tiny_bert.write),
+    "nomic-mean": ("nomic-bert", "mean", tiny_bert.write_nomic),
+}
+
+
+@pytest.fixture(scope="module", params=ENCODERS)
 def encoder(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("encoders") / f"tiny-{request.param}"
-    tiny_bert.write(folder, request.param)
+    architecture, pooling, write = ENCODERS[request.param]
+    folder = tmp_path_factory.mktemp("encoders") / request.param
+    write(folder, pooling)
     bert_gguf.convert(folder, folder / "model.gguf", "f32")
     with serving(folder / "model.gguf", "--id", "tiny", "--max-slots", 8) as server:
-        yield Encoder(folder, server, request.param)
+        yield Encoder(folder, server, architecture, pooling)
 
 
 def test_rows_are_those_of_numpy(encoder):
@@ -88,7 +96,8 @@ def test_the_longest_text_and_one_too_long(encoder):
 
 def test_the_model_says_what_it_is(encoder):
     model = encoder.server.request("GET", "/v1/models/tiny")[2]
-    assert (model["architecture"], model["capabilities"], model["pooling"]) == ("bert", ["embedding"], encoder.pooling)
+    shown = (model["architecture"], model["capabilities"], model["pooling"])
+    assert shown == (encoder.architecture, ["embedding"], encoder.pooling)
     code, _, body = encoder.server.request("POST", "/v1/completions", {"prompt": "the", "max_tokens": 1})
     assert code == 400 and "generates nothing" in body["error"]["message"]
 
@@ -116,7 +125,7 @@ def test_matrices_of_16_bits_are_near(tmp_path):
     tiny_bert.write(folder)
     bert_gguf.convert(folder, tmp_path / "model.gguf", "f16")
     with serving(tmp_path / "model.gguf", "--id", "tiny") as server:
-        encoder = Encoder(folder, server, "mean")
+        encoder = Encoder(folder, server, "bert", "mean")
         for text, row in zip(TEXTS, embed(server, TEXTS).astype(np.float64), strict=True):
             assert row @ encoder.wanted(text) > 1 - 1e-5, text
 
@@ -170,7 +179,7 @@ def test_files_that_contradict_themselves_are_refused(tmp_path, key, monkeypatch
 
 REFUSED = {
     "another activation": ({"hidden_act": "relu"}, "hidden_act 'relu', 'gelu' wanted"),
-    "another architecture": ({"model_type": "xlm-roberta"}, "model_type 'xlm-roberta', 'bert' wanted"),
+    "another architecture": ({"model_type": "xlm-roberta"}, "model_type 'xlm-roberta', one of bert, nomic_bert wanted"),
     "relative positions": ({"position_embedding_type": "relative_key"}, "'relative_key', 'absolute' wanted"),
 }
 
@@ -181,6 +190,13 @@ def test_what_cannot_be_converted_is_refused_by_name(tmp_path, name):
     tiny_bert.write(tmp_path / "tiny", **config)
     with pytest.raises(ValueError, match=words):
         bert_gguf.convert(tmp_path / "tiny", tmp_path / "model.gguf")
+
+
+def test_a_nomic_bert_that_is_another_is_refused_by_name(tmp_path):
+    for key, value in {"rotary_emb_fraction": 0.5, "activation_function": "gelu", "qkv_proj_bias": True}.items():
+        tiny_bert.write_nomic(tmp_path / key, **{key: value})
+        with pytest.raises(ValueError, match=key):
+            bert_gguf.convert(tmp_path / key, tmp_path / "model.gguf")
 
 
 def test_pooling_that_is_not_there_is_refused_by_name(tmp_path):
@@ -215,7 +231,7 @@ def test_minilm(tmp_path):
     texts = [*sentences, "Zürich liegt am Zürichsee — 400'000 Einwohner (ca.)", "word " * 500]
     with serving(tmp_path / "minilm.gguf", "--id", "minilm") as server:
         rows = embed(server, texts)
-        encoder = Encoder(folder, server, "mean")
+        encoder = Encoder(folder, server, "bert", "mean")
         for text, row in zip(texts, rows, strict=True):
             assert ids_of(server, text) == bert_oracle.tokens(text, encoder.vocabulary)
             assert np.abs(row - encoder.wanted(text)).max() < CLOSE, text

@@ -1,4 +1,4 @@
-"""Writes a folder with a BERT encoder of random weights, as sentence-transformers has such folders."""
+"""Writes a folder with a BERT or nomic-bert encoder of random weights, as sentence-transformers has such folders."""
 
 import json
 import pathlib
@@ -19,6 +19,31 @@ CONFIG = {
     "max_position_embeddings": CONTEXT,
     "layer_norm_eps": 1e-12,
     "type_vocab_size": 2,
+}
+
+
+NOMIC_CONFIG = {
+    "model_type": "nomic_bert",
+    "activation_function": "swiglu",
+    "n_embd": DIM,
+    "n_inner": FFN,
+    "n_head": HEADS,
+    "n_layer": LAYERS,
+    "n_positions": 2 * CONTEXT,
+    "max_trained_positions": CONTEXT,
+    "layer_norm_epsilon": 1e-12,
+    "rotary_emb_base": 1000,
+    "rotary_emb_fraction": 1.0,
+    "rotary_emb_interleaved": False,
+    "rotary_emb_scale_base": None,
+    "qkv_proj_bias": False,
+    "mlp_fc1_bias": False,
+    "mlp_fc2_bias": False,
+    "causal": False,
+    "prenorm": False,
+    "use_rms_norm": False,
+    "type_vocab_size": 2,
+    "vocab_size": 192,
 }
 
 
@@ -59,6 +84,30 @@ def tensors(seed: int = 0) -> dict[str, np.ndarray]:
     return made
 
 
+def nomic_tensors(seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape, scale=1.0):
+        return rng.normal(0, scale, shape).astype(np.float32)
+
+    def norm(name):
+        return {f"{name}.weight": 1 + normal(DIM, scale=0.1), f"{name}.bias": normal(DIM, scale=0.1)}
+
+    made = {
+        "embeddings.word_embeddings.weight": normal(NOMIC_CONFIG["vocab_size"], DIM),
+        "embeddings.token_type_embeddings.weight": normal(2, DIM, scale=0.3),
+        **norm("emb_ln"),
+    }
+    shapes = {"attn.Wqkv": (3 * DIM, DIM), "attn.out_proj": (DIM, DIM)}
+    shapes |= {"mlp.fc11": (FFN, DIM), "mlp.fc12": (FFN, DIM), "mlp.fc2": (DIM, FFN)}
+    for layer in range(LAYERS):
+        at = f"encoder.layers.{layer}"
+        for name, shape in shapes.items():
+            made[f"{at}.{name}.weight"] = normal(*shape, scale=shape[1] ** -0.5)
+        made |= norm(f"{at}.norm1") | norm(f"{at}.norm2")
+    return made
+
+
 def cross_encoder_tensors(seed: int = 0) -> dict[str, np.ndarray]:
     """As BertForSequenceClassification with one label has them."""
     rng = np.random.default_rng(seed + 1000)
@@ -94,6 +143,12 @@ def write(folder: pathlib.Path, pooling: str = "mean", seed: int = 0, **config) 
     (folder / "config.json").write_text(json.dumps(CONFIG | config))
     (folder / "vocab.txt").write_text("".join(f"{token}\n" for token in vocabulary()), encoding="utf-8")
     write_safetensors(folder / "model.safetensors", tensors(seed))
+
+
+def write_nomic(folder: pathlib.Path, pooling: str = "mean", seed: int = 0, **config) -> None:
+    write(folder, pooling, seed)
+    (folder / "config.json").write_text(json.dumps(NOMIC_CONFIG | config))
+    write_safetensors(folder / "model.safetensors", nomic_tensors(seed))
 
 
 def write_cross_encoder(folder: pathlib.Path, seed: int = 0, **config) -> None:
