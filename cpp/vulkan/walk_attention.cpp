@@ -50,14 +50,33 @@ void Forward::Walk::attend(std::size_t i) {
   const bool has_integers = find_kv_cell(model.kv_dtype)->layout == KvLayout::kIntegers;
   const bool is_split =
       kind != kMany && memory.n_split_tokens >= (kind == kOne ? 1 : std::min(kManyTokens - 1, model.sizes.max_tokens));
-  dispatch(
-      has_integers ? "flash_attn_integer" : "flash_attn", {as_constant(model.kv_dtype), is_split ? 1u : 0u}, c.n_heads,
-      Rows::kTokens,
-      push::FlashAttn{at(a.q), at(cache.place), at(is_split ? a.attn_parts : a.attn), at(step.positions),
-                      at(step.slots), at(step.pages), c.n_heads, shape.n_kv_heads, shape.head_dim, shape.v_head_dim,
-                      model.sizes.max_context / mem::kPageTokens, cache.shape.page_bytes, cache.shape.v_offset,
-                      shape.window, model.shape.attention_scale, static_cast<float>(c.attention_softcap)},
-      is_split ? Grid::kByChunks : Grid::kPlain);
+  const push::FlashAttn push{at(a.q),
+                             at(cache.place),
+                             at(is_split ? a.attn_parts : a.attn),
+                             at(step.positions),
+                             at(step.slots),
+                             at(step.pages),
+                             c.n_heads,
+                             shape.n_kv_heads,
+                             shape.head_dim,
+                             shape.v_head_dim,
+                             model.sizes.max_context / mem::kPageTokens,
+                             cache.shape.page_bytes,
+                             cache.shape.v_offset,
+                             shape.window,
+                             model.shape.attention_scale,
+                             static_cast<float>(c.attention_softcap)};
+  if (has_integers && kind == kMany) {
+    const std::uint32_t group = c.n_heads / shape.n_kv_heads;
+    // Half as many heads of long ones, whose values take as many registers.
+    const std::uint32_t held = parts(shape.v_head_dim, push::kAttendWidth),
+                        n_heads = std::min(group, held > 1 ? push::kAttendHeads / 2 : push::kAttendHeads);
+    dispatch("flash_attn_integer_tile", {n_heads, std::max(held, parts(shape.head_dim, push::kAttendWidth))},
+             shape.n_kv_heads * parts(group, n_heads), Rows::kTokens, push);
+    return;
+  }
+  dispatch(has_integers ? "flash_attn_integer" : "flash_attn", {as_constant(model.kv_dtype), is_split ? 1u : 0u},
+           c.n_heads, Rows::kTokens, push, is_split ? Grid::kByChunks : Grid::kPlain);
   if (!is_split) return;
   barrier();
   dispatch("flash_attn_merge", {}, c.n_heads, Rows::kTokens,

@@ -17,6 +17,8 @@ using f32 = float;
 // Invocations of a workgroup, and what of a row a workgroup does in a kernel with one value an invocation.
 const u32 kWidth = 64;
 const u32 kAttendWidth = 128;  // of FLASH_ATTN: one token of a chunk each
+// Of flash_attn_integer_tile.comp: tokens of a run that a workgroup takes, heads at most.
+const u32 kAttendTokens = 4, kAttendHeads = 4;
 const u32 kMostHeadDim = 512;  // values of a head of V that FLASH_ATTN holds
 const u32 kTile = 8;           // rows of x that an invocation of linear_tiled.comp takes
 const u32 kLinearWidth = 128;  // of linear.glsl

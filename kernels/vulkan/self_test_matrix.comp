@@ -9,21 +9,26 @@
 #include "dots.glsl"
 layout(local_size_x = 32) in;
 PUSH(SelfTest);
-shared uint tile[256];
+// Rows lie as the kernels' do: kPitch words apart, in the middle of an array that has other numbers everywhere else.
+const uint kPitch = 44, kPlane = 16 * kPitch;
+shared uint tile[3 * kPlane];
 #include "matrices.glsl"
 
 void main() {
-  uint id = gl_LocalInvocationID.x;
+  uint id = gl_LocalInvocationID.x, a_at = kPlane + 8, b_at = 2 * kPlane + 16;
+  for (uint i = id; i < 3 * kPlane; i += 32) tile[i] = 0x5A5A5A5Au;
+  barrier();
   for (uint i = id; i < 128; i += 32) {
-    tile[i] = Words(p.a).v[i];
-    tile[128 + i] = Words(p.b).v[i];
+    uint at = i / 8 * kPitch + i % 8;
+    tile[a_at + at] = Words(p.a).v[i];
+    tile[b_at + at] = Words(p.b).v[i];
   }
   barrier();
-  MatrixA a = load_a(0, 8);
-  MatrixC c = plus(times_256(multiply_add(a, load_b(128, 8), zero_matrix())),
+  MatrixA a = load_a(a_at, kPitch);
+  MatrixC c = plus(times_256(multiply_add(a, load_b(b_at, kPitch), zero_matrix())),
                    multiply_add(a, load_b_from(p.b, 8), zero_matrix()));
   barrier();
-  store_c(0, c, 16);
+  store_c(kPlane, c, 16);
   barrier();
-  for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = tile[i];
+  for (uint i = id; i < 256; i += 32) Words(p.y).v[i] = tile[kPlane + i];
 }
