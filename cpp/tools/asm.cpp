@@ -190,6 +190,8 @@ Result<int> show_images(const AsmOptions& o) {
 }
 
 Result<int> show(const AsmOptions& o) {
+  if (o.file.empty() && !o.patches.empty())
+    return fail(StatusCode::kInvalidArgument, "--patch is for .zrt files, and none is named");
   if (o.file.empty()) return show_images(o);
   ZRT_TRY(const auto file, MappedFile::open(o.file));
   std::uint32_t magic = 0;
