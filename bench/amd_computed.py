@@ -227,6 +227,10 @@ def main(arguments=None):
     parser.add_argument("--least", type=float, default=0, help="tokens a second, computed; below them it fails")
     parser.add_argument("--most-valu", type=float, default=9, help="vector instructions a weight byte of any product")
     options = parser.parse_args(arguments)
+    if 0 < options.prompt < 64:
+        parser.error(f"a prompt has 64 tokens or more, {options.prompt} asked for")
+    if options.prompt and options.groups and SIZES[options.model].n_experts:
+        parser.error("which experts the tokens of a prompt choose takes all workgroups: --groups 0")
     few = FewLayers(SIZES[options.model], options.types, options.prompt)
     with tempfile.TemporaryDirectory() as folder:
         dispatches = record(few, options, pathlib.Path(folder))
