@@ -23,7 +23,7 @@ from random_blocks import stream
 FALLBACK = {"q2_k": "q4_0", "q3_k": "q4_0", "q4_k": "q5_0", "q5_k": "q5_1", "q6_k": "q8_0", "iq4_xs": "iq4_nl"}
 
 
-def _layer_of(name: str) -> int:
+def layer_of(name: str) -> int:
     found = re.match(r"blk\.(\d+)\.", name)
     return int(found[1]) if found else -1
 
@@ -42,7 +42,7 @@ def _k_m(base: str, fused: str):
             return "q6_k"
         if "attn_qkv" in name:
             return fused
-        if ("attn_v" in name or "ffn_down" in name) and _gets_more_bits(_layer_of(name), s.n_layers):
+        if ("attn_v" in name or "ffn_down" in name) and _gets_more_bits(layer_of(name), s.n_layers):
             return "q6_k"
         return base
 
@@ -62,8 +62,8 @@ def _k_xl(name: str, s: Shape) -> str:
         (r"inp_gate|\.proj\.", "f16"),
         (r"shexp", "q8_0"),
         (r"ffn_gate_exps", "mxfp4"),
-        (r"ffn_down_exps", "q5_k" if _gets_more_bits(_layer_of(name), s.n_layers) else "iq4_nl"),
-        (r"ffn_down", "q6_k" if _gets_more_bits(_layer_of(name), s.n_layers) else "iq4_xs"),
+        (r"ffn_down_exps", "q5_k" if _gets_more_bits(layer_of(name), s.n_layers) else "iq4_nl"),
+        (r"ffn_down", "q6_k" if _gets_more_bits(layer_of(name), s.n_layers) else "iq4_xs"),
         (r"ffn_up\.", "q5_0"),
     )
     return next((kind for pattern, kind in rules if re.search(pattern, name)), "q4_k")

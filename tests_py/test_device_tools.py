@@ -50,6 +50,7 @@ def test_asm_shows_and_patches_symbols(tmp_path):
     assert json.loads(zinc("asm", out, "--json").stdout)["symbols"] == {"dim:N": 64, "pitch:x": 256}
     assert "SYMBOL=NUMBER is wanted" in zinc("asm", path, "--patch", "dim:N=x").stderr
     assert zinc("asm", path, "--patch", "dim:M=1").returncode != 0
+    assert "none is named" in zinc("asm", "--patch", "dim:N=64").stderr
     path.write_bytes(b"something else")
     assert zinc("asm", path).returncode == 3
 

@@ -190,6 +190,8 @@ Result<int> show_images(const AsmOptions& o) {
 }
 
 Result<int> show(const AsmOptions& o) {
+  if (o.file.empty() && !o.patches.empty())
+    return fail(StatusCode::kInvalidArgument, "--patch is for .zrt files, and none is named");
   if (o.file.empty()) return show_images(o);
   ZRT_TRY(const auto file, MappedFile::open(o.file));
   std::uint32_t magic = 0;
@@ -217,8 +219,8 @@ void add_asm(CLI::App& app, int& exit) {
       "A symbol: zinc-rt asm add.zrt --patch dim:N=64 -o add64.zrt");
   command.add_option("file", o->file, "a .zrt file or a code object");
   command.add_option("--kernel", o->kernel, "only kernels whose names have this in them");
-  command.add_option("--target", o->target, "of the code: gfx1201 or gfx1100")
-      ->check(CLI::IsMember({"gfx1201", "gfx1100"}))
+  command.add_option("--target", o->target, "of the code: gfx1201, gfx1151 or gfx1100")
+      ->check(CLI::IsMember({"gfx1201", "gfx1151", "gfx1100"}))
       ->capture_default_str();
   command.add_option("--tier", o->tier, "whose kernels, without a file");
   command.add_option("--patch", o->patches, "SYMBOL=NUMBER, of a .zrt file; several times");

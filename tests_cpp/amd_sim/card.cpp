@@ -72,6 +72,8 @@ std::unique_ptr<Machine> Card::make_machine() const {
   auto machine = std::make_unique<Machine>();
   machine->arch = arch_;
   machine->memory.races = variable("ZRT_AMD_SIM_RACES", "0") == "1";
+  machine->most_groups =
+      static_cast<std::uint32_t>(std::strtoul(variable("ZRT_AMD_SIM_GROUPS", "0").c_str(), nullptr, 10));
   if (const std::string seed = variable("ZRT_AMD_SIM_SEED", ""); !seed.empty())
     machine->shuffle = true, machine->seed = std::strtoull(seed.c_str(), nullptr, 10);
   return machine;

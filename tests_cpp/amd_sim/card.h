@@ -2,9 +2,11 @@
 // the GPU's, and queues, each a thread that watches a doorbell and runs what a ring holds.
 //
 // Of the environment: ZRT_AMD_SIM_TARGET=gfx1100 (gfx1201), ZRT_AMD_SIM_ORDER=reverse, ZRT_AMD_SIM_SEED=N (workgroups
-// and waves in another order), ZRT_AMD_SIM_RACES=1, ZRT_AMD_SIM_STATS=1, ZRT_AMD_SIM_VRAM=N MiB (4096); ZRT_AMD_SIM_KFD=off (there is no compute
-// driver), ZRT_AMD_SIM_DEAD=pm4,aql,cs,userq (queues of these kinds that run nothing), ZRT_AMD_SIM_USERQ=off (the
-// module's option), old (firmware) or untold (a kernel that has them and does not say how many).
+// and waves in another order), ZRT_AMD_SIM_RACES=1, ZRT_AMD_SIM_STATS=1, ZRT_AMD_SIM_VRAM=N MiB (4096);
+// ZRT_AMD_SIM_GROUPS=N (of a dispatch that many run at most: steps are recorded in seconds, and have no results);
+// ZRT_AMD_SIM_KFD=off (there is no compute driver), ZRT_AMD_SIM_DEAD=pm4,aql,cs,userq (queues of these kinds that run
+// nothing), ZRT_AMD_SIM_USERQ=off (the module's option), old (firmware) or untold (a kernel that has them and does not
+// say how many).
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// amd_sim_count LOG: executes the last submission of a log of packets (ZINC_RT_PACKET_LOG) in the emulator, and prints what
-// each dispatch did as a JSON object a line. bench/amd_computed.py makes computed times of it.
+// amd_sim_count LOG [GROUPS]: executes the last submission of a log of packets (ZINC_RT_PACKET_LOG) in the emulator, and
+// prints what each dispatch did as a JSON object a line. Of a dispatch of more workgroups than GROUPS so many run, spread
+// over it, and its counts are scaled. bench/amd_computed.py makes computed times of it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -39,15 +40,15 @@ std::uint64_t issue_cycles(const Counts& counts) {
   return cycles;
 }
 
-// Columns and rows of the matrices of a product; 0: it is none.
+// Columns and rows of the matrices of a product, of how many experts at most, and columns of the product; 0: it is none.
 struct Weights {
-  std::uint64_t k = 0, rows = 0;
+  std::uint64_t k = 0, rows = 0, matrices = 0, n = 0;
 };
 Weights weights_of(const std::string& kernel, const std::uint8_t* arguments) {
   if (!kernel.starts_with("product_")) return {};
   zinc_rt::rdna::ProductArgs args;
   std::memcpy(&args, arguments, sizeof(args));
-  Weights weights{args.k, 0};
+  Weights weights{args.k, 0, args.choices == 0 ? 1u : std::min(args.n, args.n_experts), args.n};
   for (std::uint32_t i = 0; i < args.n_parts; ++i) weights.rows += args.rows[i];
   return weights;
 }
@@ -82,13 +83,14 @@ std::vector<Seen> dispatches_of(const std::vector<std::uint32_t>& packets) {
   return all;
 }
 
-int count(const char* path) {
+int count(const char* path, std::uint32_t most_groups) {
   const auto file = zinc_rt::MappedFile::open(path);
   if (!file) return std::fprintf(stderr, "%s\n", file.error().message.c_str()), 1;
   const auto records = zinc_rt::ring::read_packet_log(file->bytes());
   if (!records) return std::fprintf(stderr, "%s\n", records.error().message.c_str()), 1;
   Machine machine;
   machine.profile = machine.lines = true;
+  machine.most_groups = most_groups;
   std::map<std::uint64_t, std::vector<std::uint8_t>> regions;
   std::map<std::uint64_t, std::string> kernels;
   std::vector<std::uint32_t> packets;
@@ -138,9 +140,11 @@ int count(const char* path) {
     fmt::print(
         "{{\"kernel\": \"{}\", \"groups\": {}, \"waves\": {}, \"instructions\": {}, \"issue_cycles\": {}, "
         "\"wmma_cycles\": {}, \"load_bytes\": {}, \"store_bytes\": {}, \"smem_bytes\": {}, \"lines\": {}, "
-        "\"barrier\": {}, \"k\": {}, \"rows\": {}, \"symbols\": [{}]}}\n",
+        "\"own_lines\": {}, \"shared_lines\": {}, \"lds_cycles\": {}, \"barrier\": {}, \"k\": {}, \"rows\": {}, "
+        "\"matrices\": {}, \"n\": {}, \"symbols\": [{}]}}\n",
         kernel, seen[i].groups, c.waves, c.total(), issue_cycles(c), c.wmma_cycles, c.load_bytes, c.store_bytes,
-        c.smem_bytes, c.lines, seen[i].barrier, weights.k, weights.rows, fmt::join(args.symbols, ", "));
+        c.smem_bytes, c.lines, c.own_lines, c.shared_lines, c.lds_cycles, seen[i].barrier, weights.k, weights.rows,
+        weights.matrices, weights.n, fmt::join(args.symbols, ", "));
   }
   return 0;
 }
@@ -149,6 +153,6 @@ int count(const char* path) {
 }  // namespace amd_sim
 
 int main(int argc, char** argv) {
-  if (argc != 2) return std::fprintf(stderr, "amd_sim_count LOG\n"), 2;
-  return amd_sim::count(argv[1]);
+  if (argc < 2 || argc > 3) return std::fprintf(stderr, "amd_sim_count LOG [GROUPS]\n"), 2;
+  return amd_sim::count(argv[1], argc < 3 ? 0 : static_cast<std::uint32_t>(std::strtoul(argv[2], nullptr, 10)));
 }

@@ -25,7 +25,7 @@ constexpr std::uint64_t kCode = 0x100000000, kArguments = 0x200000000, kData = 0
 // whose result is not rounded rightly only what clang makes of a division of integers.
 void expect_no_approximate_instruction(kernel::Target target) {
   std::size_t n_kernels = 0;
-  Disassembler disassembler(target == kernel::Target::kGfx1100 ? "gfx1100" : "gfx1201");
+  Disassembler disassembler{std::string(kernel::to_string(target))};
   for (const CodeImage& image : amd_images()) {
     if (image.target != target) continue;
     const auto object = read_code_object(image.code, image.name);
@@ -50,6 +50,9 @@ TEST(AmdSimKernels, HaveNoApproximateInstructionButOfIntegerDivision) {
 }
 TEST(AmdSimKernels, HaveNoneOnGfx1100) {
   expect_no_approximate_instruction(kernel::Target::kGfx1100);
+}
+TEST(AmdSimKernels, HaveNoneOnGfx1151) {
+  expect_no_approximate_instruction(kernel::Target::kGfx1151);
 }
 
 // A product of n columns on the emulator, of gfx1201.

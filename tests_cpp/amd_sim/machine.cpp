@@ -81,10 +81,26 @@ std::uint64_t Counts::total() const {
 void Counts::add(const Counts& o) {
   waves += o.waves, groups += o.groups, vopd += o.vopd, wmma_cycles += o.wmma_cycles;
   load_bytes += o.load_bytes, store_bytes += o.store_bytes, smem_bytes += o.smem_bytes, lds_bytes += o.lds_bytes,
-      lines += o.lines, lds_cycles += o.lds_cycles;
+      lines += o.lines, lds_cycles += o.lds_cycles, own_lines += o.own_lines, shared_lines += o.shared_lines;
   for (int c = 0; c < kClasses; ++c) inst[c] += o.inst[c];
   for (const auto& [name, n] : o.approximate) approximate[name] += n;
   for (const auto& [name, n] : o.names) names[name] += n;
+}
+
+void Counts::end() {
+  for (const auto& [line, number] : touched) ++(number == kSeveral ? shared_lines : own_lines);
+  touched.clear();
+}
+void Counts::scale_to(std::uint64_t n) {
+  if (groups == 0 || groups == n) return;
+  const auto scale = [&](std::uint64_t& count) { count = count * n / groups; };
+  for (auto& count : inst) scale(count);
+  for (auto* count : {&waves, &vopd, &wmma_cycles, &load_bytes, &store_bytes, &smem_bytes, &lds_bytes, &lines,
+                      &lds_cycles, &own_lines})
+    scale(*count);
+  for (auto* by_name : {&approximate, &names})
+    for (auto& [name, count] : *by_name) scale(count);
+  groups = n;
 }
 
 void Wave::wait(Counter c, std::uint32_t left) {
@@ -204,6 +220,27 @@ std::unique_ptr<Wave> start_wave(Machine& m, Group& g, std::uint32_t index, std:
   return w;
 }
 
+// The numbers of the workgroups that run: all, or `most` of them. These are evenly spread over the first axis, on which
+// the work of a causal attention grows, and over the others in an order that follows no multiple of it.
+std::vector<std::uint32_t> groups_of(const Dispatch& d, std::uint32_t most) {
+  const std::uint64_t n = std::uint64_t{d.groups[0]} * d.groups[1] * d.groups[2];
+  std::vector<std::uint32_t> numbers;
+  if (most == 0 || n <= most) {
+    for (std::uint32_t g = 0; g < n; ++g) numbers.push_back(g);
+    return numbers;
+  }
+  constexpr double kGolden = 0.6180339887498949, kOther = 0.7548776662466927;
+  const auto part = [](double at, std::uint32_t of) {
+    return static_cast<std::uint32_t>((at - std::floor(at)) * static_cast<double>(of));
+  };
+  for (std::uint32_t i = 0; i < most; ++i) {
+    const std::uint32_t x = part((i + 0.5) / most, d.groups[0]), y = part(0.5 + i * kGolden, d.groups[1]),
+                        z = part(0.5 + i * kOther, d.groups[2]);
+    numbers.push_back(x + d.groups[0] * (y + d.groups[1] * z));
+  }
+  return numbers;
+}
+
 // Runs a wave until it ends, waits at a barrier or has used its turn. False when it cannot go on.
 bool step_wave(Machine& m, Wave& w, std::uint32_t turn) {
   if (w.done) return false;
@@ -249,9 +286,7 @@ void Machine::run(std::span<const Dispatch> dispatches, bool reverse, std::vecto
   std::vector<Counts> own(dispatches.size());
   std::vector<Job> jobs;
   for (std::size_t k = 0; k < dispatches.size(); ++k) {
-    const Dispatch& d = dispatches[k];
-    const std::uint32_t n = d.groups[0] * d.groups[1] * d.groups[2];
-    for (std::uint32_t g = 0; g < n; ++g) jobs.push_back({&d, g, k});
+    for (const std::uint32_t g : groups_of(dispatches[k], most_groups)) jobs.push_back({&dispatches[k], g, k});
   }
   std::mt19937_64 random(seed);
   if (reverse) std::reverse(jobs.begin(), jobs.end());
@@ -288,6 +323,9 @@ void Machine::run(std::span<const Dispatch> dispatches, bool reverse, std::vecto
     });
   }
   for (std::size_t k = 0; k < own.size(); ++k) {
+    const auto& n = dispatches[k].groups;
+    own[k].end();
+    own[k].scale_to(std::uint64_t{n[0]} * n[1] * n[2]);
     counts.add(own[k]);
     if (each != nullptr) each->push_back(own[k]);
   }

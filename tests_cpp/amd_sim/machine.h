@@ -51,9 +51,17 @@ struct Counts {
   std::uint64_t load_bytes = 0, store_bytes = 0, smem_bytes = 0, lds_bytes = 0;
   std::uint64_t lines = 0;       // 128-byte lines that vector memory instructions touch, summed
   std::uint64_t lds_cycles = 0;  // cycles of LDS accesses by the rule of 32 banks
+  // Those lines, each once: that one workgroup touches, and that several do.
+  std::uint64_t own_lines = 0, shared_lines = 0;
+  std::unordered_map<std::uint64_t, std::uint32_t> touched;  // line -> the workgroup's number, or kSeveral
+  static constexpr std::uint32_t kSeveral = ~0u;
   std::map<std::string, std::uint64_t> approximate, names;
   std::uint64_t total() const;
   void add(const Counts& o);
+  // Counts `touched`.
+  void end();
+  // As if n workgroups had run, and not those that have; lines that several share stay as they are.
+  void scale_to(std::uint64_t n);
 };
 
 struct Dispatch {
@@ -140,6 +148,9 @@ struct Machine {
   std::unique_ptr<Disassembler> disassembler;
   std::unordered_map<std::uint64_t, std::unique_ptr<Inst>> code;
   std::uint32_t resident = 1, quantum = 1'000'000;
+  // At most so many workgroups of a dispatch run, spread over it, and its counts are scaled; 0: all run. Results are
+  // those of no program then: it is for counting.
+  std::uint32_t most_groups = 0;
   std::uint64_t limit = 200'000'000;  // instructions of a wave
   bool check_waits = true, check_lds = true, check_hazards = true, trace = false, shuffle = false, profile = false,
        lines = false;  // lines: count lines of memory and banks of LDS

@@ -130,6 +130,10 @@ void count_lines(Wave& w, const Access& a, u32 bytes) {
   for (const int l : a.lanes)
     for (u64 x = a.at[l] / 128; x <= (a.at[l] + bytes - 1) / 128; ++x) lines.insert(x);
   w.counts->lines += lines.size();
+  for (const u64 line : lines)
+    if (const auto [at, is_new] = w.counts->touched.try_emplace(line, w.group->number);
+        !is_new && at->second != w.group->number)
+      at->second = Counts::kSeveral;
 }
 u32 me(const Wave& w) {
   return w.group->dispatch->first_group + w.group->number;

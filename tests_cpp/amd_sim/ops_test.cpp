@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "amd_sim/bench.h"
 
@@ -368,6 +369,21 @@ TEST(AmdSimOps, ShortComparisonsOfGfx11) {
   EXPECT_EQ(scc("s_cmpk_lt_u32 s1, 0x100", 256), 0u);
   EXPECT_EQ(scc("s_cmpk_lt_i32 s1, 0xffff", static_cast<u32>(-2)), 1u);  // -1
   EXPECT_EQ(scc("s_cmpk_gt_i32 s1, 0xffff", 0), 1u);
+}
+
+TEST(AmdSimOps, ScalarFloatsOfGfx1151) {
+  Bench bench("gfx1151");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto result = [&](const char* text, float a, float b) {
+    bench.wave.s[1] = static_cast<u32>(bits(a)), bench.wave.s[2] = static_cast<u32>(bits(b));
+    bench.run(text);
+    return f32(bench.wave.s[4]);
+  };
+  EXPECT_EQ(result("s_max_f32 s4, s1, s2", -3.0f, 2.5f), 2.5f);
+  EXPECT_EQ(result("s_max_f32 s4, s1, s2", nan, 2.5f), 2.5f);
+  EXPECT_EQ(result("s_min_f32 s4, s1, s2", -3.0f, 2.5f), -3.0f);
+  EXPECT_EQ(result("s_min_f32 s4, s1, s2", -3.0f, nan), -3.0f);
+  EXPECT_EQ(result("s_mul_f32 s4, s1, s2", -3.0f, 2.5f), -7.5f);
 }
 
 TEST(AmdSimOps, WhatIsNotKnownIsRefused) {

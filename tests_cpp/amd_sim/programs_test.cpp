@@ -138,5 +138,38 @@ TEST(AmdSimPrograms, CodeInMemoryThatIsNotExecutable) {
   EXPECT_THAT(program.run(), HasSubstr("in memory without EXECUTABLE"));
 }
 
+// Of many workgroups some run, and counts are as of all. All of them load the same line, and each stores a word of a line
+// of its own.
+TEST(AmdSimPrograms, CountsOfSomeWorkgroupsAreScaled) {
+  const std::vector<std::string> lines = {"v_mov_b32_e32 v1, 0",
+                                          "global_load_b32 v2, v1, s[0:1]",
+                                          "s_wait_loadcnt 0x0 #0",
+                                          "v_mov_b32_e32 v3, ttmp9",
+                                          "s_nop 0",
+                                          "v_lshlrev_b32_e32 v3, 7, v3",
+                                          "s_nop 0",
+                                          "global_store_b32 v3, v2, s[0:1] offset:128",
+                                          "s_endpgm"};
+  const auto counts_of = [&](std::uint32_t most) {
+    Program program(lines);
+    program.dispatch.user[1] = 0;
+    program.machine.lines = program.machine.profile = true;
+    program.machine.most_groups = most;
+    EXPECT_EQ(program.run(24), "");
+    return program.machine.counts;
+  };
+  const Counts all = counts_of(0), some = counts_of(8);
+  EXPECT_EQ(all.groups, 24u);
+  EXPECT_EQ(all.own_lines, 24u);
+  EXPECT_EQ(all.shared_lines, 1u);
+  EXPECT_EQ(some.groups, all.groups);
+  EXPECT_EQ(some.waves, all.waves);
+  EXPECT_EQ(some.total(), all.total());
+  EXPECT_EQ(some.names, all.names);
+  EXPECT_EQ(some.load_bytes, all.load_bytes);
+  EXPECT_EQ(some.own_lines, all.own_lines);
+  EXPECT_EQ(some.shared_lines, all.shared_lines);
+}
+
 }  // namespace
 }  // namespace amd_sim

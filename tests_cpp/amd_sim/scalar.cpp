@@ -280,7 +280,9 @@ const std::unordered_map<std::string, Op>& table() {
 #undef LOW
 #undef LOW_I
     // As gfx11 names them.
-    for (const auto& [old, now] : {std::pair{"s_add_u32", "s_add_co_u32"},
+    for (const auto& [old, now] : {std::pair{"s_max_f32", "s_max_num_f32"},
+                                   {"s_min_f32", "s_min_num_f32"},
+                                   {"s_add_u32", "s_add_co_u32"},
                                    {"s_add_i32", "s_add_co_i32"},
                                    {"s_sub_u32", "s_sub_co_u32"},
                                    {"s_sub_i32", "s_sub_co_i32"},

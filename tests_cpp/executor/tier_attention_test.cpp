@@ -6,8 +6,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <random>
+#include <span>
 
 #include "base/kv_type.h"
 #include "driver_counts.h"
@@ -116,6 +118,19 @@ ir::BufferId add_cache_write(ir::Graph& graph, const CacheHeads& s, const Operan
   ir::set_attr(node, "n_rot", s.n_rot);
   ir::set_attr(node, "neox", s.neox ? 1u : 0u);
   return q_out;
+}
+
+// Positions of single tokens and of several.
+std::vector<std::vector<std::int32_t>> steps_of_tokens() {
+  const std::vector<std::int32_t> all{639, 0, 127, 128, 300, 15, 255, 16, 511, 129};
+  std::vector<std::vector<std::int32_t>> steps;
+  for (const std::int32_t pos : all) steps.push_back({pos});
+  steps.push_back({130, 7, 639});
+  steps.push_back({});  // bucket of 64: several chunks in turn
+  for (std::int32_t i = 0; i < 40; ++i) steps.back().push_back(i * 97 % 640);
+  steps.push_back({});  // of 128: all of a token's chunks
+  for (std::int32_t i = 0; i < 66; ++i) steps.back().push_back(i * 61 % 640);
+  return steps;
 }
 
 class TierAttention : public TierGraphTest {
@@ -283,18 +298,21 @@ class TierAttention : public TierGraphTest {
     }
     EXPECT_LE(std::sqrt(squares / static_cast<double>(expected.size() / 4)), 0x1p-13);
   }
+  // Every shape alone and among others; many workgroups only where heads are small.
+  void expect_same_tokens(const Attention& s) {
+    for (const auto& pos : steps_of_tokens()) {
+      const auto n = static_cast<std::uint32_t>(pos.size());
+      if (n > 3 && s.n_kv_heads * s.head_dim > 512) continue;
+      if (n == 1 && s.n_kv_heads == 8 && pos[0] % 128 != 0) continue;
+      std::vector<std::int32_t> slots(n);
+      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % 4);
+      expect_same_step(s, pos, slots, true);
+    }
+  }
   std::mt19937 rng_{11};
 };
 
 TEST_P(TierAttention, HasTheBitsOfTCpu) {
-  const std::vector<std::int32_t> all{639, 0, 127, 128, 300, 15, 255, 16, 511, 129};
-  std::vector<std::vector<std::int32_t>> steps;
-  for (const std::int32_t pos : all) steps.push_back({pos});
-  steps.push_back({130, 7, 639});
-  steps.push_back({});  // bucket of 64: several chunks in turn
-  for (std::int32_t i = 0; i < 40; ++i) steps.back().push_back(i * 97 % 640);
-  steps.push_back({});  // of 128: all of a token's chunks
-  for (std::int32_t i = 0; i < 66; ++i) steps.back().push_back(i * 61 % 640);
   for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
                              {DType::kF16, 16, 8, 64, 64},
                              {DType::kF16, 8, 8, 32, 32, 100},
@@ -309,8 +327,11 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
                              {DType::kF32, 8, 1, 128, 128},
                              {DType::kF32, 2, 1, 256, 256},
                              {DType::kQ8_0, 16, 8, 32, 32},
-                             {DType::kQ8_0, 4, 2, 64, 64, 200},
-                             {DType::kI16, 4, 1, 128, 128},
+                             {DType::kQ8_0, 4, 2, 64, 64, 200}})
+    expect_same_tokens(s);
+}
+TEST_P(TierAttention, HasTheBitsOfTCpuOverIntegers) {
+  for (const Attention& s : {Attention{DType::kI16, 4, 1, 128, 128},
                              {DType::kI16, 16, 8, 64, 64},
                              {DType::kI16, 9, 1, 64, 64, 0, 20.0f},
                              {DType::kI16, 6, 2, 96, 64, 130},
@@ -318,17 +339,8 @@ TEST_P(TierAttention, HasTheBitsOfTCpu) {
                              {DType::kI16, 17, 1, 16, 32, 300},
                              {DType::kI16, 2, 1, 192, 128},
                              {DType::kI16, 4, 2, 256, 256, 100},
-                             {DType::kI16, 3, 1, 512, 512}}) {
-    for (const auto& pos : steps) {
-      const auto n = static_cast<std::uint32_t>(pos.size());
-      // Every shape alone and among others; many workgroups only where heads are small.
-      if (n > 3 && s.n_kv_heads * s.head_dim > 512) continue;
-      if (n == 1 && s.n_kv_heads == 8 && pos[0] % 128 != 0) continue;
-      std::vector<std::int32_t> slots(n);
-      for (std::uint32_t i = 0; i < n; ++i) slots[i] = static_cast<std::int32_t>(i % 4);
-      expect_same_step(s, pos, slots, true);
-    }
-  }
+                             {DType::kI16, 3, 1, 512, 512}})
+    expect_same_tokens(s);
 }
 
 // Each family of kernels once, which takes seconds where the GPU is simulated: one token and some, of short texts and
@@ -388,8 +400,12 @@ TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokens) {
                              {DType::kF32, 5, 1, 128, 120, 200, 15.0f},
                              {DType::kF32, 2, 2, 40, 64},
                              {DType::kF32, 2, 1, 256, 256},
-                             {DType::kQ8_0, 4, 2, 32, 32, 70},
-                             {DType::kI16, 4, 1, 128, 128},
+                             {DType::kQ8_0, 4, 2, 32, 32, 70}})
+    expect_same_step(s, pos, slots);
+}
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfManyTokensOverIntegers) {
+  const auto [pos, slots] = mixed_step(40);
+  for (const Attention& s : {Attention{DType::kI16, 4, 1, 128, 128},
                              {DType::kI16, 8, 2, 128, 128, 100},
                              {DType::kI16, 3, 1, 64, 64, 0, 20.0f},
                              {DType::kI16, 65, 1, 16, 16},
@@ -419,23 +435,32 @@ std::vector<StepTokens> steps_of_runs() {
   return steps;
 }
 
-TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
-  const auto steps = steps_of_runs();
-  std::size_t i = 0;
-  for (const Attention& s : {Attention{DType::kF16, 4, 1, 128, 128},
-                             {DType::kF16, 8, 2, 128, 128},
-                             {DType::kF16, 8, 2, 128, 128, 500},
-                             {DType::kF16, 64, 8, 16, 16},
-                             {DType::kF16, 2, 2, 64, 64, 0, 20.0f},
-                             {DType::kF16, 32, 1, 16, 32, 450},
-                             {DType::kF16, 6, 2, 96, 64, 388},
-                             {DType::kF16, 4, 1, 256, 248},
-                             {DType::kF16, 4, 2, 80, 40, 200},
-                             {DType::kF32, 5, 1, 128, 120, 0, 15.0f},
-                             {DType::kF32, 8, 8, 32, 32}}) {
-    for (; i < steps.size(); i += 2) expect_same_step(s, steps[i].pos, steps[i].slots);
-    i = 1 - i % 2;  // the other half of the steps for the next
+// Each shape with half of the steps, by turns.
+void each_of_half(std::span<const StepTokens> steps, std::initializer_list<Attention> shapes, const auto& each) {
+  std::size_t first = 0;
+  for (const Attention& s : shapes) {
+    for (std::size_t i = first; i < steps.size(); i += 2) each(s, steps[i]);
+    first = 1 - first;
   }
+}
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPrompts) {
+  each_of_half(steps_of_runs(),
+               {{DType::kF16, 4, 1, 128, 128},
+                {DType::kF16, 8, 2, 128, 128},
+                {DType::kF16, 8, 2, 128, 128, 500},
+                {DType::kF16, 64, 8, 16, 16},
+                {DType::kF16, 2, 2, 64, 64, 0, 20.0f},
+                {DType::kF16, 32, 1, 16, 32, 450}},
+               [&](const Attention& s, const StepTokens& step) { expect_same_step(s, step.pos, step.slots); });
+}
+TEST_P(TierAttention, HasTheBitsOfTCpuInStepsOfFewTokensWithPromptsOfOtherHeads) {
+  each_of_half(steps_of_runs(),
+               {{DType::kF16, 6, 2, 96, 64, 388},
+                {DType::kF16, 4, 1, 256, 248},
+                {DType::kF16, 4, 2, 80, 40, 200},
+                {DType::kF32, 5, 1, 128, 120, 0, 15.0f},
+                {DType::kF32, 8, 8, 32, 32}},
+               [&](const Attention& s, const StepTokens& step) { expect_same_step(s, step.pos, step.slots); });
 }
 
 // Of arithmetic `fast` the rounding of q and of the weights p to f16 shows, each by up to 2^-11. A score errs by about

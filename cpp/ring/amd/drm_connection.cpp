@@ -4,24 +4,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
+#include "ring/amd/gpus.h"
 
 namespace zinc_rt::ring {
 namespace {
 
 constexpr int kFirstNode = 128, kEndNode = 192;
-
-struct Generation {
-  std::uint32_t version;  // of the compute engine
-  kernel::Target target;
-};
-constexpr Generation kGenerations[] = {{12u << 16 | 0 << 8 | 1, kernel::Target::kGfx1201},
-                                       {12u << 16 | 0 << 8 | 0, kernel::Target::kGfx1201},
-                                       {11u << 16 | 0 << 8 | 0, kernel::Target::kGfx1100}};
 
 }  // namespace
 
@@ -69,11 +61,7 @@ Status DrmConnection::identify() {
   ZRT_CHECK_OK(ask(drm::kDeviceInfo, device_));
   compute_.n_user_slots = drm::kNotTold;
   ZRT_CHECK_OK(ask(drm::kEngineInfo, compute_, drm::kCompute));
-  const auto* found = std::ranges::find(kGenerations, compute_.version, &Generation::version);
-  if (found == std::end(kGenerations))
-    return fail(StatusCode::kUnavailable, "its compute engine is {}.{}.{}; kernels are for 12.0.1, 12.0.0 and 11.0.0",
-                compute_.version >> 16, compute_.version >> 8 & 255, compute_.version & 255);
-  target_ = found->target;
+  ZRT_TRY(target_, ring::target_of(gfx_of_engine(compute_.version)));
   return {};
 }
 

@@ -44,7 +44,7 @@ std::vector<Node> read_topology() {
     node.name = read_text(folder + "/name");
     while (!node.name.empty() && node.name.back() == '\n') node.name.pop_back();
     node.gpu_id = static_cast<std::uint32_t>(gpu_id);
-    node.target_version = static_cast<std::uint32_t>(property(text, "gfx_target_version"));
+    node.gfx = gfx_of_topology(static_cast<std::uint32_t>(property(text, "gfx_target_version")));
     node.render_minor = static_cast<std::uint32_t>(property(text, "drm_render_minor"));
     const auto simds = property(text, "simd_per_cu");
     node.n_cus = simds == 0 ? 0 : static_cast<std::uint32_t>(property(text, "simd_count") / simds);
@@ -57,17 +57,9 @@ std::vector<Node> read_topology() {
 }
 
 Result<kernel::Target> target_of(const Node& node) {
-  struct Row {
-    std::uint32_t version;
-    kernel::Target target;
-  };
-  static constexpr Row kRows[] = {
-      {120001, kernel::Target::kGfx1201}, {120000, kernel::Target::kGfx1201}, {110000, kernel::Target::kGfx1100}};
-  for (const Row& row : kRows)
-    if (row.version == node.target_version) return row.target;
-  return fail(StatusCode::kUnavailable,
-              "[t1] the GPU {} has gfx_target_version {}; kernels are for 120001, 120000 and 110000", node.name,
-              node.target_version);
+  auto target = ring::target_of(node.gfx);
+  if (!target) return fail(StatusCode::kUnavailable, "[t1] {}: {}", node.name, target.error().message);
+  return target;
 }
 
 }  // namespace zinc_rt::ring::kfd
