@@ -139,10 +139,15 @@ class Times {
   std::vector<double> us_;
 };
 
-// A token of the mask, each with the same chance; -1: none but ends.
-std::int32_t pick(const std::vector<std::uint32_t>& mask, const Vocabulary& vocabulary, std::mt19937& random) {
+std::size_t n_tokens_of(const std::vector<std::uint32_t>& mask) {
   std::size_t n = 0;
   for (const std::uint32_t word : mask) n += static_cast<std::size_t>(std::popcount(word));
+  return n;
+}
+
+// A token of the mask, each with the same chance; -1: none but ends.
+std::int32_t pick(const std::vector<std::uint32_t>& mask, const Vocabulary& vocabulary, std::mt19937& random) {
+  const std::size_t n = n_tokens_of(mask);
   if (n == 0) return -1;
   std::size_t left = random() % n;
   for (std::size_t i = 0; i < mask.size(); ++i) {
@@ -157,7 +162,7 @@ std::int32_t pick(const std::vector<std::uint32_t>& mask, const Vocabulary& voca
 void time_schemas(const std::shared_ptr<const Vocabulary>& vocabulary, const char* path) {
   std::ifstream file(path);
   Times compiling, first, masks, accepting;
-  std::size_t n_refused = 0, n_failed = 0, most_bytes = 0;
+  std::size_t n_refused = 0, n_failed = 0, n_forced = 0, most_bytes = 0;
   std::mt19937 random(1);
   for (std::string schema; std::getline(file, schema);) {
     double since = now_us();
@@ -175,6 +180,7 @@ void time_schemas(const std::shared_ptr<const Vocabulary>& vocabulary, const cha
       (step == 0 ? first : masks).add(since);
       const std::int32_t id = ok ? pick(mask, *vocabulary, random) : -1;
       n_failed += ok ? 0 : 1;
+      n_forced += ok && n_tokens_of(mask) == 1 ? 1 : 0;
       if (id < 0) break;
       since = now_us();
       const auto fits = matcher.accept(id);
@@ -187,8 +193,10 @@ void time_schemas(const std::shared_ptr<const Vocabulary>& vocabulary, const cha
   first.show("first mask");
   masks.show("mask");
   accepting.show("accept");
-  fmt::print("{} tokens; {} schemas refused; {} masks too complex; {} bytes at most of a grammar and its matcher\n",
-             vocabulary->size(), n_refused, n_failed, most_bytes);
+  fmt::print(
+      "{} tokens; {} schemas refused; {} masks too complex, {} of one token; {} bytes at most of a grammar and its "
+      "matcher\n",
+      vocabulary->size(), n_refused, n_failed, n_forced, most_bytes);
 }
 
 }  // namespace

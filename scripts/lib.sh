@@ -15,7 +15,7 @@ BUILD_PACKAGES=(build-essential cmake ninja-build ccache pkg-config libspdlog-de
                 'libboost1.81-dev|libboost1.83-dev')
 # Boost.Context: the fibers of tests_cpp/cuda_sim. The last three: the Vulkan backend, and a device of Vulkan for it.
 TEST_PACKAGES=(libgtest-dev libgmock-dev 'libboost-context1.81-dev|libboost-context1.83-dev'
-               glslc libvulkan-dev mesa-vulkan-drivers)
+               glslc libvulkan-dev mesa-vulkan-drivers vulkan-validationlayers)
 # For the AMD tier, where the system's lists have them: without them it is left out by name (cpp/ring/amd/CMakeLists.txt).
 AMD_PACKAGES=(clang-22 lld-22 libllvm22)
 # For 64-bit ARM: its compiler and libraries, an emulator, and GoogleTest's source.
