@@ -51,9 +51,13 @@ void usual(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = sign(random) | bits(between(random, 0.5f, 2.0f));
   b = bits(between(random, -2.0f, 2.0f));
 }
+// From 2^-67 to below 2^63, all powers of two alike.
+std::uint32_t of_any_size(Random& random) {
+  return (static_cast<std::uint32_t>(random()) & 0x7FFFFFu) | (60 + random() % 130) << 23;
+}
 template <int kLow, int kHigh>
 void from_range(Random& random, std::uint32_t& a, std::uint32_t&) {
-  a = bits(between(random, kLow, kHigh));
+  a = random() % 2 == 0 ? sign(random) | of_any_size(random) : bits(between(random, kLow, kHigh));
 }
 void any_word(Random& random, std::uint32_t& a, std::uint32_t& b) {
   a = static_cast<std::uint32_t>(random());
@@ -100,12 +104,13 @@ const Function kFunctions[] = {
      [](const Values& v, std::uint32_t i) { return bits(exact::tanh(v.fa(i))); }},
     {push::kTestDiv, "division",
      [](Random& random, std::uint32_t& a, std::uint32_t& b) {
-       a = sign(random) | bits(between(random, 1e-3f, 1e3f));
-       b = bits(between(random, 1e-3f, 1e3f));
+       const bool is_near = random() % 2 == 0;
+       a = sign(random) | (is_near ? bits(between(random, 1e-3f, 1e3f)) : of_any_size(random));
+       b = is_near ? bits(between(random, 1e-3f, 1e3f)) : of_any_size(random);
      },
      [](const Values& v, std::uint32_t i) { return bits(exact::div(v.fa(i), v.fb(i))); }},
     {push::kTestRsqrt, "reciprocal square root",
-     [](Random& random, std::uint32_t& a, std::uint32_t&) { a = bits(between(random, 1e-6f, 1e4f)); },
+     [](Random& random, std::uint32_t& a, std::uint32_t&) { a = of_any_size(random); },
      [](const Values& v, std::uint32_t i) { return bits(exact::rsqrt(v.fa(i))); }},
     {push::kTestFromInt, "int to float", any_word,
      [](const Values& v, std::uint32_t i) { return bits(static_cast<float>(static_cast<std::int32_t>(v.a[i]))); }},

@@ -34,6 +34,7 @@ float ZRT_FMA(float a, float b, float c) {
 }
 #elif defined(ZRT_FMA_GUARDED) || defined(ZRT_FMA_GUARDED_DOUBLES)
 #define usual_fma fma
+#define ZRT_FMA_HAS_GUARD
 #ifdef ZRT_FMA_GUARDED
 #include "fma_bits.glsl"
 float exact_fma(float a, float b, float c) {
@@ -63,66 +64,67 @@ const float kRound = 12582912.0;
 float magnitude(float x) { return uintBitsToFloat(min(floatBitsToUint(x) & 0x7FFFFFFFu, 0x7F800000u)); }
 
 float round_int(float x) { return (x + kRound) - kRound; }
-float rcp_of_positive(float x) {
-  float r = uintBitsToFloat(0x7EF311C7u - floatBitsToUint(x));
-  [[dont_unroll]] for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-x, r, 1.0), r);
-  return r;
-}
-float rcp(float x) {
-  float r = rcp_of_positive(x < 0.0 ? -x : x);
-  return x < 0.0 ? -r : r;
-}
-float exact_div(float a, float b) {
-  float r = rcp(b), q = a * r;
-  return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
-}
-float rsqrt(float x) {
-  float r = uintBitsToFloat(0x5F375A86u - (floatBitsToUint(x) >> 1)), h = 0.5 * x;
-  [[dont_unroll]] for (int i = 0; i < 4; ++i) r = ZRT_FMA(r, ZRT_FMA(-(h * r), r, 0.5), r);
-  return r;
-}
 float pow2(int n) { return uintBitsToFloat(uint(n + 127) << 23); }
-
-struct ExpParts {
-  float p, lo;
-  int n;
-};
-ExpParts exp_parts(float x) {
-  float shifted = ZRT_FMA(x, 1.44269504, kRound), n = shifted - kRound;
-  float r = ZRT_FMA(n, -0.693145752, x);
-  r = ZRT_FMA(n, -1.42860677e-6, r);
-  float p = 1.98412698e-4;
-  p = ZRT_FMA(p, r, 1.38888889e-3);
-  p = ZRT_FMA(p, r, 8.33333333e-3);
-  p = ZRT_FMA(p, r, 4.16666667e-2);
-  p = ZRT_FMA(p, r, 1.66666667e-1);
-  p = ZRT_FMA(p, r, 0.5);
-  float t = ZRT_FMA(p * r, r, r), sum = t + 1.0;
-  return ExpParts(sum, t - (sum - 1.0), int(floatBitsToUint(shifted) - floatBitsToUint(kRound)));
-}
 float scale2(float x, int n) {
   int first = n >> 1;
   return x * pow2(first) * pow2(n - first);
 }
+struct ExpParts {
+  float p, lo;
+  int n;
+};
+
+#define NAME(function) function##_of_all
+#define FMA ZRT_FMA
+#include "exact_math_forms.glsl"
+#undef NAME
+#undef FMA
+#ifdef ZRT_FMA_HAS_GUARD
+#define NAME(function) function##_of_usual
+#define FMA usual_fma
+#include "exact_math_forms.glsl"
+#undef NAME
+#undef FMA
+// Whether |x| is from 2^-60 to below 2^60.
+bool is_usual_size(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) - 0x21800000u < 0x3C000000u; }
+#else
+#define rcp_of_positive_of_usual rcp_of_positive_of_all
+#define rsqrt_of_usual rsqrt_of_all
+#define exp_parts_of_usual exp_parts_of_all
+#define times_sigmoid_of_usual times_sigmoid_of_all
+bool is_usual_size(float x) { return true; }
+#endif
+
+// Of x of usual size: 1 - x r is a multiple of 2^-48, so it is 0 or no denormal, and r is none.
+float rcp_of_positive(float x) { return is_usual_size(x) ? rcp_of_positive_of_usual(x) : rcp_of_positive_of_all(x); }
+float rcp(float x) {
+  float r = rcp_of_positive(x < 0.0 ? -x : x);
+  return x < 0.0 ? -r : r;
+}
+// Of a and b of usual size: a - q b is 0 or at least 2^-108.
+float exact_div(float a, float b) {
+  float r = rcp(b), q = a * r;
+  if (is_usual_size(a) && is_usual_size(b)) return usual_fma(usual_fma(-q, b, a), r, q);
+  return ZRT_FMA(ZRT_FMA(-q, b, a), r, q);
+}
+// As rcp_of_positive().
+float rsqrt(float x) { return is_usual_size(x) ? rsqrt_of_usual(x) : rsqrt_of_all(x); }
+// Of all x that get there: x's part r of a power of two is x itself, or a multiple of 2^-43. What comes of a denormal
+// r is a part of a sum with 1 or a coefficient, and lost in it, whatever it is.
 float exact_exp(float x) {
   if (!(x > -104.0)) return x == x ? 0.0 : x;
   if (x > 88.72283) return kInfinity;
-  ExpParts e = exp_parts(x);
+  ExpParts e = exp_parts_of_usual(x);
   return scale2(e.p, e.n);
 }
+// Of |v| from 2^-20 to below 2^4 and |x| from 2^-20 to below 2^20: what is added is 0 or no denormal, but for the
+// product of the quotient and s_lo, which changes no sum where it is one.
+bool is_usual_sigmoid(float x, float v, float v_lo) {
+  uint of_x = floatBitsToUint(x) & 0x7FFFFFFFu, of_v = floatBitsToUint(v) & 0x7FFFFFFFu;
+  return v_lo == 0.0 && of_v - 0x35800000u < 0x0C000000u && of_x - 0x35800000u < 0x14000000u;
+}
 float times_sigmoid(float x, float v, float v_lo) {
-  float minus = v < 0.0 ? v : -v;
-  bool is_usual = minus > -120.0;
-  float a = is_usual ? minus : 0.0, other = v != v ? v : (v > 0.0 ? x : (x < 0.0 ? -0.0 : 0.0));
-  ExpParts e = exp_parts(a);
-  e.lo = ZRT_FMA(e.p, v < 0.0 ? v_lo : -v_lo, e.lo);
-  float t = scale2(e.p, e.n), s = 1.0 + t, s_lo = (t - (s - 1.0)) + scale2(e.lo, e.n);
-  float r = rcp_of_positive(s);
-  float p = v < 0.0 ? e.p : 1.0, p_lo = v < 0.0 ? e.lo : 0.0;
-  float num = x * p, num_lo = ZRT_FMA(x, p_lo, ZRT_FMA(x, p, -num));
-  float q = num * r;
-  float y = ZRT_FMA(ZRT_FMA(-q, s, num) + ZRT_FMA(-q, s_lo, num_lo), r, q);
-  return is_usual ? (v < 0.0 ? scale2(y, e.n) : y) : other;
+  return is_usual_sigmoid(x, v, v_lo) ? times_sigmoid_of_usual(x, v, v_lo) : times_sigmoid_of_all(x, v, v_lo);
 }
 float sigmoid(float x) { return times_sigmoid(1.0, x, 0.0); }
 float silu(float x) { return times_sigmoid(x, x, 0.0); }
@@ -154,7 +156,7 @@ float exact_tanh(float x) {
 float softplus(float x) {
   if (!(x > -104.0)) return x == x ? 0.0 : x;
   if (x > 104.0) return x;
-  ExpParts e = exp_parts(x < 0.0 ? x : -x);
+  ExpParts e = exp_parts_of_all(x < 0.0 ? x : -x);
   float t = scale2(e.p, e.n), t_lo = scale2(e.lo, e.n);
   if (x < -20.0) return t;
   float d = 2.0 + t, d_lo = (t - (d - 2.0)) + t_lo, r = rcp(d), q = t * r;
