@@ -251,11 +251,25 @@ __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float
   return o * exact::rcp(sum);
 }
 
+// A workgroup's heads of rotated values become y. values: 256, whole heads. A warp a head.
+__device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (warp >= kMergeThreads / v_dim) return;
+  float x[rotated::kRegisters], *head = values + warp * v_dim;
+#pragma unroll
+  for (uint32_t r = 0; r < rotated::kRegisters; ++r) x[r] = r * 32 < v_dim ? head[lane + 32 * r] : 0.0f;
+  rotated::rotate_back(x, v_dim);
+#pragma unroll
+  for (uint32_t r = 0; r < rotated::kRegisters; ++r)
+    if (r * 32 < v_dim) head[lane + 32 * r] = x[r];
+}
+
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
 // records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more than
 // kMergeAtOnce chunks.
-extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
+template <bool kIsRotated>
+__device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
   let_next_start();
@@ -270,20 +284,37 @@ extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __gr
   const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
                  i = piece % pieces * 32 + lane;
   float value = 0.0f;
+  const bool has_value = head < c.n_heads && i < v_dim;
+  const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
   if (head < c.n_heads) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
-    const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
     value = n > kMergeAtOnce ? merged_of_many(reinterpret_cast<MergeMemory*>(memory)[threadIdx.x / 32], records, floats,
                                               n, v_dim, i - lane)
                              : merged(records, floats, n, v_dim, i);
-    if (i < v_dim) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
   }
+  if constexpr (kIsRotated) {
+    values[threadIdx.x] = value;
+    __syncthreads();
+    rotate_values_back(values, v_dim);
+    __syncthreads();
+    value = values[threadIdx.x];
+  }
+  if (has_value) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
-  values[threadIdx.x] = value;
-  __syncthreads();
+  if constexpr (!kIsRotated) {
+    values[threadIdx.x] = value;
+    __syncthreads();
+  }
   if (threadIdx.x >= 32) return;
   const uint32_t at = first_of_eight();
   quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  merge<false>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
+  merge<true>(args);
 }

@@ -221,17 +221,16 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (plan.has_records())
-    p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
-             cuda::kMergeThreads, records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
-  if (plan.kind == Kind::kRotated)
-    p.launch("flash_attn_rotated", "flash_attn_rotate_back", c.rows(), ceil_div(push.n_heads, 4), 1, 128, 0, args);
+    p.launch("flash_attn", plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge", c.rows(),
+             ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
+             records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
 }
 
-// The last kernel of a token quantizes its row where it has whole blocks of it. That of rotated caches does not.
+// The last kernel of a token quantizes its row where it has whole blocks of it.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  if (is_tile(plan.kind) || plan.kind == Kind::kRotated || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (is_tile(plan.kind) || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
   const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
