@@ -20,11 +20,11 @@ __device__ __forceinline__ float largest_of_row(float v) {
 struct RowChunk {
   float most, sum;
 };
-// Scores become what weight(tile, i, p) makes of their exponentials, which are 0 where a row does not see the token.
-// kIsEdge: rows do not see all of the chunk.
+// Scores become what weight(tile, i, p) makes of their exponentials, and `unseen`, which is 0 or -0, where a row does not
+// see the token. kIsEdge: rows do not see all of the chunk.
 template <bool kIsEdge, class Weight>
 __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], RowChunk (&rows)[2],
-                                             const Weight& weight) {
+                                             const Weight& weight, float unseen = 0.0f) {
   const auto is_seen = [&](uint32_t tile, int i) {
     return !kIsEdge || seen[i / 2].has(tile * 8 + threadIdx.x % 4 * 2 + i % 2);
   };
@@ -45,7 +45,7 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
       const float p = is_seen(tile, i) ? exp_of_nonpositive(below > -104.0f ? below : -104.0f) : 0.0f;
       float& sum = sums[i / 2][tile % 2 * 2 + i % 2];
       sum = sum + p;
-      s[tile][i] = is_seen(tile, i) ? weight(tile, i, p) : 0.0f;
+      s[tile][i] = is_seen(tile, i) ? weight(tile, i, p) : unseen;
     }
 #pragma unroll
   for (int r = 0; r < 2; ++r) {

@@ -206,6 +206,19 @@ TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpu) {
   }
 }
 
+// As for integers; heads of V wider than those of K lie in tiles of their width.
+TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuInStepsWithPrompts) {
+  SKIP_WITHOUT("k8v4");
+  const std::vector<Tokens> parts{{0, 100, 40}, {1, 0, 21}, {2, 300, 1}, {3, 250, 9}};
+  for (const char* kv : {"k8v4", "k4v4"}) {
+    expect_same({4, 2, 64, 64, 0, 0, kv}, parts, false);
+    expect_same({2, 1, 128, 128, 40, 0, kv}, parts, false);
+    expect_same({3, 1, 128, 256, 0, 5.0f, kv}, parts, false);
+    expect_same({1, 1, 64, 256, 140, 0, kv}, parts, false);
+    expect_same({1, 1, 64, 128, 0, 0, kv}, {{0, 5, 64}}, false, true);
+  }
+}
+
 TEST_P(TierScaledCache, WritesOddHeadsOfRotatedCodesAsTCpu) {
   SKIP_WITHOUT("k8v4");
   for (const char* kv : {"k8v4", "k4v4"}) {
