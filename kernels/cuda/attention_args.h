@@ -65,39 +65,19 @@ constexpr uint32_t attend_integer_bytes(uint32_t group, uint32_t head_dim, uint3
 // Of tiles of tokens (flash_attn_integer_tile.cu): rows; bytes for K, V and the digits of q, and where rows are wide for
 // the sums of values; bytes that the kernel has besides, and more; workgroups of a multiprocessor.
 constexpr uint32_t kAttendIntegerRows = 64, kAttendIntegerMostWidth = 256, kAttendIntegerShared = 2560;
-constexpr uint32_t attend_integer_sums_bytes(uint32_t width) {
-  return width > 128 ? kAttendIntegerRows * width * 4 : 0;
-}
 constexpr uint32_t attend_integer_tile_bytes(uint32_t width) {
-  return 2 * kAttendChunk * width * 2 + kAttendIntegerRows * width * 2 + attend_integer_sums_bytes(width);
+  return 2 * kAttendChunk * width * 2 + kAttendIntegerRows * width * 2 +
+         (width > 128 ? kAttendIntegerRows * width * 4 : 0);
 }
 constexpr uint32_t attend_integer_tile_workgroups(uint32_t width) {
   return width <= 64 ? 3 : width <= 128 ? 2 : 1;
 }
 
-// Attention over rotated caches, of a token (flash_attn_rotated.cu): threads of a workgroup, heads that share a pass over
-// K and V; bytes between the codes of two tokens' values, an odd number of vectors of 16 bytes, so that eight in turn are
-// in different banks; of a chunk's values with their scales; of all: values of two chunks, codes and scales of q, and
-// where chunks are merged, o, maximum and sum of each head.
-constexpr uint32_t kAttendRotatedThreads = 128, kAttendRotatedHeads = 8;
-ZRT_CUDA_HD constexpr uint32_t attend_rotated_value_pitch(uint32_t v_head_dim) {
-  return v_head_dim / 2 + 16;
-}
-ZRT_CUDA_HD constexpr uint32_t attend_rotated_value_bytes(uint32_t v_head_dim) {
-  return kAttendChunk * (attend_rotated_value_pitch(v_head_dim) + v_head_dim / 64 * 2);
-}
+// Attention over rotated caches (flash_attn_rotated.cu): threads of a workgroup, and bytes of shared memory for q and its
+// scales, and where chunks are merged, for o, maximum and sum of each head.
+constexpr uint32_t kAttendRotatedThreads = 128;
 constexpr uint32_t attend_rotated_bytes(uint32_t group, uint32_t head_dim, uint32_t v_head_dim, bool is_merged) {
-  return 2 * attend_rotated_value_bytes(v_head_dim) +
-         (group + kAttendRotatedHeads - 1) / kAttendRotatedHeads * kAttendRotatedHeads *
-             (head_dim + head_dim / 64 * 4) +
-         (is_merged ? group * (v_head_dim + 2) * 4 : 0);
-}
-// Of tiles of tokens (flash_attn_rotated_tile.cu): bytes for K and V as products want them, their codes as they come from
-// the cache but for keys of eight bits, codes of q, and where rows are wide the sums of values; bytes besides, and more.
-constexpr uint32_t kAttendRotatedShared = 9216;
-constexpr uint32_t attend_rotated_tile_bytes(bool is_r8, uint32_t width) {
-  return 2 * kAttendChunk * width + (is_r8 ? 1 : 2) * kAttendChunk * width / 2 + kAttendIntegerRows * width +
-         attend_integer_sums_bytes(width);
+  return group * (head_dim + head_dim / 64 * 4) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
 
 // The merge of chunks (flash_attn.cu): threads of a workgroup, chunks that are merged as they come, and bytes of shared

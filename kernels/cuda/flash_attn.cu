@@ -199,54 +199,62 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
   return o * exact::rcp(sum);
 }
 
-// The same of many chunks. The warp copies 32 records' pieces at a time to its part of shared memory (MergeMemory), those
-// of the next 32 while it merges these.
+// The same of many chunks. The warp copies 16 records' pieces at a time to its part of shared memory (MergeMemory), far
+// ahead of those that it merges, since what was recorded first may have left the L2.
+constexpr uint32_t kMergeStages = 4;  // of 16 records
 struct MergeMemory {
-  float values[2][32][32];  // of records
-  float4 factors[32];       // before, after, and the chunk's sum
+  float values[kMergeStages][16][32];  // of records
+  float4 factors[32];                  // before, after, and the chunk's sum
 };
 static_assert(sizeof(MergeMemory) == kMergeBytes / (kMergeThreads / 32));
 __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float* records, uint32_t floats, uint32_t n,
                                                 uint32_t v_dim, uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32;
-  const auto copy = [&](uint32_t first, uint32_t half) {
+  const auto copy = [&](uint32_t first, uint32_t stage) {
 #pragma unroll
-    for (uint32_t i = 0; i < 8; ++i) {
+    for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t row = i * 4 + lane / 8, at = lane % 8 * 4;
       if (first + row < n && first_value + at < floats)
-        copy_16(memory.values[half][row] + at,
+        copy_16(memory.values[stage][row] + at,
                 records + static_cast<uint64_t>(first + row) * floats + first_value + at);
     }
     end_copy_batch();
   };
-  float next_most = 0.0f, next_sum = 0.0f;
+  // Maximum and sum of a record.
   const auto ask = [&](uint32_t first) {
     const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
     const bool is_there = first + lane < n;
-    next_most = is_there ? own[0] : -__int_as_float(0x7f800000), next_sum = is_there ? own[1] : 0.0f;
+    return is_there ? make_float2(own[0], own[1]) : make_float2(-__int_as_float(0x7f800000), 0.0f);
   };
-  copy(1, 0);
-  ask(1);
+#pragma unroll
+  for (uint32_t stage = 0; stage < kMergeStages; ++stage) copy(1 + 16 * stage, stage);
+  float2 next = ask(1), after_next = ask(33);
   float o = first_value + lane < v_dim ? records[first_value + lane] : 0.0f, largest = records[v_dim],
         sum = records[v_dim + 1];
-  uint32_t half = 0;
+  uint32_t stage = 0;
 #pragma unroll 1
-  for (uint32_t first = 1; first < n; first += 32, half ^= 1) {
-    const float most = next_most, own_sum = next_sum;
-    copy(first + 32, half ^ 1);
-    ask(first + 32);
-    const MergeFactors f = merge_factors(most, largest);
-    memory.factors[lane] = make_float4(f.before, f.after, own_sum, 0.0f);
-    wait_for_copy_batches<1>();
-    __syncwarp();
-    const uint32_t count = min(32u, n - first);
+  for (uint32_t first = 1; first < n; first += 32) {
+    const float2 own = next;
+    next = after_next;
+    after_next = ask(first + 64);
+    const MergeFactors f = merge_factors(own.x, largest);
+    memory.factors[lane] = make_float4(f.before, f.after, own.y, 0.0f);
+#pragma unroll 1
+    for (uint32_t at = first; at < min(first + 32, n); at += 16) {
+      wait_for_copy_batches<kMergeStages - 1>();
+      __syncwarp();
+      const uint32_t count = min(16u, n - at);
+      const float4* factors = memory.factors + (at - first);
 #pragma unroll 8
-    for (uint32_t j = 0; j < count; ++j) {
-      const float4 of = memory.factors[j];
-      o = __fmaf_rn(memory.values[half][j][lane], of.y, o * of.x);
-      sum = __fmaf_rn(of.z, of.y, sum * of.x);
+      for (uint32_t j = 0; j < count; ++j) {
+        const float4 of = factors[j];
+        o = __fmaf_rn(memory.values[stage][j][lane], of.y, o * of.x);
+        sum = __fmaf_rn(of.z, of.y, sum * of.x);
+      }
+      __syncwarp();
+      copy(at + 16 * kMergeStages, stage);
+      stage = stage + 1 < kMergeStages ? stage + 1 : 0;
     }
-    __syncwarp();
   }
   return o * exact::rcp(sum);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/integer_cells.cuh"
+#include "kernels/cuda/rotated_args.h"
 
 namespace zinc_rt::cuda::rotated {
 

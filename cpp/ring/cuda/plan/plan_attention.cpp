@@ -7,6 +7,7 @@
 
 #include "base/kv_type.h"
 #include "kernels/common/push.h"
+#include "kernels/cuda/rotated_args.h"
 #include "ring/cuda/plan/plan.h"
 
 namespace zinc_rt::ring {
@@ -104,7 +105,7 @@ Plan plan_of_rotated(const Planner& p, const OpCall& c) {
   const auto push = c.constants<push::FlashAttn>();
   Plan plan{.kind = Kind::kRotated, .parts = parts_at_once(p, c, push.n_kv_heads, records_of(c).chunks)};
   plan.shared =
-      cuda::attend_rotated_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
+      cuda::attend_rotated_token_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
   return plan;
 }
 
