@@ -160,8 +160,8 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
 struct MergeFactors {
   float before, after;
 };
-// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once. largest:
-// before the first; becomes that behind the last. most: minus infinity where there is no chunk.
+// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once.
+// largest: before the first; becomes that behind the last. most: minus infinity where there is no chunk.
 __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest) {
   const uint32_t lane = threadIdx.x % 32;
   float upto = most;
@@ -274,8 +274,8 @@ __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim
 
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more than
-// kMergeAtOnce chunks.
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more
+// than kMergeAtOnce chunks.
 template <bool kIsRotated>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);

@@ -1,12 +1,12 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of caches of rotated codes, at the bits of kernels/cpu/flash_attn.cpp, for steps of
-// few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes of keys
-// go from the cache to the registers of the products (rotated_cells.cuh), those of values to shared memory; both are on
-// their way a chunk ahead.
-// Scores: a warp has 32 keys, the rows of its products; columns are the codes of q of eight heads. A lane has four keys.
-// Weights: a warp has a head, or several in turn. Values: a warp has 16 bytes of a token's codes in turn, 32 values, which
-// are the rows; columns are the digits of the weights of four heads.
-// With one part in z the workgroup merges its chunks, rotates back, and quantizes the result if `quantized` is bound; with
-// several each chunk leaves a record for flash_attn_merge_rotated.
+// few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes of
+// keys go from the cache to the registers of the products (rotated_cells.cuh), those of values to shared memory; both
+// are on their way a chunk ahead.
+// Scores: a warp has 32 keys, the rows of its products; columns are the codes of q of eight heads. A lane has four
+// keys. Weights: a warp has a head, or several in turn. Values: a warp has 16 bytes of a token's codes in turn, 32
+// values, which are the rows; columns are the digits of the weights of four heads.
+// With one part in z the workgroup merges its chunks, rotates back, and quantizes the result if `quantized` is bound;
+// with several each chunk leaves a record for flash_attn_merge_rotated.
 #include "kernels/cuda/rotated_cells.cuh"
 #include "kernels/cuda/token_chunks.cuh"
 
@@ -120,8 +120,8 @@ struct Attend {
     }
   }
 
-  // Values of a chunk: a token's codes lie `pitch` bytes apart, its scales behind all codes as in the cache. What is not
-  // seen is not read; its weights are 0.
+  // Values of a chunk: a token's codes lie `pitch` bytes apart, its scales behind all codes as in the cache. What is
+  // not seen is not read; its weights are 0.
   __device__ __forceinline__ uint32_t value_pitch() const { return attend_rotated_value_pitch(c.v_head_dim); }
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());

@@ -1,8 +1,8 @@
 // FLASH_ATTN and FLASH_ATTN_BATCHED of caches of rotated codes, at the bits of kernels/cpu/flash_attn.cpp, for steps of
 // many tokens. A workgroup has up to tile_tokens tokens of a slot with the query heads of a kv head: its rows, of which
 // each warp has 16, and all of their chunks. Codes of a chunk come to shared memory as they lie in the cache, while the
-// chunk before is computed. The workgroup makes of them the bytes that products want, once for all rows: table values, of
-// V four tokens of a value beside each other; keys of eight bits stay as they are.
+// chunk before is computed. The workgroup makes of them the bytes that products want, once for all rows: table values,
+// of V four tokens of a value beside each other; keys of eight bits stay as they are.
 // A lane has rows lane / 4 and 8 more of its warp. Scores are the accumulators of the products q K, of a block of 64
 // values at a time. The weights of a block of V become the operands of its products without leaving their lane: lanes
 // have tokens 8 n + lane % 4 * 2 and the next.

@@ -21,8 +21,9 @@ constexpr uint32_t attend_rotated_token_bytes(uint32_t group, uint32_t head_dim,
   return 2 * attend_rotated_value_bytes(v_head_dim) + attend_rotated_bytes(heads, head_dim, v_head_dim, is_merged);
 }
 
-// Of tiles of tokens (flash_attn_rotated_tile.cu): bytes for K and V as products want them, their codes as they come from
-// the cache but for keys of eight bits, codes of q, and where rows are wide the sums of values; bytes besides, and more.
+// Of tiles of tokens (flash_attn_rotated_tile.cu): bytes for K and V as products want them, their codes as they come
+// from the cache but for keys of eight bits, codes of q, and where rows are wide the sums of values; bytes besides, and
+// more.
 constexpr uint32_t kAttendRotatedShared = 9216;
 constexpr uint32_t attend_rotated_tile_bytes(bool is_r8, uint32_t width) {
   return 2 * kAttendChunk * width + (is_r8 ? 1 : 2) * kAttendChunk * width / 2 + kAttendIntegerRows * width +

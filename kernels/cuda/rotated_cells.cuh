@@ -1,6 +1,6 @@
 // Attention over caches of rotated codes (kernels/common/kv_rotate.h), by the integer products of tensor cores: q is
-// int8 with a scale for 64 values, a key int8 or table values, a value a table value, and the weights of a chunk are two
-// digits with a scale for 64 values of the head (docs/arithmetic.md, rule 5). What is common with other integers:
+// int8 with a scale for 64 values, a key int8 or table values, a value a table value, and the weights of a chunk are
+// two digits with a scale for 64 values of the head (docs/arithmetic.md, rule 5). What is common with other integers:
 // integer_cells.cuh.
 #pragma once
 

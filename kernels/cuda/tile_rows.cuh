@@ -20,8 +20,8 @@ __device__ __forceinline__ float largest_of_row(float v) {
 struct RowChunk {
   float most, sum;
 };
-// Scores become what weight(tile, i, p) makes of their exponentials, and `unseen`, which is 0 or -0, where a row does not
-// see the token. kIsEdge: rows do not see all of the chunk.
+// Scores become what weight(tile, i, p) makes of their exponentials, and `unseen`, which is 0 or -0, where a row does
+// not see the token. kIsEdge: rows do not see all of the chunk.
 template <bool kIsEdge, class Weight>
 __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], RowChunk (&rows)[2],
                                              const Weight& weight, float unseen = 0.0f) {
@@ -58,8 +58,8 @@ __device__ __forceinline__ void exponentials(Scores& s, const Range (&seen)[2], 
   }
 }
 
-// Digits of weights as an operand: a register of a page's 16 tokens and a row, of which lane % 4 has tokens lane % 4 * 2,
-// the next, and those 8 further.
+// Digits of weights as an operand: a register of a page's 16 tokens and a row, of which lane % 4 has tokens lane % 4 *
+// 2, the next, and those 8 further.
 struct Digits {
   uint32_t high[4], low[4];
 };
