@@ -27,7 +27,7 @@ def test_open_reports_what_it_runs(tiny_engine):
     assert tiny_engine.tier == "t_cpu"
     assert tiny_engine.arithmetic == "exact"
     card = tiny_engine.model_card()
-    assert card["arithmetic_version"] == tiny_engine.arithmetic_version == 2
+    assert card["arithmetic_version"] == tiny_engine.arithmetic_version == 3
     assert card["architecture"] == "llama"
     assert card["vocab_size"] == tiny_engine.vocab_size
     assert card["model_dim"] == tiny_engine.model_dim

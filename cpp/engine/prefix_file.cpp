@@ -3,7 +3,7 @@
 //
 // Format: one line of JSON, which says for what the rest was computed:
 //   {"format":"zinc_rt prefix","version":1,"model":<fingerprint>,"tier":...,"arithmetic":...,
-//    "arithmetic_version":2,"activations":...,"kv_dtype":...,"page_tokens":16,"page_bytes":...,
+//    "arithmetic_version":3,"activations":...,"kv_dtype":...,"page_tokens":16,"page_bytes":...,
 //    "rope_variant":...,"n_tokens":...}
 // then n_tokens token ids (int32), the pages (n_tokens / page_tokens * page_bytes), and XXH3-64 of all before it. Numbers
 // are little-endian.

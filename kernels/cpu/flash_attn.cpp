@@ -11,9 +11,9 @@
 //     max = the largest s_j
 //     p_j = exp(s_j - max)
 //     l   = sum of p_j in 16 lanes (lane = j mod 16), folded
-//     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending; rotated values: fma(p_j * d, T[code], o[i]);
-//       integers: p_j * d_j as digits of 16-bit integers with one scale d for the chunk's tokens that the row sees,
-//       their products with the codes summed exactly: o[i] = fma(float(A), 256, float(B)) * d
+//     o[i] = fma(p_j, v_j[i], o[i]) for the chunk's tokens j ascending; integers: p_j * d_j as digits of 16-bit
+//       integers with one scale d for the chunk's tokens that the row sees, their products with the codes summed
+//       exactly: o[i] = fma(float(A), 256, float(B)) * d; rotated values: the same a block of 64, of T[code]
 //   Chunks merge in ascending order; m, l, o are the totals so far and m_c, l_c, o_c those of the chunk:
 //     m' = max(m, m_c), a = exp(m - m'), b = exp(m_c - m')
 //     l  = fma(l_c, b, l * a)
@@ -152,15 +152,6 @@ void score_rotated(const Query& query, const HeadQuery& head, Span span, float*,
   score_pages(query, span, scores,
               [&](const std::byte* page, float* dots) { rotated_dots(head.rotated, page, tile.kv_head, part, dots); });
 }
-void weigh_rotated(const Query& query, const float* p, Span span, float*, float* o) {
-  const auto& tile = query.tile;
-  const RotatedPart part{tile.v_type, tile.shape.n_kv_heads, tile.shape.v_head_dim};
-  std::fill_n(o, tile.shape.v_head_dim, 0.0f);
-  for (std::uint32_t j = span.begin; j < span.end; ++j)
-    add_rotated_values(p[j - span.begin], page_of(tile.kv_v, tile.v_pitch, query.pages, j), j % 16, tile.kv_head, part,
-                       o);
-}
-
 void make_integer_query(std::uint32_t head_dim, HeadQuery& query) {
   query.scale = query.scale * quantize_to_digits(query.q, head_dim, query.integer.high, query.integer.low);
 }
@@ -170,15 +161,19 @@ void score_integers(const Query& query, const HeadQuery& head, Span span, float*
   score_pages(query, span, scores,
               [&](const std::byte* page, float* dots) { integer_dots(head.integer, page, tile.kv_head, part, dots); });
 }
-void weigh_integers(const Query& query, const float* p, Span span, float*, float* o) {
+
+// Values that lie by pages, weighed as integers: o = n of the sums that add_page(high, low, page, sums) makes of the
+// digits of weights. Those of a page's 16 tokens are p times the scales that scales_of(page, scales) gives.
+template <class ScalesOf, class AddPage>
+void weigh_pages(const Query& query, const float* p, Span span, const ScalesOf& scales_of, const AddPage& add_page,
+                 std::uint32_t n, float* o) {
   const auto& tile = query.tile;
-  const IntegerPart part{tile.shape.n_kv_heads, tile.shape.v_head_dim};
   const std::uint32_t begin = span.begin / 16 * 16;
   float weights[kChunk] = {};
   const auto page = [&](std::uint32_t at) { return page_of(tile.kv_v, tile.v_pitch, query.pages, at); };
   for (std::uint32_t at = begin; at < span.end; at += 16) {
     float d[16];
-    integer_scales(page(at), tile.kv_head, part, d);
+    scales_of(page(at), d);
     for (std::uint32_t j = std::max(at, span.begin); j < std::min(at + 16, span.end); ++j)
       weights[j - begin] = p[j - span.begin] * d[j - at];
   }
@@ -186,8 +181,29 @@ void weigh_integers(const Query& query, const float* p, Span span, float*, float
   const float d = quantize_to_digits(weights, kChunk, high, low);
   IntegerSums sums{};
   for (std::uint32_t at = begin; at < span.end; at += 16)
-    add_integer_values(high + (at - begin), low + (at - begin), page(at), tile.kv_head, part, sums);
-  join_sums(sums, tile.shape.v_head_dim, d, o);
+    add_page(high + (at - begin), low + (at - begin), page(at), sums);
+  join_sums(sums, n, d, o);
+}
+void weigh_rotated(const Query& query, const float* p, Span span, float*, float* o) {
+  const auto& tile = query.tile;
+  RotatedBlock of{{tile.v_type, tile.shape.n_kv_heads, tile.shape.v_head_dim}, tile.kv_head, 0};
+  for (; of.block < tile.shape.v_head_dim / kv::kBlock; ++of.block, o += kv::kBlock)
+    weigh_pages(
+        query, p, span, [&](const std::byte* page, float* d) { rotated_value_scales(page, of, d); },
+        [&](const std::int16_t* high, const std::int16_t* low, const std::byte* page, IntegerSums& sums) {
+          add_rotated_values(high, low, page, of, sums);
+        },
+        kv::kBlock, o);
+}
+void weigh_integers(const Query& query, const float* p, Span span, float*, float* o) {
+  const auto& tile = query.tile;
+  const IntegerPart part{tile.shape.n_kv_heads, tile.shape.v_head_dim};
+  weigh_pages(
+      query, p, span, [&](const std::byte* page, float* d) { integer_scales(page, tile.kv_head, part, d); },
+      [&](const std::int16_t* high, const std::int16_t* low, const std::byte* page, IntegerSums& sums) {
+        add_integer_values(high, low, page, tile.kv_head, part, sums);
+      },
+      tile.shape.v_head_dim, o);
 }
 
 constexpr Reader kReaders[] = {

@@ -447,10 +447,11 @@ void attend_tile(const cpu::AttendTile& tile) {
   const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
   const std::uint32_t h_begin = tile.kv_head * group, h_end = h_begin + group;
   const std::uint32_t most_tokens = group < kRows ? kRows / group : 1;
+  if (find_kv_cell(tile.k_type)->layout == KvLayout::kRotated) return cpu::attend(tile);
   const auto attend = [&](std::uint32_t begin, std::uint32_t end, std::uint32_t h, std::uint32_t to) {
     switch (find_kv_cell(tile.k_type)->layout) {
       case KvLayout::kTokens: return attend_plain(tile, begin, end, h, to);
-      case KvLayout::kRotated: return attend_rows<RotatedCells>(tile, begin, end, h, to);
+      case KvLayout::kRotated: return;
       case KvLayout::kIntegers: return attend_rows<IntegerCells>(tile, begin, end, h, to);
     }
   };

@@ -52,6 +52,15 @@ __device__ __forceinline__ bool has_page(Range range, uint32_t i) {
   return i * 16 < range.end && i * 16 + 16 > range.begin;
 }
 
+// Pages of a chunk by the lanes of a warp: lane l has that of the chunk's l % 8-th 16 tokens. pages: of the slot.
+__device__ __forceinline__ int32_t own_page(const int32_t* pages, uint32_t chunk, Range range) {
+  const uint32_t i = threadIdx.x % 32 % (kChunk / 16);
+  return has_page(range, i) ? pages[chunk * (kChunk / 16) + i] : 0;
+}
+__device__ __forceinline__ int32_t page_of(int32_t own_page, uint32_t i) {
+  return __shfl_sync(0xFFFFFFFFu, own_page, static_cast<int>(i));
+}
+
 // A tile: tokens [first, first + n) of the step, of one slot, one after another.
 struct Tokens {
   uint32_t first, n;
@@ -249,8 +258,9 @@ __device__ __forceinline__ void quantize_values(const OpArgs& args, const Eight&
                     args.symbols[symbol::Attention::digit_columns]);
 }
 
-// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head.
-template <uint32_t kThreads>
+// Writes y of the workgroup's heads, and its quantized values, from the merged o, maximum and sum of each head. kIsSum:
+// o is to be divided by the sum; else it is y.
+template <uint32_t kThreads, bool kIsSum = true>
 __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashAttn& c, const float* total) {
   const uint32_t t = blockIdx.x, k = c.n_heads * c.v_head_dim,
                  values = args.symbols[symbol::Attention::group] * c.v_head_dim;
@@ -261,10 +271,11 @@ __device__ __forceinline__ void write_row(const OpArgs& args, const push::FlashA
     for (int half = 0; half < 2; ++half) {
       const uint32_t i = first + 16 * half;
       if (i >= values) continue;
-      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2), r = exact::rcp(of[c.v_head_dim + 1]);
+      const float *of = total + i / c.v_head_dim * (c.v_head_dim + 2),
+                  r = kIsSum ? exact::rcp(of[c.v_head_dim + 1]) : 1.0f;
       float* v = all.v + 4 * half;
 #pragma unroll
-      for (int j = 0; j < 4; ++j) v[j] = of[i % c.v_head_dim + j] * r;
+      for (int j = 0; j < 4; ++j) v[j] = kIsSum ? of[i % c.v_head_dim + j] * r : of[i % c.v_head_dim + j];
       *reinterpret_cast<float4*>(args.buffer<float>(binding::Attention::y) + static_cast<uint64_t>(t) * k + at +
                                  16 * half) = make_float4(v[0], v[1], v[2], v[3]);
     }

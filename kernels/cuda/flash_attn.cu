@@ -160,8 +160,8 @@ extern "C" __global__ void __launch_bounds__(128) flash_attn_q8_0(const __grid_c
 struct MergeFactors {
   float before, after;
 };
-// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once. largest:
-// before the first; becomes that behind the last. most: minus infinity where there is no chunk.
+// Of 32 chunks, a lane each. The maximum before a chunk is the largest so far, so all lanes know theirs at once.
+// largest: before the first; becomes that behind the last. most: minus infinity where there is no chunk.
 __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest) {
   const uint32_t lane = threadIdx.x % 32;
   float upto = most;
@@ -199,63 +199,85 @@ __device__ __forceinline__ float merged(const float* records, uint32_t floats, u
   return o * exact::rcp(sum);
 }
 
-// The same of many chunks. The warp copies 32 records' pieces at a time to its part of shared memory (MergeMemory), those
-// of the next 32 while it merges these.
+// The same of many chunks. The warp copies 16 records' pieces at a time to its part of shared memory (MergeMemory), far
+// ahead of those that it merges, since what was recorded first may have left the L2.
+constexpr uint32_t kMergeStages = 4;  // of 16 records
 struct MergeMemory {
-  float values[2][32][32];  // of records
-  float4 factors[32];       // before, after, and the chunk's sum
+  float values[kMergeStages][16][32];  // of records
+  float4 factors[32];                  // before, after, and the chunk's sum
 };
 static_assert(sizeof(MergeMemory) == kMergeBytes / (kMergeThreads / 32));
 __device__ __forceinline__ float merged_of_many(MergeMemory& memory, const float* records, uint32_t floats, uint32_t n,
                                                 uint32_t v_dim, uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32;
-  const auto copy = [&](uint32_t first, uint32_t half) {
+  const auto copy = [&](uint32_t first, uint32_t stage) {
 #pragma unroll
-    for (uint32_t i = 0; i < 8; ++i) {
+    for (uint32_t i = 0; i < 4; ++i) {
       const uint32_t row = i * 4 + lane / 8, at = lane % 8 * 4;
       if (first + row < n && first_value + at < floats)
-        copy_16(memory.values[half][row] + at,
+        copy_16(memory.values[stage][row] + at,
                 records + static_cast<uint64_t>(first + row) * floats + first_value + at);
     }
     end_copy_batch();
   };
-  float next_most = 0.0f, next_sum = 0.0f;
+  // Maximum and sum of a record.
   const auto ask = [&](uint32_t first) {
     const float* own = records + static_cast<uint64_t>(first + lane) * floats + v_dim;
     const bool is_there = first + lane < n;
-    next_most = is_there ? own[0] : -__int_as_float(0x7f800000), next_sum = is_there ? own[1] : 0.0f;
+    return is_there ? make_float2(own[0], own[1]) : make_float2(-__int_as_float(0x7f800000), 0.0f);
   };
-  copy(1, 0);
-  ask(1);
+#pragma unroll
+  for (uint32_t stage = 0; stage < kMergeStages; ++stage) copy(1 + 16 * stage, stage);
+  float2 next = ask(1), after_next = ask(33);
   float o = first_value + lane < v_dim ? records[first_value + lane] : 0.0f, largest = records[v_dim],
         sum = records[v_dim + 1];
-  uint32_t half = 0;
+  uint32_t stage = 0;
 #pragma unroll 1
-  for (uint32_t first = 1; first < n; first += 32, half ^= 1) {
-    const float most = next_most, own_sum = next_sum;
-    copy(first + 32, half ^ 1);
-    ask(first + 32);
-    const MergeFactors f = merge_factors(most, largest);
-    memory.factors[lane] = make_float4(f.before, f.after, own_sum, 0.0f);
-    wait_for_copy_batches<1>();
-    __syncwarp();
-    const uint32_t count = min(32u, n - first);
+  for (uint32_t first = 1; first < n; first += 32) {
+    const float2 own = next;
+    next = after_next;
+    after_next = ask(first + 64);
+    const MergeFactors f = merge_factors(own.x, largest);
+    memory.factors[lane] = make_float4(f.before, f.after, own.y, 0.0f);
+#pragma unroll 1
+    for (uint32_t at = first; at < min(first + 32, n); at += 16) {
+      wait_for_copy_batches<kMergeStages - 1>();
+      __syncwarp();
+      const uint32_t count = min(16u, n - at);
+      const float4* factors = memory.factors + (at - first);
 #pragma unroll 8
-    for (uint32_t j = 0; j < count; ++j) {
-      const float4 of = memory.factors[j];
-      o = __fmaf_rn(memory.values[half][j][lane], of.y, o * of.x);
-      sum = __fmaf_rn(of.z, of.y, sum * of.x);
+      for (uint32_t j = 0; j < count; ++j) {
+        const float4 of = factors[j];
+        o = __fmaf_rn(memory.values[stage][j][lane], of.y, o * of.x);
+        sum = __fmaf_rn(of.z, of.y, sum * of.x);
+      }
+      __syncwarp();
+      copy(at + 16 * kMergeStages, stage);
+      stage = stage + 1 < kMergeStages ? stage + 1 : 0;
     }
-    __syncwarp();
   }
   return o * exact::rcp(sum);
 }
 
+// A workgroup's heads of rotated values become y. values: 256, whole heads. A warp a head.
+__device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim) {
+  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  if (warp >= kMergeThreads / v_dim) return;
+  float x[rotated::kRegisters], *head = values + warp * v_dim;
+#pragma unroll
+  for (uint32_t r = 0; r < rotated::kRegisters; ++r) x[r] = r * 32 < v_dim ? head[lane + 32 * r] : 0.0f;
+  rotated::rotate_back(x, v_dim);
+#pragma unroll
+  for (uint32_t r = 0; r < rotated::kRegisters; ++r)
+    if (r * 32 < v_dim) head[lane + 32 * r] = x[r];
+}
+
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more than
-// kMergeAtOnce chunks.
-extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: kMergeBytes where a head may have more
+// than kMergeAtOnce chunks.
+template <bool kIsRotated>
+__device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
   let_next_start();
@@ -270,20 +292,37 @@ extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __gr
   const uint32_t pieces = (v_dim + 31) / 32, piece = blockIdx.y * 8 + threadIdx.x / 32, head = piece / pieces,
                  i = piece % pieces * 32 + lane;
   float value = 0.0f;
+  const bool has_value = head < c.n_heads && i < v_dim;
+  const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
   if (head < c.n_heads) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
-    const uint64_t row = static_cast<uint64_t>(t) * c.n_heads + head;
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
     value = n > kMergeAtOnce ? merged_of_many(reinterpret_cast<MergeMemory*>(memory)[threadIdx.x / 32], records, floats,
                                               n, v_dim, i - lane)
                              : merged(records, floats, n, v_dim, i);
-    if (i < v_dim) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
   }
+  if constexpr (kIsRotated) {
+    values[threadIdx.x] = value;
+    __syncthreads();
+    rotate_values_back(values, v_dim);
+    __syncthreads();
+    value = values[threadIdx.x];
+  }
+  if (has_value) args.buffer<float>(binding::Attention::y)[row * v_dim + i] = value;
   if (args.buffers[binding::Attention::quantized] == nullptr) return;
-  values[threadIdx.x] = value;
-  __syncthreads();
+  if constexpr (!kIsRotated) {
+    values[threadIdx.x] = value;
+    __syncthreads();
+  }
   if (threadIdx.x >= 32) return;
   const uint32_t at = first_of_eight();
   quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  merge<false>(args);
+}
+extern "C" __global__ void __launch_bounds__(256, 3) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
+  merge<true>(args);
 }

@@ -8,7 +8,7 @@
 // the weights of four heads. They are on their way while the weights are made.
 // With one part in z the workgroup merges its chunks, and quantizes the result if `quantized` is bound; with several
 // each chunk leaves a record for flash_attn_merge.
-#include "kernels/cuda/integer_cells.cuh"
+#include "kernels/cuda/token_chunks.cuh"
 
 using namespace zinc_rt::cuda;
 
@@ -19,10 +19,10 @@ static_assert(kWarps * 32 == kChunk && kWarps * 32 == kBlock);
 template <uint32_t kTiles>  // of four heads, that share a pass over K and V
 struct Shared {
   static constexpr uint32_t kHeads = 4 * kTiles;
-  float scores[kHeads][kChunk];         // without the scale of q
-  float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
-  float d[kHeads];                      // of the weights
-  uint2 weights[kTiles][4][32];         // digits, as the products of 32 tokens want them
+  float scores[kHeads][kChunk];  // without the scale of q
+  Factors factors[kHeads];
+  float d[kHeads];               // of the weights
+  uint2 weights[kTiles][4][32];  // digits, as the products of 32 tokens want them
 };
 
 // q of the workgroup's heads as digits: of four heads and 32 values, lane l of a product has column l / 4, which is head
@@ -53,45 +53,6 @@ __device__ __forceinline__ void quantize_q(const push::FlashAttn& c, const float
   }
 }
 
-// The weights of a head in a chunk, by a warp, whose lanes have every 32nd token.
-struct Weights {
-  float most, sum, d;
-};
-__device__ __forceinline__ Weights make_weights(const push::FlashAttn& c, const float* scores, float scale,
-                                                const float (&d_v)[4], Range range, uint2 (*digits)[32], uint32_t h) {
-  const uint32_t lane = threadIdx.x % 32;
-  float p[4], most = -__int_as_float(0x7f800000);
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    p[i] = scores[lane + 32 * i] * scale;
-    if (c.softcap > 0.0f) p[i] = c.softcap * exact::tanh(p[i] * exact::rcp(c.softcap));
-    if (range.has(lane + 32 * i) && p[i] > most) most = p[i];
-  }
-  most = largest_of_warp(most);
-  float sum = 0.0f, largest = 0.0f, weight[4];
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    const bool is_seen = range.has(lane + 32 * i);
-    p[i] = is_seen ? exact::exp(p[i] - most) : 0.0f;
-    // The token 16 before or after is of the same of 16 sums.
-    const float other = __shfl_xor_sync(0xFFFFFFFFu, p[i], 16);
-    sum = (sum + (lane < 16 ? p[i] : other)) + (lane < 16 ? other : p[i]);
-    weight[i] = is_seen ? p[i] * d_v[i] : 0.0f;
-    largest = max_or_nan(largest, weight[i]);
-  }
-  const CodeScale of = code_scale(largest_or_nan_of_warp(largest));
-  // Token 16 g + t of 32 is in register g, byte t / 8 * 2 + t % 2 of lanes with t / 2 % 4.
-  const uint32_t t = lane % 16, column = h % 4 * 2;
-#pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    const uint32_t bits = code_bits(weight[i], of.inverse);
-    auto* high = reinterpret_cast<uint8_t*>(digits[i] + column * 4 + t / 2 % 4) + lane / 16 * 4 + t / 8 * 2 + t % 2;
-    high[0] = static_cast<uint8_t>(bits >> 8);
-    high[4 * sizeof(uint2)] = static_cast<uint8_t>(bits ^ 0x80);
-  }
-  return {most, fold_half_warp(sum), of.d};
-}
-
 template <uint32_t kTiles>
 struct Attend {
   static constexpr uint32_t kHeads = 4 * kTiles;
@@ -102,11 +63,8 @@ struct Attend {
 
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
-  // own_pages: lane l has that of the chunk's l % 8-th 16 tokens.
-  static __device__ __forceinline__ int32_t page_of(int32_t own_pages, uint32_t i) {
-    return __shfl_sync(0xFFFFFFFFu, own_pages, static_cast<int>(i));
-  }
 
+  // own_pages: own_page().
   // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there is zeros.
   using Codes = uint4[kSteps][4];
   // The scales of the lane's four keys.
@@ -197,30 +155,19 @@ struct Attend {
 
   __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
     const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads;
-    const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]),
-               slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]);
-    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
-                           static_cast<uint64_t>(slot) * args.symbols[symbol::Attention::m];
+    const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
-    const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk;
-    const auto range_of = [&](uint32_t chunk) {
-      return Range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
-    };
-    const auto pages_of = [&](uint32_t chunk, Range range) {
-      return has_page(range, lane() % kPages) ? pages[chunk * kPages + lane() % kPages] : 0;
-    };
+    const uint32_t first_chunk = chunks.first_chunk, last_chunk = chunks.last_chunk;
     uint32_t chunk = first_chunk + blockIdx.z;
-    // All chunks but a token's last are of earlier steps, where it is its slot's only one: they are asked for before the
-    // inputs are there.
-    const bool is_early = args.symbols[symbol::Attention::rows] == 1 && chunk < last_chunk;
+    const bool is_early = chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
     if (chunk > last_chunk) return;
     // The heads' q, what their scores are multiplied by and, where chunks are merged here, o, maximum and sum of each.
     const uint32_t q_steps = (c.head_dim + 31) / 32, total_pitch = c.v_head_dim + 2;
     float* scales_of_q = reinterpret_cast<float*>(memory + (group + 3) / 4 * q_steps * 32);
     float* total = scales_of_q + (group + 3) / 4 * 4;
-    Range range = range_of(chunk);
-    int32_t own_pages = pages_of(chunk, range);
+    Range range = chunks.range_of(chunk);
+    int32_t own_pages = own_page(chunks.pages, chunk, range);
     Codes codes;
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
@@ -264,16 +211,14 @@ struct Attend {
         const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
-          const Weights w =
-              make_weights(c, shared.scores[h], scales_of_q[h0 + h], d_v, range, shared.weights[h / 4], h);
+          const Exponentials e = exponentials(c, shared.scores[h], scales_of_q[h0 + h], range);
+          const float d = make_digits(e.p, d_v, range, shared.weights[h / 4], h,
+                                      [](uint32_t token) { return token / 8 * 2 + token % 2; });
           if (lane() > 0) continue;
           float* of =
               (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
-          const float was = is_whole && !is_first ? of[0] : w.most, now = w.most > was ? w.most : was;
-          const float before = exact::exp(was - now), after = exact::exp(w.most - now);
-          of[1] = is_whole && !is_first ? __fmaf_rn(w.sum, after, of[1] * before) : w.sum;
-          of[0] = now;
-          shared.before[h] = before, shared.after[h] = after, shared.d[h] = w.d;
+          shared.factors[h] = join_head(of, e, !is_whole || is_first);
+          shared.d[h] = d;
         }
         __syncthreads();
 #pragma unroll 1
@@ -297,15 +242,14 @@ struct Attend {
             float* of = total + (h0 + h) * total_pitch + i;
             const float own[4] = {o.x, o.y, o.z, o.w};
 #pragma unroll
-            for (int e = 0; e < 4; ++e)
-              of[e] = is_first ? own[e] : __fmaf_rn(own[e], shared.after[h], of[e] * shared.before[h]);
+            for (int e = 0; e < 4; ++e) of[e] = join_value(own[e], of[e], shared.factors[h], is_first);
           }
         }
       }
       if (is_last) break;
       chunk = next;
-      range = range_of(chunk);
-      own_pages = pages_of(chunk, range);
+      range = chunks.range_of(chunk);
+      own_pages = own_page(chunks.pages, chunk, range);
       keys = find_keys(own_pages, range);
       ask_keys(codes, keys.page, 0);
     }

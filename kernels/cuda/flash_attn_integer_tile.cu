@@ -6,12 +6,11 @@
 // A lane has rows lane / 4 and 8 more of its warp. Scores are the accumulators of the products q K; a lane's weights
 // become the operands of those with V without leaving it: lanes have tokens 8 n + lane % 4 * 2 and the next.
 // Grid: kv heads, and as many tiles as are likely; a workgroup may have to take several.
-#include "kernels/cuda/integer_cells.cuh"
+#include "kernels/cuda/tile_rows.cuh"
 
 using namespace zinc_rt::cuda;
 
-constexpr uint32_t kThreads = kAttendTileThreads, kWarps = kThreads / 32, kPages = kChunk / 16, kAll = 0xFFFFFFFFu;
-constexpr uint32_t kTokenTiles = kChunk / 8;  // of the products q K
+constexpr uint32_t kThreads = kAttendTileThreads, kWarps = kThreads / 32, kPages = kChunk / 16;
 static_assert(kThreads == kChunk && kWarps * 16 == kAttendIntegerRows);
 
 // Scales of the chunk that is there and of the next one.
@@ -27,7 +26,7 @@ struct Attend {
 
   const OpArgs& args;
   const push::FlashAttn c;
-  const uint32_t kv_head, group;
+  const uint32_t kv_head;
   Shared& shared;
   uint32_t *k_tile, *v_tile;  // words
   uint4* q_tile;              // digits, as the products want them
@@ -36,11 +35,11 @@ struct Attend {
   static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
-  // own_pages: lane l has that of the chunk's l % 8-th 16 tokens. Pages that no row sees are not read.
+  // own_pages: own_page() of the chunk. Pages that no row sees are not read.
   __device__ __forceinline__ void stage_keys(int32_t own_pages, Range range) const {
 #pragma unroll 1
     for (uint32_t i = 0; i < kPages; ++i) {
-      const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
+      const int32_t page = page_of(own_pages, i);
       if (!has_page(range, i)) continue;
       const uint8_t* from = page_at(args, true, page) + kv_integer::codes_at(kv_head, c.head_dim);
       for (uint32_t at = threadIdx.x; at < c.head_dim * 2; at += kThreads) {
@@ -53,7 +52,7 @@ struct Attend {
   __device__ __forceinline__ void stage_values(int32_t own_pages, Range range) const {
 #pragma unroll 1
     for (uint32_t i = 0; i < kPages; ++i) {
-      const int32_t page = __shfl_sync(kAll, own_pages, static_cast<int>(i));
+      const int32_t page = page_of(own_pages, i);
       if (!has_page(range, i)) continue;
       const uint8_t* from = page_at(args, false, page) + kv_integer::codes_at(kv_head, c.v_head_dim);
       const uint32_t fours = c.v_head_dim / 4;
@@ -85,17 +84,13 @@ struct Attend {
 
   // q of the warp's rows as digits; what their scores are multiplied by, of the lane's two rows. Of a row and a word of
   // two values, lane row % 8 * 4 + word % 4 has two bytes.
-  __device__ __forceinline__ void quantize_q(Tokens tokens, float (&scales)[2]) const {
-    const uint32_t n_rows = tokens.n * group;
+  __device__ __forceinline__ void quantize_q(const TileRows& tile, float (&scales)[2]) const {
     uint4* digits = q_tile + warp() * 2 * kSteps * 32;
 #pragma unroll 1
     for (uint32_t r = 0; r < 16; ++r) {
       const uint32_t row = warp() * 16 + r;
-      const bool has_row = row < n_rows;
-      const float* x = args.buffer<const float>(binding::Attention::q) +
-                       (static_cast<uint64_t>(tokens.first + (has_row ? row / group : 0)) * c.n_heads +
-                        kv_head * group + row % group) *
-                           c.head_dim;
+      const bool has_row = row < tile.n();
+      const float* x = args.buffer<const float>(binding::Attention::q) + tile.head_of(has_row ? row : 0) * c.head_dim;
       float2 v[kWidth / 64];
       float most = 0.0f;
 #pragma unroll
@@ -118,9 +113,6 @@ struct Attend {
     }
     __syncwarp();
   }
-  struct Digits {
-    uint32_t high[4], low[4];
-  };
   static __device__ __forceinline__ void load(uint32_t (&to)[4], uint4 v) {
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
   }
@@ -148,8 +140,6 @@ struct Attend {
     }
   };
 
-  // Of a lane: 8 tokens' columns of both rows.
-  using Scores = float[kTokenTiles][4];
   __device__ __forceinline__ void score(Scores& s, const float (&scales)[2], uint32_t half) const {
     // The words 16 step + 4 j + lane % 4 of a token; of the second 8 tokens of a page the other half of 16 words.
     const uint32_t swapped = (lane() & 2) << 2;
@@ -183,89 +173,36 @@ struct Attend {
     }
   }
 
-  // Over the four lanes that share a row.
-  static __device__ __forceinline__ float largest_of_row(float v) {
-    v = max_or_nan(v, __shfl_xor_sync(kAll, v, 1));
-    return max_or_nan(v, __shfl_xor_sync(kAll, v, 2));
-  }
-  // What of a row counts in its chunk.
-  struct RowChunk {
-    float most, sum, d;
-  };
-  // Scores become weights, and these codes plus 128. kIsEdge: rows do not see all of the chunk.
+  // Scores become weights, and these codes plus 128. d: scales of the codes.
   template <bool kIsEdge>
-  __device__ __forceinline__ void weigh(Scores& s, const Range (&seen)[2], uint32_t half, RowChunk (&rows)[2]) const {
-    const auto is_seen = [&](uint32_t tile, int i) {
-      return !kIsEdge || seen[i / 2].has(tile * 8 + lane() % 4 * 2 + i % 2);
-    };
-    constexpr float kInfinity = __builtin_inff();
-    float most[2] = {-kInfinity, -kInfinity};
-#pragma unroll
-    for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (is_seen(tile, i)) most[i / 2] = max_or_nan(most[i / 2], s[tile][i]);
-    float largest[2] = {0.0f, 0.0f}, sums[2][4] = {};  // of tokens with the same place in a page
-#pragma unroll
-    for (int r = 0; r < 2; ++r) most[r] = largest_of_row(most[r]);
-#pragma unroll
-    for (uint32_t tile = 0; tile < kTokenTiles; ++tile) {
-      const float2 d = *reinterpret_cast<const float2*>(shared.d_v[half] + tile * 8 + lane() % 4 * 2);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float below = s[tile][i] - most[i / 2];  // a NaN's weight is not used
-        const float p = is_seen(tile, i) ? exp_of_nonpositive(below > -104.0f ? below : -104.0f) : 0.0f;
-        float& sum = sums[i / 2][tile % 2 * 2 + i % 2];
-        sum = sum + p;
-        s[tile][i] = is_seen(tile, i) ? p * (i % 2 == 0 ? d.x : d.y) : 0.0f;
-        largest[i / 2] = max_or_nan(largest[i / 2], s[tile][i]);
-      }
-    }
+  __device__ __forceinline__ void weigh(Scores& s, const Range (&seen)[2], uint32_t half, RowChunk (&rows)[2],
+                                        float (&d)[2]) const {
+    float largest[2] = {0.0f, 0.0f};
+    exponentials<kIsEdge>(s, seen, rows, [&](uint32_t tile, int i, float p) {
+      const float weight = p * shared.d_v[half][tile * 8 + lane() % 4 * 2 + i % 2];
+      largest[i / 2] = max_or_nan(largest[i / 2], weight);
+      return weight;
+    });
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      // The fold of 16 sums, of which a lane has l = lane % 4 * 2, the next, and those 8 further.
-      float first = sums[r][0] + sums[r][2], second = sums[r][1] + sums[r][3];
-      first = first + __shfl_xor_sync(kAll, first, 2), second = second + __shfl_xor_sync(kAll, second, 2);
-      first = first + __shfl_xor_sync(kAll, first, 1), second = second + __shfl_xor_sync(kAll, second, 1);
       const CodeScale scale = code_scale(largest_of_row(largest[r]));
-      // Without a finite maximum the weights are NaN.
-      rows[r] = {most[r], most[r] - most[r] == 0.0f ? first + second : nan_value(), scale.d};
+      d[r] = scale.d;
 #pragma unroll
       for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
 #pragma unroll
         for (int i = 0; i < 2; ++i) s[tile][r * 2 + i] = __uint_as_float(code_bits(s[tile][r * 2 + i], scale.inverse));
     }
   }
-  // The weights' digits as an operand: register of 16 tokens and a row.
   static __device__ __forceinline__ void make_digits(const Scores& s, Digits (&weights)[4]) {
 #pragma unroll
     for (uint32_t page = 0; page < kPages; ++page)
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         const float *first = s[2 * page] + r * 2, *second = s[2 * page + 1] + r * 2;
-        const uint32_t a = __byte_perm(__float_as_uint(first[0]), __float_as_uint(first[1]), 0x5140),
-                       b = __byte_perm(__float_as_uint(second[0]), __float_as_uint(second[1]), 0x5140);
-        weights[page / 2].high[page % 2 * 2 + r] = __byte_perm(a, b, 0x7632);
-        weights[page / 2].low[page % 2 * 2 + r] = __byte_perm(a, b, 0x5410) ^ kLowBits;
+        set_digits(weights[page / 2], page % 2 * 2 + r,
+                   {__float_as_uint(first[0]), __float_as_uint(first[1]), __float_as_uint(second[0]),
+                    __float_as_uint(second[1])});
       }
-  }
-
-  // What of a lane's rows is merged so far.
-  struct Row {
-    uint32_t pos, first_chunk;
-    float most, sum, before, after;
-    bool is_first;
-  };
-  __device__ __forceinline__ void merge_rows(Row (&rows)[2], const RowChunk (&of)[2], uint32_t chunk) const {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      Row& row = rows[r];
-      row.is_first = chunk <= row.first_chunk;  // what was before it is not seen
-      const float now = row.is_first || of[r].most > row.most ? of[r].most : row.most;
-      row.before = exact::exp(row.most - now), row.after = exact::exp(of[r].most - now);
-      row.sum = row.is_first ? of[r].sum : __fmaf_rn(of[r].sum, row.after, row.sum * row.before);
-      row.most = now;
-    }
   }
 
   using Values = float[kIsWide ? 1 : kValueTiles][4];  // 8 values' columns of both rows
@@ -273,7 +210,7 @@ struct Attend {
     return o_tile[(warp() * kValueTiles + tile) * 32 + lane()];
   }
   __device__ __forceinline__ void sum_values(Values& o, const Digits (&weights)[4], const Row (&rows)[2],
-                                             const RowChunk (&of)[2]) const {
+                                             const float (&d)[2]) const {
     const uint32_t a = lane() % 4;
     const uint32_t* at = v_tile + a * kWidth + lane() / 4;
 #pragma unroll
@@ -298,8 +235,7 @@ struct Attend {
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float own = sums.joined(i) * of[i / 2].d;
-        v[i] = rows[i / 2].is_first ? own : __fmaf_rn(own, rows[i / 2].after, v[i] * rows[i / 2].before);
+        v[i] = rows[i / 2].joined(sums.joined(i) * d[i / 2], v[i]);
       }
       if constexpr (kIsWide) {
         wide_values(tile) = make_float4(v[0], v[1], v[2], v[3]);
@@ -310,15 +246,12 @@ struct Attend {
     }
   }
 
-  __device__ __forceinline__ void write(const Values& o, const Row (&rows)[2], Tokens tokens) const {
+  __device__ __forceinline__ void write(const Values& o, const Row (&rows)[2], const TileRows& of_tile) const {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
-      const uint32_t row = warp() * 16 + r * 8 + lane() / 4;
-      if (row >= tokens.n * group) continue;
-      float* y = args.buffer<float>(binding::Attention::y) +
-                 (static_cast<uint64_t>(tokens.first + row / group) * c.n_heads + kv_head * group + row % group) *
-                     c.v_head_dim +
-                 lane() % 4 * 2;
+      const uint32_t row = TileRows::own(r);
+      if (row >= of_tile.n()) continue;
+      float* y = args.buffer<float>(binding::Attention::y) + of_tile.head_of(row) * c.v_head_dim + lane() % 4 * 2;
       const float by = exact::rcp(rows[r].sum);
 #pragma unroll
       for (uint32_t tile = 0; tile < kValueTiles; ++tile) {
@@ -336,47 +269,31 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Tokens tokens) const {
-    const int32_t *positions = args.buffer<const int32_t>(binding::Attention::pos),
-                  *slots = args.buffer<const int32_t>(binding::Attention::slot);
-    const auto pos = static_cast<uint32_t>(positions[tokens.first]);
-    const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
-                           static_cast<uint64_t>(slots[tokens.first]) * args.dim(symbol::AttentionTiles::m);
-    const uint32_t last = pos + tokens.n - 1, last_chunk = last / kChunk, all_see = first_seen(c.window, last);
-    uint32_t chunk = first_seen(c.window, pos) / kChunk;
+    const TileRows tile(args, c, kv_head, tokens);
+    uint32_t chunk = tile.first_chunk;
     Row rows[2];
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      rows[r].pos = pos + min((warp() * 16 + r * 8 + lane() / 4) / group, tokens.n - 1);
-      rows[r].first_chunk = first_seen(c.window, rows[r].pos) / kChunk;
-      rows[r].most = rows[r].sum = 0.0f;
-    }
-    const auto range_of = [&](uint32_t at) {
-      return Range{max(at * kChunk, first_seen(c.window, pos)) - at * kChunk, min(kChunk, last + 1 - at * kChunk)};
-    };
-    const auto pages_of = [&](uint32_t at, Range range) {
-      return has_page(range, lane() % kPages) ? pages[at * kPages + lane() % kPages] : 0;
-    };
+    tile.begin(rows);
     __syncthreads();  // nobody looks for a tile any more, or reads what lies in shared memory
-    Range range = range_of(chunk);
-    int32_t own_pages = pages_of(chunk, range);
+    Range range = tile.range_of(chunk);
+    int32_t own_pages = own_page(tile.pages, chunk, range);
     stage_keys(own_pages, range);
     stage_values(own_pages, range);
-    keep_scales(ask_scales(pages + chunk * kPages, range), 0);
+    keep_scales(ask_scales(tile.pages + chunk * kPages, range), 0);
     float scales[2];
-    quantize_q(tokens, scales);
+    quantize_q(tile, scales);
     Values o = {};
-    const bool has_rows = warp() * 16 < tokens.n * group;
+    const bool has_rows = TileRows::first_of_warp() < tile.n();
     uint32_t half = 0;
 #pragma unroll 1
     for (;; half ^= 1) {
       wait_for_copy_batches<1>();
       __syncthreads();  // K and the scales are there
-      const bool is_last = chunk == last_chunk;
+      const bool is_last = chunk == tile.last_chunk;
       Scales next_scales{0, 0};
       if (!is_last) {
-        range = range_of(chunk + 1);
-        own_pages = pages_of(chunk + 1, range);
-        next_scales = ask_scales(pages + (chunk + 1) * kPages, range);
+        range = tile.range_of(chunk + 1);
+        own_pages = own_page(tile.pages, chunk + 1, range);
+        next_scales = ask_scales(tile.pages + (chunk + 1) * kPages, range);
       }
       Scores s;
       if (has_rows) score(s, scales, half);
@@ -386,24 +303,21 @@ struct Attend {
       else
         stage_keys(own_pages, range);
       RowChunk of[2];
+      float d[2];
       Digits weights[4];
       if (has_rows) {
         Range seen[2];
-#pragma unroll
-        for (int r = 0; r < 2; ++r) {
-          const uint32_t end = min(kChunk, rows[r].pos + 1 - chunk * kChunk);
-          seen[r] = {min(max(chunk * kChunk, first_seen(c.window, rows[r].pos)) - chunk * kChunk, end), end};
-        }
-        if (chunk * kChunk + kChunk > pos + 1 || chunk * kChunk < all_see)
-          weigh<true>(s, seen, half, of);
+        tile.seen_of(rows, chunk, seen);
+        if (tile.is_edge(chunk))
+          weigh<true>(s, seen, half, of, d);
         else
-          weigh<false>(s, seen, half, of);
+          weigh<false>(s, seen, half, of, d);
         make_digits(s, weights);
-        merge_rows(rows, of, chunk);
+        for (int r = 0; r < 2; ++r) rows[r].join(of[r], chunk);
       }
       wait_for_copy_batches<1>();
       __syncthreads();  // V is there
-      if (has_rows) sum_values(o, weights, rows, of);
+      if (has_rows) sum_values(o, weights, rows, d);
       if (is_last) break;
       keep_scales(next_scales, half ^ 1);
       __syncthreads();  // nobody reads V any more
@@ -411,7 +325,7 @@ struct Attend {
       ++chunk;
     }
     let_next_start();
-    if (has_rows) write(o, rows, tokens);
+    if (has_rows) write(o, rows, tile);
   }
 };
 
@@ -424,15 +338,10 @@ __device__ __forceinline__ void attend_integer_tile(const OpArgs& args) {
   const auto c = args.constants<push::FlashAttn>();
   auto* words = reinterpret_cast<uint32_t*>(memory);
   auto* q_tile = memory + 2 * kPages * A::kPageWords / 4;
-  const A attend{args,
-                 c,
-                 blockIdx.x,
-                 c.n_heads / c.n_kv_heads,
-                 shared,
-                 words,
-                 words + kPages * A::kPageWords,
-                 q_tile,
-                 reinterpret_cast<float4*>(q_tile + kWarps * 2 * A::kSteps * 32)};
+  const A attend{args,       c,
+                 blockIdx.x, shared,
+                 words,      words + kPages * A::kPageWords,
+                 q_tile,     reinterpret_cast<float4*>(q_tile + kWarps * 2 * A::kSteps * 32)};
   for_own_tiles<kThreads>(args, words, [&](Tokens tokens) { attend.run(tokens); });
 }
 

@@ -1,268 +1,329 @@
-// FLASH_ATTN and FLASH_ATTN_BATCHED of caches of rotated codes (kernels/common/kv_rotate.h), at the bits of
-// kernels/cpu/flash_attn.cpp. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk.
-// Scores: a thread has a key; products of four codes at a time are summed exactly, a block of 64 values by its scales.
-// Weights: a warp has a head, or several in turn.
-// Values: their sum goes token by token, so a thread has two values, those that share a byte, of some of the heads.
-// With one part in z the workgroup merges its chunks; with several each chunk leaves a record for flash_attn_merge.
-// flash_attn_rotate_back follows, when y is whole.
-#include "kernels/cuda/attention.cuh"
+// FLASH_ATTN and FLASH_ATTN_BATCHED of caches of rotated codes, at the bits of kernels/cpu/flash_attn.cpp, for steps of
+// few tokens. A workgroup has a query token, a kv head with its query heads, and every gridDim.z-th chunk. Codes of
+// keys go from the cache to the registers of the products (rotated_cells.cuh), those of values to shared memory; both
+// are on their way a chunk ahead.
+// Scores: a warp has 32 keys, the rows of its products; columns are the codes of q of eight heads. A lane has four
+// keys. Weights: a warp has a head, or several in turn. Values: a warp has 16 bytes of a token's codes in turn, 32
+// values, which are the rows; columns are the digits of the weights of four heads.
+// With one part in z the workgroup merges its chunks, rotates back, and quantizes the result if `quantized` is bound;
+// with several each chunk leaves a record for flash_attn_merge_rotated.
+#include "kernels/cuda/rotated_cells.cuh"
+#include "kernels/cuda/token_chunks.cuh"
 
 using namespace zinc_rt::cuda;
 
 constexpr uint32_t kThreads = kAttendRotatedThreads, kWarps = kThreads / 32, kHeads = 8, kPages = kChunk / 16;
-constexpr uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock, kWords = kv::kBlock / 4;
-static_assert(kThreads == kChunk);
+constexpr uint32_t kMostBlocks = rotated::kMostBlocks, kKeyBlocks = 2;  // of a key, at a time
+static_assert(kThreads == kChunk && kHeads == kAttendRotatedHeads);
 
 struct Shared {
-  float weights[kHeads][kChunk];                // scores at first
-  float d[kMostBlocks][kChunk];                 // of the values
-  float table[16][32];                          // the same for each lane, so that lanes read different banks
-  uint4 codes[kChunk * kv::kMaxHead / 2 / 16];  // of the values
-  float before[kHeads], after[kHeads];  // factors by which o and the sum so far, and those of the chunk, are rescaled
+  float scores[kHeads][kChunk + 4];  // without the scale of q; the rows of a lane's neighbours are in other banks
+  Factors factors[kHeads];
+  float d[kMostBlocks][kHeads];          // of the weights
+  uint2 weights[kMostBlocks][2][4][32];  // of four heads, digits, as the products of 32 tokens want them
 };
 
-// H(s q) of the workgroup's heads as int8 in words of four, with a scale for 64 (QUANTIZE's rule). A warp a head.
-__device__ __forceinline__ void quantize_q(const float* q_row, uint32_t n_heads, uint32_t head_dim, int8_t* codes,
-                                           float* scales) {
-  const uint32_t lane = threadIdx.x % 32, n_blocks = head_dim / kv::kBlock;
-  for (uint32_t h = threadIdx.x / 32; h < n_heads; h += kWarps) {
-    float x[rotated::kRegisters];
-    rotated::rotate(q_row + h * head_dim, head_dim, x);
-#pragma unroll
-    for (uint32_t b = 0; b < kMostBlocks; ++b) {
-      if (b >= n_blocks) continue;
-      const float first = x[2 * b], second = x[2 * b + 1], most = largest_of_warp(largest_of_two(first, second));
-      const bool is_finite = sum_of_warp(first * 0.0f + second * 0.0f) == 0.0f,
-                 is_usable = is_finite && most >= 0x1p-100f && most <= 0x1p120f;
-      const float inverse = is_usable ? exact::div(127.0f, most) : 0.0f;
-      int8_t* block = codes + h * head_dim + b * kv::kBlock;
-      block[lane] = static_cast<int8_t>(is_usable ? exact::round_int(first * inverse) : 0.0f);
-      block[32 + lane] = static_cast<int8_t>(is_usable ? exact::round_int(second * inverse) : 0.0f);
-      if (lane == 0)
-        scales[h * n_blocks + b] = is_usable                       ? exact::div(most, 127.0f)
-                                   : is_finite && most <= 0x1p120f ? 0.0f
-                                                                   : nan_value();
-    }
-  }
-}
-
-// A block of a key: word w has values 4 w to 4 w + 3.
 template <bool kIsR8>
-__device__ __forceinline__ void load_key(const uint8_t* codes, uint32_t b, uint32_t token, uint32_t (&words)[kWords]) {
-  constexpr uint32_t kN = kIsR8 ? kWords : kWords / 2;
-  const auto* from =
-      reinterpret_cast<const uint32_t*>(codes + b * kv::code_bytes(kIsR8, kv::kBlock) * kv::kPageTokens) + token;
+struct Attend {
+  static constexpr uint32_t kBlockWords = kIsR8 ? 16 : 8, kVectors = kKeyBlocks * kBlockWords / 4;
+
+  const OpArgs& args;
+  const push::FlashAttn c;
+  const uint32_t kv_head;
+
+  static __device__ __forceinline__ uint32_t lane() { return threadIdx.x % 32; }
+  static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
+
+  // A warp a head. Of eight heads and 32 values, lane l of a product has column l / 4, which is the head. scales: of
+  // blocks and eight heads.
+  __device__ __forceinline__ void quantize_q(const float* q_row, uint32_t n_heads, uint2* q, float* scales) const {
+    const uint32_t n_blocks = c.head_dim / kv::kBlock;
+#pragma unroll 1
+    for (uint32_t h = warp(); h < n_heads; h += kWarps) {
+      float x[rotated::kRegisters];
+      rotated::rotate(q_row + h * c.head_dim, c.head_dim, x);
+      uint2* codes = q + h / kHeads * n_blocks * 2 * 32 + h % kHeads * 4;
 #pragma unroll
-  for (uint32_t w = 0; w < kN; ++w) words[w] = from[w * kv::kPageTokens];
-  if constexpr (!kIsR8) {
-#pragma unroll
-    for (uint32_t w = 0; w < kN; ++w) {
-      words[kN + w] = rotated::table_bytes(words[w] >> 4);
-      words[w] = rotated::table_bytes(words[w]);
+      for (uint32_t b = 0; b < kMostBlocks; ++b) {
+        if (b >= n_blocks) continue;
+        const rotated::QBlock block = rotated::quantize_block(x[2 * b], x[2 * b + 1]);
+        const auto store = [&](uint32_t i, int code) {
+          const rotated::QPlace at = rotated::place_of_q<kIsR8>(b * kv::kBlock + i);
+          reinterpret_cast<int8_t*>(codes + at.step * 32 + at.word)[at.byte] = static_cast<int8_t>(code);
+        };
+        store(lane(), block.first);
+        store(32 + lane(), block.second);
+        if (lane() == 0) scales[(h / kHeads * n_blocks + b) * kHeads + h % kHeads] = block.d;
+      }
     }
   }
-}
 
-// Makes the scores of a head its weights; gives the largest score and the sum of the weights. By a warp, whose lanes
-// have every 32nd token.
-__device__ __forceinline__ float2 make_weights(const push::FlashAttn& c, float* scores, Range range) {
-  const uint32_t lane = threadIdx.x % 32;
-  const float scale = c.scale * (1.0f / static_cast<float>(c.head_dim));
-  float p[4], most = -__int_as_float(0x7f800000);
+  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales.
+  struct Keys {
+    uint4 words[kVectors];
+    uint2 scales[kKeyBlocks];
+  };
+  __device__ __forceinline__ void ask_keys(Keys& k, int32_t own_pages, Range range, uint32_t first) const {
+    const uint32_t own = warp() * 2 + lane() / 16, four = lane() / 4 % 4, n_blocks = c.head_dim / kv::kBlock;
+    const uint8_t* page = page_at(args, true, page_of(own_pages, own));
+    const bool is_there = has_page(range, own);
+    const uint8_t *words = page + kv::codes_at(kIsR8, kv_head, c.head_dim) + (first * kBlockWords + lane() % 4) * 64 +
+                           four * 16,
+                  *scales = page + kv::scales_at(kIsR8, kv_head, c.n_kv_heads, c.head_dim) + first * 32 + four * 8;
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    p[i] = scores[lane + 32 * i] * scale;
-    if (c.softcap > 0.0f) p[i] = c.softcap * exact::tanh(p[i] * exact::rcp(c.softcap));
-    if (range.has(lane + 32 * i) && p[i] > most) most = p[i];
-  }
-  most = largest_of_warp(most);
-  float sum = 0.0f;
+    for (uint32_t b = 0; b < kKeyBlocks; ++b) {
+      const bool has_block = is_there && first + b < n_blocks;
+      k.scales[b] = uint2{0, 0};
+      if (has_block) k.scales[b] = *reinterpret_cast<const uint2*>(scales + b * 32);
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    p[i] = range.has(lane + 32 * i) ? exact::exp(p[i] - most) : 0.0f;
-    // The token 16 before or after is of the same of 16 sums.
-    const float other = __shfl_xor_sync(0xFFFFFFFFu, p[i], 16);
-    sum = (sum + (lane < 16 ? p[i] : other)) + (lane < 16 ? other : p[i]);
-    scores[lane + 32 * i] = p[i];
-  }
-  return make_float2(most, fold_half_warp(sum));
-}
-
-// kWidth: values of a head of V.
-template <bool kIsR8, uint32_t kWidth>
-__device__ __forceinline__ void attend(const OpArgs& args, const push::FlashAttn& c, Shared& shared, float* memory) {
-  constexpr uint32_t kColumns = kWidth / 2, kSets = kThreads / kColumns, kOwn = kHeads / kSets,
-                     kValueBlocks = kWidth / kv::kBlock;
-  const uint32_t t = blockIdx.x, kv_head = blockIdx.y, group = c.n_heads / c.n_kv_heads,
-                 n_blocks = c.head_dim / kv::kBlock, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const auto pos = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::pos)[t]),
-             slot = static_cast<uint32_t>(args.buffer<const int32_t>(binding::Attention::slot)[t]);
-  const int32_t* pages = args.buffer<const int32_t>(binding::Attention::page_table) +
-                         static_cast<uint64_t>(slot) * args.symbols[symbol::Attention::m];
-  const bool is_whole = gridDim.z == 1;
-  const uint32_t first = first_seen(c.window, pos), first_chunk = first / kChunk, last_chunk = pos / kChunk;
-  if (first_chunk + blockIdx.z > last_chunk) return;
-  // Codes and scales of q; where chunks are merged here, o, maximum and sum of each head.
-  auto* q = reinterpret_cast<int8_t*>(memory);
-  float* q_scales = memory + group * c.head_dim / 4;
-  float* total = q_scales + group * n_blocks;
-  const uint32_t total_pitch = kWidth + 2;
-  quantize_q(args.buffer<const float>(binding::Attention::q) +
-                 (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
-             group, c.head_dim, q, q_scales);
-  constexpr auto table = rotated::copied(kv::kTable);
-  if (warp == 0)
-#pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) shared.table[i][lane] = static_cast<float>(table.of[i]);
-  __syncthreads();
-#pragma unroll 1
-  for (uint32_t chunk = first_chunk + blockIdx.z; chunk <= last_chunk; chunk += gridDim.z) {
-    const bool is_first = chunk == first_chunk;
-    const Range range{max(chunk * kChunk, first) - chunk * kChunk, min(kChunk, pos + 1 - chunk * kChunk)};
-    const uint32_t own_page = threadIdx.x / 16, token = threadIdx.x % 16;
-    const bool is_seen = has_page(range, own_page);
-    const int32_t page = is_seen ? pages[chunk * kPages + own_page] : 0;
-    const uint8_t *key_page = page_at(args, true, page), *value_page = page_at(args, false, page);
-    const uint8_t* key_codes = key_page + kv::codes_at(kIsR8, kv_head, c.head_dim);
-    const auto* key_scales =
-        reinterpret_cast<const uint16_t*>(key_page + kv::scales_at(kIsR8, kv_head, c.n_kv_heads, c.head_dim));
-    const auto* value_scales =
-        reinterpret_cast<const uint16_t*>(value_page + kv::scales_at(false, kv_head, c.n_kv_heads, kWidth));
-#pragma unroll
-    for (uint32_t b = 0; b < kValueBlocks; ++b)
-      shared.d[b][threadIdx.x] =
-          is_seen ? zinc_rt::f16_to_f32(value_scales[token * kValueBlocks + b]) * (1.0f / kv::kStoredScale) : 0.0f;
-    // Codes of the values, a page's part after another, are on their way while scores are made.
-    uint4 ahead[kColumns / 16];
-#pragma unroll
-    for (uint32_t i = 0; i < kColumns / 16; ++i) {
-      const uint32_t at = i * kThreads + threadIdx.x;
-      ahead[i] = make_uint4(0, 0, 0, 0);
-      if (has_page(range, at / kColumns))
-        ahead[i] = *reinterpret_cast<const uint4*>(page_at(args, false, pages[chunk * kPages + at / kColumns]) +
-                                                   kv::codes_at(false, kv_head, kWidth) + at % kColumns * 16);
+      for (uint32_t i = b * kVectors / kKeyBlocks; i < (b + 1) * kVectors / kKeyBlocks; ++i) {
+        k.words[i] = make_uint4(0, 0, 0, 0);
+        if (has_block) k.words[i] = *reinterpret_cast<const uint4*>(words + i * 256);
+      }
     }
-#pragma unroll 1
-    for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
-      const uint32_t n = min(kHeads, group - h0);
-      float dots[kHeads] = {};
-#pragma unroll 1
-      for (uint32_t b = 0; b < n_blocks; ++b) {
-        if (!is_seen) break;
-        uint32_t words[kWords];
-        load_key<kIsR8>(key_codes, b, token, words);
-        const float d = zinc_rt::f16_to_f32(key_scales[b * 16 + token]) * (kIsR8 ? 1.0f : 1.0f / kv::kStoredScale);
+  }
+  // A step of 32 values of the keys' rows, of a lane's first two keys or the others.
+  static __device__ __forceinline__ void load_step(const Keys& k, uint32_t step, uint32_t rows, uint32_t (&a)[4]) {
+    const auto first = [&](uint32_t i) { return rows == 0 ? k.words[i].x : k.words[i].z; };
+    const auto second = [&](uint32_t i) { return rows == 0 ? k.words[i].y : k.words[i].w; };
+    if constexpr (kIsR8) {
+      a[0] = first(2 * step), a[1] = second(2 * step), a[2] = first(2 * step + 1), a[3] = second(2 * step + 1);
+    } else {
+      const uint2 x = rotated::table_values(first(step)), y = rotated::table_values(second(step));
+      a[0] = x.x, a[1] = y.x, a[2] = x.y, a[3] = y.y;
+    }
+  }
+
+  // Of four keys (two of each rows) and two heads, as the products have them.
+  using Dots = float[2][4];
+  __device__ __forceinline__ void add_dots(Dots& dots, const Keys& k, uint32_t first, const uint2* q,
+                                           const float* scales) const {
 #pragma unroll
-        for (uint32_t h = 0; h < kHeads; ++h) {
-          if (h >= n) continue;
-          const auto* of = reinterpret_cast<const int*>(q + (h0 + h) * c.head_dim) + b * kWords;
-          int sum = 0;
+    for (uint32_t b = 0; b < kKeyBlocks; ++b) {
+      if (first + b >= c.head_dim / kv::kBlock) continue;
+      const float2 d_q = *reinterpret_cast<const float2*>(scales + (first + b) * kHeads + lane() % 4 * 2);
 #pragma unroll
-          for (uint32_t w = 0; w < kWords; ++w) sum = __dp4a(static_cast<int>(words[w]), of[w], sum);
-          dots[h] = __fmaf_rn(static_cast<float>(sum) * d, q_scales[(h0 + h) * n_blocks + b], dots[h]);
+      for (uint32_t rows = 0; rows < 2; ++rows) {
+        int sums[4] = {rotated::kSumZero, rotated::kSumZero, rotated::kSumZero, rotated::kSumZero};
+#pragma unroll
+        for (uint32_t s = 0; s < 2; ++s) {
+          uint32_t a[4];
+          load_step(k, 2 * b + s, rows, a);
+          mma32<true>(sums, a, q[((first + b) * 2 + s) * 32 + lane()]);
         }
+        const uint32_t halves = rows == 0 ? k.scales[b].x : k.scales[b].y;
+        const float d[2] = {rotated::key_scale<kIsR8>(halves), rotated::key_scale<kIsR8>(halves >> 16)};
+#pragma unroll
+        for (uint32_t i = 0; i < 4; ++i)
+          dots[rows][i] = __fmaf_rn(rotated::times_sum(sums[i], d[i / 2]), i % 2 == 0 ? d_q.x : d_q.y, dots[rows][i]);
+      }
+    }
+  }
+
+  // Values of a chunk: a token's codes lie `pitch` bytes apart, its scales behind all codes as in the cache. What is
+  // not seen is not read; its weights are 0.
+  __device__ __forceinline__ uint32_t value_pitch() const { return attend_rotated_value_pitch(c.v_head_dim); }
+  __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
+    return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
+  }
+  __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
+    const uint32_t vectors = c.v_head_dim / 32, n_blocks = c.v_head_dim / kv::kBlock, of_page = 16 * vectors,
+                   scales = 2 * n_blocks;
+#pragma unroll 1
+    for (uint32_t i = 0; i < kPages; ++i) {
+      const int32_t page = page_of(own_pages, i);
+      if (!has_page(range, i)) continue;
+      const uint8_t* from = page_at(args, false, page);
+      const uint8_t* codes = from + kv::codes_at(false, kv_head, c.v_head_dim);
+      for (uint32_t at = threadIdx.x; at < of_page; at += kThreads)
+        copy_16(values + (i * 16 + at / vectors) * value_pitch() + at % vectors * 16, codes + at * 16);
+      const uint32_t at = kThreads - 1 - threadIdx.x;  // other warps than those of narrow heads' codes
+      if (at < scales)
+        copy_16(scales_of_values(values) + (i * scales + at) * 8,
+                from + kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim) + at * 16);
+    }
+    end_copy_batch();
+  }
+
+  // Of a head in a chunk, by a warp.
+  __device__ __forceinline__ void weigh(Shared& shared, const Exponentials& e, const uint16_t* scales, Range range,
+                                        uint32_t h) const {
+    const uint32_t n_blocks = c.v_head_dim / kv::kBlock;
+#pragma unroll 1
+    for (uint32_t b = 0; b < n_blocks; ++b) {
+      float d[4];
+#pragma unroll
+      for (uint32_t i = 0; i < 4; ++i) d[i] = rotated::value_scale(scales[(lane() + 32 * i) * n_blocks + b]);
+      const float own = make_digits(e.p, d, range, shared.weights[b][h / 4], h,
+                                    [](uint32_t token) { return token % 2 * 2 + token / 8; });
+      if (lane() == 0) shared.d[b][h] = own;
+    }
+  }
+
+  // 32 values of four heads a tile: rows are the values of the low and of the high halves of 16 bytes. A lane has bytes
+  // lane / 4 * 2 and the next, and head lane % 4.
+  using Sums = int[2][2][4];
+  static __device__ __forceinline__ void add_values(Sums& sums, const uint8_t* codes, uint32_t pitch,
+                                                    const uint2 (*weights)[4][32], uint32_t n) {
+#pragma unroll
+    for (uint32_t s = 0; s < 4; ++s) {
+      uint32_t m[4], low[4], high[4];
+      load_matrices_transposed(m, codes + (s * 32 + lane()) * pitch);
+#pragma unroll
+      for (uint32_t i = 0; i < 2; ++i) {
+        const rotated::CodePairs pairs = rotated::pair_codes(m[2 * i], m[2 * i + 1]);
+        const uint2 x = rotated::table_values(__byte_perm(pairs.low, 0, 0x3120)),
+                    y = rotated::table_values(__byte_perm(pairs.high, 0, 0x3120));
+        low[2 * i] = x.x, low[2 * i + 1] = x.y, high[2 * i] = y.x, high[2 * i + 1] = y.y;
       }
 #pragma unroll
-      for (uint32_t h = 0; h < kHeads; ++h)
-        if (h < n) shared.weights[h][threadIdx.x] = dots[h];
-      if (h0 == 0)
-#pragma unroll
-        for (uint32_t i = 0; i < kColumns / 16; ++i) shared.codes[i * kThreads + threadIdx.x] = ahead[i];
-      __syncthreads();
-      const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
-#pragma unroll 1
-      for (uint32_t h = warp; h < n; h += kWarps) {
-        const float2 w = make_weights(c, shared.weights[h], range);
-        if (lane > 0) continue;
-        float* of = (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + kWidth;
-        const float was = is_whole && !is_first ? of[0] : w.x, now = w.x > was ? w.x : was;
-        const float before = exact::exp(was - now), after = exact::exp(w.x - now);
-        of[1] = is_whole && !is_first ? __fmaf_rn(w.y, after, of[1] * before) : w.y;
-        of[0] = now;
-        shared.before[h] = before, shared.after[h] = after;
+      for (uint32_t tile = 0; tile < 2; ++tile) {
+        if (tile * 4 >= n) continue;
+        const uint2 b = weights[tile][s][lane()];
+        mma32<true>(sums[tile][0], low, b);
+        mma32<true>(sums[tile][1], high, b);
       }
-      __syncthreads();
-      const uint32_t set = threadIdx.x / kColumns, column = threadIdx.x % kColumns, block = column / 32;
-      float o[kOwn][2] = {};
+    }
+  }
+
+  __device__ __forceinline__ void run(Shared& shared, uint8_t* memory) const {
+    const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads, n_blocks = c.head_dim / kv::kBlock;
+    const TokenChunks chunks(args, c, t);
+    const bool is_whole = gridDim.z == 1;
+    uint32_t chunk = chunks.first_chunk + blockIdx.z;
+    const bool is_early = chunks.is_early(args, chunk);
+    if (!is_early) wait_for_inputs();
+    if (chunk > chunks.last_chunk) return;
+    // Values of this chunk and of the next; codes and scales of q; where chunks are merged here, o, maximum and sum of
+    // each head.
+    const uint32_t value_bytes = attend_rotated_value_bytes(c.v_head_dim), eights = (group + kHeads - 1) / kHeads,
+                   q_words = n_blocks * 2 * 32, total_pitch = c.v_head_dim + 2;
+    auto* q = reinterpret_cast<uint2*>(memory + 2 * value_bytes);
+    auto* q_scales = reinterpret_cast<float*>(q + eights * q_words);
+    float* total = q_scales + eights * n_blocks * kHeads;
+    Range range = chunks.range_of(chunk);
+    int32_t own_pages = own_page(chunks.pages, chunk, range);
+    Keys keys;
+    ask_keys(keys, own_pages, range, 0);
+    ask_values(memory, own_pages, range);
+    if (is_early) wait_for_inputs();
+    quantize_q(args.buffer<const float>(binding::Attention::q) +
+                   (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
+               group, q, q_scales);
+    __syncthreads();
+    const float scale = c.scale * (1.0f / static_cast<float>(c.head_dim));
+    uint32_t half = 0;
 #pragma unroll 1
-      for (uint32_t i = 0; i < kPages; ++i) {
-        if (!has_page(range, i)) continue;
-        const uint8_t* codes = reinterpret_cast<const uint8_t*>(shared.codes) + i * 16 * kColumns + column;
+    for (;; half ^= 1) {
+      const uint32_t next = chunk + gridDim.z;
+      const bool is_alone = !is_whole || chunk == chunks.first_chunk, is_last = next > chunks.last_chunk;
+      uint8_t* values = memory + half * value_bytes;
+      const Range own_range = range;
+      const int32_t page = own_pages;
+      if (!is_last) range = chunks.range_of(next), own_pages = own_page(chunks.pages, next, range);
+#pragma unroll 1
+      for (uint32_t h0 = 0; h0 < group; h0 += kHeads) {
+        const uint32_t n = min(kHeads, group - h0);
+        Dots dots = {};
+#pragma unroll 1
+        for (uint32_t b = 0; b < n_blocks; b += kKeyBlocks) {
+          if (b > 0 || h0 > 0) ask_keys(keys, page, own_range, b);
+          add_dots(dots, keys, b, q + h0 / kHeads * q_words, q_scales + h0 / kHeads * n_blocks * kHeads);
+        }
 #pragma unroll
-        for (uint32_t j = 0; j < 16; ++j) {
-          const uint32_t at = i * 16 + j;
-          if (!range.has(at)) continue;
-          const float low = shared.table[codes[j * kColumns] & 15][lane],
-                      high = shared.table[codes[j * kColumns] >> 4][lane], d = shared.d[block][at];
+        for (uint32_t i = 0; i < 2; ++i) {
+          const uint32_t h = lane() % 4 * 2 + i;
+          if (h < n)
+            *reinterpret_cast<float4*>(shared.scores[h] + warp() * 32 + lane() / 4 * 4) =
+                make_float4(dots[0][i], dots[0][2 + i], dots[1][i], dots[1][2 + i]);
+        }
+        const bool asks_next = !is_last && h0 + kHeads >= group;
+        if (asks_next) ask_keys(keys, own_pages, range, 0);
+        wait_for_copy_batches<0>();
+        __syncthreads();  // scores and values are there, and nobody reads the values before
+        if (asks_next) ask_values(memory + (half ^ 1) * value_bytes, own_pages, range);
+        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
+#pragma unroll 1
+        for (uint32_t h = warp(); h < n; h += kWarps) {
+          const Exponentials e = exponentials(c, shared.scores[h], scale, own_range);
+          weigh(shared, e, scales_of_values(values), own_range, h);
+          if (lane() > 0) continue;
+          float* of =
+              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          shared.factors[h] = join_head(of, e, is_alone);
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (uint32_t vector = warp(); vector < c.v_head_dim / 32; vector += kWarps) {
+          const uint32_t block = vector / 2, first = block * kv::kBlock + vector % 2 * 16 + lane() / 4 * 2;
+          Sums sums = {};
+          add_values(sums, values + vector * 16, value_pitch(), shared.weights[block], n);
 #pragma unroll
-          for (uint32_t own = 0; own < kOwn; ++own) {
-            const uint32_t h = own * kSets + set;
+          for (uint32_t tile = 0; tile < 2; ++tile) {
+            const uint32_t h = tile * 4 + lane() % 4;
             if (h >= n) continue;
-            const float w = shared.weights[h][at] * d;
-            o[own][0] = __fmaf_rn(w, low, o[own][0]);
-            o[own][1] = __fmaf_rn(w, high, o[own][1]);
+            float* to = (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + first;
+            const float d = shared.d[block][h];
+#pragma unroll
+            for (uint32_t part = 0; part < 2; ++part) {
+              const int(&sum)[4] = sums[tile][part];
+              auto& at = *reinterpret_cast<float2*>(to + part * 32);
+              float2 o =
+                  make_float2(rotated::joined_digits(sum[0], sum[1]) * d, rotated::joined_digits(sum[2], sum[3]) * d);
+              if (is_whole) {
+                const float2 was = at;
+                const Factors f = shared.factors[h];
+                o = make_float2(join_value(o.x, was.x, f, is_alone), join_value(o.y, was.y, f, is_alone));
+              }
+              at = o;
+            }
           }
         }
       }
-#pragma unroll
-      for (uint32_t own = 0; own < kOwn; ++own) {
-        const uint32_t h = own * kSets + set;
-        if (h >= n) continue;
-#pragma unroll
-        for (uint32_t half = 0; half < 2; ++half) {
-          const uint32_t i = block * kv::kBlock + 32 * half + column % 32;
-          if (!is_whole) {
-            record_at(args, first_head + h, chunk)[i] = o[own][half];
-            continue;
-          }
-          float* of = total + (h0 + h) * total_pitch + i;
-          *of = is_first ? o[own][half] : __fmaf_rn(o[own][half], shared.after[h], *of * shared.before[h]);
-        }
-      }
-      __syncthreads();
+      if (is_last) break;
+      chunk = next;
     }
+    if (!is_whole) return;
+    __syncthreads();
+    finish(total, group, total_pitch);
   }
-  if (is_whole) write_row<kThreads>(args, c, total);
-}
+
+  // Rows of `total` become y. A warp a head.
+  __device__ __forceinline__ void finish(float* total, uint32_t group, uint32_t pitch) const {
+#pragma unroll 1
+    for (uint32_t h = warp(); h < group; h += kWarps) {
+      float* o = total + h * pitch;
+      const float r = exact::rcp(o[c.v_head_dim + 1]);
+      float x[rotated::kRegisters];
+#pragma unroll
+      for (uint32_t i = 0; i < rotated::kRegisters; ++i) x[i] = i * 32 < c.v_head_dim ? o[lane() + 32 * i] * r : 0.0f;
+      rotated::rotate_back(x, c.v_head_dim);
+#pragma unroll
+      for (uint32_t i = 0; i < rotated::kRegisters; ++i)
+        if (i * 32 < c.v_head_dim) o[lane() + 32 * i] = x[i];
+    }
+    __syncthreads();
+    write_row<kThreads, false>(args, c, total);
+  }
+};
 
 template <bool kIsR8>
 __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
-  ZRT_DYNAMIC_SHARED(float, memory);
-  __shared__ Shared shared;
+  ZRT_DYNAMIC_SHARED(uint4, memory);
+  __shared__ __align__(16) Shared shared;
   let_next_start();
   const bool is_token = has_row(args, blockIdx.x);
   wait_for_places(args);
-  wait_for_inputs();
-  if (!is_token) return;
-  const auto c = args.constants<push::FlashAttn>();
-  switch (c.v_head_dim) {
-    case 64: return attend<kIsR8, 64>(args, c, shared, memory);
-    case 128: return attend<kIsR8, 128>(args, c, shared, memory);
-    default: return attend<kIsR8, 256>(args, c, shared, memory);
+  if (!is_token) {
+    wait_for_inputs();
+    return;
   }
+  Attend<kIsR8>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, reinterpret_cast<uint8_t*>(memory));
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) flash_attn_r8(const __grid_constant__ OpArgs args) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8(const __grid_constant__ OpArgs args) {
   attend_rotated<true>(args);
 }
-extern "C" __global__ void __launch_bounds__(kThreads) flash_attn_r4(const __grid_constant__ OpArgs args) {
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r4(const __grid_constant__ OpArgs args) {
   attend_rotated<false>(args);
-}
-
-// The heads of y, in place. A warp a head. Grid: tokens, and four warps' work.
-extern "C" __global__ void __launch_bounds__(128) flash_attn_rotate_back(const __grid_constant__ OpArgs args) {
-  let_next_start();
-  wait_for_inputs();
-  const auto c = args.constants<push::FlashAttn>();
-  const uint32_t head = blockIdx.y * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (!has_row(args, blockIdx.x) || head >= c.n_heads) return;
-  float* y =
-      args.buffer<float>(binding::Attention::y) + (static_cast<uint64_t>(blockIdx.x) * c.n_heads + head) * c.v_head_dim;
-  float x[rotated::kRegisters];
-#pragma unroll
-  for (uint32_t r = 0; r < rotated::kRegisters; ++r) x[r] = r * 32 < c.v_head_dim ? y[lane + 32 * r] : 0.0f;
-  rotated::rotate_back(x, c.v_head_dim);
-#pragma unroll
-  for (uint32_t r = 0; r < rotated::kRegisters; ++r)
-    if (r * 32 < c.v_head_dim) y[lane + 32 * r] = x[r];
 }

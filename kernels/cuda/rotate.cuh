@@ -83,14 +83,6 @@ ZRT_CUDA_HD constexpr uint32_t word(const Copy<int8_t, 16>& table, int at) {
   for (int i = 0; i < 4; ++i) bits |= static_cast<uint32_t>(static_cast<uint8_t>(table.of[at + i])) << 8 * i;
   return bits;
 }
-// The table values of four codes, the lowest four bits of each byte of `codes`, as bytes.
-__device__ __forceinline__ uint32_t table_bytes(uint32_t codes) {
-  constexpr auto table = copied(kv::kTable);
-  constexpr uint32_t w0 = word(table, 0), w1 = word(table, 4), w2 = word(table, 8), w3 = word(table, 12);
-  const uint32_t pairs = (codes & 0x0F0F0F0Fu) | (codes & 0x0F0F0F0Fu) >> 4, packed = __byte_perm(pairs, 0, 0x4420);
-  const uint32_t lower = __byte_perm(w0, w1, packed & 0x7777), upper = __byte_perm(w2, w3, packed & 0x7777);
-  return __byte_perm(lower, upper, 0x3210 | (packed & 0x8888) >> 1);
-}
 
 }  // namespace rotated
 }  // namespace zinc_rt::cuda

@@ -14,12 +14,11 @@
 namespace zinc_rt::tier_scaled_cache {
 namespace {
 
-constexpr std::uint32_t kPages = 24;  // of a slot: 3 chunks
-
 struct Shape {
   std::uint32_t n_heads, n_kv_heads, head_dim, v_head_dim, window = 0;
   float softcap = 0;
   const char* kv = "i16";
+  std::uint32_t pages = 24;  // of a slot: 3 chunks
 };
 void PrintTo(const Shape& s, std::ostream* out) {
   *out << s.n_heads << " heads on " << s.n_kv_heads << " of " << s.head_dim << " and " << s.v_head_dim << ", window "
@@ -40,12 +39,12 @@ ir::Graph cache_graph(const Shape& s, std::uint32_t n_slots, bool is_decode) {
   const KvType& type = *find_kv_type(s.kv);
   const auto state = [&](const char* name, DType cell, std::uint32_t dim) {
     const auto row = static_cast<std::uint32_t>(kv_row(*find_kv_cell(cell), s.n_kv_heads, dim));
-    return declare(graph, name, kState, cell, {n_slots * kPages, 16, row});
+    return declare(graph, name, kState, cell, {n_slots * s.pages, 16, row});
   };
   const auto k = state("state.k", type.k, s.head_dim), v = state("state.v", type.v, s.v_head_dim);
   const auto pos = declare(graph, "request.pos", kRequest, DType::kI32, {ir::kTokens}),
              slot = declare(graph, "request.slot", kRequest, DType::kI32, {ir::kTokens}),
-             pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, kPages});
+             pages = declare(graph, "request.pages", kRequest, DType::kI32, {n_slots, s.pages});
   auto& write = add_node(
       graph, ir::Op::KV_WRITE_BATCHED,
       {rows("act.k", s.n_kv_heads * s.head_dim), rows("act.v", s.n_kv_heads * s.v_head_dim), pos, slot, pages, k, v},
@@ -83,7 +82,7 @@ class TierScaledCache : public TierGraphTest {
     std::vector<std::uint16_t> words(pages.size() * part);
     for (auto& word : words) word = static_cast<std::uint16_t>(rng_());
     for (std::size_t p = 0; p < pages.size() * 16; ++p) {
-      const std::size_t slot = p / (kPages * 16), position = p % (kPages * 16);
+      const std::size_t slot = p / (s.pages * 16), position = p % (s.pages * 16);
       const bool is_seen = position < static_cast<std::size_t>(ends[slot]);
       std::uint16_t* page = words.data() + static_cast<std::size_t>(pages[p / 16]) * part;
       const auto token = static_cast<std::uint32_t>(p % 16);
@@ -109,7 +108,7 @@ class TierScaledCache : public TierGraphTest {
       bytes[i] = static_cast<std::byte>(is_r8 && i % part < codes && byte == 0x80 ? 7 : byte);
     }
     for (std::size_t p = 0; p < pages.size() * 16; ++p) {
-      const std::size_t slot = p / (kPages * 16), position = p % (kPages * 16), token = p % 16;
+      const std::size_t slot = p / (s.pages * 16), position = p % (s.pages * 16), token = p % 16;
       std::byte* page = bytes.data() + static_cast<std::size_t>(pages[p / 16]) * part;
       for (std::uint32_t head = 0; head < s.n_kv_heads; ++head)
         for (std::uint32_t block = 0; block < n_blocks; ++block) {
@@ -130,7 +129,7 @@ class TierScaledCache : public TierGraphTest {
       ends[std::size_t(part.slot)] = std::max(ends[std::size_t(part.slot)], part.first + part.n);
     }
     const auto n_slots = static_cast<std::uint32_t>(ends.size());
-    std::vector<std::int32_t> pages(n_slots * kPages);
+    std::vector<std::int32_t> pages(n_slots * s.pages);
     for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<std::int32_t>(i);
     std::ranges::shuffle(pages, rng_);
     const auto graph = cache_graph(s, n_slots, is_decode);
@@ -204,6 +203,26 @@ TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpu) {
     expect_same({3, 1, 64, 128, 130, 0, kv}, {{0, 126, 4}, {1, 30}}, false);
     expect_same({10, 1, 64, 256, 0, 0, kv}, {{0, 17}}, true);
   }
+}
+
+// As for integers; heads of V wider than those of K lie in tiles of their width.
+TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuInStepsWithPrompts) {
+  SKIP_WITHOUT("k8v4");
+  const std::vector<Tokens> parts{{0, 100, 40}, {1, 0, 21}, {2, 300, 1}, {3, 250, 9}};
+  for (const char* kv : {"k8v4", "k4v4"}) {
+    expect_same({4, 2, 64, 64, 0, 0, kv}, parts, false);
+    expect_same({2, 1, 128, 128, 40, 0, kv}, parts, false);
+    expect_same({3, 1, 128, 256, 0, 5.0f, kv}, parts, false);
+    expect_same({1, 1, 64, 256, 140, 0, kv}, parts, false);
+    expect_same({1, 1, 64, 128, 0, 0, kv}, {{0, 5, 64}}, false, true);
+  }
+}
+
+// More chunks than are merged as they come.
+TEST_P(TierScaledCache, RotatedCodesHaveTheBitsOfTCpuBehindManyChunks) {
+  SKIP_WITHOUT("k8v4");
+  expect_same({2, 1, 64, 64, 0, 0, "k8v4", 296}, {{0, 36 * 128 + 5}}, true);
+  expect_same({1, 1, 64, 256, 0, 0, "k4v4", 296}, {{0, 34 * 128 - 1}}, true);
 }
 
 TEST_P(TierScaledCache, WritesOddHeadsOfRotatedCodesAsTCpu) {

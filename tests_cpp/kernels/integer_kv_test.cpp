@@ -9,9 +9,8 @@
 namespace zinc_rt::kernel_test::integer_kv {
 namespace {
 
-using kv_history::attention_over, kv_history::error_of, kv_history::expect_bits_whatever_set_and_threads,
-    kv_history::expect_nan_stays_in_its_head, kv_history::kHeads, kv_history::kPages, kv_history::kScale,
-    kv_history::shuffled_pages;
+using namespace kv_history;
+using kv_history::kPages;
 
 float of_bf16(std::uint16_t bits) {
   return std::bit_cast<float>(std::uint32_t(bits) << 16);
@@ -23,11 +22,6 @@ struct Coded {
   std::uint16_t d = 0;
   double value(std::size_t i) const { return double(of_bf16(d)) * codes[i]; }
 };
-float largest(std::span<const float> x) {
-  float amax = 0;
-  for (const float v : x) amax = std::isfinite(v) ? std::max(amax, std::abs(v)) : NAN;
-  return amax;
-}
 Coded coded(std::span<const float> x) {
   Coded head{std::vector<int>(x.size(), 0)};
   bool finite = true;
@@ -100,29 +94,6 @@ TEST(IntegerKv, WritesAreTheOraclesBytesAndNoOthers) {
   }
 }
 
-// x as codes of 16 bits; their two digits are summed apart, as the contract has it.
-struct Digits {
-  std::vector<std::int64_t> high, low;
-  float d = 0;
-};
-Digits digits(const std::vector<float>& x) {
-  Digits q{std::vector<std::int64_t>(x.size()), std::vector<std::int64_t>(x.size())};
-  const float amax = largest(x);
-  if (!(amax <= 0x1p120f)) q.d = NAN;
-  if (!(amax <= 0x1p120f) || amax < 0x1p-100f) return q;
-  q.d = amax / 32639.0f;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const auto code = std::int64_t(std::nearbyint(x[i] * (32639.0f / amax)));
-    q.low[i] = code & 255;
-    if (q.low[i] > 127) q.low[i] -= 256;
-    q.high[i] = (code - q.low[i]) / 256;
-  }
-  return q;
-}
-float joined(std::int64_t high, std::int64_t low) {
-  return std::fma(float(high), 256.0f, float(low));
-}
-
 // A history that was written by the op; what was not written is NaN or the largest codes.
 class History {
  public:
@@ -172,12 +143,9 @@ class History {
         const auto from = q.begin() + std::ptrdiff_t((t * group * kHeads + head) * s_.head_dim);
         const Digits query = digits(std::vector<float>(from, from + s_.head_dim));
         const int first = window > 0 ? std::max(0, pos[t] - int(window) + 1) : 0;
-        Part total;
-        for (int at = first / 128 * 128; at <= pos[t]; at += 128) {
-          const Part chunk =
-              chunk_of(query, head / group, std::max(at, first), std::min(at + 127, pos[t]), kScale * query.d, softcap);
-          total = at <= first ? chunk : merged(total, chunk);
-        }
+        const Part total = sum_of_chunks(first, pos[t], [&](int from, int to) {
+          return chunk_of(query, head / group, from, to, kScale * query.d, softcap);
+        });
         for (const float o : total.o) y.push_back(o * exact::rcp(total.sum));
       }
     return y;
@@ -208,10 +176,6 @@ class History {
     keys_ = Shape::cache(s_.k_row(), std::byte{0}), values_ = Shape::cache(s_.v_row(), std::byte{0});
     keys_.bytes = written[0], values_.bytes = written[1];
   }
-  struct Part {
-    float max = 0, sum = 0;
-    std::vector<float> o;
-  };
   Part chunk_of(const Digits& query, std::uint32_t head, int first, int last, float scale, float softcap) const {
     std::vector<float> p, weights;
     Part part{-INFINITY, 0, std::vector<float>(s_.v_head_dim)};
@@ -224,18 +188,12 @@ class History {
       p.push_back(score);
       part.max = std::max(part.max, score);
     }
-    float lane[16] = {};
+    part.sum = softened(p, first, part.max);
     std::vector<Coded> values;
     for (int j = first; j <= last; ++j) {
-      float& x = p[std::size_t(j - first)];
-      x = exact::exp(x - part.max);
-      lane[j % 16] += x;
       values.push_back(coded(std::span(v_).subspan((std::size_t(j) * kHeads + head) * s_.v_head_dim, s_.v_head_dim)));
-      weights.push_back(x * of_bf16(values.back().d));
+      weights.push_back(p[std::size_t(j - first)] * of_bf16(values.back().d));
     }
-    for (int step : {8, 4, 2, 1})
-      for (int l = 0; l < step; ++l) lane[l] += lane[l + step];
-    part.sum = lane[0];
     const Digits weight = digits(weights);
     for (std::size_t i = 0; i < s_.v_head_dim; ++i) {
       std::int64_t a = 0, b = 0;
@@ -245,21 +203,12 @@ class History {
     }
     return part;
   }
-  static Part merged(const Part& total, const Part& chunk) {
-    Part both{std::max(total.max, chunk.max), 0, total.o};
-    const float a = exact::exp(total.max - both.max), b = exact::exp(chunk.max - both.max);
-    both.sum = std::fma(chunk.sum, b, total.sum * a);
-    for (std::size_t i = 0; i < both.o.size(); ++i) both.o[i] = std::fma(chunk.o[i], b, total.o[i] * a);
-    return both;
-  }
   Shape s_;
   Random random_;
   std::vector<float> k_, v_;
   std::vector<std::int32_t> pos_;
   Tensor keys_, values_;
 };
-
-const std::vector<std::int32_t> kEdges{0, 1, 15, 16, 17, 127, 128, 129, 255, 256, 299};
 
 TEST(IntegerKv, AttentionIsTheOraclesBits) {
   for (const Shape& s : kShapes)
@@ -293,20 +242,7 @@ TEST(IntegerKv, IsCloserToWhatWasNotRoundedThanHalvesAre) {
 }
 
 TEST(IntegerKv, BitsOfATokenAreItsOwn) {
-  for (const Shape& s : kShapes) {
-    History history(s, 300), shorter(s, 141);
-    const std::vector<std::int32_t> pos{0, 15, 130, 128, 127, 299, 298};
-    const auto q = history.queries(pos.size(), 3);
-    const auto c = history.attention(Op::FLASH_ATTN_BATCHED, q, pos, 3);
-    expect_rows_independent(c);
-    EXPECT_EQ(run(c), run(history.attention(Op::FLASH_ATTN, q, pos, 3))) << name(s);
-    // What comes later is not read.
-    const std::vector<std::int32_t> early{140, 129, 7};
-    const auto few = history.queries(early.size(), 3);
-    EXPECT_EQ(run(history.attention(Op::FLASH_ATTN, few, early, 3)),
-              run(shorter.attention(Op::FLASH_ATTN, few, early, 3)))
-        << name(s);
-  }
+  for (const Shape& s : kShapes) expect_bits_are_a_tokens_own([&](std::int32_t n) { return History(s, n); }, name(s));
 }
 
 TEST(IntegerKv, BitsDoNotDependOnTheSetNorOnTheCutsBetweenThreads) {
@@ -317,23 +253,9 @@ TEST(IntegerKv, BitsDoNotDependOnTheSetNorOnTheCutsBetweenThreads) {
     }
 }
 
-// Rows from one to more than a piece takes, at the borders of pages and chunks.
 TEST(IntegerKv, BitsOfPromptsAreTheSetsAlike) {
   for (const Shape& s : {kShapes[0], kShapes[2]})
-    for (const std::uint32_t window : {0u, 20u, 128u})
-      for (const std::int32_t first : {0, 57, 121})
-        for (const std::int32_t n : {2, 5, 16, 40}) {
-          History history(s, first + n);
-          std::vector<std::int32_t> pos;
-          for (std::int32_t i = 0; i < n; ++i) pos.push_back(first + i);
-          const auto q = history.queries(pos.size(), 3);
-          const auto c = history.attention(Op::FLASH_ATTN_BATCHED, q, pos, 3, window);
-          const auto expected = run(c);
-          for (const auto* set : fast_sets()) {
-            ring::CpuRing ring(1, *set, false);
-            EXPECT_EQ(expected, run_on(c, ring)) << name(s) << ", " << set->name << ", window " << window << ", " << n;
-          }
-        }
+    expect_bits_of_prompts_whatever_set([&](std::int32_t n) { return History(s, n); }, name(s));
 }
 
 TEST(IntegerKv, BitsAreThoseOfTheContract) {

@@ -7,6 +7,6 @@ inline constexpr const char* kVersion = "0.1.0";
 
 // Of the contract (docs/arithmetic.md): it is raised when the same model and text give other bits in arithmetic
 // `exact`.
-inline constexpr unsigned kArithmeticVersion = 2;
+inline constexpr unsigned kArithmeticVersion = 3;
 
 }  // namespace zinc_rt

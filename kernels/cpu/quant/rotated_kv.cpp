@@ -134,13 +134,17 @@ ZRT_MULTIVERSION void add_dots_of_block(const std::int32_t* sums, const std::uin
   for (std::uint32_t j = 0; j < kPageTokens; ++j)
     dots[j] = __builtin_fmaf(static_cast<float>(sums[j]) * (f16_to_f32(d[j]) * d_unit), d_q, dots[j]);
 }
-ZRT_MULTIVERSION void add_block(float w, const std::uint8_t* codes, float* o) {
-  float of_table[kBlock];
+ZRT_MULTIVERSION void add_value_block(std::int32_t high, std::int32_t low, const std::uint8_t* codes,
+                                      IntegerSums& sums) {
+  std::int32_t of_table[kBlock];
   for (std::uint32_t i = 0; i < kBlock / 2; ++i) {
     of_table[i] = kv::kTable[codes[i] & 15];
     of_table[i + kBlock / 2] = kv::kTable[codes[i] >> 4];
   }
-  for (std::uint32_t i = 0; i < kBlock; ++i) o[i] = __builtin_fmaf(w, of_table[i], o[i]);
+  for (std::uint32_t i = 0; i < kBlock; ++i) {
+    sums.high[i] += high * of_table[i];
+    sums.low[i] += low * of_table[i];
+  }
 }
 
 float unit_of(DType type) {
@@ -202,19 +206,23 @@ void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, c
   }
 }
 
-void add_rotated_values(float p, const void* page, std::uint32_t token, std::uint32_t head, const RotatedPart& part,
-                        float* o) {
-  const auto* base = static_cast<const std::byte*>(page);
-  const std::uint32_t n_blocks = part.head_dim / kBlock;
-  const std::byte* codes = base + kv::codes_at(false, head, part.head_dim) + token * n_blocks * kValueBytes;
-  const std::byte* scales = base + kv::scales_at(false, head, part.n_heads, part.head_dim) + token * n_blocks * 2;
-  for (std::uint32_t block = 0; block < n_blocks; ++block) {
-    std::uint16_t d;
-    std::memcpy(&d, scales + block * 2, 2);
-    add_block(p * (f16_to_f32(d) * unit_of(DType::kR4)), reinterpret_cast<const std::uint8_t*>(codes), o);
-    codes += kValueBytes;
-    o += kBlock;
+void rotated_value_scales(const void* page, const RotatedBlock& of, float* d) {
+  const auto& part = of.part;
+  const auto* scales =
+      static_cast<const std::byte*>(page) + kv::scales_at(false, of.head, part.n_heads, part.head_dim) + of.block * 2;
+  for (std::uint32_t j = 0; j < kPageTokens; ++j) {
+    std::uint16_t stored;
+    std::memcpy(&stored, scales + std::uint64_t{j} * (part.head_dim / kBlock) * 2, 2);
+    d[j] = f16_to_f32(stored) * unit_of(DType::kR4);
   }
+}
+
+void add_rotated_values(const std::int16_t* high, const std::int16_t* low, const void* page, const RotatedBlock& of,
+                        IntegerSums& sums) {
+  const std::uint32_t head_dim = of.part.head_dim;
+  const auto* codes =
+      static_cast<const std::uint8_t*>(page) + kv::codes_at(false, of.head, head_dim) + of.block * kValueBytes;
+  for (std::uint32_t j = 0; j < kPageTokens; ++j, codes += head_dim / 2) add_value_block(high[j], low[j], codes, sums);
 }
 
 }  // namespace zinc_rt::cpu

@@ -7,6 +7,7 @@
 
 #include "base/dtype.h"
 #include "kernels/common/kv_rotate.h"
+#include "kernels/cpu/quant/integer_kv.h"
 
 namespace zinc_rt::cpu {
 
@@ -42,8 +43,16 @@ void rotated_dots(const RotatedQuery& q, const void* page, std::uint32_t head, c
 // The end of an output, in place: y = s H(y) * (1 / head_dim).
 void rotate_output_back(float* y, std::uint32_t head_dim);
 
-// o[i] = fma(p * d_v, kTable[c_i], o[i]) for a head of token `token`; type kR4.
-void add_rotated_values(float p, const void* page, std::uint32_t token, std::uint32_t head, const RotatedPart& part,
-                        float* o);
+// Of the values of a page's 16 tokens, one block of 64 of a head; type kR4.
+struct RotatedBlock {
+  RotatedPart part;
+  std::uint32_t head, block;
+};
+// d[j] = the scale of token j's block.
+void rotated_value_scales(const void* page, const RotatedBlock& of, float* d);
+// Adds kTable[c_i] of the 16 tokens, times the digits of their weights, to the first 64 sums. Tokens that were not
+// written have digits 0.
+void add_rotated_values(const std::int16_t* high, const std::int16_t* low, const void* page, const RotatedBlock& of,
+                        IntegerSums& sums);
 
 }  // namespace zinc_rt::cpu

@@ -1,10 +1,13 @@
 // Which kernels attention is: by the tokens of the bucket, the type of the cache, and how its heads lie.
 #include <algorithm>
 #include <bit>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/kv_type.h"
 #include "kernels/common/push.h"
+#include "kernels/cuda/rotated_args.h"
 #include "ring/cuda/plan/plan.h"
 
 namespace zinc_rt::ring {
@@ -20,11 +23,11 @@ constexpr auto kWriteSymbols = op_symbols::kRmsNormFusedRopeKvWrite;
 constexpr std::uint32_t kChunk = cuda::kAttendChunk;
 constexpr std::uint32_t kOwnShared = 4096;  // what a kernel has besides what the launch gives it, and more
 
-// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers; a token over
+// Tiles of tokens, on tensor cores or not; a token, with chunks in shared memory or not; both over integers, and over
 // rotated codes.
-enum class Kind : std::uint8_t { kMma, kTile, kStaged, kAny, kIntegerTile, kInteger, kRotated };
+enum class Kind : std::uint8_t { kMma, kTile, kIntegerTile, kRotatedTile, kStaged, kAny, kInteger, kRotated };
 bool is_tile(Kind kind) {
-  return kind == Kind::kMma || kind == Kind::kTile || kind == Kind::kIntegerTile;
+  return kind < Kind::kStaged;
 }
 struct Plan {
   Kind kind = Kind::kAny;
@@ -60,36 +63,49 @@ std::uint32_t parts_of(const Planner& p, const OpCall& c, std::uint32_t n_kv_hea
                              std::uint64_t{c.rows()} * n_kv_heads),
                     1u, chunks);
 }
+// The same where all of them run at once: with fewer chunks to merge, and none that starts late.
+std::uint32_t parts_at_once(const Planner& p, const OpCall& c, std::uint32_t n_kv_heads, std::uint32_t chunks) {
+  const auto pairs = static_cast<std::uint32_t>(std::uint64_t{c.rows()} * n_kv_heads);
+  return std::clamp(p.device().attention.workgroups_of_each * p.device().multiprocessors / pairs, 1u, chunks);
+}
 std::uint32_t width_of(std::uint32_t widest) {
   return widest <= 64 ? 64 : widest <= 128 ? 128 : 256;
 }
 
-// Caches of integers: tiles of tokens in long steps where rows fit, else a workgroup a token.
-Plan plan_of_integers(const Planner& p, const OpCall& c) {
+// Caches of integers and of rotated codes: tiles of tokens in long steps where rows fit, else a workgroup a token. kind:
+// of the tiles; bytes: of shared memory by width, without the kernel's own.
+template <class Bytes>
+std::optional<Plan> tiles_of_codes(const Planner& p, const OpCall& c, Kind kind, const Bytes& bytes,
+                                   std::uint32_t own) {
   const auto push = c.constants<push::FlashAttn>();
-  const std::uint32_t group = push.n_heads / push.n_kv_heads, widest = std::max(push.head_dim, push.v_head_dim);
-  Plan plan;
-  plan.width = width_of(widest);
-  const std::uint32_t tokens = std::bit_floor(cuda::kAttendIntegerRows / group),
-                      tile = cuda::attend_integer_tile_bytes(plan.width);
-  if (c.op == ir::Op::FLASH_ATTN_BATCHED && c.rows() >= p.device().attention.integer_tile_from_tokens &&
-      widest <= cuda::kAttendIntegerMostWidth && tokens > 0 && tile + cuda::kAttendIntegerShared <= p.most_shared()) {
-    plan.kind = Kind::kIntegerTile, plan.tokens = tokens, plan.shared = tile;
+  const std::uint32_t widest = std::max(push.head_dim, push.v_head_dim), width = width_of(widest);
+  Plan plan{.kind = kind,
+            .tokens = std::bit_floor(cuda::kAttendIntegerRows / (push.n_heads / push.n_kv_heads)),
+            .width = width,
+            .shared = bytes(width)};
+  const bool fits = widest <= cuda::kAttendIntegerMostWidth && plan.tokens > 0 && plan.shared + own <= p.most_shared();
+  if (c.op == ir::Op::FLASH_ATTN_BATCHED && c.rows() >= p.device().attention.integer_tile_from_tokens && fits)
     return plan;
-  }
-  plan.kind = Kind::kInteger;
-  plan.parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks);
-  plan.shared = cuda::attend_integer_bytes(group, push.head_dim, push.v_head_dim, plan.parts == 1);
+  return std::nullopt;
+}
+Plan plan_of_integers(const Planner& p, const OpCall& c) {
+  if (const auto tiles =
+          tiles_of_codes(p, c, Kind::kIntegerTile, cuda::attend_integer_tile_bytes, cuda::kAttendIntegerShared))
+    return *tiles;
+  const auto push = c.constants<push::FlashAttn>();
+  Plan plan{.kind = Kind::kInteger, .parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks)};
+  plan.shared =
+      cuda::attend_integer_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
   return plan;
 }
-
 Plan plan_of_rotated(const Planner& p, const OpCall& c) {
+  const bool is_r8 = c.dtype(kSymbols["dtype:kv_k"]) == DType::kR8;
+  const auto bytes = [&](std::uint32_t width) { return cuda::attend_rotated_tile_bytes(is_r8, width); };
+  if (const auto tiles = tiles_of_codes(p, c, Kind::kRotatedTile, bytes, cuda::kAttendRotatedShared)) return *tiles;
   const auto push = c.constants<push::FlashAttn>();
-  Plan plan;
-  plan.kind = Kind::kRotated;
-  plan.parts = parts_of(p, c, push.n_kv_heads, records_of(c).chunks);
+  Plan plan{.kind = Kind::kRotated, .parts = parts_at_once(p, c, push.n_kv_heads, records_of(c).chunks)};
   plan.shared =
-      cuda::attend_rotated_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
+      cuda::attend_rotated_token_bytes(push.n_heads / push.n_kv_heads, push.head_dim, push.v_head_dim, plan.parts == 1);
   return plan;
 }
 
@@ -141,6 +157,22 @@ Plan plan_of(const Planner& p, const OpCall& c) {
   return plan;
 }
 
+// Kernels of tiles: their file and names, and how many workgroups a multiprocessor has.
+struct TileKernel {
+  const char* file;
+  std::string name;
+  std::uint32_t workgroups;
+};
+TileKernel tile_kernel(Kind kind, const std::string& type, std::uint32_t width) {
+  const std::string columns = std::to_string(width), name = "flash_attn_tile_" + type + "_" + columns;
+  switch (kind) {
+    case Kind::kMma: return {"flash_attn_mma", "flash_attn_mma_" + columns, cuda::attend_mma_workgroups(width)};
+    case Kind::kIntegerTile: return {"flash_attn_integer_tile", name, cuda::attend_integer_tile_workgroups(width)};
+    case Kind::kRotatedTile: return {"flash_attn_rotated_tile", name, cuda::attend_integer_tile_workgroups(width)};
+    default: return {"flash_attn_tile", name, 2};
+  }
+}
+
 // Attention whose workgroups also do `write` (can_write_cache). Each makes its head of q behind its chunk in shared
 // memory.
 cuda::TokenArgs token_args(const cuda::OpArgs& attention, const OpCall& write) {
@@ -171,19 +203,13 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   auto args = p.args_of_op(c);
   const std::string type_and_width = type + "_" + std::to_string(plan.width);
   if (is_tile(plan.kind)) {
-    const bool is_mma = plan.kind == Kind::kMma, is_integer = plan.kind == Kind::kIntegerTile;
-    const std::uint32_t workgroups = is_mma       ? cuda::attend_mma_workgroups(plan.width)
-                                     : is_integer ? cuda::attend_integer_tile_workgroups(plan.width)
-                                                  : 2;
+    const TileKernel kernel = tile_kernel(plan.kind, type, plan.width);
     args.symbols[symbol::AttentionTiles::tile_tokens] = plan.tokens;
-    args.symbols[symbol::AttentionTiles::tiles_at_once] = workgroups * p.device().multiprocessors / push.n_kv_heads;
+    args.symbols[symbol::AttentionTiles::tiles_at_once] =
+        kernel.workgroups * p.device().multiprocessors / push.n_kv_heads;
     // The tiles of a prompt, and some more: where slots make more tiles, workgroups take several.
-    p.launch(is_mma       ? "flash_attn_mma"
-             : is_integer ? "flash_attn_integer_tile"
-                          : "flash_attn_tile",
-             is_mma ? "flash_attn_mma_" + std::to_string(plan.width) : "flash_attn_tile_" + type_and_width,
-             push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
-             is_mma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
+    p.launch(kernel.file, kernel.name, push.n_kv_heads, ceil_div(c.rows(), plan.tokens) + 8, 1,
+             plan.kind == Kind::kMma ? cuda::kAttendMmaThreads : cuda::kAttendTileThreads, plan.shared, args);
     return;
   }
   const Records records = records_of(c);
@@ -221,17 +247,16 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
   if (plan.has_records())
-    p.launch("flash_attn", "flash_attn_merge", c.rows(), ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1,
-             cuda::kMergeThreads, records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
-  if (plan.kind == Kind::kRotated)
-    p.launch("flash_attn_rotated", "flash_attn_rotate_back", c.rows(), ceil_div(push.n_heads, 4), 1, 128, 0, args);
+    p.launch("flash_attn", plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge", c.rows(),
+             ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
+             records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
 }
 
-// The last kernel of a token quantizes its row where it has whole blocks of it. That of rotated caches does not.
+// The last kernel of a token quantizes its row where it has whole blocks of it.
 bool can_quantize(const Planner& p, const OpCall& c, const OpCall& next) {
   const auto push = c.constants<push::FlashAttn>();
   const Plan plan = plan_of(p, c);
-  if (is_tile(plan.kind) || plan.kind == Kind::kRotated || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
+  if (is_tile(plan.kind) || (plan.kind == Kind::kAny && plan.parts == 1)) return false;
   if (plan.has_records() && push.v_head_dim % 32 != 0) return false;
   if (plan.parts > 1) return true;
   const DType type = next.dtype(op_symbols::kQuantize["dtype:y"]);
