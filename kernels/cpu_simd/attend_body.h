@@ -156,40 +156,6 @@ ZRT_SIMD void add_page(Row* const* rows, const Page<T>& v, std::uint32_t width, 
   for (int r = 0; r < kN; ++r) p[r] = rows[r]->scores + page, o[r] = rows[r]->o;
   add_weighted<kN>(rows, p, v, width, page, o);
 }
-template <int kN>
-ZRT_SIMD void add_rotated_page(Row* const* rows, const WidePage& v, const float (*d)[kPage], std::uint32_t n_blocks,
-                               std::uint32_t page) {
-  for (std::uint32_t block = 0; block < n_blocks; ++block) {
-    alignas(64) float weights[kN][kPage];
-    const float* p[kN];
-    float* o[kN];
-    for (int r = 0; r < kN; ++r) {
-      store(weights[r], load(rows[r]->scores + page) * load(d[block]));
-      p[r] = weights[r];
-      o[r] = rows[r]->o + block * kv::kBlock;
-    }
-    add_weighted<kN>(rows, p, WidePage{v.values + block * kv::kBlock, v.pitch}, kv::kBlock, page, o);
-  }
-}
-template <int kN>
-ZRT_SIMD void score_rotated_page(Row* const* rows, const PartCache& k, bool is_r8, const std::byte* from,
-                                 std::uint32_t page) {
-  QueryWords q[kN];
-  float* scores[kN];
-  bool is_seen = false;
-  for (int r = 0; r < kN; ++r) {
-    q[r] = query_words(rows[r]->q, k.dim);
-    scores[r] = rows[r]->scores + page;
-    is_seen = is_seen || sees(*rows[r], page);
-  }
-  if (!is_seen) return;
-  const std::uint32_t n_blocks = k.dim / kv::kBlock;
-  if (is_r8)
-    rotated_page_dots<kN, true>(q, from + k.codes, from + k.scales, n_blocks, scores);
-  else
-    rotated_page_dots<kN, false>(q, from + k.codes, from + k.scales, n_blocks, scores);
-}
-
 // Merges the chunk of `n` rows into their totals. It takes so many rows at once that their factors, two each, fill the
 // lanes.
 __attribute__((noinline)) void merge(Row* const* rows, std::uint32_t n, std::uint32_t width) {
@@ -269,33 +235,6 @@ void attend_chunk(Row* const* rows, std::uint32_t n, const Cache& k, const Cache
   }
 }
 
-// attend_chunk over rotated cells.
-void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, bool is_r8,
-                          std::uint32_t at, std::uint32_t last, float softcap, float* wide) {
-  const auto [begin, end, hi] = pages_seen_by(rows, n);
-  const std::uint64_t key_bytes = kPage * kv::code_bytes(is_r8, k.dim),
-                      value_bytes = kPage * kv::code_bytes(false, v.dim);
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    if (at + page + kAhead < last) prefetch(k, at + page + kAhead, key_bytes);
-    const std::byte* from = page_at(k, at + page);
-    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-      score_rotated_page<kN>(piece, k, is_r8, from, page);
-    });
-  }
-  for (std::uint32_t r = 0; r < n; ++r) {
-    soften(*rows[r], softcap);
-    for (std::uint32_t i = 0; i < v.dim; i += kLanes) store(rows[r]->o + i, splat(0.0f));
-  }
-  for (std::uint32_t page = begin; page < end; page += kPage) {
-    if (at + page + kAhead < last) prefetch(v, at + page + kAhead, value_bytes);
-    alignas(64) float d[kMostBlocks][kPage];
-    look_up_values(v, page_at(v, at + page), wide, d);
-    together(rows, n, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
-      add_rotated_page<kN>(piece, {wide, v.dim}, d, v.dim / kv::kBlock, page);
-    });
-  }
-}
-
 // What attend_rows does with cells of one layout. make_query keeps a query in memory of padded(dim) floats and gives the
 // factor of its scores; attend computes a chunk; finish is the end of an output.
 struct PlainCells {
@@ -326,8 +265,9 @@ struct RotatedCells {
     make_query_words(q, dim, to);
     return 1.0f / static_cast<float>(dim);
   }
-  ZRT_MEMBER void attend(Row* const* rows, std::uint32_t n, std::uint32_t at, std::uint32_t last, float* wide) const {
-    attend_rotated_chunk(rows, n, k, v, tile.k_type == DType::kR8, at, last, tile.shape.softcap, wide);
+  ZRT_MEMBER void attend(Row* const* rows, std::uint32_t n, std::uint32_t at, std::uint32_t last, float*) const {
+    (tile.k_type == DType::kR8 ? attend_rotated_chunk<true> : attend_rotated_chunk<false>)(rows, n, k, v, at, last,
+                                                                                           tile.shape.softcap);
   }
   ZRT_MEMBER static void finish(float* y, std::uint32_t dim) { cpu::rotate_output_back(y, dim); }
 };
@@ -447,11 +387,10 @@ void attend_tile(const cpu::AttendTile& tile) {
   const std::uint32_t group = tile.shape.n_heads / tile.shape.n_kv_heads;
   const std::uint32_t h_begin = tile.kv_head * group, h_end = h_begin + group;
   const std::uint32_t most_tokens = group < kRows ? kRows / group : 1;
-  if (find_kv_cell(tile.k_type)->layout == KvLayout::kRotated) return cpu::attend(tile);
   const auto attend = [&](std::uint32_t begin, std::uint32_t end, std::uint32_t h, std::uint32_t to) {
     switch (find_kv_cell(tile.k_type)->layout) {
       case KvLayout::kTokens: return attend_plain(tile, begin, end, h, to);
-      case KvLayout::kRotated: return;
+      case KvLayout::kRotated: return attend_rows<RotatedCells>(tile, begin, end, h, to);
       case KvLayout::kIntegers: return attend_rows<IntegerCells>(tile, begin, end, h, to);
     }
   };

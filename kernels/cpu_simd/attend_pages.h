@@ -144,12 +144,5 @@ ZRT_SIMD PartCache part_cache_of(const cpu::AttendTile& tile, const void* memory
 ZRT_SIMD const std::byte* page_at(const PartCache& cache, std::uint32_t at) {
   return cache.memory + static_cast<std::uint64_t>(cache.pages[at / kPage]) * cache.pitch;
 }
-// Prefetches a head's codes and scales of the page that holds position `at`.
-ZRT_SIMD void prefetch(const PartCache& cache, std::uint32_t at, std::uint64_t code_bytes) {
-  const std::byte* page = page_at(cache, at);
-  for (std::uint64_t i = 0; i < code_bytes; i += 64) __builtin_prefetch(page + cache.codes + i, 0, 2);
-  __builtin_prefetch(page + cache.scales, 0, 2);
-}
-
 }  // namespace
 }  // namespace zinc_rt::cpu_simd

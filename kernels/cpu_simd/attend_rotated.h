@@ -1,18 +1,21 @@
 // Attention over rotated cells (kernels/common/kv_rotate.h) on 16 lanes, for any number of rows, as attend_body.h has it
-// for the others: included there. The lanes of a score are the 16 tokens of a page, so that an integer sum needs no
-// fold. Codes are unsigned bytes, 128 above their value, of which 16-bit pairs are multiplied; 128 times the sum of the
-// query's bytes is where a sum starts. Values of a page are looked up once for all rows; a row's weights are those of
-// its tokens times the scales of one block of 64 columns.
+// for the others: included there. The lanes of a score are the 16 tokens of a page, those of an output are 16 values,
+// and a lane multiplies pairs of 16 bits, so that an integer sum needs no fold. Codes of keys are unsigned bytes, 128
+// above their value; -128 times the sum of the query's bytes is where a sum starts. Values of a chunk are looked up once
+// for all rows, a block of 64 columns at a time. Weights are not cut into digits: a value has 8 bits, so that a chunk's
+// sum of its products with whole codes stays within 32 bits, and float(sum) is fma(float(A), 256, float(B)): both are
+// the exact sum, rounded once.
 #pragma once
 
 #include "kernels/common/kv_rotate.h"
 #include "kernels/cpu/quant/rotated_kv.h"
-#include "kernels/cpu_simd/attend_pages.h"
+#include "kernels/cpu_simd/attend_parts.h"
 
 namespace zinc_rt::cpu_simd {
 namespace {
 
 constexpr std::uint32_t kMostBlocks = kv::kMaxHead / kv::kBlock;
+constexpr std::uint32_t kValueBytes = kv::kBlock / 2;  // of a block of values
 
 // A row's query in memory of head_dim floats: for each word of four bytes its even and its odd bytes as pairs of 16
 // bits, then where the sum of each block starts, then the scale of each block.
@@ -63,60 +66,224 @@ constexpr ShiftedTable shifted_table() {
 }
 constexpr ShiftedTable kShifted = shifted_table();
 
-// scores[r] = rotated_dots (rotated_kv.h) of kQ rows with the 16 tokens of a page.
-template <int kQ, bool kIsR8>
-__attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const std::byte* codes, const std::byte* scales,
-                                                 std::uint32_t n_blocks, float* const* scores) {
+// How many pages n rows take at once.
+constexpr int rotated_pages(int n) {
+  return kParts == 1 || n == 1 ? 2 : 1;
+}
+// scores[r] = rotated_dots (rotated_kv.h) of kQ rows with the tokens of n pages, kPages at once.
+template <int kQ, int kPages, bool kIsR8>
+__attribute__((noinline)) void rotated_page_dots(const QueryWords* q, const PartPage* pages, std::uint64_t n,
+                                                 std::uint64_t n_blocks, float* const* scores) {
+  constexpr std::uint64_t kWords = kv::kBlock / 8;  // whose prefetching and reading are one step, of two words of r8
   const Ints low_bytes = splat(0x00FF00FF), nibbles = splat(0x0F0F0F0F);
   const Ints flip = splat(static_cast<std::int32_t>(0x80808080u));
-  for (int r = 0; r < kQ; ++r) store(scores[r], splat(0.0f));
-  for (std::uint32_t block = 0; block < n_blocks; ++block) {
-    Ints acc[kQ];
-    const std::int32_t* pairs[kQ];
-    for (int r = 0; r < kQ; ++r) acc[r] = splat(q[r].starts[block]), pairs[r] = q[r].pairs + block * (kv::kBlock / 2);
-    const auto add_word = [&](const Ints& bytes, std::uint32_t w) __attribute__((always_inline)) {
-      const Ints even = bytes & low_bytes, odd = shift_right(bytes, 8) & low_bytes;
-      for (int r = 0; r < kQ; ++r)
-        acc[r] = acc[r] + dot_pairs(even, splat(pairs[r][2 * w])) + dot_pairs(odd, splat(pairs[r][2 * w + 1]));
-    };
-    if constexpr (kIsR8) {
-      for (std::uint32_t w = 0; w < kv::kBlock / 4; ++w, codes += 64) add_word(load_ints(codes) ^ flip, w);
-    } else {
-      for (std::uint32_t w = 0; w < kv::kBlock / 8; ++w, codes += 64) {
-        const Ints both = load_ints(codes);
-        add_word(look_up(both & nibbles, kShifted.values), w);
-        add_word(look_up(shift_right(both, 4) & nibbles, kShifted.values), w + kv::kBlock / 8);
+  float* to[kQ];
+  for (int r = 0; r < kQ; ++r) to[r] = scores[r];
+  do {
+    const std::byte *codes[kPages], *ahead[kPages];
+    for (int p = 0; p < kPages; ++p) codes[p] = pages[p].codes, ahead[p] = codes[p] + pages[p].ahead;
+    for (int r = 0; r < kQ; ++r)
+      for (int p = 0; p < kPages; ++p) store(to[r] + p * kLanes, splat(0.0f));
+    for (std::uint64_t block = 0; block < n_blocks; ++block) {
+      IntPart sums[kQ][kPages][kParts];
+      const std::int32_t* pairs[kQ];
+      for (int r = 0; r < kQ; ++r) {
+        pairs[r] = q[r].pairs + block * (kv::kBlock / 2);
+        for (int p = 0; p < kPages; ++p)
+          for (int l = 0; l < kParts; ++l) sums[r][p][l] = splat_int_part(q[r].starts[block]);
+      }
+      const auto add_words = [&](Ints(&bytes)[kPages], std::uint64_t w) __attribute__((always_inline)) {
+        Ints even[kPages], odd[kPages];
+        for (int p = 0; p < kPages; ++p) {
+          even[p] = bytes[p] & low_bytes, odd[p] = shift_right(bytes[p], 8) & low_bytes;
+          for (int l = 0; l < kParts; ++l)
+            part(even[p], l) = hold(part(even[p], l)), part(odd[p], l) = hold(part(odd[p], l));
+        }
+        for (int r = 0; r < kQ; ++r) {
+          const IntPart of_even = hold(splat_int_part(pairs[r][2 * w]));
+          for (int p = 0; p < kPages; ++p)
+            for (int l = 0; l < kParts; ++l) sums[r][p][l] = add_dot_pairs(sums[r][p][l], part(even[p], l), of_even);
+          const IntPart of_odd = hold(splat_int_part(pairs[r][2 * w + 1]));
+          for (int p = 0; p < kPages; ++p)
+            for (int l = 0; l < kParts; ++l) sums[r][p][l] = add_dot_pairs(sums[r][p][l], part(odd[p], l), of_odd);
+        }
+      };
+#pragma GCC unroll 1
+      for (std::uint64_t w = 0; w < kWords; ++w) {
+        Ints first[kPages], second[kPages];
+        for (int p = 0; p < kPages; ++p) {
+          __builtin_prefetch(ahead[p]);
+          ahead[p] += kLine;
+          if constexpr (kIsR8) {
+            first[p] = load_ints(codes[p] + 64 * w) ^ flip;
+            second[p] = load_ints(codes[p] + 64 * (w + kWords)) ^ flip;
+          } else {
+            const Ints both = load_ints(codes[p] + 64 * w);
+            first[p] = look_up(both & nibbles, kShifted.values);
+            second[p] = look_up(shift_right(both, 4) & nibbles, kShifted.values);
+          }
+        }
+        add_words(first, w);
+        add_words(second, w + kWords);
+      }
+      for (int p = 0; p < kPages; ++p) {
+        codes[p] += 64 * (kIsR8 ? 2 * kWords : kWords);
+        const Floats d = load_f16(pages[p].scales + block * 2 * kPage) * splat(kIsR8 ? 1.0f : 1.0f / kv::kStoredScale);
+        for (int r = 0; r < kQ; ++r) {
+          Ints sum;
+          for (int l = 0; l < kParts; ++l) part(sum, l) = sums[r][p][l];
+          float* score = to[r] + p * kLanes;
+          store(score, fma(to_floats(sum) * d, splat(q[r].d[block]), load(score)));
+        }
       }
     }
-    const Floats d = load_f16(scales + block * 2 * kPage) * splat(kIsR8 ? 1.0f : 1.0f / kv::kStoredScale);
-    for (int r = 0; r < kQ; ++r) store(scores[r], fma(to_floats(acc[r]) * d, splat(q[r].d[block]), load(scores[r])));
+    for (int r = 0; r < kQ; ++r) to[r] += kPages * kLanes;
+    pages += kPages;
+    n -= kPages;
+  } while (n >= kPages);
+}
+
+// A chunk's values of one block, as kTable has them: [pairs of tokens][64 columns][2 tokens].
+struct BlockOfValues {
+  alignas(64) std::int16_t of[kChunk * kv::kBlock];
+};
+// Of n pages, the first of which is page `first` of the chunk. Prefetches n_lines lines ahead for every four tokens.
+__attribute__((noinline)) void look_up_values(const PartPage* pages, std::uint64_t first, std::uint64_t n,
+                                              std::uint64_t row_bytes, std::uint64_t block, std::uint32_t n_lines,
+                                              PagesAhead& ahead, BlockOfValues& values) {
+  const Ints nibbles = splat(0x0F0F0F0F);
+  std::int16_t* to = values.of + first * kPage * kv::kBlock;
+  for (; n > 0; --n, ++pages) {
+    const std::byte* from = pages->codes + block * kValueBytes;
+    for (std::uint32_t token = 0; token < kPage; token += 4, from += 4 * row_bytes, to += 4 * kv::kBlock) {
+      const std::byte* later = ahead.take(n_lines, from);
+      for (std::uint32_t i = 0; i < n_lines; ++i) __builtin_prefetch(later + i * kLine);
+      for (std::uint32_t column = 0; column < kValueBytes; column += kLanes) {
+        const std::byte* at = from + column;
+        // So ordered, a word's odd bytes are of the tokens after its even ones.
+        const Ints both = zip_bytes(at, at + 2 * row_bytes, at + row_bytes, at + 3 * row_bytes);
+        const auto put = [&](const Ints& bytes, std::int16_t* pairs) __attribute__((always_inline)) {
+          store(static_cast<void*>(pairs), shift_right_signed_16(shift_left_16(bytes, 8), 8));
+          store(static_cast<void*>(pairs + 2 * kv::kBlock), shift_right_signed_16(bytes, 8));
+        };
+        put(look_up(both & nibbles, kv::kTable), to + 2 * column);
+        put(look_up(shift_right(both, 4) & nibbles, kv::kTable), to + 2 * (column + kValueBytes));
+      }
+    }
+  }
+}
+// The scales of the values of a page's 16 tokens, into d[block] from position `at` of the chunk on.
+ZRT_SIMD void rotated_value_scales(const std::byte* scales, std::uint32_t n_blocks, std::uint32_t at,
+                                   float (*d)[kChunk]) {
+  float memory[2][kMostBlocks * kPage];
+  float *from = memory[0], *to = memory[1];
+  for (std::uint32_t i = 0; i < n_blocks; ++i)
+    store(from + i * kPage, load_f16(scales + i * 2 * kPage) * splat(1.0f / kv::kStoredScale));
+  // They lie by tokens. Numbers of even places go before those of odd ones, until each block's are together.
+  for (std::uint32_t left = n_blocks; left > 1; left /= 2) {
+    for (std::uint32_t i = 0; i < n_blocks / 2; ++i) {
+      const LanePairs pairs = load_pairs(from + 2 * i * kPage);
+      store(to + i * kPage, pairs.first);
+      store(to + (i + n_blocks / 2) * kPage, pairs.second);
+    }
+    float* other = from;
+    from = to, to = other;
+  }
+  for (std::uint32_t i = 0; i < n_blocks; ++i) store(d[i] + at, load(from + i * kPage));
+}
+
+// o[r] from column `at` of a block on = the sums of the rows' codes times values, over pairs [begin, end), times d[r].
+template <int kN, int kColumns>
+__attribute__((noinline)) void rotated_values(const std::int16_t* const* codes, const std::int16_t* values,
+                                              std::uint64_t begin, std::uint64_t end, const float* d, float* const* o,
+                                              std::uint64_t at) {
+  IntPart sums[kN][kColumns][kParts];
+  for (int r = 0; r < kN; ++r)
+    for (int c = 0; c < kColumns; ++c)
+      for (int l = 0; l < kParts; ++l) sums[r][c][l] = splat_int_part(0);
+  const std::int16_t* from = values + (begin * kv::kBlock + at) * 2;
+#pragma GCC unroll 1
+  for (std::uint64_t pair = begin; pair < end; ++pair, from += 2 * kv::kBlock) {
+    for (int c = 0; c < kColumns; ++c)
+      for (int l = 0; l < kParts; ++l) {
+        const IntPart two = hold(load_int_part(from + 2 * (c * static_cast<int>(kLanes) + l * kPartLanes)));
+        for (int r = 0; r < kN; ++r) sums[r][c][l] = add_dot_pairs(sums[r][c][l], two, two_of(codes[r] + 2 * pair));
+      }
+  }
+  for (int r = 0; r < kN; ++r)
+    for (int c = 0; c < kColumns; ++c) {
+      Ints sum;
+      for (int l = 0; l < kParts; ++l) part(sum, l) = sums[r][c][l];
+      store(o[r] + at + kLanes * static_cast<std::uint64_t>(c), to_floats(sum) * splat(d[r]));
+    }
+}
+
+// A block of each row's o, of pages [begin, end) of a chunk. `scales` are those of the chunk's values.
+__attribute__((noinline)) void add_rotated_block(Row* const* rows, std::uint32_t n, const PartPage* pages,
+                                                 std::uint32_t begin, std::uint32_t end, std::uint32_t block,
+                                                 std::uint32_t dim, const float* scales, std::uint32_t n_lines,
+                                                 PagesAhead& ahead) {
+  BlockOfValues values;
+  look_up_values(pages, begin / kPage, (end - begin) / kPage, dim / 2, block, n_lines, ahead, values);
+  for (std::uint32_t first = 0; first < n; first += kLanes) {
+    alignas(64) float weights[kLanes][kChunk];  // which become codes in place, the first half of each
+    const std::uint32_t n_rows = least(n - first, kLanes);
+    weigh_rows(
+        rows + first, n_rows, scales, begin, end,
+        [&](std::uint32_t r) __attribute__((always_inline)) { return weights[r]; },
+        [&](std::uint32_t r, float* of, std::uint32_t from, std::uint32_t to, float inverse, float d)
+            __attribute__((always_inline)) {
+              rows[first + r]->unit = d;
+              for (std::uint32_t page = from; page < to; page += 2 * kPage)
+                store(static_cast<void*>(of + page / 2), codes_of_weights(of + page, inverse));
+            });
+    std::uint32_t row = 0;
+    together(rows + first, n_rows, [&]<std::uint32_t kN>(Row* const* piece) __attribute__((always_inline)) {
+      constexpr int kColumns = sum_columns(kN);
+      const auto [from, to, hi] = pages_seen_by(piece, kN);
+      const std::int16_t* codes[kN];
+      float* o[kN];
+      float d[kN];
+      for (std::uint32_t r = 0; r < kN; ++r) {
+        codes[r] = reinterpret_cast<const std::int16_t*>(weights[row + r]);
+        o[r] = piece[r]->o + block * kv::kBlock;
+        d[r] = piece[r]->unit;
+      }
+      for (std::uint32_t at = 0; at < kv::kBlock; at += kColumns * kLanes)
+        rotated_values<kN, kColumns>(codes, values.of, from / 2, to / 2, d, o, at);
+      row += kN;
+    });
   }
 }
 
-// A page's values as kTable has them, [16 tokens][dim], and the scales, [block][16 tokens].
-__attribute__((noinline)) void look_up_values(const PartCache& cache, const std::byte* page, float* wide,
-                                              float (*d)[kPage]) {
-  const Ints nibbles = splat(0x0F0F0F0F);
-  const std::uint32_t n_blocks = cache.dim / kv::kBlock;
-  const std::byte* codes = page + cache.codes;
-  for (std::uint32_t i = 0; i < kPage * n_blocks; i += 2, codes += kv::kBlock) {  // two blocks
-    alignas(64) std::int8_t low[64], high[64];
-    const Ints both = load_ints(codes);
-    store(low, look_up(both & nibbles, kv::kTable));
-    store(high, look_up(shift_right(both, 4) & nibbles, kv::kTable));
-    for (int half = 0; half < 2; ++half, wide += kv::kBlock) {
-      store(wide, load_i8(low + 32 * half));
-      store(wide + 16, load_i8(low + 32 * half + 16));
-      store(wide + 32, load_i8(high + 32 * half));
-      store(wide + 48, load_i8(high + 32 * half + 16));
-    }
-  }
-  for (std::uint32_t j = 0; j < kPage; ++j)
-    for (std::uint32_t block = 0; block < n_blocks; ++block) {
-      std::uint16_t stored;
-      std::memcpy(&stored, page + cache.scales + (j * n_blocks + block) * 2, 2);
-      d[block][j] = f16_to_float(stored) * (1.0f / kv::kStoredScale);
-    }
+// attend_chunk over rotated cells.
+template <bool kIsR8>
+void attend_rotated_chunk(Row* const* rows, std::uint32_t n, const PartCache& k, const PartCache& v, std::uint32_t at,
+                          std::uint32_t last, float softcap) {
+  const std::uint32_t key_lines = k.dim / (kIsR8 ? 4 : 8), n_blocks = v.dim / kv::kBlock;
+  attend_pages(
+      rows, n, k, v, at, last, softcap, key_lines,
+      [&]<std::uint32_t kN>(Row* const* piece, const PartPage* keys, std::uint32_t first, std::uint32_t n_pages)
+          __attribute__((always_inline)) {
+            QueryWords q[kN];
+            for (std::uint32_t r = 0; r < kN; ++r) q[r] = query_words(piece[r]->q, k.dim);
+            score_pages<kN, rotated_pages(kN)>(
+                piece, keys, first, n_pages,
+                [&]<int kPages>(const PartPage* pages, std::uint32_t n_of, float* const* scores)
+                    __attribute__((always_inline)) {
+                      rotated_page_dots<kN, kPages, kIsR8>(q, pages, n_of, k.dim / kv::kBlock, scores);
+                    });
+          },
+      [&](const PartPage* values, std::uint32_t begin, std::uint32_t end, PagesAhead& ahead)
+          __attribute__((always_inline)) {
+            const std::uint32_t n_pages = (end - begin) / kPage;
+            alignas(64) float scales[kMostBlocks][kChunk];
+            for (std::uint32_t i = 0; i < n_pages; ++i)
+              rotated_value_scales(values[i].scales, n_blocks, begin + i * kPage, scales);
+            for (std::uint32_t block = 0; block < n_blocks; ++block)
+              add_rotated_block(rows, n, values, begin, end, block, v.dim, scales[block], key_lines / (4 * n_blocks),
+                                ahead);
+          });
 }
 
 }  // namespace

@@ -195,6 +195,17 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm256_shuffle_epi8(table, codes.lo), _mm256_shuffle_epi8(table, codes.hi)};
 }
+// 16 bytes from each: lane i has byte i of a, b, c and d.
+ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
+  const auto load_16 = [](const void* p)
+                           __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
+  const auto four = [](__m128i ab, __m128i cd) __attribute__((always_inline)) {
+    return _mm256_set_m128i(_mm_unpackhi_epi16(ab, cd), _mm_unpacklo_epi16(ab, cd));
+  };
+  const __m128i x = load_16(a), y = load_16(b), z = load_16(c), w = load_16(d);
+  return {four(_mm_unpacklo_epi8(x, y), _mm_unpacklo_epi8(z, w)),
+          four(_mm_unpackhi_epi8(x, y), _mm_unpackhi_epi8(z, w))};
+}
 // From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);

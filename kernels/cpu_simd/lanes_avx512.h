@@ -178,6 +178,19 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const __m512i table = _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(values)));
   return {_mm512_shuffle_epi8(table, codes.v)};
 }
+// 16 bytes from each: lane i has byte i of a, b, c and d.
+ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
+  const auto load_16 = [](const void* p)
+                           __attribute__((always_inline)) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); };
+  __m512i all = _mm512_castsi128_si512(load_16(a));
+  all = _mm512_inserti32x4(all, load_16(b), 1);
+  all = _mm512_inserti32x4(all, load_16(c), 2);
+  all = _mm512_inserti32x4(all, load_16(d), 3);
+  // Quarters have four bytes of each, then these change places.
+  all = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), all);
+  const __m128i order = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return {_mm512_shuffle_epi8(all, _mm512_broadcast_i32x4(order))};
+}
 // From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const __m128i*>(from);

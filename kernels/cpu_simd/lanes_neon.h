@@ -223,6 +223,18 @@ ZRT_SIMD Ints look_up(const Ints& codes, const std::int8_t* values) {
   const int8x16_t table = vld1q_s8(values);
   return four_ints(ZRT_EACH { return vreinterpretq_s32_s8(vqtbl1q_s8(table, vreinterpretq_u8_s32(codes.q[i]))); });
 }
+// 16 bytes from each: lane i has byte i of a, b, c and d.
+ZRT_SIMD Ints zip_bytes(const void* a, const void* b, const void* c, const void* d) {
+  const auto load_16 = [](const void* p)
+                           __attribute__((always_inline)) { return vld1q_u8(static_cast<const std::uint8_t*>(p)); };
+  const uint8x16_t x = load_16(a), y = load_16(b), z = load_16(c), w = load_16(d);
+  const auto words = [](uint8x16_t ab, uint8x16_t cd, bool is_high) __attribute__((always_inline)) {
+    const uint16x8_t first = vreinterpretq_u16_u8(ab), second = vreinterpretq_u16_u8(cd);
+    return vreinterpretq_s32_u16(is_high ? vzip2q_u16(first, second) : vzip1q_u16(first, second));
+  };
+  const uint8x16_t low = vzip1q_u8(x, y), high = vzip2q_u8(x, y), low_2 = vzip1q_u8(z, w), high_2 = vzip2q_u8(z, w);
+  return {words(low, low_2, false), words(low, low_2, true), words(high, high_2, false), words(high, high_2, true)};
+}
 // From 16 x i16: the sums of two neighbours each.
 ZRT_SIMD void add_neighbours(const void* from, void* to) {
   const auto* at = static_cast<const std::int16_t*>(from);
