@@ -103,9 +103,11 @@ Result<Builder::Symbol> Builder::arguments(std::string_view schema, const Argume
                            .not_in_names = " \"',:<>[]{|}"});
       return SchemaCompiler(root, parts_->rules, lexemes, limits).run_object();
     }
-    case ArgumentForm::Kind::kTags: {
+    case ArgumentForm::Kind::kTags:
+    case ArgumentForm::Kind::kTypedTags: {
       ZRT_TRY(JsonLexemes * lexemes, parts_->json());
-      // The reader takes the line feeds at the ends of a value away, and then looks for the rest of the closing tag.
+      // The reader of tags takes the line feeds at the ends of a value away, and then looks for the rest of the closing
+      // tag; that of typed ones looks for the tag, which begins with none.
       const auto closing = form.close.substr(std::min(form.close.find_first_not_of('\n'), form.close.size()));
       JsonLexemes plain(arena, RegexArena::kEpsilon,
                         {.spelling = Spelling::kPlain,
@@ -113,18 +115,8 @@ Result<Builder::Symbol> Builder::arguments(std::string_view schema, const Argume
                          .not_in_texts = closing.substr(0, closing.find_last_not_of('\n') + 1),
                          .not_in_names = "\"<>"});
       SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
-      return SchemaCompiler(root, parts_->rules, plain, limits).run_tags(form, inner);
-    }
-    case ArgumentForm::Kind::kTypedTags: {
-      ZRT_TRY(JsonLexemes * lexemes, parts_->json());
-      // The reader looks for the closing tag without the white space behind it.
-      JsonLexemes plain(arena, RegexArena::kEpsilon,
-                        {.spelling = Spelling::kPlain,
-                         .has_quoted_names = false,
-                         .not_in_texts = form.close.substr(0, form.close.find_last_not_of('\n') + 1),
-                         .not_in_names = "\"<>"});
-      SchemaCompiler inner(root, parts_->rules, *lexemes, limits);
-      return SchemaCompiler(root, parts_->rules, plain, limits).run_typed_tags(form, inner);
+      SchemaCompiler outer(root, parts_->rules, plain, limits);
+      return form.kind == ArgumentForm::Kind::kTags ? outer.run_tags(form, inner) : outer.run_typed_tags(form, inner);
     }
   }
   return fail(StatusCode::kInternal, "[grammar] a form of arguments that is none");

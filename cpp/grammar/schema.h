@@ -6,6 +6,7 @@
 // Thread rule: one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -110,6 +111,9 @@ class SchemaCompiler {
   Symbol marked(Regex before, std::string_view text, const Marker& mark, Regex behind = RegexArena::kEpsilon);
 
   // schema_tags.cpp
+  using AddMembers = std::function<Status(Symbol made, const Shape& shape, const Members& members)>;
+  // A symbol of the root's objects, to which `add` adds a rule for each shape of them; fails where it has none.
+  Result<Symbol> tagged_objects(const AddMembers& add);
   Result<Symbol> tagged_value(const Claim& claim, std::uint8_t read_as, const ArgumentForm& form,
                               SchemaCompiler& inner);
   Regex not_read_as(std::uint8_t types);

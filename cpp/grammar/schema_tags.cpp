@@ -76,8 +76,7 @@ Result<Symbol> SchemaCompiler::tagged_value(const Claim& claim, std::uint8_t rea
   return made;
 }
 
-Result<Symbol> SchemaCompiler::run_tags(const ArgumentForm& form, SchemaCompiler& inner) {
-  RegexArena& arena = rules_.arena;
+Result<Symbol> SchemaCompiler::tagged_objects(const AddMembers& add) {
   Kinds kinds;
   ZRT_CHECK_OK(collect({{&root_}, {}}, kinds));
   if (kinds.objects.empty()) return refuse(&root_, "", "it allows no object");
@@ -85,6 +84,14 @@ Result<Symbol> SchemaCompiler::run_tags(const ArgumentForm& form, SchemaCompiler
   for (const Claim& claim : kinds.objects) {
     ZRT_TRY(const Shape shape, shape_of(claim));
     ZRT_TRY(const Members members, members_of(shape));
+    ZRT_CHECK_OK(add(made, shape, members));
+  }
+  return made;
+}
+
+Result<Symbol> SchemaCompiler::run_tags(const ArgumentForm& form, SchemaCompiler& inner) {
+  RegexArena& arena = rules_.arena;
+  return tagged_objects([&](Symbol made, const Shape& shape, const Members& members) -> Status {
     ObjectRule rule;
     const auto add = [&](std::vector<ObjectRule::Member>& to, Regex name, const Claim& value, std::uint8_t read_as,
                          bool is_required) -> Status {
@@ -100,8 +107,8 @@ Result<Symbol> SchemaCompiler::run_tags(const ArgumentForm& form, SchemaCompiler
     for (const auto& rest : members.rests)
       ZRT_CHECK_OK(add(rule.rests, rest.names, rest.claim, form.read_as(nullptr), false));
     rules_.add_object(made, std::move(rule));
-  }
-  return made;
+    return {};
+  });
 }
 
 }  // namespace zinc_rt::grammar

@@ -47,13 +47,7 @@ Result<Symbol> SchemaCompiler::typed_value(const Claim& claim, const ArgumentFor
 }
 
 Result<Symbol> SchemaCompiler::run_typed_tags(const ArgumentForm& form, SchemaCompiler& inner) {
-  Kinds kinds;
-  ZRT_CHECK_OK(collect({{&root_}, {}}, kinds));
-  if (kinds.objects.empty()) return refuse(&root_, "", "it allows no object");
-  const Symbol made = rules_.new_symbol();
-  for (const Claim& claim : kinds.objects) {
-    ZRT_TRY(const Shape shape, shape_of(claim));
-    ZRT_TRY(const Members members, members_of(shape));
+  return tagged_objects([&](Symbol made, const Shape& shape, const Members& members) -> Status {
     std::vector<Symbol> parts;
     const auto add = [&](Regex name, const Claim& value, std::uint32_t min, std::uint32_t max) -> Status {
       ZRT_TRY(const Symbol typed, typed_value(value, form, inner));
@@ -67,8 +61,8 @@ Result<Symbol> SchemaCompiler::run_typed_tags(const ArgumentForm& form, SchemaCo
     }
     for (const auto& rest : members.rests) ZRT_CHECK_OK(add(rest.names, rest.claim, 0, RegexArena::kUnbounded));
     rules_.add_sequence(made, std::move(parts));
-  }
-  return made;
+    return {};
+  });
 }
 
 }  // namespace zinc_rt::grammar
