@@ -164,13 +164,7 @@ struct Attend {
 #pragma unroll
       for (int i = 0; i < 4; ++i) s[tile][i] = sums.joined(i) * (i % 2 == 0 ? d.x : d.y) * scales[i / 2];
     }
-    if (c.softcap > 0.0f) {
-      const float per_softcap = exact::rcp(c.softcap);
-#pragma unroll
-      for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) s[tile][i] = c.softcap * exact::tanh(s[tile][i] * per_softcap);
-    }
+    cap(s, c.softcap);
   }
 
   // Scores become weights, and these codes plus 128. d: scales of the codes.

@@ -205,13 +205,7 @@ struct Attend {
 #pragma unroll
       for (int i = 0; i < 4; ++i) s[tile][i] = s[tile][i] * scale;
     }
-    if (c.softcap > 0.0f) {
-      const float per_softcap = exact::rcp(c.softcap);
-#pragma unroll
-      for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) s[tile][i] = c.softcap * exact::tanh(s[tile][i] * per_softcap);
-    }
+    cap(s, c.softcap);
   }
 
   // The weights of a block of V as digits, and their codes' scales. kIsEdge: some p are kUnseen.

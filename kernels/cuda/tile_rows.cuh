@@ -16,6 +16,16 @@ __device__ __forceinline__ float largest_of_row(float v) {
   return max_or_nan(v, __shfl_xor_sync(0xFFFFFFFFu, v, 2));
 }
 
+__device__ __forceinline__ void cap(Scores& s, float softcap) {
+  if (softcap > 0.0f) {
+    const float per_softcap = exact::rcp(softcap);
+#pragma unroll
+    for (uint32_t tile = 0; tile < kTokenTiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[tile][i] = softcap * exact::tanh(s[tile][i] * per_softcap);
+  }
+}
+
 // What of a row counts in its chunk.
 struct RowChunk {
   float most, sum;

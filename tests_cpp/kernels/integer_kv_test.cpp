@@ -211,15 +211,7 @@ class History {
 };
 
 TEST(IntegerKv, AttentionIsTheOraclesBits) {
-  for (const Shape& s : kShapes)
-    for (const auto& [group, window, softcap] :
-         {std::tuple{1u, 0u, 0.0f}, {3u, 0u, 0.0f}, {2u, 24u, 0.0f}, {1u, 129u, 2.0f}}) {
-      History history(s, 300);
-      const auto q = history.queries(kEdges.size(), group);
-      EXPECT_EQ(as<float>(run(history.attention(Op::FLASH_ATTN_BATCHED, q, kEdges, group, window, softcap))[0]),
-                history.expected(q, kEdges, group, window, softcap))
-          << name(s) << ", " << group << " heads, window " << window;
-    }
+  for (const Shape& s : kShapes) expect_the_oracles_bits([&] { return History(s, 300); }, name(s));
 }
 
 // Weights far apart: most of them are rounded to 0.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "harness.h"
@@ -135,6 +136,19 @@ Part sum_of_chunks(int first, int last, const ChunkOf& chunk_of) {
 }
 
 // ---- what holds whatever the cells are ----
+
+// Attention over a history has the bits of its own expected(), with a window and a softcap, too. make() gives a fresh one.
+template <class Make>
+void expect_the_oracles_bits(const Make& make, const std::string& name) {
+  for (const auto& [group, window, softcap] :
+       {std::tuple{1u, 0u, 0.0f}, {3u, 0u, 0.0f}, {2u, 24u, 0.0f}, {1u, 129u, 2.0f}}) {
+    auto history = make();
+    const auto q = history.queries(kEdges.size(), group);
+    EXPECT_EQ(as<float>(run(history.attention(Op::FLASH_ATTN_BATCHED, q, kEdges, group, window, softcap))[0]),
+              history.expected(q, kEdges, group, window, softcap))
+        << name << ", " << group << " heads, window " << window;
+  }
+}
 
 // history_of(n) has n tokens, the first of which are those of a shorter one.
 template <class HistoryOf>
