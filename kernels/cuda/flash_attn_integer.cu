@@ -154,7 +154,7 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Shared<kTiles>& shared, uint2* memory) const {
-    const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads;
+    const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group];
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
     const uint32_t first_chunk = chunks.first_chunk, last_chunk = chunks.last_chunk;

@@ -43,10 +43,10 @@ struct Attend {
       float x[rotated::kRegisters];
       rotated::rotate(q_row + h * c.head_dim, c.head_dim, x);
       uint2* codes = q + h / kHeads * n_blocks * 2 * 32 + h % kHeads * 4;
-#pragma unroll
-      for (uint32_t b = 0; b < kMostBlocks; ++b) {
-        if (b >= n_blocks) continue;
-        const rotated::QBlock block = rotated::quantize_block(x[2 * b], x[2 * b + 1]);
+#pragma unroll 1
+      for (uint32_t b = 0; b < n_blocks; ++b) {
+        const rotated::QBlock block =
+            rotated::quantize_block(rotated::register_of(x, 2 * b), rotated::register_of(x, 2 * b + 1));
         const auto store = [&](uint32_t i, int code) {
           const rotated::QPlace at = rotated::place_of_q<kIsR8>(b * kv::kBlock + i);
           reinterpret_cast<int8_t*>(codes + at.step * 32 + at.word)[at.byte] = static_cast<int8_t>(code);
@@ -126,22 +126,24 @@ struct Attend {
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
   }
+  // 32 vectors in a row are of one page.
   __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
-    const uint32_t vectors = c.v_head_dim / 32, n_blocks = c.v_head_dim / kv::kBlock, of_page = 16 * vectors,
-                   scales = 2 * n_blocks;
-#pragma unroll 1
-    for (uint32_t i = 0; i < kPages; ++i) {
-      const int32_t page = page_of(own_pages, i);
-      if (!has_page(range, i)) continue;
-      const uint8_t* from = page_at(args, false, page);
-      const uint8_t* codes = from + kv::codes_at(false, kv_head, c.v_head_dim);
-      for (uint32_t at = threadIdx.x; at < of_page; at += kThreads)
-        copy_16(values + (i * 16 + at / vectors) * value_pitch() + at % vectors * 16, codes + at * 16);
-      const uint32_t at = kThreads - 1 - threadIdx.x;  // other warps than those of narrow heads' codes
-      if (at < scales)
-        copy_16(scales_of_values(values) + (i * scales + at) * 8,
-                from + kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim) + at * 16);
+    const uint32_t shift = c.v_head_dim == 64 ? 1 : c.v_head_dim == 128 ? 2 : 3, vectors = 1u << shift;  // a token's
+    const uint64_t from_codes = kv::codes_at(false, kv_head, c.v_head_dim);
+#pragma unroll 2
+    for (uint32_t i = 0; i < vectors; ++i) {
+      const uint32_t at = i * kThreads + threadIdx.x, token = at >> shift;
+      const int32_t page = page_of(own_pages, token / 16);
+      if (has_page(range, token / 16))
+        copy_16(values + token * value_pitch() + at % vectors * 16,
+                page_at(args, false, page) + from_codes + at % (16 * vectors) * 16);
     }
+    const uint64_t from_scales = kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim);
+    const uint32_t at = kThreads - 1 - threadIdx.x,
+                   of_page = at >> shift;  // other warps than those of narrow heads' codes
+    const int32_t page = page_of(own_pages, of_page % kPages);
+    if (of_page < kPages && has_page(range, of_page))
+      copy_16(scales_of_values(values) + at * 8, page_at(args, false, page) + from_scales + at % vectors * 16);
     end_copy_batch();
   }
 
@@ -187,7 +189,7 @@ struct Attend {
   }
 
   __device__ __forceinline__ void run(Shared& shared, uint8_t* memory) const {
-    const uint32_t t = blockIdx.x, group = c.n_heads / c.n_kv_heads, n_blocks = c.head_dim / kv::kBlock;
+    const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group], n_blocks = c.head_dim / kv::kBlock;
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
     uint32_t chunk = chunks.first_chunk + blockIdx.z;
@@ -211,7 +213,7 @@ struct Attend {
                    (static_cast<uint64_t>(t) * c.n_heads + kv_head * group) * c.head_dim,
                group, q, q_scales);
     __syncthreads();
-    const float scale = c.scale * (1.0f / static_cast<float>(c.head_dim));
+    const float scale = c.scale * rotated::inverse_of(c.head_dim);
     uint32_t half = 0;
 #pragma unroll 1
     for (;; half ^= 1) {

@@ -6,6 +6,13 @@
 
 namespace zinc_rt::cuda {
 
+// exact::exp of what is not above 0, or NaN. Without branches, so that several are made side by side.
+__device__ __forceinline__ float exp_of_difference(float x) {
+  const bool is_usual = x > -104.0f;
+  const exact::ExpParts e = exact::exp_parts(is_usual ? x : 0.0f);
+  return is_usual ? exact::scale2(e.p, e.n) : (x == x ? 0.0f : x);
+}
+
 // Of a head in a chunk, by a warp whose lanes have every 32nd token: 0 where it is not seen.
 struct Exponentials {
   float p[4], most, sum;
@@ -16,16 +23,19 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
   Exponentials e;
   e.most = -__int_as_float(0x7f800000);
 #pragma unroll
-  for (uint32_t i = 0; i < 4; ++i) {
-    e.p[i] = scores[lane + 32 * i] * scale;
-    if (c.softcap > 0.0f) e.p[i] = c.softcap * exact::tanh(e.p[i] * exact::rcp(c.softcap));
-    if (range.has(lane + 32 * i) && e.p[i] > e.most) e.most = e.p[i];
+  for (uint32_t i = 0; i < 4; ++i) e.p[i] = scores[lane + 32 * i] * scale;
+  if (c.softcap > 0.0f) {
+#pragma unroll
+    for (uint32_t i = 0; i < 4; ++i) e.p[i] = c.softcap * exact::tanh(e.p[i] * exact::rcp(c.softcap));
   }
+#pragma unroll
+  for (uint32_t i = 0; i < 4; ++i)
+    if (range.has(lane + 32 * i) && e.p[i] > e.most) e.most = e.p[i];
   e.most = largest_of_warp(e.most);
   float sum = 0.0f;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
-    e.p[i] = range.has(lane + 32 * i) ? exact::exp(e.p[i] - e.most) : 0.0f;
+    e.p[i] = range.has(lane + 32 * i) ? exp_of_difference(e.p[i] - e.most) : 0.0f;
     // The token 16 before or after is of the same of 16 sums.
     const float other = __shfl_xor_sync(0xFFFFFFFFu, e.p[i], 16);
     sum = (sum + (lane < 16 ? e.p[i] : other)) + (lane < 16 ? other : e.p[i]);
@@ -65,7 +75,7 @@ struct Factors {
 // The chunk's maximum and sum join those of the head, which follow its values: in a record, or in what is merged here.
 __device__ __forceinline__ Factors join_head(float* of, const Exponentials& e, bool is_alone) {
   const float was = is_alone ? e.most : of[0], now = e.most > was ? e.most : was;
-  const Factors f{exact::exp(was - now), exact::exp(e.most - now)};
+  const Factors f{exp_of_difference(was - now), exp_of_difference(e.most - now)};
   of[1] = is_alone ? e.sum : __fmaf_rn(e.sum, f.after, of[1] * f.before);
   of[0] = now;
   return f;
