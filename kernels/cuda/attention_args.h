@@ -80,10 +80,16 @@ constexpr uint32_t attend_rotated_bytes(uint32_t group, uint32_t head_dim, uint3
   return group * (head_dim + head_dim / 64 * 4) + (is_merged ? group * (v_head_dim + 2) * 4 : 0);
 }
 
-// The merge of chunks (flash_attn.cu): threads of a workgroup, chunks that are merged as they come, and bytes of shared
-// memory for more.
-constexpr uint32_t kMergeThreads = 256, kMergeAtOnce = 33,
-                   kMergeBytes = kMergeThreads / 32 * (2 * 32 * 32 * 4 + 32 * 16);
+// The merge of chunks (flash_attn.cu): threads of a workgroup; records that come to shared memory at once, and how many
+// times as many are on their way; bytes of shared memory where a head has up to `chunks` chunks.
+constexpr uint32_t kMergeThreads = 256, kMergeBatch = 16, kMergeStages = 12;
+ZRT_CUDA_HD constexpr uint32_t merge_bytes_of_warp(uint32_t stages) {
+  return 32 * 16 + stages * kMergeBatch * 32 * 4;
+}
+ZRT_CUDA_HD constexpr uint32_t merge_stages(uint32_t chunks) {
+  const uint32_t stages = (chunks + kMergeBatch - 2) / kMergeBatch;
+  return stages < kMergeStages ? stages : kMergeStages;
+}
 
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,
 // and the bytes of shared memory for q of the rows and for K and V of two steps, all f16. Rows lie an odd number of

@@ -65,7 +65,8 @@ struct Attend {
   static __device__ __forceinline__ uint32_t warp() { return threadIdx.x / 32; }
 
   // own_pages: own_page().
-  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there is zeros.
+  // Of K: steps, words of four tokens. Of V: 32 tokens, pairs of tokens with four values. What is not there stays as it
+  // was: it is multiplied by digits that are 0, or makes scores that are not read.
   using Codes = uint4[kSteps][4];
   // The scales of the lane's four keys.
   struct KeyPlace {
@@ -88,7 +89,6 @@ struct Attend {
     for (uint32_t s = 0; s < kSteps; ++s)
 #pragma unroll
       for (uint32_t j = 0; j < 4; ++j) {
-        k[s][j] = make_uint4(0, 0, 0, 0);
         if (word + 16 * s + 4 * j < words) k[s][j] = *reinterpret_cast<const uint4*>(from + (16 * s + 4 * j) * 64);
       }
   }
@@ -104,9 +104,7 @@ struct Attend {
       const uint8_t* from = page_at(args, false, page) + at;
 #pragma unroll
       for (uint32_t j = 0; j < 2; ++j) {
-        uint4& to = v[i / 2][i % 2 * 2 + j];
-        to = make_uint4(0, 0, 0, 0);
-        if (is_there) to = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
+        if (is_there) v[i / 2][i % 2 * 2 + j] = *reinterpret_cast<const uint4*>(from + j * 16 * c.v_head_dim);
       }
     }
   }
@@ -168,7 +166,7 @@ struct Attend {
     float* total = scales_of_q + (group + 3) / 4 * 4;
     Range range = chunks.range_of(chunk);
     int32_t own_pages = own_page(chunks.pages, chunk, range);
-    Codes codes;
+    Codes codes = {};
     KeyPlace keys = find_keys(own_pages, range);
     ask_keys(codes, keys.page, 0);
     if (is_early) wait_for_inputs();

@@ -58,7 +58,8 @@ struct Attend {
     }
   }
 
-  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales.
+  // Blocks [first, first + kKeyBlocks) of the lane's four keys: words, and the keys' scales. What is not seen, or not of
+  // the head, stays as it was: its scores are not read.
   struct Keys {
     uint4 words[kVectors];
     uint2 scales[kKeyBlocks];
@@ -73,11 +74,9 @@ struct Attend {
 #pragma unroll
     for (uint32_t b = 0; b < kKeyBlocks; ++b) {
       const bool has_block = is_there && first + b < n_blocks;
-      k.scales[b] = uint2{0, 0};
       if (has_block) k.scales[b] = *reinterpret_cast<const uint2*>(scales + b * 32);
 #pragma unroll
       for (uint32_t i = b * kVectors / kKeyBlocks; i < (b + 1) * kVectors / kKeyBlocks; ++i) {
-        k.words[i] = make_uint4(0, 0, 0, 0);
         if (has_block) k.words[i] = *reinterpret_cast<const uint4*>(words + i * 256);
       }
     }
@@ -126,24 +125,26 @@ struct Attend {
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
   }
-  // 32 vectors in a row are of one page.
+  // In turn the threads have pages, or parts of one; a thread always the same place of a page.
   __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
     const uint32_t shift = c.v_head_dim == 64 ? 1 : c.v_head_dim == 128 ? 2 : 3, vectors = 1u << shift;  // a token's
-    const uint64_t from_codes = kv::codes_at(false, kv_head, c.v_head_dim);
+    const uint32_t pitch = value_pitch(), token = threadIdx.x >> shift, tokens = kThreads >> shift;
+    const uint8_t* codes =
+        page_at(args, false, 0) + kv::codes_at(false, kv_head, c.v_head_dim) + threadIdx.x % (16 * vectors) * 16;
+    uint8_t* to = values + token * pitch + threadIdx.x % vectors * 16;
+    const uint64_t page_bytes = args.symbols[symbol::Attention::pitch_kv_v];
 #pragma unroll 2
-    for (uint32_t i = 0; i < vectors; ++i) {
-      const uint32_t at = i * kThreads + threadIdx.x, token = at >> shift;
-      const int32_t page = page_of(own_pages, token / 16);
-      if (has_page(range, token / 16))
-        copy_16(values + token * value_pitch() + at % vectors * 16,
-                page_at(args, false, page) + from_codes + at % (16 * vectors) * 16);
+    for (uint32_t first = token / 16; first < kPages; first += tokens / 16, to += tokens * pitch) {
+      const auto page = static_cast<uint32_t>(page_of(own_pages, first));
+      if (has_page(range, first)) copy_16(to, codes + page * page_bytes);
     }
-    const uint64_t from_scales = kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim);
     const uint32_t at = kThreads - 1 - threadIdx.x,
                    of_page = at >> shift;  // other warps than those of narrow heads' codes
     const int32_t page = page_of(own_pages, of_page % kPages);
     if (of_page < kPages && has_page(range, of_page))
-      copy_16(scales_of_values(values) + at * 8, page_at(args, false, page) + from_scales + at % vectors * 16);
+      copy_16(
+          scales_of_values(values) + at * 8,
+          page_at(args, false, page) + kv::scales_at(false, kv_head, c.n_kv_heads, c.v_head_dim) + at % vectors * 16);
     end_copy_batch();
   }
 
@@ -205,7 +206,7 @@ struct Attend {
     float* total = q_scales + eights * n_blocks * kHeads;
     Range range = chunks.range_of(chunk);
     int32_t own_pages = own_page(chunks.pages, chunk, range);
-    Keys keys;
+    Keys keys = {};
     ask_keys(keys, own_pages, range, 0);
     ask_values(memory, own_pages, range);
     if (is_early) wait_for_inputs();

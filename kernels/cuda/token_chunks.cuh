@@ -13,6 +13,13 @@ __device__ __forceinline__ float exp_of_difference(float x) {
   return is_usual ? exact::scale2(e.p, e.n) : (x == x ? 0.0f : x);
 }
 
+// The largest of numbers of which none is a NaN: their bits in an order without signs.
+__device__ __forceinline__ float largest_number_of_warp(float v) {
+  const uint32_t bits = __float_as_uint(v), sign = 0x80000000u;
+  const uint32_t most = __reduce_max_sync(0xFFFFFFFFu, (bits & sign) != 0 ? ~bits : bits | sign);
+  return __uint_as_float((most & sign) != 0 ? most ^ sign : ~most);
+}
+
 // Of a head in a chunk, by a warp whose lanes have every 32nd token: 0 where it is not seen.
 struct Exponentials {
   float p[4], most, sum;
@@ -31,7 +38,7 @@ __device__ __forceinline__ Exponentials exponentials(const push::FlashAttn& c, c
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i)
     if (range.has(lane + 32 * i) && e.p[i] > e.most) e.most = e.p[i];
-  e.most = largest_of_warp(e.most);
+  e.most = largest_number_of_warp(e.most);
   float sum = 0.0f;
 #pragma unroll
   for (uint32_t i = 0; i < 4; ++i) {
@@ -68,16 +75,19 @@ __device__ __forceinline__ float make_digits(const float (&p)[4], const float (&
   return of.d;
 }
 
-// What o and the sum so far, and those of the chunk, are multiplied by.
+// What o and the sum so far, and those of the chunk, are multiplied by; not read where the chunk is alone.
 struct Factors {
   float before, after;
 };
 // The chunk's maximum and sum join those of the head, which follow its values: in a record, or in what is merged here.
 __device__ __forceinline__ Factors join_head(float* of, const Exponentials& e, bool is_alone) {
-  const float was = is_alone ? e.most : of[0], now = e.most > was ? e.most : was;
+  if (is_alone) {
+    of[0] = e.most, of[1] = e.sum;
+    return {};
+  }
+  const float was = of[0], now = e.most > was ? e.most : was;
   const Factors f{exp_of_difference(was - now), exp_of_difference(e.most - now)};
-  of[1] = is_alone ? e.sum : __fmaf_rn(e.sum, f.after, of[1] * f.before);
-  of[0] = now;
+  of[0] = now, of[1] = __fmaf_rn(e.sum, f.after, of[1] * f.before);
   return f;
 }
 __device__ __forceinline__ float join_value(float own, float was, Factors f, bool is_alone) {

@@ -249,7 +249,7 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
   if (plan.has_records())
     p.launch("flash_attn", plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge", c.rows(),
              ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
-             records.chunks > cuda::kMergeAtOnce ? cuda::kMergeBytes : 0, args);
+             cuda::kMergeThreads / 32 * cuda::merge_bytes_of_warp(cuda::merge_stages(records.chunks)), args);
 }
 
 // The last kernel of a token quantizes its row where it has whole blocks of it.
