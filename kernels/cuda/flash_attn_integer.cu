@@ -155,6 +155,8 @@ struct Attend {
     const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group];
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
+    const Records records{record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group, 0),
+                          args.symbols[symbol::Attention::chunks], args.symbols[symbol::Attention::floats]};
     const uint32_t first_chunk = chunks.first_chunk, last_chunk = chunks.last_chunk;
     uint32_t chunk = first_chunk + blockIdx.z;
     const bool is_early = chunks.is_early(args, chunk);
@@ -206,15 +208,13 @@ struct Attend {
         }
         __syncthreads();
         ask_values(codes, own_pages, range, 0);
-        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
           const Exponentials e = exponentials(c, shared.scores[h], scales_of_q[h0 + h], range);
           const float d = make_digits(e.p, d_v, range, shared.weights[h / 4], h,
                                       [](uint32_t token) { return token / 8 * 2 + token % 2; });
           if (lane() > 0) continue;
-          float* of =
-              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          float* of = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + c.v_head_dim;
           shared.factors[h] = join_head(of, e, !is_whole || is_first);
           shared.d[h] = d;
         }
@@ -234,7 +234,7 @@ struct Attend {
             const float d = shared.d[h];
             o = make_float4(o.x * d, o.y * d, o.z * d, o.w * d);
             if (!is_whole) {
-              *reinterpret_cast<float4*>(record_at(args, first_head + h, chunk) + i) = o;
+              *reinterpret_cast<float4*>(records.at(h0 + h, chunk) + i) = o;
               continue;
             }
             float* of = total + (h0 + h) * total_pitch + i;
@@ -257,7 +257,7 @@ struct Attend {
   }
 };
 
-template <uint32_t kTiles>
+template <uint32_t kTiles, uint32_t kDim>
 __device__ __forceinline__ void attend_integer(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint2, memory);
   __shared__ __align__(16) Shared<kTiles> shared;
@@ -268,13 +268,19 @@ __device__ __forceinline__ void attend_integer(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kTiles>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, memory);
+  Attend<kTiles>{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(shared, memory);
 }
 
-// Of kv heads with up to four query heads, and with more.
+// Of kv heads with up to four query heads, and with more; of heads of 128 values, and of others.
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4_128(const __grid_constant__ OpArgs args) {
+  attend_integer<1, 128>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8_128(const __grid_constant__ OpArgs args) {
+  attend_integer<2, 128>(args);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_4(const __grid_constant__ OpArgs args) {
-  attend_integer<1>(args);
+  attend_integer<1, 0>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_i16_8(const __grid_constant__ OpArgs args) {
-  attend_integer<2>(args);
+  attend_integer<2, 0>(args);
 }

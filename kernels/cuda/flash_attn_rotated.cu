@@ -193,6 +193,8 @@ struct Attend {
     const uint32_t t = blockIdx.x, group = args.symbols[symbol::Attention::group], n_blocks = c.head_dim / kv::kBlock;
     const TokenChunks chunks(args, c, t);
     const bool is_whole = gridDim.z == 1;
+    const Records records{record_at(args, static_cast<uint64_t>(t) * c.n_heads + kv_head * group, 0),
+                          args.symbols[symbol::Attention::chunks], args.symbols[symbol::Attention::floats]};
     uint32_t chunk = chunks.first_chunk + blockIdx.z;
     const bool is_early = chunks.is_early(args, chunk);
     if (!is_early) wait_for_inputs();
@@ -245,14 +247,12 @@ struct Attend {
         wait_for_copy_batches<0>();
         __syncthreads();  // scores and values are there, and nobody reads the values before
         if (asks_next) ask_values(memory + (half ^ 1) * value_bytes, own_pages, range);
-        const uint64_t first_head = static_cast<uint64_t>(t) * c.n_heads + kv_head * group + h0;
 #pragma unroll 1
         for (uint32_t h = warp(); h < n; h += kWarps) {
           const Exponentials e = exponentials(c, shared.scores[h], scale, own_range);
           weigh(shared, e, scales_of_values(values), own_range, h);
           if (lane() > 0) continue;
-          float* of =
-              (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + c.v_head_dim;
+          float* of = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + c.v_head_dim;
           shared.factors[h] = join_head(of, e, is_alone);
         }
         __syncthreads();
@@ -265,7 +265,7 @@ struct Attend {
           for (uint32_t tile = 0; tile < 2; ++tile) {
             const uint32_t h = tile * 4 + lane() % 4;
             if (h >= n) continue;
-            float* to = (is_whole ? total + (h0 + h) * total_pitch : record_at(args, first_head + h, chunk)) + first;
+            float* to = (is_whole ? total + (h0 + h) * total_pitch : records.at(h0 + h, chunk)) + first;
             const float d = shared.d[block][h];
 #pragma unroll
             for (uint32_t part = 0; part < 2; ++part) {
@@ -310,7 +310,7 @@ struct Attend {
   }
 };
 
-template <bool kIsR8>
+template <bool kIsR8, uint32_t kDim>
 __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) Shared shared;
@@ -321,12 +321,20 @@ __device__ __forceinline__ void attend_rotated(const OpArgs& args) {
     wait_for_inputs();
     return;
   }
-  Attend<kIsR8>{args, args.constants<push::FlashAttn>(), blockIdx.y}.run(shared, reinterpret_cast<uint8_t*>(memory));
+  Attend<kIsR8>{args, with_heads_of<kDim>(args.constants<push::FlashAttn>()), blockIdx.y}.run(
+      shared, reinterpret_cast<uint8_t*>(memory));
 }
 
+// Of heads of 128 values, and of others.
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8_128(const __grid_constant__ OpArgs args) {
+  attend_rotated<true, 128>(args);
+}
+extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r4_128(const __grid_constant__ OpArgs args) {
+  attend_rotated<false, 128>(args);
+}
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r8(const __grid_constant__ OpArgs args) {
-  attend_rotated<true>(args);
+  attend_rotated<true, 0>(args);
 }
 extern "C" __global__ void __launch_bounds__(kThreads, 4) flash_attn_r4(const __grid_constant__ OpArgs args) {
-  attend_rotated<false>(args);
+  attend_rotated<false, 0>(args);
 }

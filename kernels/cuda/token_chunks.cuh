@@ -94,6 +94,15 @@ __device__ __forceinline__ float join_value(float own, float was, Factors f, boo
   return is_alone ? own : __fmaf_rn(own, f.after, was * f.before);
 }
 
+// Those of the workgroup's heads (record_at).
+struct Records {
+  float* first;
+  uint32_t chunks, floats;
+  __device__ __forceinline__ float* at(uint32_t head, uint32_t chunk) const {
+    return first + static_cast<uint64_t>(head * chunks + chunk) * floats;
+  }
+};
+
 // The chunks of a token, in turn from the blockIdx.z-th, and the pages of its slot.
 struct TokenChunks {
   const int32_t* pages;
