@@ -81,14 +81,15 @@ constexpr uint32_t attend_rotated_bytes(uint32_t group, uint32_t head_dim, uint3
 }
 
 // The merge of chunks (flash_attn.cu): threads of a workgroup; records that come to shared memory at once, and how many
-// times as many are on their way; bytes of shared memory where a head has up to `chunks` chunks.
-constexpr uint32_t kMergeThreads = 256, kMergeBatch = 16, kMergeStages = 12;
-ZRT_CUDA_HD constexpr uint32_t merge_bytes_of_warp(uint32_t stages) {
-  return 32 * 16 + stages * kMergeBatch * 32 * 4;
+// times as many are on their way, on a GPU with much shared memory and on others; bytes of shared memory where a head
+// has up to `chunks` chunks.
+constexpr uint32_t kMergeThreads = 256, kMergeBatch = 16, kMergeDepth = 12, kMergeSmallDepth = 4;
+ZRT_CUDA_HD constexpr uint32_t merge_bytes_of_warp(uint32_t chunks, uint32_t depth) {
+  const uint32_t wanted = (chunks + kMergeBatch - 2) / kMergeBatch;
+  return 32 * 16 + (wanted < depth ? wanted : depth) * kMergeBatch * 32 * 4;
 }
-ZRT_CUDA_HD constexpr uint32_t merge_stages(uint32_t chunks) {
-  const uint32_t stages = (chunks + kMergeBatch - 2) / kMergeBatch;
-  return stages < kMergeStages ? stages : kMergeStages;
+constexpr uint32_t merge_bytes(uint32_t chunks, uint32_t depth) {
+  return kMergeThreads / 32 * merge_bytes_of_warp(chunks, depth);
 }
 
 // Attention of arithmetic `fast` (flash_attn_mma.cu): threads of a workgroup, its rows, positions of a step of K and V,

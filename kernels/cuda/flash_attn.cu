@@ -178,9 +178,10 @@ __device__ __forceinline__ MergeFactors merge_factors(float most, float& largest
 }
 
 // 32 values of a head from first_value on, of which a lane has one, merged out of the records of its n chunks by a warp.
-// Its part of shared memory has the factors of 32 chunks, and behind them pieces of records: kMergeStages times
-// kMergeBatch of them are on their way ahead of those that are merged, since what was recorded first may have left the
-// L2. A first chunk is no record that is waited for.
+// Its part of shared memory has the factors of 32 chunks, and behind them pieces of records: kDepth times kMergeBatch of
+// them are on their way ahead of those that are merged, since what was recorded first may have left the L2. The first
+// chunk needs no factors.
+template <uint32_t kDepth>
 __device__ __forceinline__ float merged(float4* memory, const float* records, uint32_t floats, uint32_t n,
                                         uint32_t v_dim, uint32_t first_value) {
   const uint32_t lane = threadIdx.x % 32, row = lane / 8, at = lane % 8 * 4;
@@ -205,7 +206,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
   float o = first_value + lane < v_dim ? records[first_value + lane] : 0.0f, largest = records[v_dim],
         sum = records[v_dim + 1];
 #pragma unroll 1
-  for (uint32_t stage = 0; stage < kMergeStages; ++stage) copy(stage);
+  for (uint32_t stage = 0; stage < kDepth; ++stage) copy(stage);
   const auto add = [&](const float* piece, const float4& of) {
     o = __fmaf_rn(*piece, of.y, o * of.x);
     sum = __fmaf_rn(of.z, of.y, sum * of.x);
@@ -221,7 +222,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
     memory[lane] = make_float4(f.before, f.after, own.y, 0.0f);
 #pragma unroll 1
     for (uint32_t begin = 0; begin < 32 && first + begin < n; begin += kMergeBatch) {
-      wait_for_copy_batches<kMergeStages - 1>();
+      wait_for_copy_batches<kDepth - 1>();
       __syncwarp();
       const float* piece = pieces + stage * kMergeBatch * 32 + lane;
       const float4* factors = memory + begin;
@@ -235,7 +236,7 @@ __device__ __forceinline__ float merged(float4* memory, const float* records, ui
       }
       __syncwarp();
       copy(stage);
-      stage = stage + 1 < kMergeStages ? stage + 1 : 0;
+      stage = stage + 1 < kDepth ? stage + 1 : 0;
     }
   }
   return o * exact::rcp(sum);
@@ -256,8 +257,8 @@ __device__ __forceinline__ void rotate_values_back(float* values, uint32_t v_dim
 
 // Merges what attention's kernels left of each chunk, and quantizes the rows if `quantized` is bound: then heads are
 // whole 32 values, and a workgroup has 256 of a row. With is_runs_only only tokens of runs (attention.cuh) have left
-// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes_of_warp a warp.
-template <bool kIsRotated>
+// records. Grid: tokens, and 8 pieces of a head, 32 values or fewer. Shared: merge_bytes.
+template <bool kIsRotated, uint32_t kDepth>
 __device__ __forceinline__ void merge(const OpArgs& args) {
   ZRT_DYNAMIC_SHARED(uint4, memory);
   __shared__ __align__(16) float values[kMergeThreads];
@@ -279,9 +280,9 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
     const uint32_t first = first_seen(c.window, pos) / kChunk, n = pos / kChunk + 1 - first;
     const float* records =
         static_cast<const float*>(args.scratch) + (row * args.symbols[symbol::Attention::chunks] + first) * floats;
-    const uint32_t bytes = merge_bytes_of_warp(merge_stages(args.symbols[symbol::Attention::chunks]));
-    value = merged(reinterpret_cast<float4*>(reinterpret_cast<uint8_t*>(memory) + threadIdx.x / 32 * bytes), records,
-                   floats, n, v_dim, i - lane);
+    auto* own = reinterpret_cast<uint8_t*>(memory) +
+                threadIdx.x / 32 * merge_bytes_of_warp(args.symbols[symbol::Attention::chunks], kDepth);
+    value = merged<kDepth>(reinterpret_cast<float4*>(own), records, floats, n, v_dim, i - lane);
   }
   if constexpr (kIsRotated) {
     values[threadIdx.x] = value;
@@ -301,9 +302,15 @@ __device__ __forceinline__ void merge(const OpArgs& args) {
   quantize_values(args, load_eight(values, at, 256), t, c.n_heads * v_dim, blockIdx.y * 256 + at);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) flash_attn_merge(const __grid_constant__ OpArgs args) {
-  merge<false>(args);
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge(const __grid_constant__ OpArgs args) {
+  merge<false, kMergeDepth>(args);
 }
-extern "C" __global__ void __launch_bounds__(256, 1) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
-  merge<true>(args);
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated(const __grid_constant__ OpArgs args) {
+  merge<true, kMergeDepth>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_small(const __grid_constant__ OpArgs args) {
+  merge<false, kMergeSmallDepth>(args);
+}
+extern "C" __global__ void __launch_bounds__(256) flash_attn_merge_rotated_small(const __grid_constant__ OpArgs args) {
+  merge<true, kMergeSmallDepth>(args);
 }

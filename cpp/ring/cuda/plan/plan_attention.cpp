@@ -248,10 +248,12 @@ void plan_attention(Planner& p, const OpCall& c, const OpCall* quantize, const O
     p.launch("flash_attn_runs", "flash_attn_runs_" + type_and_width,
              2 * cuda::attend_tile_workgroups(plan.run_shared) * p.device().multiprocessors, 1, 1,
              cuda::kAttendTileThreads, plan.run_shared, args);
-  if (plan.has_records())
-    p.launch("flash_attn", plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge", c.rows(),
-             ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
-             cuda::kMergeThreads / 32 * cuda::merge_bytes_of_warp(cuda::merge_stages(records.chunks)), args);
+  if (!plan.has_records()) return;
+  const bool is_deep = cuda::merge_bytes(records.chunks, cuda::kMergeDepth) + kOwnShared <= p.most_shared();
+  const std::string merge = plan.kind == Kind::kRotated ? "flash_attn_merge_rotated" : "flash_attn_merge";
+  p.launch("flash_attn", is_deep ? merge : merge + "_small", c.rows(),
+           ceil_div(push.n_heads * ceil_div(push.v_head_dim, 32), 8), 1, cuda::kMergeThreads,
+           cuda::merge_bytes(records.chunks, is_deep ? cuda::kMergeDepth : cuda::kMergeSmallDepth), args);
 }
 
 // The last kernel of a token quantizes its row where it has whole blocks of it.
