@@ -125,7 +125,7 @@ struct Attend {
   __device__ __forceinline__ uint16_t* scales_of_values(uint8_t* values) const {
     return reinterpret_cast<uint16_t*>(values + kChunk * value_pitch());
   }
-  // In turn the threads have pages, or parts of one; a thread always the same place of a page.
+  // The threads go through the pages together; a thread has the same place of each.
   __device__ __forceinline__ void ask_values(uint8_t* values, int32_t own_pages, Range range) const {
     const uint32_t shift = c.v_head_dim == 64 ? 1 : c.v_head_dim == 128 ? 2 : 3, vectors = 1u << shift;  // a token's
     const uint32_t pitch = value_pitch(), token = threadIdx.x >> shift, tokens = kThreads >> shift;
@@ -138,8 +138,8 @@ struct Attend {
       const auto page = static_cast<uint32_t>(page_of(own_pages, first));
       if (has_page(range, first)) copy_16(to, codes + page * page_bytes);
     }
-    const uint32_t at = kThreads - 1 - threadIdx.x,
-                   of_page = at >> shift;  // other warps than those of narrow heads' codes
+    // Scales, by other warps than those of narrow heads' codes.
+    const uint32_t at = kThreads - 1 - threadIdx.x, of_page = at >> shift;
     const int32_t page = page_of(own_pages, of_page % kPages);
     if (of_page < kPages && has_page(range, of_page))
       copy_16(

@@ -38,7 +38,9 @@ __device__ __forceinline__ float register_of(const float (&x)[kRegisters], uint3
   return value;
 }
 
-// Code that runs once a launch comes from memory, and takes longer to arrive than to run; so these are loops.
+// What follows has loops that are not unrolled: code that runs once a launch comes from memory, and takes longer to
+// arrive than to run.
+
 // H in place, of n = 64, 128 or 256 values.
 __device__ __forceinline__ void transform(float (&x)[kRegisters], uint32_t n) {
   const uint32_t lane = threadIdx.x % 32;
@@ -83,6 +85,14 @@ ZRT_CUDA_HD constexpr uint32_t word(const Copy<int8_t, 16>& table, int at) {
   for (int i = 0; i < 4; ++i) bits |= static_cast<uint32_t>(static_cast<uint8_t>(table.of[at + i])) << 8 * i;
   return bits;
 }
+
+constexpr bool is_symmetric(const Copy<int8_t, 16>& table, const Copy<float, 15>& middles) {
+  bool is = true;
+  for (uint32_t i = 0; i < 16; ++i) is = is && table.of[i] == -table.of[15 - i];
+  for (uint32_t i = 0; i < 15; ++i) is = is && middles.of[i] == -middles.of[14 - i];
+  return is;
+}
+static_assert(is_symmetric(copied(kv::kTable), copied(kv::kMiddles)));
 
 // The code of four bits whose table value is nearest, and that value. The table and what lies between its values are
 // symmetric: magnitudes are counted, and a number that is not positive stays in the lower half when it lies on a middle.
